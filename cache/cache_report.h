@@ -1,4 +1,4 @@
-// What is in the folder of a disk cache.
+// Inspection of a disk cache's folder.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace HEADRACE_API headrace {
 
-// One stream's.
+// The report on one stream.
 struct CacheReport {
   std::string fingerprint;  // the folder's name
   std::uint64_t source_records = 0;
@@ -20,7 +20,7 @@ struct CacheReport {
   std::uint64_t bytes = 0;    // of all files
   std::uint64_t segments = 0;
   std::uint64_t bad = 0;              // damaged entries, indexes and segments
-  std::vector<std::string> findings;  // what is bad, one sentence each, in the files' order; 20 at the maximum
+  std::vector<std::string> findings;  // one sentence per defect, in file order; at most 20
 
   friend bool operator==(const CacheReport&, const CacheReport&) = default;
 };
@@ -30,12 +30,12 @@ enum class Thoroughness {
   kEveryByte,  // each entry is read and checked
 };
 
-// Calls task(0) ... task(count - 1), each once, in any order, perhaps at the same time; returns when all have
+// Calls task(0) ... task(count - 1), each once, in any order and possibly concurrently; returns when all have
 // ended.
 using TaskRunner = std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)>;
 
-// One report per stream, ordered by fingerprint, the same whoever runs the tasks; empty: the calling thread does.
-// Changes nothing. DataError if the folder cannot be read.
+// Returns one report per stream, ordered by fingerprint, the same whichever thread runs the tasks; without `run`
+// the calling thread does. Changes nothing. Throws DataError if the folder cannot be read.
 std::vector<CacheReport> inspect_cache(const std::filesystem::path& folder, Thoroughness thoroughness,
                                        const TaskRunner& run = {});
 

@@ -26,7 +26,7 @@ struct DiskCacheOptions {
 // says why.
 class DiskCache final : public SampleCache {
  public:
-  // The folder need not exist. ConfigError if it is a file.
+  // The folder need not exist. Throws ConfigError if it is a file.
   explicit DiskCache(std::filesystem::path folder, DiskCacheOptions options = {});
   ~DiskCache() override;
   DiskCache(const DiskCache&) = delete;

@@ -1,4 +1,4 @@
-// One vendor's stack: says what it has and opens it.
+// One vendor's stack: lists its devices and opens them.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ namespace HEADRACE_API headrace {
 struct Finding {
   std::string name;  // "CUDA driver"
   bool found = false;
-  std::string version;  // or a description; empty where unknown
-  std::string hint;     // what to do when it is missing; empty when nothing is
+  std::string version;  // or a description; empty if unknown
+  std::string hint;     // what to do if it is missing; empty if nothing is
 };
 
 // Stateless and thread-safe; lives for the whole process.
@@ -26,13 +26,12 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string name() const = 0;  // "cpu", "cuda": the word before the colon in a device spec
-  // The devices present, without opening them, those that are unusable included. Empty when the driver is missing;
-  // never throws for that.
+  // Returns the devices present, including unusable ones, without opening them; empty if the driver is missing.
   virtual std::vector<DeviceInfo> list() const = 0;
-  // Opens `ordinal`, a usable one, under the given unique name, as one of `local_replicas` that share it. Throws
-  // DeviceError.
+  // Opens device `ordinal` under the given unique name, as one of `local_replicas` that share it. Throws
+  // DeviceError. REQUIRES: the device is usable.
   virtual std::unique_ptr<Device> open(int ordinal, const std::string& name, int local_replicas) const = 0;
-  // For a group that consists of this backend's devices. Throws DeviceError where it cannot sum over them.
+  // Creates the collective of a group of this backend's devices. Throws DeviceError if it cannot sum over them.
   virtual std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const = 0;
   virtual std::vector<Finding> diagnose() const = 0;
 };

@@ -1,4 +1,4 @@
-// Bytes in some memory, owned. Move-only; freed through the allocator that made it.
+// Owned bytes of device or host memory. Move-only; freed through the allocator that made them.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ enum class MemoryPlace {
   kPinned,  // host memory that the device copies from and to without blocking
 };
 
-// What frees a buffer: a device, or a stream in its order. Must outlive every buffer it made.
+// Frees buffers: a device, or a stream in its order. Must outlive every buffer it made.
 class BufferOwner {
  public:
   virtual ~BufferOwner() = default;
-  // Never throws, never blocks on work that has not been submitted yet.
+  // Never blocks on work that has not been submitted yet.
   virtual void release(void* data, std::size_t bytes, MemoryPlace place) noexcept = 0;
 };
 
@@ -42,10 +42,10 @@ class Buffer {
   MemoryPlace place() const noexcept { return place_; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
-  // The bytes without their owner: somebody else will release them to it. Empty afterwards.
+  // Gives up the bytes, which the caller must release to the owner. Empty afterwards.
   void* detach() noexcept { return std::exchange(data_, nullptr); }
 
-  // A typed view that starts `offset` bytes into the buffer; the caller keeps it within size().
+  // Returns a typed view that starts `offset` bytes into the buffer. REQUIRES: the view lies within size().
   TensorView view(const Shape& shape, DType dtype, std::size_t offset = 0) const noexcept {
     return {data() + offset, shape, dtype};
   }

@@ -12,43 +12,43 @@
 namespace HEADRACE_API headrace {
 
 // Every replica must make the same calls in the same order, each on its own stream; calls may be captured.
-// Thread-safe over replicas. The result bits depend on the world's size and the data, never on timing. The
-// replicas that sum are those of the world; `replica` is one of this process's, counted from 0.
+// Different replicas may call concurrently. The result bits depend on the world's size and the data, never on
+// timing. Sums are over the replicas of the world; `replica` is a zero-based index among those of this process.
 class Collective {
  public:
   virtual ~Collective() = default;
 
-  virtual int local_replicas() const noexcept = 0;  // of this process, which call
-  // All that take part, in every process, and how many of them come before this process's. A collective within one
+  virtual int local_replicas() const noexcept = 0;  // in this process
+  // The number of replicas in all processes, and how many of them precede this process's. A collective within one
   // process has no others.
   virtual int world_replicas() const noexcept { return local_replicas(); }
   virtual int first_replica() const noexcept { return 0; }
 
-  // Whether calls may come from a stream of their own, beside the replica's other work.
+  // Returns whether calls may be made on a separate stream, beside the replica's other work.
   virtual bool runs_beside() const noexcept { return true; }
 
-  // The same group, whose all_reduce_sum() adds as the tree whatever the replicas are: a slower one where NCCL's
-  // order is the fast one, with scratch memory of its own; else the group itself. It belongs to the group, and
-  // abort() of either calls off both. The first call may wait for the devices: it comes before work is captured,
-  // while no replica waits for another. One thread.
+  // Returns a collective of the same group whose all_reduce_sum() always adds as the tree: a slower one with its
+  // own scratch memory if NCCL's order is the fast one, else this collective. This collective owns it, and abort()
+  // of either cancels both. The first call may wait for the devices. REQUIRES: one thread; no replica waits for
+  // another, and the first call precedes any capture.
   virtual Collective& in_order() { return *this; }
 
-  // Every replica's `tensor` (f32) becomes the sum over replicas, the same bits on every replica: added as one
+  // Replaces every replica's `tensor` (f32) by the sum over replicas, the same bits on every replica: added as one
   // fixed pairwise tree ((0+1)+(2+3))+..., except among distinct GPUs, where NCCL chooses the order (in_order()).
   virtual void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) = 0;
-  // Every replica's `tensor` becomes a copy of the root's, bit for bit. `root`: a replica of the world.
+  // Replaces every replica's `tensor` by a copy of the root's, bit for bit. `root`: a replica of the world.
   virtual void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) = 0;
 
-  // How long the replica's stream has waited for the others within these calls, since the collective was made; 0
-  // where that is not known, as on GPUs. The replica that waits least is the one that the others wait for.
+  // Returns how long the replica's stream has waited for the others in these calls since the collective was made;
+  // 0 if unknown, as on GPUs. The others wait for the replica that has waited the shortest.
   virtual std::int64_t waited_ns(int /*replica*/) const noexcept { return 0; }
 
-  // Releases every replica that waits in a collective, now and later, with DeviceError(kCancelled).
-  // For a replica that failed, so that the others do not wait for it for ever.
+  // Releases every replica that waits in a collective, now or later, with DeviceError(kCancelled). A failed
+  // replica calls it so that the others do not wait forever.
   virtual void abort(const std::string& reason) noexcept = 0;
 };
 
-// The collective of the backend that opened the devices. Throws ConfigError when they are of several kinds.
+// Creates a collective with the backend that opened the devices. Throws ConfigError if they are of several kinds.
 std::unique_ptr<Collective> create_collective(DeviceGroup& devices);
 
 }  // namespace headrace

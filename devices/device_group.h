@@ -1,4 +1,4 @@
-// The devices of one strategy, one a replica, in replica order.
+// The devices of one strategy, one per replica, in replica order.
 #pragma once
 
 #include <memory>
@@ -19,12 +19,12 @@ class DeviceGroup {
   int size() const noexcept { return static_cast<int>(devices_.size()); }
   Device& operator[](int replica) const { return *devices_.at(static_cast<std::size_t>(replica)); }
 
-  // A group with each of these devices `times` times in a row: for a loader whose batches are divided into more
-  // parts than there are devices. This group, which owns them, must outlive it.
+  // Returns a group with each device `times` times in a row, for a loader that divides its batches into more parts
+  // than there are devices. This group, which owns the devices, must outlive it.
   DeviceGroup repeated(int times) const;
 
-  // The devices from this one on leave the group for the one that is returned, where they count from 0: one part
-  // trains, the other evaluates. Before anything is made from the group; ConfigError where a part would be empty.
+  // Moves the devices from `first` on to the returned group, where they count from 0: one part trains, the other
+  // evaluates. Throws ConfigError if a part would be empty. REQUIRES: nothing was made from the group yet.
   DeviceGroup split(int first);
 
   // "cpu:0, cpu:1"

@@ -1,4 +1,4 @@
-// What an input pipeline asks of a device that holds its batches: bytes cross the bus, floats are made there.
+// The input work of a device that holds batches: bytes cross the bus and become floats there.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace HEADRACE_API headrace {
 
-// The part of a padded image that becomes an example: where it begins, counted from the padded image's first row
-// and column, and which way its rows are read.
+// The part of a padded image that becomes an example: its origin in the padded image, and the direction in which
+// its rows are read.
 struct PixelWindow {
   std::int32_t top = 0, left = 0;
   std::int32_t mirrored = 0;  // 1: from right to left
 };
 
-// What is done to all numbers of an example, once they are scaled: (x + shift) * gain.
+// Applied to all numbers of an example after scaling: (x + shift) * gain.
 struct PixelTone {
   float shift = 0, gain = 1;
 };
@@ -36,33 +36,33 @@ struct PixelConversion {
   TensorView out;           // f32 or bf16, (N, h, w, C) or (N, C, h, w)
   ImageLayout layout = ImageLayout::kChannelsLast;
 
-  // i32 (N): the image in [0, M) of which each example is made; nobody checks. Undefined: one after another.
+  // i32 (N): the source image of each example, in [0, M), unchecked. Undefined: images in order.
   TensorView picks = {};
-  // i32 (N, 3), a PixelWindow of h x w pixels each, which must lie within its padded image: nobody checks.
-  // Undefined: every image as a whole, h x w being H x W and `pad` 0.
+  // i32 (N, 3): one PixelWindow of h x w pixels each, which must lie within its padded image (unchecked).
+  // Undefined: whole images, h x w being H x W and `pad` 0.
   TensorView windows = {};
   std::int64_t pad = 0;  // pixels around each image; they are scaled like the image's
   PixelBorder border = PixelBorder::kZero;
-  // f32 (N, 2), a PixelTone each. Undefined: nothing more is done.
+  // f32 (N, 2): one PixelTone each. Undefined: no tone.
   TensorView tones = {};
 };
 
-// Thread-safe; one implementation a backend, all with the same bits.
+// Thread-safe; one implementation per backend, all with the same bits.
 class InputKernels {
  public:
   virtual ~InputKernels() = default;
 
-  // out = pixel * scale[c] + shift[c], the product rounded before the sum, of the pixels in each picked image's
-  // window, then its tone, in one pass and in stream order; a bf16 output is the f32 one rounded to the nearest.
-  // Throws ConfigError at once when shapes or types do not fit. May be captured.
+  // Computes pixel * scale[c] + shift[c], the product rounded before the sum, for each picked image's window, then
+  // applies its tone, in one pass and in stream order; a bf16 output is the f32 one rounded to the nearest. Throws
+  // ConfigError at once if shapes or types do not fit. May be captured.
   virtual void convert_pixels(Stream& stream, const PixelConversion& conversion) = 0;
 };
 
-// Elements of one image at most: indices within it are 32 bit.
+// Maximum number of elements of an image: indices within it are 32-bit.
 inline constexpr std::int64_t kMaxImageElements = std::int64_t{1} << 30;
 inline constexpr std::int64_t kMaxPixelPadding = std::int64_t{1} << 20;
 
-// Windows of images of (M, H, W, C) give an output of (N, h, w, C).
+// Checks windows of images `in` (M, H, W, C) that give an output `out` (N, h, w, C). Throws ConfigError.
 inline void check_pixel_windows(const PixelConversion& conversion, const Shape& in, const Shape& out) {
   if (!conversion.windows.defined()) {
     if (conversion.pad == 0) return;
@@ -82,7 +82,7 @@ inline void check_pixel_windows(const PixelConversion& conversion, const Shape& 
   }
 }
 
-// The check that every implementation makes first.
+// Checks a conversion, first thing in every implementation. Throws ConfigError.
 inline void check_pixel_conversion(const PixelConversion& conversion) {
   Shape in = conversion.pixels.shape;
   if (in.rank() != 4 || conversion.pixels.dtype != DType::kU8) {

@@ -1,21 +1,20 @@
-// The mathematics a trainer needs, submitted to a stream. One implementation a device; the CPU's is the
-// oracle of every other.
+// The mathematics that a trainer needs, submitted to a stream. One implementation per device; the CPU's is the
+// reference for all others.
 //
 // Conventions, for every function:
 //  - Activations are channels-last: images are (N, H, W, C), dense layers act on (rows, features).
 //  - All tensors are f32 unless said otherwise, contiguous, in this device's memory. Outputs are overwritten
 //    unless the name says accumulate. No aliasing unless said.
 //  - A device whose activation_type() is bf16 for some precision takes activations and their gradients (x, y, dx,
-//    dy, a, b, sum, into) in bf16 too: in dense layers and convolutions each on its own, elsewhere all of one call
-//    alike. In that precision it takes the weights of dense layers and convolutions in bf16 too, with the same
-//    bits as from f32 weights that round to them. Other parameters, gradients of parameters, statistics, logits
-//    and what is made of them are always f32. Results are computed in f32 and rounded once.
-//  - A call checks shapes at once (ConfigError) and only submits; results exist in stream order. The views'
-//    memory must live until then. Calls may be captured; what a pointer points to is read at each launch.
+//    dy, a, b, sum, into) in bf16 too: in dense layers and convolutions each independently, elsewhere all tensors
+//    of a call alike. In that precision it takes the weights of dense layers and convolutions in bf16 too, with
+//    the same bits as from f32 weights that round to them. Other parameters, gradients of parameters, statistics,
+//    logits and values derived from logits are always f32. Results are computed in f32 and rounded once.
+//  - A call checks shapes at once (throws ConfigError) and only submits; results exist in stream order. The views'
+//    memory must live until then. Calls may be captured; pointers are dereferenced at each launch.
 //  - `rows` is a pointer to device memory holding how many leading rows of the batch are real examples; the
 //    rows after it are padding and must not influence any result that is shared between rows.
-//  - Results are the same bits for the same inputs whatever else the machine does. Numbers below 2^-126 may count
-//    as zeros.
+//  - The same inputs give the same bits, whatever else the machine does. Numbers below 2^-126 may count as zeros.
 #pragma once
 
 #include <cstdint>
@@ -49,20 +48,20 @@ struct PoolOptions {
   int stride = 2;
 };
 
-constexpr int kMaxParameterGroups = 64;  // parameter groups with a learning rate of their own
+constexpr int kMaxParameterGroups = 64;  // groups of parameters, each with its own learning rate
 
-// What changes from step to step, in device memory, written before each launch of a captured step.
+// Values that change from step to step, in device memory; written before each launch of a captured step.
 struct StepScalars {
   std::int64_t rows = 0;  // real examples in this replica's batch
-  // What an example's loss counts in the gradient: 1 / real examples over all replicas for a mean, 0 for an empty
-  // global batch; 1 for a sum.
+  // The weight of an example's loss in the gradient: 1 / real examples over all replicas for a mean, 0 for an
+  // empty global batch; 1 for a sum.
   float inverse_global_rows = 0;
-  float learning_rates[kMaxParameterGroups] = {};  // of each parameter group
-  // Of each group that Adam updates, 1 / (1 - beta1^t) and 1 / (1 - beta2^t); of others what their rule wants.
+  float learning_rates[kMaxParameterGroups] = {};  // by parameter group
+  // By parameter group: 1 / (1 - beta1^t) and 1 / (1 - beta2^t) if Adam updates it; else as its rule requires.
   float corrections[kMaxParameterGroups][2] = {};
   std::uint64_t step = 0;        // global step, keys dropout
   std::uint64_t first_row = 0;   // this replica's first row within the global batch, keys dropout
-  std::uint64_t kept_norms = 0;  // bit g: in this step Muon leaves the norms of group g's weights as they are
+  std::uint64_t kept_norms = 0;  // bit g: in this step Muon does not scale the norms of group g's weights
   float average_decay = 0;       // of average(), in this step
   float slow_share = 0;          // of look_ahead(), in this step
 };
@@ -75,8 +74,8 @@ struct MetricSums {
   std::int64_t examples = 0;
 };
 
-// What an element x adds to the loss of its example, given its target t: (x - t)^2; |x - t|, whose slope at 0 is
-// 0; -t log p - (1 - t) log(1 - p) with p = 1 / (1 + e^-x) or, from probabilities, p = x within [1e-7, 1 - 1e-7].
+// The loss that an element x adds to its example's, given its target t: (x - t)^2; |x - t|, whose slope at 0 is 0;
+// -t log p - (1 - t) log(1 - p) with p = 1 / (1 + e^-x) or, from probabilities, p = x within [1e-7, 1 - 1e-7].
 enum class ElementLoss { kSquaredError, kAbsoluteError, kBinaryFromLogits, kBinaryFromProbabilities };
 
 // With g the gradient: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
@@ -99,20 +98,20 @@ struct SgdOptions {
   bool operator==(const SgdOptions&) const = default;
 };
 
-// Elements [begin, end) of an optimizer's arenas, and the rule that they follow.
+// Elements [begin, end) of an optimizer's arenas, and their update rule.
 template <typename Options>
 struct UpdateRange {
   std::int64_t begin = 0, end = 0;
   Options options = {};
 };
 
-// What an optimizer changes: f32 values, and the bf16 copy of them for products where one is kept. It has the
-// shape of the values; with each value that an update writes it gets that value, rounded to the nearest.
+// The tensors that an optimizer updates: f32 values, and their bf16 copy for products if one is kept. The copy has
+// the shape of the values; each value that an update writes is also written there, rounded to the nearest.
 struct Parameters {
   Parameters(const TensorView& in_f32, const TensorView& in_bf16 = {}) : values(in_f32), rounded(in_bf16) {}
 
   TensorView values;
-  TensorView rounded;  // undefined: there is none
+  TensorView rounded;  // undefined: no copy
 };
 
 // One weight matrix (O, K) of f32, seen as such whatever its rank: rows = first extent.
@@ -121,8 +120,9 @@ struct MuonMatrix {
   TensorView rounded = {};  // as Parameters::rounded
 };
 
-// Updates between two in which Muon scales the norms of its weights: `first` to begin with, and up to `growth`
-// more as the run nears `over_steps` updates. Whoever writes StepScalars::kept_norms reads it; kernels do not.
+// The number of updates between two in which Muon scales the norms of its weights: `first` initially, up to
+// `growth` more as the run nears `over_steps` updates. Read by the writer of StepScalars::kept_norms, not by
+// kernels.
 struct NormInterval {
   int first = 1, growth = 0;
   std::uint64_t over_steps = 1;
@@ -131,9 +131,9 @@ struct NormInterval {
 };
 
 // v = momentum v + g; u = g + momentum v (Nesterov); X = u / (|u| + epsilon) as (O, K);
-// iterations times { A = X X'; X = a X + (b A + c A A) X }, in bf16 products with f32 sums where the device has
-// them; w is first scaled to Frobenius norm sqrt(O), unless the step keeps its norm;
-// w -= lr weight_decay w + lr X. Where O > K it is done on the transpose of X.
+// iterations times { A = X X'; X = a X + (b A + c A A) X }, in bf16 products with f32 sums if the device has them;
+// w is first scaled to Frobenius norm sqrt(O), unless the step keeps its norm;
+// w -= lr weight_decay w + lr X. If O > K, works on the transpose of X.
 struct MuonOptions {
   float momentum = 0.6F;
   float epsilon = 1e-7F;
@@ -146,48 +146,47 @@ struct MuonOptions {
   bool operator==(const MuonOptions&) const = default;
 };
 
-// What a clipping of gradients by their norm keeps in device memory, within a step.
+// The state of clipping gradients by their norm, in device memory, within a step.
 struct GradientNorm {
   double squares = 0;  // their sum so far
-  float factor = 1;    // what the gradients are multiplied by
+  float factor = 1;    // by which the gradients are multiplied
 };
 
-// Where a view of an image lies on the image: moved by so many pixels, then mirrored left-right or not.
+// A view of an image: shifted by whole pixels, then perhaps mirrored left to right.
 struct ImageShift {
   int down = 0, right = 0;
   bool mirror = false;
 };
 
-// What a tensor is multiplied by: a number, or one in device memory, read when the work runs.
+// A scalar factor: a number, or one in device memory that is read when the work runs.
 struct Factor {
   Factor(float number) : value(number) {}
   Factor(const float* in_device_memory) : stored(in_device_memory) {}
 
   float value = 1;
-  const float* stored = nullptr;  // null: it is `value`
+  const float* stored = nullptr;  // null: `value` counts
 };
 
 class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  // True when Precision::kBF16 is faster than kF32 here (AMX on a CPU, tensor cores on a GPU).
+  // Returns whether Precision::kBF16 is faster than kF32 here (AMX on a CPU, tensor cores on a GPU).
   virtual bool prefers_bf16() const noexcept = 0;
 
-  // The type in which this device wants activations and their gradients stored for that precision: f32 or bf16.
+  // Returns the type for storing activations and their gradients at that precision: f32 or bf16.
   virtual DType activation_type(Precision) const noexcept { return DType::kF32; }
-  // The type in which this device wants the weights of dense layers and convolutions for that precision: f32, or
-  // bf16 where each call would else begin with their conversion.
+  // Returns the type for the weights of dense layers and convolutions at that precision: f32, or bf16 if each call
+  // would otherwise begin by converting them.
   virtual DType product_weights_type(Precision) const noexcept { return DType::kF32; }
-  // From now on a library's plan for a problem that is new is the fastest of those that repeat their bits, where
-  // the device has several and its user does not say otherwise (HEADRACE_CUDA_MATH). They are timed once a
-  // machine, and the choice is kept (devices/cuda/math/FORMAT.md): bits repeat from run to run there, but may be
-  // others elsewhere.
+  // Makes the device choose, for each new problem, the fastest of a library's plans that repeat their bits, if it
+  // has several and HEADRACE_CUDA_MATH does not say otherwise. They are timed once per machine, and the choice is
+  // kept (devices/cuda/math/FORMAT.md): bits repeat from run to run there, but may differ elsewhere.
   virtual void tune_plans() {}
-  // What the device's libraries chose of several ways to compute, where bits depend on it: from a problem in words
-  // to the choice's name. Grows with the first call of each problem; empty where nothing is chosen. Thread-safe.
+  // Returns the algorithms that the device's libraries chose, if bits depend on them: from a problem in words to
+  // the choice's name. Grows with the first call of each problem; empty if nothing is chosen. Thread-safe.
   virtual std::map<std::string, std::string> chosen_plans() const { return {}; }
-  // `to` becomes `from`, rounded to the nearest where it is narrower. Both f32 or bf16, on every device.
+  // Copies `from` to `to`, rounding to the nearest if `to` is narrower. Both f32 or bf16, on every device.
   virtual void convert(Stream&, const TensorView& from, const TensorView& to) = 0;
 
   // --- dense: x (M, K), weights (N, K), bias (N) or undefined, y (M, N) ---
@@ -211,16 +210,15 @@ class Kernels {
                                      const TensorView& dweights, const TensorView& dbias, const ConvOptions&) = 0;
 
   // --- a convolution of which only the bias learns, and its activation ---
-  // True where it is better to compute again what conv_forward() applied the activation to than to keep it: the
-  // device does convolution, bias and activation in one pass, and has conv_bias_backward(). x and y are of type
-  // `activations`; weights of this shape.
+  // Returns whether recomputing the input of conv_forward()'s activation is better than keeping it: the device
+  // does convolution, bias and activation in one pass, and has conv_bias_backward(). x and y are of type
+  // `activations`, weights of shape `weights`.
   virtual bool recomputes_activation(DType activations, const Shape& weights, const ConvOptions&) const {
     (void)activations, (void)weights;
     return false;
   }
-  // dbias = the sum over all pixels of dy * activation'(z), z being what conv_forward(x, weights, bias) applies
-  // the activation to. dy is of x's type. A device may refuse it (ConfigError) where recomputes_activation() is
-  // false.
+  // dbias = the sum over all pixels of dy * activation'(z), z being the input of the activation in conv_forward(x,
+  // weights, bias). dy is of x's type. May throw ConfigError if recomputes_activation() is false.
   virtual void conv_bias_backward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
                                   const TensorView& dy, const TensorView& dbias, const ConvOptions&,
                                   Activation) = 0;
@@ -236,7 +234,7 @@ class Kernels {
                                   const TensorView& dx) = 0;
   virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
   virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;               // into += x
-  // sum = the parts, 1 to kMaxSummed of f32, added as one pairwise tree ((0+1)+(2+3))+...; sum may be parts[0].
+  // sum = 1 to kMaxSummed parts of f32, added as one pairwise tree ((0+1)+(2+3))+...; sum may be parts[0].
   static constexpr std::size_t kMaxSummed = 64;
   virtual void sum_tree(Stream&, std::span<const TensorView> parts, const TensorView& sum) = 0;
   // y = factor x. x may be u8, or of another type than y; y may be x.
@@ -244,18 +242,19 @@ class Kernels {
   // Keeps each element with probability 1 - rate, scaled by 1 / (1 - rate). The mask is a Philox function of
   // (seed, scalars->step, layer, global row, element in row): it does not depend on the replica count. Element e
   // of row r is kept when word e of Philox({.seed = seed, .epoch = low 32 bits of step, .record = r, .operation =
-  // layer}) is at least rate * 2^32. Layers go to 65535; augmentations draw from the same keys, so the seed should
-  // be dropout's own (mix_seed). Backward is the same call on dy. x may be y.
+  // layer}) is at least rate * 2^32. The maximum layer is 65535; augmentations draw from the same keys, so dropout
+  // needs a separate seed (mix_seed). Backward is the same call on dy. x may be y.
   virtual void dropout(Stream&, const TensorView& x, float rate, std::uint64_t seed, int layer,
                        const StepScalars* scalars, const TensorView& y) = 0;
 
-  // Of matrices (M, K) and (M, N) of one type: `columns` of `to`, from `to_column` on, become those of `from`.
+  // Copies `columns` columns of `from` (M, K), from `from_column` on, to `to` (M, N), from `to_column` on; both of
+  // one type.
   virtual void copy_columns(Stream&, const TensorView& from, std::int64_t from_column, const TensorView& to,
                             std::int64_t to_column, std::int64_t columns) = 0;
 
   // --- views of images: x, y (N, H, W, C) of one type ---
-  // y[n, i, j, c] = x[n, i + down, j' + right, c], j' being j or, mirrored, W - 1 - j. Beyond the border pixels
-  // are reflected without repeating the edge: -1 is 1, H is H - 2. Shifts are smaller than the extents.
+  // y[n, i, j, c] = x[n, i + down, j' + right, c], j' being j or, if mirrored, W - 1 - j. Pixels beyond the border
+  // are reflected without repeating the edge: -1 is 1, H is H - 2. REQUIRES: shifts are smaller than the extents.
   virtual void shift_images(Stream&, const TensorView& x, const ImageShift&, const TensorView& y) = 0;
 
   // --- pooling, window and stride equal in both axes, no padding, floor ---
@@ -277,12 +276,12 @@ class Kernels {
     TensorView saved_mean, saved_inv_std;  // (C), training only: from forward to backward
     float epsilon = 1e-3F;
     float momentum = 0.99F;  // running = momentum * running + (1 - momentum) * batch
-    // Applied to what is normalised, in the same pass: y is its result, dy the gradient of that. What it was
-    // applied to is stored nowhere; backward computes it again from x, so x, beta and gamma must be as they were.
+    // Applied to the normalised values in the same pass: y is its result, dy the gradient of that. Its input is
+    // not stored; backward recomputes it from x, so x, beta and gamma must be unchanged.
     Activation activation = Activation::kNone;
   };
-  // Normalises with the batch's statistics (biased variance), updates the running ones (unbiased variance).
-  // With no real rows the statistics stay as they are and stand in for the batch's.
+  // Normalises with the batch's statistics (biased variance), updates the running ones (unbiased variance). With
+  // no real rows the running statistics stay unchanged and replace the batch's.
   virtual void batch_norm_train(Stream&, const TensorView& x, const BatchNorm&, const StepScalars* scalars,
                                 const TensorView& y) = 0;
   virtual void batch_norm_infer(Stream&, const TensorView& x, const BatchNorm&, const TensorView& y) = 0;
@@ -291,35 +290,35 @@ class Kernels {
                                    const StepScalars* scalars, const TensorView& dgamma, const TensorView& dbeta,
                                    const TensorView& dx) = 0;
 
-  // --- the same with the statistics of the R replicas of the world: (R, 1 + 2 C) f32, in a replica's row how many
-  // numbers it has a channel, then the mean and the variance of each --- A replica's row from what
-  // batch_norm_train() saved of x with an epsilon of almost 0.
+  // --- batch normalisation with the statistics of the R replicas of the world: (R, 1 + 2 C) f32, a replica's row
+  // being its count of numbers per channel, then the mean and the variance of each channel --- Computes a
+  // replica's row from the values that batch_norm_train() saved for x with an epsilon of almost 0.
   virtual void pack_statistics(Stream&, const TensorView& x, const BatchNorm&, const StepScalars* scalars,
                                const TensorView& row) = 0;
-  // From the rows of all: saved_mean and saved_inv_std, the running statistics, `variance` (C), and in
-  // `inverse_counts` (2) the reciprocals of this replica's count and of all; 0 for a count of 0. Where all are 0
-  // the running statistics stay and stand in.
+  // Computes from all rows: saved_mean and saved_inv_std, the running statistics, `variance` (C), and
+  // `inverse_counts` (2), the reciprocals of this replica's count and of the total; 0 for a count of 0. If all
+  // counts are 0, the running statistics stay unchanged and replace the batch's.
   virtual void join_statistics(Stream&, const TensorView& statistics, int replica, const BatchNorm&,
                                const TensorView& variance, const TensorView& inverse_counts) = 0;
-  // dx, as batch_norm_backward() made it of this replica's sums, becomes what all replicas' sums make of it. `own`
-  // and `joint` (2, C): dbeta and dgamma of this replica, and of all.
+  // Corrects dx, which batch_norm_backward() made from this replica's sums, to all replicas' sums. `own` and
+  // `joint` (2, C): dbeta and dgamma of this replica, and of all.
   virtual void join_input_gradient(Stream&, const TensorView& x, const BatchNorm&, const TensorView& own,
                                    const TensorView& joint, const TensorView& inverse_counts,
                                    const StepScalars* scalars, const TensorView& dx) = 0;
 
-  // --- max pooling and the batch normalisation of its result, in fewer passes where the device can ---
+  // --- max pooling and the batch normalisation of its result, in fewer passes if the device can ---
   struct MaxPool {
     PoolOptions options;
     TensorView argmax;  // from forward to backward
   };
-  // max_pool_forward from x to `pooled`, batch_norm_train from there to y.
+  // Runs max_pool_forward from x to `pooled`, then batch_norm_train from there to y.
   virtual void max_pool_batch_norm_train(Stream& stream, const TensorView& x, const MaxPool& pool,
                                          const TensorView& pooled, const BatchNorm& norm,
                                          const StepScalars* scalars, const TensorView& y) {
     max_pool_forward(stream, x, pooled, pool.argmax, pool.options);
     batch_norm_train(stream, pooled, norm, scalars, y);
   }
-  // batch_norm_backward of dy, max_pool_backward from there to dx. dy may be overwritten.
+  // Runs batch_norm_backward on dy, then max_pool_backward from there to dx. May overwrite dy.
   virtual void max_pool_batch_norm_backward(Stream& stream, const TensorView& pooled, const TensorView& dy,
                                             const BatchNorm& norm, const StepScalars* scalars,
                                             const TensorView& dgamma, const TensorView& dbeta, const MaxPool& pool,
@@ -331,8 +330,8 @@ class Kernels {
   // --- loss: logits (M, K), labels i64 (M) in [0, K) ---
   // target = (1 - label_smoothing) for the label, plus label_smoothing / K for each class.
   // dlogits = (softmax - target) * inverse_global_rows for real rows, 0 for padding (skipped when undefined).
-  // Adds loss, correct (argmax, first on ties) and examples of the real rows to *sums. A label out of range
-  // makes the loss NaN and its gradient 0: the caller sees it and names it.
+  // Adds loss, correct (argmax, first on ties) and examples of the real rows to *sums. A label out of range makes
+  // the loss NaN and its gradient 0: the caller notices and reports it.
   virtual void softmax_cross_entropy(Stream&, const TensorView& logits, const TensorView& labels,
                                      float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
                                      MetricSums* sums) = 0;
@@ -340,8 +339,8 @@ class Kernels {
   // dx = p (dy - the row's sum of p dy), p being softmax's result; dx may be dy.
   virtual void softmax_backward(Stream&, const TensorView& p, const TensorView& dy, const TensorView& dx) = 0;
 
-  // --- other losses: as softmax_cross_entropy they count real rows alone, give the gradient of their sum times
-  // inverse_global_rows, 0 for padding, where it is wanted, and add the rows' losses and examples to *sums ---
+  // --- other losses: like softmax_cross_entropy they count only real rows, give the gradient of their sum times
+  // inverse_global_rows, 0 for padding, unless it is undefined, and add the rows' losses and examples to *sums ---
   // targets (M, K) f32, any numbers; target = (1 - label_smoothing) t + label_smoothing / K. A row's loss is the
   // sum of -target log(softmax).
   virtual void soft_cross_entropy(Stream&, const TensorView& logits, const TensorView& targets,
@@ -355,41 +354,41 @@ class Kernels {
   // Adds losses (M) that were computed elsewhere. No gradient.
   virtual void add_losses(Stream&, const TensorView& losses, const StepScalars* scalars, MetricSums* sums) = 0;
 
-  // --- counts over the real rows of x (M, K); labels i64 (M), or f32 (M, K): a row's label is then the first of
-  // its largest. A label out of range counts nowhere --- Adds to *sums, as correct, the rows whose label is among
-  // the k largest of x, the first of equal ones before the others, and the examples. NaN is never among them.
+  // --- counts over the real rows of x (M, K); labels i64 (M), or f32 (M, K): a row's label is then its argmax,
+  // first on ties. Labels out of range are not counted ---
+  // Adds to *sums, as correct, the rows whose label is among the k largest of x, earlier ones first on ties, and
+  // the examples. NaN is never among them.
   virtual void count_top(Stream&, const TensorView& x, const TensorView& labels, int k, const StepScalars* scalars,
                          MetricSums* sums) = 0;
-  // counts (K, K) i64: adds 1 for each row at its label and the first of its largest.
+  // counts (K, K) i64: adds 1 for each row at its label and its argmax, first on ties.
   virtual void count_confusions(Stream&, const TensorView& x, const TensorView& labels, const StepScalars* scalars,
                                 const TensorView& counts) = 0;
 
   // --- optimizers ---
-  // Over ranges of arenas of one size, in ascending order, without overlap; other elements stay as they are.
+  // Update ranges of arenas of one size, in ascending order, without overlap; other elements stay unchanged.
   virtual void adam(Stream&, const Parameters& parameters, const TensorView& gradients,
                     const TensorView& first_moment, const TensorView& second_moment,
                     std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) = 0;
-  // `velocity` may be undefined where no range has a momentum.
+  // `velocity` may be undefined if no range has a momentum.
   virtual void sgd(Stream&, const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
                    std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) = 0;
   virtual void muon(Stream&, std::span<const MuonMatrix> matrices, const MuonOptions&,
                     const StepScalars* scalars) = 0;
 
   // --- around an update ---
-  // Adds the squares of x to norm->squares: f32 sums of some, f64 sums of those, in an order that depends on the
-  // number of elements alone.
+  // Adds the squares of x to norm->squares: f32 partial sums, added in f64, in an order that depends only on the
+  // number of elements.
   virtual void add_squares(Stream&, const TensorView& x, GradientNorm* norm) = 0;
-  // norm->factor: 1, or where the norm (the root of the squares) is above max_norm what it has to be multiplied
-  // by; NaN where it is not finite.
+  // Sets norm->factor to 1, or if the norm (the root of the squares) is above max_norm, to the factor that scales
+  // it to max_norm; NaN if the norm is not finite.
   virtual void clip_factor(Stream&, float max_norm, GradientNorm* norm) = 0;
-  // Moves elements of x that are beyond -limit or limit there; a NaN stays one.
+  // Clamps elements of x to [-limit, limit]; a NaN stays one.
   virtual void clamp(Stream&, const TensorView& x, float limit) = 0;
-  // average = weights + scalars->average_decay (average - weights); where the decay is 0 it is exactly the
-  // weights.
+  // average = weights + scalars->average_decay (average - weights); if the decay is 0, exactly the weights.
   virtual void average(Stream&, const TensorView& weights, const StepScalars* scalars,
                        const TensorView& average) = 0;
-  // slow += share (parameters - slow), and the parameters become that; nothing where the share,
-  // scalars->slow_share, is 0.
+  // slow += share (parameters - slow), then parameters = slow; does nothing if the share, scalars->slow_share, is
+  // 0.
   virtual void look_ahead(Stream&, const Parameters& parameters, const StepScalars* scalars,
                           const TensorView& slow) = 0;
 };

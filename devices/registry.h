@@ -13,30 +13,30 @@
 
 namespace HEADRACE_API headrace {
 
-// All backends that could be loaded, the CPU first. The CUDA module (libheadrace_cuda.so) is looked for in
-// $HEADRACE_CUDA_MODULE, beside libheadrace.so, beside the program, and in ../lib from there; it is opened on
-// first use.
+// Returns all backends that could be loaded, the CPU first. The CUDA module (libheadrace_cuda.so) is looked for in
+// $HEADRACE_CUDA_MODULE, beside libheadrace.so, beside the program, and in ../lib from there, and opened on first
+// use.
 const std::vector<const Backend*>& backends();
 
-// Why a known backend is not in backends(), one finding each (empty when all are loaded).
+// Returns why known backends are not in backends(), one finding each; empty if all are loaded.
 std::vector<Finding> missing_backends();
 
-// Opens the devices a spec names, one a replica:
+// Opens the devices that a spec names, one per replica:
 //   "auto"        every usable CUDA device if they can do what `need` asks, else one CPU replica
 //   "cpu", "cpu:4"        1, 4 CPU replicas
 //   "cuda", "cuda:0,2"    all, or these GPUs
 //   "cuda:0x4"            4 logical replicas on GPU 0
-// The environment variable HEADRACE_DEVICES overrides "auto". Throws ConfigError for a malformed, unknown
-// or duplicate device: it names it and lists what there is. "tpu", "rocm" ... are answered as unsupported.
+// The environment variable HEADRACE_DEVICES overrides "auto". Throws ConfigError that names a malformed, unknown
+// or duplicate device and lists those present. "tpu", "rocm" etc. are reported as unsupported.
 enum class DeviceNeed {
   kMemory,   // hold batches: the input engine in front of somebody else's trainer
   kKernels,  // compute: Headrace's own trainer
 };
 DeviceGroup open_devices(std::string_view spec = "auto", DeviceNeed need = DeviceNeed::kKernels);
-// The same over another table than backends().
+// Opens devices from `table` instead of backends().
 DeviceGroup open_devices(std::string_view spec, DeviceNeed need, std::span<const Backend* const> table);
 
-// create_collective() over another table than backends().
+// Creates a collective from `table` instead of backends().
 std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::span<const Backend* const> table);
 
 }  // namespace headrace

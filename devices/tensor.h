@@ -1,4 +1,4 @@
-// A view of elements in some device's memory. Owns nothing; copying it copies a pointer.
+// A view of elements in a device's memory. Owns nothing; copying it copies a pointer.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct TensorView {
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * size_of(dtype); }
   bool defined() const noexcept { return data != nullptr; }
 
-  // The elements as T. The caller vouches that T is dtype and that the host may read the memory.
+  // Returns the elements as T. REQUIRES: T matches dtype; the host may read the memory.
   template <typename T>
   T* as() const noexcept {
     return static_cast<T*>(data);

@@ -1,4 +1,4 @@
-// The processes that train together: who they are, how they find each other, what they exchange.
+// The processes that train together: their identity, how they find each other, and what they exchange.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,22 @@
 
 namespace HEADRACE_API headrace {
 
-// One thing that a plan says, and the variable or rule that says it.
+// One value of a plan, and the variable or rule that it comes from.
 struct WorkerFact {
   std::string name = {};   // "coordinator"
   std::string value = {};  // "node-a:29501"
   std::string from = {};   // "MASTER_ADDR, MASTER_PORT + 1"
 };
 
-// How this process joins the others, read from its environment alone; nothing is opened for it.
+// How this process joins the others, read only from its environment; nothing is opened.
 struct WorkerPlan {
   std::string launcher = {};  // "torchrun"; empty for a process that runs alone
   int rank = 0;
   int workers = 1;
-  int local_rank = -1;           // among the processes of this host; -1 where the launcher does not say
-  int local_workers = -1;        // processes of this host; -1 likewise
+  int local_rank = -1;           // among the processes of this host; -1 if the launcher does not say
+  int local_workers = -1;        // processes of this host; -1 if unknown
   std::string coordinator = {};  // "host:port", where worker 0 listens; empty for a process that runs alone
-  std::vector<std::string> addresses = {};  // by rank, where the launcher lists them, as TF_CONFIG does
+  std::vector<std::string> addresses = {};  // by rank, if the launcher lists them, like TF_CONFIG
   std::vector<WorkerFact> facts = {};
 
   bool alone() const noexcept { return workers == 1; }
@@ -46,8 +46,8 @@ WorkerPlan plan_workers(const Environment& environment);
 WorkerPlan plan_workers();
 
 struct WorkerOptions {
-  double start_timeout_seconds = 300;  // for all workers to be there
-  double call_timeout_seconds = 60;    // for all workers to come to a collective call
+  double start_timeout_seconds = 300;  // for all workers to join
+  double call_timeout_seconds = 60;    // for all workers to reach a collective call
 };
 
 // A worker as it introduced itself.
@@ -65,12 +65,12 @@ class WorkerTransport;
 
 // One process's membership in the world. All workers must make the same calls in the same order, from one thread
 // at a time; abort(), rank(), count() and at() are thread-safe. A call throws a DeviceError that names the worker
-// that was lost (kCancelled), or that is late (kTimeout), and the call that waited for it; every later call throws
-// it again.
+// that was lost (kCancelled) or is late (kTimeout), and the call that waited for it; every later call throws it
+// again.
 class Workers {
  public:
   explicit Workers(std::unique_ptr<WorkerTransport> transport);
-  ~Workers();  // says goodbye: the others do not take this one for lost
+  ~Workers();  // signs off, so that the others do not consider this worker lost
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
@@ -85,27 +85,27 @@ class Workers {
   // Replaces `bytes` with the root's.
   void broadcast(std::span<std::byte> bytes, int root);
 
-  // Throws a ConfigError unless all workers give the same value: names `what`, each group of ranks and its value.
+  // Throws ConfigError unless all workers give the same value; it names `what`, each group of ranks and its value.
   void require_equal(const std::string& what, const std::string& value);
 
-  // Says where this worker is ("step 57"), for the messages of all. Cheap.
+  // Sets this worker's progress ("step 57"), for the messages of all workers. Cheap.
   void set_moment(std::string moment);
 
-  // Fails this worker's calls, now and later, and those of all others, who are told `reason`.
+  // Fails this worker's calls, now and later, and those of all other workers, which are told `reason`.
   void abort(const std::string& reason) noexcept;
 
  private:
   std::unique_ptr<WorkerTransport> transport_;
 };
 
-// Joins the world that `plan` describes: waits for all workers, compares builds. Null for a process that runs
-// alone. Throws ConfigError where workers do not fit together, and DeviceError(kTimeout) naming those that did not
-// come.
+// Joins the world that `plan` describes: waits for all workers, compares builds. Returns null for a process that
+// runs alone. Throws ConfigError if workers do not fit together, and DeviceError(kTimeout) naming those that did
+// not join.
 std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options = {});
 
-// Sums and copies over the replicas of all workers: `local`, of this process's replicas, first, then between
-// processes. Workers must have equally many replicas. In `local`'s order of replicas and by rank, the sum is one
-// pairwise tree over all replicas of the world.
+// Creates a collective over the replicas of all workers: first `local`, over this process's replicas, then between
+// processes. The sum is one pairwise tree over all replicas of the world, by rank and in `local`'s order.
+// REQUIRES: all workers have equally many replicas.
 std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> local,
                                                     std::shared_ptr<Workers> workers);
 

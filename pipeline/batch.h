@@ -18,25 +18,25 @@
 
 namespace HEADRACE_API headrace {
 
-// Where a batch stands in the stream.
+// A batch's position in the stream.
 struct BatchPosition {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;            // within the epoch
   std::uint64_t sequence = 0;        // over all epochs
-  std::int64_t global_examples = 0;  // real examples over the world's replicas; those skipped are none
-  std::int64_t first_row = 0;        // real examples in the world's replicas before this one
+  std::int64_t global_examples = 0;  // real examples over the world's replicas, without skipped ones
+  std::int64_t first_row = 0;        // real examples in replicas of the world before this one
   bool last_of_epoch = false;
 };
 
-// What gives a batch's slot back. Implemented by the loader.
+// Gives a batch's slot back. Implemented by the loader.
 class BatchLease {
  public:
   virtual ~BatchLease() = default;
-  // The slot may be refilled once `consumer` has passed this point (nullptr: at once).
+  // Allows refilling the slot once `consumer` has passed this point (nullptr: at once).
   virtual void release(Stream* consumer) noexcept = 0;
 };
 
-// What a batch shows; the lease keeps all of it.
+// The content of a batch; the lease keeps all of it alive.
 struct BatchContent {
   BatchPosition position = {};
   std::int64_t examples = 0;
@@ -49,9 +49,9 @@ struct BatchContent {
   bool writable = true;
 };
 
-// Move-only. Its memory is valid until release or destruction. Give it back soon: a held batch is a slot that
-// cannot be refilled. Destruction without release() is release(nullptr). A batch may outlive its loader, and then
-// keeps its slot's memory; its device must outlive both. Several owners: shared_batch.h.
+// Move-only. Its memory is valid until release or destruction. Release it soon: a held batch is a slot that cannot
+// be refilled. Destruction without release() is release(nullptr). A batch may outlive its loader, and then keeps
+// its slot's memory; its device must outlive both. For several owners see shared_batch.h.
 class Batch {
  public:
   Batch(const BatchContent& content, std::unique_ptr<BatchLease> lease)
@@ -61,28 +61,28 @@ class Batch {
   ~Batch();
 
   const BatchPosition& position() const noexcept { return content_.position; }
-  // Real examples of this replica: the leading rows of every tensor. The remaining rows up to the tensors'
-  // first extent are padding of unspecified but finite content. May be 0.
+  // Returns the real examples of this replica: the leading rows of every tensor. The remaining rows up to the
+  // tensors' first extent are padding of unspecified but finite content. May be 0.
   std::int64_t examples() const noexcept { return content_.examples; }
-  // Shape (rows, ...), the same for every batch of a loader.
+  // Returns a tensor of shape (rows, ...), the same for every batch of a loader.
   const TensorView& tensor(const std::string& field) const;  // ConfigError listing the fields
   std::span<const TensorView> tensors() const noexcept { return content_.tensors; }
   const Fields& fields() const noexcept { return *content_.fields; }
-  // Source record of each real example.
+  // Returns the source record of each real example.
   std::span<const std::uint64_t> records() const noexcept { return content_.records; }
 
-  // Records of the global batch that could not be used, in order; see ErrorPolicy. All replicas are told all.
+  // Returns the unusable records of the global batch, in order; see ErrorPolicy. Every replica gets all of them.
   std::span<const BadRecord> bad_records() const noexcept { return content_.bad; }
 
-  // Complete when the tensors may be read. Streams wait(ready()), hosts ready().wait().
+  // Returns the event that completes when the tensors may be read. Streams wait(ready()), hosts ready().wait().
   const Event& ready() const noexcept { return *content_.ready; }
-  // Where the tensors are.
+  // Returns the device that holds the tensors.
   Device& device() const noexcept { return *content_.device; }
-  // Whether the holder may write to the tensors. False where the same bytes are handed out again:
-  // on the CPU under LoaderOptions::headspace.
+  // Returns whether the holder may write to the tensors. False if the same bytes are handed out again: on the CPU
+  // under LoaderOptions::headspace.
   bool writable() const noexcept { return content_.writable; }
 
-  // Hands the slot back in `consumer`'s order: refilled only after the work submitted to it so far is done.
+  // Releases the slot in `consumer`'s order: it is refilled only after the work submitted so far is done.
   void release(Stream& consumer) noexcept;
 
  private:

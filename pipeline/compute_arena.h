@@ -1,5 +1,5 @@
-// Where a loader's compute runs. It is made of oneTBB tasks: by default in an arena of the loader's own, whose
-// workers go back to the process whenever there is nothing to do.
+// The arena that runs a loader's compute. Compute consists of oneTBB tasks: by default in the loader's own arena,
+// whose workers return to the process when there is nothing to do.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace HEADRACE_API headrace {
 
-// Thread-safe. An embedding program may implement it, or hand over a oneTBB arena of its own by use_arena().
+// Thread-safe. An embedding program may implement it, or pass its own oneTBB arena with use_arena().
 class ComputeArena {
  public:
   virtual ~ComputeArena() = default;
-  // Runs the task some time, on a thread that may be kept busy for as long as there is work. Never runs it in the
-  // calling thread.
+  // Runs the task later, on a thread that may be kept busy as long as there is work. Never runs it in the calling
+  // thread.
   virtual void enqueue(std::function<void()> task) = 0;
-  // Tasks that run at the same time at most.
+  // Returns the maximum number of tasks that run at the same time.
   virtual int max_concurrency() const = 0;
 };
 
-// LoaderOptions::arena of `arena`, a tbb::task_arena, which must outlive the loader and what it may leave behind
-// in user code. A template, so that no header here needs oneTBB's.
+// Returns a LoaderOptions::arena for `arena`, a tbb::task_arena, which must outlive the loader and any user code
+// the loader may leave running. A template, so that no header here needs oneTBB's.
 template <typename Arena>
 std::shared_ptr<ComputeArena> use_arena(Arena& arena) {
   class Borrowed final : public ComputeArena {
@@ -38,12 +38,12 @@ std::shared_ptr<ComputeArena> use_arena(Arena& arena) {
   return std::make_shared<Borrowed>(arena);
 }
 
-// Calls task(0) ... task(count - 1), each once and in any order, as oneTBB tasks in an arena of its own. On
-// `threads` threads at the maximum, of which the calling one is the first; 0: one per processor. Returns when all
-// have ended. Throws what one of them threw; others may then not have been called.
+// Calls task(0) ... task(count - 1), each once and in any order, as oneTBB tasks in its own arena. Uses at most
+// `threads` threads including the calling one; 0: one per processor. Returns when all have ended. Throws what one
+// of them threw; others may then not have been called.
 void run_tasks(int threads, std::size_t count, const std::function<void(std::size_t)>& task);
 
-// What the arena of a loader's own is bound to, as oneTBB numbers them (tbb::info); -1: to nothing.
+// Binding of a loader's own arena, as numbered by oneTBB (tbb::info); -1: unbound.
 struct ArenaConstraints {
   int numa_node = -1;
   int core_type = -1;

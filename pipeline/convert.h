@@ -14,23 +14,23 @@
 namespace HEADRACE_API headrace {
 
 struct ConvertOptions {
-  // Of encoded images: longer sides are reduced to this (antialiased, aspect kept), what fits already stays byte
-  // for byte. 0: all stay as they are.
+  // Maximum side of encoded images: larger ones are reduced to it (antialiased, aspect kept), smaller ones stay
+  // byte for byte. 0: all stay as they are.
   std::int64_t max_side = 0;
-  // 1 to 100: every encoded image becomes a JPEG of this quality. 0: only those that max_side reduces do, at 90.
+  // 1 to 100: every encoded image becomes a JPEG of this quality. 0: only those that max_side reduces, at 90.
   int quality = 0;
-  int threads = 0;  // that decode and encode; 0: one a processor. The file is the same with any number
-  // Images that say in their EXIF data that they are stored another way up are turned, and encoded again for it.
+  int threads = 0;  // decode and encode; 0: one per processor. The file is the same with any number
+  // Turns, and encodes again, images whose EXIF data say that they are stored another way up.
   bool apply_orientation = false;
-  // Only this split; without it both, or the only one of a format that has no other.
+  // Only this split; std::nullopt: both, or the only one of a format without others.
   std::optional<Split> split = {};
-  SourceOptions source = {};  // of the data
-  // Of records that cannot be read, decoded or encoded, or whose label is none of the classes. kSkip leaves them
-  // out of the file; it reads and decodes everything once before, to find them. kSubstitute is a ConfigError: a
-  // record file has each record once. max_bad_share is of the records of a split.
+  SourceOptions source = {};  // options of the data's source
+  // For records that cannot be read, decoded or encoded, or whose label is no class. kSkip leaves them out of the
+  // file; an additional pass reads and decodes everything first to find them. kSubstitute is a ConfigError: a
+  // record file has each record once. max_bad_share applies to the records of a split.
   ErrorPolicy errors = {};
-  // Told after each record, from the calling thread: how many are done, of how many. Where bad records are to be
-  // skipped they are counted to the end twice: first they are found.
+  // Called after each record, by the calling thread, with the records done and their total. If bad records are
+  // skipped, they are counted to the end twice: once to find them.
   std::function<void(std::uint64_t done, std::uint64_t records)> progress = {};
 };
 
@@ -38,14 +38,14 @@ struct ConvertResult {
   std::uint64_t records = 0;               // of all splits
   std::uint64_t bytes = 0;                 // of the file
   std::uint64_t bad_records = 0;           // of all splits, left out
-  std::optional<Split> absent = {};        // a split that the origin does not have
-  std::vector<LeftOut> left_out = {};      // what lies there beside the records
+  std::optional<Split> absent = {};        // a split that the origin lacks
+  std::vector<LeftOut> left_out = {};      // files beside the records
   std::vector<SourceColumn> columns = {};  // as in SourceInfo
 };
 
-// Writes whatever open_source() knows at `data` to the file `to`, which appears whole or not at all and replaces
-// what was there. Every image is decoded, those too that stay as they are: the file has no bad record. DataError
-// naming the record that is bad; ConfigError where options and data do not go together.
+// Writes any data set that open_source() recognises at `data` to the file `to`, which appears whole or not at all
+// and replaces an existing one. Every image is decoded, even if it stays as it is: the file has no bad record.
+// Throws DataError naming the bad record; ConfigError if options and data do not fit together.
 ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
                               const ConvertOptions& options = {});
 

@@ -1,5 +1,5 @@
-// The identity of a batch stream: a SHA-256 of every global batch, equal whatever the number of replicas; and of
-// each replica's share of it.
+// The identity of a batch stream: a SHA-256 of every global batch, equal for any number of replicas, and of each
+// replica's share of it.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct BatchDigest {
   bool operator==(const BatchDigest&) const = default;
 };
 
-// Of one replica's share: over each field's name, type and row shape, then the replica's real rows.
+// Digest of one replica's share: over each field's name, type and row shape, then the replica's real rows.
 struct ShareDigest {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
-  int replica = 0;  // of the world
+  int replica = 0;  // within the world
   std::string sha256;
   bool operator==(const ShareDigest&) const = default;
 };
@@ -37,19 +37,19 @@ struct ShareDigest {
 // Not thread-safe.
 class StreamDigest {
  public:
-  // `devices` are the loader's and must outlive this. With `first_share` each replica's share is digested, too:
-  // that is the number of the loader's first replica in the world. What is called a global batch here is the part
-  // of it that the loader serves.
+  // REQUIRES: `devices` are the loader's and outlive this. `first_share`, the number in the world of the loader's
+  // first replica, also digests each replica's share. A global batch here means the part of it that the loader
+  // serves.
   explicit StreamDigest(DeviceGroup& devices, std::optional<int> first_share = {});
 
-  // Takes the next batch from every replica, one after another; nothing at the end of the stream.
+  // Takes the next batch from every replica, one after another; std::nullopt at the end of the stream.
   std::optional<BatchDigest> next(Loader& loader);
-  // `shares` are the batches of all replicas, in order, of one position.
+  // Adds one global batch. REQUIRES: `shares` are the batches of all replicas, in order, at one position.
   BatchDigest add(std::span<const Batch> shares);
-  // Of the batch that was added last, one a replica; none where they are not asked for.
+  // Returns the digests of the last batch, one per replica; empty if shares are not digested.
   const std::vector<ShareDigest>& shares() const noexcept { return shares_; }
 
-  // SHA-256 over the batches' digests (their 64 characters each) so far.
+  // Returns the SHA-256 over the batches' digests (64 characters each) so far.
   std::string finish() { return stream_.finish_hex(); }
 
  private:
@@ -57,10 +57,10 @@ class StreamDigest {
 
   DeviceGroup& devices_;
   std::optional<int> first_share_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // one a replica whose memory the host cannot read; else null
+  std::vector<std::unique_ptr<Stream>> streams_;  // per replica: null if the host can read its memory
   std::vector<std::byte> host_;
   Sha256 batch_;
-  std::vector<Sha256> share_;  // one a replica
+  std::vector<Sha256> share_;  // one per replica
   std::vector<ShareDigest> shares_;
   Sha256 stream_;
 };

@@ -1,5 +1,5 @@
-// The structs of DLPack 1.x, as its specification lays them out, for programs that have no dlpack.h of their own.
-// Those that have one include it before this.
+// The structs of DLPack 1.x, laid out as its specification says, for programs without their own dlpack.h. Programs
+// that have one must include it first.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 extern "C" {
 
 #ifndef DLPACK_DLPACK_H_
-enum DLDeviceType : std::int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };  // those that Headrace gives
+enum DLDeviceType : std::int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };  // only those that Headrace uses
 
-enum DLDataTypeCode : std::uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4 };  // the same
+enum DLDataTypeCode : std::uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4 };  // likewise
 
 struct DLDevice {
   DLDeviceType device_type;

@@ -1,4 +1,4 @@
-// Which record went to which batch and replica, and the proof that each epoch saw every record exactly once.
+// Records which record went to which batch and replica, and proves that each epoch saw every record exactly once.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct LedgerEntry {
   bool operator==(const LedgerEntry&) const = default;
 };
 
-// What an epoch of a stream must consist of.
+// The required contents of an epoch of a stream.
 struct EpochContents {
-  std::vector<std::uint64_t> records;  // ascending, as often as each one occurs
-  std::uint64_t dropped = 0;           // of them may be missing: an incomplete last batch
+  std::vector<std::uint64_t> records;  // ascending, each as often as it occurs
+  std::uint64_t dropped = 0;           // number that may be missing: an incomplete last batch
 
-  // Each of the records 0 .. count - 1, `times` times.
+  // Returns each of the records 0 .. count - 1, `times` times.
   static EpochContents all(std::uint64_t count, std::uint64_t times = 1);
 };
 
@@ -34,15 +34,14 @@ class Ledger {
   void add(const Batch& batch, int replica);
   void add(const LedgerEntry& entry) { entries_.push_back(entry); }
 
-  // In the order they were added.
+  // Returns the entries in the order they were added.
   const std::vector<LedgerEntry>& entries() const noexcept { return entries_; }
 
-  // Records set aside by an ErrorPolicy, over all epochs.
+  // Returns the number of records set aside by an ErrorPolicy, over all epochs.
   std::uint64_t set_aside() const noexcept { return set_aside_.size(); }
 
-  // Nothing where the epoch holds exactly the expected records, a bad one at the place where it was skipped or
-  // another one stands for it; else what is wrong, naming the first missing or surplus record and the batches it
-  // is in.
+  // Returns std::nullopt if the epoch holds exactly the expected records, a bad one where it was skipped or
+  // replaced; otherwise the error, naming the first missing or surplus record and the batches it is in.
   std::optional<std::string> find_breach(std::uint64_t epoch, const EpochContents& expected) const;
 
  private:
@@ -52,7 +51,7 @@ class Ledger {
     std::optional<std::uint64_t> substitute = {};
   };
 
-  // Ascending; what stands for another record counts as that.
+  // Returns the records in ascending order; a substitute counts as the record it replaces.
   std::vector<std::uint64_t> seen_in(std::uint64_t epoch) const;
 
   std::vector<LedgerEntry> entries_;

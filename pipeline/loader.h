@@ -21,19 +21,19 @@
 
 namespace HEADRACE_API headrace {
 
-// Something the engine decided for itself, and why.
+// An automatic decision of the engine, with its reason.
 struct Choice {
   std::string what;    // "threads"
   std::string value;   // "3"
   std::string reason;  // "2 would give 81 % of the rate"
 };
 
-// Where a loader stands, in a few bytes: enough to continue anywhere, with other replicas and threads.
+// A loader's position, in a few bytes: enough to continue anywhere, with other replicas and threads.
 struct LoaderState {
-  std::uint64_t fingerprint = 0;  // of the plan and seed it belongs to, and of what a filter could not judge
+  std::uint64_t fingerprint = 0;  // of its plan, its seed and the records a filter could not judge
   std::uint64_t sequence = 0;     // global batches handed out to every replica
 
-  // One line of text, "headrace-loader-1 <fingerprint> <sequence>".
+  // Returns one line of text, "headrace-loader-1 <fingerprint> <sequence>".
   std::string serialize() const;
   // Throws ConfigError on anything else.
   static LoaderState parse(std::string_view text);
@@ -41,69 +41,68 @@ struct LoaderState {
   bool operator==(const LoaderState&) const = default;
 };
 
-// All replicas that share the stream, whichever loaders and processes serve them. A loader's replicas are `first`
-// and those after it, one a device. State and fingerprint do not depend on it.
+// All replicas that share the stream, across loaders and processes. A loader's replicas are `first` and those
+// after it, one per device. State and fingerprint do not depend on it.
 struct World {
-  int total = 0;  // 0: those of this loader alone
+  int total = 0;  // 0: only those of this loader
   int first = 0;
 
-  // Each replica as so many, as DeviceGroup::repeated() has them.
+  // Returns the world with each replica repeated `times` times, as in DeviceGroup::repeated().
   World repeated(int times) const noexcept { return {.total = total * times, .first = first * times}; }
   bool operator==(const World&) const = default;
 };
 
 struct LoaderOptions {
-  std::uint64_t seed = 0;  // of everything random in the plan
+  std::uint64_t seed = 0;  // for everything random in the plan
   std::uint64_t epochs = 1;
   World world = {};
-  int threads = 0;         // oneTBB tasks that compute at once at most; 0: chosen while running
+  int threads = 0;         // maximum of concurrent oneTBB compute tasks; 0: chosen while running
   int reader_threads = 0;  // blocking reads, of sources that are not resident; 0: chosen while running
-  int prefetch = -1;  // batches ahead, no more than the run has; -1: as the plan says, 2 where it says nothing
-  std::optional<LoaderState> start = {};  // continue from here; ConfigError when it belongs to another stream
+  int prefetch = -1;       // batches ahead, no more than the run has; -1: as the plan says, 2 by default
+  std::optional<LoaderState> start = {};  // continue from here; ConfigError if it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
   // Called about twenty times a second by a thread that waits in next(), or in the constructor for a pass over all
-  // records (see ScanPoll), for a program that has to look for signals. What it throws leaves next(), where the
-  // batch is there for the next call, or the constructor.
+  // records (see ScanPoll), for programs that must poll for signals. An exception propagates from next(), and the
+  // batch remains for the next call, or from the constructor.
   std::function<void()> while_waiting = {};
-  // Batches take their memory with them and their slots go on with other memory: any number of them may be kept,
-  // and none holds the engine up. What is kept counts against no budget. Of devices with memory of their own, and
-  // in headspace mode, batches are slots nevertheless.
+  // Batches take their memory with them, and their slots continue with other memory: any number of batches may be
+  // kept without holding up the engine. Kept batches count against no budget. On devices with their own memory,
+  // and in headspace mode, batches are slots nevertheless.
   bool owned_batches = false;
-  std::size_t trace_spans = 0;        // the latest spans kept of each thread; 0: nothing is traced
-  std::shared_ptr<Trace> trace = {};  // another's trace, to which this run adds its threads
+  std::size_t trace_spans = 0;        // latest spans kept per thread; 0: nothing is traced
+  std::shared_ptr<Trace> trace = {};  // an existing trace to which this run adds its threads
 
-  ConvertAt convert = ConvertAt::kAuto;  // where u8 images become f32 for devices with memory of their own
-  // What such a device makes of them: f32, or bf16, each number rounded to the nearest. A batch's tensors say
-  // which; fields() are the plan's, and what the host makes is f32.
+  ConvertAt convert = ConvertAt::kAuto;  // where u8 images become f32 for devices with their own memory
+  // The type to which such a device converts them: f32, or bf16, each number rounded to nearest. A batch's tensors
+  // show which; fields() are the plan's, and the host produces f32.
   DType converted = DType::kF32;
 
   Residency resident = Residency::kAuto;  // whether such devices keep the u8 images of a run of several epochs
 
-  // Where compute runs; null: in an arena of the loader's own, bound as `constraints` say. It must allow tasks
-  // that are only enqueued. A tbb::global_control of the embedding program is obeyed.
+  // The arena for compute; null: the loader's own, bound as `constraints` say. It must allow tasks that are only
+  // enqueued. A tbb::global_control of the embedding program is obeyed.
   std::shared_ptr<ComputeArena> arena = {};
   ArenaConstraints constraints = {};
 
-  ErrorPolicy errors = {};  // of records that cannot be used
+  ErrorPolicy errors = {};  // for records that cannot be used
 
-  // Hard budgets, 0: none. What does not fit makes the prefetch depth smaller, down to 1; where that does not do,
-  // construction is a ConfigError that says how many bytes are needed. A quarter of the memory budget is left to
-  // the threads' working memory where there is a choice; a record for which that is not enough fails its batch.
+  // Hard budgets; 0: none. If batches do not fit, the prefetch depth shrinks, down to 1; if that is not enough,
+  // the constructor throws a ConfigError that says how many bytes are needed. If possible, a quarter of the memory
+  // budget is left to the threads' working memory; a record for which that is not enough fails its batch.
   std::uint64_t memory_budget_bytes = 0;  // batches in host memory that is not pinned, working memory, read-ahead
   std::uint64_t pinned_budget_bytes = 0;  // batches in pinned memory
-  int cpu_budget = 0;    // compute threads at most; 0: one a processor, or as many as the arena allows
-  int reader_limit = 8;  // readers at most, where they are chosen
-  // Of each device's memory, for the samples it keeps: those that it does not hold are not kept. 0: as Residency
-  // says.
+  int cpu_budget = 0;    // maximum of compute threads; 0: one per processor, or as many as the arena allows
+  int reader_limit = 8;  // maximum of readers, if chosen automatically
+  // Memory of each device for the samples it keeps; samples that do not fit are not kept. 0: see Residency.
   std::uint64_t resident_budget_bytes = 0;
 
-  // Once this many batches were made (the ring's size at least), the same bytes are handed out again and again:
-  // nothing is read, decoded or operated on. What a trainer reaches with it is its own ceiling. Such a stream has
-  // no identity: state() and digests refuse it. 0: off.
+  // Once this many batches were made (at least the ring's size), the same bytes are handed out repeatedly: nothing
+  // is read, decoded or operated on, so a trainer reaches its own ceiling. Such a stream has no identity: state()
+  // and digests refuse it. 0: off.
   std::uint64_t headspace = 0;
 };
 
-// Shows the options that are data to a visitor.
+// Shows the options that are data, not code, to a visitor.
 inline void show(LoaderOptions& options, OptionVisitor& visit) {
   visit("seed", options.seed);
   visit("epochs", options.epochs);
@@ -133,9 +132,9 @@ inline void show(LoaderOptions& options, OptionVisitor& visit) {
   visit("headspace", options.headspace);
 }
 
-// next() may be called by one thread a replica at a time; replicas are independent but for this: a replica
-// cannot run ahead of another by more than the prefetch depth. Everything else is thread-safe.
-// The stream of batches depends on the plan, the seed and nothing else: not on threads, replicas, prefetch.
+// next() may be called by one thread per replica at a time; replicas are independent, except that one cannot run
+// ahead of another by more than the prefetch depth. Everything else is thread-safe. The stream of batches depends
+// only on the plan and the seed: not on threads, replicas or prefetch.
 class Loader {
  public:
   // `devices` must outlive the loader and its batches. Batches may outlive the loader.
@@ -144,36 +143,35 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch of this replica; nothing at the end of the last epoch. Blocks until it is assembled.
-  // Throws the error of the batch it would have been, in order, as LoaderOptions::errors says; after stop()
-  // Error(kCancelled).
+  // Returns the next batch of this replica; std::nullopt at the end of the last epoch. Blocks until it is
+  // assembled. Throws the error of the batch it would have been, in order, as LoaderOptions::errors says; after
+  // stop(), Error(kCancelled).
   std::optional<Batch> next(int replica = 0);
 
-  // Rows of a replica's tensors: ceil(global / replicas of the world), or of an epoch's examples where they are
-  // fewer.
+  // Returns the rows of a replica's tensors: ceil(examples / replicas of the world), where examples is the global
+  // batch, or the epoch's if those are fewer.
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;
   const Fields& fields() const noexcept;
-  // What it runs.
   const Dataset& dataset() const noexcept;
-  // Those whose memory the batches are in: one a replica that it serves.
+  // Returns the devices whose memory holds the batches: one per replica served.
   DeviceGroup& devices() const noexcept;
-  // The replicas that share the stream, and which of them are served; `total` is never 0.
+  // Returns the replicas that share the stream, and which of them are served; `total` is never 0.
   World world() const noexcept;
-  // Tasks that may compute at once now, as the options or the tuning say.
+  // Returns the current maximum of concurrent compute tasks, as the options or the tuning say.
   int threads() const noexcept;
-  // Nothing is being tried any more: every choice has been made.
+  // Returns whether every choice has been made and tuning is over.
   bool tuned() const noexcept;
 
-  // After the last batch that every replica took; what was only prefetched does not count. ConfigError in
-  // headspace mode.
+  // Returns the position after the last batch that every replica took; batches only prefetched do not count.
+  // Throws ConfigError in headspace mode.
   LoaderState state() const;
   LoaderStats stats() const;
-  // What the engine decided for itself: threads, readers, prefetch, each with its reason. May change while it
+  // Returns the engine's choices: threads, readers, prefetch, each with its reason. They may change while it
   // tunes.
   std::vector<Choice> choices() const;
-  // What the threads did lately, in the Trace Event Format (ui.perfetto.dev, chrome://tracing). ConfigError where
-  // LoaderOptions::trace_spans is 0.
+  // Returns the latest trace of the threads in the Trace Event Format (ui.perfetto.dev, chrome://tracing). Throws
+  // ConfigError if LoaderOptions::trace_spans is 0.
   std::string trace_json() const;
 
   // Wakes every waiting next() and ends the engine's work. Idempotent.

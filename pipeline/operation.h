@@ -1,6 +1,6 @@
-// What is done to one sample between decode and batch, or to the examples of a batch together. Operations are
-// plain values that describe; the planner compiles them. Random ones draw from Philox(seed, epoch, record,
-// position in the plan).
+// Operations on one sample between decode and batch, or on the examples of a batch together. They are plain values
+// that describe; the planner compiles them. Random ones draw from Philox(seed, epoch, record, position in the
+// plan).
 #pragma once
 
 #include <array>
@@ -31,18 +31,18 @@ struct PadCrop {
 };
 enum class FlipDraw {
   kEachPass,     // drawn again in each pass
-  kAlternating,  // drawn once for each record, for pass 0; turned round from pass to pass
+  kAlternating,  // drawn once per record, for pass 0; inverted from pass to pass
 };
-// Mirrors left-right with this probability.
+// Mirrors left-right with `probability`.
 struct Flip {
   float probability = 0.5F;
   FlipDraw draw = FlipDraw::kEachPass;
 };
-// (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; result f32, and exactly this:
-// x s + t in f32, the product rounded before the sum, with s = 1 / (255 std[c]) for u8 or 1 / std[c] for f32 and
-// t = -mean[c] / std[c], each computed in double from the given floats and rounded once to f32. The same on every
-// processor and device; it differs from dividing twice in f32, as torchvision does, by a unit or two in the last
-// place. One entry for all channels, or one a channel.
+// Normalises: (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; the result is f32, and exactly
+// this: x s + t in f32, the product rounded before the sum, with s = 1 / (255 std[c]) for u8 or 1 / std[c] for f32
+// and t = -mean[c] / std[c], each computed in double from the given floats and rounded once to f32. Equal on every
+// processor and device; differs from dividing twice in f32, as torchvision does, by a unit or two in the last
+// place. One entry for all channels, or one per channel.
 struct Normalize {
   std::vector<float> mean;
   std::vector<float> std;
@@ -51,71 +51,70 @@ struct Normalize {
 struct Cast {
   DType to = DType::kF32;
 };
-// (H, W, C) <-> (C, H, W).
+// Converts between (H, W, C) and (C, H, W).
 struct ToLayout {
   ImageLayout to = ImageLayout::kChannelsFirst;
 };
-// Any shape to one axis.
+// Flattens any shape to one axis.
 struct FlattenSample {};
-// Changes the colours of an RGB image by random amounts within torchvision's ranges: factors uniform in
-// [max(0, 1 - x), 1 + x], the hue turned by up to `hue` (at most 0.5) of the circle either way. 0 leaves a
-// property alone. The four are applied in an order drawn for each record, each on the result of the one before,
-// clamped to 0..255 and rounded once at the end. Brightness v f; contrast m + (v - m) f, m the image's mean luma;
-// saturation l + (v - l) f, l the pixel's luma, 0.299 R + 0.587 G + 0.114 B; hue in HSV.
+// Changes an RGB image's colours randomly in torchvision's ranges: factors uniform in [max(0, 1 - x), 1 + x], the
+// hue turned by up to `hue` (at most 0.5) of the circle either way. 0 leaves a property alone. The four are
+// applied in an order drawn for each record, each to the result of the previous one, clamped to 0..255 and rounded
+// once at the end. Brightness v f; contrast m + (v - m) f, m the image's mean luma; saturation l + (v - l) f, l
+// the pixel's luma, 0.299 R + 0.587 G + 0.114 B; hue in HSV.
 struct ColorJitter {
   float brightness = 0, contrast = 0, saturation = 0;
   float hue = 0;
 };
-// Changes all numbers of an f32 image by what is drawn for its record: (x + b) c, b uniform in
-// [-brightness, brightness], c in [1 - contrast, 1 + contrast]. For images that are normalised, whose mean is 0.
+// Changes all numbers of an f32 image by values drawn for its record: (x + b) c, b uniform in [-brightness,
+// brightness], c in [1 - contrast, 1 + contrast]. For normalised images, whose mean is 0.
 struct BrightnessContrast {
   float brightness = 0, contrast = 0;
 };
-// Sets a square around a pixel drawn at random, clipped at the border, to a value: one for all channels, or one a
+// Sets a square around a random pixel, clipped at the border, to a value: one for all channels, or one per
 // channel, in the units of the elements at this place of the chain. Either layout.
 struct Cutout {
   int size = 8;
   std::vector<float> fill = {0.0F};
 };
-// The class number i64 as a vector f32: 1 - s + s / classes at its place and s / classes elsewhere, s the
-// smoothing. A number that is no class is a DataError naming the record.
+// Encodes the class number i64 as a vector f32: 1 - s + s / classes at its place and s / classes elsewhere, s
+// being the smoothing. A number that is not a class is a DataError naming the record.
 struct OneHot {
   int classes = 10;
   float smoothing = 0;
   std::string field = "label";
 };
-// Between the examples of a global batch, hence after .batch(): each is blended with a partner, l x + (1 - l) y,
-// image and label alike, l drawn from Beta(alpha, alpha). Needs one_hot() labels. The partners are pairs drawn at
-// random for each batch, the two of a pair take each other with one l; of an odd number of examples one stays as
-// it is. A pair is mixed at all with `probability`.
+// Blends each example of a global batch (hence after batch()) with a partner, l x + (1 - l) y, image and label
+// alike, l drawn from Beta(alpha, alpha). Needs one_hot() labels. Pairs are drawn at random for each batch, and
+// the two of a pair take each other with one l; of an odd number of examples one stays unchanged. A pair is mixed
+// at all with `probability`.
 struct Mixup {
   float alpha = 0.2F;
   float probability = 1;
 };
-// As Mixup, but the pair exchanges a rectangle of the images' shape and (1 - l) of their area around a pixel drawn
-// at random, clipped at the border; labels are blended by the area left.
+// Like Mixup, but the pair exchanges a rectangle of the images' shape and (1 - l) of their area around a random
+// pixel, clipped at the border; labels are blended by the area left.
 struct Cutmix {
   float alpha = 1;
   float probability = 1;
 };
-// A window of random area and aspect ratio, resized (antialiased triangle filter) to size x size.
+// Crops a window of random area and aspect ratio and resizes it (antialiased triangle filter) to size x size.
 struct RandomResizedCrop {
   int size = 224;
   float min_area = 0.08F, max_area = 1.0F;
   float min_ratio = 3.0F / 4, max_ratio = 4.0F / 3;
 };
-// Shorter side to `size` (antialiased triangle filter), aspect kept.
+// Resizes the shorter side to `size` (antialiased triangle filter), keeping the aspect.
 struct Resize {
   int size = 256;
 };
-// Cuts half of the surplus above and to the left; half of an odd surplus is rounded to the even number, as in
-// torchvision.
+// Cuts half of the surplus above and to the left; half of an odd surplus is rounded to even, as in torchvision.
 struct CenterCrop {
   int size = 224;
 };
-// The caller's own function on one field, which keeps its name: reads `in`, fills `out`; UserOperation does more.
-// Must be pure: same input and random numbers, same output. `version` is part of every fingerprint: change it with
-// the function.
+// A custom function on one field, which keeps its name: reads `in`, fills `out`; UserOperation does more. Must be
+// pure: same input and random numbers, same output. `version` is part of every fingerprint: change it with the
+// function.
 struct UserMap {
   std::string name = {};
   std::uint32_t version = 1;
@@ -126,13 +125,13 @@ struct UserMap {
       function = {};
 };
 
-// What the caller's operation sees of one record. Valid during the call only.
+// One record as a custom operation sees it. Valid only during the call.
 class UserSample {
  public:
   struct Position {
     std::uint64_t record = 0;  // its number in the source
-    std::uint64_t pass = 0;    // the how manyth time over the run that the plan comes to it; 0 where the operation
-                               // does not say that it depends on it
+    std::uint64_t pass = 0;    // zero-based pass number over the run; 0 if the operation
+                               // does not say that it depends on the pass
   };
   struct Input {
     std::span<const std::byte> bytes;
@@ -144,10 +143,10 @@ class UserSample {
       : position_(position), inputs_(inputs), outputs_(outputs), room_(room), random_(&random) {}
 
   const Position& position() const noexcept { return position_; }
-  // The numbers drawn are this record's in this pass, whoever runs it and when.
+  // Returns the generator; its numbers depend on the record and pass, not on which thread runs it or when.
   Philox& random() noexcept { return *random_; }
 
-  // Of the fields named as UserOperation::inputs, in that order; an encoded image's shape is its number of bytes.
+  // Return the fields named in UserOperation::inputs, in that order; an encoded image's shape is its byte count.
   std::span<const std::byte> bytes(std::size_t input) const { return inputs_[input].bytes; }
   const Shape& shape(std::size_t input) const { return inputs_[input].shape; }
   template <typename Element>
@@ -156,15 +155,15 @@ class UserSample {
     return {reinterpret_cast<const Element*>(all.data()), all.size() / sizeof(Element)};
   }
 
-  // All of an output, uninitialised: to be filled before the function returns.
+  // Returns all of an output, uninitialised; it must be filled before the function returns.
   std::span<std::byte> room(std::size_t output) {
     written_ |= 1U << output;
     return room_[output];
   }
-  // Error where the elements are fewer or more than the output has.
+  // Throws Error if the elements are fewer or more than the output has.
   void put(std::size_t output, std::span<const std::byte> elements);
 
-  // Error naming an output that was neither put nor given room for.
+  // Throws Error naming an output that was neither put nor given room for.
   void want_all_written() const;
 
  private:
@@ -173,25 +172,25 @@ class UserSample {
   std::span<const Field> outputs_;
   std::span<const std::span<std::byte>> room_;
   Philox* random_;
-  std::uint32_t written_ = 0;  // a bit an output
+  std::uint32_t written_ = 0;  // one bit per output
 };
 
-// The caller's own operation on any fields of a sample: it reads some, replaces some and adds others. It must be
-// pure and thread-safe: what it writes depends on its inputs and, where `each_pass_anew` says so, on the pass and
-// the random numbers. What it throws is its record's fault, for LoaderOptions::errors to deal with. `version` is
-// part of every fingerprint: change it with the function.
+// A custom operation on any fields of a sample: it reads some, replaces some and adds others. It must be pure and
+// thread-safe: its output depends on its inputs and, if `each_pass_anew` says so, on the pass and the random
+// numbers. An exception counts as its record's fault, for LoaderOptions::errors to handle. `version` is part of
+// every fingerprint: change it with the function.
 struct UserOperation {
   std::string name = {};
   std::uint32_t version = 1;
   std::vector<std::string> inputs = {"image"};
-  // Of a fixed shape. One that has the name of a field replaces it, any other is a new field of the sample.
+  // Fields of fixed shape. One with the name of an existing field replaces it; any other is a new field.
   std::vector<Field> outputs = {};
-  // It draws random numbers or looks at the pass: then it cannot stand before cache().
+  // True if it draws random numbers or looks at the pass: then it cannot stand before cache().
   bool each_pass_anew = false;
   std::function<void(UserSample&)> function = {};
 };
 
-// How the engine does an operation; known to the pipeline's own files.
+// The engine's implementation of an operation; private to the pipeline.
 class OperationDefinition;
 class OptionVisitor;
 using OperationPtr = std::shared_ptr<const OperationDefinition>;
@@ -214,7 +213,7 @@ OperationPtr define(Mixup options);
 OperationPtr define(Cutmix options);
 OperationPtr define(UserOperation options);
 
-// Options for which there is an operation.
+// Options that define an operation.
 template <typename Options>
 concept DefinesOperation = requires(Options options) {
   { define(std::move(options)) } -> std::same_as<OperationPtr>;
@@ -251,7 +250,7 @@ class Operations {
 
 Operations pad_crop(int size, int pad, Padding padding = Padding::kZero);
 Operations flip(float probability = 0.5F);
-// Each two passes in a row show a record both ways.
+// Mirrors in one of any two consecutive passes, so that they show a record both ways.
 Operations alternating_flip();
 Operations normalize(std::vector<float> mean, std::vector<float> std);
 Operations cast(DType to);
@@ -268,24 +267,24 @@ Operations cutout(int size, std::vector<float> fill = {0.0F});
 Operations one_hot(int classes, float smoothing = 0);
 Operations mixup(Mixup options = {});
 Operations cutmix(Cutmix options = {});
-// Makes the operation that a plan's JSON calls `name`, with what the visitor leaves in its options. ConfigError
-// where there is none of the name.
+// Returns the operation that a plan's JSON calls `name`, with options as the visitor sets them. Throws ConfigError
+// if there is no operation of this name.
 Operations operation(std::string_view name, OptionVisitor& options);
 
-// Whether the result depends on random numbers: such an operation cannot stand before cache(). A user map
+// Returns whether the result depends on random numbers: such an operation cannot stand before cache(). A user map
 // counts as not random; one before cache() that draws a number nevertheless fails the run.
 bool is_random(const Operation& operation);
 // The field that holds the class, and that mixup() and cutmix() blend.
 inline const std::string kLabelField = "label";
 
-// Whether it works on the examples of a batch together: then it stands after batch(), and only there.
+// Returns whether it works on the examples of a batch together: then it must stand after batch().
 bool is_batch_level(const Operation& operation);
-// The name of the field it changes; of a batch-level one the image, its labels follow; empty of a user operation,
-// which may change several.
+// Returns the name of the field it changes: for a batch-level operation the image (its labels follow); empty for a
+// custom operation, which may change several.
 const std::string& field_of(const Operation& operation);
-// "pad_crop(32, pad=4, zero)": name and parameters, for explain() and as fingerprint material.
+// Returns "pad_crop(32, pad=4, zero)": name and parameters, for explain() and as fingerprint material.
 std::string describe(const Operation& operation);
-// The field after the operation; ConfigError when it cannot be applied to such a field.
+// Returns the field after the operation. Throws ConfigError if it cannot be applied to such a field.
 Field apply_to_field(const Operation& operation, const Field& field);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// How many batches a loader would make ahead, without one.
+// Predicts a loader's prefetch depth without creating one.
 #pragma once
 
 #include "headrace/devices/base/api.h"
@@ -6,8 +6,8 @@
 
 namespace HEADRACE_API headrace {
 
-// What a loader with these options would choose for its prefetch depth; allocates no batches and reads no records,
-// but for a filter's pass. Throws what the constructor of Loader does.
+// Returns the prefetch depth that a loader with these options would choose. Allocates no batches and reads no
+// records, except for a filter's pass. Throws like Loader's constructor.
 Choice choose_prefetch(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// What one named field of a record, sample or batch holds; and one record as a source hands it out: the bytes of
+// Describes one named field of a record, sample or batch, and one record as a source hands it out: the bytes of
 // each field, not yet decoded.
 #pragma once
 
@@ -23,18 +23,18 @@ enum class Encoding {
 struct Field {
   std::string name = {};  // "image", "label"
   DType dtype = DType::kF32;
-  Shape shape;  // of one record; a dynamic extent differs from record to record
+  Shape shape;  // of one record; a dynamic extent varies between records
   Encoding encoding = Encoding::kRaw;
 
   bool operator==(const Field&) const = default;
 };
 
-// At most this many fields a record: they are kept inline on the hot path.
+// Maximum number of fields per record: they are kept inline on the hot path.
 inline constexpr std::size_t kMaxFields = 4;
 
 using Fields = std::vector<Field>;
 
-// Position of the field with this name; ConfigError listing the names there are.
+// Returns the position of the field with this name. Throws ConfigError listing the existing names.
 std::size_t find_field(const Fields& fields, const std::string& name);
 
 // Views into the source's own memory, or into the scratch bytes given to Source::read().

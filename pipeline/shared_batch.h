@@ -1,4 +1,4 @@
-// A batch with several owners: for bindings and for tensors that are handed to other libraries.
+// A batch with several owners, for bindings and for tensors handed to other libraries.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace HEADRACE_API headrace {
 
-// Copies share the batch; the last one to go gives its slot back. Thread-safe.
+// Copies share the batch; the last one destroyed releases its slot. Thread-safe.
 class SharedBatch {
  public:
-  // `keeps` is kept as long as the batch: whoever owns its devices, say.
+  // `keeps` is kept as long as the batch: for example, the owner of its devices.
   explicit SharedBatch(Batch batch, std::shared_ptr<const void> keeps = nullptr);
 
   const Batch& operator*() const noexcept;
   const Batch* operator->() const noexcept { return &**this; }
 
-  // The embedding program is going to use the batch in a stream of its own, the device's handle (a cudaStream_t as
-  // a number; 0 is the default stream): what it submits there from now on waits for ready(), the host does not;
-  // and the slot is refilled only after what it has submitted there by the time that the last owner goes. The
-  // stream must live until then. Where several streams use a batch, the one named first is made to wait for the
-  // others in the end. On a device that computes in the host's memory the host waits, for any stream.
+  // Announces that the embedding program will use the batch in its own stream, given as the device's handle (a
+  // cudaStream_t as a number; 0 is the default stream). Work submitted there from now on waits for ready(), the
+  // host does not; and the slot is refilled only after the work submitted there by the time the last owner goes.
+  // The stream must live until then. If several streams use a batch, the one named first finally waits for the
+  // others. On a device that computes in the host's memory the host waits, for any stream.
   void use_in(std::uintptr_t stream) const;
 
  private:

@@ -1,4 +1,4 @@
-// Where records come from: a numbered collection that any thread may read in any order, or a stream that gives one
+// Sources of records: numbered collections that any thread may read in any order, or streams that give one record
 // after another.
 #pragma once
 
@@ -15,67 +15,67 @@
 
 namespace HEADRACE_API headrace {
 
-// Files that lie there and are no records.
+// Files beside the records that are not records.
 struct LeftOut {
   std::string what;  // ".gif", "images in val/"
   std::uint64_t files = 0;
   bool operator==(const LeftOut&) const = default;
 };
-// "12 files left out: 10 .gif, 2 .webp; Headrace reads JPEG and PNG"; empty where none are.
+// Returns "12 files left out: 10 .gif, 2 .webp; Headrace reads JPEG and PNG"; empty if none are.
 std::string describe(const std::vector<LeftOut>& left_out);
 
-// A column of a table, or a feature of TFRecords, and what became of it.
+// A column of a table, or a feature of TFRecords, and its use.
 struct SourceColumn {
-  std::string name;   // as the data call it
+  std::string name;   // as in the data
   std::string holds;  // "integers", "numbers", "text"; "4 floats"
-  std::string field;  // that it is; empty: it is left out
+  std::string field;  // its field in the record; empty: it is left out
   bool operator==(const SourceColumn&) const = default;
 };
-// "left out of each record: width (integers), caption (text)"; empty where none is.
+// Returns "left out of each record: width (integers), caption (text)"; empty if none is.
 std::string describe(const std::vector<SourceColumn>& columns);
 
 struct SourceInfo {
-  std::string name;                  // for people: a path, or what the caller called it
-  std::uint64_t records = 0;         // of a stream kUnknownRecords
+  std::string name;                  // for people: a path, or the caller's name for it
+  std::uint64_t records = 0;         // kUnknownRecords for a stream
   Fields fields;                     // the same for every record
-  std::vector<std::string> classes;  // class names by label, where the format has them
-  // The field "label" is below this, or else the record is bad; 0: as many as there are classes, if there are any.
+  std::vector<std::string> classes;  // class names by label, if the format has them
+  // A label not below this makes its record bad; 0: the number of classes, if there are any.
   std::uint64_t label_count = 0;
-  // Where the source reads several files one after another: the end of each one's records. Else empty.
+  // If the source reads several files one after another: the end of each one's records. Otherwise empty.
   std::vector<std::uint64_t> file_ends = {};
-  // Changes when the data does: names, sizes, order, or content that is in memory anyway. 0: there is none.
+  // Changes with the data: names, sizes, order, or content that is in memory anyway. 0: none.
   std::uint64_t fingerprint = 0;
-  // Changes when a file is written again, even with as many bytes: the times of change, which may be any, of files
-  // whose content is not in the fingerprint; none where there are no such files. Keys caches, and nothing else: a
+  // Changes when a file is rewritten, even with the same size: derived from the modification times, whatever they
+  // are, of files whose content is not in the fingerprint; std::nullopt if there are none. Keys only caches: a
   // copy of the data is the same stream.
   std::optional<std::uint64_t> revision = {};
-  // True where the maker of the records gave no identity: the fingerprint is of their form alone, or 0.
+  // True if the caller gave the records no identity: the fingerprint is of their form alone, or 0.
   bool anonymous = false;
-  // True when all bytes are in memory: read() never blocks and never uses its scratch.
+  // True if all bytes are in memory: read() never blocks and never uses its scratch.
   bool resident = false;
-  // True where records come one after another and cannot be asked for by number: open_stream() gives them, read()
-  // does not.
+  // True if records come one after another and cannot be read by number: open_stream() gives them, read() does
+  // not.
   bool streamed = false;
   std::vector<LeftOut> left_out = {};
-  std::vector<SourceColumn> columns = {};  // all that the data have; of other formats none
+  std::vector<SourceColumn> columns = {};  // all columns of the data; empty for other formats
 };
 
-// How many records a stream counts as having before its end is seen.
+// The record count of a stream before its end is seen.
 inline constexpr std::uint64_t kUnknownRecords = std::uint64_t{1} << 48;
 
-// Records one after another, of an unknown number. One thread at a time.
+// A sequence of records of unknown length. One thread at a time.
 class RecordStream {
  public:
   virtual ~RecordStream() = default;
-  // The next record: its bytes are put into `buffer`, which a view points into. Nothing at the end. May block.
-  // A DataError is this record's, which is a bad one, and the stream goes on behind it; anything else ends it.
+  // Returns the next record, whose view points into `buffer`; std::nullopt at the end. May block. Throws DataError
+  // if this record is bad, and the stream continues after it; any other exception ends it.
   virtual std::optional<RecordView> next(std::vector<std::byte>& buffer) = 0;
 };
 
 class Source;
 using SourcePtr = std::shared_ptr<const Source>;
 
-// The opener's name and arguments; known to the pipeline's own files.
+// The opener's name and arguments; private to the pipeline.
 class SourceOrigin;
 using SourceOriginPtr = std::shared_ptr<const SourceOrigin>;
 
@@ -89,37 +89,36 @@ class Source {
 
   virtual const SourceInfo& info() const noexcept = 0;
 
-  // Record `index` < info().records. May block on a file where the source is not resident; then the bytes
-  // are in `scratch`, which is reused from call to call. Throws DataError with record and offset.
+  // Returns record `index`. May block on a file if the source is not resident; then the bytes are in `scratch`,
+  // which is reused from call to call. Throws DataError with record and offset. REQUIRES: index < info().records.
   virtual RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const = 0;
 
-  // Of a stream: its records from number `first` on. May block while it passes over those before, and throws where
-  // the stream cannot be opened once more. Null where records have numbers.
+  // Returns the records of a stream from number `first` on; null if records have numbers. May block while it skips
+  // those before, and throws if the stream cannot be opened again.
   virtual std::unique_ptr<RecordStream> open_stream(std::uint64_t /*first*/) const { return nullptr; }
 
-  // The record's largest field, where it lies in memory: for those who fetch ahead.
+  // Returns the record's largest field if it is in memory, for callers who fetch ahead.
   virtual std::span<const std::byte> peek(std::uint64_t /*index*/) const noexcept { return {}; }
 
-  // Where all records lie as equal slices in memory: one column a field. Else empty.
+  // Returns one column per field if all records are equal slices in memory, otherwise none.
   virtual std::span<const FieldColumn> columns() const noexcept { return {}; }
 
-  // The field "label", where it is known without reading the record.
+  // Returns the field "label" if it is known without reading the record.
   virtual std::optional<std::int64_t> label(std::uint64_t /*index*/) const noexcept { return std::nullopt; }
 
-  // Where the record begins in the file that describe() names or that holds it, of a compressed one unpacked; else
-  // DataLocation::kUnknown.
+  // Returns the record's offset in the file that describe() names or that holds it, after decompression;
+  // DataLocation::kUnknown if unknown.
   virtual std::uint64_t offset(std::uint64_t /*index*/) const noexcept { return DataLocation::kUnknown; }
 
-  // For messages and the quarantine: the file or archive member of a record, "train/cat/0007.jpg".
+  // Returns the file or archive member of a record, for messages and the quarantine: "train/cat/0007.jpg".
   virtual std::string describe(std::uint64_t index) const = 0;
 
-  // How the file or folder was opened; null where that cannot be written down: arrays, functions, the caller's
-  // own.
+  // Returns how the file or folder was opened; null if JSON cannot express it: arrays, functions, custom sources.
   const SourceOriginPtr& origin() const noexcept { return origin_; }
 
  private:
   friend SourcePtr with_origin(SourcePtr source, SourceOriginPtr origin);
-  mutable SourceOriginPtr origin_;  // set by openers, before anybody else has the source
+  mutable SourceOriginPtr origin_;  // set by openers before the source is shared
 };
 
 }  // namespace headrace

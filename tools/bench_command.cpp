@@ -30,7 +30,7 @@ namespace headrace::tools {
 namespace {
 
 constexpr double kMinMeasuredShare = 0.3;  // of --seconds, however long the start took
-constexpr double kWorthSaying = 1.25;      // a run that takes so many times what was asked for says so
+constexpr double kWorthSaying = 1.25;      // a run that takes this multiple of the requested time says so
 
 struct BenchOptions : PipelineCommandOptions {
   double seconds = 5;
@@ -55,7 +55,7 @@ class Bench {
                        line_);
   }
 
-  // Images a second, of one batch or more; nothing where the stream ended.
+  // Returns the images per second over at least one batch; std::nullopt if the stream ended.
   std::optional<double> measure(double seconds) {
     std::int64_t images = 0;
     const Stopwatch turn;
@@ -78,7 +78,7 @@ class Bench {
 
   bool warmed_up() const { return warm_up_.finished; }
   double seconds_since_start() const { return clock_.seconds(); }
-  // Where the warm-up had no time for one, the first one's, with the start.
+  // Returns the time of a batch; if the warm-up had no time for one, that of the first batch, including the start.
   double batch_seconds() const {
     return warm_up_.batch_seconds > 0 ? warm_up_.batch_seconds : 1e-3 * first_batch_ms_;
   }
@@ -187,7 +187,7 @@ void print_rates(const nlohmann::ordered_json& line, const LocalBatch& batch, st
   }
 }
 
-// What was measured, and beside what.
+// The measurements, and the rates compared with them.
 struct Measured {
   nlohmann::ordered_json line;
   std::vector<ComparedRates> others = {};

@@ -1,4 +1,4 @@
-// `headrace doctor --cluster`: the world that this process would join.
+// `headrace doctor --cluster`: reports the world that this process would join.
 #pragma once
 
 #include "headrace/tools/output/json_lines.h"
@@ -7,12 +7,11 @@ namespace headrace::tools {
 
 struct ClusterDoctorOptions {
   bool cluster = false;
-  double wait_seconds = 10;  // for the others to be there; 0: only reads the environment
+  double wait_seconds = 10;  // for the others to arrive; 0: only reads the environment
 };
 
-// Prints what the launcher says and where from, then meets the others and prints who they are. Throws what
-// plan_workers() and open_world() do: ConfigError for variables that do not fit, DeviceError naming who is
-// missing.
+// Prints the launcher's settings and their origin, then meets the others and prints who they are. Throws as
+// plan_workers() and open_world() do: ConfigError for inconsistent variables, DeviceError naming missing workers.
 void diagnose_cluster(const ClusterDoctorOptions& options, JsonLines& json);
 
 }  // namespace headrace::tools

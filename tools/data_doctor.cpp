@@ -33,7 +33,7 @@ std::string class_name(const SourceInfo& info, std::int64_t label) {
   return named ? info.classes[static_cast<std::size_t>(label)] : std::string();
 }
 
-// Of every class, those without a record among them.
+// Returns the records of every class, including classes without a record.
 std::map<std::int64_t, std::uint64_t> records_by_label(const SplitReport& split) {
   std::map<std::int64_t, std::uint64_t> labels = split.found.labels;
   for (std::size_t i = 0; i < split.opened->source->info().classes.size(); ++i) {
@@ -91,7 +91,7 @@ nlohmann::ordered_json diagnosis_json(const std::vector<BadRecord>& records) {
   return list;
 }
 
-// What the records are made of, where the data have columns.
+// Prints the columns of the records, if the data have columns.
 void print_columns(const SourceInfo& info, std::FILE* to) {
   if (info.columns.empty()) return;
   std::string taken;

@@ -1,4 +1,4 @@
-// `headrace doctor --data`: what a data set was recognised as.
+// `headrace doctor --data`: reports what a data set was recognised as.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct DataDoctorOptions {
   std::uint64_t examine = 10'000;  // records of each split, evenly spread; 0: all
 };
 
-// Prints kind, splits, classes with their counts, sizes, what was left out and the first bad records. Throws what
-// open_source() does where no split can be opened.
+// Prints kind, splits, classes with their counts, sizes, what was left out and the first bad records. Throws as
+// open_source() does if no split can be opened.
 void diagnose_data(const DataDoctorOptions& options, JsonLines& json);
 
 }  // namespace headrace::tools

@@ -1,4 +1,4 @@
-// `headrace explain`: the plan as it will run and, where it is run, what bounds it.
+// `headrace explain`: the plan as it will run and, if it is run, what bounds it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -31,7 +31,7 @@ namespace {
 constexpr double kTraceSeconds = 2;  // where only a trace was asked for
 constexpr std::size_t kSpansPerThread = 1 << 14;
 constexpr int kNameWidth = 48;
-// Of --seconds: the minimum for measuring the plan, and the part for trying a cache.
+// Shares of --seconds: the minimum for measuring the plan, and the part for trying a cache.
 constexpr double kMeasuredShare = 0.3, kTrialShare = 0.3;
 
 struct ExplainOptions : PipelineCommandOptions {
@@ -64,7 +64,7 @@ void print_stages(std::FILE* people, const LoaderStats& stats, const std::vector
   }
 }
 
-// Options of a run, where there is none.
+// Refuses options of a run if there is no run.
 void refuse_without_run(const ExplainOptions& options) {
   const auto refuse = [](bool given, const std::string& option) {
     if (given) throw ConfigError(option + " needs a run", "give --seconds, or leave it out");

@@ -41,14 +41,14 @@ const NumberedFolder& choose(const std::vector<NumberedFolder>& runs, std::uint6
                   {.source = runs.front().path.string()}, fmt::format("there are: {}", fmt::join(there, ", ")));
 }
 
-// Empty where there are none.
+// Returns an empty text if there are none.
 std::string describe_others(const std::vector<NumberedFolder>& runs, const NumberedFolder& chosen) {
   if (runs.size() == 1) return "";
   return fmt::format("This is run {} of {} in its folder; headrace report --run N shows another one.",
                      chosen.number, count_of(runs.size(), "run"));
 }
 
-// What all runs of the folder wrote is never written over.
+// Refuses to overwrite any file that a run of the folder wrote.
 void check_target(const std::filesystem::path& out, const std::vector<NumberedFolder>& runs) {
   std::vector<NamedPath> inputs;
   for (const NumberedFolder& run : runs) {
@@ -57,7 +57,7 @@ void check_target(const std::filesystem::path& out, const std::vector<NumberedFo
   check_outputs({{.option = "--out", .path = out}}, inputs);
 }
 
-// Where the user did not name the file, only a report is replaced.
+// Refuses to replace anything but a report, if the user did not name the file.
 void require_report(const std::filesystem::path& file) {
   if (path_kind(file) == PathKind::kMissing) return;
   const std::string_view begin = kReportBegin;

@@ -130,7 +130,7 @@ EvaluateOptions test_options(const TrainOptions& options, const Recipe& recipe, 
   return test;
 }
 
-// Of products: bf16 where the device computes them faster, unless it is said.
+// Returns the precision of products: bf16 if the device computes them faster, unless it is given.
 Precision precision_of(const TrainOptions& options, DeviceGroup& devices) {
   if (options.precision != "auto") return options.precision == "bf16" ? Precision::kBF16 : Precision::kF32;
   return devices[0].kernels()->prefers_bf16() ? Precision::kBF16 : Precision::kF32;
@@ -173,7 +173,7 @@ std::string test_line(const Evaluation& test, int columns) {
   return whole.size() <= static_cast<std::size_t>(columns) ? whole : "test" + numbers;
 }
 
-// Nothing where there are none.
+// Returns std::nullopt if there are none.
 std::optional<double> price_of_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
                                       Model& model, const TrainResults& results) {
   if (fit.step.virtual_shards == 0) return std::nullopt;
@@ -255,7 +255,7 @@ std::string stopped_text(const TrainOptions& options, std::string text) {
   return fmt::format("{}; {} holds the run{}", text, file, files.folder.empty() ? "" : ": go on with --resume");
 }
 
-// What the run told of its data and caches on standard error.
+// Returns the run's warnings about its data and caches, which it printed on standard error.
 std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& recipe) {
   std::vector<std::string> warnings = left_out_lines(recipe.train.left_out(), recipe.train.columns(), false);
   for (const auto& cache : options.common.opened) {

@@ -1,5 +1,5 @@
-// What a fit tells the program that started it: history, times, reports and the callbacks that get them. All calls
-// come from the thread that called fit().
+// Reports from a running fit: history, times, epoch and step reports, and the callbacks that receive them. All
+// callbacks run on the thread that called fit().
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace HEADRACE_API headrace {
 
-// What a fit saw: one list a metric, one entry an epoch. Names: "loss", each metric that is a number ("accuracy"),
-// each term's own of a loss of several ("left_loss", see EpochReport::metrics), "val_loss", "val_accuracy" and so
-// on, "steps", "seconds" (the whole epoch), "examples_per_second" (training alone), "input_stall_fraction",
-// "exposed_copy_fraction", "device_idle_fraction", "learning_rate" (the optimizer's own after the epoch), and
-// "gradient_norm" where it is known.
+// The history of a fit: one list per metric with one entry per epoch. Names: "loss", each metric that is a number
+// ("accuracy"), the value of each term of a loss with several terms ("left_loss", see EpochReport::metrics),
+// "val_loss", "val_accuracy" and so on, "steps", "seconds" (the whole epoch), "examples_per_second" (training
+// alone), "input_stall_fraction", "exposed_copy_fraction", "device_idle_fraction", "learning_rate" (the
+// optimizer's own rate after the epoch), and "gradient_norm" if it is known.
 class History {
  public:
-  // ConfigError listing the names there are.
+  // Returns the list with this name. Throws ConfigError listing the available names if there is none.
   const std::vector<double>& operator[](const std::string& name) const;
   bool has(const std::string& name) const { return lists_.contains(name); }
   const std::map<std::string, std::vector<double>>& lists() const noexcept { return lists_; }
@@ -36,23 +36,23 @@ class History {
   std::map<std::string, std::vector<double>> lists_;
 };
 
-// When a value of one of its lists is better than another. kAuto: higher for accuracy, top_k and
-// examples_per_second, of a validation or of one of several outputs too ("val_right/accuracy"), else lower.
+// Says which of two values is better. kAuto: higher for accuracy, top_k and examples_per_second, including those
+// of a validation or of one of several outputs ("val_right/accuracy"); lower for all others.
 enum class Better { kAuto, kLower, kHigher };
 bool higher_is_better(const std::string& name, Better mode = Better::kAuto);
 
-// Where the time of training steps went, as the devices' own clocks tell: sums over batches that are done, and
-// over replicas. A replica's time runs from the end of one batch to the end of the next: it has nothing to do,
-// waits for the batch to arrive, works.
+// The time of training steps, measured by the devices' own clocks and summed over finished batches and over
+// replicas. A replica's time runs from the end of one batch to the end of the next: the replica has nothing to do,
+// waits for the batch to arrive, then works.
 struct StepTimes {
-  std::uint64_t batches = 0;  // global ones
+  std::uint64_t batches = 0;  // global batches
   std::int64_t elapsed_ns = 0;
   std::int64_t input_stall_ns = 0;   // nothing to do: the host was waiting for the batch
-  std::int64_t exposed_copy_ns = 0;  // the batch had been handed out and was still on its way to the device
+  std::int64_t exposed_copy_ns = 0;  // the batch had been handed out but was still on its way to the device
   std::int64_t idle_ns = 0;          // nothing to do for any other reason: the host was late
-  // Within the work: waiting for other replicas to join a sum. Of CPU replicas; some steps ahead of the others.
+  // Part of the work: waiting for other replicas to join a sum. CPU replicas only; some steps ahead of the others.
   std::int64_t sync_wait_ns = 0;
-  std::uint64_t host_ns = 0;  // of the thread that submits, without its waits; of batches submitted
+  std::uint64_t host_ns = 0;  // of the submitting thread, without its waits; for submitted batches
 
   double input_stall_fraction() const noexcept { return share(input_stall_ns); }
   double exposed_copy_fraction() const noexcept { return share(exposed_copy_ns); }
@@ -67,80 +67,80 @@ struct StepTimes {
 
 class Model;
 
-// The length of a step's gradient as one vector, summed over batches and replicas, before clipping; and that of
-// each trained variable, in layer order. Without what is frozen.
+// The norm of a step's gradient as one vector, summed over batches and replicas before clipping, and the norm of
+// each trained variable's gradient in layer order. Frozen variables are left out.
 struct GradientNorms {
   double all = 0;
   std::vector<std::pair<std::string, double>> by_variable = {};  // "dense/weights"
 };
 
 struct StepReport {
-  int epoch = 0;                  // from 0
+  int epoch = 0;                  // zero-based
   std::uint64_t step = 0;         // optimizer steps submitted this epoch
   std::uint64_t steps = 0;        // in the whole epoch
   std::uint64_t global_step = 0;  // over all fits of the model
   double seconds = 0;             // since the epoch began
-  double loss = 0, accuracy = 0;  // means over the epoch so far: a few steps behind, but see Callback::every_steps
+  double loss = 0, accuracy = 0;  // means over the epoch so far, a few steps behind; see Callback::every_steps
   double examples_per_second = 0;
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;  // as in EpochReport
   double remaining_seconds = 0;
-  std::vector<MetricValue> metrics = {};    // as in EpochReport, of the same batches; tables in exact reports
-  std::vector<double> learning_rates = {};  // as FitControl::learning_rates()
-  // Of the last step. Nothing but with StepOptions::gradient_norms; in exact reports also where the optimizer
-  // limits the norm, then `all` alone, of what it counts.
+  std::vector<MetricValue> metrics = {};    // as in EpochReport, for the same batches; tables: exact reports
+  std::vector<double> learning_rates = {};  // see FitControl::learning_rates()
+  // The last step's norms, with StepOptions::gradient_norms; in exact reports also if the optimizer limits the
+  // norm, then only `all`, over the gradients that the limit counts.
   std::optional<GradientNorms> gradient_norms = std::nullopt;
-  std::vector<StepTimes> local_replicas = {};  // where each one's time went in this epoch, a few steps behind
+  std::vector<StepTimes> local_replicas = {};  // where each replica's time went in this epoch, a few steps behind
 };
 
 struct EpochReport {
-  int epoch = 0;  // from 0
+  int epoch = 0;  // zero-based
   int epochs = 0;
   std::uint64_t steps = 0;          // optimizer steps made
-  std::uint64_t planned_steps = 0;  // more than `steps` where the fit was stopped within the epoch
+  std::uint64_t planned_steps = 0;  // more than `steps` if the fit was stopped within the epoch
   std::uint64_t global_step = 0;
-  double seconds = 0;             // with validation
-  double loss = 0, accuracy = 0;  // accuracy is 0 where nothing counts it
-  // Not of an epoch that was stopped.
+  double seconds = 0;             // including validation
+  double loss = 0, accuracy = 0;  // accuracy is 0 if nothing counts it
+  // Not set if the epoch was stopped.
   std::optional<double> val_loss = std::nullopt, val_accuracy = std::nullopt;
   double examples_per_second = 0;  // training alone
-  // Shares of the devices' time in training, a few steps behind: no batch was ready; a batch was handed out but
-  // still being copied or converted; the host had not submitted the step.
+  // Shares of the devices' training time, a few steps behind: no batch was ready; a batch was handed out but still
+  // being copied or converted; the host had not submitted the step.
   double input_stall_fraction = 0, exposed_copy_fraction = 0, device_idle_fraction = 0;
-  double host_us_per_step = 0;    // of the thread that submits, without its waits
-  std::uint64_t bad_records = 0;  // skipped or substituted, see ErrorPolicy; validation's included
-  // Those of compile(), in their order, then what each term of a loss of several gives by itself, without its
-  // weight: "left_loss" of the output "left"; "left_mean_squared_error_loss" where that has several.
+  double host_us_per_step = 0;    // of the submitting thread, without its waits
+  std::uint64_t bad_records = 0;  // skipped or substituted, see ErrorPolicy; includes validation
+  // The metrics of compile() in their order, then, for a loss of several terms, the value of each term without its
+  // weight: "left_loss" for the output "left"; "left_mean_squared_error_loss" if that output has several terms.
   std::vector<MetricValue> metrics = {}, val_metrics = {};
-  std::vector<double> learning_rates = {};                     // after the epoch, as FitControl::learning_rates()
+  std::vector<double> learning_rates = {};                     // after the epoch, see FitControl::learning_rates()
   std::optional<GradientNorms> gradient_norms = std::nullopt;  // of the last step, as in exact StepReports
-  std::vector<StepTimes> local_replicas = {};                  // where each one's time went in training
+  std::vector<StepTimes> local_replicas = {};                  // where each replica's time went in training
 };
 
-// What History remembers of an epoch, by its names and in their order: "loss", the metrics that are numbers,
-// "val_loss" and so on, "steps", "seconds" ...
+// Returns the values that History records for an epoch, with their names and in their order: "loss", the metrics
+// that are numbers, "val_loss" and so on, "steps", "seconds" ...
 std::vector<std::pair<std::string, double>> epoch_values(const EpochReport& report);
 
-// What a callback may do to the fit that called it.
+// Lets a callback act on the fit that called it.
 class FitControl {
  public:
   explicit FitControl(Model& model, std::function<LoaderStats()> input = {})
       : model_(&model), input_(std::move(input)) {}
 
   Model& model() const noexcept { return *model_; }
-  // Ends the fit after the present step (on_step) or epoch (on_epoch_end).
+  // Ends the fit after the current step (on_step) or epoch (on_epoch_end).
   void request_stop() noexcept { stop_ = true; }
   bool stop_requested() const noexcept { return stop_; }
 
-  // A factor on the learning rates of all groups, on top of their schedules, from the next step on. It belongs to
-  // the model, and is 1 after compile(). ConfigError for what is negative or not finite.
+  // Scales the learning rates of all groups, on top of their schedules, from the next step on. The scale belongs
+  // to the model and is 1 after compile(). Throws ConfigError if `scale` is negative or not finite.
   void set_learning_rate_scale(double scale);
   double learning_rate_scale() const noexcept;
-  // Of the next step: the optimizer's own rate, then that of each of its groups, scale included.
+  // Returns the rates of the next step: the optimizer's own, then that of each of its groups, scale included.
   std::vector<double> learning_rates() const;
 
-  // What the input engine did for the training of this epoch: from its first step, which waits for the engine's
-  // start or for a validation before it, until now, or until the last step once that is over. Empty before the
-  // first step, and where no fit is under way.
+  // Returns what the input engine did for this epoch's training. Counting begins at the first step, which waits
+  // for the engine to start or for a preceding validation, and runs until now, or until the last step once that is
+  // done. Empty before the first step and while no fit is running.
   LoaderStats input_stats() const { return input_ ? input_() : LoaderStats(); }
 
  private:
@@ -149,66 +149,66 @@ class FitControl {
   bool stop_ = false;
 };
 
-// Any of these may be empty. An exception from one ends the fit and reaches its caller.
+// Any of these may be empty. An exception thrown by a callback ends the fit and propagates to the caller of fit().
 struct Callback {
-  std::string name = {};  // under which its state is kept
+  std::string name = {};  // under which the callback's state is saved
   std::function<void(FitControl&)> on_train_begin = {};
-  std::function<void(int epoch, FitControl&)> on_epoch_begin = {};  // from 0
+  std::function<void(int epoch, FitControl&)> on_epoch_begin = {};  // zero-based
   std::function<void(const StepReport&, FitControl&)> on_step = {};
-  // 0: on_step comes when it suits, no more than about ten times a second. Otherwise exactly after every this many
-  // optimizer steps of the model (StepReport::global_step): the fit first waits until they are done, so that the
-  // report counts all of them, the model holds what it says, and a stop requested then ends the fit there. Then
-  // the devices wait for the host: small numbers cost time.
+  // 0: on_step is called when convenient, at most about ten times a second. Otherwise it is called after exactly
+  // every this many optimizer steps of the model (StepReport::global_step). The fit first waits until they are
+  // done, so that the report covers all of them, the model is in the reported state, and a requested stop ends the
+  // fit there. The devices wait for the host meanwhile: small numbers cost time.
   std::uint64_t every_steps = 0;
   std::function<void(const EpochReport&, FitControl&)> on_epoch_end = {};
   std::function<void(FitControl&)> on_train_end = {};
-  // What it remembers, JSON text, for a checkpoint; restore() is called before on_train_begin. Both or neither,
-  // and with a name.
+  // Saves the callback's state as JSON text for a checkpoint; restore() is called before on_train_begin. Set both
+  // or neither, and set a name.
   std::function<std::string()> save = {};
   std::function<void(const std::string&)> restore = {};
 };
 
-// --- callbacks that many programs need; each value is for one fit at a time ---
+// --- ready-made callbacks; use each object for one fit at a time ---
 
-// `monitor` is a name of History. One that no epoch has is a ConfigError at the first epoch's end, listing the
-// names; an epoch that was stopped and lacks it is passed over. A value that is not finite is never better.
+// `monitor` is a name of History. A name that no epoch has is a ConfigError at the end of the first epoch, listing
+// the names; an epoch that was stopped and lacks it is skipped. A value that is not finite is never better.
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
-  int patience = 0;      // epochs without improvement after which the fit ends; 0 as 1
-  double min_delta = 0;  // by which a value must be better to count
+  int patience = 0;      // epochs without improvement after which the fit ends; 0 counts as 1
+  double min_delta = 0;  // by which a value must be better to count as an improvement
   Better mode = Better::kAuto;
-  // At the end of the fit the model gets the variables back that it had after the best epoch, lookahead's and the
-  // average's included: a copy in host memory, which a checkpoint keeps too.
+  // At the end of the fit, restores the variables of the best epoch, including those of lookahead and the average:
+  // a copy in host memory, which is also saved in checkpoints.
   bool restore_best_weights = false;
 };
 Callback early_stopping(const EarlyStoppingOptions& options = {});
 
 struct ReduceLrOnPlateauOptions {
   std::string monitor = "val_loss";
-  double factor = 0.1;  // of all learning rates, in (0, 1)
-  int patience = 10;    // epochs without improvement after which they are reduced
+  double factor = 0.1;  // for all learning rates, in (0, 1)
+  int patience = 10;    // epochs without improvement after which the rates are reduced
   double min_delta = 1e-4;
   Better mode = Better::kAuto;
-  int cooldown = 0;      // epochs after a reduction before waiting begins again
-  double min_scale = 0;  // below which FitControl's learning rate scale is not taken
+  int cooldown = 0;      // epochs after a reduction before counting starts again
+  double min_scale = 0;  // lower bound of FitControl's learning rate scale
 };
 Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options = {});
 
-// At the start of each epoch, from 0, the optimizer's own rate becomes `rate(epoch)`; groups keep their
-// proportions to it. ConfigError where the optimizer's own rate is no constant above 0: it has a schedule then.
+// Sets the optimizer's own rate to `rate(epoch)` at the start of each epoch (zero-based); groups keep their
+// proportions to it. Throws ConfigError if the optimizer's own rate is not a constant above 0 (it has a schedule).
 Callback learning_rate_scheduler(std::function<double(int epoch)> rate);
 
-// One line an epoch: its number from 1, and History's values by name. Replaces the file when a fit begins; resumed
-// from a checkpoint it keeps the lines of the epochs before.
+// Writes one line per epoch: its one-based number and History's values by name. Replaces the file when a fit
+// begins; resumed from a checkpoint, keeps the lines of the earlier epochs.
 Callback csv_logger(const std::filesystem::path& path);
 
 struct TensorBoardOptions {
-  std::uint64_t every_steps = 0;    // values under "step/" of exactly every this many steps; 0: of epochs alone
+  std::uint64_t every_steps = 0;    // log values under "step/" exactly every this many steps; 0: epochs only
   int histograms_every_epochs = 0;  // of each variable's values; 0: none
 };
-// Writes an event file into the folder, which is made; `tensorboard --logdir` shows it. By the model's step: each
-// epoch's values by History's names, and under "learning_rate/", "gradient_norm/" and "replica_<r>/" what a report
-// has of each. Resumed from a checkpoint it begins another file, before which TensorBoard cuts what was repeated.
+// Writes an event file into the folder, made if missing; view it with `tensorboard --logdir`. By the model's step:
+// each epoch's values under History's names, and details under "learning_rate/", "gradient_norm/" and
+// "replica_<r>/". Resumed from a checkpoint, begins another file; TensorBoard drops what was repeated.
 Callback tensorboard(const std::filesystem::path& folder, const TensorBoardOptions& options = {});
 
 }  // namespace headrace

@@ -1,10 +1,10 @@
-// Checkpoints of a training, and models made from them.
+// Saves checkpoints of a training and restores models from them.
 //
 //   Model model = restore_or_create(strategy, "checkpoints", [&] { return compiled_model(strategy); });
 //   model.fit(train, {.epochs = 10, .checkpoints = CheckpointOptions{.folder = "checkpoints"}, .resume = true});
 //
-// Run twice, the second run continues where the first one ended, with the same bits. train/records/FORMAT.md says
-// what a file holds.
+// Run twice, the second run continues where the first ended, with the same bits. See train/records/FORMAT.md for
+// the file format.
 #pragma once
 
 #include <cstdint>
@@ -27,72 +27,72 @@
 
 namespace HEADRACE_API headrace {
 
-// What a net is fed with, as data: how a program that does not know the model makes it of a data set.
+// A net's input as data: how a program that does not know the model produces it from a data set.
 struct InputDescription {
-  // JSON as pipeline/PLAN.md has it, with the source {"named": "data"}. Empty: there is none.
+  // JSON in the format of pipeline/PLAN.md, with the source {"named": "data"}; empty if there is no plan.
   std::string plan = {};
-  // Why there is no plan: nothing was trained yet, or what of the plan cannot be written down.
+  // Why there is no plan: nothing was trained yet, or part of the plan cannot be written down.
   std::string reason = "the model was saved before it was trained";
-  std::vector<View> views = {};  // of an evaluation
-  // By field with more than one element, the type of the source's data: "uint8" and so on, images as they are
-  // decoded. No plan says what a program did to its data beforehand, but the type often shows it. Empty: not
-  // known.
+  std::vector<View> views = {};  // used in an evaluation
+  // By field with more than one element, the type of the source's data: "uint8" and so on; for images, their type
+  // after decoding. No plan says what a program did to its data beforehand, but the type often shows it. Empty:
+  // not known.
   std::map<std::string, std::string> types = {};
-  // The class names that labels stand for, where the data have them, and how many classes there are; 0: not known.
+  // The class names that labels stand for, if the data have them, and the number of classes (0: not known).
   std::vector<std::string> classes = {};
   std::uint64_t label_count = 0;
-  // The file is of a version that wrote no plan, and its program said nothing of the input: then data are taken as
-  // they are.
+  // True if the file's version had no plan and its program did not describe the input: data are then taken as they
+  // are.
   bool assumed = false;
 };
 
-// What evaluates, on other data, the model that is trained or evaluated on these: Dataset::evaluation_json(), or
-// why it cannot be.
+// Describes the input for evaluating, on other data, a model that is trained or evaluated on `data`:
+// Dataset::evaluation_json(), or the reason why there is none.
 InputDescription describe_input(const Dataset& data, std::vector<View> views = {});
 
-// As a JSON object, and back, those of earlier versions included. ConfigError with the place for what cannot be.
+// Converts to a JSON object and back, also from earlier versions. Throws ConfigError naming the place of an error.
 std::string to_json(const InputDescription& input);
 InputDescription input_description_from_json(std::string_view json);
 
-// ConfigError where the source has class names, and others than those: its labels would stand for other classes.
+// Throws ConfigError if the source's class names differ from the input's: its labels would mean other classes.
 void require_same_classes(const InputDescription& input, const Source& source);
 
-// The source's records in order, as the plan treats them; `global_batch` as in PlanOptions. ConfigError where
-// there is no plan, or where it or the types do not fit the source.
+// Returns the source's records in order, processed as in the plan; for `global_batch` see PlanOptions. Throws
+// ConfigError if there is no plan, or if it or the types do not fit the source.
 Dataset described_dataset(const SourcePtr& source, const InputDescription& input, std::int64_t global_batch = 0);
 
 class Model;
 class Strategy;
 
 struct CheckpointOptions {
-  // Made where it is missing; empty: `record` alone. One fit() at a time has it: another's is a DataError, in this
-  // process or another. What others put under a checkpoint's name, a link for one, is replaced.
+  // Created if missing; empty: only `record` is written. One fit() at a time may use it: another one, in this
+  // process or any other, gets a DataError. A foreign file or link under a checkpoint's name is replaced.
   std::filesystem::path folder = {};
-  // A file that is replaced after each epoch and at the end: the training record, of the same format.
+  // A file that is replaced after each epoch and at the end: the training record, in the same format.
   std::filesystem::path record = {};
-  // A file's name, without ".safetensors": {epoch} is the epoch in which it is made, from 1, {step} the model's
-  // optimizer steps, {val_loss} and any other list of the history its last value, "none" before there is one;
-  // {val_loss:.4f} with a format. Of two names alike the later file replaces the other.
+  // A file's name without ".safetensors": {epoch} is the one-based epoch in which it is made, {step} the model's
+  // optimizer steps, {val_loss} or any other list of the history its last value, "none" if there is none yet;
+  // {val_loss:.4f} adds a format. If two names are equal, the later file replaces the earlier one.
   std::string name = "checkpoint-{step}";
-  // After every this many optimizer steps of the model, and at the end of the training; 0: after every epoch.
-  // Always between two optimizer steps, so that no accumulated batch is pending.
+  // Saves after every this many optimizer steps of the model, and at the end of the training; 0: after every
+  // epoch. Checkpoints are always made between two optimizer steps, so that no accumulated batch is pending.
   std::uint64_t every_steps = 0;
-  int keep = 3;           // the latest of this training that stay in the folder; 0: all
-  std::string best = {};  // a list of the history, as "val_loss": its best epoch is kept as best.safetensors, too
+  int keep = 3;           // the latest checkpoints of this training to keep in the folder; 0: all
+  std::string best = {};  // a list of the history, e.g. "val_loss": also keep its best epoch as best.safetensors
   Better best_mode = Better::kAuto;
-  // Written by a thread of its own from a copy of the variables. Training waits only at the end of an epoch where
-  // the two checkpoints before it are still being written; one that is due within an epoch is made some steps
-  // later then. False: training waits for each.
+  // True: a background thread writes a copy of the variables. Training waits only at the end of an epoch if the
+  // previous two checkpoints are still being written; a checkpoint due within an epoch is then made some steps
+  // later. False: training waits for each checkpoint.
   bool asynchronous = true;
-  // The data set that says how programs which do not know the model make its input of others (describe_input());
-  // nothing: FitOptions::validation, and where there is none the training's.
+  // The data set that tells programs which do not know the model how to produce its input from other data (see
+  // describe_input()). std::nullopt: FitOptions::validation, or the training data if there is none.
   std::optional<Dataset> input = std::nullopt;
-  std::vector<View> views = {};  // such programs evaluate with these
+  std::vector<View> views = {};  // the views with which such programs evaluate
 };
 
-// Your own losses, metrics, layers and update rules, which a record names but cannot hold.
+// Custom losses, metrics, layers and update rules, which a file names but cannot hold.
 struct OwnParts {
-  std::vector<Loss> losses = {};  // of one term each
+  std::vector<Loss> losses = {};  // one term each
   std::vector<Metric> metrics = {};
   LayerMakers layers = {};
   UpdateMakers rules = {};
@@ -104,32 +104,32 @@ struct UnreadableCheckpoint {
   std::string why = {};  // a DataError's message, which names the file
 };
 
-// The newest complete checkpoint in the folder, by its optimizer steps; nothing where there is none, nor a folder.
-// Those that are damaged are passed over: each is added to `unreadable`, or named on standard error where that is
-// null. DataError naming them where none can be read. Other programs' files are no checkpoints.
+// Returns the newest complete checkpoint in the folder, by optimizer steps, or std::nullopt if there is none or no
+// folder. Skips damaged ones and adds each to `unreadable`, or names it on standard error if that is null. Throws
+// DataError naming them if none can be read. Ignores files of other programs.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
                                                        std::vector<UnreadableCheckpoint>* unreadable = nullptr);
 
-// Whether a training was begun in the folder, readable or not. A fit() keeps no checkpoints there without
-// FitOptions::resume, but for the model that was trained into it by the process's last fit().
+// Returns whether a training was started in the folder, readable or not. Without FitOptions::resume, a fit()
+// refuses such a folder unless this process's last fit() trained the same model into it.
 bool holds_training(const std::filesystem::path& folder);
 
-// The model as it was saved: its graph, variables, compile options and what its optimizer kept. A fit() of it with
-// FitOptions::resume continues the training. DataError where the file cannot be used.
+// Restores a saved model: its graph, variables, compile options and optimizer state. Its fit() with
+// FitOptions::resume continues the training. Throws DataError if the file cannot be used.
 Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own = {});
 
-// The model of newest_checkpoint(), or create()'s: says which, "Restoring from FILE" or "Creating a new model", on
-// standard output.
+// Restores the model from newest_checkpoint(), or calls create() if there is none. Prints "Restoring from FILE" or
+// "Creating a new model" on standard output.
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
                         const std::function<Model()>& create, const OwnParts& own = {});
 
-// The file's variables become those of a model that was built otherwise; its second sets of weights follow, all
-// else stays. DataError where one is missing or has another shape.
+// Copies the file's variables into a model that was built by other means; the second sets of weights follow, all
+// else stays. Throws DataError if a variable is missing or has another shape.
 void load_weights(Model& model, const std::filesystem::path& file);
 
-// Writes the model as it is now, with nothing about a training. It must be compiled. `input` as
-// CheckpointOptions has it; nothing: as of the model's last fit or Trainer, of the file that it was restored from,
-// or, where these say nothing, of its last evaluation.
+// Writes the model in its current state, without training progress. For `input` see CheckpointOptions;
+// std::nullopt: the input of the model's last fit or Trainer, or of the file that it was restored from, or, if
+// these say nothing, of its last evaluation. REQUIRES: the model is compiled.
 void save_model(const Model& model, const std::filesystem::path& file,
                 const std::optional<Dataset>& input = std::nullopt);
 

@@ -1,4 +1,4 @@
-// Running a model over data without training it: exact loss and metrics, or the net's results.
+// Runs a model over data without training it, for exact loss and metrics or for the net's results.
 //
 //   Evaluation test = model.evaluate(data);            // in one go
 //
@@ -37,131 +37,131 @@ struct ModelState;
 
 namespace HEADRACE_API headrace {
 
-// What forward() of a Trainer or an Evaluator computed, where it lies: in each replica's device memory, in its
-// stream's order. Valid until the next batch, of a trainer until backward(). Strategy::run() gives a replica's
-// stream, with which tensors are read and written; the first examples(r) rows are real, the rest is padding.
+// The results of forward() of a Trainer or an Evaluator, in place: in each replica's device memory, in its
+// stream's order. Valid until the next batch; for a trainer, until backward(). Read and write tensors on the
+// replica's stream, from Strategy::run(). The first examples(r) rows are real, the rest is padding.
 class ForwardPass {
  public:
-  // For a trainer or evaluator; `fields` are the data's. REQUIRES: all that is given outlives it.
+  // For a trainer or evaluator; `fields` are the data's. REQUIRES: all arguments outlive it.
   ForwardPass(const ModelState& model, const BatchQueue& queue, const Fields& fields);
   ~ForwardPass();
 
   std::int64_t examples(int replica) const;
   std::int64_t global_examples() const;
 
-  // The model's result, or another of its outputs, f32, (rows, ...): the logits where the loss takes those of a
+  // Returns output number `output` of the model, f32, (rows, ...): the logits if the loss takes those of a
   // softmax.
   TensorView predictions(int replica, int output = 0) const;
-  // The compiled loss's gradient by the predictions, from which backward() begins: write here that of a loss of
-  // your own, 0 in the rows of padding. A Trainer's alone.
+  // Returns the compiled loss's gradient with respect to the predictions, from which backward() begins. For a
+  // custom loss, write its gradient here, 0 in padding rows. Trainer only.
   TensorView prediction_gradients(int replica, int output = 0) const;
-  // What an example's loss counts in it: 1 / global_examples() for a mean; 1 for a sum, and while gradients
-  // accumulate, which are divided in the end.
+  // Returns the weight of one example's loss in that gradient: 1 / global_examples() for a mean; 1 for a sum, and
+  // while gradients accumulate, because those are divided at the end.
   float gradient_scale() const;
-  // A field that loss or metrics use: ConfigError for others.
+  // Returns a field that the loss or metrics use. Throws ConfigError for other fields.
   TensorView labels(int replica, const std::string& field = "label") const;
 
-  // The compiled loss of each example, whatever the loss is. Waits, and costs more than the step: to look at.
+  // Returns each example's compiled loss, for any loss. Waits, and costs more than the step: for inspection.
   std::vector<float> example_losses(int replica) const;
 
  private:
   const ModelState& model_;
   const BatchQueue& queue_;
   Fields fields_;
-  mutable std::unique_ptr<ExampleLosses> losses_;  // from the first call on
+  mutable std::unique_ptr<ExampleLosses> losses_;  // created by the first call
 };
 
-// A view of an image for test-time augmentation: the net's results for the image so moved count with this weight.
+// A view of an image for test-time augmentation: the net's results for the moved image count with this weight.
 struct View {
   float weight = 1;
   ImageShift shift = {};
 };
 
-// The image and its mirror image, half and half.
+// Returns the image and its mirror image, half each.
 std::vector<View> mirrored_views();
-// Half of that, and a quarter each of the image moved by so many pixels down and right, and up and left, each with
-// its mirror image: six views.
+// Returns six views: mirrored_views() with half the weight; the image moved down and right by `pixels`, and up and
+// left, with a quarter each, each with its mirror image.
 std::vector<View> mirrored_and_shifted_views(int pixels = 1);
 
 class Model;
 
 struct EvaluateOptions {
   std::uint64_t steps = 0;  // batches; 0: all
-  // How the data are read, for one pass: a ConfigError where `epochs`, `start`, `converted`, `trace_spans` or
-  // `headspace` are set.
+  // How the data are read in one pass. ConfigError if `epochs`, `start`, `converted`, `trace_spans` or `headspace`
+  // is set.
   LoaderOptions input = {};
-  // What evaluate() makes of each image, all fields of shape (height, width, channels) alike: the logits, and
-  // every other result of the net, are the weighted sum over the views. Empty: the image as it is.
+  // The views that evaluate() makes of each image, applied to all fields of shape (height, width, channels): the
+  // logits, and every other result of the net, are the weighted sum over the views. Empty: the image as it is.
   std::vector<View> views = {};
-  // As StepOptions::virtual_shards: the sums are the same bits for any number of replicas.
+  // See StepOptions::virtual_shards: the sums have the same bits for any number of replicas.
   int virtual_shards = 0;
-  // With the average that the optimizer keeps (WeightAverage) in the place of the weights, which stay as they are.
-  // A ConfigError where it keeps none. Running statistics are those of training.
+  // Evaluates with the optimizer's average (WeightAverage) in place of the weights, which stay unchanged.
+  // ConfigError if it keeps none. Running statistics are those of training.
   bool averaged_weights = false;
-  // Called with the batches submitted so far and their number, after each; on the thread that evaluates.
+  // Called on the evaluating thread after each batch, with the batches submitted so far and their total.
   std::function<void(std::uint64_t done, std::uint64_t of)> progress = {};
-  // Set by another thread or a signal handler: ends with Error(kCancelled) after the present batch.
+  // Set by another thread or a signal handler: ends with Error(kCancelled) after the current batch.
   const std::atomic<bool>* stop = nullptr;
 };
 
 struct Evaluation {
   double loss = 0;
-  double accuracy = 0;  // 0 where nothing counts it
+  double accuracy = 0;  // 0 if nothing counts it
   std::int64_t examples = 0;
   double seconds = 0;
   std::vector<MetricValue> metrics = {};  // as in EpochReport
 };
 
-// What one output of a model gives.
+// The results of one output of a model.
 struct OutputValues {
   std::string layer;  // the output's name
   Shape shape;        // (examples, ...)
   std::vector<float> values;
 };
 
-// Results in the order in which the data set gives its records.
+// Results in the order of the data set's records.
 struct Predictions {
   Shape shape;  // (examples, ...)
   std::vector<float> values;
   std::vector<std::uint64_t> records;     // source record of each example
-  std::vector<OutputValues> others = {};  // of a model of several outputs: those after the first
+  std::vector<OutputValues> others = {};  // outputs after the first, if the model has several
 };
 
-// Records its passes when it is made, and runs each with the weights as they are then. The model may be trained in
-// between, but not compiled: that is a ConfigError at the next call. One thread; errors as a Trainer's.
+// Records its passes on construction and runs each with the current weights. The model may be trained in between,
+// but not compiled: the next call then throws ConfigError. Use from one thread; errors are reported as by Trainer.
 class Evaluator {
  public:
   // Starts the input engine, which reads ahead, for one pass over the data. Mode::kEvaluate counts loss and
-  // metrics and needs a compiled model; Mode::kPredict gives the net's own results, without views. ConfigError for
-  // any other mode, and for data that do not fit the net. REQUIRES: the model outlives it.
+  // metrics and needs a compiled model; Mode::kPredict gives the net's own results, without views. Throws
+  // ConfigError for any other mode, and if the data do not fit the net. REQUIRES: the model outlives it.
   Evaluator(Model& model, const Dataset& data, const EvaluateOptions& options = {}, Mode mode = Mode::kEvaluate);
-  // Takes the batches of a loader, an epoch of which is a pass. `options.input` counts for nothing. ConfigError
-  // for a loader on other devices than the model's, too; with `virtual_shards` it has the strategy's devices
-  // repeated() for as many shards. REQUIRES: the model and the loader outlive it.
+  // Takes batches from a loader; one epoch is one pass. Ignores `options.input`. Also throws ConfigError if the
+  // loader is on other devices than the model; with `virtual_shards` it must have the strategy's devices
+  // repeated() for that many shards. REQUIRES: the model and the loader outlive it.
   Evaluator(Model& model, Loader& loader, const EvaluateOptions& options = {}, Mode mode = Mode::kEvaluate);
-  ~Evaluator();  // waits for what was submitted
+  ~Evaluator();  // waits for submitted work
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  // Does all of a batch once, with no examples: a GPU loads a kernel on its first use. Changes no result. Waits.
+  // Runs a batch once without examples: a GPU loads a kernel on its first use. Changes no result. Waits.
   void warm_up();
 
-  // One pass over the data, and waits for its end. Error(kCancelled) where `stop` ended it; ConfigError at a
-  // second pass over a data set, which was opened for one. REQUIRES: the mode is kEvaluate; of predict(),
-  // kPredict.
+  // Makes one pass over the data and waits for its end. Throws Error(kCancelled) if `stop` ended it; throws
+  // ConfigError at a second pass over a data set, which was opened for one. REQUIRES: the mode is kEvaluate for
+  // evaluate(), kPredict for predict().
   Evaluation evaluate();
   Predictions predict();
-  // evaluate() for those who are stopped themselves: the sums, or nothing where `stop` ended the pass.
+  // Like evaluate(), but returns the sums, or std::nullopt if `stop` ended the pass.
   std::optional<MetricSums> pass();
 
-  // A pass in pieces, for Mode::kEvaluate. Submits the next batch; false at the end of the data.
+  // Submits the next batch; returns false at the end of the data. For a pass in pieces, with Mode::kEvaluate.
   bool step();
-  // step() in pieces: the next batch, and its forward pass, which is to be looked at. Not with virtual shards.
+  // Splits step(): takes the next batch, then runs its forward pass for inspection. Not with virtual shards.
   std::optional<GlobalBatch> take();
   const ForwardPass& forward(GlobalBatch batches);
-  // Sums over the batches since the last reset, which each pass() begins with: waits for them.
+  // Waits for the batches since the last reset and returns their sums. Each pass() begins with a reset.
   MetricSums finish();
-  // Of the same batches, as EpochReport::metrics.
+  // Returns the metrics of the same batches, as in EpochReport::metrics.
   std::vector<MetricValue> metrics() const;
   void reset_metrics();
 

@@ -2,8 +2,8 @@
 //   Node x = g.input("image", {28, 28, 1});
 //   x = g.max_pool(g.relu(g.conv(x, 32, {.kernel = 3})), 2);
 //   return g.dense(g.flatten(x), 10);
-// Shapes are inferred and checked at once: a ConfigError names the layer and the shapes. They are those of one
-// example, without the batch's extent; images are channels-last.
+// Shapes are inferred and checked at once: a ConfigError names the layer and the shapes. Shapes are those of one
+// example, without the batch extent; images are channels-last.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct Results {
 };
 
 struct NetCallOptions {
-  std::string name = {};                  // before its layers' names: "encoder" gives "encoder/conv"
-  std::vector<std::string> outputs = {};  // its layers whose results are wanted; empty: its own
+  std::string name = {};                  // prefix for its layers' names: "encoder" gives "encoder/conv"
+  std::vector<std::string> outputs = {};  // layers whose results are wanted; empty: the net's own outputs
 };
 
 // For summaries and tools.
@@ -54,7 +54,7 @@ struct LayerInfo {
 // Built by one thread; immutable and thread-safe after finish(). Not movable: nodes point to it.
 class Graph {
  public:
-  // `known` are the fields of the data set the net is for: input() takes shapes from there.
+  // `known` are the fields of the data set that the net is for: input() takes shapes from them.
   explicit Graph(Fields known = {});
   ~Graph();
   Graph(const Graph&) = delete;
@@ -62,7 +62,7 @@ class Graph {
 
   bool knows(const std::string& field) const;
 
-  // A field of the batch; the same node when called again. f32 is taken as it is, u8 becomes x / 255.
+  // Adds a field of the batch; returns the same node when called again. f32 is used as it is, u8 becomes x / 255.
   Node input(const std::string& field);
   Node input(const std::string& field, const Shape& shape);
 
@@ -86,32 +86,32 @@ class Graph {
   Node scale(Node x, float factor, const LayerOptions& options = {});  // factor * x
   Node add(Node a, Node b, const LayerOptions& options = {});
   Node add(const std::vector<Node>& several, const LayerOptions& options = {});
-  // Side by side on the last axis.
+  // Concatenates along the last axis.
   Node concat(const std::vector<Node>& several, const LayerOptions& options = {});
 
-  // A layer of your own, made for inputs of these shapes. Called again, the same object has the same variables,
-  // and the sum of all calls' gradients.
+  // Adds a custom layer made for inputs of these shapes. Calling the same object again shares its variables, and
+  // sums the gradients of all calls.
   Node call(std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs, const LayerOptions& options = {});
 
-  // The layer that gave `first` once more, on other inputs, with the same variables. An activation that was an
-  // option of it comes along.
+  // Calls the layer that gave `first` again, on other inputs and with the same variables. An activation given as
+  // an option of that layer is applied too.
   Node again(Node first, const std::vector<Node>& inputs, const LayerOptions& options = {});
-  // The same with a layer of your own that is made for these inputs. Its variables must be like those of `owner`.
+  // Like again(), with a custom layer made for these inputs. Its variables must be like those of `owner`.
   Node call_with(Node owner, std::shared_ptr<const Layer> layer, const std::vector<Node>& inputs,
                  const LayerOptions& options = {});
 
-  // All layers of another graph that lead to its results, or to those named, on these inputs: as many as it has,
-  // or none for the fields of the data that it names. Layers are called as they were there. Where this graph has
-  // them already, from another call, they share their variables.
+  // Calls all layers of another graph that lead to its results, or to the named ones, on as many inputs as it has;
+  // with no inputs, on the data fields that it names. Layers are called as they were there. Layers that this graph
+  // already has from an earlier call share their variables.
   std::vector<Node> call(const Graph& net, const std::vector<Node>& inputs = {},
                          const NetCallOptions& options = {});
 
-  // Names the results and closes the graph: a layer added later, or one that leads nowhere, is a ConfigError. Each
-  // result is called as its layer.
+  // Sets the results and closes the graph: adding a layer later, or a layer that leads nowhere, is a ConfigError.
+  // Each result is named after its layer.
   void finish(const Results& results);
 
   const Shape& shape(Node node) const;
-  // The layer's of this name; ConfigError where there is none.
+  // Returns the layer's node by name. Throws ConfigError if there is none.
   Node node(const std::string& name) const;
   std::vector<LayerInfo> layers() const;
 
@@ -121,10 +121,10 @@ class Graph {
   const std::vector<int>& outputs() const noexcept { return outputs_; }
   const std::string& name(int id) const { return nodes_.at(static_cast<std::size_t>(id)).name; }
   const Layer& layer(int id) const { return *nodes_.at(static_cast<std::size_t>(id)).layer; }
-  // The node whose variables this one has: itself, or an earlier one.
+  // Returns the node whose variables this node uses: itself, or an earlier one.
   int owner(int id) const { return nodes_.at(static_cast<std::size_t>(id)).owner; }
   const std::vector<int>& inputs(int id) const { return nodes_.at(static_cast<std::size_t>(id)).inputs; }
-  // By layer, whether it is one of these or they follow from it.
+  // Returns, by layer, whether it is one of these or one that they depend on.
   std::vector<bool> leading_to(const std::vector<int>& ids) const;
   const std::vector<int>& consumers(int id) const { return nodes_.at(static_cast<std::size_t>(id)).consumers; }
 
@@ -133,13 +133,13 @@ class Graph {
     std::string name;
     std::shared_ptr<const Layer> layer;
     int owner = -1;
-    bool behind = false;  // an activation that was an option of the layer before it
+    bool behind = false;  // an activation that was an option of the preceding layer
     std::vector<int> inputs = {};
     std::vector<int> consumers = {};
   };
 
   Node append(Entry entry);
-  // A call of what `entry`, of another graph, is: `owner` is the node whose variables it has, or -1.
+  // Calls the layer of `entry`, from another graph. `owner` is the node whose variables it shares, or -1.
   Node repeat(const Entry& entry, int owner, std::vector<int> inputs, const std::string& prefix);
   Node append(std::shared_ptr<const Layer> layer, std::vector<int> inputs);
   Node activation(Node x, Activation kind, const std::string& name);
@@ -151,32 +151,32 @@ class Graph {
 
   Fields known_;
   std::vector<Entry> nodes_;
-  std::vector<int> outputs_;  // empty till finish()
+  std::vector<int> outputs_;  // empty until finish()
 };
 
-// A net as a function: adds layers, returns those whose results are the model's.
+// A net as a function: adds layers and returns those whose results are the model's.
 using Net = std::function<Results(Graph&)>;
 
-// The part of a finished graph that leads to these layers, or all of it: a model of what another one computes
-// within. The graph must live until the net is built.
+// Returns the part of a finished graph that leads to these layers, or all of it: a model of another model's
+// intermediate results. REQUIRES: the graph lives until the net is built.
 Net net_of(const Graph& graph, std::vector<std::string> outputs = {});
 
-// A net as JSON text, so that it can be made again without the code that made it:
+// Returns a net as JSON text, so that it can be recreated without the code that made it:
 //   std::string text = to_json(model.graph());
 //   Model same = strategy.build(net_from_json(text));
 //
-// Layers in their order, each with its inputs, attributes and, where it shares them, whose variables it has. Of a
-// finished graph.
+// Lists the layers in order, each with its inputs, attributes and, if it shares variables, their owner. REQUIRES:
+// the graph is finished.
 std::string to_json(const Graph& graph);
 
-// The finished graph. ConfigError names the place where the text is wrong, and a kind of layer that is neither
-// the tree's nor among `own`, the makers of your own layers.
+// Returns the finished graph. Throws ConfigError naming the place if the text is invalid, or if a kind of layer is
+// neither built in nor in `own`, the makers of custom layers.
 std::unique_ptr<Graph> graph_from_json(const std::string& json, const LayerMakers& own = {});
 
-// The same as a net, to build a model from. The text is read when the net is built.
+// Returns a net to build a model from. The text is read when the net is built.
 Net net_from_json(const std::string& json, const LayerMakers& own = {});
 
-// Returns the net as a table for people, one layer a line: name, kind, result shape, parameters; totals below.
+// Returns the net as a readable table, one layer per line: name, kind, result shape, parameters; totals below.
 std::string summarize(const Graph& graph);
 
 }  // namespace headrace

@@ -1,5 +1,5 @@
-// Layers: the options of those there are, and what a layer is. A custom layer is a class derived from Layer, added
-// by Graph::call(). Layers are const; everything that changes is in the context, so one object serves all
+// Layers: the options of the built-in ones, and the base class Layer. A custom layer derives from Layer and is
+// added by Graph::call(). Layers are const; all that changes is in the context, so that one object serves all
 // replicas.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace HEADRACE_API headrace {
 
-// Named values in order, from which a part of a model, a layer or an update rule, can be made again.
+// Named values in order, from which a part of a model, e.g. a layer or an update rule, can be recreated.
 class Attributes {
  public:
   using Value = std::variant<bool, std::int64_t, float, std::string, std::vector<std::int64_t>>;
@@ -32,8 +32,8 @@ class Attributes {
   void add(const std::string& name, Value value) { entries_.emplace_back(name, std::move(value)); }
   const std::vector<Entry>& entries() const noexcept { return entries_; }
 
-  // The one of this name; ConfigError where there is none, or one of another type or range. A whole number is a
-  // float, too.
+  // Returns the value of this name. Throws ConfigError if there is none or if it has another type or is out of
+  // range. number() also accepts a whole number.
   bool flag(const std::string& name) const;
   int whole(const std::string& name) const;
   float number(const std::string& name) const;
@@ -48,32 +48,32 @@ class Attributes {
   std::vector<Entry> entries_;
 };
 
-// The options of layers.
+// --- options of layers ---
 
 enum class ConvPadding {
   kSame,   // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
-  kEven,   // the same extents, with (kernel - 1) / 2 pixels on every side whatever the stride, as PyTorch's nets
-           // pad; for odd kernels
+  kEven,   // the same extents, with (kernel - 1) / 2 pixels on every side for any stride, as in PyTorch's
+           // nets; for odd kernels
   kValid,  // no padding
 };
 
-// Of weights; biases start at 0.
+// Initializes weights; biases start at 0.
 enum class Initializer {
   kGlorotUniform,  // uniform in +-sqrt(6 / (fan_in + fan_out)), Keras's default
   kHeUniform,      // uniform in +-sqrt(6 / fan_in), for deep ReLU nets
   kFanInUniform,   // uniform in +-1 / sqrt(fan_in), PyTorch's default
-  kDirac,          // kFanInUniform, but the first filters of a convolution each pass one channel on as it is
-  kUnitDeviation,  // uniform, divided by the standard deviation of the values drawn
+  kDirac,          // kFanInUniform, but each of a convolution's first filters passes one channel through unchanged
+  kUnitDeviation,  // uniform, divided by the standard deviation of the drawn values
 };
 
-// An empty name becomes "<kind>", "<kind>_1", ... in every options struct below.
+// In every options struct below an empty name becomes "<kind>", "<kind>_1", ...
 struct ConvLayerOptions {
   int kernel = 3;
   int stride = 1;
   ConvPadding padding = ConvPadding::kSame;
-  Activation activation = Activation::kNone;  // adds an activation layer, fused where that is possible
+  Activation activation = Activation::kNone;  // adds an activation layer, fused if possible
   bool bias = true;
-  bool trained_weights = true;  // false: they stay as they are, no gradient is computed
+  bool trained_weights = true;  // false: they keep their values, no gradient is computed
   Initializer initializer = Initializer::kGlorotUniform;
   std::string name = {};
 };
@@ -85,8 +85,8 @@ struct DenseLayerOptions {
   std::string name = {};
 };
 
-// Statistics are those of each replica's own rows, and the running ones are averaged over replicas every step;
-// synchronised they are those of all replicas' rows, at the price of a sum over replicas each way.
+// Statistics are those of each replica's own rows, and running ones are averaged over replicas every step; if
+// synchronised, they are those of all replicas' rows, at the cost of a sum over replicas each way.
 struct BatchNormLayerOptions {
   float momentum = 0.99F;  // running = momentum * running + (1 - momentum) * batch
   float epsilon = 1e-3F;
@@ -96,7 +96,7 @@ struct BatchNormLayerOptions {
 };
 
 struct PoolLayerOptions {
-  int stride = 0;  // 0: the window
+  int stride = 0;  // 0: same as the window
   std::string name = {};
 };
 
@@ -108,7 +108,7 @@ enum class Mode { kTrain, kEvaluate, kPredict };
 
 enum class VariableRole {
   kTrained,
-  kState,   // changed by the forward pass, averaged over the world's replicas
+  kState,   // changed by the forward pass, averaged over all replicas in the world
   kFrozen,  // never changed by training
 };
 
@@ -119,58 +119,58 @@ struct VariableSpec {
   Shape shape;
   VariableRole role = VariableRole::kTrained;
   Fill fill = Fill::kZeros;
-  float constant = 1;  // of kConstant
+  float constant = 1;  // for kConstant
   std::int64_t fan_in = 1, fan_out = 1;
-  bool product_weights = false;  // read by products only: forward and backward may be given a bf16 copy
+  bool product_weights = false;  // only used in products: forward and backward may receive a bf16 copy
 };
 
-// What the size of a step's tensors depends on beside their layer.
+// The properties of a step, besides the layer, that determine the sizes of tensors.
 struct StepShape {
   std::int64_t rows = 1;  // of the batch, padding included
   int world_replicas = 1;
 };
 
-// Memory that a step keeps from forward to backward.
+// Memory that a step keeps from the forward to the backward pass.
 struct SavedSpec {
   Shape shape;
   DType dtype = DType::kF32;
 };
 
 struct LayerTraits {
-  bool view = false;               // the output is the input under another shape: nothing to compute
+  bool view = false;               // the output is the input in another shape: nothing to compute
   bool backward_in_place = false;  // the first input's gradient may overwrite the output's
   bool backward_reads_input = false;
   bool backward_reads_output = false;
   bool takes_epilogue = false;   // forward can apply an activation to its result
-  bool undoes_epilogue = false;  // and backward starts from the gradient of what that left
-  bool takes_pooling = false;    // can max-pool its input first, forward and backward
+  bool undoes_epilogue = false;  // backward can start from the gradient of the activation's result
+  bool takes_pooling = false;    // can max-pool its input first, in forward and backward
   bool casts = false;            // the result may be stored in another type than the input
-  bool softmax = false;          // of its only input: a loss on its result may take that, the logits, instead
-  bool f32 = false;              // takes and gives f32 whatever activations are stored as
+  bool softmax = false;          // of its only input: a loss may take that input, the logits, instead
+  bool f32 = false;              // takes and returns f32 whatever type activations are stored in
   bool over_replicas = false;    // needs the batches of all the world's replicas at once: LayerContext::group
-  // Backward makes the gradients of variables from the variables, the input and the output's gradient alone, which
-  // it leaves as they are, and submits all of that to LayerContext::variables_stream(). Not together with
+  // Backward computes the gradients of variables from only the variables, the input and the output's gradient,
+  // leaves those unchanged, and submits all of that to LayerContext::variables_stream(). Not together with
   // backward_in_place.
   bool variables_beside = false;
 };
 
-// Max pooling that a layer does before its own work, in place of the layer before it: from x to the layer's input.
+// Max pooling that a layer does before its own work, in place of the preceding layer: from x to the layer's input.
 struct PoolingPrologue {
   Kernels::MaxPool pool;
   TensorView x;
   TensorView x_gradient = {};  // backward only; undefined: not wanted
 };
 
-// The replicas that train together, in all processes.
+// All replicas that train together, in all processes.
 struct ReplicaGroup {
   int world_replicas = 1;
-  int replica = 0;  // this one, of the world
-  // In stream order the tensor, f32, becomes the sum of all replicas' tensors: each makes the same calls in the
-  // same order.
+  int replica = 0;  // this replica's number in the world
+  // In stream order, replaces the f32 tensor by the sum of all replicas' tensors. All replicas must make the same
+  // calls in the same order.
   std::function<void(const TensorView&)> sum;
 };
 
-// One call's world. Views have the batch's rows as first extent.
+// The arguments of one call. The first extent of views is the batch's rows.
 struct LayerContext {
   Stream& stream;
   Kernels& kernels;
@@ -179,7 +179,7 @@ struct LayerContext {
   std::uint64_t seed = 0;
   int id = 0;  // the layer's number in its graph
   const StepScalars* scalars = nullptr;
-  const ReplicaGroup* group = nullptr;  // null outside training, or where the world has one replica
+  const ReplicaGroup* group = nullptr;  // null outside training, or if the world has one replica
 
   std::vector<TensorView> inputs = {};
   TensorView output = {};
@@ -192,15 +192,15 @@ struct LayerContext {
   bool undoes_epilogue = false;  // output_gradient is that of the epilogue's result
   TensorView output_gradient = {};
   std::vector<TensorView> input_gradients = {};     // undefined: not wanted
-  std::vector<TensorView> variable_gradients = {};  // undefined for what is not trained
+  std::vector<TensorView> variable_gradients = {};  // undefined for variables that are not trained
   Stream* beside = nullptr;                         // see variables_stream()
 
-  // Backward of a layer with LayerTraits::variables_beside: where the gradients of its variables are submitted. It
-  // has waited for what `stream` was given before the call, and `stream` does not wait for it.
+  // Returns the stream for the gradients of variables in backward() of a layer with LayerTraits::variables_beside.
+  // It has waited for everything submitted to `stream` before the call, and `stream` does not wait for it.
   Stream& variables_stream() const noexcept { return beside != nullptr ? *beside : stream; }
 };
 
-// By which, with the shapes of its inputs, a layer can be made again.
+// With the shapes of its inputs, attributes from which a layer can be recreated.
 using LayerAttributes = Attributes;
 
 class Layer {
@@ -216,23 +216,22 @@ class Layer {
   virtual std::vector<VariableSpec> variables() const { return {}; }
   virtual std::vector<SavedSpec> saved(const StepShape&) const { return {}; }
   virtual LayerTraits traits(Mode) const { return {}; }
-  // Whether any of variables() is trained.
+  // Returns whether any of variables() is trained.
   bool has_trained_variables() const;
-  // True where backward() can undo an epilogue on devices with these kernels, computing again what it was applied
-  // to, and gains by it. Not asked where the gradient of an input is wanted. `activations`: the type they are
-  // stored in.
+  // Returns whether backward() can undo an epilogue on devices with these kernels, recomputing the activation's
+  // input, and gains by it. Only called if no input's gradient is wanted. `activations` is their storage type.
   virtual bool recomputes(const Kernels&, DType activations, Precision) const {
     (void)activations;
     return false;
   }
-  // The activation that this layer is, where the layer before it might do it instead.
+  // Returns the activation that this layer is, if the preceding layer may apply it instead.
   virtual std::optional<Activation> as_epilogue() const { return std::nullopt; }
-  // The max pooling that this layer is, where the layer behind it might do it instead; argmax is the first of
+  // Returns the max pooling that this layer is, if the next layer may do it instead; argmax is the first of
   // saved().
   virtual std::optional<PoolOptions> as_pooling() const { return std::nullopt; }
 
   virtual void forward(LayerContext& context) const = 0;
-  // From output_gradient to the input and variable gradients that are defined.
+  // Computes from output_gradient the input and variable gradients that are defined.
   virtual void backward(LayerContext& context) const = 0;
 
  private:
@@ -240,20 +239,20 @@ class Layer {
   Shape shape_;
 };
 
-// What a layer is made again from.
+// The record from which a layer can be recreated.
 struct LayerRecord {
   std::string name;
   std::vector<Shape> inputs;
   LayerAttributes attributes;
 };
 
-// Makes a layer of one kind. ConfigError where the record does not fit.
+// Makes a layer of one kind. Throws ConfigError if the record does not fit.
 using LayerMaker = std::function<std::shared_ptr<const Layer>(const LayerRecord&)>;
 using LayerMakers = std::map<std::string, LayerMaker>;  // by kind
 
-// "layer 'conv_2' (conv)": how messages name a layer.
+// Returns "layer 'conv_2' (conv)", as messages name a layer.
 std::string label(const std::string& name, const std::string& kind);
-// The view as (rows, last extent).
+// Returns the view as (rows, last extent).
 TensorView as_matrix(const TensorView& view);
 
 }  // namespace headrace

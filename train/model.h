@@ -33,7 +33,7 @@ struct CompileOptions {
   Precision precision = Precision::kF32;
 };
 
-// Made by Strategy::build(), which must outlive it. Movable. One thread at a time.
+// Made by Strategy::build(). Movable. Use from one thread at a time. REQUIRES: the strategy outlives it.
 class Model {
  public:
   explicit Model(std::unique_ptr<ModelState> state);
@@ -41,53 +41,53 @@ class Model {
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
 
-  // Sets what to train for and resets the optimizer; the parameters stay. ConfigError where loss and net do not
-  // fit together.
+  // Sets the training objective and resets the optimizer; the parameters stay. Throws ConfigError if loss and net
+  // do not fit together.
   void compile(const CompileOptions& options);
 
-  // Trains. Throws DataError of the input, DeviceError with replica and step, Error for a loss that is not a
-  // number; the model can then still be used. Not compiled, or data of another shape: ConfigError.
+  // Trains. Throws DataError of the input, DeviceError with replica and step, Error if the loss is not a number;
+  // the model stays usable. Throws ConfigError if it is not compiled or if the data have another shape.
   History fit(const Dataset& train, const FitOptions& options = {});
   Evaluation evaluate(const Dataset& data, const EvaluateOptions& options = {});
-  // Needs no compile().
+  // Does not need compile().
   Predictions predict(const Dataset& data, const EvaluateOptions& options = {});
 
   const Graph& graph() const noexcept;
   Strategy& strategy() const noexcept;
-  std::int64_t parameter_count() const noexcept;  // trained
+  std::int64_t parameter_count() const noexcept;  // trained parameters
   std::uint64_t global_step() const noexcept;     // optimizer steps since compile()
-  // Which group of the compiled optimizer has which variables: its own rule first, its groups in their order.
+  // Returns the variables of each group of the compiled optimizer: its own rule first, then its groups in order.
   std::vector<GroupMembers> parameter_groups() const;
-  // A table of layers, shapes and parameters.
+  // Returns a table of layers, shapes and parameters.
   std::string summary() const;
 
-  // "conv/weights", "batch_norm/running_mean" ..., in layer order.
+  // Returns "conv/weights", "batch_norm/running_mean" ..., in layer order.
   std::vector<std::string> variable_names() const;
   Shape variable_shape(const std::string& name) const;
-  // What the optimizer remembers of each trained variable from step to step, since compile():
-  // "conv/weights:first_moment" (or :second_moment; :slow and :average, Lookahead's and WeightAverage's weights).
+  // Returns the names of what the optimizer keeps for each trained variable since compile():
+  // "conv/weights:first_moment" (or :second_moment; :slow and :average: weights of Lookahead and WeightAverage).
   std::vector<std::string> optimizer_variable_names() const;
-  // One replica's copy of a variable, or of the optimizer's; ConfigError for an unknown name.
+  // Returns one replica's copy of a variable or optimizer variable. Throws ConfigError if the name is unknown.
   std::vector<float> read_variable(const std::string& name, int replica = 0) const;
-  // Sets every replica's copy; of a trained variable the :slow and :average weights, too.
+  // Sets every replica's copy and, for a trained variable, also the :slow and :average weights.
   void write_variable(const std::string& name, std::span<const float> values);
-  // Of all variables that both models have and whose name fits the pattern (as of VariableRule::named()): the
-  // values of the other's. Gives their names. ConfigError where there is none, or where a shape differs.
+  // Copies from `from` the values of all variables that both models have and whose name matches the pattern (see
+  // VariableRule::named()). Returns the copied names. Throws ConfigError if there are none or if a shape differs.
   std::vector<std::string> copy_variables(const Model& from, const std::string& pattern = "*");
-  // From the next compile() on, the variables whose name fits the pattern (as of VariableRule::named()) stay as
-  // they are, or learn again. Of layers before which none learns there is no backward pass. A layer whose running
-  // statistics are frozen uses them in training, too; nothing of it or before it may learn then. Gives the names.
-  // ConfigError where none fits.
+  // Freezes or unfreezes the variables whose name matches the pattern (see VariableRule::named()), from the next
+  // compile() on. The backward pass stops at the first layer that learns. A layer whose running statistics are
+  // frozen uses them in training, too; neither it nor a layer before it may learn then. Returns the names. Throws
+  // ConfigError if none matches.
   std::vector<std::string> freeze(const std::string& pattern);
   std::vector<std::string> unfreeze(const std::string& pattern);
   std::vector<std::string> frozen_variables() const;
-  // The variable's place in a replica's device memory, valid as long as the model. To be read: a device may
-  // compute with a bf16 copy, which only write_variable() changes too.
+  // Returns the variable's place in a replica's device memory, valid as long as the model. Read only: a device may
+  // compute with a bf16 copy, which only write_variable() keeps in step.
   TensorView variable(const std::string& name, int replica) const;
 
-  // Of all variables (parameters and state) in layer order; of replica 0.
+  // Returns the hash of replica 0's variables (parameters and state), in layer order.
   std::string weights_sha256() const;
-  // Compares all replicas' copies, :slow and :average among them, and the bf16 copies that their products read;
+  // Compares all replicas' copies, including :slow and :average and the bf16 copies used in products. Throws
   // DeviceError naming the first variable that differs, and the replica.
   void check_mirrored() const;
 
@@ -106,24 +106,24 @@ class Model {
 //   ... the clock starts ...
 //   History history = fit.run();
 //
-// The model's variables may be written in between; after compile() run() refuses. One thread.
+// The model's variables may be written in between; run() fails after a compile(). Use from one thread.
 class PreparedFit {
  public:
-  // Starts the input engine, which reads ahead, and records the steps. Errors are those of fit(). The model must
-  // outlive it.
+  // Starts the input engine, which reads ahead, and records the steps. Throws the errors of fit(). REQUIRES: the
+  // model outlives it.
   PreparedFit(Model& model, const Dataset& train, const FitOptions& options = {});
   ~PreparedFit();
   PreparedFit(const PreparedFit&) = delete;
   PreparedFit& operator=(const PreparedFit&) = delete;
 
-  // Runs every recorded step once without examples, the validation's too: a GPU loads a kernel on its first use.
-  // Changes no result.
+  // Runs every recorded step once without examples, including the validation's: a GPU loads a kernel on its first
+  // use. Changes no result.
   void warm_up();
 
-  // Of a fit that is continued (FitOptions::resume), before run(): the epochs that were made before. Else empty.
+  // Returns, before run(), the earlier epochs of a fit that is continued (FitOptions::resume); otherwise empty.
   const History& history() const noexcept;
 
-  // Once: a second call is a ConfigError.
+  // Trains. Throws ConfigError if called a second time.
   History run();
 
  private:

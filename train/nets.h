@@ -1,4 +1,4 @@
-// Nets ready to use. Inputs: field "image", f32 or u8; results: logits.
+// Ready-made nets. Their input is the field "image", f32 or u8; their results are logits.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,20 @@
 
 namespace HEADRACE_API headrace {
 
-// 784-256-256-10 with ReLU, 269,322 parameters. Takes (784) or (28, 28, 1).
+// Adds 784-256-256-10 with ReLU, 269,322 parameters. Takes (784) or (28, 28, 1).
 Node mnist_mlp(Graph& graph);
-// Two 3x3 convolutions with pooling, dropout and a dense layer, for (28, 28, 1).
+// Adds two 3x3 convolutions with pooling, dropout and a dense layer, for (28, 28, 1).
 Node fashion_cnn(Graph& graph);
-// Five 3x3 convolutions with batch norm and dropout, for (32, 32, 3).
+// Adds five 3x3 convolutions with batch norm and dropout, for (32, 32, 3).
 Node cifar10_cnn(Graph& graph);
 
 struct SpeedNetOptions {
   int first = 64, second = 256, third = 256;  // channels of the groups
-  Activation activation = Activation::kGelu;  // in the groups: kGelu or kSilu
+  Activation activation = Activation::kGelu;  // of the groups: kGelu or kSilu
   float norm_momentum = 0.6F;                 // of the running statistics
 };
-// For (32, 32, 3), made to learn in few steps; 1.97 million parameters. A frozen 2x2 convolution "whiten", whose
-// weights are to be set to filters that whiten its patches, with a trained bias; three groups of two 3x3
+// Adds a net for (32, 32, 3) that learns in few steps; 1.97 million parameters. A frozen 2x2 convolution "whiten"
+// with a trained bias, whose weights must be set to filters that whiten its patches; three groups of two 3x3
 // convolutions that begin as identities, with batch norm without scale, an activation and max pooling; a dense
 // layer "head" without bias, its result divided by 256.
 Node cifar10_speed_net(Graph& graph, const SpeedNetOptions& options = {});
@@ -33,20 +33,20 @@ Node cifar10_speed_net(Graph& graph, const SpeedNetOptions& options = {});
 struct ResNetWidths {
   int first = 64, second = 128, third = 256, fourth = 512;
 };
-// ResNet-18 in its form for (32, 32, 3) (He et al., 2015, with a 3x3 stem and no pooling before the groups);
-// 11,173,962 parameters. A 3x3 convolution; four groups of two basic blocks, the later groups begin with a stride
-// of 2; global average pooling and a dense layer. Convolutions have no bias, batch norm and ReLU follow each;
-// where a block changes the shape its shortcut is a 1x1 convolution with batch norm.
+// Adds ResNet-18 for (32, 32, 3) (He et al., 2015, with a 3x3 stem and no pooling before the groups); 11,173,962
+// parameters. A 3x3 convolution; four groups of two basic blocks, of which the later groups begin with a stride of
+// 2; global average pooling and a dense layer. Convolutions have no bias and are followed by batch norm and ReLU;
+// if a block changes the shape, its shortcut is a 1x1 convolution with batch norm.
 Node resnet18(Graph& graph, const ResNetWidths& widths = {});
 
-// The nets above by their functions' names, with their defaults.
+// Returns the function names of the nets above.
 std::vector<std::string> net_names();
-// ConfigError that lists the names where there is none of this one.
+// Returns the net of this name with its default options. Throws ConfigError listing the names if there is none.
 Net net_named(const std::string& name);
 
 // A net that is one chain of layers:
 //   Net net = Sequential().flatten().dense(256, {.activation = Activation::kRelu}).dense(10).net("image");
-// A value; copies share nothing.
+// Copies are independent.
 class Sequential {
  public:
   Sequential& dense(int units, DenseLayerOptions options = {});
@@ -63,10 +63,10 @@ class Sequential {
   Sequential& global_average_pool();
   Sequential& flatten();
   Sequential& dropout(float rate);
-  // Adds what `layers` makes of the chain's result: any layer of the graph, or several.
+  // Appends the layers that `layers` adds to the chain's result: any layer of the graph, or several.
   Sequential& then(std::function<Node(Graph&, Node)> layers);
 
-  // The chain on the field `input`, whose shape is this one, or else the data set's.
+  // Returns the chain applied to the field `input`, with this shape or, by default, the data set's.
   Net net(const std::string& input, std::optional<Shape> shape = std::nullopt) const;
 
  private:

@@ -1,5 +1,5 @@
-// How gradients change parameters: schedules of rates, groups of parameters, optimizers. Values that describe;
-// what an optimizer remembers belongs to a compiled model.
+// Optimizers: learning rate schedules, groups of parameters and update rules. These are plain values; an
+// optimizer's state belongs to a compiled model.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace HEADRACE_API headrace {
 
-// The learning rate as a function of the optimizer's step, evaluated on the host once a step.
+// The learning rate as a function of the optimizer's step, evaluated on the host once per step.
 //
-// Steps are optimizer steps, from 0: one for each update, however many batches it accumulates and whatever an
-// epoch is. Every schedule is data: it can be compared, and written down with its optimizer.
+// Steps are optimizer steps, counted from 0: one per update, whatever the number of accumulated batches or the
+// length of an epoch. Every schedule is data: it can be compared, and saved with its optimizer.
 
 class OptionVisitor;
 
-// Linear from 0 to `peak` over the warm-up, then down to `floor` at `total_steps`, and there it stays.
+// Rises linearly from 0 to `peak` over the warm-up, falls to `floor` at `total_steps`, and stays there.
 struct DecayOptions {
   float peak = 1e-3F;
   float floor = 0;
@@ -34,7 +34,7 @@ struct DecayOptions {
   bool operator==(const DecayOptions&) const = default;
 };
 
-// rates[0] up to the step boundaries[0], rates[1] from there on, and so forth: one rate more than boundaries.
+// rates[0] before step boundaries[0], rates[1] from there on, and so on: one more rate than boundaries.
 struct PiecewiseOptions {
   std::vector<float> rates = {};
   std::vector<std::uint64_t> boundaries = {};  // ascending
@@ -42,7 +42,7 @@ struct PiecewiseOptions {
   bool operator==(const PiecewiseOptions&) const = default;
 };
 
-// initial * factor^(step / every_steps); in a staircase the exponent is rounded down.
+// initial * factor^(step / every_steps); with `staircase` the exponent is rounded down.
 struct ExponentialOptions {
   float initial = 1e-3F;
   float factor = 0.96F;  // in (0, 1]
@@ -52,9 +52,9 @@ struct ExponentialOptions {
   bool operator==(const ExponentialOptions&) const = default;
 };
 
-// L. Smith's, as PyTorch has it: from peak / initial_divisor up to `peak` at step total_steps * warmup_share - 1,
-// from there down to peak / initial_divisor / final_divisor at the last step, and there it stays. Along half a
-// cosine each, or along lines.
+// L. Smith's one-cycle schedule, as in PyTorch: rises from peak / initial_divisor to `peak` at step total_steps *
+// warmup_share - 1, falls to peak / initial_divisor / final_divisor at the last step, and stays there. Each part
+// is half a cosine, or a line if `linear`.
 struct OneCycleOptions {
   float peak = 1e-2F;
   std::uint64_t total_steps = 2;
@@ -65,7 +65,7 @@ struct OneCycleOptions {
   bool operator==(const OneCycleOptions&) const = default;
 };
 
-// Show the options to a visitor.
+// Shows the options to a visitor.
 void show(DecayOptions& options, OptionVisitor& visit);
 void show(PiecewiseOptions& options, OptionVisitor& visit);
 void show(ExponentialOptions& options, OptionVisitor& visit);
@@ -73,7 +73,7 @@ void show(OneCycleOptions& options, OptionVisitor& visit);
 
 class Schedule;
 
-// What a schedule can be.
+// The forms of a schedule.
 namespace schedules {
 
 struct Constant {
@@ -99,7 +99,7 @@ using Form = std::variant<Constant, Decay, PiecewiseOptions, ExponentialOptions,
 
 }  // namespace schedules
 
-// A value. The factories throw ConfigError for what cannot be.
+// A value. The factories throw ConfigError for invalid options.
 class Schedule {
  public:
   Schedule(float constant);  // NOLINT: implicit by design
@@ -109,15 +109,15 @@ class Schedule {
   static Schedule piecewise(PiecewiseOptions options);
   static Schedule exponential_decay(const ExponentialOptions& options);
   static Schedule one_cycle(const OneCycleOptions& options);
-  // Linear from 0 to the first rate of `then`, which step `steps` - 1 has reached; then `then`, counted from its
-  // own 0.
+  // Rises linearly from 0 to the first rate of `then`, which it reaches at step `steps` - 1; then follows `then`,
+  // counted from its own 0.
   static Schedule warm_up(std::uint64_t steps, Schedule then);
-  // parts[0] up to the step boundaries[0], parts[1] from there on, and so forth, each counted from its own 0.
+  // Follows parts[0] before step boundaries[0], parts[1] from there on, and so on, each counted from its own 0.
   static Schedule chained(std::vector<Schedule> parts, std::vector<std::uint64_t> boundaries);
 
-  // Steps count from 0.
+  // Returns the rate of the zero-based step.
   float at(std::uint64_t step) const noexcept;
-  // The first step from which on the rate is 0 for good; nothing where there is none.
+  // Returns the first step from which the rate stays 0, or std::nullopt if there is none.
   std::optional<std::uint64_t> zero_from() const;
 
   const schedules::Form& form() const noexcept { return form_; }
@@ -129,26 +129,26 @@ class Schedule {
   schedules::Form form_;
 };
 
-// The options' `group` is the model's to set.
+// The model sets the options' `group`.
 using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions, OwnRule>;
 
-// What a group of parameters is chosen by.
+// The properties by which a group of parameters chooses its variables.
 struct TrainedVariable {
   std::string name;  // "conv_1/weights"
   std::string kind;  // of its layer: "conv"
   Shape shape;
 };
 
-// Chooses variables: named(), of_kind() and of_rank(), and what &&, || and ! make of them.
+// Chooses variables: named(), of_kind() and of_rank(), combined by &&, || and !.
 class VariableRule {
  public:
   enum class Test { kName, kKind, kRank, kAll, kAny, kNot };
 
-  // In a pattern * stands for any characters, none included; everything else for itself.
+  // * in a pattern matches any characters, including none; everything else matches itself.
   static VariableRule named(std::string pattern);
   static VariableRule of_kind(std::string pattern);
   static VariableRule of_rank(int rank);  // the number of axes: biases have 1
-  // Of none, all_of() takes everything and any_of() nothing.
+  // Combines rules. For an empty list, all_of() takes everything and any_of() nothing.
   static VariableRule all_of(std::vector<VariableRule> rules);
   static VariableRule any_of(std::vector<VariableRule> rules);
 
@@ -157,7 +157,7 @@ class VariableRule {
   friend VariableRule operator!(VariableRule rule);
 
   bool takes(const TrainedVariable& variable) const;
-  // "kind 'conv' and not rank 1"
+  // Returns e.g. "kind 'conv' and not rank 1".
   std::string to_string() const;
 
   Test test() const noexcept { return test_; }
@@ -175,7 +175,7 @@ class VariableRule {
   std::vector<VariableRule> rules_;
 };
 
-// Variables that are updated by a rule and at a rate of their own.
+// Variables with their own update rule and learning rate.
 struct ParameterGroup {
   VariableRule takes;
   UpdateRule rule;
@@ -184,73 +184,73 @@ struct ParameterGroup {
   bool operator==(const ParameterGroup&) const = default;
 };
 
-// What a group has in a model.
+// The variables of a group in a model.
 struct GroupMembers {
   std::string rule;                    // VariableRule::to_string(); "all others" for the optimizer's own
   std::vector<std::string> variables;  // in the order of the update
-  // Those which it would take, too, but which a group before it has.
+  // Variables that it would take, too, but that an earlier group has taken.
   std::vector<std::string> taken_before = {};
 };
 
-// What is done to the step's gradients, summed over all replicas, before the update. The norm is that of all
-// gradients together, as one vector; variables whose rate has ended for good count no more. First elements are
-// limited, then the norm. The update then waits for all gradients.
+// Clips a step's gradients, summed over all replicas, before the update: first the elements, then the norm. The
+// norm is that of all gradients together, as one vector, without variables whose rate has ended for good. The
+// update then waits for all gradients.
 struct GradientClip {
-  float max_norm = 0;   // 0: any
-  float max_value = 0;  // of an element's magnitude; 0: any
+  float max_norm = 0;   // 0: no limit
+  float max_value = 0;  // maximum magnitude of an element; 0: no limit
 
   bool on() const noexcept { return max_norm != 0 || max_value != 0; }
   bool operator==(const GradientClip&) const = default;
 };
 
-// A second set of weights: average = d average + (1 - d) weights after each update, d being `decay` or, as long as
-// that is less, t / (t + warmup) after t updates before it. Its first value is the weights. With `warmup` 1 and a
-// decay of 1 it is the mean of all weights so far. What is not trained (running statistics) has no average.
+// A second set of weights: average = d average + (1 - d) weights after each update, where d is `decay` or, while
+// that is less, t / (t + warmup) after t earlier updates. It starts as the weights. With `warmup` 1 and a decay of
+// 1 it is the mean of all weights so far. Untrained state (running statistics) has no average.
 struct WeightAverage {
   float decay = 0.999F;
   std::uint64_t warmup = 0;
 
-  // In the update after `step` others.
+  // Returns d in the update after `step` others.
   float decay_at(std::uint64_t step) const noexcept;
   bool operator==(const WeightAverage&) const = default;
 };
 
-// M. Zhang's: after each `every` updates slow = slow + share (weights - slow), and the weights become that.
+// M. Zhang's: after every `every` updates slow = slow + share (weights - slow), and the weights become that.
 struct Lookahead {
   std::uint64_t every = 5;
   float share = 0.5F;
 
-  // After the update that follows `step` others: 0 where nothing is done.
+  // Returns the share for the update that follows `step` others: 0 if nothing is done.
   float share_at(std::uint64_t step) const noexcept { return (step + 1) % every == 0 ? share : 0; }
   bool operator==(const Lookahead&) const = default;
 };
 
 struct Optimizer {
-  UpdateRule rule = AdamOptions{};  // of the variables that no group takes
+  UpdateRule rule = AdamOptions{};  // for variables that no group takes
   Schedule learning_rate = 1e-3F;
-  // Asked in order: the first whose rule takes a variable has it (Model::parameter_groups() tells). One that gets
-  // none is a ConfigError of compile(). The maximum is kMaxParameterGroups - 1.
+  // Tried in order: the first whose rule takes a variable gets it (see Model::parameter_groups()). compile()
+  // throws ConfigError for one that gets none. The maximum is kMaxParameterGroups - 1.
   std::vector<ParameterGroup> groups = {};
   GradientClip clip = {};
   std::optional<Lookahead> lookahead = {};
   std::optional<WeightAverage> average = {};  // of the weights after lookahead
 
-  // Of the variables that no group takes: "adam", "sgd", "muon", or that of a rule of your own.
+  // Returns the name of the rule for variables that no group takes: "adam", "sgd", "muon", or a custom rule's.
   std::string name() const;
-  // The number of arenas, each the size of the parameters, in which its rules keep moments from step to step.
+  // Returns the number of arenas, each the size of the parameters, in which its rules keep moments between steps.
   int moments() const;
   bool operator==(const Optimizer&) const = default;
 };
 
-// Keras's defaults: 0.9, 0.999, 1e-7. With .weight_decay it is AdamW (decoupled).
+// Uses Keras's defaults: 0.9, 0.999, 1e-7. With .weight_decay it is AdamW (decoupled).
 Optimizer adam(Schedule learning_rate = 1e-3F, AdamOptions options = {});
-// PyTorch's decay, 1e-2.
+// Uses PyTorch's decay, 1e-2.
 Optimizer adamw(Schedule learning_rate = 1e-3F, AdamOptions options = {.weight_decay = 1e-2F});
 Optimizer sgd(Schedule learning_rate = 1e-2F, SgdOptions options = {});
-// For weight matrices and convolutions; biases need a group of another rule.
+// Updates weight matrices and convolutions; biases need a group with another rule.
 Optimizer muon(Schedule learning_rate = 0.02F, MuonOptions options = {});
 
-// Show the options to a visitor, all but the `group`.
+// Shows the options, except `group`, to a visitor.
 void show(AdamOptions& options, OptionVisitor& visit);
 void show(SgdOptions& options, OptionVisitor& visit);
 void show(MuonOptions& options, OptionVisitor& visit);
@@ -258,9 +258,8 @@ void show(GradientClip& options, OptionVisitor& visit);
 void show(Lookahead& options, OptionVisitor& visit);
 void show(WeightAverage& options, OptionVisitor& visit);
 
-// All of an optimizer as a JSON object, and back: the result is equal. What is left out has its default;
-// ConfigError with the place for a key or a value that cannot be, and for a rule that is neither this library's
-// nor made by `own`.
+// Converts an optimizer to a JSON object and back; the result is equal. Missing keys get defaults. Throws
+// ConfigError naming the place of an invalid key or value, or if a rule is neither built in nor made by `own`.
 std::string to_json(const Optimizer& optimizer);
 Optimizer optimizer_from_json(std::string_view json, const UpdateMakers& own = {});
 

@@ -26,9 +26,9 @@
 
 namespace HEADRACE_API headrace {
 
-// The streams of one replica's step. What a step submits to streams other than `compute` runs beside it, ordered
-// by Stream::follow() alone, and belongs into one capture of it. Where that gains nothing they are `compute`, and
-// the step is one chain.
+// The streams of one replica's step. Work submitted to streams other than `compute` runs beside it, ordered only
+// by Stream::follow(), and belongs in a single capture of `compute`. If a separate stream gains nothing it is
+// `compute`; if all are, the step is one chain.
 struct ReplicaStreams {
   Stream& compute;
   Stream& communication = compute;  // sums over replicas
@@ -40,20 +40,19 @@ struct ReplicaStreams {
   bool updates_apart() const noexcept { return &compute != &updates; }
 };
 
-// One replica as Strategy::run() and on() show it to a custom training loop. Valid during the call that it is
-// given to.
+// One replica, as passed by Strategy::run() and on() to a custom training loop. Valid during that call.
 struct ReplicaContext {
-  int index = 0;           // within this process, from 0
+  int index = 0;           // within this process, zero-based
   int local_replicas = 1;  // of this process
   int world_replicas = 1;  // of all processes that train together
-  int first_replica = 0;   // of the world's, how many come before this process's
+  int first_replica = 0;   // number of the world's replicas before this process's
   Device& device;
   Stream& stream;  // in whose order the device works
   Kernels& kernels;
-  const Batch* batch = nullptr;  // the replica's share, which `stream` waits for, where run() was given batches
+  const Batch* batch = nullptr;  // the replica's share, which `stream` waits for; null without batches
 
-  // A tensor of the device's memory as it stands once the stream has done what it was given; waits for that. An
-  // error of that work is thrown here. ConfigError where it is not of T.
+  // Waits until the stream has done all submitted work and returns the elements of a tensor in device memory.
+  // Throws the errors of that work, and ConfigError if the elements are not of type T.
   template <typename T>
   std::vector<T> read(const TensorView& tensor) const {
     require<T>(tensor, static_cast<std::size_t>(tensor.elements()));
@@ -63,7 +62,7 @@ struct ReplicaContext {
     return values;
   }
 
-  // Sets all elements, in the stream's order; waits.
+  // Sets all elements in the stream's order; waits.
   template <typename T>
   void write(const TensorView& tensor, std::span<const std::type_identity_t<T>> values) const {
     require<T>(tensor, values.size());
@@ -82,36 +81,36 @@ struct ReplicaContext {
 };
 
 struct StrategyOptions {
-  // Print the strategy, its devices and "Number of devices: N".
+  // Prints the strategy, its devices and "Number of devices: N".
   bool announce = true;
-  // A process that a launcher started as one of several (TF_CONFIG, torchrun, MPI, PMIx, Slurm, Kubernetes) is
-  // refused with a ConfigError, for it would train alone beside the others; true says that this is meant.
+  // False: ConfigError in a process that a launcher started as one of several (TF_CONFIG, torchrun, MPI, PMIx,
+  // Slurm, Kubernetes), since it would train alone beside the others. True: that is intended.
   bool standalone = false;
 };
 
 struct BuildOptions {
-  std::uint64_t seed = 0;  // of the initial parameters
+  std::uint64_t seed = 0;  // for the initial parameters
   Fields fields = {};      // of the data, for input() without a shape
 };
 
-// What becomes of one value a replica.
+// How one value per replica is combined.
 enum class ReduceOp {
   kSum,
-  kMean,  // over the world's replicas, whatever each stands for: a mean of their means weighs examples unevenly
+  kMean,  // over the world's replicas, with equal weights: a mean of their means weighs examples unevenly
   kMax,
 };
 
 template <typename T>
 concept Number = std::is_arithmetic_v<T>;
 
-// For what names a strategy, as --strategy does: "mirrored" is what Strategy is. ConfigError for others: those of
-// TensorFlow that are not provided are answered with what to use in their place.
+// Checks the name of a strategy, as for --strategy: "mirrored" is the class Strategy. Throws ConfigError for
+// others; for TensorFlow's strategies that are not provided, the message says what to use instead.
 void require_mirrored(const std::string& strategy);
 
-// Owns the replicas' streams and their collective. Where a replica's device has memory of its own, parts of a step
-// run beside others on streams of their own: gradients of weights, sums over several replicas and, where the world
-// has one, updates. On a CPU they would take the cores from the compute stream; logical replicas that share a
-// device keep each step one chain. `devices` must outlive it, it must outlive its models.
+// Owns the replicas' streams and their collective. If a replica's device has its own memory, parts of a step run
+// beside others on separate streams: gradients of weights, sums over several replicas and, if the world has one
+// replica, updates. On a CPU they would take cores from the compute stream, and logical replicas that share a
+// device keep each step one chain. REQUIRES: `devices` outlives it; it outlives its models.
 class Strategy {
  public:
   explicit Strategy(DeviceGroup& devices, const StrategyOptions& options = {});
@@ -122,25 +121,25 @@ class Strategy {
   // Builds the net once and gives every replica the same initial variables.
   Model build(const Net& net, const BuildOptions& options = {});
 
-  // The replicas of this process, one a device: what streams, arenas and calls with a `replica` are of, from 0.
+  // Returns the number of this process's replicas, one per device: the zero-based `replica` arguments are local.
   int local_replicas() const noexcept { return devices_->size(); }
-  // Those of all processes that train together: who shares a global batch, and what is summed and averaged over.
+  // Returns the number of replicas of all processes that train together, which share a global batch and its sums.
   int world_replicas() const noexcept { return collective().world_replicas(); }
-  // How many of the world's come before this process's.
+  // Returns the number of the world's replicas before this process's.
   int first_replica() const noexcept { return collective().first_replica(); }
-  // For a loader on devices(), so that it serves these replicas.
+  // Returns the world to give to a loader on devices(), so that it serves these replicas.
   World world() const noexcept { return {.total = world_replicas(), .first = first_replica()}; }
   DeviceGroup& devices() const noexcept { return *devices_; }
   Device& device(int replica) const { return (*devices_)[replica]; }
   Stream& stream(int replica) const { return *streams_.at(static_cast<std::size_t>(replica)); }
   ReplicaStreams streams(int replica) const;
-  // For work in several parts, some of which run at a time: the lanes of the replica's device (Device::lanes()),
-  // opened when first asked for; the replica's own stream where it is one.
+  // Returns the number of lanes of the replica's device (Device::lanes()), for work in several concurrent parts.
+  // lane() opens them on first use; a single lane is the replica's own stream.
   int lanes(int replica) const { return device(replica).lanes(); }
   Stream& lane(int replica, int lane);
   Collective& collective() const noexcept { return *collectives_.back(); }
 
-  // function(replica, stream) for all of them, lanes included.
+  // Calls function(replica, stream) for all streams, lanes included.
   template <typename Function>
   void for_each_stream(const Function& function) const {
     for (int r = 0; r < local_replicas(); ++r) {
@@ -149,21 +148,21 @@ class Strategy {
     }
   }
 
-  // A step of your own: calls function(const ReplicaContext&) for each local replica, one after another on this
-  // thread. What it submits runs side by side. Returns what it returned, in replica order. After an exception the
-  // strategy has recovered, as below.
+  // Runs a custom step: calls function(const ReplicaContext&) for each local replica, one after another on this
+  // thread; the submitted work runs concurrently. Returns the results in replica order. After an exception the
+  // strategy has recovered, see recover().
   template <typename Function>
   auto run(Function&& function) {
     return run_on_all(nullptr, std::forward<Function>(function));
   }
-  // The same with a batch's shares, one a local replica; ConfigError where there are more or fewer.
+  // As above, with a batch's shares, one per local replica. Throws ConfigError if their number differs.
   template <typename Function>
   auto run(const GlobalBatch& batches, Function&& function) {
     return run_on_all(&batches, std::forward<Function>(function));
   }
 
-  // Work that is placed on one device, named as the group names it ("cuda:1"), or on one replica's; returns what
-  // the function returned. ConfigError for one that the strategy does not have, naming those that it has.
+  // Runs work on one device, named as in the group ("cuda:1"), or on one replica's; returns the function's result.
+  // Throws ConfigError listing the strategy's devices or replicas if there is no such one.
   template <typename Function>
   auto on(const std::string& device, Function&& function) {
     return on(replica_on(device), std::forward<Function>(function));
@@ -181,9 +180,9 @@ class Strategy {
     }
   }
 
-  // Of one value a local replica, as run() returns them: in double, with what each addition rounds away carried
-  // along, so that the sum of whole numbers is exact up to 2^53 and any other is rounded once. Of lists, element
-  // by element. ConfigError unless there is one a replica, all of one length.
+  // Combines one value per local replica, as run() returns them, in double; each addition's rounding error is
+  // carried along, so that a sum of whole numbers is exact up to 2^53 and any other is rounded once. Combines
+  // lists element by element. Throws ConfigError unless there is one per replica, all of one length.
   double reduce(ReduceOp op, std::span<const double> values) const;
   template <Number T>
   double reduce(ReduceOp op, const std::vector<T>& values) const {
@@ -195,18 +194,18 @@ class Strategy {
     for (const std::vector<T>& list : lists) wide.emplace_back(list.begin(), list.end());
     return reduce_lists(op, wide);
   }
-  // The same on the devices: each of these tensors, f32 and one a replica, becomes their sum, in stream order.
+  // Replaces each of these f32 device tensors, one per replica, by their sum, in stream order.
   void all_reduce(std::span<const TensorView> tensors);
 
   // Blocks until all streams are idle; throws the first replica's error.
   void synchronize();
 
-  // After a failed step: drains the streams, drops their errors and opens a fresh collective. Trainers that were
-  // made before can no longer be used. Where a device is lost and none opens, the old one stays: called off, so
+  // Recovers from a failed step: drains the streams, drops their errors and opens a new collective. Trainers made
+  // earlier can no longer be used. If a device is lost and no collective opens, the old one stays, aborted, so
   // that no thread waits in it.
   void recover() noexcept;
 
-  // "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2": this process's devices, the world's number.
+  // Returns "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2": local devices, the world's number.
   std::string to_string() const;
 
  private:
@@ -238,10 +237,9 @@ class Strategy {
   DeviceGroup* devices_;
   std::vector<std::unique_ptr<Collective>> collectives_;  // the last one is in use, earlier ones were aborted
   std::vector<std::unique_ptr<Stream>> streams_;
-  // Of each replica; null where it is the compute stream.
+  // By replica; null if it is the compute stream.
   std::vector<std::unique_ptr<Stream>> communication_, weights_, updates_;
-  std::vector<std::vector<std::unique_ptr<Stream>>>
-      lanes_;  // of each replica; none before the first was asked for
+  std::vector<std::vector<std::unique_ptr<Stream>>> lanes_;  // by replica; opened on first use
 };
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// The synchronous step over all replicas: what fit() runs, and the pieces for a training loop of your own.
+// The synchronous step over all replicas: what fit() runs, and its parts for a custom training loop.
 //
 //   Loader loader(data, devices, {.epochs = 3});
 //   Trainer trainer(strategy, model, loader);
@@ -43,7 +43,7 @@ namespace HEADRACE_API headrace {
 // How Reducer sums the replicas' gradients, in buckets as the backward pass fills them.
 struct ReducerOptions {
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
-  // Of replicas that sum, or that update, beside the backward pass: the last bucket is what nothing hides.
+  // For replicas that sum or update beside the backward pass: nothing hides the last bucket.
   std::int64_t bucket_bytes_apart = std::int64_t{2} << 20;
 };
 
@@ -52,27 +52,27 @@ struct ArenaSlice {
   std::int64_t begin = 0, end = 0;
 };
 
-// Gradients lie in one arena in the order in which the backward pass finishes them, so that a bucket is a slice:
-// no copies. One object for all local replicas; each makes the same calls: filled() as often as it likes,
-// finish(), join(). In a world of one nothing is sent. `wanted` are the slices that are summed, in ascending order
-// without overlap, the same in all calls up to join(); what lies between them is what nobody updates, and stays
-// each replica's own. Gradients are final in the order of the compute stream and that of the weights together.
-// Where sums are apart, the communication stream waits for a bucket's gradients and sums it beside what the others
-// do next; the calls then belong into one capture of the compute stream.
+// Sums gradients over replicas. They lie in one arena in the order in which the backward pass finishes them, so
+// that a bucket is a slice and nothing is copied. One object serves all local replicas; each makes the same calls:
+// filled() any number of times, finish(), join(). In a world of one replica nothing is sent. `wanted` are the
+// slices to sum, ascending and without overlap, the same in all calls up to join(); gradients between them, which
+// nothing updates, stay each replica's own. Gradients are final in the combined order of the compute and weights
+// streams. If sums are apart, the communication stream waits for a bucket's gradients and sums it beside later
+// work; the calls then belong in one capture of the compute stream.
 class Reducer {
  public:
   Reducer(Collective& collective, std::int64_t elements, const ReducerOptions& options = {});
 
-  // The arena's elements [0, filled) are final on this replica: sends the buckets that are now full. Returns n:
-  // in the order of the compute stream and that of the weights together, the wanted ones of the elements [0, n)
-  // are sums over the world's replicas from here on.
+  // Sends the buckets that are now full. REQUIRES: the arena's elements [0, filled) are final on this replica.
+  // Returns n: from here on, in the combined order of the compute and weights streams, the wanted ones of the
+  // elements [0, n) are sums over the world's replicas.
   std::int64_t filled(int replica, const TensorView& arena, std::int64_t filled,
                       std::span<const ArenaSlice> wanted, const ReplicaStreams& streams);
-  // Sends the rest. Returns n as filled() does: where sums are apart, all that was sent before.
+  // Sends the rest. Returns n as filled() does: if sums are apart, all that was sent before.
   std::int64_t finish(int replica, const TensorView& arena, std::span<const ArenaSlice> wanted,
                       const ReplicaStreams& streams);
-  // From here on the whole arena is, in the order of the compute stream alone, and whatever the communication
-  // stream was given is done. The next call starts again.
+  // From here on, in the order of the compute stream alone, all wanted elements are sums and the communication
+  // stream's work is done. The next call starts over.
   void join(int replica, const ReplicaStreams& streams);
 
  private:
@@ -82,79 +82,78 @@ class Reducer {
   Collective* collective_;
   std::int64_t elements_;
   std::int64_t bucket_, bucket_apart_;  // elements
-  std::vector<std::int64_t> sent_;      // of each local replica
+  std::vector<std::int64_t> sent_;      // by local replica
 };
 
 struct TrainerOptions {
-  std::uint64_t seed = 0;  // of dropout
-  // With `accumulate` gradients() may be called several times a step. With `virtual_shards` the loader has the
-  // strategy's devices repeated() for as many shards, and forward() and backward() come together, as gradients().
+  std::uint64_t seed = 0;  // for dropout
+  // With `accumulate`, gradients() may be called several times per step. With `virtual_shards`, the loader has the
+  // strategy's devices repeated() for that many shards, and forward() and backward() come as gradients().
   StepOptions step = {};
   int in_flight = 3;  // batches submitted ahead of the slowest replica
-  // The optimizer step that the first one counts as, in schedules and for dropout; nothing: the model goes on from
-  // its own. LoaderOptions::start is the same for the data.
+  // The number of the first optimizer step for schedules and dropout; std::nullopt: the model continues from its
+  // own. LoaderOptions::start does the same for the data.
   std::optional<std::uint64_t> first_step = std::nullopt;
   ReducerOptions buckets = {};
-  std::shared_ptr<Trace> trace = {};  // is given a ring for each replica's device; null: nothing is traced
+  std::shared_ptr<Trace> trace = {};  // receives a ring for each replica's device; null: nothing is traced
 };
 
 // One thread drives all replicas. A call submits and returns; it waits only while `in_flight` batches are
-// unfinished. Errors of submitted work surface in a later call, once, with replica and step.
+// unfinished. Errors of submitted work are thrown once, by a later call, with replica and step.
 class Trainer {
  public:
-  // ConfigError for a model of another strategy or not compiled, for a loader on other devices, and for data that
-  // does not fit the net.
-  // Everything given must outlive the trainer.
+  // Throws ConfigError if the model is not compiled or belongs to another strategy, if the loader is on other
+  // devices, or if the data do not fit the net. REQUIRES: all arguments outlive the trainer.
   Trainer(Strategy& strategy, Model& model, Loader& loader, const TrainerOptions& options = {});
-  ~Trainer();  // waits for what was submitted
+  ~Trainer();  // waits for submitted work
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Before the first step, for callers who time training: runs every recorded step once without examples and puts
-  // back what it changed, so that a device has loaded its kernels. Changes no result. Waits.
+  // Runs every recorded step once without examples and undoes its changes, so that devices have loaded their
+  // kernels. For callers who time training, before the first step. Changes no result. Waits.
   void warm_up();
 
-  // One update from the next `accumulate` batches (fewer at the end of a pass); false at the end of the data.
+  // Makes one update from the next `accumulate` batches (fewer at a pass's end). Returns false if none is left.
   bool step();
 
-  // The step in pieces, each recorded when it is first called and launched from then on; ConfigError for an order
-  // in which gradients would be lost or used twice. While gradients accumulate, those of several batches are added
-  // before one all_reduce(), which divides by their examples: the step of one batch of all of them.
+  // The step in pieces, each recorded on its first call and launched from then on. Throws ConfigError if the order
+  // would lose gradients or use them twice. While gradients accumulate, those of several batches are added before
+  // one all_reduce(), which divides by their examples: the step is that of one batch of all of them.
   std::optional<GlobalBatch> take();
   void gradients(GlobalBatch batches);  // forward() and backward()
   const ForwardPass& forward(GlobalBatch batches);
   void backward();
   void all_reduce();
   void apply_gradients();
-  // Instead of an update: drops the gradients there are, which were only to be looked at.
+  // Drops the gradients instead of an update, if they were only needed for inspection.
   void discard_gradients();
 
-  // The gradient of a trained variable that is not frozen, in a replica's device memory: the replica's own part,
-  // of the last batch, after backward() (not with virtual shards), the step's after all_reduce(). What is written
-  // there before apply_gradients() must be the same on all replicas.
+  // Returns the gradient of a trained variable that is not frozen, in a replica's device memory: after backward()
+  // (not with virtual shards) the replica's own part of the last batch, after all_reduce() the step's. Values
+  // written there before apply_gradients() must be the same on all replicas.
   TensorView gradient(const std::string& variable, int replica) const;
 
   // Returns sums over the batches since the last reset, as far as they are known without waiting.
   MetricSums progress() const;
-  // Returns the metrics of these batches, as EpochReport::metrics; metrics with tables after finish().
+  // Returns the metrics of these batches, as in EpochReport::metrics; metrics with tables only after finish().
   std::vector<MetricValue> metrics() const;
-  // Waits for everything submitted, whose errors surface here, and returns progress().
+  // Waits for all submitted work, throws its errors, and returns progress().
   MetricSums finish();
   void reset_metrics();
 
-  // For checkpoints, between two steps: what the metrics have counted since the last reset, of each replica, and
-  // counting on from it (step/running_totals.h).
-  int saved_sets() const noexcept;  // a replica
+  // Saves what each replica's metrics have counted since the last reset, and continues counting from it: for
+  // checkpoints, between two steps (step/running_totals.h).
+  int saved_sets() const noexcept;  // per replica
   std::size_t saved_set_bytes() const noexcept;
   void save_totals(int replica, std::byte* into) const;
   void restore_totals(const std::vector<std::vector<std::byte>>& saved);
 
-  // Returns the times of the batches since the last reset that are known to be done.
+  // Returns the times of those batches since the last reset that are known to be done.
   StepTimes times() const noexcept;
   // Returns the times of each replica.
   std::vector<StepTimes> replica_times() const;
-  // Waits for the last step and returns its norms. With StepOptions::gradient_norms; else only `all` where the
-  // optimizer limits the norm, of what it counts, and there nothing at all.
+  // Waits for the last step and returns its norms. Without StepOptions::gradient_norms: only `all`, over the
+  // gradients that the limit counts, if the optimizer limits the norm, otherwise std::nullopt.
   std::optional<GradientNorms> gradient_norms() const;
 
  private:

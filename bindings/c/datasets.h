@@ -1,4 +1,4 @@
-/* Plans, and the caches in them. Part of <headrace/headrace.h>. */
+/* Plans and their caches. Part of <headrace/headrace.h>. */
 #ifndef HEADRACE_C_DATASETS_H_
 #define HEADRACE_C_DATASETS_H_
 
@@ -25,23 +25,23 @@ typedef struct hr_cache_stats {
   uint64_t records; /* stored now */
   uint64_t bytes;
   uint64_t refused; /* did not fit the budget */
-  uint64_t bad;     /* found damaged, to be computed again */
+  uint64_t bad;     /* found damaged; computed again */
 } hr_cache_stats;
 #define HR_CACHE_STATS_INIT \
   { sizeof(hr_cache_stats), 0, 0, 0, 0, 0, 0 }
 
-/* Budgets in bytes, 0: none. */
+/* `budget` is in bytes; 0: no limit. */
 HR_API hr_status hr_cache_memory(uint64_t budget, hr_cache** cache);
-/* `segment_bytes` 0: 256 MiB. */
+/* `budget` as above. `segment_bytes` 0: 256 MiB. */
 HR_API hr_status hr_cache_disk(const char* folder, uint64_t budget, uint64_t segment_bytes, hr_cache** cache);
 HR_API hr_status hr_cache_read_stats(const hr_cache* cache, hr_cache_stats* stats);
-/* Why nothing more is stored; an empty string where all is well. */
+/* Returns why the cache stores nothing more; an empty string if all is well. */
 HR_API hr_status hr_cache_trouble(const hr_cache* cache, char** text);
 HR_API void hr_cache_free(hr_cache* cache);
 
-/* A plan. Each call adds a stage to it, or fails and leaves it as it was; nothing is read until a loader runs it.
- * Loaders, copies and combinations keep the plan as it was when they were made. pipeline/dataset.h says what each
- * stage does. */
+/* A plan. Each call adds a stage, or fails and leaves the plan unchanged; nothing is read until a loader runs it.
+ * Loaders, copies and combinations keep the plan as it was when they were made. pipeline/dataset.h documents the
+ * stages. */
 typedef struct hr_dataset hr_dataset;
 
 HR_API hr_status hr_dataset_from(const hr_source* source, hr_dataset** dataset);
@@ -50,7 +50,7 @@ HR_API void hr_dataset_free(hr_dataset* dataset);
 
 typedef struct hr_decode_options {
   size_t size;
-  int64_t height; /* of all images, where it is known; 0: any */
+  int64_t height; /* of all images, if known; 0: any */
   int64_t width;
   bool apply_orientation;
 } hr_decode_options;
@@ -60,7 +60,7 @@ typedef struct hr_shuffle_options {
   size_t size;
   uint64_t seed;
   bool each_epoch_anew; /* false: the same order every epoch */
-  uint64_t window;      /* positions that are shuffled among themselves; 0: all of the epoch's */
+  uint64_t window;      /* number of positions shuffled among themselves; 0: the whole epoch */
 } hr_shuffle_options;
 #define HR_SHUFFLE_OPTIONS_INIT \
   { sizeof(hr_shuffle_options), 0, true, 0 }
@@ -72,17 +72,17 @@ typedef struct hr_batch_options {
 #define HR_BATCH_OPTIONS_INIT \
   { sizeof(hr_batch_options), 32, false }
 
-/* A field whose first extent differs from record to record, and what it becomes. This struct does not grow. */
+/* How to pad a field whose first extent differs from record to record. This struct does not grow. */
 typedef struct hr_pad_field {
   const char* field;
-  int64_t length; /* 0: the longest record's */
+  int64_t length; /* 0: that of the longest record */
   uint64_t value; /* of each byte of padding, 0 to 255 */
 } hr_pad_field;
 typedef struct hr_padded_batch_options {
   size_t size;
   int64_t global;
   bool drop_remainder;
-  const hr_pad_field* pad; /* null: every such field, to its longest record, with zeros */
+  const hr_pad_field* pad; /* null: pads every such field to its longest record, with zeros */
   size_t pad_count;
 } hr_padded_batch_options;
 #define HR_PADDED_BATCH_OPTIONS_INIT \
@@ -107,20 +107,21 @@ HR_API hr_status hr_dataset_padded_batch(hr_dataset* dataset,
                                          const hr_padded_batch_options* options); /* may be null */
 HR_API hr_status hr_dataset_prefetch(hr_dataset* dataset, int32_t batches);
 
-/* The fields of one example, as a filter sees them. Lives for one call. */
+/* The fields of one example, as a filter sees them. Valid for one call. */
 typedef struct hr_example hr_example;
 HR_API hr_status hr_example_bytes(const hr_example* example, const char* field, const void** data, size_t* bytes);
 HR_API hr_status hr_example_shape(const hr_example* example, const char* field, int64_t* shape, size_t* rank);
-/* The value of a raw scalar field of any integer type. */
+/* Reads a raw scalar field of any integer type. */
 HR_API hr_status hr_example_integer(const hr_example* example, const char* field, int64_t* value);
 
-/* Keeps the records for which `keeps` sets `*keep`. Pure; several threads call it at once, once a record. */
+/* Keeps the records for which `keeps` sets `*keep`. Several threads call it at once, once per record.
+ * REQUIRES: `keeps` is pure. */
 typedef struct hr_filter hr_filter;
 typedef struct hr_filter_options {
   size_t size;
   const char* name;
   uint32_t version; /* part of every fingerprint: change it with the function */
-  bool processed;   /* it sees the fields as the stages before it leave them, not as the source holds them */
+  bool processed;   /* sees the fields after the preceding stages, not as the source holds them */
   double stall_timeout_seconds;
   uint64_t max_failures;
   hr_status (*keeps)(void* user, const hr_example* example, bool* keep);
@@ -133,80 +134,80 @@ typedef struct hr_filter_options {
 HR_API hr_status hr_filter_create(const hr_filter_options* options, hr_filter** filter);
 HR_API void hr_filter_free(hr_filter* filter);
 HR_API hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter* filter);
-/* Keeps the records whose label is one of these. */
+/* Keeps the records whose label is in `labels`. */
 HR_API hr_status hr_dataset_filter_labels(hr_dataset* dataset, const int64_t* labels, size_t count);
 
-/* One dataset out of several, before decode() and map(). */
+/* Combines several datasets into one. REQUIRES: no part has decode() or map(); also for the next three. */
 HR_API hr_status hr_dataset_concatenate(const hr_dataset* const* parts, size_t count, hr_dataset** dataset);
-/* In turn, `block` records each. */
+/* Takes `block` records from each part in turn. */
 HR_API hr_status hr_dataset_interleave(const hr_dataset* const* parts, size_t count, uint64_t block,
                                        hr_dataset** dataset);
 typedef struct hr_mix_options {
   size_t size;
-  const double* weights; /* one a part; null: as often as each has records */
+  const double* weights; /* one per part; null: proportional to the parts' numbers of records */
   uint64_t seed;
-  bool until_all_seen; /* smaller parts start again until every one was given whole; false: the first end is the
-                          end */
+  bool until_all_seen; /* restarts smaller parts until every part was seen in full; false: ends with the first part
+                        */
 } hr_mix_options;
 #define HR_MIX_OPTIONS_INIT \
   { sizeof(hr_mix_options), NULL, 0, false }
 /* `options` may be null. */
 HR_API hr_status hr_dataset_mix(const hr_dataset* const* parts, size_t count, const hr_mix_options* options,
                                 hr_dataset** dataset);
-/* Record i has the fields of every part's record i. `suffixes`: one a part, for names that occur twice; may be
+/* Gives record i the fields of every part's record i. `suffixes`: one per part, for duplicate names; may be
  * null. */
 HR_API hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, const char* const* suffixes,
                                 hr_dataset** dataset);
 
-/* For a program that has to look for signals: from now on `look` is called about twenty times a second when this
- * thread waits for a pass over all records. That is a filter's, which the functions below and hr_loader_open() may
- * be the first to need, that of hr_dataset_padded_batch() and of hr_source_inspect(). What it returns but HR_OK
- * ends the pass within a second and is what the function returns; a later call begins the pass again. Null:
- * nothing is called any more. `user` is released when another takes its place or the thread ends. Not to be called
+/* Calls `look` about twenty times a second, from now on, while this thread waits for a pass over all records, so
+ * that a program can check for signals. Such passes are a filter's, which the functions below and hr_loader_open()
+ * may be the first to need, and those of hr_dataset_padded_batch() and hr_source_inspect(). If `look` returns
+ * anything but HR_OK, the pass ends within a second and the function returns that status; a later call restarts
+ * the pass. Null: stops the calls. `user` is released when it is replaced or the thread ends. REQUIRES: not called
  * by a callback. */
 HR_API hr_status hr_set_scan_poll(hr_status (*look)(void* user), hr_user user);
 
 typedef struct hr_dataset_info {
   size_t size;
-  uint64_t records;         /* of one epoch; of a stream HR_UNKNOWN */
-  uint64_t steps_per_epoch; /* of a stream, or before it is batched, HR_UNKNOWN */
-  uint64_t fingerprint;     /* identity of the stream */
+  uint64_t records;         /* of one epoch; HR_UNKNOWN for a stream */
+  uint64_t steps_per_epoch; /* HR_UNKNOWN for a stream, or before batching */
+  uint64_t fingerprint;     /* identifies the stream */
   size_t field_count;       /* of one sample after all operations */
   size_t class_count;
   bool streamed;
-  int64_t global_batch; /* examples over all replicas; 0 before it is batched */
+  int64_t global_batch; /* examples over all replicas; 0 before batching */
 } hr_dataset_info;
 #define HR_DATASET_INFO_INIT \
   { sizeof(hr_dataset_info), 0, 0, 0, 0, 0, false, 0 }
-/* Filters are run for it, once. */
+/* Runs the plan's filters, once. */
 HR_API hr_status hr_dataset_describe(const hr_dataset* dataset, hr_dataset_info* info);
-/* Names belong to the dataset and stay until it is freed. */
+/* Returned names belong to the dataset and stay valid until it is freed. */
 HR_API hr_status hr_dataset_field(const hr_dataset* dataset, size_t index, hr_field* field);
 HR_API hr_status hr_dataset_class(const hr_dataset* dataset, size_t index, const char** name);
-/* The plan as it will run, one stage a line. `devices` may be null. */
+/* Returns the plan as it will run, one stage per line. `devices` may be null. */
 HR_API hr_status hr_dataset_explain(const hr_dataset* dataset, const hr_devices* devices, char** text);
 
-/* A plan's name for data that its text cannot hold: arrays, generators, streams. This struct does not grow. */
+/* Names data that a plan's text cannot hold: arrays, generators, streams. This struct does not grow. */
 typedef struct hr_named_source {
   const char* name;
   const hr_source* source;
 } hr_named_source;
 
-/* What the text of a plan cannot hold, because it is code, and what it may open. */
+/* The code and data that a plan's text cannot hold, and what the plan may open. */
 typedef struct hr_plan_options {
   size_t size;
   const hr_named_source* sources;
   size_t source_count;
-  const hr_operations* operations; /* user maps and operations, by the names they have; may be null */
-  const hr_filter* const* filters; /* by the names they have */
+  const hr_operations* operations; /* user maps and operations, by name; may be null */
+  const hr_filter* const* filters; /* by name */
   size_t filter_count;
-  const char* base;  /* where relative paths begin; null: in the process's working folder */
-  bool refuse_paths; /* for a plan of somebody who must not say which files this process opens */
+  const char* base;  /* the folder of relative paths; null: the process's working folder */
+  bool refuse_paths; /* for untrusted plans, which must not choose the files that this process opens */
 } hr_plan_options;
 #define HR_PLAN_OPTIONS_INIT \
   { sizeof(hr_plan_options), NULL, 0, NULL, NULL, 0, NULL, false }
-/* The plan as JSON, from which C++, C and Python make the same stream; pipeline/PLAN.md is the format.
- * `options` may be null, also of the next. */
+/* Returns the plan as JSON, from which C++, C and Python make the same stream; see pipeline/PLAN.md for the
+ * format. `options` may be null, also in hr_dataset_from_json(). */
 HR_API hr_status hr_dataset_to_json(const hr_dataset* dataset, const hr_plan_options* options, char** json);
 /* Opens the plan's sources. */
 HR_API hr_status hr_dataset_from_json(const char* json, const hr_plan_options* options, hr_dataset** dataset);

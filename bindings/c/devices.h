@@ -1,4 +1,4 @@
-/* Devices, one a replica. Part of <headrace/headrace.h>. */
+/* Devices, one per replica. Part of <headrace/headrace.h>. */
 #ifndef HEADRACE_C_DEVICES_H_
 #define HEADRACE_C_DEVICES_H_
 
@@ -12,7 +12,7 @@ extern "C" {
 
 typedef struct hr_devices hr_devices;
 
-/* "auto", "cpu", "cpu:4", "cuda", "cuda:0,2", "cuda:0x4": one device a replica. */
+/* Opens one device per replica. `spec`: "auto", "cpu", "cpu:4", "cuda", "cuda:0,2", "cuda:0x4". */
 HR_API hr_status hr_devices_open(const char* spec, hr_devices** devices);
 HR_API hr_status hr_devices_count(const hr_devices* devices, int32_t* count);
 HR_API hr_status hr_devices_name(const hr_devices* devices, int32_t replica, const char** name); /* "cuda:1" */

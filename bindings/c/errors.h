@@ -1,12 +1,12 @@
-/* The interface's version, statuses and errors, and what is given to callbacks. Part of <headrace/headrace.h>. */
+/* The interface's version, statuses and errors, and the user data of callbacks. Part of <headrace/headrace.h>. */
 #ifndef HEADRACE_C_ERRORS_H_
 #define HEADRACE_C_ERRORS_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of these headers; it grows when a symbol or a struct is added. A program runs with any library whose
- * hr_abi_version() is not smaller. */
+/* The version of these headers, which grows when a symbol or a struct is added. A program runs with any library
+ * whose hr_abi_version() is not smaller. */
 #define HR_ABI_VERSION 3
 
 #if defined(__GNUC__)
@@ -28,13 +28,13 @@ enum {
   HR_INVALID_ARGUMENT = 1, /* the caller's configuration or argument is wrong */
   HR_NOT_FOUND = 2,        /* a path, device, name or record does not exist */
   HR_UNSUPPORTED = 3,      /* understood, but this build or device cannot do it */
-  HR_DATA_CORRUPT = 4,     /* bytes that do not mean what their format says they mean */
-  HR_IO = 5,               /* the operating system refused or a read came short */
+  HR_DATA_CORRUPT = 4,     /* bytes that violate their format */
+  HR_IO = 5,               /* the operating system refused, or a read was short */
   HR_DEVICE = 6,           /* a device or its driver failed */
   HR_OUT_OF_MEMORY = 7,    /* an allocation or a budget was exhausted */
   HR_CANCELLED = 8,        /* stopped on request */
-  HR_TIMEOUT = 9,          /* a watchdog ran out; the message names who was waited for */
-  HR_INTERNAL = 10         /* a broken invariant of Headrace itself */
+  HR_TIMEOUT = 9,          /* a watchdog expired; the message names what was waited for */
+  HR_INTERNAL = 10         /* a broken invariant of Headrace */
 };
 #define HR_UNKNOWN UINT64_MAX
 
@@ -43,29 +43,28 @@ typedef struct hr_error {
   hr_status code;
   const char* kind;    /* "ConfigError", "DataError", "DeviceError" or "Error"; empty: nothing has failed yet */
   const char* message; /* what was wrong and where */
-  const char* hint;    /* what to do next, options by the names of their members; may be empty */
+  const char* hint;    /* what to do next, with options called by their members' names; may be empty */
   const char* what;    /* "message (hint)" */
   const char* source;  /* of a DataError: a path, or a name for data in memory; else empty */
-  uint64_t record;     /* its number; HR_UNKNOWN where it is not known */
-  uint64_t offset;     /* of the byte at fault; HR_UNKNOWN where it is not known */
+  uint64_t record;     /* its number; HR_UNKNOWN if not known */
+  uint64_t offset;     /* of the byte at fault; HR_UNKNOWN if not known */
   const char* device;  /* of a DeviceError, else empty */
 } hr_error;
 
-/* What failed last in this thread. Never null; valid until the next call that fails in this thread. */
+/* Returns this thread's last error. Never null; valid until the next call that fails in this thread. */
 HR_API const hr_error* hr_last_error(void);
-/* "ok", "invalid_argument" ... */
+/* Returns "ok", "invalid_argument" ... */
 HR_API const char* hr_status_name(hr_status status);
 
-/* For callbacks: `return hr_fail(HR_DATA_CORRUPT, "no such row", NULL);` is the error that the engine deals with
- * and that the caller of hr_loader_next() may see. HR_DATA_CORRUPT, HR_NOT_FOUND and HR_IO are of the record; a
- * callback may also return a status alone. Returns `status`; `hint` may be null. */
+/* Reports an error from a callback: `return hr_fail(HR_DATA_CORRUPT, "no such row", NULL);`. The engine handles
+ * it, and the caller of hr_loader_next() may see it. HR_DATA_CORRUPT, HR_NOT_FOUND and HR_IO concern the record; a
+ * callback may also return a bare status. Returns `status`; `hint` may be null. */
 HR_API hr_status hr_fail(hr_status status, const char* message, const char* hint);
 
 HR_API void hr_string_free(char* text);
 
-/* What a callback is given as `user`. `release` (may be null) is called once, by any thread, when nothing can call
- * the callback any more: the plans, loaders and batches that know it are gone, or the call that it was given to
- * failed. */
+/* The `user` argument of a callback. `release` (may be null) is called once, by any thread, when nothing can call
+ * the callback any more: the plans, loaders and batches that know it are gone, or the call that took it failed. */
 typedef struct hr_user {
   void* data;
   void (*release)(void* data);

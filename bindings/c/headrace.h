@@ -1,20 +1,20 @@
 /* Headrace from C: plans, loaders and batches behind opaque handles. README.md beside it begins with ten lines.
  *
- * Status. Every function that can fail returns an hr_status: HR_OK, or what went wrong, and hr_last_error() says
- * it in the words of the C++ exceptions. A null pointer is an error unless said otherwise here; outputs are
- * written only where a function succeeds. No exception leaves the library.
+ * Status. Every function that can fail returns an hr_status: HR_OK, or what went wrong; hr_last_error() then has
+ * the message of the C++ exception. A null pointer is an error unless documented otherwise; outputs are written
+ * only if the function succeeds. No exception leaves the library.
  *
- * Ownership. What `hr_<thing>_free` frees is the caller's; null is freed in peace. Handles may be freed in any
- * order: each keeps what it needs of others, so a batch may outlive its loader, and a loader its dataset and
- * devices. Strings that are returned as char** are freed with hr_string_free(); a const char* belongs to the
- * handle it was asked of.
+ * Ownership. The caller owns every handle that has an `hr_<thing>_free`. Freeing NULL is a no-op. Handles may be
+ * freed in any order: each keeps what it needs of others, so a batch may outlive its loader, and a loader its
+ * dataset and devices. Free strings returned through char** with hr_string_free(); a const char* belongs to the
+ * handle that returned it.
  *
- * Structs. One whose first member is `size` is initialised by its macro HR_..._INIT, which sets the size and the
- * defaults; later versions add members at the end. Pointers to options may be null where said: all defaults.
+ * Structs. Initialise a struct whose first member is `size` with its macro HR_..._INIT, which sets the size and
+ * the defaults; later versions add members at the end. Pointers to options may be null where documented: all
+ * defaults.
  *
- * Threads. One replica's batches are taken by one thread at a time. hr_dataset and hr_operations are changed by
- * one thread at a time. Everything else may be called by any thread. A loader does not survive fork(): open it
- * afterwards.
+ * Threads. One thread at a time takes a replica's batches. One thread at a time changes an hr_dataset or
+ * hr_operations. Any thread may call everything else. A loader does not survive fork(): open it afterwards.
  */
 #ifndef HEADRACE_HEADRACE_H_
 #define HEADRACE_HEADRACE_H_

@@ -1,4 +1,4 @@
-/* Plans that run. Part of <headrace/headrace.h>. */
+/* Loaders: plans that run. Part of <headrace/headrace.h>. */
 #ifndef HEADRACE_C_LOADERS_H_
 #define HEADRACE_C_LOADERS_H_
 
@@ -23,35 +23,35 @@ enum { HR_CONVERT_AUTO = 0, HR_CONVERT_ON_HOST = 1, HR_CONVERT_ON_DEVICE = 2 };
 enum { HR_RESIDENT_AUTO = 0, HR_RESIDENT_NEVER = 1, HR_RESIDENT_ALWAYS = 2 };
 enum { HR_ON_ERROR_FAIL = 0, HR_ON_ERROR_SKIP = 1, HR_ON_ERROR_SUBSTITUTE = 2 };
 
-/* pipeline/loader.h and pipeline/bad_record.h say more of each. */
+/* See pipeline/loader.h and pipeline/bad_record.h for details. */
 typedef struct hr_loader_options {
   size_t size;
-  uint64_t seed; /* of everything random in the plan */
+  uint64_t seed; /* for everything random in the plan */
   uint64_t epochs;
-  int32_t world_replicas;       /* all that share the stream, in all processes; 0: this loader's alone */
-  int32_t world_first;          /* number of this loader's first one */
-  int32_t threads;              /* that compute; 0: chosen while running */
+  int32_t world_replicas;       /* all that share the stream, in all processes; 0: only this loader's */
+  int32_t world_first;          /* zero-based number of this loader's first replica */
+  int32_t threads;              /* compute threads; 0: chosen while running */
   int32_t reader_threads;       /* 0: chosen while running */
-  int32_t prefetch;             /* batches ahead; -1: as the plan says */
+  int32_t prefetch;             /* batches ahead; -1: the plan's value */
   int32_t convert;              /* where u8 images become f32 */
-  int32_t converted;            /* to HR_F32 or HR_BF16 */
+  int32_t converted;            /* HR_F32 or HR_BF16 */
   int32_t resident;             /* whether devices keep the samples of a run of several epochs */
   const char* start;            /* a state to continue from; null: the beginning */
   double stall_timeout_seconds; /* 0: never */
-  uint64_t trace_spans;         /* the latest spans kept of each thread; 0: nothing is traced */
+  uint64_t trace_spans;         /* latest spans kept per thread; 0: no tracing */
   int32_t numa_node;            /* -1: any */
   int32_t core_type;            /* -1: any */
-  int32_t on_error;             /* of records that cannot be used */
-  int32_t cpu_budget;           /* compute threads at most; 0: one a processor */
+  int32_t on_error;             /* for records that cannot be used */
+  int32_t cpu_budget;           /* maximum of compute threads; 0: one per processor */
   double max_bad_share;
-  const char* quarantine; /* a file that lists bad records; null: none is written */
+  const char* quarantine; /* a file that lists bad records; null: no file is written */
   uint64_t memory_budget_bytes;
   uint64_t pinned_budget_bytes;
   uint64_t resident_budget_bytes;
-  uint64_t headspace; /* batches made before the same bytes are handed out again and again; 0: off */
+  uint64_t headspace; /* batches made before the same bytes are handed out repeatedly; 0: off */
   int32_t reader_limit;
   /* Called about twenty times a second by a thread that waits in hr_loader_next(), or in hr_loader_open() for a
-   * filter to judge all records: what it returns but HR_OK is what that returns. May be null. */
+   * filter to judge all records; these return any status it returns but HR_OK. May be null. */
   hr_status (*while_waiting)(void* user);
   hr_user user;
   hr_tally* tally; /* counts records that are skipped or replaced; may be null */
@@ -65,32 +65,32 @@ typedef struct hr_loader_options {
 /* `options` may be null. */
 HR_API hr_status hr_loader_open(const hr_dataset* dataset, const hr_devices* devices,
                                 const hr_loader_options* options, hr_loader** loader);
-/* The replica's share of the next batch, or null at the end of the last epoch. Blocks until it is assembled; work
- * of a GPU may still be on its way, see hr_batch_use_in(). Fails with the error of the batch it would have been.
- */
+/* Returns the replica's share of the next batch, or null at the end of the last epoch. Blocks until it is
+ * assembled; GPU work may still be pending, see hr_batch_use_in(). Fails with the error of the batch that it would
+ * have returned. */
 HR_API hr_status hr_loader_next(hr_loader* loader, int32_t replica, hr_batch** batch);
 /* Wakes every waiting hr_loader_next(), which then fails with HR_CANCELLED. */
 HR_API hr_status hr_loader_stop(hr_loader* loader);
-/* Ends its threads. Batches that are held stay as they are. */
+/* Ends the loader's threads. Batches still held stay valid. */
 HR_API void hr_loader_free(hr_loader* loader);
 
 typedef struct hr_loader_info {
   size_t size;
   int64_t local_rows;       /* of a replica's tensors */
-  uint64_t steps_per_epoch; /* of a stream HR_UNKNOWN */
+  uint64_t steps_per_epoch; /* HR_UNKNOWN for a stream */
   size_t field_count;
   int32_t replicas;
-  int32_t threads; /* that may compute at once now */
-  bool tuned;      /* nothing is being tried any more */
+  int32_t threads; /* maximum computing at once now */
+  bool tuned;      /* the tuning has finished */
 } hr_loader_info;
 #define HR_LOADER_INFO_INIT \
   { sizeof(hr_loader_info), 0, 0, 0, 0, 0, false }
 HR_API hr_status hr_loader_describe(const hr_loader* loader, hr_loader_info* info);
 HR_API hr_status hr_loader_field(const hr_loader* loader, size_t index, hr_field* field);
 
-/* Where it stands, as one line of text: after the last batch that every replica took. */
+/* Returns the position after the last batch that every replica took, as one line of text. */
 HR_API hr_status hr_loader_state(const hr_loader* loader, char** text);
-/* What the threads did lately, in the Trace Event Format; trace_spans asks for it. */
+/* Returns the threads' latest spans in the Trace Event Format. REQUIRES: trace_spans was set. */
 HR_API hr_status hr_loader_trace(const hr_loader* loader, char** json);
 
 typedef struct hr_stats {
@@ -99,13 +99,13 @@ typedef struct hr_stats {
   uint64_t batches; /* handed out to all replicas */
   uint64_t examples;
   uint64_t bytes;
-  uint64_t stall_ns; /* the consumer's wait in next, of the replica that waited longest; no device's input stall */
+  uint64_t stall_ns; /* wait in hr_loader_next() of the replica that waited longest; not a device's input stall */
   uint64_t read_ns;  /* summed over threads, like the next two */
   uint64_t decode_ns;
   uint64_t operate_ns;
   uint64_t first_batch_ns;
-  double ready_batches; /* mean number of finished batches waiting when one was asked for */
-  double ready_share;   /* of the batches asked for: those that were finished by then */
+  double ready_batches; /* mean number of finished batches waiting when one was requested */
+  double ready_share;   /* share of batches that were finished when they were requested */
   uint64_t slots;
   uint64_t memory_bytes;
   uint64_t pinned_bytes;
@@ -123,8 +123,8 @@ typedef struct hr_stats {
 #define HR_STATS_INIT \
   { sizeof(hr_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 HR_API hr_status hr_loader_stats(const hr_loader* loader, hr_stats* stats);
-/* All of it as JSON: the same, "stages", "choices" (what the engine decided for itself) and "verdict" (what bounds
- * it, and what would help). */
+/* Returns all statistics as JSON: those above, "stages", "choices" (the engine's own decisions) and "verdict"
+ * (what limits it, and what would help). */
 HR_API hr_status hr_loader_stats_json(const hr_loader* loader, char** json);
 
 #ifdef __cplusplus

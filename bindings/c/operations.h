@@ -1,4 +1,4 @@
-/* What is done to a sample. Part of <headrace/headrace.h>. */
+/* Operations on samples. Part of <headrace/headrace.h>. */
 #ifndef HEADRACE_C_OPERATIONS_H_
 #define HEADRACE_C_OPERATIONS_H_
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* A chain, applied from left to right. Each call adds one at its end; pipeline/operation.h says what each does. */
+/* A chain, applied from left to right. Each call appends one operation; pipeline/operation.h documents them. */
 typedef struct hr_operations hr_operations;
 
 enum { HR_PAD_ZERO = 0, HR_PAD_REFLECT = 1 };
@@ -22,14 +22,14 @@ enum { HR_CHANNELS_LAST = 0, HR_CHANNELS_FIRST = 1 };
 
 HR_API hr_status hr_operations_create(hr_operations** chain);
 HR_API void hr_operations_free(hr_operations* chain);
-/* All of another chain. */
+/* Appends all operations of another chain. */
 HR_API hr_status hr_operations_append(hr_operations* chain, const hr_operations* other);
-/* "pad_crop(32, pad=4, zero) | flip(0.5)" */
+/* Returns text such as "pad_crop(32, pad=4, zero) | flip(0.5)". */
 HR_API hr_status hr_operations_describe(const hr_operations* chain, char** text);
 
 HR_API hr_status hr_pad_crop(hr_operations* chain, int32_t size, int32_t pad, int32_t padding);
 HR_API hr_status hr_flip(hr_operations* chain, float probability, int32_t draw);
-/* `channels` entries of each; 1: the same for all channels. */
+/* `mean` and `std` have `channels` entries each; 1: the same for all channels. */
 HR_API hr_status hr_normalize(hr_operations* chain, const float* mean, const float* std, size_t channels);
 HR_API hr_status hr_cast(hr_operations* chain, int32_t dtype);
 HR_API hr_status hr_to_layout(hr_operations* chain, int32_t layout);
@@ -57,14 +57,14 @@ typedef struct hr_random_resized_crop_options {
   { sizeof(hr_random_resized_crop_options), 224, 0.08F, 1.0F, 3.0F / 4, 4.0F / 3 }
 HR_API hr_status hr_random_resized_crop(hr_operations* chain, const hr_random_resized_crop_options* options);
 
-/* Random numbers of one record in one pass, the same whoever draws them and when. Lives for one call. */
+/* Random numbers of one record in one pass, independent of who draws them and when. Valid for one call. */
 typedef struct hr_random hr_random;
 HR_API uint32_t hr_random_bits(hr_random* random);                  /* uniform over all 2^32 values */
 HR_API float hr_random_uniform(hr_random* random);                  /* in [0, 1) */
 HR_API uint32_t hr_random_below(hr_random* random, uint32_t bound); /* in [0, bound); bound > 0 */
 
-/* The caller's function on one field, which keeps its name: reads `in`, fills all of `out`. It must be pure;
- * several threads call it at once. */
+/* A custom function on one field, which keeps its name: reads `in`, fills all of `out`. Several threads call it at
+ * once. REQUIRES: it is pure. */
 typedef struct hr_user_map_options {
   size_t size;
   const char* name;
@@ -81,24 +81,23 @@ typedef struct hr_user_map_options {
   }
 HR_API hr_status hr_user_map(hr_operations* chain, const hr_user_map_options* options);
 
-/* What the caller's operation sees of one record. Lives for one call. */
+/* A custom operation's view of one record. Valid for one call. */
 typedef struct hr_sample hr_sample;
-/* Of the input with this number: its bytes, elements or an encoded image's file. `shape` (HR_MAX_RANK entries) and
- * `rank` may be null. */
+/* Returns the bytes of the input with this zero-based index: elements, or an encoded image's file. `shape`
+ * (HR_MAX_RANK entries) and `rank` may be null. */
 HR_API hr_status hr_sample_input(const hr_sample* sample, size_t input, const void** data, size_t* bytes,
                                  int64_t* shape, size_t* rank);
-/* All of an output, uninitialised: to be filled before the function returns. */
+/* Returns the whole output, uninitialised. REQUIRES: it is filled before the function returns. */
 HR_API hr_status hr_sample_output(hr_sample* sample, size_t output, void** room, size_t* bytes);
 HR_API hr_status hr_sample_position(const hr_sample* sample, uint64_t* record, uint64_t* pass);
 HR_API hr_random* hr_sample_random(hr_sample* sample);
 
-/* The caller's own operation on any fields: it reads some, replaces some and adds others. Pure, like a user map.
- */
+/* A custom operation on any fields, which reads some, replaces some and adds others. Pure, like a user map. */
 typedef struct hr_user_operation_options {
   size_t size;
   const char* name;
   uint32_t version;
-  bool each_pass_anew;       /* it draws random numbers or looks at the pass */
+  bool each_pass_anew;       /* draws random numbers or depends on the pass */
   const char* const* inputs; /* null: "image" */
   size_t input_count;
   const hr_field* outputs;

@@ -1,4 +1,4 @@
-/* What records hold, and those that cannot be used. Part of <headrace/headrace.h>. */
+/* The fields of records, and bad records. Part of <headrace/headrace.h>. */
 #ifndef HEADRACE_C_RECORDS_H_
 #define HEADRACE_C_RECORDS_H_
 
@@ -19,7 +19,7 @@ enum { HR_RAW = 0, HR_IMAGE = 1 }; /* encodings: elements, or the bytes of a JPE
 #define HR_MAX_FIELDS 4
 #define HR_DYNAMIC (-1) /* an extent that differs from record to record */
 
-/* What one named field of a record holds. This struct does not grow. */
+/* The type and shape of one named field of a record. This struct does not grow. */
 typedef struct hr_field {
   const char* name;
   int32_t dtype;
@@ -28,40 +28,39 @@ typedef struct hr_field {
   int64_t shape[HR_MAX_RANK];
 } hr_field;
 
-/* A record that cannot be used, or that was used though its file is damaged. Strings belong to the handle it was
- * asked of. */
+/* A record that cannot be used, or that was used although its file is damaged. Strings belong to the handle that
+ * returned it. */
 typedef struct hr_bad_record {
   size_t size;
   hr_status code;
   bool substituted;
-  uint64_t substitute; /* the record that stands in its place, where one does */
+  uint64_t substitute; /* the record used in its place, if `substituted` */
   const char* source;
   const char* name;
   const char* operation;
   const char* cause;
   uint64_t record;
   uint64_t offset;
-  int64_t row; /* where it stands, or would, in the global batch */
+  int64_t row; /* its actual or intended row in the global batch */
 } hr_bad_record;
 #define HR_BAD_RECORD_INIT \
   { sizeof(hr_bad_record), 0, false, 0, NULL, NULL, NULL, NULL, 0, 0, 0 }
 
-/* Counts the records that loaders and conversions skip or replace, each once, over all that it was given to:
- * several loaders, splits and epochs. What a single loader has met, records with a warning included, is in
- * hr_stats. */
+/* Counts the records that loaders and conversions skip or replace, each once, over all loaders, splits and epochs
+ * that it is given to. For a single loader's counts, including records with a warning, see hr_stats. */
 typedef struct hr_tally hr_tally;
 
 typedef struct hr_tally_count {
   size_t size;
   uint64_t bad;
-  uint64_t records; /* of all sources that were read */
+  uint64_t records; /* of all sources read */
 } hr_tally_count;
 #define HR_TALLY_COUNT_INIT \
   { sizeof(hr_tally_count), 0, 0 }
 
 HR_API hr_status hr_tally_create(hr_tally** tally);
 HR_API hr_status hr_tally_read(const hr_tally* tally, hr_tally_count* count);
-/* The bad record that was met first; HR_NOT_FOUND where there was none. */
+/* Returns the first bad record encountered; fails with HR_NOT_FOUND if there was none. */
 HR_API hr_status hr_tally_first(const hr_tally* tally, hr_bad_record* first);
 HR_API void hr_tally_free(hr_tally* tally);
 

@@ -1,4 +1,4 @@
-/* Where records come from, what lies in them, and packing them. Part of <headrace/headrace.h>. */
+/* Sources of records, their inspection and conversion. Part of <headrace/headrace.h>. */
 #ifndef HEADRACE_C_SOURCES_H_
 #define HEADRACE_C_SOURCES_H_
 
@@ -32,35 +32,34 @@ enum {
   HR_FORMAT_WEB_STREAM = 11 /* a tar through a pipe, for one loader */
 };
 
-/* What the labels of CSV and TFRecords are. */
+/* The type of the labels of CSV and TFRecords. */
 enum {
-  HR_LABEL_AUTO = 0,  /* integers, or names of classes; numbers that are not whole are an error */
-  HR_LABEL_CLASS = 1, /* each value that occurs is a class */
+  HR_LABEL_AUTO = 0,  /* integers or class names; non-integral numbers are an error */
+  HR_LABEL_CLASS = 1, /* each distinct value is a class */
   HR_LABEL_NUMBER = 2 /* float32, for regression */
 };
 
-/* A member that the format has no use for is an error where it is set. */
+/* Setting a member that the format does not use is an error. */
 typedef struct hr_open_options {
   size_t size;
   int32_t format;
   int32_t split;
-  const char* classes_at; /* of images in folders: which folder names the class; see LayoutOptions in C++ */
+  const char* classes_at; /* for images in folders: which folder names the class; see LayoutOptions in C++ */
   const char* train_folder;
   const char* test_folder;
-  uint64_t label_count;       /* of formats that do not say how many classes there are */
-  uint64_t memory_limit;      /* of what is unpacked into memory; 0: 4 GiB */
-  const char* const* classes; /* names of classes, of formats that have none */
+  uint64_t label_count;       /* for formats that do not store the number of classes */
+  uint64_t memory_limit;      /* bytes unpacked into memory; 0: 4 GiB */
+  const char* const* classes; /* class names, for formats that have none */
   size_t class_count;
-  const char* path_column;       /* of CSV; null: "path" */
-  const char* label_column;      /* of CSV; null: "label" */
-  const char* const* image_keys; /* of TFRecords; null: "image/encoded", "image" */
+  const char* path_column;       /* for CSV; null: "path" */
+  const char* label_column;      /* for CSV; null: "label" */
+  const char* const* image_keys; /* for TFRecords; null: "image/encoded", "image" */
   size_t image_key_count;
-  const char* const* label_keys; /* of TFRecords; null: "image/class/label", "label" */
+  const char* const* label_keys; /* for TFRecords; null: "image/class/label", "label" */
   size_t label_key_count;
-  uint64_t fingerprint;     /* of a web stream: identity of its data */
-  uint64_t max_image_bytes; /* of a web stream; 0: 1 GiB */
-  /* Of CSV and TFRecords: columns of numbers, or features of numbers or images, that become fields of their own.
-   */
+  uint64_t fingerprint;     /* for a web stream: identifies its data */
+  uint64_t max_image_bytes; /* for a web stream; 0: 1 GiB */
+  /* for CSV and TFRecords: columns of numbers, or features of numbers or images, that become fields */
   const char* const* columns;
   size_t column_count;
   int32_t label_type;
@@ -76,8 +75,8 @@ HR_API hr_status hr_source_open(const char* path, const hr_open_options* options
 HR_API hr_status hr_source_open_all(const char* const* paths, size_t count, const hr_open_options* options,
                                     hr_source** source);
 
-/* One field of records in memory: `bytes` of elements, back to back. Where `owner.release` is null the bytes are
- * copied; else they stay where they are, unchanged, until it is called. This struct does not grow. */
+/* One field of records in memory: `bytes` bytes of elements, back to back. If `owner.release` is null, the bytes
+ * are copied; otherwise they must stay in place, unchanged, until it is called. This struct does not grow. */
 typedef struct hr_array {
   hr_field field;
   const void* data;
@@ -98,21 +97,21 @@ typedef struct hr_memory_options {
   { sizeof(hr_memory_options), NULL, 0, NULL, 0, NULL, 0 }
 HR_API hr_status hr_source_in_memory(const hr_memory_options* options, hr_source** source);
 
-/* Where a callback puts the fields of one record, each once. Lives for one call. */
+/* Receives the fields of one record from a callback, each once. Valid for one call. */
 typedef struct hr_record hr_record;
 HR_API hr_status hr_record_put(hr_record* record, size_t field, const void* data, size_t bytes);
-/* Room to be filled before the next call of anything here. */
+/* Returns memory for the field. REQUIRES: it is filled before the next call to any function here. */
 HR_API hr_status hr_record_allocate(hr_record* record, size_t field, size_t bytes, void** room);
 
-/* Records made by a function of their number. Several threads call it at once, in any order; the same number must
- * give the same bytes. */
+/* Records made by a function of their zero-based number. Several threads call it at once, in any order.
+ * REQUIRES: the same number gives the same bytes. */
 typedef struct hr_generator_options {
   size_t size;
   const char* name; /* null: "generator" */
   const hr_field* fields;
   size_t field_count;
   uint64_t records;
-  uint64_t fingerprint; /* identity of what it makes: change it with the function or its data */
+  uint64_t fingerprint; /* identifies its records: change it with the function or its data */
   const char* const* classes;
   size_t class_count;
   hr_status (*make)(void* user, uint64_t index, hr_record* record);
@@ -124,8 +123,8 @@ typedef struct hr_generator_options {
   }
 HR_API hr_status hr_source_generator(const hr_generator_options* options, hr_source** source);
 
-/* Records that a function gives one after another until it sets `*end`: called to the end at once, by this thread.
- */
+/* Records that a function returns one after another until it sets `*end`. hr_source_pulled() calls it to the end,
+ * in the calling thread. */
 typedef struct hr_pull_options {
   size_t size;
   const char* name; /* null: "pulled" */
@@ -143,8 +142,8 @@ typedef struct hr_pull_options {
   }
 HR_API hr_status hr_source_pulled(const hr_pull_options* options, hr_source** source);
 
-/* Records that come one after another, perhaps without end, and are not kept. Each loader opens it once, at the
- * first record it needs; one thread of the engine calls `next` until it sets `*end`, then `close`. */
+/* Records that arrive one after another, possibly without end, and are not kept. Each loader opens the stream
+ * once, at the first record it needs; one engine thread calls `next` until it sets `*end`, then `close`. */
 typedef struct hr_stream_options {
   size_t size;
   const char* name; /* null: "stream" */
@@ -153,7 +152,7 @@ typedef struct hr_stream_options {
   const char* const* classes;
   size_t class_count;
   uint64_t label_count;
-  uint64_t fingerprint; /* identity of what it gives */
+  uint64_t fingerprint; /* identifies its records */
   hr_status (*open)(void* user, uint64_t first, void** stream);
   hr_status (*next)(void* stream, hr_record* record, bool* end);
   void (*close)(void* stream); /* may be null */
@@ -168,13 +167,13 @@ HR_API hr_status hr_source_stream(const hr_stream_options* options, hr_source** 
 typedef struct hr_source_info {
   size_t size;
   const char* name;
-  const char* format; /* what it was recognised as: "images in folders"; empty: not opened by its path */
-  uint64_t records;   /* of a stream HR_UNKNOWN */
+  const char* format; /* the recognised format: "images in folders"; empty: not opened by its path */
+  uint64_t records;   /* HR_UNKNOWN for a stream */
   size_t field_count;
   size_t class_count;
   uint64_t label_count;
   uint64_t fingerprint;
-  const char* left_out; /* files that are no records, and columns that are no fields, in words; may be empty */
+  const char* left_out; /* describes files that are not records and columns that are not fields; may be empty */
   bool resident;
   bool streamed;
 } hr_source_info;
@@ -185,14 +184,14 @@ HR_API hr_status hr_source_field(const hr_source* source, size_t index, hr_field
 HR_API hr_status hr_source_class(const hr_source* source, size_t index, const char** name);
 HR_API void hr_source_free(hr_source* source);
 
-/* What lies in a source, found by a pass over its records that reads them and decodes their images: how many have
- * which label, the images' sizes, and what is bad or damaged. */
+/* The contents of a source, found by a pass that reads its records and decodes their images: the records per
+ * label, the images' sizes, and what is bad or damaged. */
 typedef struct hr_inspection hr_inspection;
 
 typedef struct hr_inspect_options {
   size_t size;
-  uint64_t max_examined; /* so many records, evenly spread; 0: all */
-  size_t max_listed;     /* bad records, and as many that have a warning */
+  uint64_t max_examined; /* maximum of records, evenly spread; 0: all */
+  size_t max_listed;     /* maximum of bad records listed, and of records with a warning */
 } hr_inspect_options;
 #define HR_INSPECT_OPTIONS_INIT \
   { sizeof(hr_inspect_options), 0, 5 }
@@ -201,16 +200,16 @@ typedef struct hr_inspection_info {
   size_t size;
   uint64_t records;
   uint64_t examined;
-  uint64_t bytes;     /* of the fields of those examined, as they are stored */
-  int64_t min_height; /* of the images that could be decoded; 0 where there are none */
+  uint64_t bytes;     /* of the examined records' fields, as stored */
+  int64_t min_height; /* of the images that could be decoded; 0 if there are none */
   int64_t max_height;
   int64_t min_width;
   int64_t max_width;
-  size_t label_count; /* labels that occur */
-  uint64_t labelled;  /* records that have one: of all where it is known without reading them */
-  uint64_t bad;       /* of those examined */
-  uint64_t warned;    /* of those examined: damaged in a way that changes no pixel */
-  uint64_t oriented;  /* images whose EXIF data say that they are stored another way up */
+  size_t label_count; /* distinct labels */
+  uint64_t labelled;  /* records that have a label: of all records if known without reading them */
+  uint64_t bad;       /* of the examined records */
+  uint64_t warned;    /* of the examined records: damaged in a way that changes no pixel */
+  uint64_t oriented;  /* images whose EXIF data give another orientation */
   size_t bad_listed;
   size_t warned_listed;
 } hr_inspection_info;
@@ -221,30 +220,30 @@ typedef struct hr_inspection_info {
 HR_API hr_status hr_source_inspect(const hr_source* source, const hr_inspect_options* options,
                                    hr_inspection** inspection);
 HR_API hr_status hr_inspection_describe(const hr_inspection* inspection, hr_inspection_info* info);
-/* In ascending order. */
+/* Returns a label and its number of records. Labels are in ascending order. */
 HR_API hr_status hr_inspection_label(const hr_inspection* inspection, size_t index, int64_t* label,
                                      uint64_t* records);
-/* In the order of the records. */
+/* Bad and warned records are listed in the order of the records. */
 HR_API hr_status hr_inspection_bad_record(const hr_inspection* inspection, size_t index, hr_bad_record* bad);
 HR_API hr_status hr_inspection_warned_record(const hr_inspection* inspection, size_t index, hr_bad_record* warned);
 HR_API void hr_inspection_free(hr_inspection* inspection);
 
-/* Packs a data set into one record file, for fast reading by position. */
+/* Options for packing a data set into one record file, for fast reading by position. */
 typedef struct hr_convert_options {
   size_t size;
-  int64_t max_side; /* of encoded images: longer sides are reduced to this; 0: all stay as they are */
-  int32_t quality;  /* 1 to 100: every image becomes such a JPEG; 0: only those that max_side reduces */
-  int32_t threads;  /* 0: one a processor */
-  int32_t split;    /* -1: all there are */
+  int64_t max_side; /* of encoded images: longer sides are reduced to this; 0: unchanged */
+  int32_t quality;  /* 1 to 100: re-encodes every image as JPEG; 0: only those that max_side reduces */
+  int32_t threads;  /* 0: one per processor */
+  int32_t split;    /* -1: all splits */
   bool apply_orientation;
-  bool skip_bad; /* leaves bad records out of the file, up to max_bad_share of a split; else they are errors */
+  bool skip_bad; /* omits bad records, up to max_bad_share of a split; false: they are errors */
   double max_bad_share;
   const char* classes_at;
   const char* train_folder;
   const char* test_folder;
   uint64_t label_count;
-  const char* quarantine; /* a file that lists bad records; null: none is written */
-  hr_tally* tally;        /* counts those that are left out; may be null */
+  const char* quarantine; /* a file that lists bad records; null: no file is written */
+  hr_tally* tally;        /* counts the omitted records; may be null */
 } hr_convert_options;
 #define HR_CONVERT_OPTIONS_INIT \
   { sizeof(hr_convert_options), 0, 0, 0, -1, false, false, 0.01, NULL, NULL, NULL, 0, NULL, NULL }

@@ -14,7 +14,7 @@
 
 namespace headrace::python {
 
-// A share of a batch that a process forked meanwhile does not give back: the slots are its parent's.
+// A share of a batch that a process forked meanwhile does not return: the slots belong to its parent.
 class HeldBatch {
  public:
   explicit HeldBatch(SharedBatch batch) : batch_(std::move(batch)) {}
@@ -41,13 +41,13 @@ struct PythonBatch {
 struct PythonTensor {
   HeldBatch batch;
   std::size_t field = 0;
-  bool padding = false;  // with the rows that fill the batch up
+  bool padding = false;  // with the rows that pad the batch
 
   const TensorView& view() const { return batch->tensors()[field]; }
   std::int64_t rows() const { return padding ? view().shape[0] : batch->examples(); }
 };
 
-// The same in memory of its own; `devices` own the batch's device. With bfloat16 and all, padding included. Waits.
+// Returns a copy in separate memory, including bfloat16 and padding; `devices` own the batch's device. Waits.
 SharedBatch copy_of(const SharedBatch& batch, std::shared_ptr<const void> devices);
 
 }  // namespace headrace::python

@@ -14,13 +14,13 @@
 
 namespace headrace::python {
 
-// From now on no thread enters Python any more; waits, not for long, for those that are there. Called without the
-// GIL as the interpreter ends, by the thread that ends it.
+// Keeps threads from entering Python, from now on; waits briefly for those already there. Called without the GIL
+// as the interpreter ends, by the thread that ends it.
 void end_of_python() noexcept;
 bool is_refused() noexcept;
 
-// Without the GIL while this lives. A thread that comes back when the interpreter has begun to end stays here for
-// good: before Python 3.14 it would be torn out of C++, which ends the process.
+// Releases the GIL while this lives. A thread that returns after the interpreter has begun to end stays here
+// permanently: before Python 3.14 it would be torn out of C++, which ends the process.
 class WithoutGil {
  public:
   WithoutGil() noexcept : state_(PyEval_SaveThread()) {}
@@ -40,16 +40,16 @@ class SignalPoll {
 // For functions that wait, or that call Python from other threads.
 using Unlocked = nanobind::call_guard<WithoutGil, SignalPoll>;
 
-// A thread of the engine that is in Python, or is going there.
+// An engine thread that is in Python, or entering it.
 class Visit {
  public:
-  Visit();  // Error(kCancelled) where Python has ended
+  Visit();  // throws Error(kCancelled) if Python has ended
   ~Visit();
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
 };
 
-// A Python object that any thread may share and let go of.
+// A Python object that any thread may share and release.
 using SharedObject = std::shared_ptr<PyObject>;
 SharedObject share(nanobind::object object);
 
@@ -58,7 +58,7 @@ class PythonCallable {
  public:
   explicit PythonCallable(nanobind::object function) : function_(share(std::move(function))) {}
 
-  // body(function) with the GIL. What Python raises is thrown as raise_as_error() does.
+  // Calls body(function) with the GIL. Throws Python exceptions as raise_as_error() does.
   template <typename Body>
   auto call(const Body& body) const {
     const Visit visit;
@@ -74,10 +74,10 @@ class PythonCallable {
   SharedObject function_;
 };
 
-// A copy of a field's elements as a NumPy array; of an encoded image as bytes.
+// Returns a copy of a field's elements as a NumPy array; of an encoded image as bytes.
 nanobind::object array_of(std::span<const std::byte> bytes, const Field& field, const Shape& shape);
 
-// The bytes of an object with a C-ordered buffer, such as an array or bytes, while this lives. With the GIL.
+// The bytes of an object with a C-ordered buffer, such as an array or bytes, while this lives. REQUIRES: the GIL.
 class BufferView {
  public:
   explicit BufferView(nanobind::handle object);
@@ -93,7 +93,7 @@ class BufferView {
   Py_buffer view_{};
 };
 
-// The same with an owner that any thread may let go of.
+// A buffer with an owner that any thread may release.
 struct SharedBuffer {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;

@@ -20,7 +20,7 @@ namespace nb = nanobind;
 namespace headrace::python {
 namespace {
 
-// What Python callables raised lately, by the text that it became. Guarded by the lock of kept_mutex.
+// The latest exceptions of Python callables, by the text that they became. Guarded by kept_mutex.
 constexpr std::size_t kKept = 8;
 nb::ft_mutex kept_mutex;
 std::deque<std::pair<std::string, nb::object>>& kept() {
@@ -38,7 +38,7 @@ void keep(const std::string& text, nb::object raised) {
   kept().pop_front();
 }
 
-// The exception behind an error with this message; null where there is none.
+// Returns the exception that caused an error with this message; null if there is none.
 nb::object take_cause(const std::string& message) {
   const nb::ft_lock_guard lock(kept_mutex);
   for (auto found = kept().begin(); found != kept().end(); ++found) {
@@ -58,7 +58,7 @@ std::string text_of(nb::handle value) {
   }
 }
 
-// Where it was raised: the innermost line of the traceback.
+// Returns where it was raised: the innermost line of the traceback.
 std::string place_of(const nb::python_error& raised) {
   try {
     nb::object at = raised.traceback();
@@ -85,7 +85,7 @@ void set_python_error(const char* kind, const Error& error, const nb::dict& wher
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
-// Those that are not called as the last part of their name in C++.
+// Words whose Python name is not the last part of their C++ name.
 constexpr ReaderWord kWords[] = {
     {"ArchiveOptions::memory_limit", ""},
     {"BatchOptions::global", "size"},
@@ -148,7 +148,7 @@ void raise_as_error(nb::python_error& raised) {
     if (raised.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw Error(ErrorCode::kCancelled, text);
   }
-  keep(printable(text), nb::borrow(raised.value()));  // as the error will have it
+  keep(printable(text), nb::borrow(raised.value()));  // as in the error
   throw Error(ErrorCode::kInvalidArgument, text);
 }
 

@@ -14,7 +14,7 @@
 namespace headrace::python {
 namespace {
 
-// (rank, workers, both in words); None where the launcher does not say one of them.
+// (rank, workers, both in words); None for a value that the launcher does not give.
 using PlaceTuple = std::tuple<std::optional<std::int64_t>, std::optional<std::int64_t>, std::string>;
 
 std::optional<PlaceTuple> launched() {

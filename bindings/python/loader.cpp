@@ -96,7 +96,7 @@ class PythonLoader {
   PythonLoader& operator=(const PythonLoader&) = delete;
   ~PythonLoader() { end(std::move(running_)); }
 
-  // Whoever calls it keeps the engine for the call, while another thread closes the loader.
+  // Returns the engine, which the caller keeps for the call even if another thread closes the loader.
   std::shared_ptr<Running> running() const {
     const std::lock_guard lock(mutex_);
     if (running_ == nullptr) throw Error(ErrorCode::kCancelled, "the loader was closed", "make another one");

@@ -1,11 +1,12 @@
-// The parts of the extension `headrace._native`: what the pure-Python package `headrace` is made of.
+// The parts of the extension `headrace._native`, on which the pure-Python package `headrace` is built.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace headrace::python {
 
-// Each adds its classes and functions; in this order, as later ones use the classes of those before.
+// Each adds its classes and functions. REQUIRES: called in this order, as later ones use the classes of earlier
+// ones.
 void bind_errors(nanobind::module_& module);
 void bind_options(nanobind::module_& module);
 void bind_operations(nanobind::module_& module);
@@ -14,9 +15,9 @@ void bind_sources(nanobind::module_& module);
 void bind_tensor(nanobind::module_& module);
 void bind_batch(nanobind::module_& module);
 void bind_owned_batch(nanobind::module_& module);
-void bind_stats(nanobind::module_& module);  // LoaderStats, what they mean, and the tables of explain()
+void bind_stats(nanobind::module_& module);  // LoaderStats, verdicts, and the tables of explain()
 void bind_loader(nanobind::module_& module);
 void bind_launcher(nanobind::module_& module);
-void bind_train(nanobind::module_& module);  // train/, where that is built
+void bind_train(nanobind::module_& module);  // train/, if it is built
 
 }  // namespace headrace::python

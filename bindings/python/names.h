@@ -1,4 +1,4 @@
-// Words and tuples of Python for the engine's enums and fields.
+// Python words and tuples for the engine's enums and fields.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 namespace headrace::python {
 
-// The value that goes with the word; ConfigError naming the option and the words there are.
+// Returns the value of the word. Throws ConfigError naming the option and the valid words.
 template <typename Value>
 Value choose(std::string_view option, std::string_view word,
              std::initializer_list<std::pair<std::string_view, Value>> choices) {
@@ -28,10 +28,10 @@ Value choose(std::string_view option, std::string_view word,
   throw ConfigError(fmt::format("{} = \"{}\" is not known", option, word), "one of " + known);
 }
 
-// "uint8" and so on, as to_string(DType) has them.
+// Parses "uint8" and so forth, see to_string(DType).
 DType dtype_of(std::string_view name);
 
-// A field as headrace/_fields.py has it: name, type, extents (-1: differs from record to record), encoded.
+// A field as in headrace/_fields.py: name, type, extents (-1: differs from record to record), encoded.
 using FieldTuple = std::tuple<std::string, std::string, std::vector<std::int64_t>, bool>;
 FieldTuple to_tuple(const Field& field);
 Field to_field(const FieldTuple& tuple);

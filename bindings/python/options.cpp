@@ -49,7 +49,7 @@ std::string python_text(const Value& value) {
   return nb::cast<std::string>(nb::repr(nb::cast(value)));
 }
 
-// What headrace.Loader() takes beside arguments of its own, which stand for these.
+// Returns the LoaderOptions that headrace.Loader() takes; its own arguments replace the others.
 std::vector<ListedOption> loader_options() {
   std::vector<ListedOption> options = list_options(LoaderOptions());
   std::erase_if(options, [](const ListedOption& one) {

@@ -1,4 +1,4 @@
-// Options of the library as keyword arguments of Python.
+// The library's options as keyword arguments of Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,13 +11,14 @@
 
 namespace headrace::python {
 
-// Reads the options that it is shown from a dict, by their names; one that is not in it, or None, stays as it is.
-// ConfigError for a value of another type and for an unknown word.
+// Reads the options that it visits from a dict, by name; one that is absent, or None, is unchanged. Throws
+// ConfigError for a value of the wrong type and for an unknown word.
 class OptionReader final : public OptionVisitor {
  public:
   explicit OptionReader(nanobind::dict given) : given_(std::move(given)) {}
 
-  // Follows all options. ConfigError for a key that is none of them; `whose`: "a run of the trainer".
+  // Throws ConfigError for a key that is not an option; `whose`: "a run of the trainer". REQUIRES: called after
+  // all options.
   void refuse_unknown(const std::string& whose) const;
 
  protected:
@@ -25,14 +26,14 @@ class OptionReader final : public OptionVisitor {
   void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
 
  private:
-  // Null where it is not given.
+  // Returns null if it is not given.
   nanobind::object find(const char* name);
 
   nanobind::dict given_;
   std::vector<std::string> known_;
 };
 
-// ConfigError as OptionReader says.
+// Throws ConfigError as OptionReader does.
 template <typename Options>
 Options read_options(const nanobind::dict& given, const std::string& whose, Options options = {}) {
   OptionReader reader(given);
@@ -41,12 +42,12 @@ Options read_options(const nanobind::dict& given, const std::string& whose, Opti
   return options;
 }
 
-// An option as Python has it: threads: int = 0.
+// An option in Python's notation: threads: int = 0.
 struct ListedOption {
   std::string name, type, usual;
 };
 
-// Lists the options that it is shown.
+// Lists the options that it visits.
 class OptionLister final : public OptionVisitor {
  public:
   const std::vector<ListedOption>& list() const noexcept { return list_; }
@@ -66,7 +67,7 @@ std::vector<ListedOption> list_options(Options usual) {
   return lister.list();
 }
 
-// "peak: float, total_steps: int, *, floor: float = 0": those that have to be given first.
+// Returns "peak: float, total_steps: int, *, floor: float = 0": required options first.
 std::string parameters_text(const std::vector<ListedOption>& options,
                             const std::vector<std::string>& required = {});
 

@@ -20,7 +20,7 @@ using namespace nb::literals;
 namespace headrace::python {
 namespace {
 
-// What such a batch shows.
+// The content of an owned batch.
 class OwnedContent final : public BatchLease {
  public:
   explicit OwnedContent(const Batch& like)

@@ -47,7 +47,7 @@ std::size_t bytes_of(const PythonTensor& tensor) {
 
 // --- DLPack
 
-// What nobody took is deleted with its capsule.
+// Deletes a tensor that nobody took, with its capsule.
 template <typename Managed>
 void delete_untaken(PyObject* capsule) {
   constexpr const char* kName = std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";

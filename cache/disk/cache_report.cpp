@@ -14,7 +14,7 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kMaxFindings = 20;
-// Of stored bytes that one task checks: so that the threads share one large segment, too.
+// Stored bytes that one task checks, so that the threads also share one large segment.
 constexpr std::uint64_t kTaskBytes = std::uint64_t{4} << 20;
 
 void run_here(std::size_t count, const std::function<void(std::size_t)>& task) {
@@ -25,7 +25,7 @@ void run_here(std::size_t count, const std::function<void(std::size_t)>& task) {
 struct Stretch {
   std::size_t first = 0, end = 0;
   std::vector<std::size_t> damaged = {};
-  std::string failure = {};  // where it ended early, empty: nowhere
+  std::string failure = {};  // where it ended early; empty: nowhere
 };
 
 // One segment: open() and check() may run at the same time for different segments and stretches.
@@ -33,7 +33,7 @@ class SegmentCheck {
  public:
   explicit SegmentCheck(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // Its entries, where it is a segment of the stream of this fingerprint.
+  // Reads the entries if it is a segment of the stream with this fingerprint.
   void open(const std::string& fingerprint) {
     try {
       stream_ = stream_of(fingerprint);
@@ -58,7 +58,7 @@ class SegmentCheck {
     }
   }
 
-  // Adds up what was found, in the order of the entries.
+  // Adds the findings to the report, in the order of the entries.
   void report(CacheReport& to, std::set<std::uint64_t>& records) const {
     ++to.segments;
     if (stream_) to.source_records = stream_->records;
@@ -80,7 +80,7 @@ class SegmentCheck {
     if (to.findings.size() < kMaxFindings) to.findings.push_back(file.string() + ": " + what);
   }
 
-  // What its header says, where that belongs to this folder.
+  // Returns the header's stream if that belongs to this folder.
   std::optional<SegmentStream> stream_of(const std::string& fingerprint) const {
     std::array<std::byte, kSegmentHeaderBytes> header;
     File::open(path_).read_exact(0, header);
@@ -125,11 +125,11 @@ class SegmentCheck {
   }
 
   std::filesystem::path path_;
-  std::optional<SegmentStream> stream_;  // nothing: it is none of this stream
+  std::optional<SegmentStream> stream_;  // std::nullopt: not a segment of this stream
   std::optional<SegmentReader> reader_;
   SegmentReader::Contents contents_;
   std::vector<Stretch> stretches_;
-  std::string failure_;  // that its entries are not known for, empty: none
+  std::string failure_;  // why its entries are unknown; empty: none
 };
 
 CacheReport inspect_stream(const std::filesystem::path& folder, Thoroughness thoroughness, const TaskRunner& run) {

@@ -22,8 +22,7 @@ namespace headrace {
 namespace {
 
 constexpr std::uint64_t kWrittenAtOnce = std::uint64_t{1} << 20;
-// How long to wait for another process that is writing: it takes as long as a megabyte does, unless it was
-// stopped.
+// How long to wait for another process that is writing: the time for a megabyte, unless it was stopped.
 constexpr std::chrono::milliseconds kMaxWait{1000};
 
 // A sample and the segment it is in. Neither changed nor freed while the cache lives: readers hold no lock.
@@ -56,7 +55,7 @@ struct DiskCache::State {
     reserved.fetch_sub(entry.stored_bytes, std::memory_order_relaxed);
   }
 
-  // Called with `writing` held, like the rest down to reserve(). Nothing is stored any more.
+  // Stops storing. REQUIRES: `writing` is held, as for all functions down to reserve().
   void give_up(const std::exception& error) {
     why_not = std::string("the cache stores nothing more: ") + error.what();
     is_full.store(true, std::memory_order_relaxed);
@@ -117,7 +116,7 @@ struct DiskCache::State {
     return true;
   }
 
-  // What others stored counts towards the budget, too.
+  // Entries that others stored count towards the budget, too.
   bool has_no_room(const SegmentEntry& entry) {
     if (options.budget_bytes == 0 || reserved.load(std::memory_order_relaxed) <= options.budget_bytes)
       return false;
@@ -127,7 +126,7 @@ struct DiskCache::State {
     return true;
   }
 
-  // A sample that another process stored, now or before.
+  // Takes over a sample that another process stored, now or earlier.
   void take(const SegmentReader& reader, const SegmentEntry& entry) {
     reserved.fetch_add(entry.stored_bytes, std::memory_order_relaxed);
     std::atomic<const Stored*>& place = table[entry.record];
@@ -170,7 +169,7 @@ struct DiskCache::State {
   std::unique_ptr<std::atomic<const Stored*>[]> table;  // by record; null: not stored
   SampleCompressor compressor;
 
-  mutable std::mutex writing;  // protects all of this block; held while a megabyte is written, never while reading
+  mutable std::mutex writing;  // protects this block; held while a megabyte is written, never while reading
   std::deque<Stored> samples;
   std::vector<std::unique_ptr<SegmentReader>> segments;               // of this process
   std::unique_ptr<SegmentFollowers> followers;                        // of the others' segments
@@ -178,12 +177,12 @@ struct DiskCache::State {
   std::unique_ptr<SegmentWriter> writer;                              // null until something is stored
   const SegmentReader* segment = nullptr;                             // of the writer
   std::vector<SegmentEntry> waiting;                                  // to be written
-  std::vector<std::byte> waiting_bytes;                               // of theirs, one after the other
+  std::vector<std::byte> waiting_bytes;                               // of `waiting`, one after the other
   bool lock_was_busy = false;                                         // the last attempt to lock the folder failed
   std::string why_not;
 
   std::atomic<bool> is_full{false};
-  std::atomic<std::uint64_t> reserved{0};  // stored bytes, with what waits
+  std::atomic<std::uint64_t> reserved{0};  // stored bytes, including those waiting
   std::atomic<std::uint64_t> records{0}, bytes{0}, refused{0}, bad{0};
   HitCounter lookups;
 };
@@ -206,7 +205,7 @@ DiskCache::~DiskCache() {
   try {
     if (state_->writer != nullptr) state_->seal();
   } catch (const std::exception&) {
-    // Whoever opens the segment next scans it.
+    // The next process to open the segment scans it.
   }
 }
 

@@ -16,7 +16,7 @@ struct Free {
   void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
 };
 
-// Bytes it takes; 0 where it cannot be compressed.
+// Returns the compressed size; 0 if the sample cannot be compressed.
 std::size_t compress(std::span<const std::byte> sample, std::vector<std::byte>& into) {
   thread_local const std::unique_ptr<ZSTD_CCtx, Free> context(ZSTD_createCCtx());
   if (context == nullptr) return 0;

@@ -1,4 +1,4 @@
-// Compresses samples where that pays.
+// Compresses samples if that pays off.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@ namespace headrace {
 // shrink, label maps and screenshots do.
 class SampleCompressor {
  public:
-  // The bytes to store and their codec. Compressed bytes are in `into`.
+  // The bytes to store, and their codec. Compressed bytes are in `into`.
   struct Stored {
     SampleCodec codec = SampleCodec::kNone;
     std::span<const std::byte> bytes;
   };
   Stored store(std::span<const std::byte> sample, std::vector<std::byte>& into);
 
-  // Expands what zstd compressed into `sample`. False if the bytes are not that.
+  // Expands zstd's bytes into `sample`. Returns false if they are not its compressed bytes.
   static bool expand(std::span<const std::byte> stored, std::span<std::byte> sample) noexcept;
 
  private:

@@ -12,8 +12,7 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kSearchedAtOnce = std::size_t{1} << 16;
-// Bytes read of things that look like entries and are not, in multiples of the file's size. Beyond that the scan
-// of a file full of lookalikes is given up.
+// The maximum bytes read of false entries, in multiples of the file's size. Beyond that, the scan gives up.
 constexpr std::uint64_t kMaxWasted = 4;
 
 std::filesystem::path new_path(const std::filesystem::path& folder) {
@@ -90,7 +89,7 @@ std::uint64_t SegmentReader::next_magic(std::uint64_t from) const {
       from += read.size() - magic.size() + 1;  // it may straddle the end
     }
   } catch (const DataError&) {
-    // Nothing can be found where nothing can be read.
+    // An unreadable file has no entries.
   }
   return file_.size();
 }
@@ -115,7 +114,7 @@ std::vector<SegmentEntry> SegmentReader::scan() const {
 std::span<const std::byte> SegmentReader::read(const SegmentEntry& entry,
                                                std::vector<std::byte>& scratch) const noexcept {
   try {
-    // The stored bytes are read to where the expanded sample ends.
+    // The stored bytes go after the space for the expanded sample.
     const std::size_t at = entry.codec == SampleCodec::kNone ? 0 : entry.sample_bytes;
     if (entry.codec == SampleCodec::kNone && entry.sample_bytes != entry.stored_bytes) return {};
     if (entry.end() > kMaxSegmentBytes || entry.sample_bytes > kMaxSampleBytes) return {};

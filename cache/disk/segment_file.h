@@ -1,4 +1,4 @@
-// A segment's file: read, perhaps while another process appends to it, and written.
+// Reads a segment's file, perhaps while another process appends to it, and writes one.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace headrace {
 
-// The path of a segment's index.
+// Returns the path of a segment's index.
 std::filesystem::path index_path(const std::filesystem::path& segment);
 
 // Thread-safe once opened.
 class SegmentReader {
  public:
-  // DataError if the file cannot be read or is not a segment of this stream.
+  // Throws DataError if the file cannot be read or is not a segment of this stream.
   SegmentReader(const std::filesystem::path& path, const SegmentStream& stream);
 
   const std::filesystem::path& path() const noexcept { return file_.path(); }
@@ -30,25 +30,25 @@ class SegmentReader {
     Source from = Source::kScan;
     std::vector<SegmentEntry> entries;
   };
-  // What the index says if there is a sound one, else scan().
+  // Returns the contents of the index if there is a sound one, else those found by scan().
   Contents contents() const;
-  // All valid entries, wherever they stand. Reads every byte of them and skips what lies between them.
+  // Returns all valid entries, wherever they are. Reads every byte of them and skips bytes between them.
   std::vector<SegmentEntry> scan() const;
 
-  // The entries between `at` and the file's current end, `size`. Reads their headers only: damage to their bytes
-  // is found by read(). Moves `at` past the last one and stops before an entry that is not complete yet.
+  // Returns the entries between `at` and the file's current end, `size`. Reads only their headers: read() finds
+  // damage to their bytes. Moves `at` past the last one and stops before an incomplete entry.
   std::vector<SegmentEntry> follow(std::uint64_t& at, std::uint64_t size) const;
 
-  // The sample, in `scratch`. Empty if its bytes are not what was stored.
+  // Returns the sample, in `scratch`; empty if its bytes are damaged.
   std::span<const std::byte> read(const SegmentEntry& entry, std::vector<std::byte>& scratch) const noexcept;
 
-  // Whether the entry's header and bytes are both as they were stored. `scratch` is for its bytes.
+  // Returns whether the entry's header and bytes are both undamaged. Uses `scratch` for its bytes.
   bool holds(const SegmentEntry& entry, std::vector<std::byte>& scratch) const;
 
  private:
-  // What claims to be an entry at `at` of a file of `size` bytes. Its stored bytes are not checked.
+  // Returns the entry whose header is at `at` of a file of `size` bytes. Its stored bytes are not checked.
   std::optional<SegmentEntry> entry_at(std::uint64_t at, std::uint64_t size) const noexcept;
-  // The first offset >= `from` where an entry could begin; the file's size if there is none.
+  // Returns the first offset >= `from` where an entry could begin; the file's size if there is none.
   std::uint64_t next_magic(std::uint64_t from) const;
   bool read_header(std::uint64_t at, std::span<std::byte> header) const noexcept;
 
@@ -56,14 +56,14 @@ class SegmentReader {
   File file_;
 };
 
-// A segment that this process appends to. Not thread-safe. Every failure of the file system is a DataError.
+// A segment that this process appends to. Not thread-safe. Throws DataError for every failure of the file system.
 class SegmentWriter {
  public:
-  // Creates a segment with a unique name in `folder`, and the folder if need be.
+  // Creates a segment with a unique name in `folder`, and the folder if necessary.
   SegmentWriter(const std::filesystem::path& folder, const SegmentStream& stream);
 
   const std::filesystem::path& path() const noexcept { return file_.path(); }
-  // Including what is still buffered.
+  // Returns the size including buffered bytes.
   std::uint64_t size() const noexcept { return file_.size() + buffer_.size(); }
 
   // Adds an entry; its offset, bytes and checksum are filled in here. Buffered until flush().

@@ -6,7 +6,7 @@
 namespace headrace {
 namespace {
 
-// Runs what may fail without harm: on a read-only disk nothing is tidied up.
+// Runs a function that may fail without harm: on a read-only disk nothing is cleaned up.
 template <typename Function>
 void attempt(Function function) {
   try {
@@ -60,7 +60,7 @@ void SegmentFollowers::catch_up(const Take& take) {
       if (file.path.extension() == ".segment") follow(file, take);
     }
   } catch (const DataError&) {
-    // A folder that cannot be listed has nothing to show.
+    // A folder that cannot be listed counts as empty.
   }
 }
 
@@ -71,7 +71,7 @@ void SegmentFollowers::follow(const DirectoryEntry& file, const Take& take) {
     if (is_new)
       followed = {.reader = std::make_unique<SegmentReader>(file.path, stream_), .at = kSegmentHeaderBytes};
   } catch (const DataError&) {
-    return;  // none of ours: never looked at again
+    return;  // not of this stream: never examined again
   }
   if (followed.reader == nullptr || file.size <= followed.at) return;
   for (const SegmentEntry& entry : followed.reader->follow(followed.at, file.size)) take(*followed.reader, entry);

@@ -1,4 +1,4 @@
-// Follows what other processes append to a stream's folder while this one is running.
+// Follows the entries that other processes append to a stream's folder while this one runs.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,24 @@ struct FoundSegment {
   std::vector<SegmentEntry> entries;
 };
 
-// The readable segments in the folder, ordered by name; none if there is no folder. Cleans up after processes that
-// died: indexes their segments, removes segments without entries and half-written files. What cannot be cleaned up
-// is left alone.
+// Returns the readable segments in the folder, ordered by name; none if there is no folder. Cleans up after dead
+// processes where possible: indexes their segments, removes segments without entries and half-written files.
 std::vector<FoundSegment> open_segments(const std::filesystem::path& folder, const SegmentStream& stream);
 
 // Not thread-safe. Owns the readers of all segments that other processes write or wrote.
 class SegmentFollowers {
  public:
-  // Called for each sample not seen before. The reader lives as long as this object.
+  // Called for each new sample. The reader lives as long as this object.
   using Take = std::function<void(const SegmentReader& reader, const SegmentEntry& entry)>;
 
   SegmentFollowers(std::filesystem::path folder, const SegmentStream& stream)
       : folder_(std::move(folder)), stream_(stream) {}
 
-  // Takes everything there is, after cleaning up what dead processes left.
+  // Takes all existing entries, after cleaning up after dead processes.
   void open(const Take& take);
-  // Takes what was added since. Skips what cannot be read.
+  // Takes the entries added since. Skips those that cannot be read.
   void catch_up(const Take& take);
-  // Do not follow this segment: it is this process's own.
+  // Excludes this process's own segment.
   void leave_out(const std::filesystem::path& segment) { segments_[segment] = {}; }
 
  private:

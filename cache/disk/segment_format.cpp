@@ -24,7 +24,7 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), bytes_of(magic));
 }
 
-// All but its last eight bytes, where those are their checksum.
+// Returns all but the last eight bytes if those are their checksum.
 std::optional<std::span<const std::byte>> checked(std::span<const std::byte> bytes) {
   if (bytes.size() < kChecksumBytes) return {};
   const auto body = bytes.first(bytes.size() - kChecksumBytes);
@@ -38,7 +38,7 @@ std::vector<std::byte> with_checksum(const ByteWriter& body) {
   return {whole.bytes().begin(), whole.bytes().end()};
 }
 
-// What an entry's header holds before its checksum. On the stack: it is made for every sample that is read.
+// The part of an entry's header before its checksum. On the stack: it is made for every sample read.
 class EntryDescription {
  public:
   explicit EntryDescription(const SegmentEntry& entry) noexcept {

@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{1} << 40;
 
 enum class SampleCodec : std::uint32_t { kNone = 0, kZstd = 1 };
 
-// Which stream a segment belongs to.
+// The stream to which a segment belongs.
 struct SegmentStream {
   std::uint64_t fingerprint = 0;
   std::uint64_t records = 0;  // of the source
@@ -38,21 +38,21 @@ struct SegmentEntry {
 };
 
 std::vector<std::byte> encode_segment_header(const SegmentStream& stream);
-// False for another version, a damaged header and another stream.
+// Returns false for another version, a damaged header or another stream.
 bool is_segment_header(std::span<const std::byte> bytes, const SegmentStream& stream);
-// The stream named by a sound header of this version.
+// Returns the stream named by a sound header of this version.
 std::optional<SegmentStream> decode_segment_header(std::span<const std::byte> bytes);
 
-// Covers the stored bytes and everything the entry says about them.
+// Returns a checksum over the stored bytes and the entry's other values.
 std::uint64_t checksum_of(const SegmentEntry& entry, std::span<const std::byte> stored, std::uint64_t fingerprint);
 void append_entry_header(const SegmentEntry& entry, std::vector<std::byte>& to);
-// `bytes` were read at offset `at` of the segment. Nothing if they are not an entry's header.
+// Decodes `bytes`, read at offset `at` of the segment. Returns std::nullopt if they are not an entry's header.
 std::optional<SegmentEntry> decode_entry_header(std::span<const std::byte> bytes, std::uint64_t at);
 
 std::vector<std::byte> encode_index(const SegmentStream& stream, std::uint64_t segment_bytes,
                                     std::span<const SegmentEntry> entries);
-// The entries, each within `segment_bytes`. Nothing if the index is damaged, belongs to another stream, or
-// describes more than the segment now holds.
+// Returns the entries, each within `segment_bytes`; std::nullopt if the index is damaged, belongs to another
+// stream, or describes more than the segment now holds.
 std::optional<std::vector<SegmentEntry>> decode_index(std::span<const std::byte> bytes,
                                                       const SegmentStream& stream, std::uint64_t segment_bytes);
 

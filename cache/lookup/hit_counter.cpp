@@ -9,7 +9,7 @@ namespace {
 
 class Numbers {
  public:
-  // Never destroyed: threads may end after all that is static.
+  // Never destroyed: threads may end after static objects.
   static Numbers& all() {
     static auto* const numbers = new Numbers;
     return *numbers;

@@ -8,8 +8,8 @@
 
 namespace headrace {
 
-// The calling thread's: the lowest that no living thread had when it first asked. It passes to another thread when
-// this one has ended, which then sees all that this one wrote.
+// Returns the calling thread's number: the lowest that no living thread had at its first call. After the thread
+// ends, another may get the number and then sees all that this one wrote.
 std::size_t thread_number() noexcept;
 
 class HitCounter {
@@ -23,14 +23,14 @@ class HitCounter {
  private:
   static constexpr std::size_t kCacheLine = 64, kTallies = 64;
 
-  // One thread's; the last one is shared by all further threads.
+  // The counts of one thread; the last tally is shared by all further threads.
   struct alignas(kCacheLine) Tally {
     std::atomic<std::uint64_t> hits{0};
     std::atomic<std::uint64_t> misses{0};
   };
 
-  // A thread with a tally of its own adds without an atomic read-modify-write, which would wait for all its
-  // earlier stores, non-temporal ones too.
+  // A thread that does not share its tally adds without an atomic read-modify-write, which would wait for all its
+  // earlier stores, including non-temporal ones.
   void count(std::atomic<std::uint64_t> Tally::*of) noexcept {
     const std::size_t number = thread_number();
     if (number < kTallies - 1) {

@@ -1,4 +1,4 @@
-// The table of a cache: one entry for each record of the source, stored or not.
+// The table of a cache: one entry per record of the source, stored or not.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-// ConfigError if the machine's memory could not hold it.
+// Throws ConfigError if the machine's memory could not hold it.
 template <typename Entry>
 std::unique_ptr<Entry[]> make_record_table(std::uint64_t records) {
   const auto bytes = checked_product({records, sizeof(Entry)});

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kSlabBytes = std::size_t{4} << 20;
 
-// One record: `bytes` is nullptr, then being_stored() while a thread stores it, then final. `size` is written
-// first.
+// One record: `bytes` is nullptr, then being_stored() while a thread stores it, then its final value. `size` is
+// written first.
 struct Entry {
   std::atomic<const std::byte*> bytes{nullptr};
   std::size_t size = 0;
@@ -42,7 +42,7 @@ struct Table {
 struct MemoryCache::State {
   explicit State(std::uint64_t budget_bytes) : budget(budget_bytes) {}
 
-  // Takes `size` bytes of the budget, or says that they are not there.
+  // Takes `size` bytes of the budget. Returns whether they were available.
   bool reserve(std::uint64_t size) noexcept {
     std::uint64_t used = bytes.load(std::memory_order_relaxed);
     do {
@@ -56,7 +56,7 @@ struct MemoryCache::State {
     return slabs.allocate(size).data();
   }
 
-  // A copy within the budget; nullptr when it does not fit or the machine has no memory left.
+  // Stores a copy; nullptr if it does not fit the budget or the machine has no memory left.
   const std::byte* store(std::span<const std::byte> from) noexcept {
     if (!reserve(from.size())) return nullptr;
     try {
@@ -73,7 +73,7 @@ struct MemoryCache::State {
   std::mutex binding;
   std::unique_ptr<Table> owned;              // protected by binding
   std::atomic<const Table*> table{nullptr};  // owned, once it is complete
-  std::mutex storing;                        // held for some instructions a record stored, never while reading
+  std::mutex storing;                        // held for a few instructions per stored record, never while reading
   ByteSlabs slabs{kSlabBytes};               // protected by storing
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> records{0};

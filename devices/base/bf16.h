@@ -1,5 +1,5 @@
 // bf16, the upper half of an f32: for values at rest. Arithmetic is done in f32. The conversions are inlined
-// everywhere: one that is called, be it std::bit_cast, keeps the CPU kernels' loops from becoming vector code.
+// everywhere: a call, even of std::bit_cast, keeps the CPU kernels' loops from becoming vector code.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ constexpr DType dtype_of<BFloat16>() noexcept {
   return __builtin_bit_cast(float, std::uint32_t{x.bits} << 16);
 }
 
-// The nearest, ties to even. NaN stays NaN.
+// Rounds to the nearest, ties to even. NaN stays NaN.
 [[gnu::always_inline]] constexpr BFloat16 nearest_bf16(float x) noexcept {
   const auto bits = __builtin_bit_cast(std::uint32_t, x);
   const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;

@@ -20,7 +20,7 @@ class ByteWriter {
   ByteWriter& u8(std::uint8_t value) { return number(value, 1); }
   ByteWriter& u32(std::uint32_t value) { return number(value, 4); }
   ByteWriter& u64(std::uint64_t value) { return number(value, 8); }
-  // A count of bytes and the bytes.
+  // Writes a count of bytes and the bytes.
   ByteWriter& text(std::string_view value) {
     return u32(static_cast<std::uint32_t>(value.size())).raw(std::as_bytes(std::span(value)));
   }
@@ -43,7 +43,7 @@ class ByteWriter {
 // Bytes to numbers and texts, little-endian on any machine. Never reads past the end.
 class ByteReader {
  public:
-  // `bytes` are those from `offset` of the file `name` and must outlive this.
+  // `bytes` are those from `offset` of the file `name`. REQUIRES: they outlive this object.
   ByteReader(std::span<const std::byte> bytes, std::string name, std::uint64_t offset)
       : bytes_(bytes), name_(std::move(name)), offset_(offset) {}
 
@@ -63,7 +63,7 @@ class ByteReader {
 
   std::uint64_t left() const noexcept { return bytes_.size() - at_; }
 
-  // DataError(kDataCorrupt) with the place reached.
+  // Throws DataError(kDataCorrupt) with the current position.
   [[noreturn]] void fail(const std::string& what) const {
     throw DataError(ErrorCode::kDataCorrupt, what, {.source = name_, .offset = offset_ + at_});
   }

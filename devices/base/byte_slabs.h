@@ -1,4 +1,4 @@
-// Memory given out piece by piece and freed together: many small pieces without an allocation each.
+// Memory handed out piece by piece and freed together: many small pieces without an allocation each.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-// Pieces stay where they are while it lives, moved or not. Not thread-safe.
+// Pieces keep their address while it lives, even if it is moved. Not thread-safe.
 class ByteSlabs {
  public:
   static constexpr std::size_t kAlignment = 16;  // of each piece
@@ -19,7 +19,7 @@ class ByteSlabs {
   // Larger slabs lie on fewer pages, smaller ones waste less of the last.
   explicit ByteSlabs(std::size_t slab_bytes = std::size_t{1} << 20) : slab_bytes_(slab_bytes) {}
 
-  // Uninitialised. Throws std::bad_alloc.
+  // Returns uninitialised memory. Throws std::bad_alloc.
   std::span<std::byte> allocate(std::size_t size) {
     const std::size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
     if (rounded > slab_bytes_ / 8) return {add(rounded), size};

@@ -1,4 +1,4 @@
-// Products and sums of sizes that never wrap around: what does not fit is std::nullopt.
+// Products and sums of sizes that never wrap around: std::nullopt if they do not fit.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace HEADRACE_API headrace {
 // The maximum size of a file, of an allocation and of a signed count.
 inline constexpr std::uint64_t kMaxSize = (std::uint64_t{1} << 63) - 1;
 
-// std::nullopt beyond kMaxSize, even if a later factor is 0.
+// Returns std::nullopt beyond kMaxSize, even if a later factor is 0.
 constexpr std::optional<std::uint64_t> checked_product(std::initializer_list<std::uint64_t> factors) noexcept {
   std::uint64_t product = 1;
   bool is_zero = false;

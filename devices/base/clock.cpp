@@ -26,7 +26,7 @@ class SystemClock final : public Clock {
 
 }  // namespace
 
-// Never destroyed: threads that are left in user code may look at it while the process ends.
+// Never destroyed: threads left in user code may read it while the process ends.
 const Clock& system_clock() noexcept {
   static const auto* const clock = new SystemClock;
   return *clock;

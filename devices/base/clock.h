@@ -1,5 +1,5 @@
-// Monotonic time for counters and rates, and the clock that deadlines go by: what waits or times out is handed
-// one, so that a test can set the time.
+// Monotonic time for counters and rates, and the clock for deadlines: code that waits or times out is given one,
+// so that tests can set the time.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace HEADRACE_API headrace {
 
-// Nanoseconds since an arbitrary start; never goes back.
+// Returns the nanoseconds since an arbitrary start; never goes back.
 inline std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -38,12 +38,12 @@ class Clock {
 
   // Never goes back.
   virtual std::uint64_t now() const noexcept = 0;
-  // Waits until `woken` is notified or the deadline has passed, or for no reason. False: it has passed.
+  // Waits until `woken` is notified, the deadline passes, or spuriously. Returns false if the deadline has passed.
   virtual bool wait(std::condition_variable& woken, std::unique_lock<std::mutex>& lock,
                     std::uint64_t deadline) const = 0;
   virtual void sleep_until(std::uint64_t deadline) const = 0;
 
-  // Waits until done(), which is asked under the lock; false where the deadline passed before.
+  // Waits until done(), which is called under the lock. Returns false if the deadline passed first.
   template <typename Done>
   bool wait_until(std::condition_variable& woken, std::unique_lock<std::mutex>& lock, std::uint64_t deadline,
                   const Done& done) const {
@@ -53,14 +53,14 @@ class Clock {
     return true;
   }
 
-  // So long from now; kNever where that is beyond a century.
+  // Returns the time `seconds` from now; kNever if that is more than a century.
   std::uint64_t after(double seconds) const noexcept {
     constexpr double kCentury = 100.0 * 365 * 86'400;
     return seconds < kCentury ? now() + static_cast<std::uint64_t>(seconds * 1e9) : kNever;
   }
 };
 
-// The machine's. now() is now_ns().
+// Returns the machine's clock, whose now() is now_ns().
 const Clock& system_clock() noexcept;
 
 }  // namespace headrace

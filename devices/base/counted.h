@@ -7,14 +7,14 @@
 
 namespace headrace {
 
-// "1,281,167"
+// Returns "1,281,167".
 inline std::string with_commas(std::uint64_t count) {
   std::string text = std::to_string(count);
   for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, 1, ',');
   return text;
 }
 
-// "1 image", "12 images"
+// Returns "1 image", "12 images".
 inline std::string count_of(std::uint64_t count, std::string_view what) {
   std::string text = with_commas(count);
   text.append(1, ' ').append(what);

@@ -1,4 +1,4 @@
-// A descriptor of the operating system, closed by whoever owns it.
+// A descriptor of the operating system, closed by its owner.
 #pragma once
 
 #include <utility>

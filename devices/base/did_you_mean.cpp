@@ -63,7 +63,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 std::string did_you_mean_path(const std::filesystem::path& missing) {
   namespace fs = std::filesystem;
   std::error_code error;
-  fs::path there, wrong, rest;  // what exists, the first name that does not, what stands below it
+  fs::path there, wrong, rest;  // the existing part, the first missing name, the rest
   for (const fs::path& part : missing.lexically_normal()) {
     if (!wrong.empty()) {
       rest /= part;

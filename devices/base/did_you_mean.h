@@ -1,4 +1,4 @@
-// What a user may have meant by a name that does not exist.
+// Suggestions for names that do not exist.
 #pragma once
 
 #include <filesystem>
@@ -8,19 +8,19 @@
 
 namespace headrace {
 
-// Letters to insert, remove, replace or swap with their neighbour (each counts one) to make `b` of `a`; upper and
-// lower case are alike.
+// Returns the minimum number of insertions, removals, replacements and swaps of neighbours that turn `a` into `b`,
+// ignoring case.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The nearest of `known`, the first among equals. Empty where none is near: more than a third of the letters
+// Returns the nearest of `known`, the first on ties; empty if none is near: more than a third of the letters
 // differ and neither name begins with the other (of three letters or more).
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
-// ": did you mean 'X'?", or nothing.
+// Returns ": did you mean 'X'?", or an empty string.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
 
-// For a path where nothing lies: ": did you mean 'data/train'?" where a name in it is near to one that is there,
-// or nothing. Looks at the names in one folder, the first ten thousand of them.
+// Returns ": did you mean 'data/train'?" if a name in the missing path is near to an existing one, else an empty
+// string. Looks at the first ten thousand names of one folder.
 std::string did_you_mean_path(const std::filesystem::path& missing);
 
 }  // namespace headrace

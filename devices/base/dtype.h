@@ -22,7 +22,7 @@ constexpr std::size_t size_of(DType dtype) noexcept {
   return 0;
 }
 
-// NumPy's names: "uint8", "int32", "int64", "float16", "bfloat16", "float32".
+// Returns NumPy's name: "uint8", "int32", "int64", "float16", "bfloat16" or "float32".
 constexpr const char* to_string(DType dtype) noexcept {
   switch (dtype) {
     case DType::kU8: return "uint8";

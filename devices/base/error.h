@@ -1,4 +1,4 @@
-// The one family of exceptions. An Error says what was wrong, where, and what to do next.
+// The exceptions of the library. An Error says what was wrong, where, and what to do next.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ enum class ErrorCode {
   kDevice,           // a device or its driver failed
   kOutOfMemory,      // an allocation or a budget was exhausted
   kCancelled,        // stopped on request
-  kTimeout,          // a watchdog ran out; the message names who was waited for
+  kTimeout,          // a watchdog expired; the message names who was waited for
   kInternal,         // a broken invariant of Headrace itself
 };
 
-// Stable lower-case name, as "invalid_argument".
+// Returns a stable lower-case name such as "invalid_argument".
 const char* to_string(ErrorCode code) noexcept;
 
-// what() is "message (hint)", printable as printable.h has it. Copyable; thread-compatible.
+// what() is "message (hint)", made printable (printable.h). Copyable; thread-compatible.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string message, std::string hint = {});
 
   ErrorCode code() const noexcept { return code_; }
   const std::string& message() const noexcept { return message_; }
-  // What the user can do next; may be empty.
+  // Returns what the user can do next; may be empty.
   const std::string& hint() const noexcept { return hint_; }
 
  private:
@@ -41,17 +41,17 @@ class Error : public std::runtime_error {
   std::string hint_;
 };
 
-// The user asked for something that cannot be: wrong option, unknown name, mismatched shapes.
+// The user asked for something impossible: wrong option, unknown name, mismatched shapes.
 class ConfigError : public Error {
  public:
   explicit ConfigError(std::string message, std::string hint = {});
 };
 
-// Where in the input a DataError happened. Unknown parts keep their defaults.
+// The place in the input where a DataError happened. Unknown parts keep their defaults.
 struct DataLocation {
   static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
 
-  std::string source;               // a path, or a name for in-memory data; every byte as it is
+  std::string source;               // a path, or a name for in-memory data; bytes unchanged
   std::uint64_t record = kUnknown;  // index within the source
   std::uint64_t offset = kUnknown;  // byte offset within the file
 };

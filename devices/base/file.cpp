@@ -27,7 +27,7 @@ FileIdentity identity_of(const struct stat& status) {
   return {.device = static_cast<std::uint64_t>(status.st_dev), .inode = static_cast<std::uint64_t>(status.st_ino)};
 }
 
-// Not every file system says in the folder itself what its entries are.
+// Returns whether the entry is a link; not every file system stores that in the folder itself.
 bool is_link(int folder, const dirent& entry) {
   if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_LNK;
   struct stat status {};
@@ -52,7 +52,7 @@ DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, con
 }  // namespace
 
 File File::open(const std::filesystem::path& path) {
-  // Without O_NONBLOCK a named pipe would wait for a writer; regular files do not mind it.
+  // Without O_NONBLOCK a named pipe would wait for a writer; regular files ignore it.
   Descriptor descriptor = os::open(path, O_RDONLY | O_NONBLOCK);
   if (!descriptor.is_open()) os::fail(path, "cannot open", errno);
   struct stat status {};

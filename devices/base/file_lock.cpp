@@ -15,7 +15,7 @@ namespace headrace {
 namespace {
 
 constexpr std::chrono::microseconds kPause{500};  // between two attempts
-// A file that appears is locked a moment later.
+// A new file is locked a moment after it appears.
 constexpr std::chrono::milliseconds kUntilLocked{100};
 constexpr std::chrono::seconds kYoung{60};
 
@@ -31,7 +31,7 @@ bool is_temporary_name(std::string_view name) {
   return !name.empty();
 }
 
-// Nothing where locks cannot tell.
+// Returns std::nullopt if locks cannot tell.
 std::optional<bool> is_locked(const std::filesystem::path& path) {
   const Descriptor file = os::open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   if (!file.is_open()) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<bool> is_locked(const std::filesystem::path& path) {
 
 }  // namespace
 
-// An opened folder's lock is no file operation that tests make fail.
+// Tests do not inject faults here: the lock of an opened folder is no FileOperation.
 FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds timeout) noexcept
     : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (!descriptor_.is_open()) return;

@@ -1,4 +1,4 @@
-// Locks between processes. They go with their process, so they are never stale.
+// Locks between processes. A lock ends with its process, so none is ever stale.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,14 @@ namespace HEADRACE_API headrace {
 // An exclusive lock on a folder, between processes and between threads. It leaves nothing in the folder.
 class FolderLock {
  public:
-  // Waits for the lock no longer than `timeout`. Throws nothing: where there is no folder, or its file system has
-  // no locks, it is not held either.
+  // Waits for the lock no longer than `timeout`. Not held if there is no folder, or its file system has no locks.
   FolderLock(const std::filesystem::path& folder, std::chrono::milliseconds timeout) noexcept;
 
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
   bool held() const noexcept { return held_; }
-  // Another one held it all the time.
+  // Returns whether another holder kept the lock the whole time.
   bool is_anothers() const noexcept { return is_anothers_; }
 
  private:
@@ -28,9 +27,8 @@ class FolderLock {
   bool held_ = false, is_anothers_ = false;
 };
 
-// Locks a new file until it is closed: whoever sees it unlocked knows that its writer is gone. Returns 0, or the
-// errno. File systems without locks count as locked; there a dead writer's files cannot be told from a living
-// one's.
+// Locks a new file until it is closed: if it is unlocked, its writer is gone. Returns 0 or the errno. Files on
+// file systems without locks count as locked; there a dead writer's files look like a live one's.
 int lock_for_writer(int descriptor) noexcept;
 
 }  // namespace headrace

@@ -15,10 +15,10 @@
 namespace headrace {
 namespace {
 
-constexpr int kMaxLinks = 40;  // that follow each other, as in Linux
+constexpr int kMaxLinks = 40;  // in a chain, as in Linux
 constexpr std::size_t kWriteBuffer = std::size_t{1} << 20;
 
-// The end of the links at `path`, where nothing needs to lie.
+// Returns the end of the links at `path`, which need not exist.
 std::filesystem::path follow_links(std::filesystem::path path) {
   std::error_code error;
   for (int links = 0; links < kMaxLinks; ++links) {
@@ -38,7 +38,8 @@ bool is_standard_stream(const struct stat& file) {
   return false;
 }
 
-// Whether bytes go into what lies at `path`, which is never replaced. Throws for what is no place for bytes.
+// Returns whether bytes go into the existing file at `path`, which is then never replaced. Throws if it cannot
+// take bytes.
 bool is_written_in_place(const std::filesystem::path& path, const struct stat& status) {
   if (S_ISREG(status.st_mode)) return is_standard_stream(status);
   if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) return true;

@@ -14,60 +14,61 @@
 
 namespace HEADRACE_API headrace {
 
-// kWhole: under its name lies nothing, or what was there, until commit(). kGrowing: so that others can follow it,
-// it grows under its name where nothing lies there; a file that is there is replaced by commit() as ever.
+// kWhole: the name keeps its previous file, or none, until commit(). kGrowing: if the name is free, the file grows
+// under it so that others can follow it; an existing file is still replaced by commit().
 enum class Appears { kWhole, kGrowing };
 
-// Of symbolic links under the file's own name. kReplaced is for names that the program chose: what others put
-// there, a link or a pipe, is replaced and never written to.
+// How symbolic links under the file's name are treated. kReplaced is for names that the program chose: a link or
+// pipe that others put there is replaced and never written to.
 enum class Links { kFollowed, kReplaced };
 
-// Not thread-safe. Destroyed without commit() it leaves what was there, and of a growing file what was written; so
-// does a signal (signals.h). Followed links have their target replaced, with the permissions that it has; a
-// character device or a named pipe, which waits for its reader (BlockingCall), is written to as it is, and so is a
-// file that is the process's own standard output or error. Every failure is a DataError that names the path.
+// Not thread-safe. Without commit(), the destructor or a signal (signals.h) leaves the previous file, or what was
+// written of a growing one. The target of a followed link is replaced and keeps its permissions. Written to in
+// place: a character device, a named pipe (which waits for its reader: BlockingCall), and a file that is the
+// process's standard output or error. Every failure is a DataError that names the path.
 class FileWriter {
  public:
-  // Throws where the file cannot be created or must not be replaced: kInvalidArgument for a folder and whatever
-  // else is no file, kNotFound where its folder is missing, kIo where permissions are.
+  // Throws if the file cannot be created or must not be replaced: kInvalidArgument for a folder or anything else
+  // that is no file, kNotFound if its folder is missing, kIo if permissions are.
   explicit FileWriter(std::filesystem::path path, Appears appears = Appears::kWhole,
                       Links links = Links::kFollowed);
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  // Adds at the end; buffered until flush() or commit().
+  // Appends; buffered until flush() or commit().
   void append(std::span<const std::byte> bytes);
   void flush();
-  // Bytes appended so far.
+  // Returns the number of bytes appended so far.
   std::uint64_t size() const noexcept { return written_ + buffer_.size(); }
 
-  // Puts the file in place, replacing what was there: fsync, rename, fsync of the folder. Once, at the end.
+  // Puts the file in place, replacing any previous one: fsync, rename, fsync of the folder. REQUIRES: called once,
+  // last.
   void commit(Durability durability = Durability::kNow);
 
  private:
   void open_in_place();
   void create(Appears appears, bool exists);
   void write(std::span<const std::byte> bytes);
-  // From here on the file is not removed.
+  // Keeps the file from being removed.
   void keep() noexcept;
 
   std::filesystem::path path_;        // links followed
   std::filesystem::path written_to_;  // path_, or a name beside it until commit()
   TemporaryName listed_;
   bool unfinished_ = false;  // to be removed
-  bool in_place_ = false;    // bytes go into what lay there
+  bool in_place_ = false;    // bytes go into the existing file
   Descriptor descriptor_;
   std::uint64_t written_ = 0;
   std::vector<std::byte> buffer_;
 };
 
-// A file that grows at its end while others read it. Not thread-safe. Locked for as long as it lives:
-// is_being_written() tells others. Every failure is a DataError that names the path; a failed append() may have
-// written part of its bytes.
+// A file that grows at its end while others read it. Not thread-safe. Locked as long as it lives: see
+// is_being_written(). Every failure is a DataError that names the path; a failed append() may have written part of
+// its bytes.
 class AppendFile {
  public:
-  // Creates the file, which appears under its name with `head` in it. Replaces what was there.
+  // Creates the file, which appears under its name with `head` in it. Replaces any previous file.
   AppendFile(const std::filesystem::path& path, std::span<const std::byte> head);
 
   void append(std::span<const std::byte> bytes);

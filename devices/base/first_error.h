@@ -1,4 +1,4 @@
-// The first of the errors that threads come upon, in any order.
+// The first by position of the errors that threads report in any order.
 #pragma once
 
 #include <atomic>
@@ -15,23 +15,23 @@ namespace HEADRACE_API headrace {
 // Thread-safe.
 class FirstError {
  public:
-  // Whether an error before this position is known: then what happens at it does not matter.
+  // Returns whether an error before this position is known, so that events at it do not matter.
   bool is_beyond(std::uint64_t position) const noexcept { return position > at_.load(std::memory_order_relaxed); }
   bool any() const noexcept { return at_.load(std::memory_order_acquire) != kNowhere; }
 
-  // Keeps the error with the smallest position, and the earliest of one position. `error` may be null: something
-  // failed that is reported elsewhere.
+  // Keeps the error with the smallest position, the earliest on ties. `error` may be null: a failure reported
+  // elsewhere.
   void note(std::uint64_t position, std::exception_ptr error) noexcept {
     const std::lock_guard lock(mutex_);
     if (position >= at_.load(std::memory_order_relaxed)) return;
     error_ = std::move(error);
     at_.store(position, std::memory_order_release);
   }
-  // Without positions the earliest error is kept.
+  // Keeps the earliest error, without positions.
   void note(std::exception_ptr error) noexcept { note(0, std::move(error)); }
 
-  // Null if there was none; afterwards there is none. The error is released, so that what it owns is not destroyed
-  // on another thread while the caller still reads it.
+  // Returns and removes the error; null if there was none. It is released here, so that no other thread destroys
+  // what it owns while the caller still reads it.
   std::exception_ptr take() noexcept {
     const std::lock_guard lock(mutex_);
     at_.store(kNowhere, std::memory_order_release);

@@ -25,12 +25,12 @@ class Sha256 {
 
   Sha256& update(std::span<const std::byte> bytes);
   Sha256& update(std::string_view text);
-  // The value as eight little-endian bytes, on any machine.
+  // Adds the value as eight little-endian bytes, on any machine.
   Sha256& update(std::uint64_t value);
 
-  // The digest of everything so far; starts again afterwards.
+  // Returns the digest of everything so far and starts over.
   Digest finish();
-  // finish() as 64 lower-case hexadecimal digits.
+  // Returns finish() as 64 lower-case hexadecimal digits.
   std::string finish_hex();
 
  private:
@@ -38,14 +38,14 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
-// XXH3-64 of the bytes, chained on `seed`.
+// Returns XXH3-64 of the bytes, chained on `seed`.
 std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed = 0) noexcept;
 std::uint64_t xxh3(std::string_view text, std::uint64_t seed = 0) noexcept;
 
-// XXH3-128 of the bytes as 32 lower-case hexadecimal digits, as `xxhsum -H2` prints it.
+// Returns XXH3-128 of the bytes as 32 lower-case hexadecimal digits, as `xxhsum -H2` prints it.
 std::string xxh3_128_hex(std::span<const std::byte> bytes);
 
-// 16 lower-case hexadecimal digits.
+// Returns 16 lower-case hexadecimal digits.
 std::string to_hex(std::uint64_t value);
 
 }  // namespace headrace

@@ -16,15 +16,15 @@
 namespace headrace {
 namespace {
 
-// A row of the table. Unused places hold null.
+// A row of the table. Unused variables are null.
 struct Launcher {
   const char* name;
   const char* rank;
-  std::array<const char*, 4> sizes;  // the first that is set counts
-  bool own_size = true;              // else the sizes are other launchers', who start processes by it
+  std::array<const char*, 4> sizes;  // the first one set counts
+  bool own_size = true;  // else the sizes are those of other launchers, which use it to start processes
 };
 
-// The innermost launcher stands first: torchrun within Slurm says where this process is, Slurm where torchrun is.
+// The innermost launcher comes first: torchrun within Slurm describes this process, Slurm describes torchrun.
 constexpr std::array kLaunchers = {
     Launcher{.name = "torchrun", .rank = "RANK", .sizes = {"WORLD_SIZE"}},
     Launcher{.name = "Open MPI", .rank = "OMPI_COMM_WORLD_RANK", .sizes = {"OMPI_COMM_WORLD_SIZE"}},
@@ -37,7 +37,7 @@ constexpr std::array kLaunchers = {
     Launcher{.name = "Slurm",
              .rank = "SLURM_PROCID",
              .sizes = {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"}},
-    // Sets the index alone; a pod's template passes the number on.
+    // Sets only the index; the pod's template must pass the number.
     Launcher{.name = "Kubernetes", .rank = "JOB_COMPLETION_INDEX", .sizes = {"JOB_COMPLETIONS"}},
 };
 
@@ -62,7 +62,7 @@ Variable read(const Environment& environment, const char* name) {
       fmt::format("unset {}, or have the launcher set it", variable.name));
 }
 
-// A whole number in the range, both ends included.
+// Returns the variable's integer in [min, max].
 std::int64_t number_of(const Variable& variable, std::int64_t min, std::int64_t max, const std::string& range) {
   std::int64_t number = 0;
   const char* const end = variable.value.data() + variable.value.size();
@@ -83,7 +83,8 @@ std::int64_t rank_of(const Variable& variable, const Variable& size) {
   return number_of(variable, 0, workers - 1, fmt::format("from 0 to {}, as {}", workers - 1, size.said()));
 }
 
-// A shell of salloc and the script of sbatch see the tasks that srun may start; they are none of them.
+// Returns whether this is a shell of salloc or a script of sbatch: they see the variables of the tasks that srun
+// may start, but are no such task.
 bool is_allocation_of_slurm(const Environment& environment) {
   const auto set = [&](const char* name) { return read(environment, name).set(); };
   if (!set("SLURM_JOB_ID") || set("SLURM_STEP_ID") || set("SLURM_STEPID") || set("SLURM_STEP_NUM_TASKS"))
@@ -112,17 +113,17 @@ std::optional<LaunchedProcess> process_of(const Launcher& launcher, const Enviro
   return process;
 }
 
-// Those that work together; an evaluator stands beside them.
+// The jobs that train together; an evaluator is not among them.
 constexpr std::array<std::string_view, 4> kJobs = {"chief", "master", "worker", "ps"};
 
-// The number of the cluster's addresses of this job.
+// Returns the number of the cluster's addresses of this job.
 std::int64_t addresses_of(const Variable& variable, const nlohmann::json& cluster, const std::string& job) {
   if (!cluster.contains(job)) return 0;
   if (!cluster[job].is_array()) unreadable(variable, fmt::format("\"{}\" of its cluster must be a list", job));
   return static_cast<std::int64_t>(cluster[job].size());
 }
 
-// The workers of a mistyped job would not be counted.
+// Throws for unknown jobs: the workers of a mistyped job would not be counted.
 void require_known_jobs(const Variable& variable, const nlohmann::json& cluster) {
   for (const auto& [job, addresses] : cluster.items()) {
     if (job == "evaluator" || std::ranges::find(kJobs, job) != kJobs.end()) continue;
@@ -132,7 +133,8 @@ void require_known_jobs(const Variable& variable, const nlohmann::json& cluster)
   }
 }
 
-// {"type": "worker", "index": 1}: its place among the workers, chiefs first; nothing of an evaluator.
+// Returns the place of {"type": "worker", "index": 1} among the workers, chiefs first; std::nullopt for an
+// evaluator.
 std::optional<std::int64_t> rank_of_task(const Variable& variable, const nlohmann::json& task,
                                          const nlohmann::json& cluster) {
   const bool sound = task.is_object() && task.contains("type") && task["type"].is_string() &&
@@ -152,7 +154,7 @@ std::optional<std::int64_t> rank_of_task(const Variable& variable, const nlohman
   return std::nullopt;
 }
 
-// {"cluster": {"chief": [...], "worker": [...]}, "task": {...}}; without a cluster it is one process.
+// Reads {"cluster": {"chief": [...], "worker": [...]}, "task": {...}}; without a cluster there is one process.
 std::optional<LaunchedProcess> process_of_tf_config(const Environment& environment) {
   const Variable variable = read(environment, "TF_CONFIG");
   if (!variable.set()) return std::nullopt;

@@ -14,10 +14,10 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kLargePage = std::size_t{2} << 20;
 
-// Of control groups of version 2 and 1, as a container sees its own.
+// The limits of control groups of versions 2 and 1, as a container sees its own.
 constexpr const char* kLimits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
 
-// The number in the file; no limit where there is none, or "max".
+// Returns the number in the file; no limit if there is none, or "max".
 std::uint64_t limit_in(const char* path) {
   constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::ifstream file(path);
@@ -41,7 +41,7 @@ LargeMemory allocate_large(std::size_t bytes) noexcept {
   void* memory = nullptr;
   if (posix_memalign(&memory, large ? kLargePage : kAlignment, bytes) != 0) return nullptr;
 #if defined(MADV_HUGEPAGE)
-  // Advice: where it is refused the pages are small, and nothing else is different.
+  // Only advice: if it is refused, the pages are small and nothing else changes.
   if (large) madvise(memory, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
 #endif
   return LargeMemory(static_cast<std::byte*>(memory));

@@ -1,5 +1,5 @@
-// Options as data: a struct of options shows its members to a visitor, each with its name. One function a struct
-// says what there is; visitors write it to a text, read it from one, or look at it.
+// Options as data: a struct of options shows its members to a visitor, each with its name. One function per struct
+// lists them; visitors write them to a text, read them from one, or inspect them.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace headrace {
 
-// Where a member lies: a visitor reads it or writes to it.
+// A pointer to a member, which a visitor reads or writes.
 using OptionPlace = std::variant<bool*, int*, std::uint8_t*, std::uint32_t*, std::int64_t*, std::uint64_t*, float*,
                                  double*, std::string*, std::filesystem::path*, std::vector<float>*,
                                  std::vector<double>*, std::vector<std::int64_t>*, std::vector<std::uint64_t>*,
@@ -31,7 +31,7 @@ class OptionVisitor {
   requires std::is_constructible_v<OptionPlace, Value*>
   void operator()(const char* name, Value& value) { visit(name, OptionPlace(&value)); }
 
-  // An enumeration whose values count up from 0, by the names of its values.
+  // Visits an enumeration, whose values count up from 0, by the names of its values.
   template <typename Choice>
   requires std::is_enum_v<Choice>
   void operator()(const char* name, Choice& value, std::initializer_list<const char*> choices) {
@@ -40,7 +40,7 @@ class OptionVisitor {
     value = static_cast<Choice>(number);
   }
 
-  // A list of structs, each of which `show` shows to the visitor that it is given.
+  // Visits a list of structs; `show` shows one of them to a visitor.
   template <typename Item>
   void operator()(const char* name, std::vector<Item>& items, void (*show)(Item&, OptionVisitor&)) {
     visit_list(name,
@@ -57,8 +57,8 @@ class OptionVisitor {
   };
 
   virtual void visit(const char* name, OptionPlace place) = 0;
-  // A visitor that is shown no choices or lists overrides neither of the others. `number` is that of one of the
-  // choices, before and after.
+  // Visitors that never see choices or lists need not override these. `number` is the index of a choice, before
+  // and after.
   virtual void visit_choice(const char* name, std::size_t& /*number*/, std::span<const char* const> /*choices*/) {
     throw std::logic_error(name);
   }

@@ -17,7 +17,7 @@ class Walk {
     wanted_real_ = fs::canonical(wanted, ignored);
   }
 
-  // What cannot be looked at does not count: whoever reads it will say so.
+  // Skips files that cannot be examined: reading them will report it.
   bool finds_in(const fs::path& folder) {
     std::error_code error;
     const fs::path real = fs::canonical(folder, error);
@@ -30,7 +30,7 @@ class Walk {
   }
 
  private:
-  // Only a link, hard or symbolic, needs a look at the file system; else names are enough.
+  // Only links, hard or symbolic, need the file system; otherwise names are enough.
   bool is_wanted(const fs::directory_entry& entry) {
     std::error_code ignored;
     if (entry.is_symlink(ignored)) {

@@ -1,12 +1,12 @@
-// Whether an output would destroy an input.
+// Detects outputs that would destroy an input.
 #pragma once
 
 #include <filesystem>
 
 namespace headrace {
 
-// Whether writing a file at `output` changes `input`, or a file in the folder `input`: compared by device and
-// inode, links followed. False if `output` does not exist; otherwise walks the folder.
+// Returns whether writing a file at `output` changes `input`, or a file in the folder `input`: compared by device
+// and inode, links followed. False if `output` does not exist; otherwise walks the folder.
 bool would_overwrite(const std::filesystem::path& output, const std::filesystem::path& input);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// A keyed bijection over [0, size): position -> index in O(1), the memory bounded whatever the size.
+// A keyed bijection over [0, size): position -> index in O(1), with bounded memory whatever the size.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace headrace {
 
 // Up to kMaxTable indices: a table shuffled by Fisher and Yates' method with unbiased draws, so every order is
 // equally likely. Beyond: a Feistel network over the smallest 2^bits >= size; values outside [0, size) walk the
-// cycle until they are inside (fewer than two rounds of walking on average). The two halves differ by a bit where
+// cycle until they are inside (fewer than two rounds of walking on average). The two halves differ by a bit if
 // `bits` is odd. A network of few bits is not good enough for small sizes: it makes some orders of 7 almost three
 // times as often as others, and of a power of two only half of them.
 class Permutation {
@@ -31,7 +31,7 @@ class Permutation {
 
   std::uint64_t size() const noexcept { return size_; }
 
-  // `position` < size().
+  // REQUIRES: `position` < size().
   std::uint64_t operator()(std::uint64_t position) const noexcept {
     if (!table_.empty()) return table_[position];
     std::uint64_t value = position;

@@ -1,4 +1,4 @@
-// Bytes that come once, in order: a named pipe, a terminal, what another program writes.
+// Bytes that come once, in order: from a named pipe, a terminal or another program.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace headrace {
 
-// A call that may wait for another program for ever, as opening a named pipe does. Counts as one for as long as
-// it lives, so that a signal knows that nothing but the end of the process ends the wait. Thread-safe.
+// A call that may wait forever for another program, such as opening a named pipe. While one lives, signal handlers
+// know that only the end of the process ends the wait. Thread-safe.
 class BlockingCall {
  public:
   BlockingCall() noexcept { ++calls_; }
@@ -20,7 +20,7 @@ class BlockingCall {
   BlockingCall(const BlockingCall&) = delete;
   BlockingCall& operator=(const BlockingCall&) = delete;
 
-  // Whether there is one now. Async-signal-safe.
+  // Returns whether any call lives now. Async-signal-safe.
   static bool any() noexcept { return calls_ > 0; }
 
  private:
@@ -34,7 +34,7 @@ class Pipe {
   // Waits until a named pipe has a writer.
   static Pipe open(const std::filesystem::path& path);
 
-  // At least one byte of `into`, or 0 at the end. Waits for it.
+  // Waits for and reads at least one byte; returns how many, 0 at the end.
   std::size_t read_some(std::span<std::byte> into);
 
  private:

@@ -8,11 +8,11 @@
 
 namespace headrace {
 
-// Fetches what will be read soon into the second-level cache, a piece at a time beside other work: all at once it
-// would fill the queue of the work's own reads and writes.
+// Fetches bytes that will be read soon into the second-level cache, a piece at a time beside other work: all at
+// once they would fill the queue of the work's own reads and writes.
 class FetchAhead {
  public:
-  // The first kMaxBytes bytes, in `pieces` pieces at the maximum.
+  // Fetches the first kMaxBytes bytes in at most `pieces` pieces.
   FetchAhead(std::span<const std::byte> bytes, std::int64_t pieces) noexcept
       : next_(bytes.data()), end_(bytes.data() + std::min(bytes.size(), kMaxBytes)) {
     const std::size_t lines = (static_cast<std::size_t>(end_ - next_) + kLine - 1) / kLine;

@@ -10,10 +10,10 @@ namespace {
 
 struct CodePoint {
   std::uint32_t value = 0;
-  std::size_t bytes = 0;  // 0: no UTF-8
+  std::size_t bytes = 0;  // 0: not UTF-8
 };
 
-// The first one of a text that is not empty.
+// Returns the first code point. REQUIRES: the text is not empty.
 CodePoint first_code_point(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<std::uint8_t>(text[at]); };
   const std::uint8_t lead = byte(0);
@@ -34,7 +34,7 @@ CodePoint first_code_point(std::string_view text) {
 
 bool is_control(std::uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
 
-// Marks of direction, and the separators of lines and paragraphs.
+// Returns whether the code is a mark of direction or a separator of lines or paragraphs.
 bool is_unseen(std::uint32_t code) {
   return code == 0x61C || code == 0x200E || code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);

@@ -1,4 +1,4 @@
-// Text from outside that is safe to show: names in files and archives may hold what a terminal obeys.
+// Makes text from outside safe to show: names in files and archives may hold terminal control sequences.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace HEADRACE_API headrace {
 
-// Writes out what a terminal would obey and what a reader would not see: control characters, a newline among them
-// ("\n", "\x1b", "\x00", "\u009b"), bytes that are no UTF-8 ("\xe9"), marks that turn the direction of writing or
-// end a line ("\u202e"). A backslash stays, so that nothing changes when it is done twice.
+// Escapes characters that a terminal would obey or a reader would not see: control characters, including newlines
+// ("\n", "\x1b", "\x00", "\u009b"), bytes that are not UTF-8 ("\xe9"), marks that change the direction of writing
+// or end a line ("\u202e"). Backslashes stay, so the call is idempotent.
 std::string printable(std::string_view text);
 
-// Does so within each line: newlines stay.
+// Like printable(), but newlines stay.
 std::string printable_lines(std::string_view text);
 
 }  // namespace headrace

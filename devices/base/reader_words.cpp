@@ -14,8 +14,8 @@ std::string words_of_cpp(std::string_view name, std::string_view value) {
   return text;
 }
 
-// Those that were ever set, for a thread may be speaking with older ones; never destroyed: threads may fail while
-// the process ends.
+// Keeps all words ever set, because a thread may still use older ones; never destroyed: threads may fail while the
+// process ends.
 const ReaderWords* keep(ReaderWords words) {
   static auto* const mutex = new std::mutex;
   static auto* const all = new std::deque<ReaderWords>;

@@ -3,7 +3,7 @@
 
 namespace headrace {
 
-// For -size < at < 2 size - 1. Host and device code call it alike.
+// Returns the reflected index. For host and device code. REQUIRES: -size < at < 2 size - 1.
 template <typename Integer>
 constexpr Integer reflected(Integer at, Integer size) noexcept {
   if (at < 0) return -at;

@@ -12,7 +12,7 @@
 namespace headrace {
 namespace {
 
-// oneTBB says it in words alone.
+// oneTBB reports it only in the message.
 bool is_out_of_threads(const std::exception& cause) noexcept {
   const auto* error = dynamic_cast<const std::system_error*>(&cause);
   if (error != nullptr) return error->code() == std::errc::resource_unavailable_try_again;

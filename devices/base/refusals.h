@@ -1,4 +1,4 @@
-// The system's refusals of memory and threads, as errors that say for what and what to do.
+// Turns the system's refusals of memory and threads into errors that say what failed and what to do.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,16 @@
 
 namespace HEADRACE_API headrace {
 
-// Error(kOutOfMemory). `what` was not to be had: "a batch"; `bytes` 0: it is not known how many it takes.
+// Returns an Error(kOutOfMemory): there was no memory for `what` ("a batch"). `bytes` 0: size unknown.
 Error no_memory_for(const std::string& what, std::uint64_t bytes = 0);
 
-// Whether the exception says that memory ran out, or threads, and nothing else.
+// Returns whether the exception says only that memory or threads ran out.
 bool is_bare_refusal(const std::exception& cause) noexcept;
-// What such an exception means; `doing` is what was done: "decode". REQUIRES: is_bare_refusal(cause).
+// Returns an error that explains the exception; `doing` is the activity: "decode". REQUIRES:
+// is_bare_refusal(cause).
 Error explain_refusal(const std::exception& cause, const std::string& doing);
 
-// Starts a thread for `what`: "a replica's stream". Error(kIo) where the system has none left.
+// Starts a thread for `what` ("a replica's stream"). Throws Error(kIo) if the system has none left.
 std::thread start_thread(const std::string& what, std::function<void()> body);
 
 }  // namespace headrace

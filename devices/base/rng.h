@@ -26,7 +26,7 @@ class Philox {
         counter_{0, static_cast<std::uint32_t>(key.record),
                  static_cast<std::uint32_t>((key.record >> 32) << 16) | key.operation, key.epoch} {}
 
-  // Uniform over all 2^32 values.
+  // Returns a number uniform over all 2^32 values.
   std::uint32_t next_u32() noexcept {
     if (used_ == 4) {
       block_ = round10(counter_, key_);
@@ -36,16 +36,16 @@ class Philox {
     return block_[static_cast<std::size_t>(used_++)];
   }
 
-  // Uniform in [0, 1), 24 bits.
+  // Returns a number uniform in [0, 1), 24 bits.
   float uniform() noexcept { return static_cast<float>(next_u32() >> 8) * 0x1p-24F; }
 
-  // Uniform in [0, bound); bound > 0. Multiply-shift: bias below bound / 2^32.
+  // Returns a number uniform in [0, bound). Multiply-shift: bias below bound / 2^32. REQUIRES: bound > 0.
   std::uint32_t below(std::uint32_t bound) noexcept {
     return static_cast<std::uint32_t>((static_cast<std::uint64_t>(next_u32()) * bound) >> 32);
   }
 
-  // Uniform in [0, bound) without a bias; bound > 0. Draws again if the last, incomplete part of the 2^32
-  // values was hit (Lemire, "Fast random integer generation in an interval", TOMACS 2019).
+  // Returns an unbiased number uniform in [0, bound). Draws again if the last, incomplete part of the 2^32 values
+  // was hit (Lemire, "Fast random integer generation in an interval", TOMACS 2019). REQUIRES: bound > 0.
   std::uint32_t exactly_below(std::uint32_t bound) noexcept {
     const std::uint32_t shorter = -bound % bound;  // 2^32 mod bound
     std::uint64_t product = 0;
@@ -57,7 +57,7 @@ class Philox {
 
   using Block = std::array<std::uint32_t, 4>;
 
-  // The raw bijection; `counter` -> four random words. For kernels that compute many blocks at once.
+  // Applies the raw bijection: `counter` -> four random words. For kernels that compute many blocks at once.
   static constexpr Block round10(Block counter, std::array<std::uint32_t, 2> key) noexcept {
     for (int round = 0; round < 10; ++round) {
       const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
@@ -77,7 +77,7 @@ class Philox {
   int used_ = 4;
 };
 
-// One 64-bit seed from two: for a stage's own seed under the run's seed (splitmix64 finaliser).
+// Mixes two 64-bit seeds into one, for a stage's own seed under the run's seed (splitmix64 finaliser).
 constexpr std::uint64_t mix_seed(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t z = a + 0x9E3779B97F4A7C15ULL * (b + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;

@@ -8,10 +8,10 @@
 namespace headrace {
 namespace {
 
-// No memory has so many: their bytes, of any type, and a few such sizes together still fit 64 bits.
+// More than any memory holds; their bytes, of any type, and sums of a few such sizes still fit 64 bits.
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 58;
 
-// Extents below 0 are not known yet.
+// Extents below 0 are dynamic.
 void check_elements(const Shape& shape) {
   std::uint64_t product = 1;
   for (const std::int64_t extent : shape.extents()) {

@@ -1,4 +1,4 @@
-// Extents of a tensor, outermost first, kept inline. ConfigError for one of more than 2^58 elements.
+// Extents of a tensor, outermost first, stored inline. Throws ConfigError for more than 2^58 elements.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace HEADRACE_API headrace {
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
-  // An extent that differs from record to record (an undecoded image's height, say).
+  // An extent that differs from record to record, such as an undecoded image's height.
   static constexpr std::int64_t kDynamic = -1;
 
   Shape() = default;  // rank 0: a scalar, one element
@@ -28,18 +28,18 @@ class Shape {
   }
   std::int64_t back() const noexcept { return extents_[static_cast<std::size_t>(rank_ - 1)]; }
 
-  // Product of the extents; 1 for a scalar. Undefined where is_dynamic().
+  // Returns the product of the extents; 1 for a scalar. REQUIRES: !is_dynamic().
   std::int64_t elements() const noexcept;
   bool is_dynamic() const noexcept;
 
-  // This shape with `extent` put before it: {H, W, C} and N give {N, H, W, C}.
+  // Returns this shape with `extent` prepended: {H, W, C} and N give {N, H, W, C}.
   Shape with_front(std::int64_t extent) const;
-  // This shape without its first extent.
+  // Returns this shape without its first extent.
   Shape without_front() const;
 
   bool operator==(const Shape& other) const noexcept;
 
-  // "(512, 32, 32, 3)"; a dynamic extent prints as "?".
+  // Returns "(512, 32, 32, 3)"; a dynamic extent prints as "?".
   std::string to_string() const;
 
  private:
@@ -47,7 +47,7 @@ class Shape {
   int rank_ = 0;
 };
 
-// (H, W, C) or (C, H, W); of batches (N, H, W, C) or (N, C, H, W).
+// (H, W, C) or (C, H, W); for batches (N, H, W, C) or (N, C, H, W).
 enum class ImageLayout { kChannelsLast, kChannelsFirst };
 
 }  // namespace headrace

@@ -19,7 +19,7 @@ std::atomic<void (*)(int)> first_stop{nullptr};
 bool on_terminal = false;  // standard error; set before any handler runs
 
 void say(const char* text) {
-  // Nothing can be done where standard error is gone.
+  // Nothing can be done if standard error is closed.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
@@ -32,7 +32,7 @@ const char* what_happened(int signal) {
   }
 }
 
-// Whether nobody reads standard output any more, which a pipe alone can say.
+// Returns whether standard output is a pipe that nobody reads any more.
 bool output_is_unread() {
   pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
   return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
@@ -40,19 +40,19 @@ bool output_is_unread() {
 
 extern "C" void end_process(int signal) {
   const int removed = remove_temporary_files();
-  // `headrace ... | head`: the reader has what it wanted. Work that is lost is spoken of.
+  // `headrace ... | head`: the reader has what it wanted. Lost work is reported.
   if (signal == SIGPIPE && first_stop.load() == nullptr && output_is_unread()) ::_exit(128 + signal);
   if (on_terminal) say("\n");  // below a progress bar and ^C
   say(what_happened(signal));
   say(removed > 0 ? ", the unfinished files are removed\n" : "\n");
-  remove_temporary_files();  // what another thread began meanwhile
+  remove_temporary_files();  // those that another thread began meanwhile
   ::_exit(128 + signal);
 }
 
 extern "C" void on_stop_signal(int signal) {
   const int saved = errno;
   void (*const callback)(int) = first_stop.exchange(nullptr);
-  // A call that waits for another program would wait on.
+  // A call that waits for another program would keep waiting.
   if (callback == nullptr || BlockingCall::any()) end_process(signal);
   callback(signal);
   errno = saved;
@@ -71,11 +71,11 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-// A file opened while descriptor 1 is free would get the text for standard output.
+// Opens closed standard streams: a file opened while descriptor 1 is free would get the text for standard output.
 void fill_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
-    // For reading alone, and the lowest free number: `stream` itself.
+    // Read-only; the lowest free descriptor is `stream` itself.
     [[maybe_unused]] const int filled = ::open("/dev/null", O_RDONLY);
   }
 }

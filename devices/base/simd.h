@@ -6,8 +6,8 @@
 // compiled for the oldest generation and keeps the loop scalar), and no lambdas.
 #pragma once
 
-// HEADRACE_SIMD is for bytes, whose permutations profit from one generation more; HEADRACE_SIMD_MATH is for
-// floats. Under sanitizers the choice would run before their runtime is ready, so there is none.
+// HEADRACE_SIMD is for bytes, whose permutations profit from one more generation; HEADRACE_SIMD_MATH is for
+// floats. There is no choice under sanitizers: it would run before their runtime is ready.
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
     !defined(HEADRACE_SANITIZED)
 #define HEADRACE_SIMD \

@@ -28,7 +28,7 @@ void Descriptor::close() noexcept {
 namespace os {
 namespace {
 
-// Never what lies there already, nor what a link there leads to.
+// Creates a file; never opens an existing one, nor the target of a link.
 Descriptor create_new(const std::filesystem::path& path) {
   return open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666);
 }
@@ -125,7 +125,7 @@ void write_all(const Descriptor& to, std::span<const std::byte> bytes, const std
 
 void sync_file(const Descriptor& file, const std::filesystem::path& path) {
   if (const int error = fault(FileOperation::kSync, path); error != 0) fail(path, "cannot sync", error);
-  // Devices and pipes cannot be synced and say EINVAL.
+  // Devices and pipes cannot be synced and return EINVAL.
   if (::fsync(file.get()) != 0 && errno != EINVAL) fail(path, "cannot sync", errno);
 }
 
@@ -134,7 +134,7 @@ void sync_folder(const std::filesystem::path& folder) {
   if (!descriptor.is_open()) fail(folder, "cannot open the folder", errno);
   if (const int error = fault(FileOperation::kSync, folder); error != 0)
     fail(folder, "cannot sync the folder", error);
-  // Some file systems cannot sync a folder and say EINVAL; the rename is as safe there as it can be.
+  // Some file systems cannot sync a folder and return EINVAL; the rename is then as safe as it can be.
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail(folder, "cannot sync the folder", errno);
 }
 

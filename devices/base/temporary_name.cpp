@@ -11,7 +11,7 @@
 namespace headrace {
 namespace {
 
-// Whoever takes a name out of its slot owns it. A signal handler takes names and never frees them.
+// Taking a name out of its slot transfers ownership. A signal handler takes names and never frees them.
 std::array<std::atomic<char*>, kMaxTemporaryNames> names;
 static_assert(std::atomic<char*>::is_always_lock_free, "a signal handler must not wait for a lock");
 

@@ -6,12 +6,12 @@
 
 namespace headrace {
 
-// Lists a file as temporary for as long as it lives. Removes nothing itself. Thread-safe.
-// At most kMaxTemporaryNames are listed at once; a file beyond them stays behind when a signal ends the process.
+// Lists a file as temporary as long as this object lives. Removes nothing itself. Thread-safe. At most
+// kMaxTemporaryNames are listed at once; further files stay behind if a signal ends the process.
 class TemporaryName {
  public:
   TemporaryName() = default;
-  // Before the file is created: there is no moment at which it exists unlisted.
+  // REQUIRES: the file is not created yet, so that it never exists unlisted.
   explicit TemporaryName(const std::filesystem::path& path);
   TemporaryName(TemporaryName&& other) noexcept;
   TemporaryName& operator=(TemporaryName&& other) noexcept;
@@ -26,7 +26,7 @@ class TemporaryName {
 
 constexpr std::size_t kMaxTemporaryNames = 256;
 
-// Removes every listed file that is there; returns how many. Async-signal-safe.
+// Removes every listed file that exists; returns how many. Async-signal-safe.
 int remove_temporary_files() noexcept;
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// What is known of a terminal.
+// Properties of a terminal.
 #pragma once
 
 #include <cstdio>
@@ -9,21 +9,21 @@
 
 namespace HEADRACE_API headrace {
 
-// A line that is written over itself leaves so many columns free: the terminal's own "^C" fits behind it, and no
-// terminal breaks it.
+// Columns that a line that overwrites itself leaves free: the terminal's own "^C" fits after it, and no terminal
+// wraps it.
 inline constexpr int kSpareColumns = 3;
 
-// The terminal's present width; 80 where the stream is no terminal or does not say.
+// Returns the terminal's current width; 80 if the stream is no terminal or does not say.
 int terminal_columns(std::FILE* terminal) noexcept;
-// The columns that a line of the stream may take: a terminal's width, any number elsewhere.
+// Returns the maximum columns of a line of the stream: a terminal's width, unlimited elsewhere.
 int line_columns(std::FILE* stream) noexcept;
 
-// A part of a line; the lower its rank, the longer it stays where a line is short.
+// A part of a line; parts with higher ranks are dropped first if the line is too short.
 struct LinePart {
   std::string text;
   int rank = 0;
 };
-// The parts that fit into so many columns with " - " between them, each where it stands in the list.
+// Returns the parts that fit into `columns` columns, joined by " - ", in the order of the list.
 std::string fit_line(const std::vector<LinePart>& parts, int columns);
 
 }  // namespace headrace

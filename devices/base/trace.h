@@ -1,4 +1,4 @@
-// What threads did when: rings of spans, written out for Perfetto (ui.perfetto.dev) or chrome://tracing.
+// Records what threads do: rings of spans, written for Perfetto (ui.perfetto.dev) or chrome://tracing.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@
 
 namespace HEADRACE_API headrace {
 
-// Something a thread did from `begin_ns` to `end_ns` of now_ns().
+// Work of a thread from `begin_ns` to `end_ns` of now_ns().
 struct TraceSpan {
   const char* name = nullptr;  // lives as long as the ring: a literal, or kept by the trace
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
-  std::uint64_t batch = 0;  // it was done for
-  std::uint64_t items = 0;  // how many examples
+  std::uint64_t batch = 0;  // for which it was done
+  std::uint64_t items = 0;  // number of examples
 };
 
 // Written by one thread, read by any at any time; neither waits for the other. The oldest spans are overwritten.
@@ -31,9 +31,9 @@ class TraceRing {
   void add(const TraceSpan& span) noexcept;
 
   const std::string& thread() const noexcept { return thread_; }
-  // Whole spans only, in the order they were added.
+  // Returns complete spans only, in the order they were added.
   std::vector<TraceSpan> spans() const;
-  // How many were overwritten.
+  // Returns how many were overwritten.
   std::uint64_t dropped() const noexcept;
 
  private:
@@ -54,14 +54,14 @@ class Trace {
   // `spans_a_thread` bounds each ring.
   explicit Trace(std::size_t spans_a_thread) : spans_(spans_a_thread) {}
 
-  // A ring for one thread; lives as long as the trace.
+  // Creates a ring for one thread; it lives as long as the trace.
   TraceRing& ring(const std::string& thread);
 
-  // A copy of a span's name that lives as long as the trace, for names that live shorter than it.
+  // Returns a copy of a span's name that lives as long as the trace, for shorter-lived names.
   const char* keep(const std::string& name);
 
-  // The Trace Event Format: one complete event ("X") a span with args batch and items, times in microseconds
-  // since the first span; otherData.dropped counts the spans that were overwritten.
+  // Returns the Trace Event Format: one complete event ("X") per span with args batch and items, times in
+  // microseconds since the first span; otherData.dropped counts the spans that were overwritten.
   std::string to_json() const;
 
  private:

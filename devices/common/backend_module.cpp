@@ -37,7 +37,7 @@ BackendModule open_module(const std::string& name, const fs::path& path) {
   return {.backend = backend, .missing = {}};
 }
 
-// Of the program itself the system knows no more than the name it was called by: a relative one says nothing.
+// For the program itself the system knows only the name by which it was called: a relative one is useless.
 std::vector<fs::path> module_folders() {
   std::vector<fs::path> folders;
   const fs::path own = folder_of_code(reinterpret_cast<const void*>(&module_candidates));

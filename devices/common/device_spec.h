@@ -1,4 +1,4 @@
-// A device spec as text, taken apart. What exists is the registry's matter.
+// Parses device specs. Which devices exist is the registry's concern.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct DeviceSpec {
   std::vector<Item> items;  // empty: every device of the backend
 };
 
-// "auto", "cpu", "cpu:4" (a count: one item with 4 replicas), "cuda", "cuda:0,2", "cuda:0x4".
-// Throws ConfigError, which names the part, for anything else, and for a device named twice.
+// "auto", "cpu", "cpu:4" (a count: one item with 4 replicas), "cuda", "cuda:0,2", "cuda:0x4". Throws ConfigError
+// naming the part for anything else, and for a device named twice.
 DeviceSpec parse_device_spec(std::string_view spec);
 
 }  // namespace headrace

@@ -8,9 +8,9 @@
 
 namespace headrace::check {
 
-// Whether activations may be bf16, too: only on devices that can keep them so.
+// Whether activations may also be bf16: only on devices that can store them so.
 enum class Half { kRefused, kAccepted };
-// The same of the weights of products, on such a device.
+// Returns whether the weights of products may be bf16 on such a device.
 constexpr Half half_weights(Precision precision) noexcept {
   return precision == Precision::kBF16 ? Half::kAccepted : Half::kRefused;
 }
@@ -18,7 +18,7 @@ constexpr Half half_weights(Precision precision) noexcept {
 // x (M, K), weights (N, K), bias (N) or undefined, y (M, N); also for the gradients in their place.
 void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
            const TensorView& y, Half half = Half::kRefused, Half weights_half = Half::kRefused);
-// x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y as the options make it.
+// x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y as the options determine.
 void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
                  const TensorView& y, const ConvOptions& options, Half half = Half::kRefused,
                  Half weights_half = Half::kRefused);
@@ -26,11 +26,11 @@ void convolution(const char* kernel, const TensorView& x, const TensorView& weig
 void conv_bias(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
                const TensorView& dy, const TensorView& dbias, const ConvOptions& options, Half half,
                Half weights_half);
-// Refuses where the device does not compute again what an activation was applied to.
+// Throws if the device does not recompute the activation's input.
 void recomputed(const char* kernel, const TensorView& weights, bool recomputes);
 // `tensor` is an activation of the type and shape of `like`.
 void same(const char* kernel, const TensorView& tensor, const TensorView& like, Half half = Half::kRefused);
-// f32, of one shape; no more parts than are summed at once.
+// f32, of one shape; at most Kernels::kMaxSummed parts.
 void sum_tree(const char* kernel, std::span<const TensorView> parts, const TensorView& sum);
 // `vector` is f32 and has one element for each of `x`'s channels.
 void channels(const char* kernel, const TensorView& vector, const TensorView& x);
@@ -38,20 +38,21 @@ void max_pool(const char* kernel, const TensorView& x, const TensorView& y, cons
               const PoolOptions& options, Half half = Half::kRefused);
 void average_pool(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options,
                   Half half = Half::kRefused);
-// Matrices of one type, as many rows each, and columns that both have.
+// Matrices of one type with equally many rows; the columns exist in both.
 void columns(const char* kernel, const TensorView& from, std::int64_t from_column, const TensorView& to,
              std::int64_t to_column, std::int64_t columns, Half half = Half::kRefused);
 void global_pool(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
 // x u8 or an activation, y an activation of its shape.
 void scale(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
-// f32 or bf16 both, of one shape.
+// Both f32 or bf16, of one shape.
 void convert(const char* kernel, const TensorView& from, const TensorView& to);
 void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm,
                 Half half = Half::kRefused);
-// In training the saved statistics are there too.
+// In training the saved statistics are also defined.
 void batch_norm_training(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm,
                          Half half = Half::kRefused);
-// x pooled to `pooled` as the options say, training's norm on that, y of its shape; also for the gradients.
+// x pooled to `pooled` according to the options, the training norm of that, y of its shape; also for the
+// gradients.
 void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels::MaxPool& pool,
                          const TensorView& pooled, const Kernels::BatchNorm& norm, const TensorView& y,
                          Half half = Half::kRefused);
@@ -59,43 +60,43 @@ void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels:
 void numbers(const char* kernel, const char* name, const TensorView& view, std::int64_t elements);
 // (R, 1 + 2 C) of a norm of C channels, `replica` one of them.
 void statistics(const char* kernel, const TensorView& statistics, int replica, const Kernels::BatchNorm& norm);
-// Of gamma and beta, each where it is wanted: one number a channel of x.
+// Gradients of gamma and beta, each if defined: one number per channel of x.
 void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorView& dbeta, const TensorView& x);
 // logits (M, K), labels i64 (M).
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels);
 // x (M, K); labels i64 (M) or f32 (M, K).
 void classes(const char* kernel, const TensorView& x, const TensorView& labels);
-// logits (M, K), targets and, where it is wanted, the gradient alike.
+// logits (M, K); targets and, if defined, the gradient have the same shape.
 void soft_loss(const char* kernel, const TensorView& logits, const TensorView& targets,
                const TensorView& gradient);
-// As many targets as elements of x, f32 or i64; a gradient of x's shape, where it is wanted.
+// As many targets as elements of x, f32 or i64; the gradient, if defined, has x's shape.
 void element_loss(const char* kernel, const TensorView& x, const TensorView& targets, const TensorView& gradient);
-// losses (M), f32: a scalar is the sum or the mean of a batch that may not be the whole one.
+// losses (M), f32: a scalar would be the sum or mean of a batch that may not be the whole one.
 void example_losses(const char* kernel, const TensorView& losses);
-// At least one of the largest.
+// k is at least 1.
 void top(const char* kernel, int k);
 // counts (K, K) i64 for x (M, K).
 void confusions(const char* kernel, const TensorView& x, const TensorView& counts);
-// f32 or, where accepted, bf16; at least one axis, no empty extent.
+// f32 or, if accepted, bf16; at least one axis, no empty extent.
 void tensor(const char* kernel, const char* name, const TensorView& tensor, Half half = Half::kRefused);
 // x and y are images of one shape; the shift is smaller than they are.
 void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y,
            Half half = Half::kRefused);
-// Of an optimizer's options: a parameter group that exists.
+// An existing parameter group.
 void group(const char* kernel, int group);
-// The tensors of an update are f32 arenas of one shape, the bf16 copy of the parameters has it too; SGD's velocity
-// may be missing where no range has a momentum. The ranges are in ascending order and within the arenas, each of a
-// parameter group that exists.
+// The tensors of an update are f32 arenas of one shape, as is the bf16 copy of the parameters; SGD's velocity may
+// be missing if no range has a momentum. The ranges are ascending and within the arenas, each of an existing
+// parameter group.
 void adam(const Parameters& parameters, const TensorView& gradients, const TensorView& first_moment,
           const TensorView& second_moment, std::span<const UpdateRange<AdamOptions>> ranges);
 void sgd(const Parameters& parameters, const TensorView& gradients, const TensorView& velocity,
          std::span<const UpdateRange<SgdOptions>> ranges);
-// Every matrix has its three tensors, alike, of two axes at least, and perhaps a bf16 copy; the options make
-// sense.
+// Every matrix has its three tensors, of one shape with at least two axes, and perhaps a bf16 copy; the options
+// are valid.
 void muon(std::span<const MuonMatrix> matrices, const MuonOptions& options);
-// Lookahead's slow weights are like the parameters, which may have a bf16 copy.
+// Lookahead's slow weights have the parameters' shape; the parameters may have a bf16 copy.
 void look_ahead(const Parameters& parameters, const TensorView& slow);
-// What a norm or an element is limited to: a finite number above 0.
+// The limit of a norm or an element: a finite number above 0.
 void limit(const char* kernel, float limit);
 // A dropout rate in [0, 1), a layer number below 2^16.
 void dropout(const char* kernel, float rate, int layer);

@@ -85,7 +85,7 @@ void require_usable(const DeviceInfo& info, Table table) {
   throw DeviceError(ErrorCode::kUnsupported, info.unusable, info.name, what_there_is(table));
 }
 
-// The items of the spec, or all devices where it names none.
+// Returns the items of the spec, or all devices if it names none.
 std::vector<DeviceSpec::Item> resolve(const DeviceSpec& spec, const Backend& backend, Table table) {
   const std::vector<DeviceInfo> present = backend.list();
   if (present.empty()) {

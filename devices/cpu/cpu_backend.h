@@ -1,4 +1,4 @@
-// The backend that is always there.
+// The backend that is always available.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@ namespace headrace {
 
 class OpenMpWaiting;
 
-// Opens any number of replicas on the one CPU. The mathematics of each stream uses its share of the cores in
+// Opens any number of replicas on the same CPU. The mathematics of each stream uses its share of the cores in
 // OpenMP threads, at least one; HEADRACE_CPU_THREADS sets another number.
 class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
   std::vector<DeviceInfo> list() const override;
   std::unique_ptr<Device> open(int ordinal, const std::string& name, int local_replicas) const override;
-  // In process, as one pairwise tree.
+  // Creates a collective within the process that adds as one pairwise tree.
   std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const override;
   std::vector<Finding> diagnose() const override;
 

@@ -32,8 +32,8 @@ void sum_block(std::span<float* const> vectors, std::size_t begin, std::size_t c
 }  // namespace
 
 bool CpuBarrier::wait() {
-  // In this order, all sequentially consistent: a cancel() that this look misses will change the generation
-  // that was read before it, so the wait below ends.
+  // In this order, all sequentially consistent: a cancel() that this check misses changes the generation that was
+  // read before it, so the wait below ends.
   const std::uint32_t generation = generation_.load();
   if (cancelled_.load()) return false;
   if (arrived_.fetch_add(1) + 1 == threads_) {

@@ -13,15 +13,15 @@
 
 namespace headrace {
 
-// A meeting point of a fixed number of threads that can be called off. Thread-safe; allocates nothing to wait.
+// A cancellable barrier of a fixed number of threads. Thread-safe; waiting allocates nothing.
 class CpuBarrier {
  public:
   explicit CpuBarrier(int threads) : threads_(static_cast<std::uint32_t>(threads)) {}
 
-  // Returns when all threads are here: true. False as soon as it was cancelled, now or before.
+  // Waits for all threads and returns true; returns false once the barrier is or was cancelled.
   bool wait();
 
-  // Releases all who wait and all who will. The first reason stays.
+  // Releases all present and future waiters. The first reason is kept.
   void cancel(const std::string& reason) noexcept;
   std::string reason() const;
 
@@ -35,8 +35,8 @@ class CpuBarrier {
 };
 
 // The replicas' streams meet; then each one sums its own slice of the vector over all replicas, in place, and
-// writes it to all. A replica whose stream failed before reaching a call aborts the group by itself.
-// Makes its state once; a call allocates only what submitting to a stream does.
+// writes it to all. A replica whose stream failed before reaching a call aborts the group. State is allocated
+// once; a call allocates only what submitting to a stream does.
 class CpuCollective final : public Collective {
  public:
   explicit CpuCollective(DeviceGroup& devices);
@@ -52,7 +52,7 @@ class CpuCollective final : public Collective {
  private:
   static constexpr int kNoRoot = -1;  // all-reduce
 
-  // What a replica brings to a call.
+  // A replica's arguments of a call.
   struct Call {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
@@ -72,11 +72,10 @@ class CpuCollective final : public Collective {
   DeviceGroup& devices_;
   CpuBarrier barrier_;
   std::vector<Member> members_;  // each written by its replica, read by all between two meetings
-  std::vector<float*> vectors_;  // scratch: one row of local_replicas() pointers a replica
+  std::vector<float*> vectors_;  // scratch: one row of local_replicas() pointers per replica
 };
 
-// Adds the `vectors`, each of `count` elements, as one pairwise tree ((0+1)+(2+3))+... and leaves the sum in
-// all of them.
+// Adds the `vectors`, each of `count` elements, as one pairwise tree ((0+1)+(2+3))+... and writes the sum to all.
 void sum_in_place(std::span<float* const> vectors, std::size_t count) noexcept;
 
 }  // namespace headrace

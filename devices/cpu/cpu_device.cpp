@@ -21,14 +21,14 @@ std::string vector_unit() {
   return has_avx2() ? "AVX2" : "no AVX2";
 }
 
-// Of all CPU devices of the process: replicas share one memory.
+// Shared by all CPU devices of the process: replicas share one memory.
 std::atomic<std::uint64_t> allocated_bytes{0};
 
-// Of the machine's memory, what is left to everything else: the process's own, the system, other processes.
+// The part of the machine's memory reserved for everything else: the process itself, the system, other processes.
 constexpr std::uint64_t kShareOfOthers = 8;
 
-// The OpenMP threads of the device's other streams sleep while they wait: spinning they would take the processors
-// from the lanes, of which each works on its own.
+// The OpenMP threads of the device's other streams sleep while they wait: spinning, they would take the processors
+// from the lanes, each of which works on its own.
 class CpuLane final : public CpuStream {
  public:
   CpuLane(Device& device, std::shared_ptr<OpenMpOversubscription> sleeping)
@@ -88,7 +88,7 @@ void CpuDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexce
 
 Buffer CpuDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (bytes == 0) return {};
-  // Linux would promise more than there is, and kill the process when it is used.
+  // Linux would promise more memory than exists, and kill the process when it is used.
   const std::uint64_t limit = info_.memory_bytes - info_.memory_bytes / kShareOfOthers, taken = allocated_bytes;
   LargeMemory memory = bytes <= limit && taken <= limit - bytes ? allocate_large(bytes) : nullptr;
   if (memory == nullptr) {

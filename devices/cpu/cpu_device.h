@@ -18,8 +18,8 @@ class OpenMpWaiting;
 
 class CpuDevice final : public Device {
  public:
-  // Mathematics submitted to one of its streams may use `threads` OpenMP threads. One is best where there are
-  // several replicas, or an input pipeline beside a single one. `waiting`, which may be null, lives as long.
+  // Mathematics submitted to one of its streams may use `threads` OpenMP threads. One is best for several
+  // replicas, or beside an input pipeline. Keeps `waiting`, which may be null, alive.
   explicit CpuDevice(std::string name, int threads = 1, std::shared_ptr<OpenMpWaiting> waiting = nullptr);
   ~CpuDevice() override;
 
@@ -55,7 +55,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Kernels> kernels_, lane_kernels_;
 };
 
-// What is known of the CPU without opening it: the info of a replica called `name`.
+// Returns the info of a replica called `name`, without opening it.
 DeviceInfo describe_cpu(std::string name);
 
 }  // namespace headrace

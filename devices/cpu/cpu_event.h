@@ -15,20 +15,20 @@ namespace headrace {
 
 enum class CpuTiming { kNo, kYes };
 
-// One record of an event: reached once, waited for by any number of threads. Lives as long as anyone holds
-// it, so that a wait keeps its meaning when the event is recorded again.
+// One record of an event: reached once, waited for by any number of threads. Lives as long as anyone holds it, so
+// that a wait stays valid when the event is recorded again.
 class CpuPoint {
  public:
   explicit CpuPoint(CpuTiming timing) : timing_(timing) {}
 
   void reach() noexcept;
-  // Reached by a stream whose work had failed.
+  // Marks the record as reached by a stream whose work had failed.
   void reach_failed() noexcept;
   bool reached() const noexcept { return reached_.load(std::memory_order_acquire) != 0; }
   void wait() const noexcept;
-  // Once it was reached.
+  // REQUIRES: it was reached.
   bool failed() const noexcept { return failed_; }
-  // When it was reached; nothing where it was not, or is not timed.
+  // Returns the time when it was reached; std::nullopt if it was not, or is not timed.
   std::optional<std::uint64_t> reached_ns() const noexcept;
 
  private:
@@ -46,9 +46,9 @@ class CpuEvent : public Event {
   void wait() const override;
   std::optional<std::int64_t> ns_since(const Event& earlier) const override;
 
-  // The last record; null when there was none.
+  // Returns the last record; null if there was none.
   std::shared_ptr<CpuPoint> last() const;
-  // Starts a new record. The stream that gets it reaches it, come what may.
+  // Starts a new record. The stream that gets it must reach it, whatever happens.
   std::shared_ptr<CpuPoint> renew();
 
  private:
@@ -60,7 +60,7 @@ class CpuEvent : public Event {
 // A sleeping thread takes 25-50 us to wake; a wait that is likely to be shorter spins this long first.
 constexpr std::uint64_t kSpinNs = 20'000;
 
-// True when `ready()` became true within the spin. Yields between looks, so others may run meanwhile.
+// Returns whether ready() became true within the spin. Yields between checks, so that others may run meanwhile.
 template <typename Ready>
 bool spin_until(Ready ready) {
   if (ready()) return true;
@@ -72,8 +72,8 @@ bool spin_until(Ready ready) {
   return false;
 }
 
-// Blocks while `word` is `value`. Whoever changes it does so by a sequentially consistent operation and then
-// notifies: the notification looks for sleepers, and must not look before the change is visible.
+// Blocks while `word` is `value`. REQUIRES: changes are sequentially consistent and then notified: the
+// notification looks for sleepers, and must not look before the change is visible.
 inline void wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value) {
   const auto changed = [&] { return word.load(std::memory_order_acquire) != value; };
   if (!spin_until(changed)) word.wait(value, std::memory_order_acquire);

@@ -21,7 +21,7 @@ Registers cpuid(unsigned int leaf) noexcept {
   return r;
 }
 
-// The register states that the operating system saves: XCR0.
+// Returns the register states that the operating system saves: XCR0.
 __attribute__((target("xsave"))) std::uint64_t saved_states() noexcept { return __builtin_ia32_xgetbv(0); }
 
 bool os_uses_xsave() noexcept { return (cpuid(1)[2] >> 27 & 1U) != 0; }

@@ -1,4 +1,4 @@
-// What this processor and its operating system allow, asked once at run time.
+// Features of this processor and its operating system, queried once at run time.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ bool has_avx2() noexcept;      // AVX2 and FMA
 bool has_avx512() noexcept;    // F, BW, DQ and VL
 bool has_amx_bf16() noexcept;  // and the kernel lets this process use its tiles
 
-// "Intel(R) Xeon(R) Processor @ 2.80GHz"
+// Returns the model, such as "Intel(R) Xeon(R) Processor @ 2.80GHz".
 std::string cpu_model();
-// Cores this process may run on; at least 1.
+// Returns the number of cores that this process may run on; at least 1.
 int cpu_cores() noexcept;
 
 }  // namespace headrace

@@ -17,18 +17,18 @@
 namespace headrace {
 namespace {
 
-// One launch of captured work. Made on the host's side; each branch then runs once, on its own stream.
-// Thread-safe over branches.
+// One launch of captured work. Made by the host; each branch then runs once, on its own stream. Thread-safe over
+// branches.
 class CpuLaunch {
  public:
   explicit CpuLaunch(CpuCapturedWork& work) : work_(work), points_(work.resolve()) {}
 
-  // The launching stream's branch; throws the launch's first error when all branches are done.
+  // Runs the launching stream's branch; throws the launch's first error when all branches are done.
   void run_origin() {
     run(0);
     failure_.raise();
   }
-  // The same on a stream that has failed before: only what must happen even then.
+  // Runs it on a stream that failed earlier: only the steps that must happen even then.
   void skip_origin() noexcept {
     failure_.note(nullptr);
     run(0);
@@ -110,7 +110,7 @@ void CpuStream::follow_within_capture(CpuStream& leader) {
   recording_->follow(*leader.branch_, *branch_);
 }
 
-// The device gives the bytes at once; it gets them back by work of the stream, also after an error.
+// The device gives the bytes at once and gets them back by work of the stream, even after an error.
 Buffer CpuStream::allocate(std::size_t bytes) {
   if (recording_ != nullptr) refuse("allocate() while the stream is capturing", "allocate before begin_capture()");
   Buffer given = device_.allocate(bytes);
@@ -123,7 +123,7 @@ void CpuStream::release(void* data, std::size_t bytes, MemoryPlace place) noexce
   if (std::this_thread::get_id() == worker_.get_id()) return give_back();  // against the rules, but no deadlock
   try {
     push({.run = give_back, .skipped = give_back});
-  } catch (const std::exception&) {  // no memory for the item: then the host waits
+  } catch (const std::exception&) {  // no memory for the item: the host waits
     const std::uint32_t target = submitted_.load(std::memory_order_relaxed);
     for (std::uint32_t seen; (seen = finished_.load(std::memory_order_acquire)) != target;) {
       wait_while(finished_, seen);
@@ -206,7 +206,7 @@ void CpuStream::work(int threads) {
       const Item item = std::exchange(ring_[next % kQueueLength], {});
       if (!item.run) return;
       execute(item);
-    }  // what the closures hold is let go before the item counts as finished
+    }  // the closures are destroyed before the item counts as finished
     finished_.store(next + 1);
     finished_.notify_all();
   }

@@ -15,7 +15,7 @@
 
 namespace headrace {
 
-// Work inside it may use `threads` OpenMP threads. As every Stream: used by one host thread at a time.
+// Work inside it may use `threads` OpenMP threads. Like every Stream, used by one host thread at a time.
 class CpuStream : public Stream {
  public:
   CpuStream(Device& device, int threads);
@@ -38,15 +38,15 @@ class CpuStream : public Stream {
   void launch(CapturedWork& work) override;
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
 
-  // Runs `work` in stream order, or records it while capturing. Blocks while kQueueLength items wait. An
-  // exception it throws is the stream's error. `skipped`, which must not throw, runs in its place once
-  // earlier work has failed: for work that others wait for.
+  // Runs `work` in stream order, or records it while capturing. Blocks while kQueueLength items wait. An exception
+  // that it throws is the stream's error. `skipped`, which must not throw, runs instead once earlier work has
+  // failed: for work that others wait for.
   void submit(std::function<void()> work, std::function<void()> skipped = {});
 
  private:
   static constexpr std::uint32_t kQueueLength = 256;
 
-  // No `run` at all ends the worker.
+  // An empty `run` ends the worker.
   struct Item {
     std::function<void()> run;
     std::function<void()> skipped;

@@ -26,7 +26,7 @@ OpenMpOversubscription::~OpenMpOversubscription() {
   host_.join();
 }
 
-// A team exists from its first parallel region until the thread that began it ends. The region needs work in it:
+// A team exists from its first parallel region until the thread that began it ends. The region must not be empty:
 // compilers drop an empty one.
 void OpenMpOversubscription::stand_by() {
 #pragma omp parallel num_threads(1 + omp_get_num_procs())
@@ -62,7 +62,7 @@ void OpenMpWaiting::begin() noexcept {
   std::call_once(begun_, [this] {
     try {
       watcher_ = std::thread([this] { watch(); });
-    } catch (const std::system_error&) {  // as begin() says
+    } catch (const std::system_error&) {  // see begin()
     }
   });
 }
@@ -78,7 +78,7 @@ void OpenMpWaiting::watch() {
       if (sleeps && !oversubscription) oversubscription.emplace();
       if (!sleeps) oversubscription.reset();
     }
-  } catch (const std::exception&) {  // out of threads or memory: OpenMP waits as it would without this
+  } catch (const std::exception&) {  // out of threads or memory: OpenMP waits as usual
   }
 }
 

@@ -34,7 +34,7 @@ std::vector<int> allowed_processors() {
   return found;
 }
 
-// /proc/stat has no size; of a large machine it takes some 100 kB.
+// /proc/stat reports no size; it takes some 100 kB on a large machine.
 std::string proc_stat() {
   const File file = File::open("/proc/stat");
   std::string text;
@@ -47,7 +47,7 @@ std::string proc_stat() {
   return text;
 }
 
-// The numbers of a line, as many as there is room for: how many there were.
+// Reads the numbers of a line, as many as fit, and returns how many there were.
 std::size_t parse_numbers(std::string_view line, std::span<std::uint64_t> into) {
   std::size_t count = 0;
   while (count < into.size()) {

@@ -1,4 +1,4 @@
-// What the rest of the machine is doing. Private to the CPU backend.
+// The load of other processes. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace headrace {
 
-// Seconds for which the processors numbered `among` were busy, or taken away by a hypervisor, since the machine
-// started: from the text of Linux's /proc/stat (proc(5)), `ticks_per_second` being its unit. Nothing where the
-// text does not say so of each of them.
+// Returns the seconds for which the processors numbered `among` were busy, or taken away by a hypervisor, since
+// the machine started: from the text of Linux's /proc/stat (proc(5)), `ticks_per_second` being its unit. Returns
+// std::nullopt if the text lacks any of them.
 std::optional<double> busy_seconds(std::string_view proc_stat, const std::vector<int>& among,
                                    double ticks_per_second);
 
-// Measures how much of the processors this process may run on others use. Used by one thread at a time.
+// Measures how much others use the processors that this process may run on. Used by one thread at a time.
 class OtherLoad {
  public:
   OtherLoad();
 
-  // Processors in use by other processes, on average since the call before, or since this was made: 0.5 is half
-  // of one. 0 where the system does not tell.
+  // Returns the average number of processors used by other processes since the previous call, or since
+  // construction: 0.5 is half of one. 0 if the system does not tell.
   double processors();
 
  private:

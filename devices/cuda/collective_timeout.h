@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-// HEADRACE_COLLECTIVE_TIMEOUT, in seconds from 1 to 86400; 30 when unset. Throws ConfigError for anything else.
+// Returns HEADRACE_COLLECTIVE_TIMEOUT, from 1 to 86400 seconds; 30 if unset. Throws ConfigError for anything else.
 inline std::chrono::seconds collective_timeout() {
   const char* variable = std::getenv("HEADRACE_COLLECTIVE_TIMEOUT");
   const std::string_view text = variable == nullptr ? std::string_view() : variable;

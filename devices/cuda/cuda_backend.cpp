@@ -22,7 +22,7 @@ class CudaBackend final : public Backend {
   std::string name() const override { return "cuda"; }
   std::vector<DeviceInfo> list() const override;
   std::unique_ptr<Device> open(int ordinal, const std::string& name, int local_replicas) const override;
-  // Replicas that share one GPU sum there; one replica a GPU sums through NCCL.
+  // Replicas that share one GPU sum there; one replica per GPU sums through NCCL.
   std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const override;
   std::vector<Finding> diagnose() const override;
 };
@@ -38,10 +38,10 @@ struct DeviceCount {
   cudaError_t status = cudaSuccess;
 };
 
-// Said of a GPU that is newer than the module's machine code.
+// A note on a GPU that is newer than the module's machine code.
 constexpr const char* kFromPtx = ", kernels compiled from PTX at first use";
 
-// Without a driver the call fails and leaves its argument alone.
+// Without a driver the call fails and leaves its argument unchanged.
 DeviceCount count_devices() noexcept {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -113,8 +113,8 @@ Placement placement_of(const DeviceGroup& devices) {
   return static_cast<int>(ordinals.size()) == devices.size() ? Placement::kDistinctGpus : Placement::kMixed;
 }
 
-// Read by the driver when it starts. Streams that share a hardware queue run in the order of their submission: a
-// replica that waits for another would hold it up. 32 is the maximum.
+// The driver reads it when it starts. Streams that share a hardware queue run in the order of their submission: a
+// replica that waits for another would block it. 32 is the maximum.
 void ask_for_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0); }
 
 }  // namespace

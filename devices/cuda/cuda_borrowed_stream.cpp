@@ -7,7 +7,7 @@
 namespace headrace {
 namespace {
 
-// Of this device's kind, or DeviceError.
+// Throws DeviceError unless it is of this device's kind.
 template <typename Any>
 auto& cuda_event_of(Any& event, const std::string& device) {
   using Mine = std::conditional_t<std::is_const_v<Any>, const CudaEvent, CudaEvent>;
@@ -21,7 +21,7 @@ auto& cuda_event_of(Any& event, const std::string& device) {
 
 }  // namespace
 
-// Setting a device makes a context on it: one that is current already is not set again, nor is it restored.
+// Setting a device makes a context on it, so a device that is already current is neither set nor restored.
 CurrentDevice::CurrentDevice(int ordinal, const std::string& name) : ordinal_(ordinal) {
   CUDA_CHECK(cudaGetDevice(&before_), name);
   if (before_ != ordinal_) CUDA_CHECK(cudaSetDevice(ordinal_), name);
@@ -73,7 +73,7 @@ void CudaBorrowedStream::launch(CapturedWork& /*work*/) { refuse("launch()"); }
 
 const std::string& CudaBorrowedStream::name() const noexcept { return device_.info().name; }
 
-// The handle may be that of a default stream, which is the current device's.
+// The handle may be that of a default stream, which belongs to the current device.
 CurrentDevice CudaBorrowedStream::current() const { return {device_.info().ordinal, name()}; }
 
 void CudaBorrowedStream::refuse(const std::string& call) const {

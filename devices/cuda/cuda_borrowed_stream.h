@@ -11,11 +11,11 @@
 
 namespace headrace {
 
-// Which GPU the calling thread's CUDA calls mean. Makes a GPU the calling thread's current device until the end
-// of the scope: for calls on threads of the embedding program, whose own current device is not ours to change.
+// Makes a GPU the calling thread's current device until the end of the scope: for calls on threads of the
+// embedding program, whose current device must not change.
 class CurrentDevice {
  public:
-  // Throws DeviceError, which calls the GPU `name`.
+  // Throws DeviceError, which names the GPU `name`.
   CurrentDevice(int ordinal, const std::string& name);
   ~CurrentDevice();
   CurrentDevice(const CurrentDevice&) = delete;
@@ -26,8 +26,8 @@ class CurrentDevice {
   int before_ = 0;
 };
 
-// Owns nothing; cheap to make. Orders, copies and fills; what needs memory of a stream's own (allocate(), call(),
-// captures) is refused. Leaves the calling thread's current device as it was.
+// Owns nothing; cheap to make. Orders, copies and fills; refuses calls that need a stream's own memory
+// (allocate(), call(), captures). Leaves the calling thread's current device unchanged.
 class CudaBorrowedStream final : public Stream {
  public:
   CudaBorrowedStream(Device& device, cudaStream_t stream) : device_(device), stream_(stream) {}

@@ -1,4 +1,4 @@
-// CUDA_CHECK: the one way CUDA's status codes become exceptions.
+// CUDA_CHECK: turns CUDA's status codes into exceptions.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 
 namespace headrace::detail {
 
-// Throws the DeviceError that names the call, the device, CUDA's reason and what to try.
+// Throws a DeviceError that names the call, the device, CUDA's reason and what to try.
 [[noreturn]] void throw_cuda_error(cudaError_t status, const char* call, const std::string& device);
 
 }  // namespace headrace::detail
@@ -26,8 +26,7 @@ namespace headrace {
 
 class Device;
 
-// Throws the error of an allocation for which a GPU or the host has no room. On the current device, which is
-// `device`'s.
+// Throws the error of an allocation for which a GPU or the host has no room. REQUIRES: `device` is current.
 [[noreturn]] void throw_out_of_memory(const Device& device, std::size_t bytes, MemoryPlace place);
 
 }  // namespace headrace

@@ -34,8 +34,8 @@ CudaDevice::CudaDevice(DeviceInfo info, const std::string& name) : info_(std::mo
   load_input_kernels();
 }
 
-// Before any replica can wait on the GPU for another (rendezvous.h). A GPU for which none were built takes copies
-// all the same; what it cannot do is the first conversion's error.
+// Loads them before any replica can wait on the GPU for another (rendezvous.h). A GPU for which none were built
+// still does copies; its first conversion reports the error.
 void CudaDevice::load_input_kernels() const {
   for (const auto load : {load_image_kernels, load_window_kernels}) {
     const cudaError_t status = load();
@@ -109,7 +109,7 @@ std::unique_ptr<Event> CudaDevice::create_timed_event() {
 }
 
 void CudaDevice::release(void* data, std::size_t bytes, MemoryPlace place) noexcept {
-  // A failure to free has no one to tell: the device is lost, and its streams say so.
+  // A failure to free cannot be reported: the device is lost, and its streams report that.
   if (place == MemoryPlace::kPinned) {
     cudaFreeHost(data);
   } else {

@@ -20,9 +20,9 @@ class CudaInputKernels final : public InputKernels {
   void convert_pixels(Stream& stream, const PixelConversion& conversion) override;
 };
 
-// Several logical replicas on one GPU share its context; each counts its own memory. What lives long comes from
-// cudaMalloc and cudaHostAlloc, made at the start and reused; what comes and goes from the streams' pool. Nothing
-// is allocated inside a step.
+// Several logical replicas on one GPU share its context; each counts its own memory. Long-lived memory comes from
+// cudaMalloc and cudaHostAlloc, allocated at the start and reused; short-lived memory comes from the streams'
+// pool. Nothing is allocated inside a step.
 class CudaDevice final : public Device {
  public:
   CudaDevice(DeviceInfo info, const std::string& name);
@@ -39,7 +39,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Event> create_timed_event() override;
   Buffer allocate(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kDevice); }
   Buffer allocate_pinned(std::size_t bytes) override { return allocate(bytes, MemoryPlace::kPinned); }
-  // Opens the mathematics at the first call, which may take a second.
+  // Opens the mathematics on the first call, which may take a second.
   Kernels* kernels() noexcept override;
   std::string why_no_kernels() override;
   InputKernels* input_kernels() noexcept override { return &input_kernels_; }
@@ -59,7 +59,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Kernels> kernels_;  // by kernels_made_
   std::string why_no_kernels_;        // by kernels_made_
   CudaInputKernels input_kernels_;
-  std::optional<CudaPool> pool_;  // the streams'; there as soon as the context is
+  std::optional<CudaPool> pool_;  // the streams'; exists once the context does
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};
 };

@@ -7,8 +7,8 @@
 namespace headrace {
 namespace {
 
-// What cudaEventElapsedTime answers about events that were not recorded, are not complete or have no time: no
-// error, and none that a later call should find.
+// Returns whether the status of cudaEventElapsedTime means that events were not recorded, are not complete or have
+// no time: no error, and none that a later call should find.
 bool has_no_answer(cudaError_t status) {
   return status == cudaErrorNotReady || status == cudaErrorInvalidResourceHandle ||
          status == cudaErrorInvalidValue;
@@ -21,7 +21,7 @@ CudaEvent::CudaEvent(std::string device, CudaTiming timing) : device_(std::move(
   CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags), device_);
 }
 
-// Refused only where the device is lost, which its streams say.
+// Fails only if the device is lost, which its streams report.
 CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
 
 bool CudaEvent::ready() const {

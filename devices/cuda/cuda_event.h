@@ -13,7 +13,7 @@ enum class CudaTiming { kNo, kYes };
 
 class CudaEvent final : public Event {
  public:
-  // On the current device, called `device` in errors.
+  // Creates an event on the current device, called `device` in errors.
   CudaEvent(std::string device, CudaTiming timing);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;

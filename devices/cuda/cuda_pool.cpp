@@ -32,7 +32,7 @@ void* CudaPool::allocate(std::size_t bytes, cudaStream_t stream) {
   cudaError_t status = attempt(data);
   if (status == cudaErrorMemoryAllocation && pool_ != nullptr) {
     cudaGetLastError();
-    CUDA_CHECK(cudaStreamSynchronize(stream), device_);  // what it gives back is idle then
+    CUDA_CHECK(cudaStreamSynchronize(stream), device_);  // the memory that it released is idle then
     trim();
     status = attempt(data);
   }
@@ -45,7 +45,7 @@ void* CudaPool::allocate(std::size_t bytes, cudaStream_t stream) {
 }
 
 void CudaPool::release(void* data, std::size_t bytes, cudaStream_t stream) noexcept {
-  // A failure to free has no one to tell: the device is lost, and its streams say so.
+  // A failure to free cannot be reported: the device is lost, and its streams report that.
   if (pool_ != nullptr) {
     cudaFreeAsync(data, stream);
   } else {

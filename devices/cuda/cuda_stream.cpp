@@ -31,7 +31,7 @@ bool CopyBatch::submit(std::span<const MemoryCopy> copies, cudaStream_t stream, 
   return true;
 }
 
-// Of CUDA 13: the function has other arguments before.
+// Needs CUDA 13: the function has other arguments before.
 cudaError_t CopyBatch::submit(cudaStream_t stream) {
 #if CUDART_VERSION >= 13000
   cudaMemcpyAttributes in_stream_order{};
@@ -77,7 +77,7 @@ void CudaStream::listen_to(const std::shared_ptr<StreamReport>& report) {
   if (!known) reports_.push_back(report);
 }
 
-// The first of them; each is asked, so that none comes up again later.
+// Returns the first error; calls every report, so that none resurfaces later.
 std::exception_ptr CudaStream::take_reported() noexcept {
   std::exception_ptr first;
   for (const auto& listed : reports_) {
@@ -106,7 +106,7 @@ void CudaStream::wait(const Event& event) {
   CUDA_CHECK(cudaStreamWaitEvent(stream_, mine->handle(), flags), name());
 }
 
-// Within a capture the two calls are its edges: the first that comes from a capturing stream draws this one in.
+// Within a capture the two calls become edges: the first that comes from a capturing stream includes this one.
 void CudaStream::follow(Stream& other) {
   auto* leader = dynamic_cast<CudaStream*>(&other);
   if (leader == nullptr) {
@@ -172,8 +172,8 @@ void CudaStream::call(std::function<void()> function) {
 
 void CudaStream::begin_capture() {
   if (origin_ != nullptr) refuse("begin_capture() while the stream is capturing", "captures do not nest");
-  // Relaxed: this thread and others go on allocating, loading modules and building plans meanwhile, as kernels and
-  // libraries do when they are first used. None of that becomes part of the capture.
+  // Relaxed: this thread and others continue to allocate, load modules and build plans meanwhile, as kernels and
+  // libraries do on first use. None of that becomes part of the capture.
   make_current();
   CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), name());
   capture_ = std::make_unique<CudaCapturedWork>();
@@ -210,8 +210,8 @@ void CudaStream::launch(CapturedWork& work) {
   CUDA_CHECK(cudaGraphLaunch(mine->executable, stream_), name());
 }
 
-// Each call does it: a thread may serve several GPUs, and only copies are documented to work whatever device is
-// current.
+// Every call sets the device: a thread may serve several GPUs, and only copies are documented to work whatever
+// device is current.
 void CudaStream::make_current() const { CUDA_CHECK(cudaSetDevice(device_.info().ordinal), name()); }
 
 const std::string& CudaStream::name() const noexcept { return device_.info().name; }

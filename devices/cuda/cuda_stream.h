@@ -18,11 +18,11 @@
 
 namespace headrace {
 
-// Several copies in one call of CUDA.
+// Submits several copies in one CUDA call.
 class CopyBatch {
  public:
-  // With the stream's device current, while the stream does not capture: CUDA refuses batches within a capture.
-  // False where this CUDA has none: nothing was submitted. Throws DeviceError.
+  // Returns false, with nothing submitted, if this CUDA has no batches. Throws DeviceError. REQUIRES: the stream's
+  // device is current; the stream does not capture: CUDA refuses batches within a capture.
   bool submit(std::span<const MemoryCopy> copies, cudaStream_t stream, const std::string& device);
 
  private:
@@ -51,22 +51,22 @@ class CudaCapturedWork final : public CapturedWork {
   FailureSlot failure{nullptr};
 };
 
-// What device work tells a stream's next synchronize(). Asked after the work is done, on the thread that
-// synchronizes.
+// Reports errors of device work to a stream's next synchronize(). Called after the work is done, on the
+// synchronizing thread.
 class StreamReport {
  public:
   virtual ~StreamReport() = default;
-  // The error that the work has left since it was last asked; null where there is none.
+  // Returns the error that the work has left since the last call; null if there is none.
   virtual std::exception_ptr take() noexcept = 0;
 };
 
-// Two limits of CUDA show through: a copy from or to pageable memory may block the host, and after the error
-// of a host function only host functions and what is submitted later are skipped, not work already queued.
-// Calls leave the stream's GPU the calling thread's current device.
+// Two limits of CUDA are visible: a copy from or to pageable memory may block the host, and after the error of a
+// host function only host functions and later submissions are skipped, not work already queued. Calls leave the
+// stream's GPU as the calling thread's current device.
 class CudaStream final : public Stream {
  public:
-  // On the current device, whose memory the pool gives. Priorities are CUDA's: 0 is the least, negative ones come
-  // first.
+  // Creates a stream on the current device, which is the pool's. Priorities are CUDA's: 0 is the minimum, negative
+  // ones come first.
   CudaStream(Device& device, CudaPool& pool, int priority = 0);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
@@ -89,16 +89,16 @@ class CudaStream final : public Stream {
   void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override;
 
   cudaStream_t handle() const noexcept { return stream_; }
-  // True when new work should not be submitted because earlier work failed.
+  // Returns whether new work should not be submitted because earlier work failed.
   bool skips() const noexcept { return origin_ == nullptr && failure_.failed(); }
 
-  // For kernels: not 0 while a host function's error waits to be reported. In pinned host memory. While the stream
-  // belongs to another's capture that one's, whose errors they then are.
+  // Returns a word for kernels, in pinned host memory: not 0 while a host function's error waits to be reported.
+  // While the stream belongs to another's capture, it is that stream's, which then has the errors.
   const std::uint32_t* failure_word() const noexcept {
     return origin_ == nullptr ? failure_.word() : origin_->failure_.word();
   }
-  // Asks `report` at every synchronize() from now on, for as long as it lives. Once for each report. While the
-  // stream belongs to another's capture that one does.
+  // Calls `report` at every synchronize() from now on, as long as it lives; while the stream belongs to another's
+  // capture, that stream does. REQUIRES: called once per report.
   void listen_to(const std::shared_ptr<StreamReport>& report);
 
  private:

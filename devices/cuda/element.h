@@ -20,7 +20,7 @@ HEADRACE_HOST_DEVICE float value_of(float x) { return x; }
 HEADRACE_HOST_DEVICE float value_of(BFloat16 x) { return widened(x); }
 HEADRACE_HOST_DEVICE float value_of(std::uint8_t x) { return static_cast<float>(x); }
 
-// The T nearest to x: f32 or bf16.
+// Returns the T, f32 or bf16, nearest to x.
 template <typename T>
 HEADRACE_HOST_DEVICE T element_of(float x) {
   if constexpr (std::is_same_v<T, BFloat16>) {
@@ -34,7 +34,7 @@ HEADRACE_HOST_DEVICE T element_of(float x) {
   }
 }
 
-// kWidth neighbours, moved by one instruction where that is 16 bytes or fewer.
+// kWidth neighbours, moved by one instruction if they are at most 16 bytes.
 template <typename T, int kWidth>
 struct alignas(sizeof(T) * kWidth < 16 ? sizeof(T) * kWidth : 16) Pack {
   T values[kWidth];
@@ -49,16 +49,16 @@ HEADRACE_HOST_DEVICE void store_pack(T* to, const Pack<T, kWidth>& pack) {
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
-// As many T as 16 bytes hold.
+// The number of T that 16 bytes hold.
 template <typename T>
 inline constexpr int kPackWidth = static_cast<int>(16 / sizeof(T));
 
-// Columns of a thread that keeps sums or many constants of each: with more of them its registers would be those of
-// other blocks (tests/devices/cuda/kernel_budgets.txt).
+// The columns of a thread that keeps sums or many constants of each: more would take registers from other blocks
+// (tests/devices/cuda/kernel_budgets.txt).
 inline constexpr int kNarrowWidth = 4;
 constexpr int narrow_width(int width) { return width < kNarrowWidth ? width : kNarrowWidth; }
 
-// True when packs of `width` elements may be moved from and to the view.
+// Returns whether packs of `width` elements may be moved from and to the view.
 inline bool packs_fit(const TensorView& view, int width) {
   const std::size_t bytes = size_of(view.dtype) * static_cast<std::size_t>(width);
   return reinterpret_cast<std::uintptr_t>(view.data) % (bytes < 16 ? bytes : 16) == 0;
@@ -68,14 +68,14 @@ bool packs_fit(int width, const Views&... views) {
   return (packs_fit(views, width) && ...);
 }
 
-// function(T{}) with T the type in which activations are kept: f32 or bf16.
+// Calls function(T{}) with the type of the activations: f32 or bf16.
 template <typename Function>
 void by_type(DType dtype, const Function& function) {
   if (dtype == DType::kBF16) return function(BFloat16{});
   function(float{});
 }
 
-// function(integral_constant) with a width: kWidth, or 1 where packs do not fit.
+// Calls function(integral_constant) with a width: kWidth, or 1 if packs do not fit.
 template <int kWidth, typename Function>
 void by_width(bool fits, const Function& function) {
   if (fits) return function(std::integral_constant<int, kWidth>{});

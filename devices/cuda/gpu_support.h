@@ -1,4 +1,4 @@
-// Which GPUs a build's kernels run on. Plain C++. Private to the CUDA backend.
+// The GPUs on which a build's kernels run. Plain C++. Private to the CUDA backend.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,8 +19,8 @@ struct ComputeCapability {
   auto operator<=>(const ComputeCapability&) const = default;
 };
 
-// What a module was compiled for. Machine code of X.y runs on GPUs X.z with z >= y; PTX of X.y on all from X.y on,
-// where the driver compiles it at first use.
+// The architectures for which a module was compiled. Machine code of X.y runs on GPUs X.z with z >= y; PTX of X.y
+// on all from X.y on, where the driver compiles it on first use.
 struct BuiltArchitectures {
   std::vector<ComputeCapability> code, ptx;
 };
@@ -33,7 +33,7 @@ inline bool has_code_for(ComputeCapability gpu, const BuiltArchitectures& built)
 
 inline std::string text(ComputeCapability of) { return fmt::format("{}.{}", of.major, of.minor); }
 
-// "8.0, 9.0, and PTX of 9.0"
+// Returns "8.0, 9.0, and PTX of 9.0".
 inline std::string text(const BuiltArchitectures& built) {
   std::string all;
   for (const ComputeCapability of : built.code) all += (all.empty() ? "" : ", ") + text(of);
@@ -43,7 +43,7 @@ inline std::string text(const BuiltArchitectures& built) {
 
 }  // namespace support
 
-// CMAKE_CUDA_ARCHITECTURES, between commas: "80-real,90" is code for 8.0, code and PTX for 9.0.
+// Parses CMAKE_CUDA_ARCHITECTURES, separated by commas: "80-real,90" is code for 8.0, code and PTX for 9.0.
 inline BuiltArchitectures parse_architectures(std::string_view list) {
   BuiltArchitectures built;
   while (!list.empty()) {
@@ -66,7 +66,7 @@ inline Support support_of(ComputeCapability gpu, const BuiltArchitectures& built
                                                                                          : Support::kNone;
 }
 
-// What the user of a GPU without support is told: why, and what to do.
+// Returns the message for the user of an unsupported GPU: why, and what to do.
 inline std::string why_unsupported(ComputeCapability gpu, const BuiltArchitectures& built) {
   std::vector<ComputeCapability> all = built.code;
   all.insert(all.end(), built.ptx.begin(), built.ptx.end());

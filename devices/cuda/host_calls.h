@@ -16,20 +16,20 @@
 
 namespace headrace {
 
-// The first exception of a stream's host functions. Thread-safe: CUDA calls them on a thread of its own.
+// The first exception of a stream's host functions. Thread-safe: CUDA calls them on its own thread.
 class HostFailure {
  public:
-  // Throws DeviceError without memory for the word.
+  // Throws DeviceError if there is no memory for the word.
   explicit HostFailure(const std::string& device);
   ~HostFailure();
   HostFailure(const HostFailure&) = delete;
   HostFailure& operator=(const HostFailure&) = delete;
 
-  // For kernels: not 0 while failed(). In pinned host memory.
+  // Returns a word for kernels, in pinned host memory: not 0 while failed().
   const std::uint32_t* word() const noexcept { return word_; }
   bool failed() const noexcept { return error_.any(); }
   void keep(std::exception_ptr error) noexcept;
-  // The exception, null where there was none; afterwards there is none.
+  // Returns and removes the exception; null if there was none.
   std::exception_ptr take() noexcept;
 
  private:
@@ -40,16 +40,16 @@ class HostFailure {
   std::uint32_t* word_ = nullptr;
 };
 
-// Where a host function's exception goes; changes when captured work moves to another stream.
+// Receives a host function's exception; changes when captured work moves to another stream.
 using FailureSlot = std::atomic<HostFailure*>;
 
-// Owns functions from their submission until CUDA has called them (or will not any more).
+// Owns functions from their submission until CUDA has called them (or no longer will).
 class HostCalls {
  public:
-  // Submits `function` to `stream`. Skipped when its stream has failed by then.
+  // Submits `function` to `stream`; it is skipped if its stream has failed by then.
   void submit(std::function<void()> function, const FailureSlot& failure, cudaStream_t stream,
               const std::string& device);
-  // Forgets the calls that are over. Not for those of a graph, which are called again.
+  // Forgets finished calls. Not for those of a graph, which are called again.
   void collect() noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// What marks a function that both GPU and host run: the mathematics of the kernels is plain code, tested on the
-// host. Private to the CUDA backend.
+// Marks functions that both GPU and host run: the mathematics of the kernels is plain code, tested on the host.
+// Private to the CUDA backend.
 #pragma once
 
 #ifdef __CUDACC__
@@ -8,8 +8,8 @@
 #define HEADRACE_HOST_DEVICE inline
 #endif
 
-// Before a loop: nvcc leaves it one. Loops of few rounds that are unrolled cost registers and gain nothing.
-// UNROLLED(n) makes it rounds of n, n being a constant expression.
+// Before a loop: keeps nvcc from unrolling it. Unrolling short loops costs registers and gains nothing.
+// UNROLLED(n) unrolls it n times, n being a constant expression.
 #ifdef __CUDA_ARCH__
 #define HEADRACE_PRAGMA(text) _Pragma(#text)
 #define HEADRACE_UNROLLED(rounds) HEADRACE_PRAGMA(unroll rounds)

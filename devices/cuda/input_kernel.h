@@ -11,7 +11,8 @@ namespace headrace {
 cudaError_t load_image_kernels();
 cudaError_t load_window_kernels();
 
-// All pointers are on the current device. Each returns the status of the launch; nothing to write is no launch.
+// Return the status of the launch; without output nothing is launched. REQUIRE: all pointers are on the current
+// device.
 template <typename Out>
 cudaError_t launch_input_kernel(const cuda::ImageWork<Out>& work, ImageLayout layout, cudaStream_t stream);
 template <typename Out>

@@ -1,5 +1,5 @@
-// The input kernels as work for threads: whole images, and windows of them with what is done to their pixels.
-// Plain code, run by the GPU and, in tests, by the host. Private to the CUDA backend.
+// The input kernels as work for threads: whole images, and windows of them with tones. Plain code, run by the GPU
+// and, in tests, by the host. Private to the CUDA backend.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +14,18 @@
 namespace headrace::cuda {
 
 // Crop, flip, cast, normalise, tone and layout of images that may be anywhere in memory, as work for threads: a
-// block has one image at a time, so that its window is read once. Plain code, run by the GPU and, in tests, by
-// the host.
+// block processes one image at a time, so that its window is read once.
 inline constexpr int kWindowThreads = 256;
 
 // Extents in pixels; an image and a window have fewer than 2^31 elements each.
 template <typename Out>  // float or BFloat16
 struct WindowWork {
   const std::uint8_t* in;      // images of (height, width, channels)
-  const std::int32_t* picks;   // which of them each result is made from; null: one after another
-  const PixelWindow* windows;  // one a result, within the padded image; null: the whole image
+  const std::int32_t* picks;   // the image from which each result is made; null: in order
+  const PixelWindow* windows;  // one per result, within the padded image; null: the whole image
   const float* scale;
   const float* shift;
-  const PixelTone* tones;  // one a result; null: none
+  const PixelTone* tones;  // one per result; null: none
   Out* out;                // (images, out_height, out_width, channels), or channels before the pixels
   std::int64_t images;     // results
   int height, width;
@@ -36,7 +35,7 @@ struct WindowWork {
   PixelBorder border;
 };
 
-// What a block knows of a result.
+// A block's data of one result.
 template <typename Out>
 struct WindowImage {
   const std::uint8_t* in;
@@ -55,14 +54,14 @@ HEADRACE_HOST_DEVICE WindowImage<Out> window_image(const WindowWork<Out>& work, 
           work.tones != nullptr ? work.tones + n : nullptr};
 }
 
-// Row or column `at` of the padded image as one of the image of `size`; -1: a border of zeros.
+// Returns row or column `at` of the padded image as one of the image of `size`; -1: a border of zeros.
 HEADRACE_HOST_DEVICE int inside_padding(int at, int size, int pad, PixelBorder border) {
   at -= pad;
   if (at >= 0 && at < size) return at;
   return border == PixelBorder::kReflect ? reflected(at, size) : -1;
 }
 
-// Where the first channel of a window's pixel lies in its image; -1: in a border of zeros.
+// Returns the offset of the first channel of a window's pixel in its image; -1: in a border of zeros.
 template <typename Out>
 HEADRACE_HOST_DEVICE std::int64_t window_offset(const WindowWork<Out>& work, const PixelWindow& window,
                                                 int pixel) {
@@ -74,7 +73,7 @@ HEADRACE_HOST_DEVICE std::int64_t window_offset(const WindowWork<Out>& work, con
   return (static_cast<std::int64_t>(row) * work.width + column) * work.channels;
 }
 
-// Rounded twice, as the CPU does: a fused multiply-add would give other bits.
+// Rounds twice, like the CPU: a fused multiply-add would give other bits.
 HEADRACE_HOST_DEVICE float scaled(float pixel, float scale, float shift) {
 #ifdef __CUDA_ARCH__
   return __fadd_rn(__fmul_rn(pixel, scale), shift);
@@ -110,7 +109,7 @@ HEADRACE_HOST_DEVICE void write_item_nchw(const WindowWork<Out>& work, const Win
   }
 }
 
-// Blocks along x take images, blocks along y pieces of one; the rest is a stride.
+// Blocks along x take images, blocks along y pieces of one; grid strides cover the rest.
 struct WindowGrid {
   std::int64_t items = 0;  // of an image
   unsigned int x = 0, y = 0;
@@ -152,7 +151,7 @@ HEADRACE_HOST_DEVICE void run_windows(const WindowWork<Out>& work, ImageLayout l
   }
 }
 
-// The extents fit into int: check_pixel_conversion() has seen to it.
+// The extents fit into int: see check_pixel_conversion().
 template <typename Out>
 WindowWork<Out> window_work(const PixelConversion& conversion) {
   const Shape& in = conversion.pixels.shape;
@@ -191,7 +190,7 @@ struct ImageWork {
   }
 };
 
-// The items of thread `thread` of `threads`. An item is an element; reads and writes run alike.
+// The items of thread `thread` of `threads`. An item is an element; reads and writes have the same order.
 template <typename Out>
 HEADRACE_HOST_DEVICE void write_images_nhwc(const ImageWork<Out>& work, std::int64_t thread,
                                             std::int64_t threads) {
@@ -228,7 +227,7 @@ ImageWork<Out> image_work(const PixelConversion& conversion) {
           .channels = static_cast<int>(shape[3])};
 }
 
-// function(work) with the work that a checked conversion is.
+// Calls function(work) with the work of a checked conversion.
 template <typename Function>
 void by_input_work(const PixelConversion& conversion, const Function& function) {
   const bool whole = !conversion.windows.defined() && !conversion.picks.defined() && !conversion.tones.defined();

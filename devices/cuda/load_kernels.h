@@ -5,8 +5,8 @@
 
 namespace headrace::cuda {
 
-// On the current device. CUDA loads a kernel when it is first used, and may wait for the GPU to do it: for ever,
-// where a kernel is waiting there for one that comes later (rendezvous.h).
+// Loads kernels on the current device. CUDA otherwise loads a kernel on first use, and may wait for the GPU to do
+// so: forever, if a kernel is waiting there for a later one (rendezvous.h).
 template <typename... Kernels>
 cudaError_t load_kernels(Kernels*... kernels) {
   cudaFuncAttributes attributes{};

@@ -1,4 +1,4 @@
-// Opens the CUDA backend's mathematics where it is first needed. Private to the CUDA backend.
+// Opens the CUDA backend's mathematics when it is first needed. Private to the CUDA backend.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@ struct LoadedMath {
 // Opens this file. Never throws.
 LoadedMath load_cuda_math(const std::filesystem::path& file);
 
-// That of the process: $HEADRACE_CUDA_MATH_MODULE, or the file beside this module; opened at the first call, which
-// may take a second. Thread-safe.
+// Returns the mathematics of the process: $HEADRACE_CUDA_MATH_MODULE, or the file beside this module; opened on
+// the first call, which may take a second. Thread-safe.
 const LoadedMath& cuda_math();
 
 }  // namespace headrace
 
 namespace headrace::cuda {
 
-// `reason` is the dynamic linker's, which names the first library that it lacked. Empty where it names none of
-// NVIDIA's.
+// Returns a hint for `reason`, the dynamic linker's, which names the first missing library; empty if that is not
+// one of NVIDIA's.
 inline std::string library_hint(std::string_view reason) {
   struct Library {
     std::string_view file, package;

@@ -1,5 +1,5 @@
-// Who adds what in an all-reduce on one GPU, and in which order. Plain C++, for host and device. Private to the
-// CUDA backend.
+// The division of work and the order of additions in an all-reduce on one GPU. Plain C++, for host and device.
+// Private to the CUDA backend.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ constexpr Slice slice_of(std::int64_t elements, int replica, int replicas) noexc
   return {.begin = border(replica), .end = border(replica + 1)};
 }
 
-// value(0) + ... + value(count - 1) as the pairwise tree ((0+1)+(2+3))+..., an odd one out moving up; at most
-// kMaxReplicas values. Each is read once, in order.
+// Returns value(0) + ... + value(count - 1) as the pairwise tree ((0+1)+(2+3))+..., an odd one out moving up; at
+// most kMaxReplicas values. Each is read once, in order.
 template <typename Value>
 constexpr float pairwise_sum(int count, Value&& value) {
   constexpr int kLevels = 7;  // subtrees of 1, 2, 4 ... 64 values
@@ -35,7 +35,7 @@ constexpr float pairwise_sum(int count, Value&& value) {
     for (; ((i >> level) & 1) != 0; ++level) sum = sums[level] + sum;
     sums[level] = sum;
   }
-  // What is left are the subtrees of count's bits, the latest values in the smallest one.
+  // The remaining subtrees are those of count's bits, the latest values in the smallest one.
   int level = 0;
   while (((count >> level) & 1) == 0) ++level;
   float total = sums[level];

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 512;
-constexpr int kHostPolls = 64;  // looks at device memory for each look at host memory
+constexpr int kHostPolls = 64;  // polls of device memory per poll of host memory
 
 __device__ unsigned long long now_ns() {
   unsigned long long time = 0;
@@ -35,10 +35,10 @@ __device__ void cancel(const Rendezvous& r, std::uint32_t reason) {
   __threadfence_system();
 }
 
-// True when everybody has come as often as this replica, false when there is no point in waiting any longer.
+// Returns true once all replicas have arrived as often as this one, false if further waiting is pointless.
 __device__ bool all_arrive(const Rendezvous& r) {
   const unsigned long long mine = read(&r.state->arrivals[r.replica]) + 1;
-  __threadfence();  // what this stream has written before is seen by who sees the arrival
+  __threadfence();  // replicas that see the arrival also see this stream's earlier writes
   write(&r.state->arrivals[r.replica], mine);
   const unsigned long long start = now_ns();
   int polls = 0;
@@ -72,7 +72,7 @@ __device__ bool agree(const Rendezvous& r) {
   return true;
 }
 
-// One thread. A group that is called off stays so: its replicas' further calls come back at once.
+// One thread. A cancelled group stays cancelled: further calls of its replicas return at once.
 __global__ void meet_kernel(Rendezvous r, RendezvousCall call) {
   write(&r.state->go[r.replica], 0U);
   if (read(r.stream_failed) != 0) {
@@ -97,7 +97,7 @@ __global__ void meet_kernel(Rendezvous r, RendezvousCall call) {
   write(&r.state->go[r.replica], 1U);
 }
 
-// Those who met also part, whether they agreed or not.
+// Replicas that met also part, whether they agreed or not.
 __global__ void part_kernel(Rendezvous r) {
   if (read(&r.state->go[r.replica]) == 0) return;
   if (all_arrive(r)) return;

@@ -19,7 +19,7 @@ std::atomic_ref<std::uint32_t> word(std::uint32_t& in_pinned_memory) { return st
 
 }  // namespace
 
-// What a replica's kernels have left in its word.
+// Reports the outcome that a replica's kernels have left in its word.
 class SharedGpuCollective::Report final : public StreamReport {
  public:
   Report(const SharedGpuCollective& owner, int replica) : owner_(owner), replica_(replica) {}
@@ -68,8 +68,8 @@ SharedGpuCollective::SharedGpuCollective(DeviceGroup& devices)
   if (devices.size() > 1) check_side_by_side();
 }
 
-// As many kernels wait for one another as the replicas will have streams, launched one after the other: what is
-// queued behind another of them does not come.
+// As many kernels wait for one another as the replicas will have streams, launched one after the other: one that
+// is queued after another never starts.
 void SharedGpuCollective::check_side_by_side() {
   constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(2);
   Device& device = devices_[0];
@@ -103,7 +103,7 @@ void SharedGpuCollective::check_side_by_side() {
                     "CUDA_LAUNCH_BLOCKING, or use fewer replicas");
 }
 
-// Freeing memory waits for the GPU: nobody may be waiting there for replicas that do not come any more.
+// Freeing memory waits for the GPU: no replica may still be waiting there for others that will not arrive.
 SharedGpuCollective::~SharedGpuCollective() { abort("the collective is being destroyed"); }
 
 void SharedGpuCollective::all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) {

@@ -13,12 +13,12 @@
 namespace headrace {
 
 // The replicas' streams meet on the GPU, by counters in its memory: the host waits for nothing, and each replica's
-// step may be a captured graph of its own, launched one after the other. Then each stream sums its slice of the
+// step may be a separate captured graph, launched one after the other. Then each stream sums its slice of the
 // vector over all replicas, and they meet again. At most kMaxWaiting.
 //
-// While a replica waits, the others' work must be able to start: rendezvous.h says what that takes. Construction
-// measures it, and throws DeviceError(kUnsupported) where it is not so. A wait that could not end all the same
-// does after HEADRACE_COLLECTIVE_TIMEOUT seconds (30) with DeviceError(kTimeout), and the group is called off.
+// While a replica waits, the others' work must be able to start: see rendezvous.h. The constructor measures it,
+// and throws DeviceError(kUnsupported) if it cannot. A wait that still does not end times out after
+// HEADRACE_COLLECTIVE_TIMEOUT seconds (30) with DeviceError(kTimeout), and the group is cancelled.
 class SharedGpuCollective final : public Collective {
  public:
   explicit SharedGpuCollective(DeviceGroup& devices);
@@ -27,7 +27,7 @@ class SharedGpuCollective final : public Collective {
   int local_replicas() const noexcept override { return devices_.size(); }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
-  // A graph with branches would need queues that nobody counts.
+  // A graph with branches would need uncounted queues.
   bool runs_beside() const noexcept override { return false; }
   void abort(const std::string& reason) noexcept override;
 
@@ -42,7 +42,7 @@ class SharedGpuCollective final : public Collective {
   Buffer state_;  // RendezvousState
   Buffer words_;  // RendezvousWords
   unsigned long long patience_ns_;
-  std::vector<std::shared_ptr<Report>> reports_;  // one a replica
+  std::vector<std::shared_ptr<Report>> reports_;  // one per replica
   mutable std::mutex mutex_;
   std::string reason_;  // by mutex_; the host's
 };

@@ -1,4 +1,4 @@
-// What a module of workers implements: the library that is opened at run time where a process is one of several.
+// The interface of the workers module: the library that is opened at run time if a process is one of several.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-// Thread contract as Workers has it. Calls throw DeviceError: kTimeout, kCancelled.
+// Has the thread contract of Workers. Calls throw DeviceError: kTimeout, kCancelled.
 class WorkerTransport {
  public:
   virtual ~WorkerTransport() = default;
@@ -32,16 +32,16 @@ class WorkerModule {
  public:
   virtual ~WorkerModule() = default;
 
-  // Returns when all workers of the plan are there. `build` identifies the program: workers of another build are
-  // refused with a ConfigError.
+  // Returns when all workers of the plan have joined. `build` identifies the program. Throws ConfigError if
+  // workers have different builds.
   virtual std::unique_ptr<WorkerTransport> join(const WorkerPlan& plan, const WorkerOptions& options,
                                                 const std::string& build) const = 0;
 };
 
-// Raised whenever one of the classes above changes its layout.
+// Increment whenever one of the classes above changes its layout.
 inline constexpr int kWorkerAbiVersion = 1;
 
-// What a module exports, as `extern "C"`. Null when it was built for another ABI version.
+// The `extern "C"` function that a module exports. Returns null if it was built for another ABI version.
 using WorkerModuleEntry = const WorkerModule* (*)(int abi_version);
 inline constexpr const char* kWorkerModuleEntryName = "headrace_workers";
 

@@ -14,7 +14,7 @@
 namespace headrace {
 namespace {
 
-constexpr int kFirstPort = 15'000, kPorts = 40'000;  // of those chosen by a job's number
+constexpr int kFirstPort = 15'000, kPorts = 40'000;  // of ports chosen by a job's number
 
 std::string_view value_of(const Environment& environment, const char* name) {
   const char* value = environment(name);
@@ -29,7 +29,7 @@ std::optional<int> number_of(const Environment& environment, const char* name) {
   return number;
 }
 
-// An address, and what says so.
+// An address and its origin.
 struct Address {
   std::string value = {};
   std::string from = {};
@@ -52,14 +52,14 @@ Address checked(Address address) {
   return address;
 }
 
-// A port that two jobs on one host hardly share.
+// Returns a port that two jobs on one host rarely share.
 int port_of_job(std::string_view job) {
   std::uint32_t hash = 2'166'136'261;
   for (const char letter : job) hash = (hash ^ static_cast<unsigned char>(letter)) * 16'777'619;
   return kFirstPort + static_cast<int>(hash % kPorts);
 }
 
-// Of a compressed list as Slurm writes it: of "gpu[03-07,9],login" it is "gpu03".
+// Returns the first host of a compressed list of Slurm: "gpu03" for "gpu[03-07,9],login".
 std::string first_host(std::string_view list) {
   const std::size_t end = list.find_first_of("[,");
   if (end == std::string_view::npos || list[end] == ',') return std::string(list.substr(0, end));
@@ -71,7 +71,7 @@ std::string first_host(std::string_view list) {
                      rest.substr(0, rest.find(',')));
 }
 
-// The addresses of TF_CONFIG's workers, by rank. launched_process() has read the rest of it.
+// Returns the addresses of TF_CONFIG's workers, by rank. launched_process() has read the rest of it.
 std::vector<std::string> addresses_of_tf_config(const Environment& environment) {
   const nlohmann::json config = nlohmann::json::parse(value_of(environment, "TF_CONFIG"), nullptr, false);
   const nlohmann::json& cluster = config["cluster"];
@@ -112,7 +112,7 @@ Address slurm_address(const Environment& environment) {
   return {};
 }
 
-// MPI's launchers name no host: worker 0 is found where all processes are on one.
+// MPI's launchers name no host: worker 0 can be found only if all processes are on one.
 Address local_mpi_address(const Environment& environment, const char* local_size, const char* job, int workers) {
   if (number_of(environment, local_size) != workers || value_of(environment, job).empty()) return {};
   return {.value = fmt::format("127.0.0.1:{}", port_of_job(value_of(environment, job))),

@@ -37,7 +37,7 @@ const WorkerModule& load_module() {
                     "build with -DHEADRACE_WORKERS=on, or name the file in HEADRACE_WORKERS_MODULE");
 }
 
-// "0 to 3, 5"
+// Returns "0 to 3, 5".
 std::string list_ranks(const std::vector<int>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < ranks.size();) {

@@ -1,4 +1,4 @@
-// The collective of a world: this process's replicas by their own collective, then all processes by theirs.
+// The collective of a world: first this process's replicas through the local collective, then all processes.
 #include <fmt/format.h>
 
 #include <bit>
@@ -13,8 +13,8 @@
 namespace headrace {
 namespace {
 
-// For replicas whose memory is the host's. The first replica's stream speaks for the process; the others wait for
-// it within the local collective's broadcast.
+// For replicas in host memory. The first replica's stream acts for the process; the others wait for it in the
+// local collective's broadcast.
 class WorldCollective final : public Collective {
  public:
   WorldCollective(std::unique_ptr<Collective> local, std::shared_ptr<Workers> workers)
@@ -35,7 +35,7 @@ class WorldCollective final : public Collective {
     local_->broadcast(replica, 0, tensor, stream);
   }
 
-  // The root's worker sends; within it and the others it goes on from their first replicas.
+  // The root's worker sends to the others; each worker then broadcasts from its first replica.
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
     const int worker = root / local_replicas();
     if (worker == workers_->rank()) local_->broadcast(replica, root % local_replicas(), tensor, stream);

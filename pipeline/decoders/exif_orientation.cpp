@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-// Numbers of either byte order in bytes of any length; nothing where they end.
+// Reads numbers of either byte order from bytes of any length; std::nullopt beyond their end.
 class Numbers {
  public:
   Numbers(std::span<const std::byte> bytes, bool little_endian) : bytes_(bytes), little_endian_(little_endian) {}
@@ -33,7 +33,7 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view text) noexce
   return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
 }
 
-// Of an entry of a TIFF directory at `at`: one number of 8, 16 or 32 bits.
+// Returns the value of the TIFF directory entry at `at`: one number of 8, 16 or 32 bits.
 std::optional<std::size_t> entry_value(const Numbers& numbers, std::size_t at) noexcept {
   constexpr std::size_t kByte = 1, kShort = 3, kLong = 4;
   const auto type = numbers.read(at + 2, 2), count = numbers.read(at + 4, 4);
@@ -42,7 +42,7 @@ std::optional<std::size_t> entry_value(const Numbers& numbers, std::size_t at) n
   return numbers.read(at + 8, *type == kByte ? 1 : *type == kShort ? 2 : 4);
 }
 
-// Of a TIFF file, which EXIF data are: its first directory.
+// Returns the orientation in the first directory of a TIFF file, the form of EXIF data.
 Orientation orientation_of_tiff(std::span<const std::byte> tiff) noexcept {
   constexpr std::size_t kOrientation = 0x0112, kEntryBytes = 12;
   const bool little_endian = begins_with(tiff, "II");
@@ -61,7 +61,7 @@ Orientation orientation_of_tiff(std::span<const std::byte> tiff) noexcept {
   return Orientation::kTopLeft;
 }
 
-// Segment after segment up to the first scan; what stands between them is passed over, as libjpeg does.
+// Reads segment after segment up to the first scan; skips bytes between them, as libjpeg does.
 Orientation orientation_of_jpeg(std::span<const std::byte> jpeg) noexcept {
   constexpr std::string_view kExif("Exif\0\0", 6);
   constexpr std::size_t kApp1 = 0xE1, kScan = 0xDA, kEnd = 0xD9;
@@ -96,7 +96,7 @@ Orientation orientation_of_png(std::span<const std::byte> png) noexcept {
 
 bool swaps_sides(Orientation orientation) noexcept { return orientation >= Orientation::kLeftTop; }
 
-// The first stored row, or column, is shown last.
+// Returns whether the first stored row, or column, is shown last.
 bool reverses_rows(Orientation orientation) noexcept {
   return orientation == Orientation::kBottomRight || orientation == Orientation::kBottomLeft ||
          orientation == Orientation::kRightTop || orientation == Orientation::kRightBottom;
@@ -131,7 +131,7 @@ ImageWindow stored_window(const ImageWindow& shown, const ImageSize& stored, Ori
 
 void turn_pixels(std::span<const std::uint8_t> pixels, const ImageSize& stored, Orientation orientation,
                  std::span<std::uint8_t> shown) noexcept {
-  // Pixels from one stored row, or column, to the next as they are shown, and the one that is shown first.
+  // Distances in stored pixels from one row, or column, to the next as shown, and the pixel shown first.
   const std::int64_t down = reverses_rows(orientation) ? -stored.width : stored.width;
   const std::int64_t right = reverses_columns(orientation) ? -1 : 1;
   const std::int64_t first =

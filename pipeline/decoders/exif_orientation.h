@@ -1,4 +1,4 @@
-// The way up that an image's EXIF data say it is meant to be shown.
+// The orientation in an image's EXIF data.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-// EXIF's tag 0x0112: where the first row and the first column of the stored pixels are shown.
+// EXIF's tag 0x0112: the side at which the first row and the first column of the stored pixels are shown.
 enum class Orientation : std::uint8_t {
   kTopLeft = 1,  // as stored
   kTopRight,     // mirrored
@@ -21,15 +21,15 @@ enum class Orientation : std::uint8_t {
   kLeftBottom,   // a quarter turn counter-clockwise
 };
 
-// Of a JPEG by its first EXIF segment, of a PNG by its eXIf chunk; kTopLeft where it says nothing that makes
-// sense. XMP is ignored. Never fails.
+// Returns the orientation of a JPEG by its first EXIF segment, of a PNG by its eXIf chunk; kTopLeft if it has no
+// valid one. XMP is ignored. Never fails.
 Orientation exif_orientation(std::span<const std::byte> encoded) noexcept;
 
-// Of the image as it is shown.
+// Returns the size of the image as shown.
 ImageSize shown_size(const ImageSize& stored, Orientation orientation) noexcept;
-// Which stored pixels a window of the image as shown is made of.
+// Returns the stored window of a window of the image as shown.
 ImageWindow stored_window(const ImageWindow& shown, const ImageSize& stored, Orientation orientation) noexcept;
-// Stored RGB pixels of size `stored` into `shown`, which holds as many.
+// Turns stored RGB pixels of size `stored` into `shown`, which holds equally many.
 void turn_pixels(std::span<const std::uint8_t> pixels, const ImageSize& stored, Orientation orientation,
                  std::span<std::uint8_t> shown) noexcept;
 

@@ -14,7 +14,7 @@
 namespace headrace {
 namespace {
 
-// More than any image has, even one of a single colour: nothing is allocated for a false header.
+// More than any image has, even a single-coloured one: nothing is allocated for a false header.
 constexpr std::uint64_t kMaxPixelsPerByte = 65536;
 constexpr std::array<int, 3> kJpegStart = {0xFF, 0xD8, 0xFF};
 constexpr std::array<int, 8> kPngStart = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
@@ -42,7 +42,7 @@ struct ImageDecoder::State {
   std::string warning;
   bool is_png = false;  // the image whose size was read last
 
-  // Hands the reader for these bytes to `use`.
+  // Passes the reader for these bytes to `use`.
   template <typename Use>
   auto with_reader(std::span<const std::byte> encoded, const Use& use) {
     if (starts_with_bytes(encoded, kJpegStart)) return use(jpeg);

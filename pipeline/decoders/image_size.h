@@ -1,4 +1,4 @@
-// Extents of an image and of a rectangle within it, and what every decoder checks about them.
+// Extents of an image and of a rectangle within it, with their checks for all decoders.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct ImageWindow {
   bool operator==(const ImageWindow&) const = default;
 };
 
-// What every decoder checks about an image and about where its pixels go.
+// Checks that every decoder makes of an image and of its output.
 inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
 
 inline void check_pixels(std::int64_t height, std::int64_t width) {
@@ -33,7 +33,7 @@ inline void check_pixels(std::int64_t height, std::int64_t width) {
                                            " pixels, the maximum is 2^28");
 }
 
-// The window lies within the image, and `bytes` is what it takes.
+// Throws ConfigError unless the window lies within the image and `bytes` is its size.
 inline void check_window(const ImageSize& image, const ImageWindow& window, std::size_t bytes) {
   const bool inside = window.top >= 0 && window.left >= 0 && window.height > 0 && window.width > 0 &&
                       window.height <= image.height && window.top <= image.height - window.height &&

@@ -10,8 +10,8 @@
 namespace headrace {
 namespace {
 
-// Frame headers, Huffman and arithmetic codes, scan, quantization, restart interval; JFIF and Adobe say what the
-// colours are.
+// Returns true for frame headers, Huffman and arithmetic codes, scan, quantization, restart interval, and JFIF and
+// Adobe, which define the colours.
 bool makes_pixels(unsigned marker) {
   constexpr unsigned kScan = 0xDA, kQuantization = 0xDB, kRestartInterval = 0xDD, kJfif = 0xE0, kAdobe = 0xEE;
   switch (marker) {
@@ -24,7 +24,7 @@ bool makes_pixels(unsigned marker) {
   }
 }
 
-// Whether bytes between two header segments look like a segment that lost its marker and that pixels depend on.
+// Returns whether bytes between two header segments look like a pixel-relevant segment that lost its marker.
 // Skipping such a segment may change pixels; skipping any other bytes does not.
 bool may_be_lost_segment(std::span<const std::byte> junk) noexcept {
   constexpr std::size_t kMarker = 2, kLength = 2;
@@ -37,22 +37,22 @@ bool may_be_lost_segment(std::span<const std::byte> junk) noexcept {
   return length == rest || (one_bit_off && length > rest);
 }
 
-// Whether bytes after the entropy-coded data are padding: zeros, which some cameras write. Any others are taken
-// for data left over by damage before them.
+// Returns whether bytes after the entropy-coded data are padding: zeros, which some cameras write. Any others are
+// considered left over by damage before them.
 bool is_padding(std::span<const std::byte> junk) noexcept {
   return std::ranges::all_of(junk, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 constexpr JDIMENSION kRowsAtOnce = 8;
 
-// What libjpeg has passed over in search of the next marker: the bytes before the one it reads next.
+// Returns the bytes that libjpeg skipped in search of the next marker: those before the one it reads next.
 std::span<const std::byte> skipped_bytes(const jpeg_decompress_struct& info, std::span<const std::byte> encoded) {
   const auto count = static_cast<std::size_t>(std::max(info.err->msg_parm.i[0], 0));
   const std::size_t end = encoded.size() - info.src->bytes_in_buffer;
   return count <= end ? encoded.subspan(end - count, count) : encoded.first(end);
 }
 
-// Whether a warning leaves every pixel as it was meant.
+// Returns whether a warning leaves every pixel as intended.
 bool jpeg_warning_is_harmless(const jpeg_decompress_struct& info, std::span<const std::byte> encoded) {
   switch (info.err->msg_code) {
     case JWRN_ADOBE_XFORM:

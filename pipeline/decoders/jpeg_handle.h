@@ -1,4 +1,4 @@
-// libjpeg behind calls that return whether they succeeded.
+// Wraps libjpeg in calls that return whether they succeeded.
 #pragma once
 
 #include <csetjmp>
@@ -11,11 +11,11 @@
 
 namespace headrace {
 
-// One image from its header to its rows. libjpeg reports errors by a jump: each call sets the place to jump to
-// and has no C++ object for the jump to pass over. After a call that returned false only words() may be asked for.
+// One image from its header to its rows. libjpeg reports errors by longjmp: each call sets the jump target and has
+// no C++ object for the jump to skip. After a call that returned false only words() may be called.
 class JpegHandle {
  public:
-  // `encoded` must outlive the handle.
+  // REQUIRES: `encoded` outlives the handle.
   explicit JpegHandle(std::span<const std::byte> encoded) noexcept;
   ~JpegHandle();
   JpegHandle(const JpegHandle&) = delete;
@@ -23,24 +23,24 @@ class JpegHandle {
 
   bool read_header() noexcept;
   bool start() noexcept;
-  // Columns [left, left + width) only; both are changed to what is decoded in fact, which is more.
+  // Restricts decoding to columns [left, left + width); changes both to the wider range really decoded.
   bool crop(JDIMENSION& left, JDIMENSION& width) noexcept;
   bool skip(JDIMENSION rows) noexcept;
-  // The next `count` rows, `stride` bytes apart.
+  // Reads the next `count` rows, `stride` bytes apart.
   bool read_rows(std::uint8_t* out, std::size_t stride, JDIMENSION count) noexcept;
-  // Up to the end of the image, whose last row must have been read: false where the file ends before.
+  // Reads to the end of the image. Returns false if the file ends before. REQUIRES: the last row was read.
   bool finish() noexcept;
-  // The file has been read up to the end of the image: start() does that with all that have several scans.
+  // Returns whether the file was read to the end of the image: start() does that for all with several scans.
   bool at_end() noexcept { return jpeg_input_complete(&info_) != FALSE; }
 
   std::span<const std::byte> encoded() const noexcept { return encoded_; }
   const jpeg_decompress_struct& info() const noexcept { return info_; }
-  // What went wrong, in the library's words.
+  // Returns the library's error message.
   const char* words() const noexcept { return words_; }
-  // The first thing that is wrong so far but changes no pixel, in the library's words; empty: nothing.
+  // Returns the library's message on the first flaw so far that changes no pixel; empty: none.
   const char* warning() const noexcept { return warning_; }
   bool out_of_memory() const noexcept;
-  // Of the coefficients that start() holds all at once, those of several scans; known once the header is read.
+  // Returns the bytes of the coefficients that start() holds at once for several scans. REQUIRES: header read.
   std::size_t coefficient_bytes() noexcept;
 
  private:

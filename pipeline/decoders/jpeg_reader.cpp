@@ -10,8 +10,8 @@
 namespace headrace {
 namespace {
 
-// The columns that are decoded so that those of the window come out exactly: libjpeg smooths chroma across
-// neighbours, and where a crop ends it takes the edge for the image's own.
+// The columns to decode so that those of the window are exact: libjpeg smooths chroma across neighbours, and takes
+// the edge of a crop for the image's own.
 struct Columns {
   JDIMENSION left = 0;
   JDIMENSION width = 0;
@@ -45,8 +45,8 @@ std::size_t row_bytes(const JpegHandle& jpeg) {
   return std::size_t{jpeg.info().output_width} * static_cast<std::size_t>(jpeg.info().output_components);
 }
 
-// Files hold the inverse of the ink, which is light, as Adobe's do: with its marker or without, as djpeg, Pillow
-// and torchvision have it.
+// Files hold the inverse of the ink, which is light, as Adobe's do: with or without its marker, as in djpeg,
+// Pillow and torchvision.
 void cmyk_to_rgb(const std::uint8_t* cmyk, std::size_t pixels, std::uint8_t* rgb) {
   for (std::size_t i = 0; i < pixels; ++i, cmyk += 4, rgb += 3) {
     for (int c = 0; c < 3; ++c) rgb[c] = static_cast<std::uint8_t>((unsigned{cmyk[c]} * cmyk[3] + 127) / 255);
@@ -58,7 +58,7 @@ Columns columns_for(const JpegHandle& jpeg, const ImageWindow& window) {
   const auto left = static_cast<JDIMENSION>(window.left), width = static_cast<JDIMENSION>(window.width);
   const auto unit = static_cast<JDIMENSION>(jpeg.info().max_h_samp_factor * DCTSIZE);
   Columns columns{.left = left == 0 ? 0 : (left - 1) / unit * unit};
-  // A crop of very few columns is upsampled in another way: never less than two units.
+  // A crop of very few columns is upsampled differently: use at least two units.
   if (image - columns.left < 2 * unit) columns.left -= std::min(columns.left, unit);
   const JDIMENSION right = std::max(left + width + 2, columns.left + 2 * unit);
   columns.width = std::min(right, image) - columns.left;
@@ -117,7 +117,7 @@ void JpegReader::decode_good_window(std::span<const std::byte> encoded, const Im
   warning_ = jpeg->warning();
 }
 
-// Takes note of what is wrong below the window: its bits are read, but make no pixels.
+// Notes flaws below the window: its bits are read, but give no pixels.
 void JpegReader::read_rest(JpegHandle& jpeg) {
   if (jpeg.at_end()) return;
   const JDIMENSION rows = jpeg.info().output_height - jpeg.info().output_scanline;

@@ -16,8 +16,8 @@
 namespace headrace {
 namespace {
 
-// One image from pixels to a file in memory. libjpeg reports errors by a jump: run() sets the place to jump to and
-// has no C++ object for the jump to pass over.
+// One image from pixels to a file in memory. libjpeg reports errors by longjmp: run() sets the jump target and has
+// no C++ object for the jump to skip.
 class Compressor {
  public:
   Compressor() noexcept {
@@ -76,8 +76,8 @@ class Compressor {
   char words_[JMSG_LENGTH_MAX] = {};
 };
 
-// EXIF data that say nothing else: the segment's name, a TIFF header, a directory of one entry (tag 0x0112, one
-// number of 16 bits) and no other directory.
+// Returns EXIF data with nothing else: the segment's name, a TIFF header, a directory of one entry (tag 0x0112,
+// one number of 16 bits) and no other directory.
 std::array<std::uint8_t, 32> exif_of(Orientation orientation) {
   constexpr std::size_t kValue = 25;
   constexpr std::string_view kExif("Exif\0\0MM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\0\0\0\0\0\0\0", 32);

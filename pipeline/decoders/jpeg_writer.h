@@ -1,5 +1,5 @@
-// RGB pixels to JPEG through libjpeg-turbo: accurate integer DCT, chroma at half resolution, Huffman tables of the
-// image's own.
+// Encodes RGB pixels as JPEG through libjpeg-turbo: accurate integer DCT, chroma at half resolution,
+// image-specific Huffman tables.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace headrace {
 
-// `rgb` holds size.height * size.width * 3 bytes; `quality` is libjpeg's, 1 to 100. The file replaces what
-// `encoded` held. The same pixels give the same file. Error where the image cannot be a JPEG: no side may exceed
-// 65500. An orientation other than kTopLeft is written as EXIF data; the pixels stay as they are.
+// Replaces `encoded` with a JPEG. `quality` is libjpeg's, 1 to 100. The same pixels give the same file. Throws
+// Error if it cannot be a JPEG: no side may exceed 65500. An orientation other than kTopLeft is written as EXIF
+// data; the pixels stay unchanged. REQUIRES: `rgb` holds size.height * size.width * 3 bytes.
 void write_jpeg(std::span<const std::uint8_t> rgb, const ImageSize& size, int quality,
                 std::vector<std::byte>& encoded, Orientation orientation = Orientation::kTopLeft);
 

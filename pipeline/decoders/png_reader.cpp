@@ -16,12 +16,12 @@
 namespace headrace {
 namespace {
 
-// libpng behind calls that return whether they succeeded. One image from its header to its rows, as 8-bit RGB.
-// libpng reports errors by a jump: each call sets the place to jump to and has no C++ object for the jump to
-// pass over. After a call that returned false only words() may be asked for.
+// Wraps libpng in calls that return whether they succeeded. One image from its header to its rows, as 8-bit RGB.
+// libpng reports errors by longjmp: each call sets the jump target and has no C++ object for the jump to skip.
+// After a call that returned false only words() may be called.
 class PngHandle {
  public:
-  // `encoded` must outlive the handle.
+  // REQUIRES: `encoded` outlives the handle.
   explicit PngHandle(std::span<const std::byte> encoded) noexcept : encoded_(encoded) {}
   ~PngHandle();
   PngHandle(const PngHandle&) = delete;
@@ -30,21 +30,21 @@ class PngHandle {
   bool read_header() noexcept;
   // Sets the conversion to RGB.
   bool start() noexcept;
-  // One row. Where passes() > 1 all rows come once a pass, and `out` still holds what the pass before left there.
+  // Reads one row. If passes() > 1, all rows come once per pass, and `out` must hold the previous pass's row.
   bool read_row(std::uint8_t* out) noexcept;
-  // Up to the end of the file: the checksums of all chunks and that of the pixels' zlib stream.
+  // Reads to the end of the file: the checksums of all chunks and that of the pixels' zlib stream.
   bool finish() noexcept;
 
   std::uint32_t height() const noexcept { return height_; }
   std::uint32_t width() const noexcept { return width_; }
-  // Once the header is read.
+  // REQUIRES: the header was read.
   bool is_interlaced() const noexcept { return png_get_interlace_type(png_, info_) != PNG_INTERLACE_NONE; }
   int passes() const noexcept { return passes_; }
-  // Bytes a row takes.
+  // Returns the bytes of a row.
   std::size_t row_bytes() const noexcept { return row_bytes_; }
-  // What went wrong, in the library's words.
+  // Returns the library's error message.
   const char* words() const noexcept { return words_; }
-  // The first thing that is wrong so far but changes no pixel, in the library's words; empty: nothing.
+  // Returns the library's message on the first flaw so far that changes no pixel; empty: none.
   const char* warning() const noexcept { return warning_; }
 
  private:
@@ -52,7 +52,7 @@ class PngHandle {
   static void on_warning(png_structp png, png_const_charp words);
   static void on_read(png_structp png, png_bytep into, std::size_t count);
 
-  std::span<const std::byte> encoded_;  // what is left of it
+  std::span<const std::byte> encoded_;  // the unread rest
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
   std::uint32_t height_ = 0;
@@ -66,8 +66,8 @@ class PngHandle {
 
 constexpr std::uint32_t kMaxPngSide = std::uint32_t{1} << 28;
 
-// Whether a libpng warning about the pixel data is harmless: data after the end of the zlib stream is. Anything
-// else, such as a wrong checksum of that stream, may mean other pixels.
+// Returns whether a libpng warning about the pixel data is harmless: data after the end of the zlib stream is.
+// Anything else, such as a wrong checksum of that stream, may mean other pixels.
 bool png_warning_is_harmless(const char* words) {
   return std::strstr(words, "Extra compressed data") != nullptr ||
          std::strstr(words, "Too much image data") != nullptr ||
@@ -84,7 +84,7 @@ void PngHandle::on_error(png_structp png, png_const_charp words) {
 
 void PngHandle::on_warning(png_structp png, png_const_charp words) {
   auto* handle = static_cast<PngHandle*>(png_get_error_ptr(png));
-  if (handle->row_bytes_ == 0) return;  // still in the header, where libpng warns of nothing that counts
+  if (handle->row_bytes_ == 0) return;  // still in the header, where libpng's warnings are irrelevant
   if (!png_warning_is_harmless(words)) on_error(png, words);
   if (handle->warning_[0] == '\0') std::snprintf(handle->warning_, sizeof(handle->warning_), "%s", words);
 }
@@ -107,7 +107,7 @@ bool PngHandle::read_header() noexcept {
   if (info_ == nullptr) png_error(png_, "no memory");
   png_set_read_fn(png_, this, on_read);
   png_set_user_limits(png_, kMaxPngSide, kMaxPngSide);
-  // Only what makes the pixels is looked at (header, palette, transparency, data), and there all must be right.
+  // Only pixel-relevant chunks are read (header, palette, transparency, data), and these must be flawless.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_set_benign_errors(png_, 0);
@@ -126,7 +126,7 @@ bool PngHandle::start() noexcept {
   passes_ = png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);
   row_bytes_ = png_get_rowbytes(png_, info_);
-  png_set_benign_errors(png_, 1);  // from here on on_warning() tells which of them are
+  png_set_benign_errors(png_, 1);  // from here on_warning() decides which are benign
   return true;
 }
 
@@ -158,7 +158,7 @@ void start(PngHandle& png) {
   HEADRACE_CHECK(png.row_bytes() == std::size_t{png.width()} * 3, "libpng gives other rows than 8-bit RGB");
 }
 
-// All rows, as often as the image has passes.
+// Reads all rows, once per pass of the image.
 void read_rows(PngHandle& png, std::uint8_t* out) {
   for (int pass = 0; pass < png.passes(); ++pass) {
     for (std::size_t row = 0; row < png.height(); ++row)
@@ -193,7 +193,7 @@ void PngReader::decode_window(std::span<const std::byte> encoded, const ImageWin
   const std::size_t row_bytes = png.row_bytes(), left = static_cast<std::size_t>(window.left) * 3;
   const auto top = static_cast<std::size_t>(window.top), height = static_cast<std::size_t>(window.height);
   const std::size_t wanted = static_cast<std::size_t>(window.width) * 3;
-  // The passes of an interlaced image need all of it side by side.
+  // The passes of an interlaced image need the whole image in memory.
   std::vector<std::uint8_t> whole(png.is_interlaced() ? row_bytes * png.height() : 0);
   if (!whole.empty()) read_rows(png, whole.data());
   if (whole.empty()) row_.resize(std::max(row_.size(), row_bytes));

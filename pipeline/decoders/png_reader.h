@@ -11,17 +11,17 @@
 
 namespace headrace {
 
-// Keeps a buffer for a row, and nothing of an image after its call.
+// Keeps a row buffer, and nothing of an image after its call.
 class PngReader {
  public:
   ImageSize read_size(std::span<const std::byte> encoded);
-  // What decoding a window of the image takes beside its pixels, by the size that was read last.
+  // Returns the memory for decoding a window beside its pixels, by the size that was read last.
   std::size_t window_bytes() const noexcept { return window_bytes_; }
   void decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb);
-  // Reads the file to its end: whether it is bad does not depend on the window.
+  // Decodes a window. Reads the file to its end: whether it is bad does not depend on the window.
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
 
-  // What was wrong with the file decoded last but changes no pixel, in the library's words; empty: nothing.
+  // Returns the library's message on a flaw of the last decoded file that changes no pixel; empty: none.
   const std::string& warning() const noexcept { return warning_; }
 
   static std::string identity();

@@ -50,7 +50,7 @@ void Assembler::begin_counted(std::uint64_t sequence) {
   idle_since_ = end;
 }
 
-// Of a stream: from here on its last batch is known.
+// Notes the end of a stream, whose last batch is known from here on.
 void Assembler::note_end() {
   const std::optional<std::uint64_t> records = feed_->records();
   if (!records) return;
@@ -75,7 +75,7 @@ void Assembler::begin(std::uint64_t sequence) {
     slot.draw_windows(run_.options.seed);
     return ring_.complete(slot);
   }
-  // Where the system refused oneTBB a thread, calls of it may never return any more.
+  // If the system refused oneTBB a thread, calls to oneTBB may never return.
   run_user_code(state_, [&] { compute_.offer(sequence, is_for_readers()); });
 }
 
@@ -107,8 +107,8 @@ bool Assembler::replays(std::uint64_t sequence) const noexcept {
   return after > 0 && sequence - ring_.first() >= std::max<std::uint64_t>(after, ring_.size());
 }
 
-// What may wait for a file is the readers', where there are any; but of small samples in a warm cache handing each
-// one over would take longer than reading it.
+// Returns whether readers, if any, fetch the records, since reading may wait for a file. Small samples in a warm
+// cache are excluded: handing one over would take longer than reading it.
 bool Assembler::is_for_readers() const {
   if (!readers_) return false;
   const bool waits = run_.program.cache_may_wait() && run_.layout.sample_bytes >= kWorthAReader;

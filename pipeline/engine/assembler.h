@@ -1,4 +1,4 @@
-// The thread that begins batches in slots that came back, and sends finished ones to their devices.
+// The thread that begins batches in returned slots and sends finished ones to their devices.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace headrace {
 
 class Assembler {
  public:
-  // `feed`: where the source is a stream; else null. `readers`: there are any. Everything must outlive this.
+  // `feed`: null unless the source is a stream. `readers`: whether there are readers.
+  // REQUIRES: all arguments outlive this.
   Assembler(RunPlan& run, Ring& ring, Compute& compute, Transfer& transfer, ThreadState& state, StreamFeed* feed,
             bool readers)
       : run_(run),
@@ -22,7 +23,7 @@ class Assembler {
         feed_(feed),
         readers_(readers) {}
 
-  // The thread's function: returns when all batches were begun and sent, or the ring stopped.
+  // Runs in the thread. Returns when all batches have begun and been sent, or the ring has stopped.
   void run();
 
  private:
@@ -42,7 +43,7 @@ class Assembler {
   ThreadState& state_;
   StreamFeed* feed_;
   bool readers_;
-  bool end_is_known_ = false;  // of a stream
+  bool end_is_known_ = false;  // for a stream
   std::uint64_t idle_since_ = 0;
 };
 

@@ -1,12 +1,13 @@
-// How many threads: tried while the stream runs, on what consumers really take. A number is how
-// many may run, so a trial costs nothing; the stream of batches does not depend on it.
+// Chooses the numbers of threads by trials while the stream runs, from the rate at which consumers take batches.
+// The numbers only limit how many may run, so a trial costs nothing; the stream of batches does not depend on
+// them.
 #pragma once
 
 #include <string>
 
 namespace headrace {
 
-// What was measured with one setting for a short while.
+// Measurements of one setting over a short time.
 struct TuningWindow {
   double examples_per_second = 0;  // handed out
   double stalled = 0;              // share of the time that consumers waited
@@ -15,25 +16,25 @@ struct TuningWindow {
 };
 
 struct TuningLimits {
-  int threads = 1;      // to start with, and at most
-  int min_threads = 1;  // the same: nothing is tried
-  int readers = 0;      // to start with; 0: there are none
+  int threads = 1;      // initial and maximum number
+  int min_threads = 1;  // equal to `threads`: nothing is tried
+  int readers = 0;      // initial number; 0: none
   int min_readers = 1;
-  int max_readers = 0;  // the same as min_readers: nothing is tried
+  int max_readers = 0;  // equal to min_readers: nothing is tried
 };
 
-// Readers first: doubled while compute threads wait for busy ones and the rate rises, fewer where they idle.
-// Then compute threads: steps down from all of them, halved at each refusal; a smaller number is kept where the
-// rate stays within 4 % of the best, or where consumers do not wait: then the rate is theirs. Each candidate is
-// measured twice, in turn with the number kept so far.
+// Tunes readers first: doubles them while compute threads wait for busy readers and the rate rises, and reduces
+// them if they idle. Then tunes compute threads: steps down from all of them, halving the step at each refusal;
+// keeps a smaller number if the rate stays within 4 % of the best, or if consumers do not wait: then the rate is
+// theirs. Each candidate is measured twice, in turn with the number kept so far.
 class Autotuner {
  public:
   explicit Autotuner(const TuningLimits& limits);
 
-  // What to run with until the next observe().
+  // Returns the number to run with until the next observe().
   int threads() const noexcept { return threads_; }
   int readers() const noexcept { return readers_; }
-  // Nothing is being tried any more.
+  // Returns whether the trials are over.
   bool settled() const noexcept { return phase_ == Phase::kSettled; }
 
   void observe(const TuningWindow& window);
@@ -61,9 +62,9 @@ class Autotuner {
   int kept_readers_ = 0;
 
   int kept_ = 0, candidate_ = 0, step_ = 0;
-  int windows_ = 0;                            // of this candidate, it and the kept number in turn
+  int windows_ = 0;                            // measured for this candidate, in turn with the kept number
   double candidate_rate_ = 0, kept_rate_ = 0;  // sums
-  double candidate_stalled_ = 0;               // the most of its windows
+  double candidate_stalled_ = 0;               // maximum over its windows
   double loss_ = 1;                            // of the kept number against the best one
   std::string refused_;
   double stalled_sum_ = 0;

@@ -1,4 +1,4 @@
-// What a replica has been given of bad records, warnings and oriented images, and where that is too much.
+// Counts a replica's bad records, warnings and oriented images, and enforces the limit.
 #pragma once
 
 #include <atomic>
@@ -11,16 +11,16 @@
 
 namespace headrace {
 
-// Every replica counts for itself what all of them see, so that all are refused the same batch. The counters may
-// be read by any thread.
+// Every replica counts for itself what all replicas see, so that all are refused the same batch. Any thread may
+// read the counters.
 class BadRecordAccount {
  public:
-  // `quarantine` null: no list is kept. Of several replicas one `lists` what it sees.
+  // `quarantine` null: no list is kept. `lists`: true for one of several replicas, which writes the list.
   BadRecordAccount(const RunPlan& run, Quarantine* quarantine, bool lists)
       : run_(run), quarantine_(quarantine), lists_(lists) {}
 
-  // Of a batch that is out. DataError where the epoch, or so many examples of a stream, have more bad records than
-  // they may have.
+  // Adds the counts of a batch that is out. Throws DataError if the epoch, or the equivalent number of a stream's
+  // examples, exceeds the limit of bad records.
   void add(const Slot& slot);
 
   std::uint64_t bad() const noexcept { return bad_.load(std::memory_order_relaxed); }
@@ -34,7 +34,7 @@ class BadRecordAccount {
   const RunPlan& run_;
   Quarantine* quarantine_;
   bool lists_;
-  std::uint64_t whole_ = 0, bad_of_whole_ = 0;  // of what the limit is a share of
+  std::uint64_t whole_ = 0, bad_of_whole_ = 0;  // of the whole to which the limit applies
   std::atomic<std::uint64_t> bad_{0}, warned_{0}, oriented_{0};
 };
 

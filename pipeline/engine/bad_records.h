@@ -1,4 +1,4 @@
-// What an ErrorPolicy asks for: a limit for bad records, and the file that lists them.
+// Implements an ErrorPolicy: the limit for bad records, and the file that lists them.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,18 @@
 
 namespace headrace {
 
-// How many records may be bad, and the errors where more are, or all. Of a whole whose size is known beforehand.
-// Immutable.
+// The maximum of bad records in a whole of known size, and the errors if more, or all, are bad. Immutable.
 class BadRecordLimit {
  public:
-  // `whole` says what the `size` records are, as "60 examples of an epoch". ConfigError where
-  // ErrorPolicy::max_bad_share is no share.
+  // `whole` describes the `size` records, such as "60 examples of an epoch". Throws ConfigError if
+  // ErrorPolicy::max_bad_share is not a share.
   BadRecordLimit(const ErrorPolicy& policy, std::uint64_t size, std::string whole);
 
-  // ErrorPolicy::max_bad_share of the whole, rounded down: 29 of 100 at 0.29.
+  // Returns ErrorPolicy::max_bad_share of the whole, rounded down: 29 of 100 at 0.29.
   std::uint64_t max_bad() const noexcept { return max_bad_; }
-  // DataError: with `last` there are more bad ones than may be.
+  // Throws DataError: `last` exceeds the maximum of bad records.
   [[noreturn]] void refuse(const BadRecord& last) const;
-  // DataError: there is no good one; `last` was the last hope.
+  // Throws DataError: no record is good; `last` was the last one tried.
   [[noreturn]] void refuse_all(const BadRecord& last) const;
 
  private:
@@ -32,21 +31,21 @@ class BadRecordLimit {
 
   std::string whole_;
   double share_;
-  std::string quarantine_;  // empty: none is written
+  std::string quarantine_;  // empty: no file is written
   std::uint64_t max_bad_;
 };
 
-// The file of bad records, and of those that were used though something is wrong with them. Not thread-safe;
-// several of them, in several processes, may share one file.
+// The file of bad records, and of those used although something is wrong with them. Not thread-safe; several
+// objects, in several processes, may share one file.
 class Quarantine {
  public:
-  // Makes the file where there is none, so that a path that cannot be written fails at once, as DataError.
+  // Creates the file if there is none. Throws DataError at once if the path cannot be written.
   explicit Quarantine(const std::filesystem::path& path);
 
-  // A line, unless the record has one. Without `at` it names no epoch and step. DataError where it cannot be
-  // written.
+  // Adds a line, unless the record has one. Without `at` it names no epoch and step. Throws DataError if it cannot
+  // be written.
   void add(const BadRecord& bad, OnError action, const std::optional<BatchPosition>& at = {});
-  // The same of a record that was used: its action is "used", and it has "warning": true.
+  // Adds a line for a record that was used: its action is "used", and it has "warning": true.
   void add_warning(const BadRecord& warned, const BatchPosition& at);
 
  private:

@@ -11,8 +11,8 @@
 namespace headrace {
 namespace {
 
-// Of a batch over all replicas. No machine has as much, and what follows from it fits 64 bits: four such fields,
-// the same as floats, a ring of them.
+// Maximum bytes of a batch over all replicas. No machine has as much, and everything derived from it fits 64 bits:
+// four such fields, their conversion to floats, a ring of them.
 constexpr std::uint64_t kMaxBatchBytes = std::uint64_t{1} << 50;
 
 void check_batch(const Fields& fields, std::int64_t examples) {

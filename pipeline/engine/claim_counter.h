@@ -1,4 +1,4 @@
-// Divides the numbers 0, 1, ... among threads that take as many as they can use at once.
+// Divides the numbers 0, 1, ... among threads, which claim several at once.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace headrace {
 
-// Lock-free. What was offered and what is taken are one word, so that a claim never mixes two offers: a thread
-// that comes late takes from the newer one or finds nothing.
+// Lock-free. The offered and claimed counts share one word, so that a claim never mixes two offers: a late thread
+// takes from the newer one or finds nothing.
 class ClaimCounter {
  public:
   static constexpr std::int64_t kMaxCount = std::numeric_limits<std::uint32_t>::max();
@@ -20,11 +20,11 @@ class ClaimCounter {
     bool is_last = false;    // nothing is left now
   };
 
-  // Offers 0 to count - 1 and takes back what is left of the offer before. By one thread at a time; what it wrote
-  // before is seen by those who claim.
+  // Offers 0 to count - 1 and withdraws the rest of the previous offer. Called by one thread at a time; threads
+  // that claim see its earlier writes.
   void offer(std::int64_t count) noexcept { state_.store(static_cast<std::uint64_t>(count) << 32); }
 
-  // The next `max_count` at most.
+  // Claims the next numbers, `max_count` at most.
   Range claim(std::int64_t max_count) noexcept {
     std::uint64_t state = state_.load();
     for (;;) {

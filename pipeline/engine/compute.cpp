@@ -24,8 +24,8 @@ std::int64_t pairs_of_a_block(const BatchLayout& layout) {
   return std::clamp<std::int64_t>(fitting, 1, kMaxBlock);
 }
 
-// Charges what the buffers of a source grew by, and gives back what decoding held for a while; where it does not
-// fit they are freed again.
+// Charges the growth of a source's buffers, and returns what decoding held temporarily; frees the buffers if they
+// do not fit.
 void charge_lane(Lane& lane) {
   try {
     lane.scratch.charge();

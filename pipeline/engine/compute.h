@@ -1,4 +1,4 @@
-// The work of the host's processors: writes the rows of begun batches and mixes them, oldest batch first.
+// Host computation: writes the rows of begun batches and mixes them, oldest batch first.
 #pragma once
 
 #include <atomic>
@@ -13,30 +13,30 @@
 
 namespace headrace {
 
-// A batch is divided by counting up how much of it was given away; there is no queue of tasks.
+// A batch is divided by a counter of the work claimed; there is no queue of tasks.
 class Compute final : public LaneBody {
  public:
-  // `stores`: how rows are written into the slots. Everything must outlive this, and the lanes that come back
-  // late.
+  // `stores`: how rows are written to the slots. REQUIRES: all arguments outlive this, and lanes that return late.
   Compute(const RunPlan& run, Ring& ring, const RecordReader& reader, const RowErrors& errors,
           ReadAhead& read_ahead, Stores stores, Budgets& budgets);
 
   Lanes& lanes() noexcept { return lanes_; }
   const Lanes& lanes() const noexcept { return lanes_; }
 
-  // The assembler: the batch is in its slot, in Writing. `by_readers`: readers fetch its records.
+  // Offers a batch that is in its slot, in Writing. `by_readers`: readers fetch its records. Called by the
+  // assembler.
   void offer(std::uint64_t sequence, bool by_readers);
-  // A reader: one more record was fetched.
+  // Announces one more fetched record. Called by readers.
   void wake() { lanes_.wake(1); }
-  // So many of the slot's pending rows or pairs are done. The thread that does the last of them sees all that the
-  // others wrote, and moves the batch on.
+  // Completes `count` of the slot's pending rows or pairs. The thread that completes the last of them sees all
+  // that the others wrote, and moves the batch on.
   void complete(Slot& slot, std::int64_t count, ThreadState& state);
 
   bool run_next(Lane& lane) override;
   bool has_work() const noexcept override;
 
  private:
-  // A piece of work: a fetched record, or `count` rows, or pairs to mix, of a slot from `first`.
+  // A piece of work: a fetched record, or `count` rows, or pairs to mix, of a slot, starting at `first`.
   enum class WorkKind { kFetched, kRows, kPairs };
   struct Work {
     WorkKind kind = WorkKind::kRows;
@@ -64,10 +64,10 @@ class Compute final : public LaneBody {
   const RowErrors& errors_;
   ReadAhead& read_ahead_;
   Stores stores_;
-  std::int64_t block_pairs_;                 // that a lane takes at once
-  std::atomic<std::int64_t> block_rows_{1};  // the same; the last batch's
+  std::int64_t block_pairs_;                 // claimed by a lane at once
+  std::atomic<std::int64_t> block_rows_{1};  // rows claimed at once; the last batch's
   std::atomic<std::uint64_t> offered_;       // batches below this are in their slots
-  std::atomic<std::uint64_t> oldest_;        // that may have rows left
+  std::atomic<std::uint64_t> oldest_;        // batch that may have rows left
   std::atomic<int> mixing_{0};               // slots that may have pairs left
   Lanes lanes_;
 };

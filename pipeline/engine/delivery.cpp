@@ -15,7 +15,7 @@ constexpr double kLookSeconds = 0.05;  // between two calls of LoaderOptions::wh
 // By this thread, in next() of whichever replica.
 thread_local std::uint64_t waited_here_ns = 0;
 
-// What a Batch holds of its slot.
+// A Batch's hold on its slot.
 class SlotLease final : public BatchLease {
  public:
   SlotLease(Ring& ring, Slot& slot, int replica, std::shared_ptr<const void> owner)
@@ -90,7 +90,7 @@ std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> own
   return batch;
 }
 
-// Nothing, or what broke the stream behind its last batch.
+// Returns std::nullopt, or throws the error that broke the stream after its last batch.
 std::optional<Batch> Delivery::end_stream(Consumer& consumer) const {
   if (const std::optional<Failure> failure = ring_.end_failure()) {
     consumer.failed = describe(failure->what);
@@ -99,7 +99,7 @@ std::optional<Batch> Delivery::end_stream(Consumer& consumer) const {
   return std::nullopt;
 }
 
-// Where the host's rows are the batch, and are not handed out again.
+// Returns whether a batch may take its rows: the host's rows are the batch, and are not handed out again.
 bool Delivery::gives_rows(const SlotShare& share) const noexcept {
   return run_.options.owned_batches && run_.options.headspace == 0 && !share.device && !share.results &&
          share.where->info().host_memory;
@@ -123,7 +123,7 @@ Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::share
     given = std::make_unique<GivenRows>(spare_rows_, share, content.records, content.bad, owner);
     content = given->shown(content);
   }
-  // Of a batch that takes its rows with it the slot comes back at once.
+  // If the batch takes its rows with it, the slot comes back at once.
   auto lease = std::make_unique<SlotLease>(ring_, slot, replica, std::move(owner));
   slot.mark.take();
   consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
@@ -171,7 +171,7 @@ void Delivery::leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t a
   }
 }
 
-// Where the batch was not begun, a replica is behind or holds what it was given.
+// Explains why a batch is not out. If it was not begun, a replica is behind or still holds a batch.
 std::string Delivery::why_not_out(std::uint64_t sequence, int replica) const {
   const Slot& slot = ring_.slot_of(sequence);
   if (ring_.is_held_back(sequence))

@@ -17,38 +17,38 @@
 
 namespace headrace {
 
-// One a replica; used by the thread that takes its batches, its counters read by others.
+// One per replica. Used by the thread that takes its batches; others read its counters.
 struct alignas(64) Consumer {
   Consumer(const RunPlan& run, Quarantine* quarantine, bool lists) : bad(run, quarantine, lists) {}
 
-  std::atomic<std::uint64_t> taken{0};  // sequence of the batch it takes next
+  std::atomic<std::uint64_t> taken{0};  // sequence of the next batch to take
   std::atomic<std::uint64_t> examples{0}, wait_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
   BadRecordAccount bad;
-  std::string failed;           // the error it was given, empty: none
-  StageClock busy;              // between two calls of next(), but for waiting in that of another replica
+  std::string failed;           // the error it received; empty: none
+  StageClock busy;              // between two calls to next(), except waits in another replica's next()
   WaitClock waits;              // in next()
   std::uint64_t left_ns = 0;    // when it last left next(); 0: never
-  std::uint64_t left_rows = 0;  // with this many examples
-  std::uint64_t waited_ns = 0;  // by its thread in next(), when it left
-  TraceRing* trace = nullptr;   // null: nothing is traced
+  std::uint64_t left_rows = 0;  // examples it then had
+  std::uint64_t waited_ns = 0;  // by its thread in next(), at that time
+  TraceRing* trace = nullptr;   // null: no tracing
 };
 
 class Delivery {
  public:
-  // Says what a batch waits for that was begun and is not out.
+  // Explains what a begun batch that is not out is waiting for.
   class StallReport {
    public:
     virtual ~StallReport() = default;
     virtual std::string why_not_out(const SlotMark::Value& mark) const = 0;
   };
 
-  // Everything must outlive this. `trace` null: nothing is traced.
+  // `trace` null: no tracing. REQUIRES: all arguments outlive this.
   Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Trace* trace);
 
-  // As Loader::next(). The batch keeps `owner`, whose are all parts that it shows.
+  // See Loader::next(). The batch keeps `owner`, which owns all parts that it shows.
   std::optional<Batch> next(int replica, std::shared_ptr<const void> owner = nullptr);
 
-  // Sequence of the first batch that some replica has not taken.
+  // Returns the sequence of the first batch that some replica has not taken.
   std::uint64_t position() const noexcept;
   const std::vector<std::unique_ptr<Consumer>>& consumers() const noexcept { return consumers_; }
 

@@ -1,4 +1,4 @@
-// What devices do with a batch that arrives as bytes: the constants of its passes, and where things lie in a slot.
+// Conversion of a batch on devices, where it arrives as bytes: the constants of its passes, and the slot's layout.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,22 @@ namespace headrace {
 
 class ResidentSamples;
 
-// What arrives at a device is what the bus layout sends, followed by a window of each row for every pass that
-// moves pixels, by a tone of each row for every pass that changes it and, where the samples are resident, by the
-// place of each row's. What a pass makes of it lies in another buffer of the device's, pass after pass.
+// A device receives the rows of the bus layout, followed by each row's window for every pass that moves pixels, by
+// each row's tone for every pass that changes it and, if the samples are resident, by the place of each row's
+// sample. The results lie in another buffer on the device, pass after pass.
 class DeviceConversion {
  public:
-  // Allocates the constants on every device and waits until they are there. `fields` are a finished sample's,
-  // `bus` is the layout of the rows; where it keeps the passes' fields apart, their samples are resident. `result`
-  // is the type of what the passes make: f32 or bf16.
+  // Allocates the constants on every device and waits until they have arrived. `fields` are a finished sample's,
+  // `bus` is the layout of the rows; if it keeps the passes' fields apart, their samples are resident. `result` is
+  // the type of the passes' results: f32 or bf16.
   DeviceConversion(DeviceGroup& devices, const Fields& fields, std::vector<DevicePass> passes,
                    const BatchLayout& bus, DType result);
 
-  // Of windows, tones and places, behind the rows in a replica's part of a slot.
+  // Returns the bytes of windows, tones and places, after the rows in a replica's part of a slot.
   std::size_t drawn_bytes() const noexcept { return drawn_bytes_; }
   std::size_t result_bytes() const noexcept { return result_bytes_; }
 
-  // The field as the consumer sees it; undefined where it is handed out as it arrived.
+  // Returns the field as the consumer sees it; undefined if it is handed out as it arrived.
   TensorView result(const Buffer& results, std::size_t field) const;
 
   // The records of a replica's rows, in order.
@@ -38,15 +38,15 @@ class DeviceConversion {
     std::uint64_t seed = 0;
     std::span<const std::uint64_t> records, passes;
   };
-  // Draws the windows and tones of the rows into a replica's part of the slot on the host; of rows without a
-  // record, some. Thread-safe.
+  // Draws the rows' windows and tones into a replica's part of the slot on the host; for rows without a record,
+  // arbitrary ones. Thread-safe.
   void draw(const Rows& rows, std::byte* slot) const;
 
-  // Writes into a replica's part of the slot where the resident samples of its rows are.
+  // Writes the places of the rows' resident samples to a replica's part of the slot.
   void pick(const ResidentSamples& resident, std::span<const std::uint64_t> records, std::byte* slot) const;
 
-  // Converts what has arrived, in stream order; the images themselves are `resident`'s where it is not null.
-  // Throws what InputKernels do.
+  // Converts the arrived bytes, in stream order; takes the images from `resident` if it is not null. Throws as
+  // InputKernels do.
   void submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results,
               const ResidentSamples* resident) const;
 
@@ -58,7 +58,7 @@ class DeviceConversion {
   };
 
   void place(const Fields& fields);
-  // Room for so many bytes a row behind what a slot has already; returns where.
+  // Reserves `bytes` per row after the slot's present contents; returns their offset.
   std::size_t add_drawn(std::size_t bytes);
   static void draw_windows(const DevicePass& pass, const Rows& rows, std::span<PixelWindow> windows);
   static void draw_tones(const PlannedTone& tone, const Rows& rows, std::span<PixelTone> tones);
@@ -66,14 +66,14 @@ class DeviceConversion {
   TensorView kernel_output(const DevicePass& pass, const Place& place, const Buffer& results) const;
 
   std::vector<DevicePass> passes_;
-  std::vector<Place> places_;  // one a pass
-  std::vector<Shape> shapes_;  // of the consumer's rows, one a pass
+  std::vector<Place> places_;  // one per pass
+  std::vector<Shape> shapes_;  // of the consumer's rows, one per pass
   BatchLayout bus_;
   DType result_type_;
   std::size_t drawn_bytes_ = 0, result_bytes_ = 0;
   std::size_t picks_ = 0;               // in a replica's part of a slot
-  std::vector<InputKernels*> kernels_;  // one a replica
-  std::vector<Buffer> constants_;       // one a replica
+  std::vector<InputKernels*> kernels_;  // one per replica
+  std::vector<Buffer> constants_;       // one per replica
 };
 
 }  // namespace headrace

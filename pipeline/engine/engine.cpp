@@ -23,7 +23,7 @@ bool any_copied(const DeviceGroup& devices) {
   return false;
 }
 
-// Of buffers for records that are read ahead: enough for every lane to take the next one while it works on one.
+// Returns the number of read-ahead buffers: enough for every lane to take the next record while it works on one.
 std::size_t buffers_of(const RunPlan& run) { return static_cast<std::size_t>(2 * run.lanes + run.readers); }
 
 std::unique_ptr<StreamFeed> make_feed(const RunPlan& run, Ring& ring, MemoryBudget& budget) {
@@ -66,7 +66,7 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
   assembling_->trace = &trace_->ring("assembler");
 }
 
-// Where images are converted and kept; on devices that share the host's memory there is no choice.
+// Notes where images are converted and kept; on devices that share the host's memory there is no choice.
 void Engine::note_placement(const DeviceGroup& devices) {
   if (!any_copied(devices)) return;
   const char* const where = run_.split.passes.empty() ? "on the host" : "on the device";

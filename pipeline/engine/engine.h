@@ -1,4 +1,4 @@
-// A running plan: its parts, wired. README.md tells how a batch goes through them.
+// A running plan: its parts, wired together. README.md explains how a batch passes through them.
 #pragma once
 
 #include <memory>
@@ -15,16 +15,17 @@
 
 namespace headrace {
 
-// Shared by its threads and lanes: one that hangs in user code keeps it alive, without the devices' memory.
+// Shared by its threads and lanes: one that hangs in user code keeps the engine alive, without the devices'
+// memory.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  // Waits, time-outs and the autotuner's windows go by `clock`, which must outlive it.
+  // Waits, time-outs and the autotuner's windows use `clock`. REQUIRES: `clock` outlives this.
   Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions& options,
          const Clock& clock = system_clock());
 
-  // Starts the threads; once, after construction.
+  // Starts the threads. REQUIRES: called once, after construction.
   void start();
-  // Ends or gives up threads and lanes and frees the devices' memory. Nothing else may be called afterwards.
+  // Ends or abandons threads and lanes and frees the devices' memory. Nothing else may be called afterwards.
   void shut_down() noexcept;
 
   std::optional<Batch> next(int replica);
@@ -35,7 +36,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<Choice> choices() const { return choices_.list(); }
   const RunPlan& run() const noexcept { return run_; }
   const Tuning& tuning() const noexcept { return tuning_; }
-  // True in a process forked off after the start: there the threads do not exist.
+  // Returns whether this is a process forked after the start, in which the threads do not exist.
   bool is_forked() const noexcept;
 
  private:
@@ -45,17 +46,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Budgets budgets_;
   Choices choices_;
   RunPlan run_;
-  std::shared_ptr<Trace> trace_;  // null: nothing is traced
+  std::shared_ptr<Trace> trace_;  // null: no tracing
   WorkerAllowance allowance_;
   Transfer transfer_;
-  SlotMemory memory_;  // its slots are the ring's
+  SlotMemory memory_;  // its slots belong to the ring
   std::shared_ptr<Ring> ring_;
   RecordReader reader_;
   RowErrors errors_;
   ReadAhead read_ahead_;
   Compute compute_;
   Readers readers_;
-  std::unique_ptr<StreamFeed> feed_;  // where the source is a stream; else null
+  std::unique_ptr<StreamFeed> feed_;  // null unless the source is a stream
   std::shared_ptr<ThreadState> assembling_ = std::make_shared<ThreadState>(1);
   Assembler assembler_;
   Telemetry telemetry_;

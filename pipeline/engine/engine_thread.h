@@ -1,4 +1,4 @@
-// A thread of the engine that can always be ended: even while it is inside user code.
+// An engine thread that can always be ended, even while it is in user code.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@ namespace headrace {
 
 class EngineThread {
  public:
-  // `body` owns whatever it uses, for it may outlive this object inside user code.
+  // REQUIRES: `body` owns everything it uses, since it may outlive this object in user code.
   explicit EngineThread(std::function<void(ThreadState&)> body,
                         std::shared_ptr<ThreadState> state = std::make_shared<ThreadState>());
   EngineThread(EngineThread&&) = default;
   EngineThread& operator=(EngineThread&&) = delete;
-  // end() must have been called.
+  // REQUIRES: end() was called.
   ~EngineThread() = default;
 
-  // The body has been told to stop: waits for it, for ever while it runs our own code, until `deadline` at the
-  // maximum while it is inside user code.
+  // Waits for the body: indefinitely while it runs our own code, at most until `deadline` while it is in user
+  // code. REQUIRES: the body has been told to stop.
   void end(const Clock& clock, std::uint64_t deadline);
 
   const ThreadState& state() const noexcept { return *state_; }

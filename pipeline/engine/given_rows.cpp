@@ -40,7 +40,7 @@ GivenRows::GivenRows(std::shared_ptr<SpareRows> spare, SlotShare& share, std::sp
     std::memset(other->data(), 0, bytes);
   }
   rows_ = std::exchange(share.host, std::move(*other));
-  // Whoever had the other rows may have written to all of them.
+  // The previous holder of reused rows may have written to all of them.
   share.used_rows = is_new || share.tensors.empty() ? 0 : share.tensors.front().shape[0];
   for (TensorView& tensor : share.tensors) {
     tensor.data = share.host.data() + (static_cast<std::byte*>(tensor.data) - rows_.data());

@@ -1,4 +1,4 @@
-// Rows that a batch takes with it, so that it is no slot: its slot goes on with others.
+// Rows that a batch takes with it instead of holding its slot, which continues with others.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace headrace {
 
-// Rows that came back, for later batches. Thread-safe; shared by the batches that are out. All are of one size;
-// the devices must outlive it.
+// Returned rows, for later batches. Thread-safe; shared by the batches that are out. All have one size.
+// REQUIRES: the devices outlive this.
 class SpareRows {
  public:
-  // Keeps so many at the maximum.
+  // Keeps at most `count`.
   explicit SpareRows(std::size_t count) : count_(count) {}
 
-  // Nothing where there are none on this device.
+  // Returns std::nullopt if there are none on this device.
   std::optional<Buffer> take(const Device& device);
   void put(const Device& device, Buffer rows) noexcept;
 
@@ -36,11 +36,11 @@ class SpareRows {
   std::vector<Spare> spare_;  // by mutex_
 };
 
-// What such a batch shows. Its rows come back when it goes.
+// The content of such a batch. Returns the rows when it is destroyed.
 class GivenRows final : public BatchLease {
  public:
-  // Takes the share's rows, which are the batch itself, and gives it others. Throws what allocating them does;
-  // then the share is as it was. `owner` is kept as long as this.
+  // Takes the share's rows, which are the batch itself, and gives the share others. If allocating them throws, the
+  // share is unchanged. `owner` is kept as long as this.
   GivenRows(std::shared_ptr<SpareRows> spare, SlotShare& share, std::span<const std::uint64_t> records,
             std::span<const BadRecord> bad, std::shared_ptr<const void> owner);
   ~GivenRows() override;
@@ -49,11 +49,11 @@ class GivenRows final : public BatchLease {
 
   void release(Stream* consumer) noexcept override;
 
-  // `content` with what this holds.
+  // Returns `content` with the rows that this holds.
   BatchContent shown(BatchContent content) const noexcept;
 
  private:
-  std::shared_ptr<const void> owner_;  // goes last
+  std::shared_ptr<const void> owner_;  // destroyed last
   std::shared_ptr<SpareRows> spare_;
   Device* device_;
   Buffer rows_;

@@ -1,4 +1,4 @@
-// Compute as oneTBB runs it: tasks that take one piece of work after another and end when there is none.
+// Computation in oneTBB: tasks that take one piece of work after another and end when there is none.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,11 @@
 
 namespace headrace {
 
-// For so many tasks at a time. ConfigError where the machine does not have what the constraints name.
+// Returns an arena for `max_concurrency` tasks at a time. Throws ConfigError if the machine lacks what the
+// constraints name.
 std::shared_ptr<ComputeArena> make_own_arena(int max_concurrency, const ArenaConstraints& constraints);
 
-// What a running lane has for itself. There are as many as may run at once; one task at a time sits in each.
+// The private state of a running lane. There are as many as may run at once; each has one task at a time.
 struct alignas(64) Lane {
   Lane(std::size_t stages, MemoryBudget& budget) : state(stages) { scratch.charged = ChargedBytes(budget); }
 
@@ -28,26 +29,26 @@ struct alignas(64) Lane {
   std::atomic<std::uint64_t> idle_since{0};  // 0: at work, or not allowed to be
 };
 
-// What lanes do.
+// The work of lanes.
 class LaneBody {
  public:
   virtual ~LaneBody() = default;
-  // Does the next piece of work; false where there is none. Throws Abandoned alone.
+  // Does the next piece of work; returns false if there is none. Throws only Abandoned.
   virtual bool run_next(Lane& lane) = 0;
-  // Whether run_next() would find something.
+  // Returns whether run_next() would find work.
   virtual bool has_work() const noexcept = 0;
 };
 
-// The tasks of lanes, counted. Outlives the lanes: a task looks here first whether they are still there.
+// Counts the tasks of lanes. Outlives the lanes: a task first checks here whether they still exist.
 class LaneGate {
  public:
-  // False once it is closed: then nothing but the gate may be touched.
+  // Returns false once the gate is closed: then nothing but the gate may be touched.
   bool enter();
   void leave();
 
   void close();
-  // After close(): waits until `max_inside` tasks are inside at most; those that are then keep `owner` alive until
-  // they leave.
+  // Waits until at most `max_inside` tasks are inside, which then keep `owner` alive until they leave.
+  // REQUIRES: after close().
   void wait_and_keep(int max_inside, std::shared_ptr<void> owner);
 
  private:
@@ -59,35 +60,35 @@ class LaneGate {
   std::shared_ptr<void> kept_;
 };
 
-// Thread-safe. `body` is asked until it has nothing left; whoever gives it work calls wake() afterwards. Waits and
-// deadlines go by `clock`.
+// Runs `body` until it has no work left; callers who give it work call wake() afterwards. Waits and deadlines use
+// `clock`. Thread-safe.
 class Lanes {
  public:
-  // `stages` that each lane counts.
+  // `stages`: number of stages that each lane counts.
   Lanes(std::shared_ptr<ComputeArena> arena, int max_lanes, std::size_t stages, LaneBody& body,
         MemoryBudget& budget, const Clock& clock);
 
-  // A ring a lane, named by their numbers. Before the first wake().
+  // Gives each lane a trace ring named by its number. REQUIRES: before the first wake().
   void set_trace(Trace& trace);
 
-  // There is work for so many lanes: starts them, as far as they do not run and are allowed.
+  // Announces work for `wanted` lanes: starts them if they are not running and are allowed.
   void wake(std::int64_t wanted);
-  // So many may run at once. Those beyond end after their piece of work.
+  // Limits how many may run at once. Excess lanes end after their piece of work.
   void allow(int lanes);
   int allowed() const noexcept { return allowed_.load(std::memory_order_relaxed); }
 
-  // No lane starts any more.
+  // Prevents further lanes from starting.
   void stop() noexcept;
-  // After stop(): returns when no task touches this or the body any more. Those in user code at the `deadline` are
-  // left there and keep `owner`, which holds both, alive until they come back.
+  // Returns when no task touches this or the body any more. Tasks in user code at the `deadline` are left there
+  // and keep `owner`, which holds both, alive until they return. REQUIRES: after stop().
   void end(std::uint64_t deadline, std::shared_ptr<void> owner);
 
   const std::vector<std::unique_ptr<Lane>>& lanes() const noexcept { return lanes_; }
-  // What allowed lanes had nothing to do until `now`, together.
+  // Returns the total time until `now` in which allowed lanes had nothing to do.
   std::uint64_t waited_ns(std::uint64_t now) const noexcept;
 
  private:
-  // A task, between enter() and leave().
+  // Runs a task, between enter() and leave().
   void run();
   void run_in(Lane& lane);
   Lane* take_seat();

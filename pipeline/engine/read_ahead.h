@@ -1,4 +1,4 @@
-// Records that readers fetch before compute needs them: a fixed number of buffers, and where readers wait.
+// Records that readers fetch before compute needs them: a fixed number of buffers, and the readers' waits.
 #pragma once
 
 #include <condition_variable>
@@ -15,28 +15,29 @@ namespace headrace {
 
 struct FetchedRecord {
   Slot* slot = nullptr;
-  std::int64_t example = 0;           // of the slot's
+  std::int64_t example = 0;           // of the slot
   std::span<const std::byte> cached;  // the cache's sample; empty: `view` holds the source's bytes
   RecordView view;
-  std::vector<std::byte> scratch;  // what `view` may point to; reused
+  std::vector<std::byte> scratch;  // memory that `view` may point to; reused
   ChargedBytes charged;            // for `scratch`
 };
 
 // Thread-safe.
 class ReadAhead {
  public:
-  // `buffers` bound what is read ahead; their bytes are charged to `budget`. Both references must outlive this.
+  // Reads at most `buffers` records ahead; their bytes are charged to `budget`. REQUIRES: `ring` and `budget`
+  // outlive this.
   ReadAhead(Ring& ring, std::size_t buffers, MemoryBudget& budget);
 
-  // The assembler: the records of this batch, in its slot, are to be read.
+  // Offers the records of this batch, which is in its slot, for reading. Called by the assembler.
   void offer(std::uint64_t sequence);
-  // Only readers with a number below this get anything.
+  // Gives records only to readers with a number below `readers`.
   void allow(int readers);
 
-  // A reader: waits for the oldest record to read and a buffer to read it into; null after stop().
+  // Waits for the oldest record to read and a buffer for it; returns null after stop(). Called by readers.
   FetchedRecord* next(int reader);
   void put(FetchedRecord* record);
-  // Compute: in the order of put(); null where none is there.
+  // Returns records in the order of put(); null if there is none. Called by compute.
   FetchedRecord* take();
   bool empty() const;
   void give_back(FetchedRecord* record);
@@ -54,7 +55,7 @@ class ReadAhead {
   bool stopped_ = false;
   int readers_ = 0;
   std::uint64_t offered_;  // batches below this are in their slots
-  std::uint64_t oldest_;   // that may have records left to read
+  std::uint64_t oldest_;   // batch that may have records left to read
   std::vector<FetchedRecord> records_;
   std::vector<FetchedRecord*> free_;
   std::vector<FetchedRecord*> fetched_;  // a ring

@@ -1,4 +1,4 @@
-// The threads that may wait for files: they fetch records for compute.
+// The threads that may wait for files, which fetch records for compute.
 #pragma once
 
 #include <vector>
@@ -15,11 +15,11 @@ class Readers {
   Readers(Ring& ring, const RecordReader& reader, const RowErrors& errors, ReadAhead& read_ahead, Compute& compute)
       : ring_(ring), reader_(reader), errors_(errors), read_ahead_(read_ahead), compute_(compute) {}
 
-  // Starts so many, which keep `owner` and with it all references alive. `trace` null: nothing is traced.
+  // Starts `count` readers, which keep `owner` and thus all references alive. `trace` null: no tracing.
   void start(int count, const std::shared_ptr<void>& owner, Trace* trace);
-  // The one of a stream.
+  // Starts the single reader of a stream.
   void start_pulling(StreamFeed& feed, const std::shared_ptr<void>& owner, Trace* trace);
-  // After ReadAhead::stop(): waits until none is at work, till `deadline` for those in user code.
+  // Waits until no reader is at work, until `deadline` for those in user code. REQUIRES: after ReadAhead::stop().
   void end(std::uint64_t deadline);
 
   const std::vector<EngineThread>& threads() const noexcept { return threads_; }

@@ -40,7 +40,7 @@ Ring::Turn Ring::next_turn(std::uint64_t next, std::uint64_t next_copy) {
   }
 }
 
-// A slot still held is given back by a call; one given back waits only for its device.
+// A call returns a slot that is still held; a returned slot waits only for its device.
 void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence) {
   const Slot& slot = slot_of(sequence);
   const bool given_back =

@@ -1,4 +1,4 @@
-// The slots that batches go through, and where threads wait for them.
+// The slots that batches pass through, and the waits for them.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace headrace {
 
-// Thread-safe. Batch n goes through slot n % size(). Shared by streams that report that they passed a batch: one
-// of them may be the last to let go of it, after free_memory().
+// Thread-safe. Batch n uses slot n % size(). Shared by streams that report having passed a batch: one of them may
+// be the last to release it, after free_memory().
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
-  // The batches [first, end) go through it; `copied`: they are sent to devices. All waits go by `clock`, which
-  // must outlive it.
+  // The batches [first, end) pass through it; `copied`: they are sent to devices. All waits use `clock`.
+  // REQUIRES: `clock` outlives this.
   Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied,
        const Clock& clock);
 
@@ -32,46 +32,46 @@ class Ring : public std::enable_shared_from_this<Ring> {
   bool copied() const noexcept { return copied_; }
   const Clock& clock() const noexcept { return clock_; }
 
-  // The assembler. What to do next; waits for it. Copies come first: what they send is older than what begins.
+  // Waits for, and returns, the assembler's next task. Copies come first: they send older batches than begin.
   enum class Turn { kStop, kBegin, kCopy };
   Turn next_turn(std::uint64_t next, std::uint64_t next_copy);
-  // Held -> Free -> Writing: `sequence` is in its slot from now on, held for all replicas.
+  // Held -> Free -> Writing: puts `sequence` in its slot, held for all replicas.
   Slot& begin(std::uint64_t sequence);
 
-  // Of a stream, whose records decide. Only batches below `limit` may begin.
+  // Lets only batches below `limit` begin. For a stream, whose records decide.
   void allow(std::uint64_t limit);
-  // No batch from `end` on, which did not begin; with a failure where the stream broke there.
+  // Ends the run before batch `end`, which has not begun; with a failure if the stream broke there.
   void end_at(std::uint64_t end, std::optional<Failure> failure);
   std::optional<Failure> end_failure() const;
   bool is_held_back(std::uint64_t sequence) const;
 
-  // Whoever wrote the last of the batch: Writing or Mixing -> Written, and Ready where nothing is copied.
+  // Writing or Mixing -> Written, and Ready if nothing is copied. Called by the thread that completed the batch.
   void complete(Slot& slot);
-  // The assembler, after the copies were submitted.
+  // Called by the assembler, after the copies were submitted.
   void make_ready(Slot& slot);
 
-  // Consumers. Waits until the batch is out, the stream has ended before it, stopped or broken off; false after
-  // `seconds`, 0: never.
+  // Waits until the batch is out, or the stream has ended before it, stopped or broken off; returns false after
+  // `seconds`, 0: never. Called by consumers.
   bool wait_until_out(std::uint64_t sequence, double seconds);
-  // A consumer has a batch of this slot from now on, until release().
+  // Marks a batch of this slot as held by a consumer, until release().
   static void take(Slot& slot) noexcept { slot.out.fetch_add(1, std::memory_order_relaxed); }
-  // The replica needs the batch no longer once `consumer` has come this far; null: at once. After free_memory()
-  // the last one waits for the consumers and frees the slot's. Of a batch that a forked process inherited nothing
-  // is done: it is the parent's to give back.
+  // Releases the replica's batch once `consumer` has reached this point; null: at once. After free_memory() the
+  // last one waits for the consumers and frees the slot's memory. Does nothing for a batch that a forked process
+  // inherited: the parent returns it.
   void release(Slot& slot, int replica, Stream* consumer) noexcept;
 
-  // What ended one of the engine's threads ends the stream for every consumer that finds no batch. The first one
-  // counts.
+  // Ends the stream, for every consumer that finds no batch, with the failure that ended an engine thread. The
+  // first failure counts.
   void break_off(Failure failure) noexcept;
   std::optional<Failure> broken_off() const;
   void stop() noexcept;
   const std::atomic<bool>& stopped() const noexcept { return stopped_; }
 
-  // From construction to the first batch that was ready; 0: none was.
+  // Returns the time from construction to the first batch that was ready; 0 if none was.
   std::uint64_t first_batch_ns() const noexcept { return first_batch_ns_.load(); }
 
-  // Frees the slots' memory; of one that consumers have, when they give it back. Nothing but release(), stopped()
-  // and the slots' counters may be used afterwards.
+  // Frees the slots' memory; that of a slot that consumers hold when they return it. Only release(), stopped() and
+  // the slots' counters may be used afterwards.
   void free_memory() noexcept;
 
   std::mutex& mutex() noexcept { return mutex_; }
@@ -100,8 +100,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::atomic<std::uint64_t> first_batch_ns_{0};
 };
 
-// Runs `body` for a thread or lane: what it throws, but for Abandoned, ends the stream. What is expected to fail
-// is the failure of its batch; this is for the rest, as memory that runs out in between.
+// Runs `body` for a thread or lane: any exception but Abandoned ends the stream. Expected failures belong to their
+// batch; this handles the rest, such as memory that runs out in between.
 template <typename Body>
 void end_stream_on_error(Ring& ring, const ThreadState& state, const Body& body) {
   try {

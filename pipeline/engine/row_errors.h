@@ -1,4 +1,4 @@
-// How a row gets its record, and what becomes of rows that could not be written.
+// Reads the records of rows, and handles rows that could not be written.
 #pragma once
 
 #include <atomic>
@@ -12,22 +12,22 @@
 
 namespace headrace {
 
-// How a record's bytes are had: from the cache, else from the source, again where the system refuses for a
-// moment. Thread-safe.
+// Reads a record's bytes: from the cache, else from the source, with retries if the system temporarily refuses.
+// Thread-safe.
 class RecordReader {
  public:
-  // `stopped`: nothing is asked for again. `clock`: retries wait by it. All must outlive this.
+  // `stopped`: no retries. `clock`: used by the waits between retries. REQUIRES: all arguments outlive this.
   RecordReader(const RunPlan& run, const std::atomic<bool>& stopped, const Clock& clock)
       : run_(run), stopped_(stopped), clock_(clock) {}
 
-  // A record's cached sample, empty where there is none. What a filter could not judge is not looked for: throws
-  // FilterError.
+  // Returns a record's cached sample, empty if there is none. Throws FilterError, without a look-up, for a record
+  // that a filter could not judge.
   std::span<const std::byte> find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const;
-  // After find_cached(): the source's bytes. Throws what read_with_retries() does.
+  // Returns the source's bytes. Throws as read_with_retries() does. REQUIRES: after find_cached().
   RecordView read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
 
-  // Small samples come from all over memory, and so does what a cache knows of each: both are fetched while others
-  // are worked on. `records` come after this one; where the next one's sample lies.
+  // Prefetches the samples of `records`, which follow this one, and the cache's entries, since both are scattered
+  // over memory. Returns the location of the next record's sample.
   std::span<const std::byte> look_ahead(std::span<const std::uint64_t> records) const noexcept;
 
  private:
@@ -38,19 +38,20 @@ class RecordReader {
   const Clock& clock_;
 };
 
-// As ErrorPolicy says. Thread-safe for different slots; fail() and note() for different rows of one, too.
+// Applies the ErrorPolicy. Thread-safe for different slots; fail() and note() also for different rows of one.
 class RowErrors {
  public:
   RowErrors(const RunPlan& run, const RecordReader& reader) : run_(run), reader_(reader) {}
 
-  // Runs something for one example; what it throws, but for Abandoned, is fail()ed.
+  // Runs a function for one example; passes any exception but Abandoned to fail().
   template <typename Run>
   void guard(Slot& slot, std::int64_t example, Run run) const;
 
   void fail(Slot& slot, std::int64_t example, const std::exception& cause) const;
-  // Keeps what there is to say of the images of a row that was written, and clears it.
+  // Stores the notes on the images of a written row, and clears them.
   void take_notes(Slot& slot, std::int64_t example, ImageNotes& notes) const;
-  // All rows of the batch were written or failed: closes the gaps, or writes substitutes. By one thread.
+  // Closes the gaps of a batch, or writes substitutes. Called by one thread. REQUIRES: all rows were written or
+  // failed.
   void settle(Slot& slot, ThreadState& state) const;
 
  private:

@@ -79,9 +79,9 @@ class Hypotheses {
   std::uint64_t wanted_;
 };
 
-// What a run with this fingerprint has that one of `plan` and `seed` has not: "its seed was 3, here it is 4".
-// Tries what users change, the seed, the batch and a stage that was left out; else says what is left. Takes up to
-// a second.
+// Describes how a run with this fingerprint differs from one of `plan` and `seed`: "its seed was 3, here it is 4".
+// Tries the changes that users make, to the seed, the batch and an omitted stage; else says what is left. Takes up
+// to a second.
 std::string describe_difference(StreamPlan plan, std::uint64_t seed, const FilterFailures& filter_failures,
                                 std::uint64_t fingerprint) {
   Hypotheses is(std::move(plan), seed, filter_failures, fingerprint);
@@ -93,7 +93,7 @@ std::string describe_difference(StreamPlan plan, std::uint64_t seed, const Filte
   return "its data or its operations were others, or more than one thing differs";
 }
 
-// Of lanes and of readers: no machine has use for more, and the system may not give more.
+// Maximum of lanes and of readers: no machine can use more, and the system may not grant more.
 constexpr int kMaxWorkers = 1024;
 constexpr int kMaxPrefetch = 1024;
 
@@ -117,7 +117,7 @@ void check_world(const World& world, const DeviceGroup& devices) {
                     advice("{} is the number of all replicas", named("LoaderOptions::world")));
 }
 
-// What takes records by their numbers, or knows how many there are.
+// Refuses options that take a stream's records by their numbers or need their count.
 void check_streamed(const LoaderOptions& options, const std::string& name) {
   if (options.epochs > 1) {
     throw ConfigError(fmt::format("{}: {} is a stream, which can be read only once",
@@ -188,7 +188,7 @@ std::string name_of_counted(const StreamPlan& plan, std::uint64_t examples) {
   return fmt::format("{} {}", count_of(examples, "example"), streamed ? "in a row" : "of an epoch");
 }
 
-// Of images that the devices keep: they are not sent with every batch.
+// Returns the fields of images that the devices keep, which are not sent with every batch.
 std::vector<std::size_t> resident_fields(const DeviceSplit& split, const ResidentChoice& residency) {
   std::vector<std::size_t> fields;
   for (const DevicePass& pass : split.passes) {

@@ -1,4 +1,4 @@
-// A plan made ready to run: everything that is fixed before the first batch.
+// A plan prepared to run: everything that is fixed before the first batch.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace headrace {
 
-// What the run may use, charged as it is allocated.
+// The memory budgets of the run, charged at each allocation.
 struct Budgets {
   explicit Budgets(const LoaderOptions& options)
       : memory("LoaderOptions::memory_budget_bytes", options.memory_budget_bytes),
@@ -27,41 +27,42 @@ struct Budgets {
   MemoryBudget memory, pinned;
 };
 
-// Immutable once constructed, but for the schedule's cursor, which is the assembler's.
+// Immutable once constructed, except for the schedule's cursor, which belongs to the assembler.
 struct RunPlan {
-  // ConfigError where plan and options do not fit each other or the devices. `budgets` must outlive this.
+  // Throws ConfigError if plan and options do not fit each other or the devices. REQUIRES: `budgets` outlives
+  // this.
   RunPlan(const Dataset& dataset, const DeviceGroup& devices, const LoaderOptions& options, Budgets& budgets);
   RunPlan(const RunPlan&) = delete;
   RunPlan& operator=(const RunPlan&) = delete;
 
   const Source& source() const noexcept { return *plan.source; }
-  // Whether examples are taken from the stream where their records are bad.
+  // Returns whether examples with bad records are removed from the stream.
   bool skips() const noexcept { return options.errors.on_error == OnError::kSkip; }
 
-  // Which of the wholes that bad records are a share of a batch is in.
+  // Returns the number of the whole, to which the limit of bad records applies, that a batch is in.
   std::uint64_t whole_of(const BatchPosition& position) const noexcept {
     if (!source().info().streamed) return position.epoch;
     return position.sequence * static_cast<std::uint64_t>(plan.batch->global) / bad_records_of;
   }
 
-  // Whether other loaders serve some of the replicas.
+  // Returns whether other loaders serve some of the replicas.
   bool is_part() const noexcept { return layout.local_replicas < layout.world_replicas; }
 
   StreamPlan plan;
   LoaderOptions options;
-  int lanes;    // of compute at most
-  int readers;  // at most
+  int lanes;    // maximum of compute lanes
+  int readers;  // maximum
   DeviceSplit split;
   ResidentChoice residency;
-  StreamPlan host;  // of `plan`, without what the devices do
+  StreamPlan host;  // `plan` without the devices' operations
   BatchSchedule schedule;
-  std::uint64_t bad_records_of;  // the examples that bad records are a share of
+  std::uint64_t bad_records_of;  // the examples of which bad records are a share
   BadRecordLimit bad_limit;
   FilterFailures filter_failures;
   std::uint64_t fingerprint;
-  BatchLayout layout;  // of the rows that the host writes
+  BatchLayout layout;  // of the rows written by the host
   SampleProgram program;
-  std::optional<RowCopier> copier;  // where rows are only copied
+  std::optional<RowCopier> copier;  // set if rows are only copied
   std::vector<Mixer> mixers;
   std::uint64_t first = 0;  // sequence of the first batch
 };

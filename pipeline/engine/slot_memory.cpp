@@ -15,13 +15,13 @@
 namespace headrace {
 namespace {
 
-// Bytes of the memory budget that batches may take where there is a choice.
+// Returns the bytes of the memory budget that batches may take if there is a choice.
 constexpr std::uint64_t for_batches(std::uint64_t budget) { return budget / 4 * 3; }
 
 // The caches of a core: what is larger has left them before it is read.
 constexpr std::uint64_t kMinNonTemporalRing = std::uint64_t{8} << 20;
 
-// What may be taken of one kind of memory.
+// The available amount of one kind of memory.
 struct Room {
   std::string name;
   std::uint64_t bytes = 0;
@@ -36,7 +36,7 @@ struct Room {
                                                       static_cast<std::uint64_t>(min),
                                                       static_cast<std::uint64_t>(wanted)));
   }
-  // ConfigError where it does not hold so many.
+  // Throws ConfigError if there is no room for `slots`.
   void want(int slots) const {
     const std::uint64_t needed = slot * static_cast<std::uint64_t>(slots);
     if (taken <= bytes && needed <= bytes - taken) return;
@@ -48,7 +48,7 @@ struct Room {
   }
 };
 
-// A budget, or the machine's memory where there is none.
+// Returns the budget, or the machine's memory if there is none.
 Room room_of(const MemoryBudget& budget, std::uint64_t slot) {
   const std::uint64_t machine = machine_memory_bytes();
   if (budget.limit() == 0 || budget.limit() > machine) {
@@ -74,7 +74,7 @@ SlotCount count_slots(const RunPlan& run, const Room& memory, const Room& pins) 
   const std::uint64_t left = batches_left(run);
   const int wanted = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(asked), left));
   const int min = std::min(wanted, 2);
-  // Of the machine's memory more is left over, as if the run were longer: all of it is nobody's to take.
+  // Leaves more of the machine's memory free, as if the run were longer: no run may take all of it.
   for (const Room* room : {&memory, &pins}) room->want(room->is_budget ? min : std::min(asked, 2));
   const int pageable = memory.slots(min, wanted, for_batches(memory.bytes));
   const int pinned = pins.slots(min, wanted, pins.is_budget ? pins.bytes : for_batches(pins.bytes));

@@ -1,4 +1,4 @@
-// The slots of a ring within the budgets, and why they are as many as they are.
+// Allocates the slots of a ring within the budgets, and explains their number.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 
 namespace headrace {
 
-// What the engine decided for itself. Thread-safe.
+// The engine's own decisions. Thread-safe.
 class Choices {
  public:
-  // Replaces what was said about the same thing.
+  // Replaces an earlier choice about the same thing.
   void note(Choice choice) {
     const std::lock_guard lock(mutex_);
     const auto known = std::ranges::find(choices_, choice.what, &Choice::what);
@@ -42,8 +42,8 @@ struct SlotMemory {
   Stores stores = Stores::kCached;  // into them
 };
 
-// One slot more than batches are prefetched, fewer where the run has no more batches or they do not fit; notes the
-// choice. ConfigError where not even one that is held and one that is written fit. `conversion` null: the devices
+// Allocates one slot more than prefetched batches, fewer if the run has fewer batches or they do not fit; notes
+// the choice. Throws ConfigError if not even one held and one written batch fit. `conversion` null: the devices
 // convert nothing.
 SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const DeviceConversion* conversion,
                           Budgets& budgets, Choices& choices);

@@ -1,4 +1,4 @@
-// What a slot of the ring is doing, and for which batch. README.md says who moves it when.
+// The state of a slot of the ring, and its batch. README.md documents the transitions.
 #pragma once
 
 #include <atomic>
@@ -10,28 +10,28 @@ enum class SlotState : std::uint8_t { kFree, kWriting, kMixing, kWritten, kCopyi
 
 const char* to_string(SlotState state) noexcept;
 
-// State and batch of one slot, read and changed together. Readers need no lock; each transition has one thread
-// that may make it, but for Ready -> Held, which every consumer may try.
+// State and batch of one slot, read and changed together. Readers need no lock; only one thread may make each
+// transition, except for Ready -> Held, which every consumer may try.
 class SlotMark {
  public:
   struct Value {
-    std::uint64_t sequence = 0;  // of the batch; of the one before in kFree
+    std::uint64_t sequence = 0;  // of the batch; in kFree, of the previous one
     SlotState state = SlotState::kFree;
     bool is_out() const noexcept { return state == SlotState::kReady || state == SlotState::kHeld; }
   };
 
   Value load() const noexcept;
   bool is(std::uint64_t sequence, SlotState state) const noexcept;
-  // Whether the batch may be taken: it is ready, or some replica has it already.
+  // Returns whether the batch may be taken: it is ready, or some replica has it already.
   bool is_out(std::uint64_t sequence) const noexcept;
 
-  // Free -> Writing, for the batch. Error(kInternal) in any other state, as of the following two.
+  // Free -> Writing, for the batch. Throws Error(kInternal) in any other state, as do the following two.
   void begin(std::uint64_t sequence);
   void move_to(SlotState next);
-  // Ready -> Held; nothing where another replica was first.
+  // Ready -> Held; does nothing if another replica was first.
   void take();
 
-  // The transitions there are.
+  // Returns whether the transition exists.
   static bool allows(SlotState from, SlotState to) noexcept;
 
  private:

@@ -16,7 +16,7 @@ double per_second(std::uint64_t amount, std::uint64_t elapsed_ns) {
   return elapsed_ns > 0 ? static_cast<double>(amount) * 1e9 / static_cast<double>(elapsed_ns) : 0;
 }
 
-// Of what happened in between, from two means and what they are over.
+// Returns the mean over the interval between two measurements, from their means and counts.
 double mean_since(double now, std::uint64_t count, double earlier, std::uint64_t earlier_count) {
   if (count <= earlier_count) return 0;
   const double sum = now * static_cast<double>(count) - earlier * static_cast<double>(earlier_count);
@@ -29,7 +29,7 @@ double mean_of_both(double a, std::uint64_t count_a, double b, std::uint64_t cou
   return (a * static_cast<double>(count_a) + b * static_cast<double>(count_b)) / static_cast<double>(count);
 }
 
-// apply(mine, other's) for everything that is counted up.
+// Calls apply(mine, other's) for every counter.
 template <typename Apply>
 void for_each_count(LoaderStats& mine, const LoaderStats& other, Apply apply) {
   apply(mine.elapsed_ns, other.elapsed_ns);

@@ -1,4 +1,4 @@
-// The records of a stream, pulled ahead of the batches that they will be in.
+// Pulls the records of a stream ahead of the batches that will hold them.
 #pragma once
 
 #include <condition_variable>
@@ -14,20 +14,20 @@
 
 namespace headrace {
 
-// One thread pulls, the assembler takes. A batch may begin once all that it can hold are there and it is known
-// whether another one follows it: that is what makes its content a function of the stream alone.
+// One thread pulls, the assembler takes. A batch may begin once all records that it can hold have arrived and it
+// is known whether another batch follows: this makes its content a function of the stream alone.
 class StreamFeed {
  public:
-  // Both must outlive this. Holds back the ring's batches.
+  // Holds back the ring's batches. REQUIRES: all arguments outlive this.
   StreamFeed(const RunPlan& run, Ring& ring, MemoryBudget& budget);
 
-  // The thread's function: pulls until the stream ends, its last batch is there, or stop().
+  // Runs in the thread: pulls until the stream ends, its last batch has arrived, or stop().
   void run(ThreadState& state);
 
-  // The assembler. How many records the stream has, once its end was seen.
+  // Returns the stream's number of records once its end was seen. Called by the assembler.
   std::optional<std::uint64_t> records() const;
-  // Gives the slot, whose records are located, their bytes in exchange for those that it had. Records before
-  // `first_record` are not asked for any more.
+  // Gives the slot the bytes of its located records in exchange for its previous ones. Records before
+  // `first_record` are not requested any more.
   void take(Slot& slot, std::uint64_t first_record);
 
   void stop() noexcept;
@@ -47,14 +47,14 @@ class StreamFeed {
   mutable std::mutex mutex_;
   std::condition_variable room_;
   // By mutex_.
-  std::deque<StreamedRecord> waiting_;        // from record number first_ on
-  std::vector<std::vector<std::byte>> free_;  // buffers to be used again
+  std::deque<StreamedRecord> waiting_;        // from record first_ on
+  std::vector<std::vector<std::byte>> free_;  // buffers for reuse
   std::uint64_t first_;
   std::uint64_t taken_;    // batches below this were begun
   std::uint64_t allowed_;  // batches below this may begin
   std::optional<std::uint64_t> records_;
   bool stopped_ = false;
-  ChargedBytes charged_;  // for all buffers, those in slots, too
+  ChargedBytes charged_;  // for all buffers, including those in slots
 };
 
 }  // namespace headrace

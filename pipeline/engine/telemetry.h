@@ -1,4 +1,4 @@
-// The counters of a running engine, put together when somebody asks.
+// Collects the counters of a running engine on request.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace headrace {
 
 class Tuning;
 
-// Thread-safe; reads what threads and lanes count for themselves.
+// Thread-safe; reads the threads' and lanes' own counters.
 class Telemetry final : public Delivery::StallReport {
  public:
-  // Where the counters are; everything must outlive this.
+  // The parts that hold the counters. REQUIRES: all outlive this.
   struct Parts {
     const RunPlan& run;
     const Budgets& budgets;

@@ -18,14 +18,14 @@
 
 namespace headrace {
 
-// When a copy stream really copies: stamped by the stream itself, before and after. Outlives the stream. begin()
-// and end() are called by the assembler, their stamps taken in stream order.
+// Measures when a copy stream really copies: the stream stamps the time before and after. Outlives the stream. The
+// assembler calls begin() and end(), whose stamps are taken in stream order.
 class CopyClock {
  public:
   explicit CopyClock(TraceRing* trace) : trace_(trace) {}
 
-  // Stamping holds the stream up for a moment, so one copy in kEvery is stamped, and counts for all of them; all
-  // are when they are traced.
+  // Stamping delays the stream briefly, so one copy in kEvery is stamped and counts for all of them; when tracing,
+  // all are stamped.
   static constexpr std::uint64_t kEvery = 4;
   bool stamps(std::uint64_t sequence) const noexcept { return trace_ != nullptr || sequence % kEvery == 0; }
 
@@ -51,31 +51,32 @@ class CopyClock {
   StageClock copying_;
 };
 
-// By the assembler thread, but for the counters. `devices` must outlive it.
+// Used by the assembler thread, except for the counters. REQUIRES: `devices` outlives this.
 class Transfer {
  public:
-  // What the devices convert and keep, allocated on them.
+  // Allocates the devices' conversion and resident samples.
   Transfer(const RunPlan& run, DeviceGroup& devices, MemoryBudget& budget);
 
-  // Null where the devices convert nothing.
+  // Returns null if the devices convert nothing.
   const DeviceConversion* conversion() const noexcept { return conversion_ ? &*conversion_ : nullptr; }
 
-  // Opens a copy stream for each replica whose batches are sent. Null: nothing is traced.
+  // Opens a copy stream for each replica whose batches are sent. `trace` null: no tracing.
   void open_streams(DeviceGroup& devices, Trace* trace);
 
-  // Whether the devices have all the batch's images: then restore() writes the rest, and the host makes none.
+  // Returns whether the devices have all the batch's images: then restore() writes the rest, and the host makes
+  // none.
   bool holds(const Slot& slot) const noexcept { return resident_ && resident_->holds(slot.records); }
   void restore(Slot& slot) const { resident_->restore(slot); }
-  // Of a batch in Copying. Its copies wait for the consumers of the batch that the slot held before. What fails is
-  // the batch's failure.
+  // Sends a batch. Its copies wait for the consumers of the slot's previous batch. Errors become the batch's
+  // failure. REQUIRES: state Copying.
   void send(Slot& slot);
 
-  // Any thread.
+  // May be called by any thread.
   std::uint64_t resident_records() const noexcept { return resident_records_.load(std::memory_order_relaxed); }
-  // One a replica; null where nothing is copied.
+  // Returns one clock per replica; null if nothing is copied.
   const std::vector<std::unique_ptr<CopyClock>>& clocks() const noexcept { return clocks_; }
 
-  // Waits for what was submitted. Before any memory of its copies is freed.
+  // Waits for submitted work. REQUIRES: called before any memory of its copies is freed.
   void free_streams() noexcept { streams_.clear(); }
   void free_memory() noexcept;
 
@@ -85,11 +86,11 @@ class Transfer {
   void send_share(const SlotShare& share, std::size_t replica, std::uint64_t sequence);
 
   const RunPlan& run_;
-  std::optional<DeviceConversion> conversion_;  // nothing where the host does everything
-  std::optional<ResidentSamples> resident_;     // nothing where the devices keep none
+  std::optional<DeviceConversion> conversion_;  // std::nullopt if the host does everything
+  std::optional<ResidentSamples> resident_;     // std::nullopt if the devices keep none
   std::atomic<std::uint64_t> resident_records_{0};
   std::vector<std::unique_ptr<CopyClock>> clocks_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // one a replica; null where nothing is copied
+  std::vector<std::unique_ptr<Stream>> streams_;  // one per replica; null if nothing is copied
 };
 
 }  // namespace headrace

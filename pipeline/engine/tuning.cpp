@@ -26,7 +26,7 @@ double share(std::uint64_t part, std::uint64_t whole_ns, int threads) {
   return std::min(1.0, static_cast<double>(part) / (static_cast<double>(whole_ns) * threads));
 }
 
-// What waited may seem to shrink where an idle lane begins while others are counted.
+// Saturates at 0: the wait time may seem to shrink if an idle lane begins while others are counted.
 std::uint64_t difference(std::uint64_t now, std::uint64_t then) { return now > then ? now - then : 0; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Measures short windows of the running stream for the autotuner and allows lanes and readers as it says.
+// Measures short windows of the running stream for the autotuner and allows the lanes and readers that it chooses.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@
 
 namespace headrace {
 
-// By the consumer of replica 0, but for what others may read.
+// Used by the consumer of replica 0, except for what others may read.
 class Tuning {
  public:
-  // Allows what the run begins with.
+  // Allows the initial lanes and readers.
   Tuning(const RunPlan& run, const Ring& ring, const Delivery& delivery, const Readers& readers, Lanes& lanes,
          ReadAhead& read_ahead, Choices& choices);
 
-  // Before the replica takes its next batch.
+  // Called before the replica takes its next batch.
   void observe();
 
   int lanes() const noexcept { return lanes_now_.load(std::memory_order_relaxed); }

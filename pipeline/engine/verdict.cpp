@@ -12,7 +12,7 @@ namespace {
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 // A consumer that waits for its copies looks busy for as long as they take: then the copies are to blame.
 constexpr double kCopyToBlame = 0.9;
-// Of the ceiling: a run below it is not bound by a stage.
+// Share of the ceiling below which a run is not bound by a stage.
 constexpr double kSaturated = 0.75;
 
 // Threads that work on the same queue.
@@ -60,8 +60,8 @@ struct Line {
   }
 };
 
-// Where stages see only some of the examples (cache hits are not decoded), what counts is the cost of an example
-// delivered. Copies and consumers count their own, since a part of them may not be counted yet.
+// Returns the cost per delivered example, since stages may see only some of the examples (cache hits are not
+// decoded). Copies and consumers use their own counts, since a part of them may not be counted yet.
 double cost_of(const StageStats& stage, std::uint64_t delivered) {
   const bool own = stage.kind == StageKind::kCopy || stage.kind == StageKind::kConsume;
   const std::uint64_t items = own ? stage.items : delivered;
@@ -133,8 +133,8 @@ Verdict judge(const LoaderStats& interval) {
 
 namespace {
 
-// Of a rate that is so many times the ceiling. A cost that was taken away altogether makes the rest look tiny:
-// such a ratio is no forecast.
+// Describes a rate that is `ratio` times the ceiling. If a cost was removed altogether, the rest looks tiny: such
+// a ratio is not a forecast.
 std::string compared_with_ceiling(double ratio) {
   static constexpr double kMaxPercent = 3, kMaxTimes = 100;
   const double percent = 100 * (ratio - 1);

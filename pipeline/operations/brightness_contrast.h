@@ -1,4 +1,4 @@
-// What brightness_contrast() draws for a record: the host does it as a step, a device as part of its pass.
+// The random draws of brightness_contrast(): applied by the host as a step, by a device as part of its pass.
 #pragma once
 
 #include "headrace/devices/base/rng.h"
@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-// The shift, then the gain: two numbers.
+// Draws the shift, then the gain: two numbers.
 PixelTone draw_tone(const BrightnessContrast& options, Philox& random);
 
 }  // namespace headrace

@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-// Half of what is cut away; of an odd number the half that is even, as torchvision's center_crop has it.
+// Returns half of the surplus; of an odd number the half that is even, as in torchvision's center_crop.
 std::int64_t half_to_even(std::int64_t difference) {
   const std::int64_t floor = difference / 2;
   return difference % 2 == 1 && floor % 2 == 1 ? floor + 1 : floor;
@@ -55,7 +55,7 @@ class CenterCropDefinition final : public DataOperation<CenterCrop> {
     return true;
   }
 
-  // Behind a resize only what the crop leaves is made, and behind a decode only what that takes is decoded.
+  // After a resize only the remaining pixels are computed, and after a decode only the input for these is decoded.
   void compile(StepList& steps, const OperationPlace& place) const override {
     const auto* resize = steps.last<ResizeStep>();
     if (resize == nullptr) return OperationDefinition::compile(steps, place);

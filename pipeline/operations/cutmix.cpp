@@ -51,7 +51,7 @@ class CutmixPairs final : public PairMixer {
 
   Cutmix options_;
   MixedFields fields_;
-  // Of an image: planes of (height, width) pixels of pixel_bytes.
+  // An image: planes of (height, width) pixels of pixel_bytes.
   std::int64_t planes_ = 1, height_ = 1, width_ = 1, pixel_bytes_ = 1;
 };
 

@@ -1,4 +1,4 @@
-// A square of an image set to a value.
+// Sets a square of an image to a value.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct PixelTarget {
   ImageLayout layout = ImageLayout::kChannelsLast;
 };
 
-// Draws the row, then the column, of the square's middle: of an even size the pixel below and right of it.
+// Cuts out a square, drawing its middle's row, then column: for an even size the pixel below and right of it.
 void cut_out(const Cutout& options, const PixelTarget& image, Philox& random);
 
 }  // namespace headrace

@@ -9,10 +9,10 @@
 
 namespace headrace {
 
-// What a step is called that decodes first.
+// Prefix for the names of steps that decode first.
 inline constexpr std::string_view kDecodeAnd = "decode and ";
 
-// Encoded bytes to u8 (H, W, 3).
+// Decodes encoded bytes to u8 (H, W, 3).
 class DecodeStep final : public Step {
  public:
   explicit DecodeStep(DecodeStage stage) : stage_(std::move(stage)) {}

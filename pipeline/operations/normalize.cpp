@@ -43,7 +43,7 @@ class NormalizeDefinition final : public DataOperation<Normalize> {
     const bool several = options_.mean.size() > 1;
     if (pass.changes_values()) return false;
     if (pass.to_type == DType::kU8 && pass.from_type == DType::kF32) return false;
-    // After flatten() several means are of elements, not of the channels that are no longer there.
+    // After flatten() several means apply to elements, not to the channels that no longer exist.
     if (pass.flat && several) return false;
     if (!pass.image && several) pass.channels = static_cast<std::int64_t>(options_.mean.size());
     pass.scale = scale_of(options_, place.before.dtype, pass.channels);

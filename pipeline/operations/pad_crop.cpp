@@ -7,7 +7,7 @@
 namespace headrace {
 namespace {
 
-// A window at a random place of the image with its border.
+// A window at a random position in the image with its border.
 class RandomPlace final : public WindowChange {
  public:
   RandomPlace(const PadCrop& options, std::uint16_t number) : options_(options), number_(number) {}
@@ -64,14 +64,13 @@ class PadCropDefinition final : public DataOperation<PadCrop> {
     return squared(before, options_.size);
   }
 
-  // What is padded is an image of the size that it is cropped to; without padding it cuts a part out of a larger
-  // one.
+  // With padding the image has the crop's size; without, it cuts a part out of a larger one.
   std::optional<Field> undisturbed(const Field& before) const override {
     const bool unknown = before.shape[0] == Shape::kDynamic && before.shape[1] == Shape::kDynamic;
     return unknown && options_.pad > 0 ? apply(before) : DataOperation::undisturbed(before);
   }
 
-  // Zeros around numbers that were changed are other than zeros that are.
+  // Padding with zeros after values were changed differs from padding before.
   bool join(PixelPass& pass, const OperationPlace& place) const override {
     if (pass.changes_values() || pass.flat || pass.to_layout != pass.from_layout) return false;
     if (!pass.window.add(ImageBorder{.pixels = options_.pad, .padding = options_.padding})) return false;

@@ -15,13 +15,13 @@
 namespace headrace {
 namespace {
 
-// From an encoded image it decodes the window only, from pixels it reads the window only.
+// Decodes only the window of an encoded image; reads only the window of pixels.
 class RandomResizedCropStep final : public Step {
  public:
   RandomResizedCropStep(const RandomResizedCrop& options, std::uint16_t number)
       : options_(options), number_(number) {}
 
-  // It is given encoded images, not pixels.
+  // Makes the step accept encoded images instead of pixels.
   void decode_by_itself(const DecodeOptions& options) { encoded_ = EncodedImages{.options = options}; }
   EncodedImages* encoded_images() noexcept override { return encoded_ ? &*encoded_ : nullptr; }
   bool takes_long() const noexcept override { return true; }

@@ -1,4 +1,4 @@
-// A window of an image, drawn for its record, resized to a square.
+// Draws a window of an image for a record; it is then resized to a square.
 #pragma once
 
 #include "headrace/devices/base/rng.h"
@@ -7,9 +7,9 @@
 
 namespace headrace {
 
-// Draws area (uniform) and aspect ratio (log-uniform) up to ten times until the window fits, then a place for
-// it; the largest centred window of allowed ratio where none fitted: torchvision's rule. Its arithmetic is
-// exact IEEE operations only, so that every machine draws the same window.
+// Draws area (uniform) and aspect ratio (log-uniform) up to ten times until the window fits, then its position; if
+// none fits, uses the largest centred window of allowed ratio: torchvision's rule. Uses only exact IEEE
+// operations, so that every machine draws the same window.
 ImageWindow draw_window(const RandomResizedCrop& options, const ImageSize& image, Philox& random);
 
 }  // namespace headrace

@@ -43,7 +43,7 @@ class ResizeDefinition final : public DataOperation<Resize> {
 
 ImageSize resized_to(const Resize& options, const ImageSize& size) {
   const auto [height, width] = shorter_side_to(options.size, size.height, size.width);
-  check_pixels(height, width);  // of a line of pixels the longer side grows as the shorter does
+  check_pixels(height, width);  // for a line of pixels the longer side grows with the shorter
   return {.height = height, .width = width};
 }
 

@@ -1,4 +1,4 @@
-// Images made larger or smaller; with a centre crop, only what that leaves of them.
+// Resizes images; with a centre crop, only the part that remains.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-// What a centre crop leaves of an image. Error(kDataCorrupt) where the image is smaller.
+// Returns the part of an image that a centre crop leaves. Throws Error(kDataCorrupt) if the image is smaller.
 ImageWindow center_of(const ImageSize& image, const CenterCrop& crop);
 
 class ResizeStep final : public Step {
@@ -23,12 +23,12 @@ class ResizeStep final : public Step {
   Resize options_;
 };
 
-// Makes only what the crop leaves, of the pixels that takes; from an encoded image it decodes no others.
+// Computes only what the crop leaves, from only the input it needs; decodes no others of an encoded image.
 class ResizeAndCropStep final : public Step {
  public:
   ResizeAndCropStep(const Resize& resize, const CenterCrop& crop) : resize_(resize), crop_(crop) {}
 
-  // It is given encoded images, not pixels.
+  // Makes the step accept encoded images instead of pixels.
   void decode_by_itself(const DecodeOptions& options) { encoded_ = EncodedImages{.options = options}; }
   EncodedImages* encoded_images() noexcept override { return encoded_ ? &*encoded_ : nullptr; }
   bool takes_long() const noexcept override { return true; }

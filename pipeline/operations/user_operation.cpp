@@ -16,7 +16,7 @@
 namespace headrace {
 namespace {
 
-// The watchdog knows that the thread is in there and may give it up. Whatever is thrown arrives as a
+// Calls user code, and tells the watchdog, which may abandon the thread. Any exception arrives as a
 // std::exception.
 template <typename Call>
 void call_user_code(Probe& probe, const Call& call) {
@@ -35,7 +35,7 @@ std::size_t output_bytes(const Field& output) {
   return static_cast<std::size_t>(output.shape.elements()) * size_of(output.dtype);
 }
 
-// The function's results go through scratch memory, so that a call that is given up never writes to a batch.
+// The function's results go through scratch memory, so that an abandoned call never writes to a batch.
 class UserOperationStep final : public SampleStep {
  public:
   UserOperationStep(const UserOperation& operation, std::uint16_t number, const Fields& before,
@@ -126,7 +126,7 @@ class UserOperationDefinition final : public OperationDefinition {
     if (!operation_.function) refuse("it has no function");
     if (operation_.outputs.empty()) refuse("it has no outputs");
     if (operation_.inputs.size() > kMaxFields) refuse(fmt::format("it has more than {} inputs", kMaxFields));
-    for (const std::string& name : operation_.inputs) find_field(before, name);  // refuses what is not there
+    for (const std::string& name : operation_.inputs) find_field(before, name);  // refuses missing fields
     Fields after = before;
     for (std::size_t i = 0; i < operation_.outputs.size(); ++i) {
       const Field& output = operation_.outputs[i];
@@ -168,7 +168,7 @@ class UserOperationDefinition final : public OperationDefinition {
   UserOperation operation_;
 };
 
-// The function's result goes through scratch memory, so that a call that is given up never writes to a batch.
+// The function's result goes through scratch memory, so that an abandoned call never writes to a batch.
 class UserMapStep final : public Step {
  public:
   UserMapStep(UserMap map, const OperationPlace& place)

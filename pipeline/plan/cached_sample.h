@@ -1,5 +1,5 @@
-// A sample as the cache keeps it: for each field a header of 64 bytes (bytes, rank, extents; i64 in the
-// machine's order) and its elements, padded to 64 bytes.
+// The cache's format of a sample: for each field a 64-byte header (bytes, rank, extents; i64 in machine byte
+// order) and its elements, padded to 64 bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace headrace {
 
-// What append_field() adds for it.
+// Returns the bytes that append_field() adds for the field.
 std::size_t appended_bytes(const FieldView& field) noexcept;
-// Adds a field at the end of `sample`, whose first `used` bytes are taken; returns how many are then.
+// Appends a field to `sample`, whose first `used` bytes are taken; returns the bytes taken afterwards.
 std::size_t append_field(std::vector<std::byte>& sample, std::size_t used, const FieldView& field);
 
-// Reads the fields one after another, in the order they were appended.
+// Reads the fields one after another, in the order in which they were appended.
 class CachedSampleReader {
  public:
   explicit CachedSampleReader(std::span<const std::byte> sample) : rest_(sample) {}

@@ -25,7 +25,7 @@ const SourcePtr& source_of(const PlanPtr& plan) {
   return std::get<SourceStage>(node->stage).source;
 }
 
-// The same stages over the padded records of its source.
+// Returns the plan with the same stages over `padded`, the padded records of its source.
 PlanPtr with_padding(const PlanPtr& plan, const SourcePtr& padded) {
   if (plan->before != nullptr) return grow(with_padding(plan->before, padded), plan->stage);
   SourceStage stage = std::get<SourceStage>(plan->stage);
@@ -40,7 +40,8 @@ StreamPlan plan_of_numbered(const PlanPtr& plan, const char* call, const char* p
   return result;
 }
 
-// [first, end) of the files count, index + count, ...; ConfigError where the source is not made of files.
+// Returns [first, end) of the files count, index + count, ... Throws ConfigError if the source is not made of
+// files.
 ShardFilesStage files_of_worker(const PlanPtr& plan, const WorkerShard& shard) {
   const SourceInfo& info = source_of(plan)->info();
   if (plan->before != nullptr) {

@@ -43,7 +43,7 @@ class EvaluationStages {
     }
   }
 
-  // Of parts that were treated alike before they were combined.
+  // Handles parts that were treated alike before they were combined.
   void operator()(const CombineStage& stage) {
     const Combination& combination = *stage.combination;
     kept_ = EvaluationStages().of(combination.parts.front().plan);

@@ -1,4 +1,4 @@
-// What of a plan is done to other data than its own, to evaluate what was trained by it.
+// The part of a plan that applies to other data, to evaluate a model trained with it.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace headrace {
 
-// The stages that Dataset::evaluation_json() writes, in their order, without a source. An unbatch() is a
-// CombineStage, a padded_batch() has the lengths that were found. ConfigError where there are none such.
+// Returns the stages that Dataset::evaluation_json() writes, in order, without a source. An unbatch() is a
+// CombineStage, a padded_batch() has the lengths that were found. Throws ConfigError if there are no such stages.
 std::vector<Stage> evaluation_stages(const PlanPtr& plan);
 
 }  // namespace headrace

@@ -9,13 +9,13 @@
 namespace headrace {
 namespace {
 
-// A bad record whoever reads it, and whenever: not one that a busy file server did not give.
+// Returns whether the record is bad for every reader at any time, not just withheld by a busy file server.
 bool is_lasting(const Error& error) {
   return error.code() != ErrorCode::kIo && error.code() != ErrorCode::kTimeout &&
          error.code() != ErrorCode::kOutOfMemory && error.code() != ErrorCode::kCancelled;
 }
 
-// Of all encoded fields; nothing where they differ.
+// Returns the size shared by all encoded fields; std::nullopt if they differ.
 std::optional<ImageSize> size_of_images(const Fields& fields, const RecordView& record,
                                         const DecodeOptions& options, ImageDecoder& decoder) {
   std::optional<ImageSize> size;

@@ -1,4 +1,4 @@
-// The size that decode() takes where the plan needs one and says none. Private to the engine.
+// The size that decode() uses if the plan needs one and gives none. Private to the engine.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,13 @@
 
 namespace headrace {
 
-// Records that are tried until one has images whose size can be read.
+// The maximum of records tried to find one with images whose size can be read.
 inline constexpr std::uint64_t kFirstImagesTried = 256;
 
-// Returns the stage with the size of the source's first image, in the order of its records: shuffles, filters,
-// shards and workers change nothing of it. Bad records are passed over; whatever else keeps a record from being
-// read is thrown. Nothing where the source is a stream, where the first image cannot be looked at beforehand,
-// where a record holds images of several sizes, and where none of the first records is any good. Reads the source,
-// which may block.
+// Returns the stage with the size of the source's first image, in the order of its records: independent of
+// shuffles, filters, shards and workers. Skips bad records; throws any other error of reading a record. Returns
+// std::nullopt if the source is a stream, whose first image cannot be read beforehand, if a record holds images of
+// several sizes, or if all of the first records are bad. Reads the source, which may block.
 std::optional<DecodeStage> sized_by_first_image(const DecodeStage& stage, const Source& source);
 
 }  // namespace headrace

@@ -15,8 +15,8 @@
 namespace headrace {
 namespace {
 
-// What is done to a field after it was decoded and after the cache; an operation may need what came before it, so
-// only the last ones can be taken away.
+// Returns the operations on a field after decoding and after the cache. An operation may depend on those before
+// it, so only the last ones can be moved.
 std::vector<FieldOperation> operations_on(const StreamPlan& plan, std::size_t index) {
   const std::string& name = plan.fields[index].name;
   Fields fields = plan.source->info().fields;
@@ -50,7 +50,7 @@ std::optional<DevicePass> pass_on(const StreamPlan& plan, std::size_t index) {
   return std::nullopt;
 }
 
-// Why these devices are sent finished batches; empty where they need not be.
+// Returns why these devices must receive finished batches; empty if they need not.
 std::string obstacle_to_split(const DeviceGroup& devices) {
   for (int r = 0; r < devices.size(); ++r) {
     const std::string& name = devices[r].info().name;
@@ -78,7 +78,7 @@ std::string why(const StreamPlan& plan, const std::vector<DevicePass>& passes) {
 
 constexpr std::uint64_t kFreeShare = 4;  // a quarter of what is free: the trainer needs room, too
 
-// The first operation left to the host, behind the cache, that may give another sample every time.
+// Returns the first operation left to the host, after the cache, that may give another sample every time.
 const Operation* changing_on_host(const StreamPlan& host) {
   for (std::size_t i = host.cached_stages; i < host.sample_stages.size(); ++i) {
     const auto* planned = std::get_if<PlannedOperation>(&host.sample_stages[i]);
@@ -94,7 +94,7 @@ std::uint64_t sample_bytes(const std::vector<DevicePass>& passes) {
   return bytes;
 }
 
-// Of a record that is kept: its place, and the fields that the devices do not convert.
+// Returns the host bytes of a kept record: its place, and the fields that the devices do not convert.
 std::uint64_t host_sample_bytes(const StreamPlan& plan, const std::vector<DevicePass>& passes) {
   std::uint64_t bytes = sizeof(std::int32_t);
   for (std::size_t i = 0; i < plan.fields.size(); ++i) {
@@ -104,7 +104,7 @@ std::uint64_t host_sample_bytes(const StreamPlan& plan, const std::vector<Device
   return bytes;
 }
 
-// What each replica may take: those on one device share what is free there.
+// Returns the bytes that each replica may take: replicas on one device share its free memory.
 std::uint64_t room(const DeviceGroup& devices, const ResidentWish& wish) {
   if (wish.budget_bytes > 0) return wish.budget_bytes;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();

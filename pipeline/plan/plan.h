@@ -1,4 +1,4 @@
-// What a Dataset is made of: a chain of stages, newest first, shared between the datasets that grew from it.
+// The representation of a Dataset: a chain of stages, newest first, shared by the datasets derived from it.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace headrace {
 
-// The datasets whose records are put together field by field.
+// The datasets whose records are joined field by field.
 struct Zipped {
   std::vector<PlanPtr> parts;
   ZipOptions options;
 };
 struct SourceStage {
   SourcePtr source;
-  // How the source came about, for those who write the plan down:
+  // The source's origin, for writing the plan:
   std::shared_ptr<const Zipped> zipped = {};  // by zip(); else null
-  SourcePtr unpadded = {};                    // what padded_batch() pads; else null
+  SourcePtr unpadded = {};                    // the source that padded_batch() pads; else null
 };
 struct MapStage {
   std::vector<Operation> operations;
@@ -61,7 +61,7 @@ struct ShardFilesStage {
   std::uint64_t index = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
 };
-// Always the first index stage: the plan's source holds the records of all parts.
+// A combination is always the first index stage: the plan's source holds the records of all parts.
 struct Combination;
 struct CombineStage {
   std::shared_ptr<const Combination> combination;
@@ -71,7 +71,7 @@ struct CacheStage {
 };
 struct BatchStage {
   BatchOptions options;
-  std::optional<std::vector<PadField>> pad = {};  // as given to padded_batch(); nothing: it is a batch()
+  std::optional<std::vector<PadField>> pad = {};  // as given to padded_batch(); std::nullopt: it is a batch()
 };
 struct PrefetchStage {
   int batches = 2;
@@ -85,12 +85,12 @@ using Stage = std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, Rep
 struct CombinedPart {
   std::string name;                // of its source
   std::uint64_t records = 0;       // of its source
-  std::uint64_t first_record = 0;  // of its own in the combined source
+  std::uint64_t first_record = 0;  // of the part, in the combined source
   std::vector<Stage> stages;       // its index stages
-  PlanPtr plan = {};               // as it was written
+  PlanPtr plan = {};               // as written
 };
 
-// Each record of the one part holds `rows` samples.
+// Each record of the only part holds `rows` samples.
 struct UnbatchRows {
   std::uint64_t rows = 1;
 };
@@ -107,13 +107,13 @@ struct PlanNode {
   Stage stage;
 };
 
-// The stages in the order they were written, the source first.
+// Returns the stages in the order written, the source first.
 std::vector<Stage> stages_of(const PlanPtr& plan);
 
-// "shuffle(seed=7)": a stage as explain() shows it and as fingerprints see it.
+// Returns a stage as explain() shows it and as fingerprints include it: "shuffle(seed=7)".
 std::string describe(const Stage& stage);
 
-// The function of with_labels(): a filter that is data.
+// The function of with_labels(): a filter defined by data.
 struct LabelFilter {
   std::vector<std::int64_t> labels;  // sorted
 

@@ -106,7 +106,7 @@ class Planner {
 
   void want_numbers(const std::string& stage) const { refuse_stream(*plan_.source, stage); }
 
-  // Of the operations so far, for what is made once.
+  // Refuses random operations before `stage`, whose result is made once.
   void want_nothing_random(const std::string& stage) const {
     for (const SampleStage& earlier : plan_.sample_stages) {
       const auto* planned = std::get_if<PlannedOperation>(&earlier);
@@ -192,8 +192,8 @@ std::string note_on_size(const SampleStage& stage) {
   return fmt::format("  [the size of the first image, {}]", decode->first_image);
 }
 
-// What the operations and index stages make of a plan. Raise it with every change of what one of them yields: a
-// cache or a state of another version is then another plan's.
+// The version of the results of operations and index stages. Raise it with every change to such a result: a cache
+// or state of another version then belongs to another plan.
 constexpr std::uint64_t kBitsVersion = 2;
 
 std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std::uint64_t seed) {
@@ -242,7 +242,7 @@ StreamPlan make_stream_plan(const PlanPtr& plan) {
   try {
     return Planner().plan(stages);
   } catch (const ConfigError&) {
-    // What makes no sense with images of any size may do with images of one.
+    // A plan that is invalid for images of any size may be valid for images of one size.
     if (!size_by_first_image(stages)) throw;
   }
   return Planner().plan(stages);

@@ -1,5 +1,5 @@
-// From the stages as written to what the engine runs: index stages first, then decode and operations, a cache
-// somewhere between them, then batches.
+// Turns the stages as written into the engine's plan: index stages first, then decode and operations with a cache
+// among them, then batches.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct StreamPlan {
   SourcePtr source;
   std::vector<Stage> index_stages;         // in the order written
   std::vector<SampleStage> sample_stages;  // in the order written
-  std::size_t cached_stages = 0;           // the leading ones whose result the cache holds
+  std::size_t cached_stages = 0;           // leading stages whose result the cache holds
   std::shared_ptr<SampleCache> cache;      // null: none
   std::optional<BatchOptions> batch;
   std::vector<PlannedOperation> batch_operations;  // batch-level ones, in the order written
@@ -26,19 +26,19 @@ struct StreamPlan {
   Fields fields;  // of a finished sample
 
   IndexMap index_map(std::uint64_t seed) const;
-  std::uint64_t steps_per_epoch(std::uint64_t records) const;  // needs `batch`
-  // Identity of what the cache holds, and of the whole stream.
+  std::uint64_t steps_per_epoch(std::uint64_t records) const;  // REQUIRES: `batch` is set
+  // Return the identity of the cache's contents, and of the whole stream.
   std::uint64_t cache_fingerprint() const;
   std::uint64_t fingerprint() const;
 };
 
-// ConfigError where the source is a stream: `what` takes records by their numbers, or their count.
+// Throws ConfigError if the source is a stream: `what` takes records by their numbers, or needs their count.
 void refuse_stream(const Source& source, const std::string& what);
 
-// Throws ConfigError where the plan makes no sense, saying which stage and why.
+// Throws ConfigError, naming the stage and the reason, if the plan is invalid.
 StreamPlan make_stream_plan(const PlanPtr& plan);
 
-// `on_device`: places of the sample stages that are marked as the devices'.
+// `on_device`: indices of the sample stages to mark as the devices'.
 std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device = {});
 
 }  // namespace headrace

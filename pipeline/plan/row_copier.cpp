@@ -6,7 +6,7 @@
 namespace headrace {
 namespace {
 
-// Of a size known to the compiler: a load and a store.
+// Copies elements of a size known to the compiler: a load and a store each.
 template <std::size_t kBytes>
 void copy_elements(const FieldColumn& column, std::span<const std::uint64_t> records, std::byte* to) noexcept {
   for (const std::uint64_t record : records) {

@@ -1,4 +1,4 @@
-// Copies the rows of records that nothing else is done to: no call a record.
+// Copies the rows of records that need no other work, without a call per record.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace headrace {
 
-// Thread-safe. The source must outlive it.
+// Thread-safe. REQUIRES: the source outlives it.
 class RowCopier {
  public:
-  // None where the source has no columns or the program does more than copying.
+  // Returns std::nullopt if the source has no columns or the program does more than copying.
   static std::optional<RowCopier> of(const Source& source, const SampleProgram& program);
 
-  // The fields of `records`, each below the source's number of records, to rows that follow one another; `first`
-  // is where the first one's begin.
+  // Copies the fields of `records` to consecutive rows, of which `first` is the first. REQUIRES: each record is
+  // below the source's number of records.
   void copy(std::span<const std::uint64_t> records, const SampleProgram::Rows& first) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// All a plan does to one record, compiled: from the source's bytes or the cache's to the rows of a batch.
+// A plan's work on one record, compiled: from the source's or the cache's bytes to the rows of a batch.
 #pragma once
 
 #include <array>
@@ -14,42 +14,42 @@
 
 namespace headrace {
 
-// A field of a record as its first step sees it.
+// Returns a record's field as its first step sees it.
 FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept;
 
-// Const but for the cache, which is thread-safe; shared by all threads.
+// Const except for the cache, which is thread-safe; shared by all threads.
 class SampleProgram {
  public:
-  // Where each field of a sample goes in its batch.
+  // The destination of each field of a sample in its batch.
   using Rows = SampleRows;
 
   // Binds the plan's cache, if it has one.
   explicit SampleProgram(const StreamPlan& plan);
 
-  // Keeps indexes of JPEGs of which windows are decoded, for records that come again and again. They are charged
-  // to the budget, which must outlive this. Before the first record.
+  // Keeps indexes of JPEGs of which windows are decoded, for repeated records. They are charged to the budget.
+  // REQUIRES: called before the first record; `budget` outlives this.
   void keep_jpeg_indexes(MemoryBudget& budget);
 
-  // Keeps the steps' names in the trace. Before the first record, where one is traced.
+  // Keeps the steps' names in the trace. REQUIRES: called before the first traced record.
   void name_spans(Trace& trace);
 
-  // Whether a sample deserves a task of its own, as things are: what is in a warm cache is decoded no more.
+  // Returns whether a sample currently merits a separate task: samples in a warm cache are not decoded any more.
   bool is_slow() const noexcept { return slow_after_cache_ || (slow_before_cache_ && !is_warm()); }
-  // True when nothing is done to a record but copying its fields to their rows, which may be done without this.
+  // Returns whether a record's fields are only copied to their rows, which does not require this program.
   bool only_copies() const noexcept;
-  // What a compute thread's time is divided into, in the order a record meets them: steps one by one, and last
-  // everything else. StepContext::samples has one for each.
+  // Returns the categories of a compute thread's time, in the order in which a record meets them: each step, then
+  // everything else. StepContext::samples has one entry for each.
   const std::vector<StageName>& stages() const noexcept { return stages_; }
-  // True when every record is in the cache: the source need not be read.
+  // Returns whether every record is in the cache, so that the source need not be read.
   bool is_warm() const noexcept;
 
-  // True when finding a cached sample may wait for a file.
+  // Returns whether finding a cached sample may wait for a file.
   bool cache_may_wait() const noexcept { return cache_ != nullptr && !cache_->resident(); }
 
-  // The cached sample of a record, perhaps in `scratch`; empty where there is none. Counts a hit or a miss.
+  // Returns the cached sample of a record, possibly in `scratch`; empty if there is none. Counts a hit or a miss.
   std::span<const std::byte> find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const noexcept;
   void run_cached(std::span<const std::byte> sample, const StepContext& context, const Rows& rows) const;
-  // Also puts the sample into the cache.
+  // Also stores the sample in the cache.
   void run_record(const RecordView& record, const StepContext& context, const Rows& rows) const;
 
  private:
@@ -57,7 +57,7 @@ class SampleProgram {
 
   Fields fields_;  // of a record
   std::shared_ptr<SampleCache> cache_;
-  std::optional<SampleChains> before_;  // the cache; none where there is no cache
+  std::optional<SampleChains> before_;  // the cache; std::nullopt if there is no cache
   SampleChains after_;
   std::uint64_t records_ = 0;
   LabelCheck labels_;

@@ -1,4 +1,4 @@
-// A byte buffer for the time of one call, taken from the thread's own and given back: no allocation once warm.
+// A byte buffer borrowed for one call from the thread's own buffers: no allocation once warm.
 #pragma once
 
 #include <cstddef>

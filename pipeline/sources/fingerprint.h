@@ -1,4 +1,4 @@
-// What a source's fingerprint is made of: values chained in order through XXH3.
+// Computes a source's fingerprint: values chained in order through XXH3.
 #pragma once
 
 #include <cstddef>

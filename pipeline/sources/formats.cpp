@@ -22,7 +22,7 @@
 
 namespace headrace {
 
-// Each stands in the file of its opener.
+// Each is defined in the file of its opener.
 SourceOriginPtr cifar_binary_origin();
 SourceOriginPtr csv_manifest_origin();
 SourceOriginPtr idx_files_origin();
@@ -67,7 +67,7 @@ bool is_cifar_folder(const FoundPath& found) {
   return false;
 }
 
-// Whoever names columns means a table: which of them it lacks is the error.
+// Callers who name columns mean a table: the error is the column it lacks.
 bool is_table(const FoundPath& found) {
   const ColumnOptions& columns = found.options().columns;
   return is_csv_manifest(found.path(), columns) || (!columns.empty() && found.path().string().ends_with(".csv"));
@@ -75,7 +75,7 @@ bool is_table(const FoundPath& found) {
 
 bool is_tf_folder(const FoundPath& found) { return std::ranges::any_of(found.files(), is_tf_shard); }
 
-// A .zip beside images is not what they are read from.
+// A folder with a .zip beside images is not read from the .zip.
 bool is_web_folder(const FoundPath& found) {
   if (found.has_folders()) return false;
   return std::ranges::any_of(found.files(), is_web_shard) || (!has_images(found) && any_ends_in(found, ".zip"));
@@ -129,8 +129,8 @@ SourcePtr open_web_stream(const Path& path, Split, const Options& options) {
 
 }  // namespace
 
-// The first row that recognises a path opens it: what has a mark of its own stands before what is told from names,
-// and images, which are the rest, come last.
+// The first row that recognises a path opens it: formats with a signature precede those recognised by names, and
+// images, as the fallback, come last.
 std::span<const SourceFormat> source_formats() {
   constexpr PathKind kFolder = PathKind::kDirectory, kFile = PathKind::kFile;
   static const std::vector<SourceFormat> formats{
@@ -192,7 +192,7 @@ const FoundPath::Contents& FoundPath::contents() const {
   return *contents_;
 }
 
-// What is most often meant comes first.
+// The most likely format comes first.
 std::string accepted_formats() {
   std::vector<const char*> items;
   for (const SourceFormat& format : source_formats() | std::views::reverse) items.push_back(format.accepts);

@@ -1,6 +1,6 @@
-// The formats that open_source() reads. Each is a row of the table in formats.cpp, from which everything else that
-// speaks of formats follows: what a path is recognised as, which options it takes, accepted_formats() in messages
-// and help, what `headrace doctor --data` says was found, and the openers that a plan's JSON knows.
+// The formats that open_source() reads. Each is a row of the table in formats.cpp, which determines everything
+// else about formats: how a path is recognised, which options it takes, accepted_formats() in messages and help,
+// what `headrace doctor --data` reports as found, and the openers that a plan's JSON knows.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +14,10 @@
 
 namespace headrace {
 
-// What lies at a path, for those who recognise it.
+// A path and its contents, for the recognising functions.
 class FoundPath {
  public:
-  // The options must outlive it.
+  // REQUIRES: the options outlive it.
   FoundPath(std::filesystem::path path, const SourceOptions& options)
       : path_(std::move(path)), kind_(path_kind(path_)), options_(options) {}
 
@@ -25,7 +25,7 @@ class FoundPath {
   PathKind kind() const noexcept { return kind_; }
   const SourceOptions& options() const noexcept { return options_; }
 
-  // The files of a folder in order, up to the first folder in it.
+  // Returns the files of a folder in order, up to the first folder in it.
   const std::vector<std::filesystem::path>& files() const { return contents().files; }
   bool has_folders() const { return contents().has_folders; }
 
@@ -35,7 +35,7 @@ class FoundPath {
     bool has_folders = false;
   };
 
-  const Contents& contents() const;  // listed when they are first asked for
+  const Contents& contents() const;  // listed on first use
 
   std::filesystem::path path_;
   PathKind kind_;
@@ -43,11 +43,11 @@ class FoundPath {
   mutable std::optional<Contents> contents_;
 };
 
-// One way in which a format lies there.
+// One form in which a format is stored.
 struct SourceForm {
   PathKind kind;
   const char* name;  // OpenedSource::format, "TFRecord files"
-  // Looks at the content; names alone decide only where a folder's files are called as the format has it.
+  // Looks at the content; names alone decide only if a folder's files are named as the format prescribes.
   bool (*recognise)(const FoundPath& found);
   SourcePtr (*open)(const std::filesystem::path& path, Split split, const SourceOptions& options);
   bool has_splits = true;  // false: all of it is the train split
@@ -57,14 +57,13 @@ struct SourceFormat {
   const char* name;
   const char* accepts;  // what is read: an item of accepted_formats()
   std::vector<SourceForm> forms;
-  // Of its functions in sources.h, with the arguments that they have unless they are said; none where
-  // open_source() is the only one.
+  // Its functions in sources.h, with their default arguments; none if open_source() is the only one.
   std::vector<SourceOriginPtr> openers = {};
   bool takes_layout = false;   // LayoutOptions
   bool takes_columns = false;  // ColumnOptions
 };
 
-// In the order in which they are tried.
+// Returns the formats in the order in which they are tried.
 std::span<const SourceFormat> source_formats();
 
 }  // namespace headrace

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 21> kNotRead = {"arw",  "avif", "bmp", "c
                                                        "heic", "heif", "ico", "j2k", "jfif", "jp2",  "jxl",
                                                        "nef",  "pgm",  "ppm", "tga", "tif",  "tiff", "webp"};
 
-// "jpg" of "a/b.JPG"; empty for hidden files and those without a dot.
+// Returns "jpg" for "a/b.JPG"; empty for hidden files and those without a dot.
 std::string ending_of(std::string_view path) {
   const std::string_view name = file_name(path);
   const std::size_t dot = name.rfind('.');

@@ -1,4 +1,4 @@
-// What the path of a file says of it.
+// Information in the path of a file.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace headrace {
 
-// Whether the name ends in .jpg, .jpeg or .png and does not start with a dot (as what macOS leaves behind).
+// Returns whether the name ends in .jpg, .jpeg or .png and does not start with a dot (as files left by macOS do).
 bool is_image_path(std::string_view path);
 
-// The number of names in a path, the file's included.
+// Returns the number of names in a path, the file's included.
 std::size_t depth_of(std::string_view path);
-// The i-th name of a path; empty beyond its end.
+// Returns the i-th name of a path; empty beyond its end.
 std::string_view name_at(std::string_view path, std::size_t i);
 std::string_view file_name(std::string_view path);
 
-// The "n01440764" of ".../n01440764_10026.JPEG"; empty where the file is not named like that.
+// Returns the "n01440764" of ".../n01440764_10026.JPEG"; empty if the file is not named like that.
 std::string_view wnid_of(std::string_view path);
-// Whether a folder is called by a wnid: "n01440764", "n01440764-tench".
+// Returns whether a folder is named by a wnid: "n01440764", "n01440764-tench".
 bool is_wnid_folder(std::string_view name);
 
-// The images of formats that Headrace does not read, by the ending of their names: {".gif", 10}, {".webp", 2}.
+// Counts the images of formats that Headrace does not read, by file extension: {".gif", 10}, {".webp", 2}.
 std::vector<LeftOut> count_other_images(const std::vector<std::string>& paths);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// The error of every source for an index beyond its end.
+// Returns the error of every source for an index beyond its end.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@
 namespace headrace {
 namespace {
 
-// Folders say what images are only where there are some: an option without effect is refused.
+// Layout options apply only to images in folders: an option without effect is refused.
 void refuse_layout(const std::filesystem::path& path, const std::string& format, const LayoutOptions& layout) {
   if (layout.empty()) return;
   throw ConfigError(
@@ -25,7 +25,7 @@ void refuse_layout(const std::filesystem::path& path, const std::string& format,
           " and " + named("LayoutOptions::test_folder"));
 }
 
-// "CSV tables and TFRecords": the formats that have columns.
+// Returns "CSV tables and TFRecords": the formats that have columns.
 std::string formats_with_columns() {
   std::vector<std::string_view> names;
   for (const SourceFormat& format : source_formats()) {
@@ -34,7 +34,7 @@ std::string formats_with_columns() {
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
-// Nor are columns everywhere.
+// Column options also need a format with columns.
 void refuse_columns(const std::filesystem::path& path, const std::string& format, const ColumnOptions& columns) {
   if (columns.empty()) return;
   throw ConfigError(

@@ -1,4 +1,4 @@
-// How a source was opened, as data: what a plan's JSON says of it, and what opens it again.
+// How a source was opened, as data: recorded in a plan's JSON and used to reopen it.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@ class SourceOrigin {
  public:
   virtual ~SourceOrigin() = default;
 
-  // "image_folder": the opener.
+  // Returns the opener: "image_folder".
   virtual const char* name() const noexcept = 0;
   // Shows the arguments to the visitor.
   virtual void visit_arguments(OptionVisitor& visit) const = 0;
-  // Opens a source with what the visitor leaves in them.
+  // Opens a source with the arguments as the visitor sets them.
   virtual SourcePtr open(OptionVisitor& visit) const = 0;
 };
 
-// Of a call: `Call` holds the arguments and has kName, show(), which shows all of them, and open().
+// The origin of a call: `Call` holds the arguments and has kName, show(), which shows all of them, and open().
 template <typename Call>
 class CallOrigin final : public SourceOrigin {
  public:
@@ -45,7 +45,7 @@ class CallOrigin final : public SourceOrigin {
   Call call_;
 };
 
-// The source, which nobody else has yet, and how it was opened.
+// Returns the source with its origin set. REQUIRES: the source is not yet shared.
 SourcePtr with_origin(SourcePtr source, SourceOriginPtr origin);
 
 template <typename Call>
@@ -53,15 +53,15 @@ SourcePtr opened_by(Call call, SourcePtr source) {
   return with_origin(std::move(source), std::make_shared<const CallOrigin<Call>>(std::move(call)));
 }
 
-// What several openers take.
+// Show arguments that several openers share.
 void show_split(Split& split, OptionVisitor& visit);
 void show_layout(LayoutOptions& layout, OptionVisitor& visit);
 void show_label_type(LabelType& type, OptionVisitor& visit);
 
-// One of each opener, open_source() first, with the arguments that it has unless they are said: those of the table
-// of formats (formats.cpp).
+// Returns one origin per opener, open_source() first, with default arguments: those in the table of formats
+// (formats.cpp).
 std::span<const SourceOriginPtr> source_origins();
-// The one of this name; null: there is none.
+// Returns the origin of this name; null if there is none.
 SourceOriginPtr find_source_origin(std::string_view name);
 
 SourceOriginPtr open_source_origin();

@@ -31,7 +31,7 @@ class SampleTable {
     const std::size_t begin = index == 0 ? 0 : name_ends_[index - 1];
     return std::string_view(names_).substr(begin, name_ends_[index] - begin);
   }
-  // The label as eight bytes of the table's own.
+  // Returns the label as eight bytes owned by the table.
   std::span<const std::byte> label(std::size_t index) const noexcept {
     return std::as_bytes(std::span(&labels_[index], 1));
   }
@@ -53,7 +53,7 @@ class SampleTable {
   std::string names_;
 };
 
-// Fields of a source of encoded images with labels: image, label.
+// Returns the fields of a source of encoded images with labels: image, label.
 inline Fields labelled_image_fields() {
   return {{.name = "image",
            .dtype = DType::kU8,

@@ -22,14 +22,14 @@ std::string bare_message(const DataError& error) {
   return text.starts_with(begin) ? text.substr(begin.size()) : text;
 }
 
-// What a user does about a record whose bytes are bad, where the error says nothing itself.
+// Returns the error's hint or, if it has none, the hint for a record whose bytes are bad.
 std::string hint_for(const Failure& failure) {
   if (!failure.hint.empty() || failure.what.code != ErrorCode::kDataCorrupt) return failure.hint;
   return joined(
       {"repair or remove the record", advice("pass over bad ones: {}", named("ErrorPolicy::on_error", "skip"))});
 }
 
-// The same without the device's name.
+// Returns the message without the device's name.
 std::string bare_message(const DeviceError& error) {
   const std::string begin = error.device() + ": ";
   return error.message().starts_with(begin) ? error.message().substr(begin.size()) : error.message();

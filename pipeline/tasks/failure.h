@@ -1,4 +1,4 @@
-// Why a batch, or one row of it, could not be made; kept with the batch until a consumer asks for it.
+// Why a batch, or one row of it, could not be made; kept with the batch until a consumer requests it.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,34 @@
 
 namespace headrace {
 
-// Stands for what a user's function threw that is no std::exception.
+// Replaces an exception of user code that is not a std::exception.
 class UnnamedException final : public std::exception {
  public:
   const char* what() const noexcept override { return "an exception that is no std::exception"; }
 };
 
 struct Failure {
-  BadRecord what = {};  // no source where no record is to blame; the smallest row is reported
+  BadRecord what = {};  // without a source if no record is at fault; the smallest row is reported
   std::string hint = {};
-  std::string device = {};  // whose call failed; empty: none did
+  std::string device = {};  // the device whose call failed; empty: none
 
-  // `cause` happened while `record` of `source` was read or worked on.
+  // Returns the failure for a `cause` that happened while `record` of `source` was read or processed.
   static Failure of_record(const Source& source, std::uint64_t record, std::int64_t row,
                            const std::exception& cause);
-  // `cause` concerns the batch as a whole.
+  // Returns the failure for a `cause` that concerns the whole batch.
   static Failure of_batch(const std::exception& cause);
 
-  // `cause` ended a thread that was doing this; empty: nothing is known.
+  // Returns the failure for a `cause` that ended a thread that was `doing` this; empty: unknown.
   static Failure of_thread(const std::exception& cause, const std::string& doing) noexcept;
 
-  // True where the record is at fault, not the machine: another record may well do.
+  // Returns whether the record is at fault, not the machine: another record may succeed.
   bool is_of_record() const noexcept;
-  // Throws it as DataError, or where no record is to blame as DeviceError or Error. May be called from several
+  // Throws it as DataError or, if no record is at fault, as DeviceError or Error. May be called by several
   // threads.
   [[noreturn]] void raise() const;
 };
 
-// A record that a filter could not read or judge, met where it stands in the stream. Of the operation and the
+// Thrown at the stream position of a record that a filter could not read or judge, with the operation and the
 // cause that were found then.
 class FilterError final : public DataError {
  public:

@@ -1,4 +1,4 @@
-// Reading a record of a source that may refuse for a moment.
+// Reads records with retries, from a source that may refuse temporarily.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace headrace {
 
 inline const std::string kReading = "source read";
 
-// Whether the system refused the read: it may do it a little later.
+// Returns whether the system refused the read: a retry may succeed.
 inline bool is_refusal(const DataError& error) {
   if (dynamic_cast<const FilterError*>(&error) != nullptr) return false;
   return error.code() == ErrorCode::kIo || error.code() == ErrorCode::kNotFound;
 }
 
-// What read() returns. What the system refused is asked for again, a little later each time, as long as
-// may_ask_again() says so, which is asked before each wait by `clock`. Throws read()'s last DataError, and as
-// StepError of kReading what is none.
+// Returns the result of read(). Retries reads that the system refused, with growing waits by `clock`, as long as
+// may_ask_again(), called before each wait, returns true. Throws read()'s last DataError, and any other exception
+// as StepError of kReading.
 template <typename Read, typename MayAskAgain>
 auto read_with_retries(const Clock& clock, const Read& read, const MayAskAgain& may_ask_again) {
   constexpr std::uint64_t kFirstPauseNs = 5'000'000, kMaxPauseNs = 80'000'000;
@@ -29,7 +29,7 @@ auto read_with_retries(const Clock& clock, const Read& read, const MayAskAgain& 
   for (std::uint64_t pause = kFirstPauseNs;; pause *= kLongerPause) {
     try {
       return read();
-    } catch (const DataError& error) {  // says where by itself
+    } catch (const DataError& error) {  // already says where
       if (!is_refusal(error) || pause > kMaxPauseNs || !may_ask_again()) throw;
     } catch (const std::exception& error) {
       throw name_step(kReading, error);

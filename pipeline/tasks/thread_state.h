@@ -1,4 +1,4 @@
-// What a thread or task is at, so that it can be watched, and given up inside user code.
+// The current step of a thread or task, so that it can be watched, and abandoned in user code.
 #pragma once
 
 #include <atomic>
@@ -15,38 +15,37 @@
 
 namespace headrace {
 
-// Thrown in a thread that came back from user code after it had been given up. It must end without
-// touching anything but what it owns.
+// Thrown in a thread that returned from user code after it was abandoned. The thread must end, touching only what
+// it owns.
 struct Abandoned {};
 
-// What a thread is at, told by itself and read by others. Counters are written by their thread only.
+// A thread's current step, written by itself and read by others. Only the thread writes its counters.
 class alignas(64) ThreadState final : public Probe {
  public:
-  // With so many `stages`.
   explicit ThreadState(std::size_t stage_count = 0) : stages(stage_count) {}
 
   void begin(const std::string& step, std::uint64_t record) noexcept override;
   void enter_user_code() noexcept override { mode_.store(Mode::kUserCode); }
   void leave_user_code() override;
-  // At work from now on, until finish(): end() waits for it.
+  // Marks the thread as at work until finish(): end() waits for it.
   void start() noexcept { mode_.store(Mode::kOurs); }
   void finish();
-  // True when it is not at work any more; false when it was given up within user code at the `deadline`: what
-  // comes back from there throws Abandoned.
+  // Returns true when it is no longer at work; false if it was abandoned in user code at the `deadline`: its
+  // return from there then throws Abandoned.
   bool end(const Clock& clock, std::uint64_t deadline);
-  // Nothing that could take long.
+  // Marks the thread as doing nothing that could take long.
   void idle() noexcept { step_.store(nullptr, std::memory_order_release); }
 
-  // "<step> on record <n>" and since when; empty while idle.
+  // Returns "<step> on record <n>" and since when; empty while idle.
   std::string doing() const;
   std::uint64_t since_ns() const noexcept { return since_.load(std::memory_order_relaxed); }
 
-  // What the thread's time went into. Written by itself, read by others.
+  // The uses of the thread's time. Written by itself, read by others.
   StageClock reading;                     // Source::read
-  std::vector<StageClock> stages;         // of a compute thread: the program's, then the mixers'
+  std::vector<StageClock> stages;         // for a compute thread: the program's stages, then the mixers'
   WaitClock waits;                        // for its next piece of work
   std::atomic<std::uint64_t> retries{0};  // of reads that the system refused
-  TraceRing* trace = nullptr;             // null: nothing is traced; set before the thread starts
+  TraceRing* trace = nullptr;             // null: no tracing; set before the thread starts
 
  private:
   enum class Mode { kOurs, kUserCode, kAbandoned, kDone };

@@ -41,8 +41,7 @@ class AllowedWorkers {
   }
 
  private:
-  // Soon after oneTBB's own objects are destroyed: a control that is given back then ends the process with an
-  // abort.
+  // Releases the control at exit: after oneTBB's own objects are destroyed, releasing it would abort the process.
   static void end_process();
 
   void apply() {

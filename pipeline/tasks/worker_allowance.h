@@ -1,16 +1,16 @@
-// How many oneTBB workers the process may have while loaders run.
+// The number of oneTBB workers that the process may have while loaders run.
 #pragma once
 
 namespace headrace {
 
-// An arena that only gets enqueued tasks is given the workers that oneTBB allows the process less one, for the
+// oneTBB gives an arena that only receives enqueued tasks one worker less than the process is allowed, for the
 // thread that usually takes part: two lanes on two processors would run one after the other. So while any
-// allowance lives, a tbb::global_control allows as many workers as there are processors, and at least what all
-// allowances ask for together: lanes that are stuck in user code do not starve other loaders. oneTBB obeys the
-// smallest control: one of the embedding program's stays in force.
+// allowance lives, a tbb::global_control allows as many workers as there are processors, and at least the sum of
+// all allowances: lanes that are stuck in user code do not starve other loaders. oneTBB obeys the smallest
+// control, so the embedding program's own control stays in force.
 class WorkerAllowance {
  public:
-  // Error(kUnsupported) in a process forked off one that had an allowance: oneTBB's workers are not there.
+  // Throws Error(kUnsupported) in a process forked from one that had an allowance: it lacks oneTBB's workers.
   explicit WorkerAllowance(int workers);
   ~WorkerAllowance();
   WorkerAllowance(const WorkerAllowance&) = delete;

@@ -35,7 +35,7 @@ namespace {
 // outlive it. One thread; those that it starts are gone when a call returns.
 class RecordPacking {
  public:
-  // One record as it is to be written, or why it cannot be.
+  // One record in its final form, or why it cannot be written.
   struct Packed {
     std::array<std::vector<std::byte>, kMaxFields> bytes;
     std::optional<Failure> failure;
@@ -56,7 +56,7 @@ class RecordPacking {
 
   const Source& source_;
   LabelCheck labels_;
-  std::vector<std::unique_ptr<Packer>> packers_;  // one a thread
+  std::vector<std::unique_ptr<Packer>> packers_;  // one per thread
   std::vector<Packed> records_;
 };
 
@@ -73,7 +73,7 @@ std::size_t threads_for(const Source& source, const ConvertOptions& options) {
                              : std::max(1U, std::thread::hardware_concurrency());
 }
 
-// What one thread makes records with.
+// One thread's tools for packing records.
 class RecordPacking::Packer {
  public:
   Packer(const Source& source, const LabelCheck& labels, const RecodeOptions& options)
@@ -230,13 +230,13 @@ void check_recoding(const Source& source, const ConvertOptions& options) {
                     "leave out the longest side, the quality and the orientation");
 }
 
-// The record's own name; nothing where the source only numbers its records.
+// Returns the record's own name; empty if the source only numbers its records.
 std::string record_name(const Source& source, std::uint64_t record) {
   std::string name = source.describe(record);
   return name == source.info().name + "[" + std::to_string(record) + "]" ? std::string() : name;
 }
 
-// Where the bad records of one source are told of.
+// Reports the bad records of one source.
 class BadRecordList {
  public:
   BadRecordList(const ErrorPolicy& policy, const Source& source) : tally_(policy.tally), source_(source) {
@@ -289,7 +289,7 @@ void pack(const ConvertedPart& part, const ConvertOptions& options, RecordFileWr
   });
 }
 
-// Calls options.progress once a record.
+// Returns a function that calls options.progress, once per record.
 std::function<void()> progress_of(const std::vector<ConvertedPart>& parts, const ConvertOptions& options) {
   if (!options.progress) return [] {};
   std::uint64_t records = 0;

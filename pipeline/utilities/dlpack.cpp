@@ -27,7 +27,7 @@ DLDevice dlpack_device(const DeviceInfo& info) {
   return {info.host_memory ? kDLCUDAHost : kDLCUDA, info.ordinal};
 }
 
-// What a managed tensor points to.
+// The context of a managed tensor.
 template <typename Managed>
 struct Exported {
   explicit Exported(SharedBatch shared) : batch(std::move(shared)) {}

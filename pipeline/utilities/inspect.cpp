@@ -25,7 +25,7 @@ void merge(Inspection::Range& into, const Inspection::Range& from, bool first) {
   into.add(from.max, false);
 }
 
-// What one thread found.
+// One thread's findings.
 struct ImageFindings {
   std::uint64_t bytes = 0, decoded = 0, oriented = 0;
   Inspection::Range height, width;
@@ -138,7 +138,7 @@ std::unique_ptr<RecordScan::Visitor> InspectPass::create_visitor(ThreadState& st
   return std::make_unique<Examiner>(*this, state);
 }
 
-// Of all records; empty where the source must be read for it.
+// Counts the labels of all records; empty if that requires reading the source.
 std::map<std::int64_t, std::uint64_t> count_known_labels(const Source& source) {
   std::map<std::int64_t, std::uint64_t> labels;
   for (std::uint64_t i = 0; i < source.info().records; ++i) {

@@ -13,10 +13,10 @@ namespace headrace::tools {
 namespace {
 
 constexpr double kMaxBytes = 1 << 30;
-// Of the trial's time: decoding the records that are kept, once; what the turns of both have.
+// Shares of the trial's time: decoding the kept records once, and the turns of both.
 constexpr double kFillShare = 0.2, kTurnShare = 0.4;
-constexpr int kTurns = 5, kMinTurns = 3;  // of each; fewer where there is no time for all
-// What the trial may take: so many times the time it was given, and as many seconds.
+constexpr int kTurns = 5, kMinTurns = 3;  // of each; fewer if there is no time for all
+// Limits of the trial: a multiple of its given time, plus seconds.
 constexpr double kMaxShare = 1.5, kSlackSeconds = 0.5;
 // Decoded samples are larger than what a crop leaves of them, smaller than floats made of them.
 constexpr double kSampleBytesAByte = 4;

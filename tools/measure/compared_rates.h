@@ -1,4 +1,4 @@
-// What `headrace bench input --baseline` measures in turn with the engine, and how far ahead the engine is.
+// The rates that `headrace bench input --baseline` measures in turn with the engine, and the engine's lead.
 #pragma once
 
 #include <cstdio>
@@ -10,22 +10,22 @@
 
 namespace headrace::tools {
 
-inline constexpr int kPairs = 5;  // turns of each side; fewer where there is no time for all
+inline constexpr int kPairs = 5;  // turns of each side; fewer if there is no time for all
 
-// Its samples, and the engine's rate of each turn divided by its own.
+// The samples of one comparison, and each turn's ratio of the engine's rate to its own.
 struct ComparedRates {
   std::string key, name;  // in JSON and for people
   Baseline baseline;
   std::vector<double> rates = {}, ratios = {};
 
-  // One turn, after one of the engine that gave `engine` images a second.
+  // Runs one turn, after an engine turn with a rate of `engine` images per second.
   void run(int threads, double seconds, double engine);
-  // The ratio is the median of the pairs'; the baseline's keys stand alone, another's begin with its own.
+  // Adds the rates and the median ratio of the pairs; keys have no prefix for the baseline, else `key`.
   void add_to(nlohmann::ordered_json& line) const;
   void print(double engine, std::FILE* people) const;
 };
 
-// The bare work of a named pipeline, and where memory bounds it what memory alone allows.
+// Returns the bare work of a named pipeline and, if memory bounds it, the limit of memory alone.
 std::vector<ComparedRates> compared_with(const std::string& pipeline, const PipelineOptions& options);
 
 double median(std::vector<double> values);

@@ -1,4 +1,4 @@
-// `headrace bench input --first-pass`: what a run of one epoch gets.
+// `headrace bench input --first-pass`: the rate of a run of one epoch.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,22 @@
 
 namespace headrace::tools {
 
-// One pass over the data by an engine that has not seen them: the indexing of JPEGs is counted. The operating
-// system may have the files in memory.
+// One pass over the data by an engine that has not seen them: includes the indexing of JPEGs. The operating system
+// may have the files in memory.
 struct FirstPass {
-  double images_per_second = 0;  // after the first batch, where there is more than one
+  double images_per_second = 0;  // after the first batch, if there is more than one
   double seconds = 0;            // from the loader's construction on
   double first_batch_ms = 0;     // the start, and the first batch
   int threads = 0;               // at its end
-  std::vector<double> waits_us;  // in next(), of each global batch but the first
+  std::vector<double> waits_us;  // in next(), for each global batch but the first
 };
 
-// Of data that were just opened, so that nothing is known of them. Error(kNotFound) where there is no batch.
+// Measures a pass over newly opened data, about which nothing is known. Throws Error(kNotFound) if there is no
+// batch.
 FirstPass measure_first_pass(const PipelineCommandOptions& options, const Dataset& dataset, DeviceGroup& devices);
 
-// First passes, for each of which the data are opened anew, and the others in turn, A B A B ..., each turn as long
-// as the pass before it; after a pair that is not counted. The passes.
+// Runs first passes, each on reopened data, and the others in turn, A B A B ..., each turn as long as the pass
+// before it, after a pair that is not counted. Returns the passes.
 std::vector<FirstPass> first_passes_in_turn(const PipelineCommandOptions& options, DeviceGroup& devices,
                                             std::vector<ComparedRates>& others);
 

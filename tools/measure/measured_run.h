@@ -1,4 +1,4 @@
-// A loader in front of a consumer that only takes: what the commands measure.
+// Measures a loader with a consumer that only takes batches.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace headrace::tools {
 
-constexpr double kMinSeconds = 0.01, kMaxSeconds = 86400;         // of a --seconds
+constexpr double kMinSeconds = 0.01, kMaxSeconds = 86400;         // of --seconds
 constexpr std::uint64_t kEndlessEpochs = std::uint64_t{1} << 30;  // for a run that the clock ends
 
 struct MeasuredRunOptions {
   double seconds = 1;
-  std::chrono::microseconds consumer{0};  // slept a global batch, in place of a training step
-  int warm_passes = 0;  // over the data, before the clock starts: they fill caches and index JPEGs
+  std::chrono::microseconds consumer{0};  // sleep per global batch, in place of a training step
+  int warm_passes = 0;  // passes over the data before the clock starts, which fill caches and index JPEGs
   double max_warm_up_seconds = 10;
 };
 
@@ -26,30 +26,29 @@ struct WarmUp {
   double batch_seconds = 0;  // mean time between batches; 0: none was taken
 };
 
-// Takes each of the loader's replicas' share of the next global batch and gives it back; their examples, nothing
-// at the end.
+// Takes and returns every replica's share of the next global batch; returns their examples, std::nullopt at the
+// end.
 std::optional<std::int64_t> take_batch(Loader& loader, std::chrono::microseconds consumer = {});
 
-// The first batch's examples. Error(kNotFound) where there is none.
+// Returns the first batch's examples. Throws Error(kNotFound) if there is none.
 std::int64_t take_first_batch(Loader& loader, std::chrono::microseconds consumer = {});
 
-// Takes batches until the engine has tuned itself and those passes are over, or the time is.
+// Takes batches until the engine has tuned itself and the warm-up passes are over, or the time is up.
 WarmUp warm_up(Loader& loader, const MeasuredRunOptions& options, ProgressLine& line);
 
-// What the loader does in that time. ConfigError where the data end before.
+// Returns the loader's statistics over that time. Throws ConfigError if the data end earlier.
 LoaderStats run_measured(Loader& loader, const MeasuredRunOptions& options, ProgressLine& line);
 
-// Waits until the engine has made all the batches that fit and is at rest.
+// Waits until the engine has made all batches that fit and is idle.
 void wait_until_idle(const Loader& loader);
 
-// The share of a command's --seconds that its warm-up may have; where the user gives --warm-up, that much before
-// --seconds begin.
+// The share of a command's --seconds for its warm-up; --warm-up, if given, comes before --seconds.
 struct TimePlan {
-  double seconds = 0;  // as --seconds says
-  double warm_up = 0;  // as --warm-up says; 0: it was not given
+  double seconds = 0;  // --seconds
+  double warm_up = 0;  // --warm-up; 0: not given
 
   double whole_seconds() const { return seconds + warm_up; }
-  // For a warm-up that begins `elapsed` seconds after the start.
+  // Returns the limit for a warm-up that begins `elapsed` seconds after the start.
   double max_warm_up_seconds(double elapsed) const {
     return warm_up > 0 ? warm_up : std::max(0.0, kWarmUpShare * seconds - elapsed);
   }

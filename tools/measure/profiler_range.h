@@ -1,4 +1,4 @@
-// What a profiler records that waits to be told: ncu --profile-from-start off, nsys
+// The range recorded by a profiler that waits for a signal: ncu --profile-from-start off, nsys
 // --capture-range=cudaProfilerApi.
 #pragma once
 
@@ -6,8 +6,9 @@
 
 namespace headrace::tools {
 
-// Has epoch `epoch` (from 1) of a fit recorded, and nothing else: submitted work of the epochs beside it has ended
-// by then. ConfigError where there is no NVIDIA driver; where that refuses there is a warning on standard error.
+// Returns a callback that records only epoch `epoch` (from 1) of a fit: submitted work of adjacent epochs has
+// ended by then. Throws ConfigError if there is no NVIDIA driver; if the driver refuses, prints a warning on
+// standard error.
 Callback profiled_epoch(int epoch);
 
 }  // namespace headrace::tools

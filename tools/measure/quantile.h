@@ -1,4 +1,4 @@
-// Order statistics of what was measured.
+// Order statistics of measurements.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace headrace::tools {
 
-// The value that `share` of the others, in [0, 1], lie below; .5 is the median. Reorders the values, of which
-// there must be one.
+// Returns the value below which `share` of the others, in [0, 1], lie; .5 is the median. Reorders the values.
+// REQUIRES: there is at least one value.
 inline double quantile(std::vector<double>& values, double share) {
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::ranges::nth_element(values, at);

@@ -1,14 +1,14 @@
-// How much memory this process holds.
+// The memory of this process.
 #pragma once
 
 #include <cstdint>
 
 namespace headrace::tools {
 
-// Resident set size in bytes; 0 where the system does not tell.
+// Returns the resident set size in bytes; 0 if the system does not report it.
 std::uint64_t resident_memory_bytes();
 
-// Its maximum so far; 0 where the system does not tell.
+// Returns its maximum so far; 0 if the system does not report it.
 std::uint64_t peak_resident_memory_bytes();
 
 }  // namespace headrace::tools

@@ -1,4 +1,4 @@
-// The options of a training that is kept while it runs, and what ends it in time.
+// The options of checkpoints during a training, and of ending it in time.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct CheckpointFlags {
 
   void add_to(CLI::App& command);
   bool on() const noexcept { return !folder.empty() || !record.empty(); }
-  // ConfigError where the folder holds another training.
+  // Throws ConfigError if the folder holds another training.
   void check() const;
   void apply(const Recipe& recipe, FitOptions& fit) const;
 

@@ -10,7 +10,7 @@
 namespace headrace::tools {
 namespace {
 
-// Those that are not called as the last part of their name in C++.
+// Words whose name in the command is not the last part of their C++ name.
 constexpr ReaderWord kWords[] = {
     {"ArchiveOptions::memory_limit", ""},
     {"BatchOptions::global", "--global-batch"},

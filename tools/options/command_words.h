@@ -1,4 +1,4 @@
-// The names of options in messages, as the command has them.
+// The command's names of options in messages.
 #pragma once
 
 namespace CLI {
@@ -7,8 +7,8 @@ class App;
 
 namespace headrace::tools {
 
-// From now on messages speak of the options of the command that was typed, and of no others: what it lacks is left
-// out. `program` must live as long as messages are made.
+// Makes messages name only options of the typed command, from now on: hints about options that it lacks are
+// omitted. REQUIRES: `program` lives as long as messages are made.
 void speak_command(const CLI::App& program);
 
 }  // namespace headrace::tools

@@ -15,7 +15,7 @@ const auto kNamed = [](const std::string& given) {
   return given.empty() ? std::string("is empty: give a name") : std::string();
 };
 
-// Standard input has a path of its own. Returns what is wrong with it, as a validator does: nothing.
+// Replaces "-" with the path of standard input. Returns an empty complaint, as a validator does.
 std::string standard_input_for_dash(std::string& path) {
   if (path != "-") return {};
   if (::isatty(STDIN_FILENO) == 1) {

@@ -1,4 +1,4 @@
-// Which data a command works on, and what the user says about them.
+// The options that select and describe a command's data.
 #pragma once
 
 #include <filesystem>
@@ -14,16 +14,16 @@ class Option;
 
 namespace headrace::tools {
 
-// --data, which it returns, and what the folders of images mean.
+// Adds --data, which it returns, and the options of image folders.
 CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout);
 
-// --image-column, --label-column and --label-type; with `further` also --columns.
+// Adds --image-column, --label-column and --label-type; with `further` also --columns.
 void add_column_options(CLI::App& command, ColumnOptions& columns, bool further);
 
-// What was left out of the data, a line each; `columns_option`: the command has --columns.
+// Returns a line for each thing left out of the data; `columns_option`: the command has --columns.
 std::vector<std::string> left_out_lines(const std::vector<LeftOut>& left_out,
                                         const std::vector<SourceColumn>& columns, bool columns_option);
-// The same on standard error.
+// Prints these lines on standard error.
 void report_left_out(const std::vector<LeftOut>& left_out, const std::vector<SourceColumn>& columns,
                      bool columns_option);
 

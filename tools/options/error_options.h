@@ -1,4 +1,4 @@
-// How bad records are treated: the options, and the line that a command ends with.
+// The options for bad records, and the final line of a command about them.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,22 @@ struct ErrorOptions {
   double max_bad_share = ErrorPolicy{}.max_bad_share;
   std::filesystem::path quarantine = {};
 
-  // `substitutes`: whether another record may stand in the place of a bad one.
+  // `substitutes`: whether another record may replace a bad one.
   void add_to(CLI::App& command, bool substitutes = true);
 
-  // Every policy counts into the same tally.
+  // Returns the policy. All policies share one tally.
   ErrorPolicy policy() const;
-  // Records that were bad so far, each once.
+  // Returns the number of bad records so far, each counted once.
   std::uint64_t bad_records() const { return tally->count().bad; }
-  // How many records were skipped or replaced, the first of them, and where all are listed; empty where there were
-  // none.
+  // Returns how many records were skipped or replaced, the first of them, and where all are listed; empty if none.
   std::string text() const;
-  // That line on standard error, at the end of a command. Nothing where there were none.
+  // Prints that line on standard error, at the end of a command; nothing if there were none.
   void report() const;
 
   std::shared_ptr<BadRecordTally> tally = std::make_shared<BadRecordTally>();  // shared by copies of the options
 };
 
-// The line, without its end; `count` has at least one.
+// Returns the line without its end. REQUIRES: `count` has at least one.
 std::string describe(const BadRecordTally::Count& count, OnError on_error,
                      const std::filesystem::path& quarantine);
 

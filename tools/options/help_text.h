@@ -1,4 +1,4 @@
-// How the command's help is set.
+// The layout of the command's help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,16 +7,16 @@
 
 namespace headrace::tools {
 
-// "-h, --help", "--prefetch N", "FOLDER".
+// Returns "-h, --help", "--prefetch N", "FOLDER".
 std::string name_of(const CLI::Option& option);
-// What it is, with its default and the options that it needs or excludes.
+// Returns the option's description, with its default and the options that it needs or excludes.
 std::string description_of(const CLI::Option& option);
-// Commands and options that people may type, in order.
+// Return the commands and options that people may type, in order.
 std::vector<const CLI::App*> commands_of(const CLI::App& command);
 std::vector<const CLI::Option*> options_of(const CLI::App& command);
 
-// Two columns: "--prefetch N" and what it is, with its default; lines of 100 letters, or of the terminal's width
-// where that is less.
+// Two columns: "--prefetch N" and its description, with its default; lines of 100 characters, or of the terminal's
+// width if that is less.
 class HelpText : public CLI::Formatter {
  public:
   HelpText();

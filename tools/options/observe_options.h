@@ -1,5 +1,4 @@
-// What `headrace train` writes about a training beside its results, what it looks for, and what it does around
-// each update.
+// The options of `headrace train` for extra output about a training, its checks, and its work around each update.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +21,17 @@ struct ObserveOptions {
   bool gradient_norms = false;
   bool debug_nan = false;
   std::uint64_t mirror_check_every = 0;
-  // Of the optimizer; 0: as the recipe has it.
+  // For the optimizer; 0: the recipe's value.
   double clip_norm = 0, clip_value = 0;
   double average_decay = 0;
 
   void add_to(CLI::App& command);
-  // ConfigError for an option that needs another one, and for a folder that is a file. `reports`: the command
-  // writes lines of JSON, too.
+  // Throws ConfigError for an option that needs another one, and for a folder that is a file. `reports`: the
+  // command also writes lines of JSON.
   void check(bool reports) const;
   void apply(FitOptions& fit) const;
   void apply(Optimizer& optimizer) const;
-  // Whether the test is of the average of the weights.
+  // Returns whether the test uses the average of the weights.
   bool averages() const noexcept { return average_decay > 0; }
 };
 

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxNamedInLine = 4;  // choices; more stand in the hint
 template <typename T>
 using Limits = std::numeric_limits<T>;
 
-// Empty where any number of the type will do.
+// Returns an empty text if any number of the type is valid.
 template <typename T>
 std::string range_text(const Range<T>& range) {
   const bool has_min = range.min > Limits<T>::lowest() && range.min != 0;
@@ -32,7 +32,7 @@ std::string range_text(const Range<T>& range) {
   return has_min ? fmt::format("at least {}", range.min) : std::string();
 }
 
-// Where the number is too small, a maximum that is out of reach is left out.
+// Returns the text of the range; omits an unreachable maximum if the number is too small.
 template <typename T>
 std::string must_be(const Range<T>& range, bool too_small) {
   if (too_small && range.max < Limits<T>::max() && range.max >= Limits<int>::max()) {
@@ -52,7 +52,7 @@ std::errc parse(std::string_view text, T& number) {
   return stop == text.data() + text.size() ? error : std::errc::invalid_argument;
 }
 
-// What is wrong with `text`; empty where nothing is, `number` is then set.
+// Returns what is wrong with `text`; if nothing is, returns an empty string and sets `number`.
 template <typename T>
 std::string wrong_with(std::string_view text, const Range<T>& range, T& number) {
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -72,7 +72,7 @@ std::string wrong_with(std::string_view text, const Range<T>& range, T& number) 
   return number < range.min || number > range.max ? must_be(range, number < range.min) : std::string();
 }
 
-// Nothing where `text` is no size, or one that no memory has.
+// Returns std::nullopt if `text` is not a size, or one that no memory has.
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   static constexpr std::string_view kUnits = "KMGT";
   std::uint64_t unit = 1;

@@ -1,5 +1,5 @@
-// Options of the command whose values are checked as they are read: a wrong one is a ConfigError in words a person
-// uses, and the help says the same range.
+// Command options whose values are checked when read: a wrong one is a ConfigError in plain words, and the help
+// gives the same range.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Option;
 
 namespace headrace::tools {
 
-// Both ends belong to it.
+// A range that includes both ends.
 template <typename T>
 struct Range {
   T min = std::numeric_limits<T>::lowest();
@@ -28,7 +28,7 @@ struct Range {
 inline constexpr Range<std::uint64_t> kSteps{.min = 0, .max = std::numeric_limits<std::int64_t>::max()};
 inline constexpr int kMaxThreads = 1024, kMaxReplicas = 1023;
 
-// For int, std::int64_t, std::uint64_t and double. Whole numbers are decimal ("010" is ten).
+// Adds an option of type int, std::int64_t, std::uint64_t or double. Whole numbers are decimal ("010" is ten).
 //   --prefetch 2000: must be between 0 and 1024
 //   --epochs 0: must be at least 1
 //   --seed -1: must be a whole number from 0 to 18446744073709551615
@@ -37,7 +37,7 @@ template <typename T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& value, const std::string& what,
                         Range<T> range = {});
 
-// A number of bytes, with K, M, G or T for powers of 1024.
+// Adds a number of bytes, with K, M, G or T for powers of 1024.
 //   --memory-budget 2X: must be a whole number of bytes, such as 4096, 512M or 2G
 CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t& bytes, const std::string& what);
 
@@ -45,11 +45,11 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
 //   --pipeline trivail is unknown: did you mean 'trivial'? (hint: must be cifar-eval, ...)
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
                         const std::vector<std::string>& choices);
-// choose() is given the number of the choice; `number` is that of the default.
+// Calls choose() with the zero-based index of the choice; `number` is that of the default.
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::function<void(std::size_t)> choose,
                         std::size_t number, const std::string& what, const std::vector<std::string>& choices);
 
-// Of an enumeration whose values count up from 0.
+// Adds a choice from an enumeration whose values count up from 0.
 template <typename Choice>
 requires std::is_enum_v<Choice> CLI::Option* add_choice(CLI::App& command, const std::string& name, Choice& value,
                                                         const std::string& what,
@@ -58,10 +58,10 @@ requires std::is_enum_v<Choice> CLI::Option* add_choice(CLI::App& command, const
   return add_choice(command, name, choose, static_cast<std::size_t>(value), what, choices);
 }
 
-// Those of an option that add_choice() added; else none.
+// Returns the choices of an option added by add_choice(); else none.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
-// --json FILE
+// Adds --json FILE.
 CLI::Option* add_json_option(CLI::App& command, std::string& target);
 
 }  // namespace headrace::tools

@@ -24,26 +24,26 @@ struct PipelineCommandOptions {
   std::filesystem::path plan = {};       // a file in place of `pipeline`; empty: none
   std::filesystem::path plan_base = {};  // where its relative paths begin
   std::string split = {};                // empty: train
-  int local_replicas = 0;                // CPU replicas; 0: as --devices says
-  World world = {};                      // those of this command within all replicas; by default they are all
+  int local_replicas = 0;                // CPU replicas; 0: see --devices
+  World world = {};                      // this command's replicas within all; by default all
 
   void add_to(CLI::App& command);
-  // What --plan says itself, or leaves no room for, is refused beside it.
+  // Refuses options that --plan includes or excludes.
   static void exclude_plan(CLI::App& command, const std::vector<std::string>& options);
-  // --world and --first, where a part of the replicas can be served.
+  // Adds --world and --first, for commands that can serve a part of the replicas.
   void add_world_to(CLI::App& command);
 
-  // The command's replicas are not all there are.
+  // Returns whether there are replicas besides the command's.
   bool is_part() const noexcept { return world.total > 0; }
 
-  // The pipeline's name, or the plan's file.
+  // Returns the pipeline's name, or the plan's file.
   std::string name() const { return plan.empty() ? pipeline : plan.string(); }
-  // As those of CommonOptions; the plan is an input, too.
+  // Checks outputs as for CommonOptions; the plan is also an input.
   void check_outputs(std::vector<NamedPath> more = {}) const;
-  // Of a named pipeline. Opens the cache.
+  // Returns the options of a named pipeline. Opens the cache.
   PipelineOptions pipeline_options() const;
-  // ConfigError where neither a pipeline nor a plan is given, for an unknown pipeline or a wrong plan; the
-  // source's errors for the data.
+  // Opens the data. Throws ConfigError if neither a pipeline nor a plan is given, for an unknown pipeline or a
+  // wrong plan; throws as the source does for the data.
   Dataset open() const;
   DeviceGroup devices() const;
   LoaderOptions loader() const;

@@ -1,4 +1,4 @@
-// A plan in a file, as --plan names it.
+// A plan in a file, named by --plan.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace headrace::tools {
 
-// The plan of the file, which may name the code of the command's pipelines. Errors name the file; ConfigError
-// where it is no plan.
+// Reads a plan, which may name the code of the command's pipelines. Errors name the file. Throws ConfigError if it
+// is not a plan.
 Dataset read_plan(const std::filesystem::path& file, PlanOptions options);
 
 }  // namespace headrace::tools

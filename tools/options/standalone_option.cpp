@@ -12,7 +12,7 @@
 namespace headrace::tools {
 namespace {
 
-// What each worker may do: nothing is read, made or written twice.
+// Commands that each worker may run: nothing is read, made or written twice.
 constexpr std::array kForEachWorker = {"doctor", "report", "inspect", "verify"};
 
 void add_to_command(CLI::App& command) {

@@ -1,4 +1,4 @@
-// Checks what a user typed: commands and options exist, values stand where they belong.
+// Checks the command line: commands and options exist, values are in place.
 #pragma once
 
 namespace CLI {
@@ -7,9 +7,9 @@ class App;
 
 namespace headrace::tools {
 
-// ConfigError for an unknown command ("did you mean 'train'?"), an unknown option, an option without its value or
-// given twice, an empty value where a file, folder or name is wanted, a flag with a value, an argument that
-// belongs to nothing, a command or option that is missing. Returns where help or the version is asked for before.
+// Throws ConfigError for an unknown command ("did you mean 'train'?"), an unknown option, an option without its
+// value or given twice, an empty value for a file, folder or name, a flag with a value, an unexpected argument, or
+// a missing command or option. Returns if help or the version is requested before the error.
 void check_usage(const CLI::App& program, int argc, const char* const* argv);
 
 }  // namespace headrace::tools

@@ -1,5 +1,5 @@
 // Virtual shards in the command: the options of a training whose result does not depend on the number of replicas,
-// and what that costs.
+// and their cost.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct ShardOptions {
   std::uint64_t virtual_shards = 0;
 
   void add_to(CLI::App& command);
-  // As StepOptions::virtual_shards has it.
+  // Returns the value for StepOptions::virtual_shards.
   int count() const noexcept;
 };
 
-// How many times as long a step takes with fit.step.virtual_shards as without: the shortest of a few steps of
-// each, with no examples, while nothing else is asked of the input. The model stays as it is. Takes some seconds
-// for a slow net.
+// Returns the ratio of a training step's time with fit.step.virtual_shards to that without: the shortest of a few
+// steps of each, with no examples, while the input is otherwise idle. Leaves the model unchanged. Takes some
+// seconds for a slow net.
 double shard_price(Model& model, const Dataset& data, const FitOptions& fit);
 
 }  // namespace headrace::tools

@@ -1,4 +1,4 @@
-// What the exit status of the command says.
+// The exit status of the command.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@ namespace headrace::tools {
 
 inline constexpr int kRunFailed = 1, kWrongUsage = 2;
 
-// A signal ended the run, cleanly and with nothing lost.
+// Thrown when a signal ended the run, cleanly and with nothing lost.
 class StoppedBySignal : public Error {
  public:
   StoppedBySignal(int signal, const std::string& message)
@@ -21,9 +21,8 @@ class StoppedBySignal : public Error {
   int signal_;
 };
 
-// 128 + the signal's number for StoppedBySignal. kWrongUsage where what was asked for cannot be, a ConfigError,
-// and nothing else: data that cannot be read, a loss that is no number, a device or a disk that fails are a run
-// that failed.
+// Returns 128 + the signal's number for StoppedBySignal, and kWrongUsage only for an impossible request, a
+// ConfigError. Unreadable data, a loss that is not a number, and a failing device or disk are a failed run.
 int exit_status(const std::exception& error) noexcept;
 
 }  // namespace headrace::tools

@@ -1,4 +1,4 @@
-// Machine-readable results: one JSON object a line, into a file or standard output.
+// Machine-readable results: one JSON object per line, to a file or standard output.
 #pragma once
 
 #include <cstdio>
@@ -10,20 +10,21 @@
 
 namespace headrace::tools {
 
-// A new file grows line by line. One that exists is replaced by finish(): a run that fails leaves it as it was.
+// Writes a new file line by line. finish() replaces an existing file: a run that fails leaves it unchanged.
 class JsonLines {
  public:
-  // `target`: a path, "-" for standard output, or empty: then lines are dropped.
+  // `target`: a path, "-" for standard output, or empty to drop the lines.
   explicit JsonLines(const std::string& target);
 
-  // Written and flushed at once, keys in the order given. A terminal gets ASCII: it cannot obey what names hold.
+  // Writes and flushes a line at once, keys in the order given. A terminal gets ASCII, so that names cannot
+  // control it.
   void write(const nlohmann::ordered_json& object);
-  // After the last line.
+  // Called after the last line.
   void finish();
 
-  // True when the lines go to standard output: everything meant for people then goes to standard error.
+  // Returns whether the lines go to standard output: text for people then goes to standard error.
   bool on_stdout() const noexcept { return on_stdout_; }
-  // Where text for people goes.
+  // Returns the stream for text for people.
   std::FILE* people() const noexcept { return on_stdout() ? stderr : stdout; }
 
  private:

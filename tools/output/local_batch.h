@@ -1,4 +1,4 @@
-// How many examples of a global batch a replica gets.
+// The number of examples of a global batch that a replica gets.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace headrace::tools {
 
 struct LocalBatch {
-  std::int64_t global = 0;        // of a whole batch: no more than the data have
-  int world_replicas = 1;         // who share it
+  std::int64_t global = 0;        // of a whole batch; at most those of the data
+  int world_replicas = 1;         // replicas that share it
   std::int64_t min = 0, max = 0;  // examples of one of them
 
-  // "batch: 512 examples, 64 on each of 8 replicas"
+  // Returns "batch: 512 examples, 64 on each of 8 replicas".
   std::string describe() const;
 };
 

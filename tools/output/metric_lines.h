@@ -1,4 +1,4 @@
-// Metrics in what commands print.
+// Metrics in the output of commands.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,10 +9,10 @@
 
 namespace headrace::tools {
 
-// A number a metric; a table is a list of numbers, row by row.
+// Adds one number per metric; a table is a list of numbers, row by row.
 void add_metrics(nlohmann::ordered_json& line, const std::string& prefix, const std::vector<MetricValue>& metrics);
 
-// " - accuracy: 0.9230 - top_5: 0.9961", without those that are tables.
+// Returns " - accuracy: 0.9230 - top_5: 0.9961", without tables.
 std::string metric_text(const std::vector<MetricValue>& metrics);
 
 }  // namespace headrace::tools

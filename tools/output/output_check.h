@@ -1,4 +1,4 @@
-// Checks that a command can write where it is told to, and does not write to what it reads.
+// Checks that a command can write its outputs, and that they are not among its inputs.
 #pragma once
 
 #include <filesystem>
@@ -10,22 +10,22 @@ namespace headrace::tools {
 struct CommonOptions;
 struct ErrorOptions;
 
-// An option and the path it names; empty: it was not given.
+// An option and its path; empty: not given.
 struct NamedPath {
   const char* option;
   std::filesystem::path path;
 };
 
-// Before any output is opened. ConfigError where an output is a folder, an input, a file in an input that is a
-// folder, or another output; DataError where it cannot be written. Standard output ("-") is neither.
+// Throws ConfigError if an output is a folder, an input, a file in an input folder, or another output; DataError
+// if it cannot be written. Standard output ("-") is none of these. REQUIRES: called before any output is opened.
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
-// The same with --quarantine among the outputs. That file is appended to: one that exists must be a quarantine
-// file, and may lie in a folder that is read.
+// Checks outputs that include --quarantine. That file is appended to: an existing one must be a quarantine file,
+// and may lie in a folder that is read.
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs,
                    const ErrorOptions& errors);
 
-// The same of --json, --quarantine and `more` outputs against --data and a --cache that is a folder.
+// Checks --json, --quarantine and `more` outputs against --data and a --cache that is a folder.
 void check_outputs(const CommonOptions& options, std::vector<NamedPath> more = {});
 
 }  // namespace headrace::tools

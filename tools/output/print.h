@@ -1,4 +1,4 @@
-// What the command says to people. Everything goes out here: names from outside cannot play with the terminal.
+// The command's text for people. All of it is printed here, so that external names cannot control the terminal.
 #pragma once
 
 #include <fmt/format.h>
@@ -34,8 +34,8 @@ auto shown(const T& value) {
 template <typename T>
 using Shown = decltype(shown(std::declval<const T&>()));
 
-// As fmt::print(), but that what texts and paths among `args` hold beside print is written out (printable.h).
-// Where the stream takes no more, it remembers (std::ferror).
+// Like fmt::print(), but escapes unprintable characters of texts and paths among `args` (printable.h). The stream
+// remembers a failed write (std::ferror).
 template <typename... Args>
 void print(std::FILE* to, fmt::format_string<Shown<Args>...> format, const Args&... args) {
   const std::string text = fmt::format(format, shown(args)...);

@@ -1,4 +1,4 @@
-// One line on standard error that is written over itself; only on a terminal.
+// One line on standard error that is overwritten; only on a terminal.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Shown no more than five times a second; texts in between are dropped.
+  // Shows the text, at most five times a second; drops texts in between.
   void show(const std::string& text);
-  // The line is gone, the cursor at its start.
+  // Clears the line; the cursor is at its start.
   void clear();
 
  private:

@@ -10,7 +10,7 @@ struct jpeg_decompress_struct;
 
 namespace headrace::tools {
 
-// Not thread-safe. Errors end in Error(kDataCorrupt).
+// Not thread-safe. Throws Error(kDataCorrupt).
 class BareJpeg {
  public:
   BareJpeg();
@@ -18,7 +18,7 @@ class BareJpeg {
   BareJpeg(const BareJpeg&) = delete;
   BareJpeg& operator=(const BareJpeg&) = delete;
 
-  // Pixels row-major (H, W, 3), valid until the next call.
+  // Returns row-major pixels (H, W, 3), valid until the next call.
   std::span<const std::uint8_t> decode(std::span<const std::byte> encoded);
 
  private:

@@ -1,4 +1,4 @@
-// Means and standard deviations of the channels of well-known training sets, of values in 0..1.
+// Per-channel means and standard deviations of well-known training sets, for values in 0..1.
 #pragma once
 
 #include <vector>

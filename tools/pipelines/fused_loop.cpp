@@ -26,7 +26,7 @@ void normalise_image(const std::uint8_t* image, const CifarNormal& normal, float
   }
 }
 
-// Says how long the rest takes once, after so many records.
+// Prints once, after a number of records, how long the rest takes.
 void announce(const Stopwatch& watch, std::uint64_t done, std::uint64_t records) {
   static constexpr std::uint64_t kTimed = 500;
   static constexpr double kWorthSaying = 0.5;  // seconds

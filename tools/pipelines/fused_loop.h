@@ -1,4 +1,4 @@
-// The least code that does a pipeline's work on samples that lie decoded in memory: one loop, without the engine.
+// Minimal code for a pipeline's work on samples decoded in memory: one loop, without the engine.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,30 @@
 
 namespace headrace::tools {
 
-// The first field of each record, decoded, and its label where the source has one.
+// The first field of each record, decoded, and its label if the source has one.
 struct DecodedSamples {
   std::size_t count = 0, sample_bytes = 0;
   LargeMemory bytes;
   std::vector<std::int64_t> labels;
 };
-// Encoded images have to be of 32 x 32 pixels: DataError. Where decoding takes a while a line on standard error
+// Throws DataError if encoded images are not 32 x 32 pixels. If decoding takes a while, a line on standard error
 // says how long.
 DecodedSamples decoded_samples(const Source& source);
 
 // Thread-safe.
 class FusedLoop {
  public:
-  // "trivial", "mnist-train", "fashion-train", "cifar-train" or "cifar-eval". Samples come in `order`; empty: as
-  // they lie.
+  // `pipeline`: "trivial", "mnist-train", "fashion-train", "cifar-train" or "cifar-eval". Samples come in `order`;
+  // empty: in storage order.
   FusedLoop(const std::string& pipeline, DecodedSamples samples, std::vector<std::uint32_t> order = {});
   static bool exists(const std::string& pipeline);
 
   std::size_t samples() const { return samples_.count; }
-  // Of one sample's tensor in a batch.
+  // Returns the bytes of one sample's tensor in a batch.
   std::size_t row_bytes() const;
 
-  // A batch: the samples at the positions [first, first + count) of the order. `labels` is left alone where there
-  // are none.
+  // Makes a batch of the samples at the positions [first, first + count) of the order. `labels` is unchanged if
+  // there are none.
   void make(std::size_t first, std::size_t count, std::minstd_rand& random, std::byte* rows,
             std::int64_t* labels) const;
 

@@ -1,5 +1,5 @@
-// What memory alone allows cifar-train: an image is 3 kB read from anywhere in a data set and 12 kB written, into
-// a ring of batches that is larger than the caches, past them. Nothing is computed.
+// The limit of memory alone for cifar-train: an image is 3 kB read from anywhere in a data set and 12 kB written,
+// past the caches, to a ring of batches larger than them. Nothing is computed.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace headrace::tools {
 // The data set, read in one random order. Thread-safe.
 class CifarTraffic {
  public:
-  CifarTraffic();  // std::bad_alloc where there is no memory for it
+  CifarTraffic();  // throws std::bad_alloc if there is no memory for it
 
   std::size_t images() const { return order_.size(); }
 
-  // One thread's share of the traffic, from the position `first` on, into a ring of its own.
+  // One thread's share of the traffic, from the position `first` on, to its own ring.
   class Lane {
    public:
     Lane(const CifarTraffic& traffic, std::size_t first);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kIntegers = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWindow = 2048;  // that streams are shuffled in
 
-// What a pipeline can make of the images of its data.
+// The images that a pipeline can use.
 struct Takes {
   std::int64_t channels = 0;  // 0: any
   bool encoded = true;        // also images that are not decoded yet, of any size

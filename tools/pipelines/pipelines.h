@@ -1,4 +1,4 @@
-// The pipelines that the command and the benchmarks know by name.
+// The named pipelines of the command and the benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct PipelineOptions {
   SourceOptions source = {};
   std::optional<Split> split = {};  // none: the pipeline's own, train or test
   std::int64_t global_batch = 512;
-  bool apply_orientation = false;  // as DecodeOptions has it; ConfigError where nothing is decoded
+  bool apply_orientation = false;  // see DecodeOptions; ConfigError if nothing is decoded
   std::uint64_t seed = 0;          // of the shuffle
   int prefetch = 2;
-  std::shared_ptr<SampleCache> cache = {};    // of samples before anything random; null: none
-  std::optional<std::uint64_t> records = {};  // the first ones of the source only; none: all
+  std::shared_ptr<SampleCache> cache = {};    // of samples before random operations; null: none
+  std::optional<std::uint64_t> records = {};  // limit to the first records of the source; none: all
 };
 
 //   mnist-train, fashion-train  shuffled, u8 / 255 as f32 (28, 28, 1)
@@ -33,20 +33,20 @@ struct PipelineOptions {
 //   skewed                      jpeg-train where one sample in twenty takes 20 times as long (skewed.h)
 //   jpeg-eval                   in order, resize 256, centre crop 224: u8 (224, 224, 3)
 //   trivial                     a million integers, i64
-// An unknown name is a ConfigError that lists them, data whose images a pipeline cannot use one that lists the
-// pipelines that can.
+// Throws ConfigError for an unknown name, listing the pipelines, and for data whose images the pipeline cannot
+// use, listing the pipelines that can.
 Dataset make_pipeline(const std::string& name, const PipelineOptions& options);
 
-// Its records, before anything is done to them; ConfigError as make_pipeline()'s.
+// Returns the pipeline's unprocessed records. Throws ConfigError as make_pipeline() does.
 SourcePtr source_of(const std::string& name, const PipelineOptions& options);
 
-// The code of these pipelines, which the JSON of their plans names.
+// Returns the code of these pipelines, which the JSON of their plans names.
 PlanParts pipeline_parts();
 
 const std::vector<std::string>& pipeline_names();
-// False for "trivial", and for a name that there is not.
+// Returns false for "trivial", and for an unknown name.
 bool reads_data(const std::string& name);
-// Whether its records come in another order every epoch.
+// Returns whether its records come in another order every epoch.
 bool is_shuffled(const std::string& name);
 
 }  // namespace headrace::tools

@@ -5,8 +5,8 @@
 
 namespace headrace::tools {
 
-// Keeps its thread busy for one u8 image of shape (224, 224, 3) in twenty, for 19 times what jpeg-train takes for
-// a sample; the pixels stay as they are.
+// Keeps its thread busy for one u8 image of shape (224, 224, 3) in twenty, for 19 times jpeg-train's time for a
+// sample; leaves the pixels unchanged.
 Operations skew();
 
 }  // namespace headrace::tools

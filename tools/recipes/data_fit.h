@@ -1,4 +1,4 @@
-// Which recipe fits which data.
+// Matches recipes to data.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace headrace::tools {
 
-constexpr std::uint64_t kClasses = 10;  // of every recipe's data
+constexpr std::uint64_t kClasses = 10;  // in every recipe's data
 
-// The recipe for these images where the user names none. ConfigError saying what recipes want where none fits.
+// Returns the recipe for these images if the user names none. Throws ConfigError, with the recipes' requirements,
+// if none fits.
 const NamedRecipe& choose_recipe(const SourcePtr& source);
 
-// ConfigError where the images of the train split are not what the recipe's net takes, or are of too many classes.
-// It names the recipes that fit. Of encoded images a few are looked at; one of another size than the rest is for
-// the run to find.
+// Throws ConfigError, naming the recipes that fit, if the recipe's net does not take the train split's images, or
+// they have too many classes. Checks only a few encoded images; the run finds one of another size than the rest.
 void require_fit(const std::string& recipe, const SourcePtr& source);
 
 }  // namespace headrace::tools

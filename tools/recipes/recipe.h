@@ -1,4 +1,4 @@
-// A recipe of `headrace train`: which data, which net, how it is trained.
+// A recipe of `headrace train`: its data, net and training.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,29 @@
 
 namespace headrace::tools {
 
-// What a user says; where it is 0 or empty the recipe decides.
+// The user's options; the recipe decides those that are 0 or empty.
 struct RecipeOptions {
   std::filesystem::path data = {};
-  SourcePtr train = {};  // the train split of `data`, where it is open already
+  SourcePtr train = {};  // the train split of `data`, if it is already open
   LayoutOptions layout = {};
   ColumnOptions columns = {};
-  bool apply_orientation = false;  // as DecodeOptions has it; ConfigError where nothing is decoded
+  bool apply_orientation = false;  // see DecodeOptions; ConfigError if nothing is decoded
   std::int64_t global_batch = 0;
   int epochs = 0;
   std::uint64_t steps_per_epoch = 0;
   int accumulate = 1;
   int prefetch = 2;
-  // Called for each split: where its samples are kept before anything random is done to them; null: nowhere.
-  // Empty: in memory where they are decoded, else nowhere.
+  // Called for each split; returns the cache of its samples before random operations, null for none.
+  // Empty: a memory cache if they are decoded, else none.
   std::function<std::shared_ptr<SampleCache>()> open_cache = {};
-  LoaderOptions input = {};  // of the training; loaders that only look at the data have its threads and budgets
+  LoaderOptions input = {};  // of the training; loaders that only inspect the data use its threads and budgets
 };
 
 struct Recipe {
   std::string name;
   std::int64_t global_batch = 0;
   Dataset train;
-  FitOptions fit;  // epochs and steps, validation, input: what the optimizer's schedule was made for
+  FitOptions fit;  // epochs and steps, validation, input: those of the optimizer's schedule
   Dataset test;
   Net net;
   Optimizer optimizer;
@@ -49,10 +49,10 @@ struct Recipe {
   std::vector<Metric> metrics = {accuracy()};
   bool tuned_plans = false;      // Kernels::tune_plans()
   std::vector<View> views = {};  // of the test images
-  // Fills caches, before the clock of train_seconds starts.
+  // Fills caches before the clock of train_seconds starts.
   std::function<void()> load = {};
-  // For values of the model that depend on data. Brings the data to the devices, before the clock starts; what it
-  // returns computes the values and writes them, on the clock, and may be called again.
+  // For values of the model that depend on data. Brings the data to the devices before the clock starts, and
+  // returns a function that computes and writes the values, on the clock, and may be called again.
   std::function<std::function<void()>(Model& model)> initialise = {};
 };
 

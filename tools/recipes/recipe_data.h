@@ -1,4 +1,4 @@
-// What recipes do with their data.
+// Data preparation of recipes.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@ struct Splits {
   SourcePtr test = {};
 };
 
-// ConfigError without data.
+// Throws ConfigError if there are no data.
 SourcePtr open_split(const RecipeOptions& options, Split split);
 
-// Throws as open_split(), and ConfigError where the data are for another recipe.
+// Throws as open_split() does, and ConfigError if the data are for another recipe.
 Splits open_splits(const std::string& recipe, const RecipeOptions& options);
 
-// Decoded where the source holds encoded images, and then kept as RecipeOptions::open_cache says. An encoded image
-// that is not `side` pixels high and wide is then a bad record.
+// If the source holds encoded images, they are decoded and kept in the cache of RecipeOptions::open_cache. An
+// encoded image that is not `side` pixels high and wide is then a bad record.
 struct RecipeImages {
   Dataset dataset;
   bool cached = false;
 };
 RecipeImages images_of(const SourcePtr& source, std::int64_t side, const RecipeOptions& options);
 
-// RecipeOptions::global_batch, or what is usual.
+// Returns RecipeOptions::global_batch, or `usual` if it is not set.
 std::int64_t batch_size(const RecipeOptions& options, std::int64_t usual);
-// ConfigError where a batch is never full and the rest is dropped.
+// Throws ConfigError if a batch is never full and partial batches are dropped.
 Dataset batched(const Dataset& data, const BatchOptions& batch, const RecipeOptions& options);
 
-// How long to train, and how the data are read.
+// Returns how long to train, and how the data are read.
 FitOptions fit_of(const RecipeOptions& options, int usual_epochs);
 
-// For a loader that reads data once on the host, for the data's sake.
+// Returns the options of a loader that reads data once on the host, to inspect them.
 LoaderOptions host_input(const RecipeOptions& options);
 
 }  // namespace headrace::tools

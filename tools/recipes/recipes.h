@@ -1,4 +1,4 @@
-// The recipes by name, and what each of them trains on.
+// The recipes by name, and the data that each trains on.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace headrace::tools {
 
-// One file each.
+// Each is defined in its own file.
 Recipe mnist_mlp_recipe(const RecipeOptions& options);
 Recipe fashion_mnist_recipe(const RecipeOptions& options);
 Recipe cifar10_cnn_recipe(const RecipeOptions& options);
@@ -21,24 +21,24 @@ Recipe cifar10_resnet18_recipe(const RecipeOptions& options);
 // The images that a recipe takes.
 struct WantedImages {
   std::int64_t side = 0, channels = 0;
-  bool encoded = false;  // also those that have to be decoded
+  bool encoded = false;  // also encoded images
 };
 
 struct NamedRecipe {
   const char* name;
   Recipe (*make)(const RecipeOptions&);
   const WantedImages* images;
-  bool automatic = false;  // what kAutoRecipe means for such images
+  bool automatic = false;  // kAutoRecipe's choice for such images
 };
 std::span<const NamedRecipe> all_recipes();
 
 std::vector<std::string> recipe_names();
 
-// In place of a name: the recipe that fits the data. ConfigError saying what recipes want where none does.
+// In place of a name: the recipe that fits the data. ConfigError, with the recipes' requirements, if none does.
 inline constexpr const char* kAutoRecipe = "auto";
 
-// ConfigError listing the recipes for an unknown name; the source's errors for data that cannot be opened or does
-// not fit the recipe.
+// Throws ConfigError, listing the recipes, for an unknown name; throws as the source does for data that cannot be
+// opened or do not fit the recipe.
 Recipe make_recipe(const std::string& name, const RecipeOptions& options);
 
 }  // namespace headrace::tools

@@ -86,7 +86,7 @@ class Whitening::Impl {
   }
 
  private:
-  // Of an image.
+  // Returns the elements of an image.
   std::int64_t elements() const { return shape_.elements() / shape_[0]; }
   std::int64_t places() const { return (shape_[1] - options_.kernel + 1) * (shape_[2] - options_.kernel + 1); }
   std::int64_t images_of(std::size_t chunk) const {

@@ -1,4 +1,4 @@
-// Filters that make small patches of images uncorrelated: the weights of a first convolution, from data.
+// Filters that decorrelate small patches of images: the weights of a first convolution, computed from data.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct ImageBlock {
   std::vector<float> values;
 };
 
-// One pass over the field "image", f32 of shape (height, width, channels), in the order of the data.
+// Reads the field "image", f32 of shape (height, width, channels), in one pass, in the order of the data.
 ImageBlock read_images(const Dataset& batched, const LoaderOptions& input = {});
 
 struct WhiteningOptions {
@@ -25,18 +25,18 @@ struct WhiteningOptions {
   float epsilon = 5e-4F;  // added to the variances
 };
 
-// The filters in two parts, for callers who time training: the constructor brings the images to the device,
-// filters() computes there.
+// Computes the filters in two parts, for callers who time training: the constructor brings the images to the
+// device, filters() computes there.
 class Whitening {
  public:
-  // Through pinned memory where the device has memory of its own; waits. The device must have kernels and outlive
-  // it. ConfigError for what are no images, or have no patches.
+  // Copies through pinned memory if the device has separate memory; waits. Throws ConfigError for data that are
+  // not images or have no patches. REQUIRES: the device has kernels and outlives this.
   Whitening(const ImageBlock& images, Device& device, const WhiteningOptions& options = {});
   ~Whitening();
   Whitening(Whitening&&) noexcept;
   Whitening& operator=(Whitening&&) noexcept;
 
-  // Those of whitening_filters(). Waits for the device once.
+  // Returns the filters of whitening_filters(). Waits for the device once.
   std::vector<float> filters();
 
  private:
@@ -44,10 +44,10 @@ class Whitening {
   std::unique_ptr<Impl> impl_;
 };
 
-// The eigenvectors of the patches' second moments, each divided by the root of its eigenvalue, the smallest first,
-// then their opposites: (2 kernel^2 channels, kernel, kernel, channels), as a convolution's weights. The largest
-// component of the first half's filters is positive. The moments are summed on the device, which must have
-// kernels, the same for any number of replicas.
+// Returns the eigenvectors of the patches' second moments, each divided by the root of its eigenvalue, the
+// smallest first, then their opposites: (2 kernel^2 channels, kernel, kernel, channels), as a convolution's
+// weights. The largest component of the first half's filters is positive. The moments are summed on the device,
+// with the same result for any number of replicas. REQUIRES: the device has kernels.
 std::vector<float> whitening_filters(const ImageBlock& images, Device& device,
                                      const WhiteningOptions& options = {});
 

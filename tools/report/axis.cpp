@@ -20,7 +20,7 @@ double round_step(double rough) {
   return 10 * power;
 }
 
-// Where there is nothing between them.
+// Widens an empty range.
 void widen(double& low, double& high, bool whole) {
   const double size = std::max(std::abs(low), std::abs(high));
   if (high - low > 1e-9 * size && high > low) return;

@@ -10,23 +10,24 @@ namespace headrace::tools {
 struct AxisOptions {
   std::size_t max_steps = 5;  // between ticks
   bool whole = false;         // ticks are whole numbers
-  bool from_zero = false;     // the scale holds 0
+  bool from_zero = false;     // the scale includes 0
 };
 
-// From the first of its ticks to the last; these are multiples of 1, 2 or 5 times a power of ten.
+// Extends from the first tick to the last; ticks are multiples of 1, 2 or 5 times a power of ten.
 struct Axis {
-  std::vector<double> ticks;  // two at least, rising
+  std::vector<double> ticks;  // at least two, ascending
   double step = 1;
 
   double low() const { return ticks.front(); }
   double high() const { return ticks.back(); }
-  // Where a value lies: 0 at the first tick, 1 at the last.
+  // Returns the position of a value: 0 at the first tick, 1 at the last.
   double position(double value) const { return (value - low()) / (high() - low()); }
-  // With the decimals that tell ticks apart, thousands as k and so on: "0.25", "12k".
+  // Returns a label with the decimals that distinguish ticks, thousands as k and so forth: "0.25", "12k".
   std::string label(double tick) const;
 };
 
-// Holds both values, which are finite and in any order; where they are equal, some room around them.
+// Returns an axis with both values, in any order; with some room around them if they are equal. REQUIRES: both are
+// finite.
 Axis make_axis(double a, double b, const AxisOptions& options = {});
 
 }  // namespace headrace::tools

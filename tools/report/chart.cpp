@@ -20,7 +20,7 @@ PlotFrame frame_of(const Chart& chart, const Axis& x, const Axis& y) {
 
 constexpr std::size_t kMaxPoints = 400, kMaxDots = 40;
 
-// Of each stretch of points the lowest and the highest, in their order; first and last stay.
+// Returns the lowest and the highest point of each stretch, in order, and the first and the last point.
 std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points) {
   if (points.size() <= kMaxPoints) return points;
   const std::size_t stretches = kMaxPoints / 2 - 1;

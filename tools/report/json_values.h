@@ -1,4 +1,4 @@
-// Values of files that a run wrote, or somebody else: what is not there or of another kind is no value.
+// Reads values from files that a run, or somebody else, wrote: an absent value or one of another kind is no value.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace headrace::tools {
 
-// Beyond this no figure of a run means anything, and charts would overflow.
+// Larger figures of a run are meaningless, and charts would overflow.
 inline constexpr double kMaxFigure = 1e100;
 
 inline std::optional<double> number_of(const nlohmann::json& value) {
@@ -22,7 +22,7 @@ inline std::optional<double> number_at(const nlohmann::json& object, const std::
   return number_of(object[key]);
 }
 
-// Empty where there is none.
+// Returns an empty string if there is none.
 inline std::string text_at(const nlohmann::json& object, const std::string& key) {
   if (!object.is_object() || !object.contains(key) || !object[key].is_string()) return "";
   return object[key].get<std::string>();

@@ -9,7 +9,7 @@
 namespace headrace::tools {
 namespace {
 
-// Three significant digits, but all those before the point; no exponent where there is another way.
+// Returns three significant digits, or all those before the point; no exponent if it can be avoided.
 std::string three_digits(double value) {
   const double size = std::abs(std::stod(fmt::format("{:.2e}", value)));
   if (size == 0) return "0";

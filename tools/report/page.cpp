@@ -14,7 +14,7 @@
 namespace headrace::tools {
 namespace {
 
-// Nothing where there is no content.
+// Returns an empty text if there is no content.
 std::string section(const std::string& title, const std::string& content) {
   if (content.empty()) return "";
   return "<section>\n<h2>" + xml_text(title) + "</h2>\n" + content + "</section>\n";

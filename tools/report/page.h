@@ -1,4 +1,4 @@
-// The report of a run: one page that needs nothing else.
+// The report of a run: one self-contained page.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace headrace::tools {
 
-// Begins every report, which is how one is told from a file of the user's.
+// Begins every report, which distinguishes it from a user's file.
 inline constexpr const char* kReportBegin = "<!DOCTYPE html>\n<!-- made by headrace report -->\n";
 
-// HTML that a strict parser of XML reads, too; no scripts, nothing from elsewhere. `others`: a sentence on the
-// other runs of the folder, or empty.
+// Returns HTML that is also strict XML; no scripts, no external resources. `others`: a sentence on the other runs
+// of the folder, or empty.
 std::string make_page(const RunReading& run, const std::string& others = {});
 
 }  // namespace headrace::tools

@@ -1,4 +1,4 @@
-// The pipeline of a run as a picture: its stages from left to right, what each could do and which one limits.
+// The pipeline of a run as a picture: its stages from left to right, each one's capacity and which one limits.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,8 +6,8 @@
 
 namespace headrace::tools {
 
-// `input`: what InputStatistics::to_json() wrote. Markup in which the boxes of the stages stand in lines, as many
-// as fit; stages that run on the same threads stand in one frame. Empty where the statistics name no stage.
+// Returns markup with the boxes of the stages in lines, as many as fit; stages on the same threads share a frame.
+// Empty if the statistics name no stage. `input`: the output of InputStatistics::to_json().
 std::string draw_pipeline(const nlohmann::json& input);
 
 }  // namespace headrace::tools

@@ -1,4 +1,4 @@
-// What all charts of a page have around their data: title, axes, grid, names of lines.
+// The frame around the data of all charts of a page: title, axes, grid, names of lines.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace headrace::tools {
 struct Label {
   std::string text;
   int colour = 0;
-  double y = 0;  // where it would stand, in the units of the data
+  double y = 0;  // preferred position, in the units of the data
 };
 
 struct PlotFrame {
@@ -26,12 +26,12 @@ struct PlotFrame {
 
   double at_x(double value) const { return kLeft + x.position(value) * (kRight - kLeft); }
   double at_y(double value) const { return kBottom - y.position(value) * (kBottom - kTop); }
-  // An SVG element of its own, with `data` between the grid and the labels, which stand at the right end of the
-  // data, moved apart where they would touch.
+  // Returns an SVG element with `data` between the grid and the labels, which are at the right end of the data,
+  // moved apart if they would touch.
   std::string draw(std::string_view data, std::vector<Label> labels) const;
 };
 
-// "12.3,45": a place in a path.
+// Returns a place in a path: "12.3,45".
 std::string place(double x, double y);
 
 }  // namespace headrace::tools

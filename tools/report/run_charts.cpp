@@ -16,7 +16,7 @@
 namespace headrace::tools {
 namespace {
 
-// What an epoch's line has beside metrics.
+// The keys of an epoch's line besides metrics.
 const std::set<std::string> kOtherKeys{"epoch",
                                        "steps",
                                        "planned_steps",
@@ -72,7 +72,7 @@ std::string metric_chart(const TrainingLines& training, const std::string& name)
       {curve_over_epochs(training, name, "train", 0), curve_over_epochs(training, "val_" + name, "val", 1)});
 }
 
-// Of the optimizer's own rate, then of each of its groups.
+// Returns the curve of the optimizer's own rate for group 0, then of each of its groups.
 Curve rates_of(const TrainingLines& training, std::size_t group) {
   Curve curve{.name = group == 0 ? std::string("rate") : fmt::format("group {}", group),
               .points = {},

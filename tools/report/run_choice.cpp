@@ -19,7 +19,7 @@ bool holds_files_of_run(const std::filesystem::path& folder) {
                              [&](const char* name) { return path_kind(folder / name) == PathKind::kFile; });
 }
 
-// Of a folder that RunFolder names.
+// Returns the number in the name of a folder named by RunFolder.
 std::optional<std::uint64_t> number_in(const std::string& name) {
   const std::string_view prefix = kNumberedRun;
   if (!name.starts_with(prefix)) return std::nullopt;

@@ -1,4 +1,4 @@
-// Which of the runs in a folder is meant.
+// Chooses one of the runs in a folder.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,17 @@
 
 namespace headrace::tools {
 
-// A run and its number: 1 is in the folder itself, 2 in its folder run-2.
+// A run and its number: run 1 is in the folder itself, run 2 in its folder run-2.
 struct NumberedFolder {
   std::uint64_t number = 1;
   std::filesystem::path path;
 };
 
-// All there are, by number. DataError where the folder is none, cannot be read or holds no run.
+// Returns all runs, by number. Throws DataError if it is not a folder, cannot be read or holds no run.
 std::vector<NumberedFolder> runs_in(const std::filesystem::path& folder);
 
-// The one that began last, as its run.json says; where that does not tell, the one with the highest number.
+// Returns the run that began last according to its run.json; if that does not tell, the one with the highest
+// number.
 const NumberedFolder& newest_of(const std::vector<NumberedFolder>& runs);
 
 }  // namespace headrace::tools

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 28;
 constexpr std::size_t kMaxNamedLines = 5;
 
-// Empty where there is no such file.
+// Returns an empty text if there is no such file.
 std::string read_text(const std::filesystem::path& file) {
   if (path_kind(file) != PathKind::kFile) return "";
   const std::vector<std::byte> bytes = read_whole_file(file, kMaxFileBytes);
@@ -50,7 +50,7 @@ class ObjectLines {
     name_ = file.string();
   }
 
-  // "history.jsonl: lines 3 and 7 are damaged and left out"; empty where all are sound.
+  // Returns "history.jsonl: lines 3 and 7 are damaged and left out"; empty if all are sound.
   std::string complaint() const {
     if (damaged_.empty()) return "";
     const auto named = std::span(damaged_).first(std::min(damaged_.size(), kMaxNamedLines));
@@ -106,7 +106,7 @@ std::vector<nlohmann::json> last_training(std::vector<nlohmann::json> timeline) 
   return timeline;
 }
 
-// What each file is for, where it is missing.
+// Notes the missing files and their purpose.
 void note_missing(RunReading& run) {
   const auto missing = [&](const char* name, const char* what) {
     if (path_kind(run.folder / name) == PathKind::kFile) return;

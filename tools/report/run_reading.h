@@ -1,4 +1,4 @@
-// What a run left in its folder.
+// The files that a run left in its folder.
 #pragma once
 
 #include <filesystem>
@@ -11,24 +11,24 @@ namespace headrace::tools {
 // One training: a run with --runs has several.
 struct TrainingLines {
   std::vector<nlohmann::json> epochs;  // objects, each with an "epoch"
-  nlohmann::json final;                // null where it has not come to its end
+  nlohmann::json final;                // null if it has not ended
 };
 
 struct RunReading {
   std::filesystem::path folder;
-  nlohmann::json run, input;             // null where there are none
-  std::vector<TrainingLines> trainings;  // one at least, perhaps empty
+  nlohmann::json run, input;             // null if there are none
+  std::vector<TrainingLines> trainings;  // at least one, possibly empty
   std::vector<nlohmann::json> timeline;  // objects, of the last training
   std::string model, plan;
-  bool going_on = false;           // a process still writes to it
+  bool going_on = false;           // a process is still writing to it
   std::vector<std::string> notes;  // what is missing or damaged, for the reader of the page
 };
 
-// Reads what there is. DataError where a file cannot be read, and where not one line of a history that has some is
-// one of a history.
+// Reads the files that exist. Throws DataError if a file cannot be read, or if no line of a non-empty history is
+// valid.
 RunReading read_run(const std::filesystem::path& folder);
 
-// Null where the file is missing or holds no JSON object.
+// Returns null if the file is missing or does not hold a JSON object.
 nlohmann::json read_object(const std::filesystem::path& file);
 
 }  // namespace headrace::tools

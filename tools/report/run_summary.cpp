@@ -18,7 +18,7 @@ const nlohmann::json& last_epoch(const TrainingLines& training) {
   return training.epochs.empty() ? kNothing : training.epochs.back();
 }
 
-// Of a run that has not said so itself.
+// Returns the run's status, derived if the run has not recorded it.
 std::string status_of(const RunReading& run) {
   const std::string status = text_at(run.run, "status");
   if (!status.empty()) return status;
@@ -48,7 +48,7 @@ std::string fact(const std::string& name, const std::string& value) {
   return value.empty() ? "" : "<dt>" + xml_text(name) + "</dt><dd>" + xml_text(value) + "</dd>\n";
 }
 
-// A number as it was written; an empty text where there is none.
+// Returns a number as it was written; an empty text if there is none.
 std::string exact(const nlohmann::json& object, const char* key) {
   const auto value = number_at(object, key);
   return value ? object[key].dump() : "";
@@ -76,7 +76,7 @@ std::optional<double> highest(const TrainingLines& training, const char* key) {
   return best;
 }
 
-// Of the epochs' shares, each counted as long as it took.
+// Returns the mean of the epochs' shares, weighted by their duration.
 std::optional<double> mean_share(const TrainingLines& training, const char* key) {
   double sum = 0, seconds = 0;
   for (const nlohmann::json& line : training.epochs) {

@@ -7,15 +7,15 @@
 
 namespace headrace::tools {
 
-// "mnist-mlp: finished", and whatever else is known at a glance.
+// Returns "mnist-mlp: finished".
 std::string headline_of(const RunReading& run);
-// The title, the devices and data, how the run ended.
+// Draws the title, the devices and data, and how the run ended.
 std::string draw_heading(const RunReading& run);
-// What is missing, damaged or was warned of; empty where there is nothing.
+// Draws missing and damaged files and warnings; empty if there are none.
 std::string draw_notes(const RunReading& run);
-// The final figures.
+// Draws the final figures.
 std::string draw_cards(const RunReading& run);
-// What was run, on what.
+// Draws what was run, and on what.
 std::string draw_facts(const RunReading& run);
 
 }  // namespace headrace::tools

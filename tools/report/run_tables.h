@@ -7,10 +7,10 @@
 
 namespace headrace::tools {
 
-// A row an epoch; of very many epochs every so many, with the last.
+// Returns one row per epoch; for very many epochs, evenly spaced rows and the last.
 std::string epoch_table(const TrainingLines& training);
 
-// A row a training, where a run has several; else empty.
+// Returns one row per training if a run has several; else empty.
 std::string training_table(const RunReading& run);
 
 }  // namespace headrace::tools

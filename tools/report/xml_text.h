@@ -1,4 +1,4 @@
-// Text within a page.
+// Escapes text in a page.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace headrace::tools {
 
-// For the content of an element and for an attribute in double quotes: markup is escaped, and what XML cannot hold
-// (bytes that are no UTF-8, control characters) becomes U+FFFD.
+// Escapes markup for the content of an element and for an attribute in double quotes, and replaces what XML cannot
+// hold (bytes that are not UTF-8, control characters) with U+FFFD.
 std::string xml_text(std::string_view text);
 
 }  // namespace headrace::tools

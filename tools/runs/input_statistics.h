@@ -1,4 +1,4 @@
-// What the input engine did for a training, summed over its epochs.
+// The input engine's statistics for a training, summed over its epochs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,17 +7,17 @@
 
 namespace headrace::tools {
 
-// Takes FitControl::input_stats(). Begins anew where a stage has another number of threads than before, so that
-// occupancies and rates are those of the engine as it runs at the end.
+// Sums FitControl::input_stats(). Restarts if a stage's number of threads changes, so that occupancies and rates
+// are those of the engine as it runs at the end.
 class InputStatistics {
  public:
-  // Of the epoch that is under way; replaces what it said before.
+  // Sets the statistics of the current epoch, replacing the previous ones.
   void note(const LoaderStats& epoch) { present_ = epoch; }
-  // The epoch is over.
+  // Ends the epoch.
   void end_epoch(const LoaderStats& epoch);
 
-  // Null where nothing was delivered. Else what was counted, each stage as stage_line() has it under "stages",
-  // the verdict as verdict_line() has it under "verdict".
+  // Returns null if nothing was delivered; else the counts, with stage_line() of each stage under "stages" and
+  // verdict_line() under "verdict".
   nlohmann::ordered_json to_json() const;
 
  private:

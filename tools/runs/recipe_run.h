@@ -14,19 +14,19 @@ class RecipeRun {
  public:
   struct Result {
     Evaluation test;
-    // Values that depend on data, training, evaluation; not what was prepared or loaded, to the devices' memory
-    // too.
+    // Values that depend on data, training, evaluation; without preparation and loading, also to the devices'
+    // memory.
     double seconds = 0;
   };
 
-  // Prepares it. Replicas with memory of their own are warmed up as well: a GPU loads a kernel and chooses an
-  // algorithm when it first needs one, and that is not training. All arguments must outlive it.
+  // Prepares the run. Also warms up replicas with separate memory: a GPU loads a kernel and chooses an algorithm
+  // at first use, and that is not training. REQUIRES: all arguments outlive this.
   RecipeRun(const Recipe& recipe, Model& model, const FitOptions& fit, const EvaluateOptions& test);
 
-  // Of a run that is continued (FitOptions::resume), before run(): the epochs that were made before.
+  // Returns, before run(), the earlier epochs of a continued run (FitOptions::resume).
   const History& history() const { return fit_->history(); }
 
-  // Once. Error(kCancelled) where the options' `stop` ended training or test.
+  // Throws Error(kCancelled) if the options' `stop` ended training or test. REQUIRES: called once.
   Result run();
 
  private:
@@ -37,9 +37,9 @@ class RecipeRun {
   Model& model_;
   const FitOptions& fit_options_;
   const EvaluateOptions& test_options_;
-  std::function<void()> initialise_;  // empty where nothing depends on data
+  std::function<void()> initialise_;  // empty if nothing depends on data
   std::optional<PreparedFit> fit_;
-  std::optional<Evaluator> test_;  // at once where it is warmed up, else after the training
+  std::optional<Evaluator> test_;  // created at once if it is warmed up, else after the training
 };
 
 }  // namespace headrace::tools

@@ -10,20 +10,20 @@ inline constexpr const char* kHistoryFile = "history.jsonl";
 inline constexpr const char* kModelFile = "model.txt";
 inline constexpr const char* kPlanFile = "plan.txt";
 inline constexpr const char* kRunFile = "run.json";             // what was run, and how it ended
-inline constexpr const char* kInputFile = "input.json";         // what the input engine measured of itself
+inline constexpr const char* kInputFile = "input.json";         // the input engine's statistics
 inline constexpr const char* kTimelineFile = "timeline.jsonl";  // how busy the devices were
-inline constexpr const char* kReportFile = "report.html";       // what headrace report makes of it all
+inline constexpr const char* kReportFile = "report.html";       // the page of headrace report
 inline constexpr std::array kRunFiles{kHistoryFile, kModelFile, kPlanFile, kRunFile, kInputFile, kTimelineFile};
 
-// Of the runs after the first one, which lie in its folder: "run-2", "run-3".
+// The prefix of later runs' folders, which lie in the first run's folder: "run-2", "run-3".
 inline constexpr const char* kNumberedRun = "run-";
 
-// Where a run writes, made before its work starts. One that was made here and is still empty at the end, since the
-// run failed, is removed again.
+// The folder of a run's output, created before its work starts. If it was created here and is still empty at the
+// end, because the run failed, it is removed.
 class RunFolder {
  public:
-  // Makes `folder` and those above it. Where it already holds a run, makes a new one in it, run-2 or the next
-  // number that is free, also where several processes ask at once.
+  // Creates `folder` and its parents. If it already holds a run, creates a new folder in it, run-2 or the next
+  // free number, even if several processes do so at once.
   explicit RunFolder(const std::filesystem::path& folder);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;

@@ -1,4 +1,4 @@
-// What a run of `headrace train` leaves in its folder for `headrace report`, beside its history.
+// The files that a run of `headrace train` leaves in its folder for `headrace report`, besides its history.
 #pragma once
 
 #include <filesystem>
@@ -12,18 +12,18 @@
 
 namespace headrace::tools {
 
-// The files kRunFile, kTimelineFile and kInputFile (run_folder.h). All of them exist while the run goes on, so
-// that one that is killed has them, too: the description without its end, the statistics some seconds old.
+// Writes kRunFile, kTimelineFile and kInputFile (run_folder.h). All exist during the run, so that a killed run has
+// them, too: the description without its end, the statistics some seconds old.
 class RunJournal {
  public:
-  // `description`: what is known of the run when it starts; the time and the version are added.
+  // `description`: the facts known at the run's start, to which the time and the version are added.
   RunJournal(std::filesystem::path folder, nlohmann::ordered_json description);
 
-  // The next training of this run. The options must not outlive the journal.
+  // Attaches to the next training of this run. REQUIRES: the options do not outlive the journal.
   void attach(FitOptions& fit);
-  // A line that the report shows.
+  // Adds a line that the report shows.
   void warn(const std::string& text);
-  // `status`: "finished", "interrupted" or "failed", with the reason. Once.
+  // `status`: "finished", "interrupted" or "failed", with the reason. REQUIRES: called once.
   void end(const std::string& status, const std::string& reason = {});
 
  private:

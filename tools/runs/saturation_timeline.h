@@ -1,4 +1,4 @@
-// How busy the devices of a training were from moment to moment: lines of JSON, about one a second.
+// The devices' utilisation during a training: lines of JSON, about one per second.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,26 @@
 
 namespace headrace::tools {
 
-// Seconds that one sample covers, so long after the start: one, and more from 500 s on. A day has about 3,100
-// samples, a year 6,100.
+// Returns the seconds that one sample covers `elapsed` seconds after the start: one, and more from 500 s on. A day
+// has about 3,100 samples, a year 6,100.
 double sample_seconds(double elapsed);
 
-// Each line is of the time from its "begin_seconds" to its "end_seconds" since the training began: what was
-// trained in it, and the shares of the devices' time in which they waited. Nothing is left out but validations of
-// a sample's length and more, which are gaps. A line that cannot be written ends the timeline with a warning, not
-// the training.
+// Each line covers the time from its "begin_seconds" to its "end_seconds" since the training began: the work done
+// in it, and the shares of the devices' time in which they waited. Only validations at least as long as a sample
+// are left out, as gaps. A line that cannot be written ends the timeline with a warning, not the training.
 class SaturationTimeline {
  public:
   explicit SaturationTimeline(const std::filesystem::path& file) : lines_(std::in_place, file.string()) {}
 
-  // Of the trainings of this process, from 1.
+  // Begins a training; `number` counts the trainings of this process, from 1.
   void begin_training(int number);
   void step(const StepReport& report);
   void end_epoch(const EpochReport& report);
-  // After the last training, also of one that failed: what is left over has its line.
+  // Writes the line of the remaining time. Called after the last training, even if it failed.
   void finish();
 
  private:
-  // Of an epoch so far, or of a part of it; the times are sums over replicas.
+  // Work of an epoch so far, or of a part of it; the times are sums over replicas.
   struct Work {
     double examples = 0, seconds = 0;
     StepTimes times = {};

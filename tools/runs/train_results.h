@@ -1,4 +1,4 @@
-// What a run of `headrace train` leaves: its lines of JSON, its folder, its trace.
+// The results of a run of `headrace train`: its lines of JSON, its folder, its trace.
 #pragma once
 
 #include <cstdio>
@@ -19,35 +19,35 @@
 
 namespace headrace::tools {
 
-// Of the options of these names; what is empty is not written.
+// The values of the options of these names; empty ones are not written.
 struct TrainTargets {
   std::string json, run_dir, trace;
 };
 
-// Opens all of it before the work. The lines of --json are also the history in the run's folder.
+// Opens all outputs before the work. The lines of --json are also the history in the run's folder.
 class TrainResults {
  public:
   // Tells people where the run goes if its folder holds one already.
   explicit TrainResults(const TrainTargets& targets);
 
-  // Of the next training of the run: the net, the plan and what else is known of the run, into the folder.
+  // Writes the net, the plan and other facts of the run's next training to the folder.
   void describe(const Recipe& recipe, const Model& model, const nlohmann::ordered_json& run);
-  // Lets it be observed for the folder.
+  // Observes the training for the folder.
   void attach(FitOptions& fit);
 
-  // Of a run that is continued: what its first part wrote of its epochs, but for what is no part of the history.
+  // Writes the lines of a continued run's earlier epochs, without values that are not part of the history.
   void write_earlier(const History& history);
   void write_epoch(const EpochReport& report);
   void write(const nlohmann::ordered_json& line);
-  // After the last line, also of a run that was interrupted.
+  // Called after the last line, also of an interrupted run.
   void finish();
-  // How the run ended, as RunJournal::end() has it, and what was left unsaid. Where this cannot be written, a run
-  // that failed keeps its own error.
+  // Writes how the run ended, see RunJournal::end(), and the remaining warnings. If this cannot be written, a
+  // failed run keeps its own error.
   void end(const std::string& status, const std::string& reason, const std::vector<std::string>& warnings);
 
-  // Where text for people goes.
+  // Returns the stream for text for people.
   std::FILE* people() const { return json_.people(); }
-  // Null without --trace.
+  // Returns null without --trace.
   std::shared_ptr<FileWriter> trace() const { return trace_; }
 
  private:
@@ -58,7 +58,7 @@ class TrainResults {
   std::optional<RunJournal> journal_;
 };
 
-// How the run ended, without what its options say.
+// Returns how the run ended, without its options.
 nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& model);
 
 }  // namespace headrace::tools

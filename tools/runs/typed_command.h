@@ -1,4 +1,4 @@
-// What a user typed, for records of a run.
+// The command that a user typed, for the files of a run.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ class App;
 
 namespace headrace::tools {
 
-// "headrace train --recipe mnist-mlp --data 'my data'", for a shell: the options in their order, defaults left
-// out.
+// Returns "headrace train --recipe mnist-mlp --data 'my data'", for a shell: the options in order, without
+// defaults.
 std::string typed_command(const CLI::App& command);
 
 }  // namespace headrace::tools

@@ -15,7 +15,7 @@ std::vector<std::string> words_of(const CommandEntry& command) {
   return words;
 }
 
-// What completes the value of an option, or an argument.
+// Returns the code that completes the value of an option, or an argument.
 std::string values_of(const OptionEntry& option) {
   const std::string words = fmt::format("{}", fmt::join(option.choices, " "));
   switch (option.value) {

@@ -1,4 +1,4 @@
-// The commands as data, for whoever writes about them.
+// The commands as data, for completions and the man page.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ class App;
 
 namespace headrace::tools {
 
-// What may stand where an option wants a value.
+// The kind of value that an option takes.
 enum class ValueKind { kNone, kText, kChoice, kFile, kFolder };
 
 struct OptionEntry {
@@ -18,7 +18,7 @@ struct OptionEntry {
   std::string label;                      // "--prefetch N", "FOLDER"
   std::string description;                // one line
   ValueKind value = ValueKind::kNone;     // kNone: a flag
-  std::vector<std::string> choices = {};  // of kChoice, or beside a folder
+  std::vector<std::string> choices = {};  // of kChoice, or as alternatives to a folder
 };
 
 struct CommandEntry {
@@ -27,14 +27,14 @@ struct CommandEntry {
   std::vector<OptionEntry> options = {};
   std::vector<CommandEntry> commands = {};
 
-  // "bench input"
+  // Returns "bench input".
   std::string name() const;
 };
 
-// Without what is hidden.
+// Returns the commands, without hidden ones.
 CommandEntry command_tree(const CLI::App& program);
 
-// `visit(entry)` for the entry and all commands below it, each before its own.
+// Calls `visit(entry)` for the entry and all commands below it, parents first.
 template <typename Visit>
 void for_each_command(const CommandEntry& entry, const Visit& visit) {
   visit(entry);

@@ -1,4 +1,4 @@
-// What shells offer when the user types Tab.
+// Completions that shells offer when the user types Tab.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace headrace::tools {
 
-// Scripts for the shell's folder of completions.
+// Return scripts for the shell's folder of completions.
 std::string bash_completion(const CommandEntry& program);
 std::string zsh_completion(const CommandEntry& program);
 std::string fish_completion(const CommandEntry& program);

@@ -7,7 +7,7 @@
 
 namespace headrace::tools {
 
-// In the macros of man(7).
+// Returns the page in the macros of man(7).
 std::string man_page(const CommandEntry& program, const std::string& version);
 
 }  // namespace headrace::tools

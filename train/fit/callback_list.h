@@ -11,30 +11,30 @@ namespace headrace {
 
 class CallbackList {
  public:
-  // ConfigError for one that has save() or restore() without the other or without a name.
+  // Throws ConfigError for a callback that has save() or restore() without the other or without a name.
   CallbackList(const std::vector<Callback>& callbacks, FitControl& control);
 
   void begin_train() const;
   void begin_epoch(int epoch) const;
-  // Whether one wants to know of exactly this step of the model.
+  // Returns whether a callback wants an exact report of this step of the model.
   bool wants(std::uint64_t global_step) const noexcept;
-  // To those that want to know of exactly this step.
+  // Calls the callbacks that want an exact report of this step.
   void exact_step(const StepReport& report) const;
-  // To those that are told when it suits.
+  // Calls the callbacks that are told when it is convenient.
   void step(const StepReport& report) const;
   void end_epoch(const EpochReport& report) const;
   void end_train() const;
 
-  // What they remember, as a JSON object by their names; of several of one name the second is "name_2".
+  // Returns their state as a JSON object by name; of several callbacks of one name, the second is "name_2".
   std::string save() const;
-  // What is not there has no effect on its callback, and what no callback here has saved is left. ConfigError for
-  // text that save() did not make.
+  // Restores their state; missing entries leave a callback unchanged, entries of no callback here are ignored.
+  // Throws ConfigError for text that save() did not return.
   void restore(const std::string& states) const;
 
  private:
   const std::vector<Callback>& callbacks_;
   FitControl& control_;
-  std::vector<std::string> names_;  // by callback; empty where it has no state
+  std::vector<std::string> names_;  // by callback; empty if it has no state
 };
 
 }  // namespace headrace

@@ -53,7 +53,7 @@ BatchQueueOptions queue_options(const ModelState& model, const Loader& loader, c
   return queue;
 }
 
-// The results of every example, in the order of the records, gathered a batch at a time.
+// Gathers the results of every example, in the order of the records, one batch at a time.
 class ResultReader {
  public:
   ResultReader(const Graph& graph, std::int64_t rows) : graph_(graph), rows_(rows) {
@@ -98,7 +98,7 @@ class ResultReader {
 
 class Evaluator::Impl {
  public:
-  // `own`: null where the loader is the caller's.
+  // `own`: null if the loader is the caller's.
   Impl(Model& model, std::unique_ptr<OwnInput> own, Loader& loader, const EvaluateOptions& options, Mode mode)
       : model_(model.state()),
         options_(options),
@@ -170,7 +170,7 @@ class Evaluator::Impl {
   void reset_metrics() { queue_.reset(); }
 
  private:
-  // One pass over the data, and waits for its end; false where it was stopped.
+  // Makes one pass over the data and waits for its end; returns false if it was stopped.
   bool run() {
     if (own_ && std::exchange(begun_, true)) {
       throw ConfigError("this " + what() + " has been run", "prepare another one");
@@ -211,14 +211,14 @@ class Evaluator::Impl {
     }};
   }
 
-  // The bf16 copy of averaged weights is what they round to.
+  // Updates the bf16 copy of averaged weights.
   void round_averages() {
     if (!options_.averaged_weights) return;
     submit_to_all(*model_.strategy, model_.step, [this](int r) { round_average(model_, r); });
   }
 
   void submit(GlobalBatch batches) { queue_.submit(std::move(batches), {.step = model_.step}, work()); }
-  // A batch that is not part of a run().
+  // Submits a batch that is not part of a run().
   void submit_alone(GlobalBatch batches) {
     check_model();
     round_averages();
@@ -240,7 +240,7 @@ class Evaluator::Impl {
   bool begun_ = false;
   Loader& loader_;
   std::optional<ResultReader> results_;  // of a prediction
-  std::vector<ViewEnsemble> ensembles_;  // by shard, where there are views
+  std::vector<ViewEnsemble> ensembles_;  // by shard, if there are views
   std::vector<std::unique_ptr<CapturedWork>> works_;
   BatchQueue queue_;  // after the works: it waits when destroyed
   ForwardPass forward_;

@@ -15,10 +15,10 @@
 namespace headrace {
 namespace {
 
-// Copies of a model at once: one being written, one waiting for that.
+// Copies of a model at a time: one being written, one waiting.
 constexpr std::size_t kSnapshots = 2;
 
-// Of a model whose fits before kept checkpoints, theirs.
+// Returns the run of the model's earlier fits with checkpoints, or a new random one.
 std::string run_of(const Model& model) {
   if (!model.state().run.empty()) return model.state().run;
   std::random_device random;
@@ -65,10 +65,10 @@ FitCheckpoints::FitCheckpoints(Model& model, const FitOptions& fit, const std::s
   model.state().run = run_;
   if (!options_.folder.empty()) kept_.emplace(options_.folder, run_, options_.keep);
   if (!options_.record.empty() && path_kind(options_.record) != PathKind::kPipe) {
-    const FileWriter probe(options_.record);  // before the work: it may not be writable
+    const FileWriter probe(options_.record);  // checked before the work: it may not be writable
   }
   const TrainingState begin;
-  checkpoint_name(options_.name, name_values(begin));  // refuses one that cannot be
+  checkpoint_name(options_.name, name_values(begin));  // throws for an invalid name
   if (options_.best.empty() || std::ranges::find(metrics_, options_.best) != metrics_.end()) return;
   std::string names;
   for (const std::string& name : metrics_) names += (names.empty() ? "" : ", ") + name;
@@ -118,7 +118,7 @@ void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals&
   const std::filesystem::path file = options_.folder / checkpoint_name(options_.name, name_values(state));
   ModelSnapshot& snapshot = free_snapshot();
   snapshot.take(save_totals);
-  // The best one first: the others say how good it is.
+  // Writes the best one first, because the others record how good it is.
   writer_.add([this, &snapshot, texts = std::move(texts), file, files, step = model_.global_step()] {
     snapshot.wait();
     if (skips_nan_ && !snapshot.is_finite()) return;

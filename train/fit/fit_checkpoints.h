@@ -1,4 +1,4 @@
-// When a fit makes a checkpoint, and what becomes of it.
+// Decides when a fit makes a checkpoint, and has it written.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,34 @@
 
 namespace headrace {
 
-// One thread, the fit's. Each call throws what a file written before it met with.
+// For the fit's thread. Each call throws the error of a file written before it.
 class FitCheckpoints {
  public:
-  // `run` and `best` as in TrainingPosition, of the training that is continued; an empty run is a new one.
-  // ConfigError for options that cannot be, DataError where the record cannot be written. The folder is a
-  // TrainingFolder. Model and trainer must outlive it.
+  // `run` and `best`: see TrainingPosition, of the continued training; an empty `run` is the model's or a new one.
+  // Throws ConfigError for invalid options, DataError if the record cannot be written. REQUIRES: the folder is a
+  // TrainingFolder; model and trainer outlive this object.
   FitCheckpoints(Model& model, const FitOptions& fit, const std::string& run, std::optional<double> best,
                  const Trainer& trainer);
 
-  // After an optimizer step: whether to save now. Within an epoch only where a copy can be taken without waiting;
-  // otherwise it stays due.
+  // Returns whether to save now, after an optimizer step. Within an epoch only if a copy can be taken without
+  // waiting; otherwise it stays due.
   bool is_due();
 
-  // Takes a copy in stream order and has it written. `save_totals`: empty at the start of an epoch. `ends`: the
-  // fit does, so that the record is written, too.
+  // Takes a copy in stream order and queues it for writing. `save_totals`: empty at the start of an epoch. `ends`:
+  // the fit ends, so the record is written too.
   void save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals, bool ends);
-  // The same after an epoch, for what is due then: a checkpoint, the best one, the record.
+  // Saves what is due after an epoch: a checkpoint, the best one, the record.
   void save_epoch(const TrainingState& state);
   // Waits until everything is written.
   void finish();
 
-  // The last position that was saved is this one.
+  // Returns whether the last saved position is this one.
   bool has(const TrainingPosition& position) const noexcept;
 
  private:
   ModelSnapshot& free_snapshot();
   NameValues name_values(const TrainingState& state) const;
-  // Which of the files are written.
+  // Selects the files to write.
   struct Files {
     bool checkpoint = false, best = false, record = false;
   };
@@ -55,16 +55,16 @@ class FitCheckpoints {
 
   Model& model_;
   CheckpointOptions options_;
-  bool skips_nan_;                    // the fit ends where a variable is no number, and keeps what was before that
-  std::vector<std::string> metrics_;  // lists of the history that a name may ask for
+  bool skips_nan_;                    // does not write values that are not finite, which end the fit
+  std::vector<std::string> metrics_;  // lists of the history that a name may use
   std::string run_;
   std::optional<double> best_;
   std::optional<TrainingPosition> last_;
   bool due_ = false;
   const Trainer& trainer_;
-  std::vector<std::unique_ptr<ModelSnapshot>> snapshots_;  // in turn
+  std::vector<std::unique_ptr<ModelSnapshot>> snapshots_;  // used in turn
   std::size_t next_snapshot_ = 0;
-  std::optional<KeptCheckpoints> kept_;  // the writer's; nothing without a folder
+  std::optional<KeptCheckpoints> kept_;  // for the writer; std::nullopt without a folder
   CheckpointWriter writer_;              // last: it waits for what uses the others
 };
 

@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::uint64_t kReportEveryNs = 100'000'000;
 
-// Passes over the data that hold all steps of the fit.
+// Returns the passes over the data that hold all steps of the fit.
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
   if (data.streamed()) return 1;
   const std::uint64_t pass = steps_of_pass(data, options);
   return (steps_of_fit(data, options) + pass - 1) / pass;
 }
 
-// What evaluates the model: as the validation is, where there is one.
+// Describes the input for evaluating the model: the validation's if there is one.
 InputDescription input_of_fit(const Dataset& train, const FitOptions& options) {
   const Dataset& usual = options.validation ? *options.validation : train;
   if (!options.checkpoints) return describe_input(usual);
@@ -187,7 +187,7 @@ TrainingState FitLoop::state_now() const {
   state.position.world_replicas = model_.strategy().world_replicas();
   state.position.seed = options_.input.seed;
   state.position.plans = chosen_plans();
-  // A part that fails at bad records changes nothing of what an earlier part did with them.
+  // A part that fails at bad records does not change what an earlier part did with them.
   const OnError on_error = options_.input.errors.on_error;
   if (on_error != OnError::kFail || !position_.on_error) state.position.on_error = on_error;
   state.position.loader = loader_.state();
@@ -204,7 +204,7 @@ std::map<std::string, std::string> FitLoop::chosen_plans() const {
   return model_.strategy().device(0).kernels()->chosen_plans();
 }
 
-// Which an earlier process may have made.
+// Returns the norms of the last step, which an earlier process may have made.
 std::optional<GradientNorms> FitLoop::last_gradient_norms() const {
   return earlier_steps_ == position_.epoch_step ? position_.gradient_norms : trainer_.gradient_norms();
 }
@@ -256,7 +256,7 @@ void FitLoop::report_step(int epoch, std::uint64_t step) {
   const bool exact = callbacks_.wants(model_.global_step());
   const bool live = now_ns() >= next_report_ns_;
   if (!exact && !live) return;
-  const bool done = exact || options_.step.gradient_norms;  // these are the last step's, which must be done
+  const bool done = exact || options_.step.gradient_norms;  // the norms are the last step's, which must be done
   StepReport report = step_report(epoch, step, done ? trainer_.finish() : trainer_.progress());
   if (done) report.gradient_norms = trainer_.gradient_norms();
   if (exact) callbacks_.exact_step(report);

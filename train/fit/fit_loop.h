@@ -1,4 +1,4 @@
-// What a PreparedFit runs: epochs of training steps, validation, callbacks, history.
+// The loop of a PreparedFit: epochs of training steps, validation, callbacks, history.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace headrace {
 
 class FitLoop {
  public:
-  // REQUIRES: the model is compiled, and outlives the loop.
+  // REQUIRES: the model is compiled and outlives the loop.
   FitLoop(Model& model, const Dataset& train, const FitOptions& options);
 
-  // As PreparedFit's.
+  // See PreparedFit.
   void warm_up();
   History run();
   const History& history() const noexcept { return history_; }
@@ -38,31 +38,31 @@ class FitLoop {
   };
 
   void check_model() const;
-  // What a continued fit begins with: variables, callbacks' state.
+  // Restores the state with which a continued fit begins: variables, callbacks' state.
   void restore();
   void run_epochs();
-  // The steps that were made: fewer than `steps_` where the fit was stopped within the epoch.
+  // Returns the number of steps made: fewer than `steps_` if the fit was stopped within the epoch.
   std::uint64_t train_epoch(int epoch);
-  // At its start: an epoch that was begun before continues.
+  // Begins the epoch, or continues it if it was begun before.
   void begin_epoch(int epoch);
-  // Where the fit stands: in position_, with the loaders as they are.
+  // Returns the state of the fit: position_, with the loaders' current state.
   TrainingState state_now() const;
   void save_now(bool ends);
-  // Of the first replica; the others choose alike.
+  // Returns the choices of the first replica; the others choose alike.
   std::map<std::string, std::string> chosen_plans() const;
   std::optional<TrainingFolder> taken_folder() const;
   std::optional<GradientNorms> last_gradient_norms() const;
-  // Fewer steps than planned were made, or the validation did not come to its end.
+  // Returns whether fewer steps than planned were made, or the validation did not finish.
   bool is_cut(const EpochReport& report) const;
   EpochReport finish_epoch(int epoch, std::uint64_t steps);
   void validate(EpochReport& report);
-  // What the step calls for: an exact report, a live one, none.
+  // Makes the report that the step calls for: an exact one, a live one, or none.
   void report_step(int epoch, std::uint64_t step);
   StepReport step_report(int epoch, std::uint64_t step, const MetricSums& sums) const;
   void remember(const EpochReport& report);
   bool stopped() const;
   std::uint64_t bad_records() const;
-  // As FitControl::input_stats().
+  // See FitControl::input_stats().
   LoaderStats input_stats() const;
 
   Model& model_;
@@ -72,16 +72,16 @@ class FitLoop {
   FitControl control_;
   CallbackList callbacks_;
   Progress progress_;
-  std::uint64_t steps_;                   // an epoch
+  std::uint64_t steps_;                   // per epoch
   bool streamed_;                         // the data are a stream, which may end at any step
-  bool ended_ = false;                    // it did
-  std::optional<TrainingFolder> folder_;  // where there are checkpoints, until they are written
+  bool ended_ = false;                    // the stream has ended
+  std::optional<TrainingFolder> folder_;  // if there are checkpoints, until they are written
   DataIdentity data_;
   std::optional<DataIdentity> validation_data_;
   Resumption resumption_;
-  TrainingPosition position_;  // but for the loaders'
+  TrainingPosition position_;  // except the loaders'
   bool plans_compared_ = false;
-  DeviceGroup shards_;  // each device as often as it has shards
+  DeviceGroup shards_;  // each device once per shard
   Loader loader_;
   Trainer trainer_;
   std::optional<Validation> validation_;
@@ -90,7 +90,7 @@ class FitLoop {
 
   Stopwatch epoch_time_;
   std::uint64_t bad_before_ = 0;  // when the epoch began, less those of its part before a resumption
-  // Of the epoch, made before a resumption.
+  // Made in this epoch before a resumption.
   std::uint64_t earlier_steps_ = 0;
   std::int64_t earlier_examples_ = 0;
   std::optional<LoaderState> validated_;  // the validation's loader after its last whole pass

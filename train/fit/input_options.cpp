@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-// What the loader takes, but the trainer decides.
+// Rejects loader options that the trainer decides.
 void refuse_decided(const LoaderOptions& input) {
   const LoaderOptions unset;
   const auto refuse = [](bool set, const std::string& option, const std::string& hint) {

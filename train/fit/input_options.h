@@ -1,4 +1,4 @@
-// How a fit or an evaluation opens its loader.
+// Options with which a fit or an evaluation opens its loader.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace headrace {
 
-// `passes` over the training data, and one over the validation's an epoch.
-// `start`: where each goes on, of a fit that is continued.
+// Return options for `passes` over the training data, and for one pass per epoch over the validation's. `start`:
+// where each continues in a resumed fit.
 LoaderOptions training_input(const ModelState& model, const FitOptions& options, std::uint64_t passes,
                              const std::optional<LoaderState>& start = {});
 LoaderOptions validation_input(const ModelState& model, const FitOptions& options,

@@ -38,14 +38,14 @@ std::string bar(double share, int width) {
   return fmt::format("[{:=<{}}{}{:.<{}}]", "", full, full < width ? ">" : "", "", std::max(0, width - full - 1));
 }
 
-// The parts of a step's line in their order on it.
+// The parts of a step's line, in the order of printing.
 enum Part { kSteps, kBar, kRate, kEta, kStall, kCopy, kIdle, kLoss, kMetrics, kParts };
 
-// The first stay longest where a line is short; the bar is made shorter before it goes.
+// In order of importance: the last are dropped first from a short line; the bar is shortened before it is dropped.
 constexpr std::array kImportance = {kSteps, kLoss, kEta, kRate, kMetrics, kBar, kStall, kCopy, kIdle};
 constexpr int kLongBar = 20, kShortBar = 8;
 
-// " - accuracy: 0.9230 - top_5: 0.9961", without those that are tables.
+// Returns " - accuracy: 0.9230 - top_5: 0.9961", without metrics that are tables.
 std::string numbers(const std::vector<MetricValue>& metrics) {
   std::string text;
   for (const MetricValue& metric : metrics) {

@@ -31,7 +31,7 @@ void compare_data(const std::string& what, const DataIdentity& was, const DataId
     differ.add("what " + what + " hold", to_hex(was.fingerprint), to_hex(is.fingerprint));
 }
 
-// Where the training goes on otherwise than it was begun, as it may.
+// Prints permitted changes from how the training was begun.
 void say_changes(const TrainingPosition& at, const FitOptions& options, bool schedules) {
   if (options.verbose == 0) return;
   const auto epochs = [](int count) { return count_of(static_cast<std::uint64_t>(count), "epoch"); };
@@ -45,7 +45,7 @@ void say_changes(const TrainingPosition& at, const FitOptions& options, bool sch
   if (!text.empty()) fmt::print(options.output, "Continuing{}\n", text);
 }
 
-// A training that fails at bad records has met none so far: it may go on under either policy.
+// A training that fails at bad records has met none so far, so it may continue under either policy.
 void compare_policies(const std::optional<OnError>& was, OnError is, Differences& differ) {
   if (!was || *was == OnError::kFail || is == OnError::kFail) return;
   differ.compare("what is done with a bad record", std::string(to_string(*was)), std::string(to_string(is)));
@@ -124,7 +124,7 @@ History Resumption::history() const { return continues() ? state_->history : His
 void Resumption::restore(ModelState& model) const {
   if (!record_) return;
   record_->load_into(model);
-  model.restored = nullptr;  // this fit is what continues it
+  model.restored = nullptr;  // this fit continues it
 }
 
 void Resumption::compare_plans(const std::map<std::string, std::string>& plans, const FitOptions& options) const {

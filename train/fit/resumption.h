@@ -1,4 +1,4 @@
-// What a fit continues from.
+// The saved training from which a fit continues.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,35 @@ namespace headrace {
 
 class Resumption {
  public:
-  // What a fit is of beside its model and options.
+  // The work of a fit, besides its model and options.
   struct Work {
-    std::uint64_t steps;  // of an epoch
+    std::uint64_t steps;  // per epoch
     const DataIdentity& data;
     const std::optional<DataIdentity>& validation;
   };
-  // As FitOptions::resume says.
+  // See FitOptions::resume.
   Resumption(Model& model, const FitOptions& options, const Work& work);
 
   bool continues() const noexcept { return state_ != nullptr; }
-  // A new training's where it does not continue.
+  // Return a new training's values if the fit does not continue one.
   TrainingPosition position() const;
   std::optional<LoaderState> loader() const;
   std::optional<LoaderState> validation() const;
   History history() const;
 
-  // Where it continues: the model becomes what was saved, unless it is that already.
+  // Restores the saved state into the model if the fit continues one and it is not restored already.
   void restore(ModelState& model) const;
-  // After the first step of a continued training: warns of plans that are others than when it was saved.
+  // Warns if plans differ from the saved ones. Call after the first step of a continued training.
   void compare_plans(const std::map<std::string, std::string>& plans, const FitOptions& options) const;
   const std::string& callbacks() const noexcept { return state_->callbacks; }
   const std::vector<std::vector<std::byte>>& totals() const noexcept { return state_->totals; }
 
  private:
   void find(Model& model, const FitOptions& options);
-  // ConfigError naming all that differs and changes the result.
+  // Throws ConfigError naming all differences that change the result.
   void check(const ModelState& model, const FitOptions& options, const Work& work) const;
 
-  std::optional<Record> record_;  // the newest checkpoint, where the model is not restored yet
+  std::optional<Record> record_;  // the newest checkpoint, if the model is not restored yet
   std::shared_ptr<const TrainingState> state_;
 };
 

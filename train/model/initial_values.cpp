@@ -15,7 +15,7 @@ float uniform_limit(const VariableSpec& spec) {
                    (spec.fill == Fill::kGlorotUniform ? fan_in + static_cast<float>(spec.fan_out) : fan_in));
 }
 
-// Filter c of shape (O, KH, KW, C) becomes 1 at its centre for channel c, 0 elsewhere.
+// Sets filter c of shape (O, KH, KW, C) to 1 at its centre for channel c, 0 elsewhere.
 void pass_channels_on(const Shape& shape, std::vector<float>& values) {
   const std::int64_t filters = std::min(shape[0], shape.back());
   const std::int64_t filter = shape.elements() / shape[0];

@@ -1,4 +1,4 @@
-// What a variable holds before the first step.
+// Initial values of variables.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-// A pure function of the arguments: `number` is the variable's position in the model.
+// Returns the values as a pure function of the arguments; `number` is the variable's position in the model.
 std::vector<float> initial_values(const VariableSpec& spec, std::uint64_t seed, std::uint64_t number);
 
 }  // namespace headrace

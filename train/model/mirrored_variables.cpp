@@ -26,7 +26,7 @@ TensorView arena(const Buffer& buffer, std::int64_t elements, DType dtype = DTyp
   return elements > 0 && buffer ? buffer.view(Shape{elements}, dtype) : TensorView{};
 }
 
-// NaNs are not compared: devices write different ones.
+// Does not compare NaNs: devices write different ones.
 bool is_rounded(const std::vector<float>& values, const std::vector<BFloat16>& rounded) {
   return std::ranges::equal(values, rounded, [](float value, BFloat16 copy) {
     return std::isnan(value) || nearest_bf16(value).bits == copy.bits;
@@ -37,7 +37,7 @@ void clear(Stream& stream, const Buffer& buffer) {
   if (buffer) stream.fill(buffer.data(), 0, buffer.size());
 }
 
-// No exponent of ones; without a branch an element.
+// Tests for an exponent of all ones, without a branch per element.
 bool all_finite(std::span<const float> values) {
   constexpr std::uint32_t kExponent = 0x7F800000;
   std::uint32_t found = 0;
@@ -198,7 +198,7 @@ void MirroredVariables::check_rounded(const Variable& variable, int replica) con
                     "write variables with Model::write_variable(), which writes the copy too");
 }
 
-// After every epoch, beside a device that waits: one look, as long as nothing is wrong.
+// Called after every epoch while a device waits: reads everything once unless something is wrong.
 void MirroredVariables::check_finite() {
   if (!std::ranges::all_of(on_host(), all_finite)) name_what_is_not_finite();
 }
@@ -223,7 +223,7 @@ std::vector<std::span<const float>> MirroredVariables::on_host() {
   return arenas;
 }
 
-// Nothing where it is but the room between variables.
+// Throws nothing if only the gaps between variables are affected.
 void MirroredVariables::name_what_is_not_finite() const {
   for (const Variable& variable : layout_->variables()) {
     const std::vector<float> values = read(variable, 0);

@@ -1,4 +1,4 @@
-// One logical set of variables, a copy on each replica.
+// One logical set of variables, with a copy on each replica.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ class MirroredVariables {
   TensorView state(int replica) const;
   TensorView view(const Variable& variable, int replica) const;
 
-  // Whether a bf16 copy of each arena is kept, of which the weights of products are right (VariableSpec): made
-  // here, written by write(), and by whoever else changes parameters.
+  // Sets whether to keep a bf16 copy of each arena, in which only the weights of products (VariableSpec) are
+  // valid. The copy is made here and updated by write(); other callers who change parameters must update it too.
   void keep_rounded(bool kept);
-  // After the arenas were written in place: the bf16 copies become what they round to. Waits.
+  // Updates the bf16 copies after the arenas were written in place. Waits.
   void round_again();
-  TensorView rounded_parameters(int replica) const;  // undefined where none is kept
+  TensorView rounded_parameters(int replica) const;  // undefined if none is kept
   TensorView rounded_state(int replica) const;
 
   std::vector<float> read(const Variable& variable, int replica) const;
   void write(const Variable& variable, std::span<const float> values);
 
   std::string sha256() const;
-  // DeviceError naming the first variable, in layer order, of which a replica's copy differs from the first's, or
-  // the bf16 copy from the variable.
+  // Throws DeviceError naming the first variable, in layer order, whose copy on a replica differs from the first
+  // replica's, or whose bf16 copy is not what it rounds to.
   void check() const;
-  // Error naming the first variable of which replica 0's copy holds something that is not a finite number.
+  // Throws Error naming the first variable whose copy on replica 0 holds a number that is not finite.
   void check_finite();
 
  private:
@@ -48,18 +48,18 @@ class MirroredVariables {
   };
 
   void broadcast();
-  // Undefined where none is kept, or no product reads the variable.
+  // Returns an undefined view if no copy is kept or no product reads the variable.
   TensorView rounded_view(const Variable& variable, int replica) const;
   void round(int replica, const TensorView& values, const TensorView& rounded) const;
   void check_rounded(const Variable& variable, int replica) const;
-  // The first replica's arenas, in place or in `copy_`.
+  // Returns the first replica's arenas, in place or copied to `copy_`.
   std::vector<std::span<const float>> on_host();
   void name_what_is_not_finite() const;
 
   Strategy* strategy_;
   const VariableLayout* layout_;
   std::vector<Copy> copies_;
-  Buffer copy_;  // pinned, where the first replica has memory of its own and somebody looked
+  Buffer copy_;  // pinned; made at the first on_host() that cannot work in place
 };
 
 }  // namespace headrace

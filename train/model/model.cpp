@@ -45,7 +45,7 @@ void Model::write_variable(const std::string& name, std::span<const float> value
 
 namespace {
 
-// Of trained variables and running statistics.
+// Returns the names of trained variables and running statistics that fit the pattern.
 std::vector<std::string> fitting_names(const VariableLayout& layout, const std::string& pattern) {
   const VariableRule rule = VariableRule::named(pattern);
   std::vector<std::string> names;

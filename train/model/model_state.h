@@ -1,4 +1,4 @@
-// What a model consists of. One thread at a time.
+// The parts of a model. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct TrainingState;
 struct ModelState {
   ModelState(Strategy& strategy, std::unique_ptr<const Graph> graph, std::uint64_t seed);
 
-  // The options of compile(), or a ConfigError saying that `what` needs it.
+  // Returns the options of compile(). Throws ConfigError saying that `what` needs it if there was none.
   const CompileOptions& require_compiled(const char* what) const;
-  // ConfigError where the model was compiled since `what` was prepared, after so many compilations.
+  // Throws ConfigError if the model was compiled again since `what` was prepared in this compilation.
   void require_compilation(std::uint64_t compilation, const std::string& what) const;
-  // Of the next update, compiled: the optimizer's own rate and those of its groups, scale included.
+  // Returns the rates of the next update: the optimizer's own and its groups', with the scale. REQUIRES: compiled.
   std::vector<double> learning_rates() const;
 
   Strategy* strategy;
@@ -35,12 +35,12 @@ struct ModelState {
   std::optional<CompileOptions> compiled;
   std::uint64_t compilations = 0;          // calls of compile(): each replaces the optimizer's memory
   std::vector<OptimizerMemory> optimizer;  // by replica, from compile()
-  // By variable of the layout: as what its rule keeps the first of OptimizerMemory::moments.
+  // By variable of the layout: the names that its rule gives to the first of OptimizerMemory::moments.
   std::vector<std::vector<std::string>> moment_names;
   std::uint64_t step = 0;  // updates submitted since compile()
-  // Of the model's file, until a fit continues it or compile() makes it another training.
+  // From the model's file, until a fit continues it or compile() starts another training.
   std::shared_ptr<const TrainingState> restored = nullptr;
-  InputDescription input = {};     // as save_model() has it
+  InputDescription input = {};     // see save_model()
   std::string run = {};            // TrainingPosition::run of its fits with checkpoints, since compile()
   double learning_rate_scale = 1;  // FitControl::set_learning_rate_scale()
 };

@@ -15,7 +15,7 @@
 namespace headrace {
 namespace {
 
-// One of the arenas, and as what it is known of a variable.
+// One of the arenas, and the name of a variable's part of it.
 struct KeptArena {
   enum class What { kMoment, kSlow, kAverage };
 
@@ -36,7 +36,7 @@ TensorView place_of(const ModelState& model, const KeptArena& kept, const Variab
   return arena.view(variable.spec.shape, DType::kF32, static_cast<std::size_t>(variable.offset) * sizeof(float));
 }
 
-// Calls function(variable, kept) for each that the optimizer keeps.
+// Calls function(variable, kept) for each variable and arena that the optimizer keeps.
 template <typename Function>
 void for_each_kept(const ModelState& model, const Function& function) {
   if (model.optimizer.empty()) return;
@@ -54,7 +54,7 @@ void for_each_kept(const ModelState& model, const Function& function) {
   }
 }
 
-// A variable under one of the library's rules has as many as any of these keeps.
+// Variables under any of the library's rules have as many moments as the largest of these rules keeps.
 std::vector<std::vector<std::string>> moment_names_of(const ModelState& model, const Optimizer& optimizer) {
   Optimizer theirs = optimizer;
   std::erase_if(theirs.groups, [](const auto& group) { return std::holds_alternative<OwnRule>(group.rule); });

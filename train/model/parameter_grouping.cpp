@@ -30,7 +30,7 @@ std::vector<PlacedVariable> in_arena_order(const Graph& graph, const VariableLay
   return placed;
 }
 
-// 0 where no group takes it.
+// Returns 0 if no group takes it.
 int group_of(const Optimizer& optimizer, const TrainedVariable& variable) {
   for (std::size_t i = 0; i < optimizer.groups.size(); ++i) {
     if (optimizer.groups[i].takes.takes(variable)) return static_cast<int>(i) + 1;

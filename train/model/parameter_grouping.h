@@ -1,4 +1,4 @@
-// Which of an optimizer's groups has which variable.
+// Assigns variables to an optimizer's groups.
 #pragma once
 
 #include <vector>
@@ -12,15 +12,15 @@ namespace headrace {
 struct GroupedVariable {
   const Variable* variable;
   TrainedVariable described;
-  int group;  // 0: the optimizer's own rule, its groups follow
+  int group;  // 0: the optimizer's own rule; its groups follow
 };
 
-// The trained variables in the order of the arenas. The first group whose rule takes a variable has it.
-// ConfigError for a group that gets none, with its rule and what became of the variables.
+// Returns the trained variables in the order of the arenas, each in the first group whose rule takes it. Throws
+// ConfigError for a group that gets none, naming its rule and what became of the variables.
 std::vector<GroupedVariable> grouped_variables(const Graph& graph, const VariableLayout& layout,
                                                const Optimizer& optimizer);
 
-// The optimizer's own rule first. None of the errors.
+// Returns the optimizer's own rule first. Does not check for empty groups.
 std::vector<GroupMembers> group_members(const Graph& graph, const VariableLayout& layout,
                                         const Optimizer& optimizer);
 

@@ -1,4 +1,4 @@
-// How the devices of a strategy want a step's tensors stored.
+// Storage types of a step's tensors, as a strategy's devices prefer them.
 #pragma once
 
 #include "headrace/devices/kernels.h"
@@ -9,7 +9,7 @@ namespace headrace {
 struct ModelState;
 class Strategy;
 
-// f32 where devices do not agree, as one program serves all.
+// f32 if devices do not agree, since one program serves all.
 struct StorageTypes {
   DType activations = DType::kF32;
   DType product_weights = DType::kF32;
@@ -17,8 +17,8 @@ struct StorageTypes {
 
 StorageTypes storage_types(const Strategy& strategy, Precision precision);
 
-// What a loader should make of images (LoaderOptions::converted) for the model's program in this mode: bf16 where
-// it stores all of its inputs so.
+// Returns the type to which a loader should convert images (LoaderOptions::converted) for the model's program in
+// this mode: bf16 if it stores all of its inputs as bf16.
 DType converted_type(const ModelState& model, Mode mode);
 
 }  // namespace headrace

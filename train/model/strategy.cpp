@@ -44,7 +44,7 @@ void Strategy::open_streams_beside() {
   }
 }
 
-// A replica may be waiting for another within a collective: none will come.
+// A replica may be waiting in a collective for another one that will never come.
 Strategy::~Strategy() { collective().abort("the strategy is being destroyed"); }
 
 ReplicaStreams Strategy::streams(int replica) const {
@@ -91,13 +91,13 @@ void Strategy::recover() noexcept {
     try {
       stream.synchronize();
     } catch (const std::exception&) {
-      // Reported by whoever found the failure; what is left are its consequences.
+      // Already reported where the failure was found; these are its consequences.
     }
   });
   try {
     collectives_.push_back(create_collective(*devices_));
   } catch (const std::exception&) {
-    // As above: what failed is known already.
+    // As above: the failure is known already.
   }
 }
 

@@ -1,4 +1,4 @@
-// What a training loop of your own asks of a strategy.
+// The strategy's functions for custom training loops.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace headrace {
 namespace {
 
-// The sum after Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen" (1974): what
-// each addition rounds away is summed beside it.
+// Returns the sum after Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen" (1974):
+// also sums what each addition rounds away.
 double exact_sum(std::span<const double> values) {
   double sum = 0, lost = 0;
   for (const double value : values) {
@@ -49,7 +49,7 @@ void require_mirrored(const std::string& strategy) {
   throw ConfigError("there is no strategy '" + strategy + "'", kMirrored);
 }
 
-// The others' streams may wait for what this replica would have submitted.
+// Other replicas' streams may wait for what this replica would have submitted.
 void Strategy::call(int replica, const GlobalBatch* batches, const Call& function) {
   try {
     const Batch* share = batches == nullptr ? nullptr : &(*batches)[static_cast<std::size_t>(replica)];

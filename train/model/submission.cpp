@@ -18,8 +18,8 @@ int replica_of(const Strategy& strategy, const std::string& device) {
   return replica;
 }
 
-// Of all errors, those of the replicas' streams after the known one, the first that is more than a consequence of
-// another's.
+// Returns the first error that is not merely a consequence of another's, among the known one and those of the
+// replicas' streams.
 Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) {
   std::optional<Failure> found;
   if (known) found = Failure{replica_of(strategy, known->device()), *known};
@@ -31,7 +31,7 @@ Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) 
       stream.synchronize();
     } catch (const Error& error) {
       note(replica, error);
-    } catch (const std::exception& error) {  // of a function of the user's
+    } catch (const std::exception& error) {  // thrown by user code
       note(replica, Error(ErrorCode::kDevice, error.what()));
     }
   });

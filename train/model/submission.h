@@ -59,7 +59,7 @@ std::unique_ptr<CapturedWork> capture(Stream& stream, const Submit& submit) {
     try {
       stream.end_capture();
     } catch (const std::exception&) {
-      // Half a capture need not be one that could end: what broke it off is the error.
+      // An incomplete capture may fail to end: report what broke it off instead.
     }
     throw;
   }

@@ -1,4 +1,4 @@
-// Which variables a net has, and where each lies in the arenas.
+// Lists the variables of a net and places them in the arenas.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@ struct Variable {
   std::string name;  // "conv_1/weights"
   VariableSpec spec;
   std::int64_t offset = 0;  // elements, in the arena of its role
-  bool frozen = false;      // stays as it is, by Model::freeze()
+  bool frozen = false;      // not updated; see Model::freeze()
 
   bool learns() const noexcept { return spec.role == VariableRole::kTrained && !frozen; }
 };
 
 // Trained variables lie in one arena, the last layer's first: the order in which the backward pass finishes their
-// gradients. A variable that several calls of a layer share is the first one's, whose turn comes last. State lies
-// in another, behind it what is frozen. Each variable begins on a cache line; the gaps stay 0.
+// gradients. A variable that several calls of a layer share belongs to the first call, whose turn comes last.
+// State lies in another arena, followed by frozen variables. Each variable begins on a cache line; the gaps stay
+// 0.
 class VariableLayout {
  public:
   static constexpr std::int64_t kAlignment = 16;  // elements; arenas are multiples of it
@@ -30,21 +31,21 @@ class VariableLayout {
   explicit VariableLayout(const Graph& graph);
 
   const std::vector<Variable>& variables() const noexcept { return variables_; }  // in layer order
-  // Those of one layer: [first, second) in variables().
+  // Returns one layer's variables: [first, second) in variables().
   std::pair<std::size_t, std::size_t> of_layer(int id) const { return ranges_.at(static_cast<std::size_t>(id)); }
-  const Variable& find(const std::string& name) const;  // ConfigError listing the names
+  const Variable& find(const std::string& name) const;  // throws ConfigError listing the names
 
-  // Marks these as frozen, and no others.
+  // Marks exactly these variables as frozen.
   void freeze(const std::set<std::string>& names);
-  // Whether the layer has frozen state: it then works as in an evaluation.
+  // Returns whether the layer has frozen state: it then works as in an evaluation.
   bool has_frozen_state(int id) const;
 
   std::int64_t trained_elements() const noexcept { return trained_elements_; }
   std::int64_t state_elements() const noexcept { return state_elements_; }  // frozen ones included
-  // Of the state arena, those that replicas average: all but the frozen ones behind them.
+  // Returns the elements of the state arena that replicas average: all before those of VariableRole::kFrozen.
   std::int64_t averaged_elements() const noexcept { return averaged_elements_; }
   std::int64_t parameter_count() const noexcept;  // without the gaps
-  // The gradient arena's elements that are final once the backward pass has done this layer.
+  // Returns how many elements of the gradient arena are final once the backward pass has done this layer.
   std::int64_t filled_after(int id) const { return filled_.at(static_cast<std::size_t>(id)); }
 
  private:

@@ -1,4 +1,4 @@
-// Values of attributes as JSON.
+// Converts values of attributes to and from JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,12 +8,12 @@
 
 namespace headrace {
 
-// A float with as few digits as tell it from its neighbours. ConfigError for one that is not finite.
+// Writes a float with the fewest digits that identify it. Throws ConfigError if it is not finite.
 nlohmann::ordered_json attribute_to_json(const Attributes::Value& value);
 
-// Nothing for what no attribute can be.
+// Returns std::nullopt for a value that no attribute can hold.
 std::optional<Attributes::Value> attribute_from_json(const nlohmann::ordered_json& json);
-// What is then said of it.
+// The message for such a value.
 inline constexpr const char* kNoAttribute =
     "an attribute is a flag, a number, a text or a list of whole numbers that fit 64 bits";
 

@@ -155,7 +155,7 @@ Node Graph::concat(const std::vector<Node>& several, const LayerOptions& options
   return append(std::move(layer), std::move(inputs));
 }
 
-// An option of the layer `name` gives the activation a name of its own behind it.
+// As an option of layer `name`, the activation after it gets a name derived from the layer's.
 Node Graph::activation(Node x, Activation kind, const std::string& name) {
   if (kind == Activation::kNone) return x;
   const int from = require(x, name);

@@ -1,4 +1,4 @@
-// Layers of a user, layers called again, and nets within nets.
+// Custom layers, layers called again, and nets within nets.
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"

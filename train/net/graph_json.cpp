@@ -58,7 +58,7 @@ LayerAttributes attributes_from(const Json& json, const std::string& place) {
   return attributes;
 }
 
-// Adds the layers of a text to a graph.
+// Adds the layers of a JSON text to a graph.
 class GraphReader {
  public:
   GraphReader(Graph& graph, const LayerMakers& own) : graph_(&graph), own_(&own) {}

@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-// The data set's shape where the graph knows one.
+// Returns the image input, of the data set's shape if the graph knows one.
 Node image(Graph& graph, const Shape& otherwise) {
   return graph.knows("image") ? graph.input("image") : graph.input("image", otherwise);
 }
@@ -31,7 +31,7 @@ Node speed_group(Graph& graph, Node x, int filters, const SpeedNetOptions& optio
   return norm_active(graph, identity_conv(graph, x, filters), options);
 }
 
-// As PyTorch's batch norm.
+// Matches PyTorch's batch norm.
 Node conv_norm(Graph& graph, Node x, int filters, int kernel, int stride) {
   x = graph.conv(x, filters,
                  {.kernel = kernel,

@@ -1,4 +1,4 @@
-// Schedules made of schedules: a warm-up before one, and several one behind the other.
+// Schedules made of schedules: a warm-up before one, and several in sequence.
 #include <algorithm>
 #include <limits>
 
@@ -8,7 +8,7 @@
 namespace headrace::schedules {
 namespace {
 
-// The bends of a part that has the steps [begin, end).
+// Adds the bends of a part that covers the steps [begin, end).
 void add_bends(const Schedule& part, std::uint64_t begin, std::uint64_t end, Steps& steps) {
   if (begin > 0) steps.push_back(begin);
   for (const std::uint64_t bend : std::visit([](const auto& form) { return bends(form); }, part.form())) {

@@ -1,4 +1,4 @@
-// Linear and cosine decay, with a warm-up of their own, and exponential decay.
+// Linear and cosine decay, each with its own warm-up, and exponential decay.
 #include <fmt/format.h>
 
 #include <algorithm>

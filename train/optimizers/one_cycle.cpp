@@ -11,7 +11,7 @@
 namespace headrace::schedules {
 namespace {
 
-// The step at which the peak is reached; it need not be a whole one.
+// Returns the step at which the peak is reached; it need not be whole.
 double peak_of(const OneCycleOptions& form) {
   return static_cast<double>(form.warmup_share) * static_cast<double>(form.total_steps) - 1;
 }

@@ -153,7 +153,7 @@ std::string to_json(const Optimizer& optimizer) {
 
 Optimizer optimizer_from_json(std::string_view json, const UpdateMakers& own) {
   using optimizer_json::Json;
-  static constexpr int kMaxDepth = 100;  // reading goes as deep as the text
+  static constexpr int kMaxDepth = 100;  // reading recurses as deep as the text
   const auto shallow = [](int depth, Json::parse_event_t, Json&) {
     if (depth <= kMaxDepth) return true;
     throw ConfigError(fmt::format("an optimizer's JSON is nested more than {} deep", kMaxDepth));

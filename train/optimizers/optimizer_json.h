@@ -1,4 +1,4 @@
-// Options as JSON objects, both ways from one list of their fields. Private to the room.
+// Converts options to and from JSON objects, both from one list of their fields. Private to this folder.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 Json written(const Schedule& schedule);
 Json written(const VariableRule& rule);
-// `place` stands in errors: "groups[1].learning_rate".
+// `place` is named in errors: "groups[1].learning_rate".
 Schedule schedule_from(const Json& json, const std::string& place);
 VariableRule variable_rule_from(const Json& json, const std::string& place);
 
@@ -31,16 +31,16 @@ inline std::string within(const std::string& place, const std::string& name) {
   return place.empty() ? name : place + "." + name;
 }
 
-// The object's only entry: {"adam": {...}} is a choice called "adam".
+// Returns the object's only entry: {"adam": {...}} is a choice called "adam".
 inline std::pair<std::string, Json> choice(const Json& json, const std::string& place) {
   if (json.is_object() && json.size() == 1) return {json.begin().key(), json.begin().value()};
   refuse(place, "expected an object with one key, got " + json.dump());
 }
 
-// A number with as few digits as tell it from its neighbours.
+// Returns a number with the fewest digits that distinguish it from its neighbours.
 Json number(float value);
 
-// Writes the options that it is shown.
+// Writes the options that it visits.
 class FieldWriter final : public OptionVisitor {
  public:
   Json json = Json::object();
@@ -49,16 +49,16 @@ class FieldWriter final : public OptionVisitor {
   void visit(const char* name, OptionPlace place) override;
 };
 
-// Reads what the object has of the options that it is shown.
+// Reads the options that it visits, if the object has them.
 class FieldReader final : public OptionVisitor {
  public:
   FieldReader(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
     if (!json.is_object()) refuse(place_, "expected an object, got " + json.dump());
   }
 
-  // Names a key that is read elsewhere.
+  // Declares a key that is read elsewhere.
   void know(const char* name) { known_.emplace_back(name); }
-  // Follows all options and names.
+  // Throws ConfigError for an unknown key. REQUIRES: all options were visited and all other keys declared.
   void refuse_unknown() const;
 
  protected:

@@ -1,4 +1,4 @@
-// Update rules of a program's own: what makes two of them equal, and one that the host computes.
+// Custom update rules: when two of them are equal, and one that the host computes.
 #include <utility>
 
 #include "headrace/devices/base/error.h"
@@ -25,7 +25,7 @@ class HostRule final : public UpdateFunction {
   std::string name() const override { return name_; }
   Attributes attributes() const override { return attributes_; }
   std::vector<std::string> state() const override { return state_; }
-  // Parameters, gradients and state, where the host cannot reach them.
+  // Holds parameters, gradients and state if the host cannot reach them.
   UpdateScratch scratch(bool host_memory) const override {
     return {.pinned = host_memory ? 0 : 2 + static_cast<int>(state_.size())};
   }
@@ -47,7 +47,7 @@ class HostRule final : public UpdateFunction {
  private:
   static constexpr std::size_t kGradients = 1;
 
-  // In stream order, on what the host reaches.
+  // Submits the host's computation in stream order, on memory that the host reaches.
   void compute(const UpdateCall& call, const std::vector<TensorView>& here, const StepScalars* scalars) const {
     call.stream.call([function = function_, group = call.group, here, scalars] {
       HostUpdate update{.parameters = floats_of(here[0]),

@@ -1,4 +1,4 @@
-// Constant between boundaries; and what schedules of several parts have in common.
+// Piecewise constant schedules, and functions shared by schedules of several parts.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 namespace headrace {
 namespace {
 
-// The first of the steps [begin, end) from which on all of them have the rate 0, or `end`; rates only rise, only
-// fall or stay.
+// Returns the first of the steps [begin, end) from which all of them have rate 0, or `end`. REQUIRES: rates only
+// rise, only fall or stay.
 std::uint64_t zero_since(const Schedule& schedule, std::uint64_t begin, std::uint64_t end) {
   if (schedule.at(end - 1) != 0) return end;
   std::uint64_t last_other = begin, zero = end - 1;  // the answer lies in [last_other, zero]

@@ -1,8 +1,8 @@
-// What each form of a schedule computes. Private to the room.
+// Computes each form of a schedule. Private to this folder.
 //
-//   check(form)          throws ConfigError for what cannot be
-//   rate_at(form, step)  the rate
-//   bends(form)          steps, 0 not among them, between which rates only rise, only fall or stay
+//   check(form)          throws ConfigError if the form is invalid
+//   rate_at(form, step)  returns the rate
+//   bends(form)          returns the steps, without 0, between which rates only rise, only fall or stay
 #pragma once
 
 #include <cstdint>
@@ -45,11 +45,11 @@ Steps bends(const Chained& form);
 bool operator==(const WarmUp& a, const WarmUp& b) noexcept;
 bool operator==(const Chained& a, const Chained& b) noexcept;
 
-// ConfigError unless `rate`, called `what`, is a finite number that is not negative.
+// Throws ConfigError, naming `what`, unless `rate` is finite and not negative.
 void check_rate(const char* what, float rate);
-// ConfigError unless there is one of `what` more than boundaries, which ascend from 1 on.
+// Throws ConfigError unless `count` is one more than there are boundaries, which must ascend from 1 on.
 void check_boundaries(const char* what, std::size_t count, const Steps& boundaries);
-// Of what begins at 0 and at each boundary: the one that `step` belongs to.
+// Returns the index of the part that `step` belongs to; parts begin at 0 and at each boundary.
 std::size_t part_at(const Steps& boundaries, std::uint64_t step) noexcept;
 
 }  // namespace headrace::schedules

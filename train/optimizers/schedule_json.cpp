@@ -1,4 +1,4 @@
-// Schedules as JSON: a number is constant, {"cosine_decay": {...}} has a form.
+// Converts schedules to and from JSON: a number is constant, {"cosine_decay": {...}} has a form.
 #include <algorithm>
 
 #include "headrace/train/optimizers/optimizer_json.h"

@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-// Greedy from star to star: where the rest does not fit, the last star takes one character more.
+// Matches greedily from star to star: if the rest does not fit, the last star takes one more character.
 bool matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, after_star = std::string_view::npos, taken = 0;
   while (t < text.size()) {

@@ -14,7 +14,7 @@
 namespace headrace {
 namespace {
 
-// In which a training that was told to end writes its last checkpoint, and a killed one leaves the machine.
+// Time for a training that was told to end to write its last checkpoint, and for a killed one to disappear.
 constexpr std::chrono::seconds kUntilFree{5};
 
 bool is_checkpoint_name(const std::string& name) { return name.ends_with(kCheckpointSuffix); }
@@ -28,8 +28,8 @@ std::vector<DirectoryEntry> checkpoint_files(const std::filesystem::path& folder
   return files;
 }
 
-// Nothing where it cannot be read, which is said in `why`; that is left empty for what is no checkpoint, and for
-// one that was removed meanwhile.
+// Returns std::nullopt if it cannot be read and sets `why`, which stays empty for a file that is not a checkpoint
+// or that was removed meanwhile.
 std::optional<Record> opened(const std::filesystem::path& path, std::string& why) {
   why.clear();
   try {
@@ -109,7 +109,7 @@ TrainingFolder::TrainingFolder(const std::filesystem::path& folder) : folder_(fo
         entry.path.filename().string().find(std::string(kCheckpointSuffix) + ".") != std::string::npos;
     if (ours && is_left_over(entry)) remove_file(entry.path);
   }
-  // Before the work: the folder may not be writable.
+  // Checked before the work: the folder may not be writable.
   const FileWriter probe(folder / (std::string("checkpoint") + kCheckpointSuffix), Appears::kWhole,
                          Links::kReplaced);
 }

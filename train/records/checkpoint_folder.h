@@ -1,4 +1,4 @@
-// The files of a folder of checkpoints.
+// The files of a checkpoint folder.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,29 @@ inline constexpr const char* kBestCheckpoint = "best.safetensors";
 
 struct FoundCheckpoint {
   std::optional<Record> record = {};                  // every byte of it was checked
-  std::vector<UnreadableCheckpoint> unreadable = {};  // those on the way to it
+  std::vector<UnreadableCheckpoint> unreadable = {};  // those met on the way to it
 };
 
-// The newest by its step. `trained`: only those that a training can go on from count. Other programs' tensor files
-// are no checkpoints. DataError naming each file where there are checkpoints and none of them can be read.
+// Returns the newest checkpoint by step. `trained`: only one that a training can continue from. Ignores other
+// programs' tensor files. Throws DataError naming each file if none of the checkpoints can be read.
 FoundCheckpoint find_newest_checkpoint(const std::filesystem::path& folder, bool trained);
 
-// A line for each.
+// Prints a line for each.
 void warn_of(const std::vector<UnreadableCheckpoint>& unreadable, std::FILE* output);
 
-// The checkpoints of trainings in the folder, and those that cannot be read, but for those of the training called
-// `run` (TrainingPosition::run).
+// Returns the checkpoints of trainings in the folder and those that cannot be read, except those of the training
+// called `run` (TrainingPosition::run).
 std::vector<std::filesystem::path> checkpoints_of_others(const std::filesystem::path& folder,
                                                          const std::string& run);
 
-// The folder of a training, which nobody else can train into for as long as it lives; a process that was killed
-// holds nothing. Where the file system has no locks, others can.
+// The folder of a training, locked against other trainings while this object lives; a killed process holds no
+// lock. File systems without locks give no such protection.
 class TrainingFolder {
  public:
-  // Makes the folder, and removes unfinished files whose writers are gone. DataError where another training has
-  // it, after some seconds in which that may end, or where no file can be written there.
+  // Creates the folder and removes unfinished files whose writers are gone. Throws DataError if another training
+  // holds it and does not end within some seconds, or if no file can be written there.
   explicit TrainingFolder(const std::filesystem::path& folder);
-  // ConfigError where it holds what checkpoints_of_others() finds.
+  // Throws ConfigError if it holds what checkpoints_of_others() finds.
   void require_unused(const std::string& run) const;
 
  private:
@@ -50,13 +50,13 @@ class TrainingFolder {
   std::unique_ptr<FolderLock> lock_;
 };
 
-// Which checkpoints of one training lie in the folder, which exists. One thread.
+// Tracks the checkpoints of one training in a folder. REQUIRES: the folder exists. One thread.
 class KeptCheckpoints {
  public:
-  // Finds those of the training called `run`. `keep`: as CheckpointOptions.
+  // Finds those of the training called `run`. `keep`: see CheckpointOptions.
   KeptCheckpoints(const std::filesystem::path& folder, const std::string& run, int keep);
 
-  // A checkpoint was written, of this step: removes those that are too many. The best one is not counted.
+  // Adds the checkpoint just written at this step, and removes the oldest surplus ones. Not for the best one.
   void add(const std::filesystem::path& file, std::uint64_t step);
 
  private:

@@ -20,7 +20,7 @@ std::string number_text(double value, const std::string& format) {
   return fmt::format(fmt::runtime("{:" + format + "}"), value);
 }
 
-// Of what stands between a pair of braces.
+// Returns the text for a placeholder, given without its braces.
 std::string place_text(const std::string& pattern, const std::string& place, const NameValues& values) {
   const std::size_t colon = place.find(':');
   const std::string name = place.substr(0, colon);

@@ -1,4 +1,4 @@
-// Names of checkpoints with places for numbers: "ckpt-{epoch}-{val_loss:.4f}".
+// Checkpoint names with placeholders for numbers: "ckpt-{epoch}-{val_loss:.4f}".
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@ namespace headrace {
 
 inline constexpr const char* kCheckpointSuffix = ".safetensors";
 
-// What may stand in braces: a whole number or not, nothing where it is not known yet.
+// Placeholders and their values: whole numbers or not; std::nullopt if not known yet.
 using NameValues = std::vector<std::pair<std::string, std::optional<double>>>;
 
-// With the suffix. Whole numbers are written as such where no format is given; "none" is what is not known.
-// ConfigError for a brace without its partner, a name that is not among the values, a format that is none, and for
-// what would be another folder.
+// Returns the name with its suffix. Whole numbers without a format are written as integers, unknown values as
+// "none". Throws ConfigError for an unmatched brace, an unknown placeholder, an invalid format, and a name that is
+// empty or contains a folder.
 std::string checkpoint_name(const std::string& pattern, const NameValues& values);
 
 }  // namespace headrace

@@ -26,7 +26,7 @@ void CheckpointWriter::run() {
     changed_.wait(lock, [this] { return !work_.empty() || ending_; });
     if (work_.empty()) return;
     if (!failed_) {
-      const std::function<void()>& work = work_.front();  // stays where it is while others are added
+      const std::function<void()>& work = work_.front();  // a deque does not move it while others are added
       lock.unlock();
       std::exception_ptr failure;
       try {

@@ -1,4 +1,4 @@
-// Files written beside the training, in order.
+// Writes files beside the training, in order.
 #pragma once
 
 #include <condition_variable>
@@ -10,19 +10,19 @@
 
 namespace headrace {
 
-// One thread gives work; a thread of the writer does it, or, where it is not asynchronous, the caller's at once.
-// An error ends the writing and surfaces in the next call but the destructor, once.
+// One thread adds work; the writer's thread does it, or the caller at once if the writer is not asynchronous. An
+// error ends the writing and is thrown once, by the next call except the destructor.
 class CheckpointWriter {
  public:
   explicit CheckpointWriter(bool asynchronous);
-  ~CheckpointWriter();  // waits for what was given
+  ~CheckpointWriter();  // waits for the work added
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Pieces of work that are not done yet.
+  // Returns the number of pieces of work that are not done yet.
   std::size_t unfinished();
   void add(std::function<void()> work);
-  // Waits until at most so many pieces are left.
+  // Waits until at most `left` pieces remain.
   void wait_until(std::size_t left);
 
  private:
@@ -32,7 +32,7 @@ class CheckpointWriter {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::deque<std::function<void()>> work_;  // the first is being done
+  std::deque<std::function<void()>> work_;  // the first is in progress
   std::exception_ptr failure_;
   bool failed_ = false, ending_ = false;
 

@@ -16,7 +16,7 @@ using record_json::Json;
 
 constexpr std::string_view kTopK = "top_";
 
-// Name and options of a loss's or metric's function.
+// Returns the name and options of a loss's or metric's function.
 template <typename Function>
 Json function_to_json(const Function& function) {
   Json json{{"name", function.name()}};
@@ -59,7 +59,7 @@ std::optional<Loss> built_in_loss(const std::string& name, const Json& options) 
                               .label_smoothing = options.value("label_smoothing", 0.0F)});
 }
 
-// The one of this name among `own`, where the record has no options for it.
+// Returns the function of this name in `own` if the record has no options for it.
 std::shared_ptr<const LossFunction> loss_function(const Json& json, const std::vector<Loss>& own) {
   const std::string name = json.at("name").get<std::string>();
   if (json.contains("options")) {

@@ -1,4 +1,4 @@
-// What a model was compiled with, as JSON, and back.
+// Converts the options that a model was compiled with to and from JSON.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace headrace {
 
 record_json::Json to_record_json(const CompileOptions& options);
-// ConfigError for what cannot be, and for a loss, metric or update rule that is neither this library's nor among
-// `own`: it says what to hand over.
+// Throws ConfigError for invalid options, and for a loss, metric or update rule that is neither this library's nor
+// in `own`: the message says what to pass.
 CompileOptions compile_options_from(const record_json::Json& json, const OwnParts& own);
 
 }  // namespace headrace

@@ -25,7 +25,7 @@ const Json& member(const Json& object, const std::string& key) {
   return found == object.end() ? kNone : *found;
 }
 
-// Down to the values that differ: "loss.terms[0].weight".
+// Compares down to the values that differ: "loss.terms[0].weight".
 void compare_json(const std::string& what, const Json& was, const Json& is, Differences& differ) {
   if (was == is) return;
   if (was.is_object() && is.is_object()) {
@@ -42,7 +42,7 @@ void compare_json(const std::string& what, const Json& was, const Json& is, Diff
   }
 }
 
-// Takes out of an optimizer, or of a group of one, what follows from the steps of a run. Returns it.
+// Removes from an optimizer, or from one of its groups, what follows from the steps of a run, and returns it.
 Json take_schedules(Json& of) {
   Json schedules = {{"learning_rate", member(of, "learning_rate")}};
   of.erase("learning_rate");
@@ -55,7 +55,7 @@ Json take_schedules(Json& of) {
   return schedules;
 }
 
-// {"sgd": {"momentum": 0.9}}
+// Compares rules like {"sgd": {"momentum": 0.9}}.
 void compare_rules(const std::string& what, const Json& was, const Json& is, Differences& differ) {
   if (was.begin().key() != is.begin().key()) {
     return differ.add(what, was.begin().key(), is.begin().key());

@@ -1,4 +1,4 @@
-// What a training that was saved and one that is to go on from it do not have in common.
+// Collects the differences between a saved training and the one that is to continue it.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace headrace {
 
 class Differences {
  public:
-  // "seed was 5, is 6"
+  // Adds "seed was 5, is 6".
   void add(const std::string& what, const std::string& was, const std::string& is);
   template <typename Value>
   void compare(const std::string& what, const Value& was, const Value& is) {
@@ -22,18 +22,18 @@ class Differences {
   }
   std::size_t size() const noexcept { return texts_.size(); }
 
-  // ConfigError naming them, of the training in the file, where there are any.
+  // Throws ConfigError naming the differences from the training in the file, if there are any.
   void require_none(const std::string& file) const;
 
  private:
   std::vector<std::string> texts_;
 };
 
-// Of the net in the file and that of a model: layers and their attributes.
+// Compares the net in the file with that of a model: layers and their attributes.
 void compare_graphs(const TensorFile& file, const Graph& graph, Differences& differ);
 
-// Of what a model is compiled with. Schedules, and what else an optimizer makes of the length of a run, may
-// differ: returns whether they do.
+// Compares the options that the models are compiled with. Schedules, and other optimizer options that follow from
+// the length of a run, may differ: returns whether they do.
 bool compare_compiled(const TensorFile& file, const CompileOptions& options, Differences& differ);
 
 }  // namespace headrace

@@ -14,7 +14,7 @@ using record_json::Json;
 constexpr std::array<std::string_view, 6> kTheSame{"resize", "center_crop", "normalize",
                                                    "cast",   "flatten",     "one_hot"};
 
-// All but to_layout are called as a plan calls them.
+// All operations except to_layout have the same form in a plan.
 Json operation_of(const Json& earlier) {
   if (!earlier.is_object() || earlier.size() != 1) throw ConfigError("an input's operation has no name");
   const std::string name = earlier.begin().key();

@@ -30,7 +30,7 @@ View view_from(const Json& json) {
                     .mirror = json.at("mirror").get<bool>()}};
 }
 
-// A class is called as its folder is, which need not be UTF-8, as JSON is: such a name is written out.
+// A class has its folder's name, which need not be UTF-8 as JSON must be: such a name is escaped.
 std::string as_json_holds(const std::string& name) {
   try {
     [[maybe_unused]] const std::string held = Json(name).dump();

@@ -17,13 +17,13 @@
 namespace headrace {
 namespace {
 
-// A tensor of the file, and its place on each replica.
+// A tensor of the file and its place on each replica.
 struct LoadTarget {
   const StoredTensor* from = nullptr;
   std::vector<std::byte*> places = {};
 };
 
-// One block of one of them.
+// One block of such a tensor.
 struct BlockToLoad {
   const LoadTarget* target = nullptr;
   std::size_t block = 0;
@@ -81,7 +81,7 @@ std::vector<BlockToLoad> blocks_of(const std::vector<LoadTarget>& targets) {
   return blocks;
 }
 
-// A range of the blocks for each reader, of about as many bytes.
+// Returns a range of blocks for each reader, of about equal bytes.
 std::vector<std::span<const BlockToLoad>> shared_out(const std::vector<BlockToLoad>& blocks, std::size_t readers) {
   std::size_t all = 0;
   for (const BlockToLoad& block : blocks) all += block.bytes();
@@ -96,7 +96,7 @@ std::vector<std::span<const BlockToLoad>> shared_out(const std::vector<BlockToLo
   return shares;
 }
 
-// Into the reader's own replica, and from there, while it is in the cache, into the others.
+// Reads into the reader's own replica and copies from there, while in the cache, to the others.
 void load_in_place(const TensorFile& file, std::span<const BlockToLoad> blocks, std::size_t reader,
                    std::size_t local_replicas) {
   for (const BlockToLoad& block : blocks) {
@@ -107,7 +107,7 @@ void load_in_place(const TensorFile& file, std::span<const BlockToLoad> blocks, 
   }
 }
 
-// Into pinned memory that devices copy from.
+// Reads into pinned memory that devices copy from.
 void load_staged(const TensorFile& file, std::span<const BlockToLoad> blocks, std::byte* staging) {
   for (const BlockToLoad& block : blocks) {
     file.read_block(*block.target->from, block.block, {staging, block.bytes()});
@@ -115,7 +115,7 @@ void load_staged(const TensorFile& file, std::span<const BlockToLoad> blocks, st
   }
 }
 
-// Calls work(reader) in a thread each; throws the first error.
+// Calls work(reader) in one thread per reader; throws the first error.
 template <typename Work>
 void read_together(std::size_t readers, const Work& work) {
   FirstError error;
@@ -155,7 +155,7 @@ void load_through_pinned(const TensorFile& file, const ModelState& model,
   });
 }
 
-// Lookahead's and the average's are the weights until training goes on.
+// Sets lookahead's and the average's weights to the variables until training continues.
 void follow_weights(const ModelState& model) {
   submit_and_wait(*model.strategy, [&] {
     for (int r = 0; r < model.strategy->local_replicas() && !model.optimizer.empty(); ++r) {

@@ -42,7 +42,7 @@ ModelSnapshot::~ModelSnapshot() {
     try {
       replica.copied->wait();
     } catch (const std::exception&) {
-      // The device is lost: nothing is copied any more.
+      // The device is lost: no copy is in progress.
     }
   }
 }

@@ -1,4 +1,4 @@
-// A copy of all that a model's training changes, as of a point in the streams' work.
+// A copy of everything that a model's training changes, as of a point in the streams' work.
 #pragma once
 
 #include <atomic>
@@ -15,25 +15,25 @@
 
 namespace headrace {
 
-// Memory is allocated once, pinned where the device has memory of its own; take() may be called again once the
-// last copy is no longer needed.
+// Memory is allocated once, pinned if the device has its own memory; take() may be called again once the last copy
+// is no longer needed.
 class ModelSnapshot {
  public:
-  // Of the first replica's variables and what its optimizer keeps, and of so many sets of totals a replica.
+  // Holds the first replica's variables and optimizer memory, and `sets` sets of totals per replica.
   ModelSnapshot(const ModelState& model, int sets, std::size_t set_bytes);
-  ~ModelSnapshot();  // waits for copies that were submitted
+  ~ModelSnapshot();  // waits for submitted copies
   ModelSnapshot(const ModelSnapshot&) = delete;
   ModelSnapshot& operator=(const ModelSnapshot&) = delete;
 
-  // Submits the copies to the replicas' streams; `save_totals` is called for each replica, or empty.
+  // Submits the copies to the replicas' streams. `save_totals` is called for each replica; it may be empty.
   using SaveTotals = std::function<void(int replica, std::byte* into)>;
   void take(const SaveTotals& save_totals);
 
-  // Any thread, after take(). Waits for the copies; DeviceError where a stream failed before it came to them.
+  // Waits for the copies. Throws DeviceError if a stream failed before them. Any thread. REQUIRES: after take().
   void wait() const;
-  // After wait(): no variable holds a NaN or an infinity.
+  // Returns whether no value is a NaN or an infinity. REQUIRES: after wait().
   bool is_finite() const;
-  // The copies, valid until the next take().
+  // Returns the copies, valid until the next take().
   std::vector<TensorToWrite> tensors() const;
 
  private:
@@ -49,7 +49,7 @@ class ModelSnapshot {
   struct Replica {
     Buffer totals;
     std::unique_ptr<Event> copied;
-    std::unique_ptr<std::atomic<bool>> reached;  // the stream came so far without an error
+    std::unique_ptr<std::atomic<bool>> reached;  // the stream got this far without an error
   };
 
   void add_arena(const TensorView& arena);

@@ -35,7 +35,7 @@ void require_version(const TensorFile& file) {
                   {.source = file.path().string()}, "use the program that wrote it");
 }
 
-// As of the last compile().
+// Returns the frozen variables as of the last compile().
 std::set<std::string> frozen_names(const VariableLayout& layout) {
   std::set<std::string> names;
   for (const Variable& variable : layout.variables()) {
@@ -49,7 +49,7 @@ std::set<std::string> frozen_names(const TensorFile& file) {
                                 [](const Json& json) { return json.at("frozen").get<std::set<std::string>>(); });
 }
 
-// For what is not trained on: nothing is updated, so that rules of another program's own are not needed.
+// Removes updates from a model that will not be trained, so that it needs no custom rules of other programs.
 Json without_updates(Json compiled) {
   Json& optimizer = compiled.at("optimizer");
   for (const char* name : {"groups", "learning_rate"}) optimizer.erase(name);

@@ -1,4 +1,4 @@
-// A checkpoint or training record as what it stands for.
+// Reads a checkpoint or training record.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@
 
 namespace headrace {
 
-// Format, graph, compile state and input: what does not change while a model is trained, but for its step.
+// Returns format, graph, compile state and input: all that training leaves unchanged, except the step.
 RecordTexts model_texts(const ModelState& model, const InputDescription& input);
 
-// Immutable. Errors are DataErrors that name the file, those about a program's own parts included.
+// Immutable. Errors are DataErrors that name the file, including those about custom parts.
 class Record {
  public:
-  // kUnsupported for a version of the format that is not known.
+  // Throws DataError kUnsupported for an unknown version of the format.
   explicit Record(const std::filesystem::path& path);
 
   const TensorFile& file() const noexcept { return file_; }
@@ -26,12 +26,12 @@ class Record {
   const std::optional<TrainingState>& training() const noexcept { return training_; }
   InputDescription input() const;
 
-  // A model of the file's graph, compiled, with its variables; kAll: as it was when it was saved.
+  // build() returns a model of the file's graph, compiled, with its variables; kAll: in its whole saved state.
   enum class Use { kResults, kAll };
   Model build(Strategy& strategy, const OwnParts& own, Use use) const;
-  // A model that was built and compiled by its own program becomes what was saved.
+  // Restores the saved state into a model that its own program built and compiled.
   void load_into(ModelState& model) const;
-  // Reads every byte. DataError where one is damaged.
+  // Reads every byte. Throws DataError if one is damaged.
   void verify() const;
 
  private:

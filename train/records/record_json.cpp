@@ -7,7 +7,7 @@
 namespace headrace::record_json {
 namespace {
 
-constexpr int kMaxTextDepth = 64;  // reading goes as deep as the text
+constexpr int kMaxTextDepth = 64;  // reading recurses as deep as the text
 
 }  // namespace
 

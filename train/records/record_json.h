@@ -1,4 +1,4 @@
-// JSON of a record's texts. Private to the room.
+// Reads the JSON of a record's texts. Private to this folder.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,15 +12,15 @@ namespace headrace::record_json {
 
 using Json = nlohmann::ordered_json;
 
-// DataError where the file has no such text or it is no JSON; what nlohmann throws in `read(json)`, or a
-// ConfigError, becomes one, too.
+// Returns read(json) of a text. Throws DataError if the file has no such text or it is not JSON, or if `read`
+// throws ConfigError or nlohmann's exceptions.
 template <typename Read>
 auto read_text(const TensorFile& file, const std::string& name, const Read& read);
 
-// What is nested deeper than any of ours does not parse.
+// Parses a text. Throws ConfigError if it is nested deeper than any that this library writes.
 Json parse(std::string_view text);
 
-// `hint` empty: that of a text that cannot be.
+// Throws DataError. `hint`: empty for the default one.
 [[noreturn]] void refuse_text(const TensorFile& file, const std::string& name, const std::string& why,
                               const std::string& hint = {});
 

@@ -29,7 +29,7 @@ File open_file(const std::filesystem::path& path) {
     return File::open(path);
   } catch (const DataError& error) {
     const std::string_view message = error.message();
-    const std::string source = path.string() + ": ";  // which the message begins with
+    const std::string source = path.string() + ": ";  // with which the message begins
     throw DataError(error.code(),
                     std::string(message.starts_with(source) ? message.substr(source.size()) : message),
                     error.location(), kOtherFileHint);
@@ -74,7 +74,7 @@ std::string read_header(const File& file) {
   return header;
 }
 
-// What the checksum of the header vouches for is nevertheless checked: anybody can compute one.
+// Checks values even though the header's checksum covers them: anybody can compute one.
 StoredTensor tensor_from(const File& file, const std::string& name, const ParsedHeader& json,
                          std::uint64_t payload) {
   const auto wrong = [&](const std::string& why) {
@@ -103,7 +103,7 @@ StoredTensor tensor_from(const File& file, const std::string& name, const Parsed
 bool is_other_tensor_file(const std::filesystem::path& path) {
   try {
     const std::string header = header_text(File::open(path));
-    // One of ours whose first bytes are damaged still has the name in its format.
+    // One of ours with damaged first bytes still has the name in its format.
     return header.starts_with('{') && header.find("headrace") == std::string::npos && ParsedHeader::accept(header);
   } catch (const DataError&) {
     return false;

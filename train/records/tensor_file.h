@@ -1,4 +1,4 @@
-// A file of named tensors and of text about them: safetensors, with checksums. FORMAT.md says which byte is what.
+// A file of named tensors and texts about them: safetensors with checksums. FORMAT.md specifies the bytes.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 namespace headrace {
 
-// Checksums are of blocks of a tensor, each of this many bytes but for its last: who reads a part can check it.
+// Checksums cover blocks of this many bytes, a tensor's last one excepted, so that parts can be checked.
 inline constexpr std::size_t kTensorBlock = std::size_t{1} << 20;
-// Of each tensor, and of the first one, in the file.
+// Alignment of each tensor, and of the first one, in the file.
 inline constexpr std::size_t kTensorAlignment = 64, kPayloadAlignment = 4096;
 
 // By name; each value is JSON text.
@@ -31,11 +31,11 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;
 };
 
-// Puts the file in place, whole or not at all, and durably (FileWriter). Throws DataError naming it.
+// Writes the file whole or not at all, and durably (FileWriter). Throws DataError naming it.
 void write_tensor_file(const std::filesystem::path& path, const RecordTexts& texts,
                        std::vector<TensorToWrite> tensors, Links links = Links::kFollowed);
 
-// Whether a safetensors file of another program lies there, which is sound as far as its header goes.
+// Returns whether the file is another program's safetensors file with a sound header.
 bool is_other_tensor_file(const std::filesystem::path& path);
 
 struct StoredTensor {
@@ -44,10 +44,9 @@ struct StoredTensor {
   Shape shape;
   std::uint64_t offset = 0;  // in the file
   std::uint64_t bytes = 0;
-  std::vector<std::string> checksums;  // one a block
+  std::vector<std::string> checksums;  // one per block
 
   std::size_t blocks() const noexcept { return checksums.size(); }
-  // Of one block.
   std::size_t block_bytes(std::size_t block) const noexcept;
 };
 
@@ -55,18 +54,18 @@ struct StoredTensor {
 // file, the tensor and the offset.
 class TensorFile {
  public:
-  // kDataCorrupt where it is cut short or damaged, kUnsupported where it is something else.
+  // Throws kDataCorrupt if it is truncated or damaged, kUnsupported if it is something else.
   explicit TensorFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const noexcept { return file_.path(); }
-  // DataError where there is none of this name.
+  // Throws DataError if there is no text of this name.
   const std::string& text(const std::string& name) const;
   bool has_text(const std::string& name) const { return texts_.contains(name); }
-  // In the order of their bytes, without padding.
+  // Returns the tensors in the order of their bytes, without padding.
   const std::vector<StoredTensor>& tensors() const noexcept { return tensors_; }
-  const StoredTensor* find(const std::string& name) const noexcept;  // null where there is none
+  const StoredTensor* find(const std::string& name) const noexcept;  // null if there is none
 
-  // A whole tensor, or one block of it, whose checksums are compared. `into` has its size.
+  // Read a whole tensor, or one block, and compare its checksums. REQUIRES: `into` has its size.
   void read(const StoredTensor& tensor, std::span<std::byte> into) const;
   void read_block(const StoredTensor& tensor, std::size_t block, std::span<std::byte> into) const;
 

@@ -18,7 +18,7 @@ std::size_t room_behind(std::size_t bytes) {
   return (kTensorAlignment - bytes % kTensorAlignment) % kTensorAlignment;
 }
 
-// Those that end where the next may begin come first; between the others there is padding.
+// First places tensors that need no padding, then the others with padding between them.
 void order_and_pad(std::vector<TensorToWrite>& tensors) {
   std::ranges::stable_partition(tensors,
                                 [](const TensorToWrite& each) { return room_behind(each.bytes.size()) == 0; });

@@ -1,4 +1,4 @@
-// What the writer and the reader of tensor files agree on.
+// Constants and functions shared by the writer and the reader of tensor files.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,20 @@
 
 namespace headrace::tensor_header {
 
-// Every header begins so; then come the digits of its own checksum, which is computed with zeros in their place.
+// Every header begins like this, followed by its own checksum, computed with zeros in place of the digits.
 inline constexpr std::string_view kStart = R"({"__metadata__":{"checksum":")";
 inline constexpr std::size_t kDigits = 32;
 inline constexpr std::string_view kMetadata = "__metadata__", kChecksum = "checksum", kChecksums = "checksums";
-// Tensors of zeros that make the next one begin where it should.
+// Prefix of the names of zero tensors that make the next one begin where it should.
 inline constexpr std::string_view kPadding = "padding:";
 inline constexpr std::size_t kLengthBytes = 8;
 inline constexpr std::size_t kMaxBytes = 100'000'000;  // as in the safetensors library
 
-// safetensors' names.
+// Convert to and from the names of types in safetensors.
 const char* name_of(DType dtype) noexcept;
 std::optional<DType> dtype_named(std::string_view name) noexcept;
 
-// Of a header, whatever stands in the place of its checksum.
+// Returns the checksum of a header, whatever stands in place of its own.
 std::string checksum_of(std::string header);
 
 }  // namespace headrace::tensor_header

@@ -31,7 +31,7 @@ TrainingRecord create_training_record(Model& model, const Loss& loss, const Opti
 
 namespace {
 
-// Before the data are read.
+// Checks the data before they are read.
 void require_fit(const Model& model, const std::filesystem::path& file, const Dataset& data) {
   try {
     const BatchFeed checked(model.state(), data.fields());

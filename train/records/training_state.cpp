@@ -16,7 +16,7 @@ constexpr const char* kTraining = "training";
 constexpr const char* kHistory = "history";
 constexpr const char* kCallbacks = "callbacks";
 
-// JSON has no word for what is no finite number: null is NaN.
+// JSON cannot represent numbers that are not finite: null is NaN.
 Json number_to_json(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 double number_from(const Json& json) {
   return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();

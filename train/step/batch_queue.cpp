@@ -14,8 +14,8 @@
 namespace headrace {
 namespace {
 
-// Waits by an event, which leaves the stream's errors to those who ask for them. A device that refuses one may
-// still be at work.
+// Waits by an event, which leaves the stream's errors to callers who ask for them. A device that refuses one may
+// still be working.
 void wait_for(Stream& stream) noexcept {
   try {
     const std::unique_ptr<Event> all = stream.device().create_event();
@@ -105,7 +105,7 @@ void BatchQueue::submit(GlobalBatch batches, const StepScalars& common, const Wo
   step.asked_ns = asked_ns_;
   step.taken_ns = taken_ns_;
   step.restarted = std::exchange(restarted_, false);
-  failed_ = true;  // until every replica has its part
+  failed_ = true;  // until every replica has its share
   submit_to_all(*model_.strategy, common.step, [&](int r) {
     for_shards_of(r, [&](int shard) {
       ShardSlot& slot = step.shards[static_cast<std::size_t>(shard)];
@@ -147,7 +147,7 @@ float BatchQueue::group_scale(const Batch& batch, const StepScalars& common) con
 void BatchQueue::copy_in(int shard, const Batch& batch, ShardSlot& slot) {
   const ProgramBinding bound = program_.binding(shard);
   slot.submitted_ns = now_ns();
-  // While the last batch is at work there is no gap, but for the moment that this submission takes.
+  // There is no gap while the last batch is running, except for the duration of this submission.
   slot.idle = slots_[next_].restarted || previous().shards[static_cast<std::size_t>(shard)].done->ready();
   if (slot.idle) bound.stream.record(*slot.begin);
   slot.waited = !batch.ready().ready();
@@ -223,7 +223,7 @@ void BatchQueue::warm_up(const Work& work) {
     program_.clear_block(shard);
     feed_.warm_up(program_.program(), program_.binding(shard));
   }
-  // Work that waits for other replicas comes last: while it waits, a device may give no memory and load no kernel.
+  // Work that waits for other replicas comes last: meanwhile a device may fail to allocate memory or load kernels.
   submit_to_all(*model_.strategy, model_.step, [&](int r) {
     for_shards_of(r, [&](int shard) {
       shards().follow_replica(shard);

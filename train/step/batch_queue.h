@@ -1,5 +1,5 @@
-// Keeps a few global batches in flight: brings each shard of a batch to its device, launches its work, brings the
-// totals back, and looks at them when the batch is done.
+// Keeps a few global batches in flight: copies each shard of a batch to its device, launches its work, copies the
+// totals back, and checks them when the batch is done.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace headrace {
 
-// For one thread. After an error nothing more can be submitted.
+// Use from one thread. After an error nothing more can be submitted.
 class BatchQueue {
  public:
-  // ConfigError where the data's fields do not fit the net, the loss or the metrics, and for averaged weights
-  // where there are none.
+  // Throws ConfigError if the data's fields do not fit the net, the loss or the metrics, or if averaged weights
+  // are requested but not kept.
   BatchQueue(ModelState& model, const Fields& fields, const BatchQueueOptions& options);
   ~BatchQueue();  // waits for what was submitted
   BatchQueue(const BatchQueue&) = delete;
@@ -38,19 +38,19 @@ class BatchQueue {
     std::function<void(int shard)> compute;                // in each shard's stream
     std::function<void(int replica)> finish = [](int) {};  // in each replica's, after all of its shards
   };
-  // Waits for the next global batch and returns all of its shards; nothing at the end of the data.
+  // Waits for the next global batch and returns all of its shards; std::nullopt at the end of the data.
   std::optional<GlobalBatch> take(Loader& loader);
   // Submits the batch that was taken last. Waits while `in_flight` batches are unfinished.
   void submit(GlobalBatch batches, const StepScalars& common, const Work& work);
 
-  // Runs all that submit() and the work do once, with no examples and at rate 0, so that devices load what they
-  // need at first use. Waits. The caller restores what the work changes.
+  // Runs once everything that submit() and the work do, with no examples and at rate 0, so that devices load what
+  // they need at first use. Waits. The caller restores what the work changes.
   void warm_up(const Work& work);
 
   // Called for each batch, in order, when it is done on all replicas.
   std::function<void(const StepSlot&)> on_done;
 
-  // Returns the batch that was submitted last. ConfigError if there was none.
+  // Returns the batch that was submitted last. Throws ConfigError if there was none.
   const StepSlot& last_batch() const;
   // Counts what was submitted to the replica's stream since the last batch as that batch's work.
   void record_done(int replica);
@@ -59,7 +59,7 @@ class BatchQueue {
   void drain();
   // Waits for all batches and reads the totals' tables.
   void finish();
-  // Waits for all batches; totals and times begin again.
+  // Waits for all batches, then resets totals and times.
   void reset();
 
   // Since the last reset.
@@ -82,7 +82,7 @@ class BatchQueue {
   void for_shards_of(int replica, const Function& function) const {
     for (int shard = shards().first_of(replica); shard < shards().first_of(replica + 1); ++shard) function(shard);
   }
-  // Returns the slot that many places after `index` in the ring.
+  // Returns the index of the slot `steps` places after `index` in the ring.
   std::size_t after(std::size_t index, std::size_t steps) const noexcept {
     return (index + steps) % slots_.size();
   }
@@ -98,7 +98,7 @@ class BatchQueue {
   std::vector<MemoryCopy> copies_;  // about to be submitted
   std::vector<StepSlot> slots_;     // a ring, one more than are in flight: times need the one before the oldest
   std::size_t next_ = 0;
-  bool submitted_ = false;  // a batch, ever
+  bool submitted_ = false;  // any batch so far
   bool restarted_ = true;   // since the last batch was submitted
   bool failed_ = false;
   std::uint64_t asked_ns_ = 0, taken_ns_ = 0;  // the last take(), on the host

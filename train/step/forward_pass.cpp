@@ -9,8 +9,8 @@
 
 namespace headrace {
 
-// The compiled loss of single examples. Submits the loss row by row, so that it is what a step computes whatever
-// the loss is, at many times the cost.
+// Computes the compiled loss of single examples. Submits the loss row by row, so that it equals what a step
+// computes whatever the loss is, at many times the cost.
 class ExampleLosses {
  public:
   ExampleLosses(const ModelState& model, const BatchQueue& queue, const Fields& fields);

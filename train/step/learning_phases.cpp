@@ -20,7 +20,7 @@ std::vector<ArenaSlice> zeroed_slices(const VariableLayout& layout, int layers, 
   return zeroed;
 }
 
-// In ascending order; neighbours are one slice, with the gap between them, which is 0.
+// Returns slices in ascending order; neighbours are merged, with the gap between them, which is 0.
 std::vector<ArenaSlice> summed_slices(const VariableLayout& layout, int layers, const Program::Needed& needed) {
   std::vector<ArenaSlice> found, summed;
   for (int id = 0; id < layers; ++id) {

@@ -14,7 +14,7 @@
 namespace headrace {
 namespace {
 
-// A replica may have several of a loader's devices, in a row.
+// A replica may have several consecutive devices of a loader.
 bool feeds(const DeviceGroup& from, const Strategy& strategy) {
   if (from.size() % strategy.local_replicas() != 0) return false;
   const int parts = from.size() / strategy.local_replicas();

@@ -1,4 +1,4 @@
-// What training and testing loops require of their objects, their options and their callers.
+// Checks of the objects, options and callers of training and testing loops.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,24 @@
 
 namespace headrace {
 
-// ConfigError for a model of another strategy or one that is not compiled: `what` needs it, "training".
+// Throws ConfigError if the model is of another strategy or not compiled; `what` names what needs it: "training".
 void check_model(const Strategy& strategy, const Model& model, const char* what);
-// ConfigError for a loader whose batches are in other devices' memory than the strategy's, are divided among
-// another number of shards, or are another part of the world's.
+// Throws ConfigError if the loader's batches are in the memory of devices other than the strategy's, are divided
+// among another number of shards, or are another part of the world's.
 void check_loader(Strategy& strategy, const Loader& loader, int virtual_shards, const char* what);
 
-// Runs the two above. ConfigError also for options that do not fit the loader or the model's layers.
+// Runs the two checks above. Also throws ConfigError if options do not fit the loader or the model's layers.
 void check_training(Strategy& strategy, const Model& model, const Loader& loader, const TrainerOptions& options);
 
-// The order in which a custom training loop may call a step's parts. Each call throws a ConfigError where it would
-// lose gradients or use old ones, and is noted otherwise.
+// Enforces the order in which a custom training loop may call a step's parts. Each call throws ConfigError if it
+// would lose gradients or use old ones, and is recorded otherwise.
 class StepOrder {
  public:
   explicit StepOrder(bool accumulates) : accumulates_(accumulates) {}
 
   // Returns whether the next batch is the first of a step.
   bool begins() const noexcept { return done_ == Done::kNothing; }
-  // Notes a batch of so many examples over all replicas; returns the step's examples up to its end.
+  // Records a batch of `examples` over all replicas; returns the step's examples up to its end.
   std::int64_t forward(std::int64_t examples);
   void backward();
   void all_reduce();

@@ -11,9 +11,9 @@ namespace headrace {
 class MemoryPlan {
  public:
   int add(std::size_t bytes, int birth);
-  // Keeps the storage until `time` at least.
+  // Keeps the storage until at least `time`.
   void keep(int storage, int time);
-  // Decides all places: largest first, each at the lowest free offset. Call once, after the last add and keep.
+  // Places all storages: largest first, each at the lowest free offset. Call once, after all add() and keep().
   void place();
 
   std::size_t offset(int storage) const { return storages_.at(static_cast<std::size_t>(storage)).offset; }

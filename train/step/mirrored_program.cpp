@@ -53,7 +53,7 @@ MirroredProgram::MirroredProgram(ModelState& model, const Fields& fields, const 
   allocate();
 }
 
-// Sums use the communication stream, as gradients do, so that a replica's sums are all in one order.
+// Sums use the communication stream, like gradients, so that all of a replica's sums are in one order.
 void MirroredProgram::make_groups() {
   const int world = model_.strategy->world_replicas(), first = model_.strategy->first_replica();
   if (program_.options().mode != Mode::kTrain || world == 1 || shards_.is_virtual()) return;
@@ -81,7 +81,7 @@ void MirroredProgram::allocate() {
     Buffer& workspace = workspaces_[static_cast<std::size_t>(shards_.lane_of(shard))];
     if (workspace) continue;
     workspace = stream.allocate(program_.workspace_bytes());
-    // Rows that no batch has filled yet are read as padding: they must be finite.
+    // Rows that no batch has filled yet are read as padding and must be finite.
     stream.fill(workspace.data(), 0, workspace.size());
   }
 }

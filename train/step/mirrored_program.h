@@ -20,7 +20,7 @@
 
 namespace headrace {
 
-// What is computed from each batch, and how many batches are in flight.
+// Selects what is computed from each batch, and how many batches are in flight.
 struct BatchQueueOptions {
   // Without `activations` and `variables_beside`, which the devices decide, and `leaves_out_softmax`, which the
   // loss decides.
@@ -56,8 +56,8 @@ struct BlockLayout {
 
 class MirroredProgram {
  public:
-  // ConfigError where the data's fields do not fit the loss or the metrics, and for averaged weights where there
-  // are none.
+  // Throws ConfigError if the data's fields do not fit the loss or the metrics, or if averaged weights are
+  // requested but not kept.
   MirroredProgram(ModelState& model, const Fields& fields, const BatchQueueOptions& options);
   MirroredProgram(const MirroredProgram&) = delete;
   MirroredProgram& operator=(const MirroredProgram&) = delete;
@@ -69,24 +69,24 @@ class MirroredProgram {
   const BlockLayout& layout() const noexcept { return layout_; }
 
   ProgramBinding binding(int shard) const;
-  // Program's functions with the shard's binding.
+  // Call Program's functions with the shard's binding.
   TensorView value(int shard, int layer) const { return program_.value(binding(shard), layer); }
   std::vector<TensorView> results(int shard) const { return program_.results(binding(shard)); }
   std::vector<TensorView> result_gradients(int shard) const { return program_.result_gradients(binding(shard)); }
   void forward(int shard, const ProgramWatch& watch) const { program_.forward(binding(shard), watch); }
-  // Submits gradients of weights to the stream that `streams` has for them.
+  // Submits the backward pass, gradients of weights to the stream that `streams` has for them.
   void backward(int shard, const Program::Needed& needed, const ReplicaStreams& streams,
                 const std::function<void(std::int64_t)>& filled, const ProgramWatch& watch) const;
   // Submits loss and metrics of the batch in place and, unless `gradients` is empty, the gradients of the results.
   // May be captured. REQUIRES: an objective.
   void submit_objective(int shard, std::vector<TensorView> results, std::vector<TensorView> gradients) const;
 
-  // The shard's device memory.
+  // Returns the shard's device memory.
   std::byte* block(int shard) const { return memory_[static_cast<std::size_t>(shard)].block.data(); }
   std::byte* totals(int shard) const { return block(shard) + BlockLayout::kTotals; }
   std::byte* tables(int shard) const { return block(shard) + layout_.tables; }
   const float* group_scale(int shard) const;
-  // Returns a label field that loss or metrics use, (rows, ...). ConfigError for another field.
+  // Returns a label field that loss or metrics use, (rows, ...). Throws ConfigError for another field.
   TensorView labels(int shard, const std::string& field) const;
   // Submits zeros to the shard's block: no examples, rates of 0, no totals.
   void clear_block(int shard) const;

@@ -1,4 +1,4 @@
-// How Muon works on matrices: which go through its products together, and which updates scale their norms.
+// Plans Muon's work on matrices: which go through its products together, and which updates scale their norms.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,24 @@
 
 namespace headrace {
 
-// Divides matrices, in the order in which their gradients are finished, into runs of neighbours, one call of
-// Kernels::muon() each; returns their lengths. A GPU pads the matrices of a call to the largest of them, and a
-// call costs it so many launches: the runs are those for which padding and launches cost the least together. They
-// follow from the shapes alone, so that results do not depend on when gradients are ready. REQUIRES: two axes or
-// more, no extent of 0.
+// Divides matrices, in the order in which their gradients are finished, into runs of neighbours, one
+// Kernels::muon() call each; returns their lengths. A GPU pads the matrices of a call to the largest, and each
+// call costs a number of launches: the runs minimise the cost of padding and launches together. They depend on the
+// shapes alone, so results do not depend on when gradients are ready. REQUIRES: at least two axes, no extent of 0.
 std::vector<std::size_t> muon_batches(std::span<const Shape> matrices, int iterations);
 
-// Returns the operations that `count` matrices take when they are padded to `rows` by `columns`, whichever is
-// larger.
+// Returns the operations for `count` matrices padded to `rows` by `columns`, whichever of the two is larger.
 double muon_operations(std::size_t count, double rows, double columns, int iterations);
 
-// A function of the update's number alone, so that a run may begin anywhere. Update n, counted from 1, scales
-// where at least first + floor(growth n / over_steps) updates have gone by since one that did, or since the
-// beginning; after over_steps the distance grows no more.
+// Depends on the update's number alone, so that a run may begin anywhere. Update n, counted from 1, scales if at
+// least first + floor(growth n / over_steps) updates have passed since the last one that did, or since the
+// beginning; after over_steps the distance no longer grows.
 class NormSchedule {
  public:
-  // ConfigError for a distance below 1.
+  // Throws ConfigError for a distance below 1.
   explicit NormSchedule(const NormInterval& interval);
 
-  // The update after `step` others.
+  // Returns whether the update after `step` others scales.
   bool scales(std::uint64_t step) const;
 
  private:

@@ -85,7 +85,7 @@ std::int64_t NanTrace::real_elements(int shard, const TensorView& rows) const {
 }
 
 // Repeats the batch exactly: everything random is a function of the step. Totals and accumulated gradients count
-// it twice, which nobody sees any more: the training ends.
+// it twice, which is harmless because the training ends.
 void NanTrace::submit_again(int shard, const LearningPhase& phase, NumberProbe& probe) const {
   const MirroredProgram& program = step_.program();
   const ReplicaStreams streams{.compute = step_.shards().stream(shard)};
@@ -127,7 +127,7 @@ ProgramWatch NanTrace::watch(int shard, NumberProbe& probe) const {
   };
 }
 
-// Running statistics are no operands in training, and the first pass has changed them.
+// Running statistics are not operands in training, and the first pass has changed them.
 void NanTrace::look_at_variables(const LayerContext& call, bool gradients, NumberProbe& probe) const {
   const auto [first, end] = model_.layout.of_layer(call.id);
   const std::string layer = layer_text(model_.graph->layer(call.id), call.epilogue);
@@ -152,7 +152,7 @@ std::string NanTrace::loss_name(const std::vector<bool>& terms) const {
   return fmt::format("the loss '{}'", fmt::join(names, "' + '"));
 }
 
-// Results and gradients are finite: what it made of the results is not.
+// Called if results and gradients are finite, so what the loss made of the results is not.
 void NanTrace::name_the_loss() const {
   const Objective& objective = *step_.program().objective();
   for (const ShardSlot& slot : last_->shards) {

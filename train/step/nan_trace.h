@@ -17,11 +17,10 @@ class NanTrace {
 
   // Submits copies of what the shard needs to be run again. REQUIRES: its batch is in place.
   void keep_inputs(int shard) const;
-  // Waits for the batch. Where its loss or a gradient is not finite, runs it again with a look at every
-  // operation's operands and results: a DataError where a record's input or label is to blame, else an Error.
+  // Waits for the batch. If its loss or a gradient is not finite, runs it again and checks every operation's
+  // operands and results: throws DataError if a record's input or label is the cause, else Error.
   void check(const LearningPhase& phase);
-  // Waits for the update after `step` others. Throws an Error that names the first variable that is no longer
-  // finite.
+  // Waits for the update after `step` others. Throws Error naming the first variable that is no longer finite.
   void check_update(std::uint64_t step) const;
 
  private:
@@ -29,9 +28,9 @@ class NanTrace {
   void submit_again(int shard, const LearningPhase& phase, NumberProbe& probe) const;
   ProgramWatch watch(int shard, NumberProbe& probe) const;
   void look_at_variables(const LayerContext& call, bool gradients, NumberProbe& probe) const;
-  // Names the terms that are true; all if it is empty.
+  // Returns the names of the terms that are true, or of all if `terms` is empty.
   std::string loss_name(const std::vector<bool>& terms) const;
-  // Throws an Error where a loss is to blame.
+  // Throws Error if a loss is the cause.
   void name_the_loss() const;
   [[noreturn]] void name_the_first(const std::vector<NumberProbe>& probes) const;
   std::int64_t real_elements(int shard, const TensorView& rows) const;

@@ -15,18 +15,18 @@
 
 namespace headrace {
 
-// Throws a DataError naming the record where one of a shard's class numbers is out of range.
+// Throws DataError naming the record if one of a shard's class numbers is out of range.
 void check_class_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard);
 
-// Throws where a shard's sum of losses is not a finite number: a DataError naming the record where a class
-// number is out of range, else an Error naming the step.
+// Throws if a shard's sum of losses is not finite: DataError naming the record if a class number is out of range,
+// else Error naming the step.
 void check_numbers(const Objective& objective, const StepSlot& step, const ShardSlot& shard);
 
-// Throws an Error that says that the loss did not add its examples to its sums.
+// Throws Error saying that the loss did not add its examples to its sums.
 [[noreturn]] void throw_miscounted(const LossFunction& loss, std::uint64_t step);
 
-// Looks for the first number that is not finite, in the order of one stream. For finding errors: copies what it
-// looks at to the host.
+// Finds the first number that is not finite, in the order of one stream. For finding errors: copies what it looks
+// at to the host.
 class NumberProbe {
  public:
   struct Found {
@@ -55,7 +55,7 @@ class NumberProbe {
   std::optional<Found> found_;  // written by the stream
 };
 
-// Returns the index of the first value that is not finite; nothing if all are.
+// Returns the index of the first value that is not finite; std::nullopt if all are.
 std::optional<std::size_t> first_not_finite(const float* values, std::size_t count);
 
 }  // namespace headrace

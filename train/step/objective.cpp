@@ -13,11 +13,11 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kPlace = 64;  // what each part begins on a multiple of
+constexpr std::size_t kPlace = 64;  // alignment of each part
 
 std::size_t on_place(std::size_t bytes) { return (bytes + kPlace - 1) / kPlace * kPlace; }
 
-// The output that is called as this layer; the first one for an empty name.
+// Returns the output named after this layer; the first one for an empty name.
 std::size_t output_of(const Graph& graph, const std::string& who, const std::string& layer) {
   if (layer.empty()) return 0;
   std::string names;
@@ -30,7 +30,7 @@ std::size_t output_of(const Graph& graph, const std::string& who, const std::str
       fmt::format("{} is of the result of layer '{}', but the model gives that of {} alone", who, layer, names));
 }
 
-// By default that of the first term of the same output, or else of the first term.
+// Returns its own label field, or that of the first term of the same output, or else of the first term.
 std::string label_field(const Graph& graph, const Loss& loss, const Metric& metric) {
   if (!metric.label_field.empty()) return metric.label_field;
   const std::size_t output = output_of(graph, metric.function->name(), metric.result);
@@ -45,7 +45,7 @@ std::string metric_name(const Graph& graph, const Metric& metric) {
   return one ? metric.function->name() : metric.result + "/" + metric.function->name();
 }
 
-// By term; nothing where there is one alone.
+// Returns names by term; none if there is only one term.
 std::vector<std::string> term_names(const Graph& graph, const Loss& loss) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < loss.terms.size() && loss.terms.size() > 1; ++i) {
@@ -266,7 +266,7 @@ std::vector<TensorView> Objective::placed(const Scratch& scratch, std::byte* bas
   return views;
 }
 
-// A result that no term is about has no influence on the loss.
+// A result without a term has no influence on the loss.
 void Objective::submit(const ObjectiveBinding& binding) const {
   for (std::size_t i = 0; i < terms_.size(); ++i) submit_term(binding, i);
   for (std::size_t i = 0; i < binding.gradients.size(); ++i) {
@@ -283,8 +283,7 @@ void Objective::submit(const ObjectiveBinding& binding) const {
   }
 }
 
-// A term that is all of the loss on its result writes the gradient itself; that of each other is weighted and
-// added.
+// A term that is all of the loss on its result writes the gradient itself; any other's is weighted and added.
 void Objective::submit_term(const ObjectiveBinding& binding, std::size_t index) const {
   const Term& term = terms_[index];
   const Output& output = outputs_[term.output];

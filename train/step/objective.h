@@ -1,5 +1,5 @@
-// The terms of the loss and the metrics, as a step needs them: with the labels of both, and a place for each in a
-// replica's memory. All replicas share one objective.
+// A step's loss terms and metrics, with their labels and a place for each in a replica's memory. All replicas
+// share one objective.
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,29 @@
 
 namespace headrace {
 
-// Describes the result that a loss or metric of one of the graph's outputs is computed from.
+// Describes the result from which a loss or metric of one of the graph's outputs is computed.
 ResultInfo result_info(const Graph& graph, std::size_t output);
 
 // Returns by output whether training and evaluating leave out its softmax, because the loss takes its logits.
-// ConfigError where terms of one output differ in that.
+// Throws ConfigError if terms of one output differ in that.
 std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss);
 
-// ConfigError where loss and metrics do not fit the graph or each other; the data are not known yet.
+// Throws ConfigError if loss and metrics do not fit the graph or each other; needs no data.
 void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
 
-// Returns the names of what is reported: "loss", the metrics' in their order, and where the loss has several terms
+// Returns the names of what is reported: "loss", the metrics' in their order and, if the loss has several terms,
 // their names: "left_loss" for the term of output "left", "left_mean_squared_error_loss" for one of several of
 // that output, "left_mean_squared_error_2_loss" for the second with that name. REQUIRES: loss and metrics passed
 // check_objective().
 std::vector<std::string> reported_names(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
 
-// One replica's memory and where to submit. Labels are in place.
+// One replica's memory and the stream to submit to. Labels are in place.
 struct ObjectiveBinding {
   Stream& stream;
   Kernels& kernels;
   const StepScalars* scalars = nullptr;
-  std::vector<TensorView> results = {};    // those of the program
-  std::vector<TensorView> gradients = {};  // of them; empty: an evaluation
+  std::vector<TensorView> results = {};    // the program's
+  std::vector<TensorView> gradients = {};  // of the results; empty: an evaluation
   std::byte* totals = nullptr;             // totals_bytes(), 0 at first
   std::byte* labels = nullptr;             // labels_bytes()
   std::byte* tables = nullptr;             // tables_bytes(), 0 at first
@@ -46,29 +46,29 @@ struct ObjectiveBinding {
 // The counts of one replica or of all.
 struct ObjectiveTotals {
   std::vector<MetricSums> sums;           // the terms', then those of metrics that count for themselves
-  std::vector<std::int64_t> tables = {};  // empty where they were not read
+  std::vector<std::int64_t> tables = {};  // empty if they were not read
 };
 
 // Immutable.
 class Objective {
  public:
-  // A field of labels: where it stands among the labels of a batch.
+  // A label field and its place among the labels of a batch.
   struct Labels {
     Field field;
     TensorView batch;  // without a place; class numbers as (rows)
     std::size_t offset = 0;
-    std::int64_t classes = 0;  // class numbers are below; 0: they are no class numbers
+    std::int64_t classes = 0;  // class numbers are below it; 0: not class numbers
   };
 
-  // For batches of `rows`. ConfigError where loss, metrics, net and the data's fields do not fit.
+  // Plans for batches of `rows`. Throws ConfigError if loss, metrics, net and the data's fields do not fit.
   Objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics, const Fields& fields,
             std::int64_t rows);
 
   Reduction reduction() const noexcept { return reduction_; }
-  // Each field once, class numbers first.
+  // Returns each label field once, class numbers first.
   const std::vector<Labels>& labels() const noexcept { return labels_; }
   std::size_t labels_bytes() const noexcept { return labels_bytes_; }
-  // The bytes of the leading ones, which the host checks when a loss is not finite.
+  // Returns the bytes of the leading class numbers, which the host checks if a loss is not finite.
   std::size_t class_labels_bytes() const noexcept { return class_labels_bytes_; }
   std::size_t totals_bytes() const noexcept { return sums_ * sizeof(MetricSums); }
   std::size_t tables_bytes() const noexcept { return table_elements_ * sizeof(std::int64_t); }
@@ -79,13 +79,13 @@ class Objective {
   void submit(const ObjectiveBinding& binding) const;
 
   ObjectiveTotals no_totals() const;
-  // Adds what a replica's totals hold, and its tables, in host memory.
+  // Add a replica's totals, or its tables, from host memory.
   void add(const std::byte* totals, ObjectiveTotals& into) const;
   void add_tables(const std::byte* tables, ObjectiveTotals& into) const;
-  // Sums all terms: weighted loss, examples, and correct examples where an accuracy is counted.
+  // Sums all terms: weighted loss, examples, and correct examples if an accuracy is counted.
   MetricSums sums(const ObjectiveTotals& totals) const;
-  // Returns the metrics, without those of tables that were not read; then the mean of each term, without its
-  // weight, if there are several.
+  // Returns the metrics, without those of tables that were not read; then, if there are several terms, each term's
+  // mean without its weight.
   std::vector<MetricValue> values(const ObjectiveTotals& totals) const;
   // Returns whether the losses in a replica's totals, in host memory, are finite.
   bool finite_losses(const std::byte* totals) const;
@@ -101,17 +101,17 @@ class Objective {
     ResultInfo info;
     TensorView result;                 // without a place
     std::size_t index = 0;             // among the program's results
-    bool logits = false;               // it is given those, without the softmax
-    std::size_t probabilities_at = 0;  // scratch, where a metric is given what the softmax makes of them
-    bool normalised = false;           // one is
+    bool logits = false;               // the result is logits, without the softmax
+    std::size_t probabilities_at = 0;  // scratch for the softmax of the logits, for metrics
+    bool normalised = false;           // a metric is given it
   };
   struct Term {
     LossTerm loss;
-    std::string name = {};  // where it is reported
+    std::string name = {};  // in reports
     std::size_t output = 0;
     std::size_t labels = 0;  // index
     bool first = true;       // of its result
-    bool whole = true;       // it is all of the loss on its result
+    bool whole = true;       // no other term is about its result
     Scratch device = {}, pinned = {};
   };
   struct Judge {
@@ -121,7 +121,7 @@ class Objective {
     std::size_t labels = 0;
     std::size_t sums = 0;     // index: its own, or the term's that counts the same
     bool counted = false;     // by that term
-    bool normalised = false;  // is given what the softmax makes of the result
+    bool normalised = false;  // is given the softmax of the result
     Shape table = Shape{0};
     std::size_t table_at = 0;  // elements before it
     Scratch device = {}, pinned = {};
@@ -138,11 +138,11 @@ class Objective {
   static std::vector<TensorView> placed(const Scratch& scratch, std::byte* base);
   void submit_term(const ObjectiveBinding& binding, std::size_t index) const;
   void submit_metric(const ObjectiveBinding& binding, const Judge& judge) const;
-  // As large as the output's result.
+  // Returns a view as large as the output's result.
   TensorView scratch_view(const ObjectiveBinding& binding, const Output& output, std::size_t offset) const;
 
   std::vector<Output> outputs_;
-  std::vector<bool> learned_;  // by the program's result: a term gives its gradient
+  std::vector<bool> learned_;  // by result of the program: whether a term gives its gradient
   std::int64_t rows_ = 0;
   Reduction reduction_;
   std::vector<Term> terms_;

@@ -94,7 +94,7 @@ void Program::plan_forward() {
     const Layer& layer = graph_->layer(id);
     const LayerTraits traits = layer.traits(mode_of(id));
     const bool shares = traits.view || fused(id);
-    // An activation that its producer does is never read backward; a pooling reads its input when its doer runs.
+    // An activation applied by its producer is never read backward; a pooling reads its input when its doer runs.
     const bool keeps = training && !(fused(id) && doer(id) != id);
     const int runs = std::max(id, doer(id));
     // Inputs are written before the first layer runs.
@@ -110,7 +110,7 @@ void Program::plan_forward() {
       saved_[static_cast<std::size_t>(id)].push_back(storage);
     }
   }
-  // Read by the loss, or copied out afterwards.
+  // The loss reads results, or they are copied out afterwards.
   for (const int result : results_.layers) memory_.keep(value_storage(result), 2 * graph_->size() + 1);
 }
 
@@ -338,7 +338,7 @@ void Program::backward(const ProgramBinding& binding, const Needed& needed,
   if (binding.beside != nullptr) binding.beside->follow(binding.stream);
   for (int id = graph_->size() - 1; id >= 0; --id) {
     const bool aside = binding.beside != nullptr && beside(id);
-    // From here on the memory that the last such layer's gradients were made of is others', needed or not.
+    // From here on others may use the memory of the last such layer's operands, whether this one is needed or not.
     if (aside) binding.stream.follow(*binding.beside);
     if (!needed[static_cast<std::size_t>(id)]) continue;
     const auto owner = static_cast<std::size_t>(graph_->owner(id));

@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-// The offset of the arrays in the pinned scratch.
+// Offset of the arrays in the pinned scratch.
 constexpr std::size_t kScratchAt = (sizeof(StepScalars) + 63) / 64 * 64;
 
 TensorView part(const TensorView& arena, std::int64_t begin, std::int64_t end) {

@@ -1,4 +1,4 @@
-// One replica's arenas during training, and what is done to a whole arena between backward and optimizer.
+// One replica's arenas during training, and operations on whole arenas between backward pass and optimizer.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace headrace {
 struct OptimizerViews {
   TensorView parameters, gradients;
   std::vector<TensorView> moments;
-  TensorView rounded;  // the parameters in bf16; undefined where no copy is kept
+  TensorView rounded;  // the parameters in bf16; undefined if no copy is kept
 };
 
 // Functions submit to one of the replica's streams, and may be captured.
@@ -49,27 +49,27 @@ class ReplicaArenas {
   std::vector<Buffer> save(Stream& stream) const;
   void restore(Stream& stream, const std::vector<Buffer>& saved) const;
 
-  // Gives a call the arrays that its rule wants; the next call in the stream has the same memory.
+  // Gives a call the arrays that its rule needs; the next call in the stream reuses their memory.
   void lend_scratch(const UpdateScratch& wanted, UpdateCall& call) const;
 
   TensorView parameters, gradients;  // whole arenas, owned by the model
-  std::vector<TensorView> moments;   // as many as the optimizer's rules want
+  std::vector<TensorView> moments;   // as many as the optimizer's rules need
   TensorView rounded;
 
  private:
   std::vector<TensorView> changing() const;
 
-  TensorView state_, averaged_;  // all of it, and what becomes its mean
-  TensorView slow_, average_;    // undefined where the optimizer has none
+  TensorView state_, averaged_;  // all of it, and the part that becomes its mean
+  TensorView slow_, average_;    // undefined if the optimizer has none
   GradientClip clip_;
-  Buffer norm_;  // a GradientNorm, where the norm is limited
+  Buffer norm_;  // a GradientNorm, if the norm is limited
   Buffer accumulated_;
   std::int64_t scratch_elements_ = 0;  // of each array
   Buffer scratch_, pinned_scratch_;    // pinned: StepScalars before the arrays
   Buffer summed_state_;
 };
 
-// Computes the norms of a step's gradients: the first replica's, which are all replicas' once they are summed.
+// Computes the norms of a step's gradients on the first replica; once summed, all replicas' are equal.
 class GradientMeasure {
  public:
   explicit GradientMeasure(ModelState& model);

@@ -1,4 +1,4 @@
-// What loss and metrics have counted since the last reset, over all shards.
+// Counts of loss and metrics since the last reset, over all shards.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-// The devices count; this holds what the host has read of it. One thread.
+// The devices count; this class holds what the host has read. One thread.
 class RunningTotals {
  public:
   // REQUIRES: `program` outlives it.
@@ -23,22 +23,22 @@ class RunningTotals {
 
   // Reads the totals that came back with a batch. REQUIRES: the batch is done, and an objective.
   void read(const StepSlot& slot);
-  // Returns the first loss that counted other examples than the batches that were read have; null if none did.
+  // Returns the first loss that counted other examples than those of the batches read; null if none did.
   const LossFunction* miscounted() const { return objective()->miscounted(seen_, examples_); }
   // Reads the tables and waits for them. REQUIRES: all batches are done.
   void read_tables();
   // Submits zeros to the devices' totals and forgets what was read. REQUIRES: all batches are done.
   void reset();
 
-  // For checkpoints, between two batches: a replica saves one set per shard, of saved_set_bytes() each.
+  // For checkpoints, between two batches. A replica saves one set per shard, of saved_set_bytes() each.
   int saved_sets() const noexcept { return program_.shards().per_replica(); }
   std::size_t saved_set_bytes() const noexcept {
     return program_.layout().totals_bytes + program_.layout().tables_bytes;
   }
   // Writes the replica's sets to `into` in the order of the replica's stream.
   void save(int replica, std::byte* into) const;
-  // Continues from the saved sets of the world's shards; where their number differs, the first shard gets their
-  // sum. ConfigError for totals of another loss or other metrics. REQUIRES: reset() before.
+  // Continues from the saved sets of the world's shards; if their number differs, the first shard gets their sum.
+  // Throws ConfigError for totals of another loss or other metrics. REQUIRES: reset() was called before.
   void restore(const std::vector<std::vector<std::byte>>& saved);
 
  private:

@@ -9,16 +9,16 @@
 
 namespace headrace {
 
-// One replica's; empty where shards are not virtual. Functions submit, and may be captured.
+// One replica's arenas; empty if shards are not virtual. Functions submit, and may be captured.
 class ShardArenas {
  public:
   ShardArenas(const ModelState& model, const Shards& shards, int replica, bool accumulates);
 
   int size() const noexcept { return static_cast<int>(arenas_.size()); }
 
-  // `shard` counts the replica's shards from 0.
+  // `shard` is the zero-based index among the replica's shards.
   float* gradients(int shard) const { return of(shard).gradients.as<float>(); }
-  float* state(int shard) const;  // null where there are no statistics
+  float* state(int shard) const;  // null if there are no statistics
 
   // Copies the model's statistics to the shard's, before the first batch of a step. This and the next two submit
   // to the shard's stream.
@@ -30,7 +30,7 @@ class ShardArenas {
 
   // Zeroes elements [begin, end) of all gradients. This and the next two submit to the replica's stream.
   void clear_gradients(Stream& stream, std::int64_t begin, std::int64_t end) const;
-  // Writes the sum over the replica's shards.
+  // Write the sum over the replica's shards.
   void sum_gradients(Stream& stream, Kernels& kernels, const TensorView& into) const;
   void sum_state(Stream& stream, Kernels& kernels, const TensorView& into) const;
 
@@ -41,7 +41,7 @@ class ShardArenas {
 
   const Arenas& of(int shard) const { return arenas_.at(static_cast<std::size_t>(shard)); }
 
-  TensorView model_state_;  // what becomes the mean over shards; undefined where there is nothing
+  TensorView model_state_;  // the part that becomes the mean over shards; undefined if there is none
   std::vector<Buffer> memory_;
   std::vector<Arenas> arenas_;
   std::vector<TensorView> all_gradients_, all_states_;

@@ -12,21 +12,21 @@ namespace headrace {
 
 class Strategy;
 
-// One shard a replica, computed on the replica's stream; or a number of virtual shards that does not depend on the
-// replicas. A replica then computes its shards on the lanes of its device, several at a time: what a shard
-// gives has the same bits whichever device computes it. A batch is divided into the world's shards; a process
-// computes those of its replicas, and counts both from 0. The strategy must outlive it.
+// One shard per replica, computed on the replica's stream; or a number of virtual shards that does not depend on
+// the replicas. A replica then computes its shards on the lanes of its device, several at a time; a shard's
+// results have the same bits on any device. A batch is divided into the world's shards; a process computes those
+// of its replicas, and counts both from 0. REQUIRES: the strategy outlives it.
 class Shards {
  public:
-  // `virtual_shards` of the world, or 0: one a replica. ConfigError for a number that is no power of two, or that
-  // the world's replicas cannot share equally.
+  // `virtual_shards` of the world, or 0: one per replica. Throws ConfigError for a number that is not a power of
+  // two, or that the world's replicas cannot share equally.
   Shards(Strategy& strategy, int virtual_shards);
-  // As if the strategy's replicas were in that world.
+  // Treats the strategy's replicas as if they were in that world.
   Shards(Strategy& strategy, const World& world, int virtual_shards);
 
   bool is_virtual() const noexcept { return virtual_; }
   int local_shards() const noexcept { return local_; }
-  // Those of all processes, and how many come before this one's: what the loader serves.
+  // Returns the number of shards of all processes, and how many come before this one's: what the loader serves.
   const World& world() const noexcept { return world_; }
   int per_replica() const noexcept { return per_replica_; }
   int replica_of(int shard) const noexcept { return shard / per_replica_; }
@@ -37,12 +37,12 @@ class Shards {
   int lanes() const noexcept { return lanes_; }  // of all local replicas
   int lane_of(int shard) const noexcept;
   Stream& stream(int shard) const;
-  // Returns the replica's kernels; with virtual shards those whose results do not depend on its number of threads.
+  // Returns the replica's kernels; for virtual shards, those whose results do not depend on its thread count.
   Kernels& kernels(int replica) const;
 
-  // Makes the shard's stream wait for what the replica's was given.
+  // Makes the shard's stream wait for the work submitted to the replica's.
   void follow_replica(int shard) const;
-  // Makes the replica's stream wait for what its shards' were given.
+  // Makes the replica's stream wait for the work submitted to its shards'.
   void join(int replica) const;
 
  private:
@@ -50,11 +50,11 @@ class Shards {
   bool virtual_;
   int per_replica_, local_;
   World world_;
-  std::vector<int> first_lane_;  // of each local replica; behind them their number
+  std::vector<int> first_lane_;  // of each local replica, then the number of lanes
   int lanes_ = 0;
 };
 
-// Returns the strategy's devices for a loader, each as often as it has shards. Throws what Shards throws.
+// Returns the strategy's devices for a loader, each repeated once per shard. Throws what Shards throws.
 DeviceGroup shard_devices(Strategy& strategy, int virtual_shards);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Adds up what the events of finished batches say about the time between them.
+// Adds up the times between finished batches, as their events tell them.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,21 @@
 
 namespace headrace {
 
-// Only looks at events that are complete: it makes no thread wait.
+// Reads only completed events: it makes no thread wait.
 class StepClock {
  public:
-  // With a trace it adds a ring a replica, "cuda:0 steps", with the spans "input wait", "copy" and "step".
-  // The first of a replica's shards stands for its input.
+  // With a trace it adds one ring per replica, "cuda:0 steps", with the spans "input wait", "copy" and "step". The
+  // first of a replica's shards stands for its input.
   StepClock(const Strategy& strategy, const Shards& shards, std::shared_ptr<Trace> trace = {});
 
-  // Begins to measure, on all streams. REQUIRES: what was submitted before is done.
+  // Starts measuring on all streams. REQUIRES: earlier work is done.
   void restart();
   // Adds a batch that is done on all replicas; `before` is the batch submitted before it, ignored if `step` is the
   // first since the restart.
   void add(const StepSlot& step, const StepSlot& before);
 
   StepTimes times;
-  std::vector<StepTimes> replica_times;  // one a replica
+  std::vector<StepTimes> replica_times;  // one per replica
 
  private:
   // A device's time between the ends of two batches.
@@ -44,11 +44,11 @@ class StepClock {
 
   const Strategy& strategy_;
   const Shards shards_;
-  std::vector<std::unique_ptr<Event>> start_;  // one a replica
+  std::vector<std::unique_ptr<Event>> start_;  // one per replica
   std::shared_ptr<Trace> trace_;               // null: nothing is traced
-  std::vector<TraceRing*> rings_;              // one a replica where it is traced
-  std::vector<std::int64_t> waited_ns_;        // within collectives when sync_wait() was asked last, one a replica
-  std::vector<std::int64_t> reached_ns_;       // the last batch's end on the host's clock, one a replica
+  std::vector<TraceRing*> rings_;              // one per replica, with a trace
+  std::vector<std::int64_t> waited_ns_;        // within collectives at the last sync_wait(), one per replica
+  std::vector<std::int64_t> reached_ns_;       // the last batch's end on the host's clock, one per replica
 };
 
 }  // namespace headrace

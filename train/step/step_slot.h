@@ -1,4 +1,4 @@
-// The host's side of a batch in flight: what it gives to the devices and gets back.
+// The host's side of a batch in flight: what it sends to the devices and gets back.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace headrace {
 
-// One shard of it. Pointers go into `pinned`. Written by the host before the batch is submitted, by the stream
-// until `done`.
+// One shard of the batch. Pointers point into `pinned`. Written by the host before the batch is submitted, then by
+// the stream until `done`.
 struct ShardSlot {
   static constexpr std::int64_t kNotRun = -1;  // in the first of the totals' examples: the stream skipped the work
 
@@ -22,16 +22,15 @@ struct ShardSlot {
   int replica = 0;
   Buffer pinned = {};
   StepScalars* scalars = nullptr;
-  float* group_scale = nullptr;  // right behind the scalars
+  float* group_scale = nullptr;  // right after the scalars
   // An objective's totals of all batches since the last reset, this one included, and class numbers; null when
   // predicting.
   std::byte* totals = nullptr;
   std::byte* labels = nullptr;
   float* result = nullptr;  // null unless predicting
-  // Timed: where the shard's stream begins with this batch, where the batch has arrived, and where the replica's
-  // has done all of it.
+  // Timed: the shard's stream begins this batch, the batch has arrived, the replica's stream has done all of it.
   std::unique_ptr<Event> begin = nullptr, arrived = nullptr, done = nullptr;
-  bool idle = true;     // before it, perhaps: `begin` was recorded. Else it begins where the last one ends
+  bool idle = true;     // perhaps, before it: `begin` was recorded; else it begins where the last one ends
   bool waited = false;  // for the batch to arrive: `arrived` was recorded
   std::uint64_t submitted_ns = 0;  // host time of `begin`'s submission
 
@@ -44,9 +43,9 @@ struct StepSlot {
   bool pending = false;
   std::uint64_t step = 0;  // the model's
   BatchPosition position;
-  // Host times between which next() was waited in for it.
+  // Host times between which next() waited for it.
   std::uint64_t asked_ns = 0, taken_ns = 0;
-  bool restarted = false;  // the first since the times began
+  bool restarted = false;  // the first since times were reset
 };
 
 }  // namespace headrace

@@ -49,7 +49,7 @@ class Trainer::Impl {
     }
   }
 
-  // Only submits: waits for input, and where too many batches are in flight.
+  // Only submits: waits for input, and if too many batches are in flight.
   bool step() {
     order_.whole();
     const Stopwatch whole;
@@ -169,8 +169,8 @@ class Trainer::Impl {
     std::map<StepParts, Works> parts = {};  // recorded so far
   };
 
-  // Captures the parts when they are first wanted, for all shards or replicas: none may be launched before all are
-  // captured, for it may wait for the others.
+  // Captures the parts when they are first needed, for all shards or replicas: none may be launched before all are
+  // captured, because it may wait for the others.
   const Works& record(RecordedPhase& phase, const StepParts& parts) {
     Works& works = phase.parts[parts];
     const int count = parts.computes_batch() ? step_.shards().local_shards() : strategy_.local_replicas();
@@ -190,7 +190,7 @@ class Trainer::Impl {
 
   void launch(const StepParts& parts) { submit_to_all(strategy_, state_.step, launcher(current(), parts)); }
 
-  // Returns the work of a batch in step(): the whole step, or its batch, and after the last one its end.
+  // Returns the work of a batch in step(): the whole step, or its batch and, for the last one, the step's end.
   BatchQueue::Work recorded_batch(RecordedPhase& phase, bool last) {
     if (!step_.in_parts()) return {.compute = launcher(phase, kWholeStep)};
     BatchQueue::Work work{.compute = launcher(phase, kStepBatch)};
@@ -214,7 +214,7 @@ class Trainer::Impl {
     queue().submit(std::move(batches), common, work);
   }
 
-  // Submits a batch without capturing it, and looks at its numbers.
+  // Submits a batch without capturing it, and checks its numbers.
   void submit_traced(GlobalBatch batches, std::int64_t examples) {
     const LearningPhase& phase = current().phase;
     submit(std::move(batches), examples, {.compute = [&](int shard) {
@@ -257,7 +257,7 @@ class Trainer::Impl {
   std::deque<RecordedPhase> phases_;  // by their first steps
   std::size_t phase_ = 0;             // of the last step
   std::optional<NanTrace> trace_;     // with NanPolicy::kTrace
-  TrainingStep step_;                 // after what was captured: it waits when destroyed
+  TrainingStep step_;                 // after the captured work: it waits when destroyed
   ForwardPass pass_;
   StepOrder order_;
   std::uint64_t host_ns_ = 0;  // in step(), without waits

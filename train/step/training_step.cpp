@@ -70,8 +70,8 @@ bool TrainingStep::updates_early(int r, const ReplicaStreams& streams) const {
   return strategy().device(r).info().host_memory || streams.updates_apart();
 }
 
-// Averages the running statistics over replicas while other work goes on: they are final after the forward pass,
-// and the next one reads them.
+// Averages the running statistics over replicas beside other work: they are final after the forward pass, and the
+// next one reads them.
 void TrainingStep::average_state_beside(int r, const ReplicaStreams& streams) {
   if (!streams.sums_apart()) return;
   streams.communication.follow(streams.compute);
@@ -82,7 +82,7 @@ void TrainingStep::average_state(int r, Stream& stream) {
   arenas(r).average_state(collective_, r, stream, kernels(r), shard_arenas(r));
 }
 
-// Adds the batch's gradients to those of the step so far.
+// Adds the batch's gradients to those accumulated so far in the step.
 void TrainingStep::accumulate(int shard) {
   const int r = shards().replica_of(shard);
   Stream& stream = shards().stream(shard);
@@ -90,7 +90,7 @@ void TrainingStep::accumulate(int shard) {
   shard_arenas(r).accumulate(stream, kernels(r), within_replica(shard));
 }
 
-// Makes each shard's gradients the accumulated ones over the examples of all of the step's batches.
+// Replaces each shard's gradients by the accumulated ones over the examples of all of the step's batches.
 void TrainingStep::end_accumulation(int r) {
   if (!accumulates_) return;
   Stream& stream = strategy().stream(r);
@@ -106,7 +106,7 @@ void TrainingStep::merge_shards(int r) {
   if (shards().is_virtual()) shard_arenas(r).sum_gradients(strategy().stream(r), kernels(r), arenas(r).gradients);
 }
 
-// A virtual shard's work is one chain. Nothing runs beside sums or updates that have a call of their own.
+// A virtual shard's work is one chain. Nothing runs beside sums or updates that have their own call.
 ReplicaStreams TrainingStep::streams(const StepParts& parts, int index) const {
   if (parts.computes_batch()) {
     if (shards().is_virtual()) return {.compute = shards().stream(index)};

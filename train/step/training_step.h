@@ -1,4 +1,4 @@
-// A step of training: what is submitted on each device, in the order of execution.
+// A training step: what is submitted on each device, in the order of execution.
 #pragma once
 
 #include <compare>
@@ -16,8 +16,8 @@
 
 namespace headrace {
 
-// The parts of a step that one call submits, in this order. Parts in one call overlap where a device gains by it;
-// the weights are the same however a step is divided into calls.
+// The parts of a step that one call submits, in this order. Parts in one call overlap if a device gains by it; the
+// weights are the same however a step is divided into calls.
 struct StepParts {
   bool forward = false, backward = false;  // a batch: loss and gradients
   bool reduce = false, update = false;     // after the step's last batch: sums over replicas, optimizer
@@ -43,9 +43,9 @@ class TrainingStep {
   const ReplicaArenas& arenas(int replica) const { return arenas_.at(static_cast<std::size_t>(replica)); }
   const std::optional<GradientMeasure>& measure() const noexcept { return measure_; }
 
-  // Returns whether batches and what follows the last of them are submitted by calls of their own.
+  // Returns whether batches and what follows the last of them are submitted by separate calls.
   bool in_parts() const { return accumulates_ || shards().is_virtual(); }
-  // Returns where to capture the parts: with streams for what runs beside them.
+  // Returns the streams in which to capture the parts, including those for what runs beside them.
   ReplicaStreams streams(const StepParts& parts, int index) const;
 
   // Submits what comes before a step's first batch.
@@ -55,7 +55,7 @@ class TrainingStep {
   // Drops the gradients accumulated so far.
   void discard_gradients(int replica) { end_accumulation(replica); }
 
-  // Submits the parts; may be captured. `watch` looks at each layer.
+  // Submits the parts; may be captured. `watch` is called for each layer.
   void submit(const StepParts& parts, int index, const LearningPhase& phase, const ReplicaStreams& streams,
               const ProgramWatch& watch = {});
 

@@ -108,8 +108,8 @@ void UpdatePlan::add_parts(const Graph& graph, const VariableLayout& layout, con
   if (parts_.empty()) throw ConfigError("all variables are frozen: there is nothing to train", "unfreeze() some");
 }
 
-// Whether nothing lies between them but what fills the cache line, which stays 0 under the library's rules; under
-// others nothing is known of it.
+// Returns whether only the padding of a cache line lies between them. It stays 0 under the library's rules; under
+// custom rules nothing is known of it.
 bool UpdatePlan::adjoins(const Part& before, std::int64_t begin) const {
   return begin - before.end < (own(before.group) == nullptr ? VariableLayout::kAlignment : 1);
 }
@@ -124,7 +124,7 @@ bool UpdatePlan::takes_whole(int group) const {
   return function == nullptr ? is_muon(group) : !function->elementwise();
 }
 
-// Neighbours of one group are one slice, the gap between them included.
+// Merges neighbours of one group into one slice, including the gap between them.
 void UpdatePlan::add_part(const TrainedVariable& described, const Variable& variable, int group) {
   const Shape& shape = variable.spec.shape;
   const std::int64_t begin = variable.offset, end = begin + shape.elements();
@@ -183,7 +183,7 @@ bool UpdatePlan::learns(int group, std::uint64_t step) const {
   return !end || step < *end;
 }
 
-// The gap between neighbours is 0 and counts for nothing.
+// The gap between neighbours is 0 and does not affect the result.
 std::vector<ArenaSlice> UpdatePlan::learning(std::uint64_t step) const {
   std::vector<ArenaSlice> slices;
   bool neighbour = false;

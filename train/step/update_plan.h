@@ -1,4 +1,4 @@
-// Plans which rule changes which part of the arenas.
+// Plans which rule updates which part of the arenas.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace headrace {
 
-// Immutable. Group 0 is the optimizer's own rule, its groups follow.
+// Immutable. Group 0 is the optimizer's own rule; its groups follow.
 class UpdatePlan {
  public:
-  // ConfigError for a group that takes nothing, too many groups, Muon on what is no matrix, rules of one's own
-  // that cannot be, and limits, averages and lookahead that cannot be.
+  // Throws ConfigError for a group that takes nothing, too many groups, Muon on a variable that is not a matrix,
+  // and invalid custom rules, limits, averages and lookahead.
   UpdatePlan(const Graph& graph, const VariableLayout& layout, const Optimizer& optimizer);
 
   // Sets the rates, times `scale`, and corrections of the update after `step` others.
@@ -28,7 +28,7 @@ class UpdatePlan {
   bool learns(const Variable& variable, std::uint64_t step) const;
   // Returns the gradients of the variables that do.
   std::vector<ArenaSlice> learning(std::uint64_t step) const;
-  // Return whether gradients are limited, so that updates wait for all of them; and whether in their norm.
+  // Return whether gradients are limited, so that updates wait for all of them; and whether their norm is.
   bool clips() const noexcept { return clip_.on(); }
   bool limits_norm() const noexcept { return clip_.max_norm != 0; }
   // Returns the steps, in ascending order, from which on some variable no longer learns.
@@ -41,10 +41,10 @@ class UpdatePlan {
   };
   Scratch scratch(bool host_memory) const;
 
-  // Updates the arenas' elements [begin, end), with one call for each kind of rule among them, but of rules of
-  // one's own one for each run: the calls of a step go through the arenas in order, without gaps.
-  // A batch of Muon's matrices is updated with the last of its elements, whole variables of rules of one's own
-  // with the last elements of all.
+  // Updates the arenas' elements [begin, end), with one call for each kind of rule among them, but one for each
+  // run of custom rules: the calls of a step go through the arenas in order, without gaps. A batch of Muon's
+  // matrices is updated with the last of its elements, whole variables of custom rules with the last elements of
+  // all.
   void submit(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas, std::int64_t begin, std::int64_t end,
               const StepScalars* scalars) const;
 
@@ -86,7 +86,7 @@ class UpdatePlan {
   std::optional<WeightAverage> average_;
   std::vector<Group> groups_;
   std::vector<Part> parts_;                  // in the arenas' order
-  std::vector<std::vector<Part>> matrices_;  // those of Muon, of one group each, as one call takes them together
+  std::vector<std::vector<Part>> matrices_;  // Muon's: each batch is of one group, for one call
   std::int64_t elements_ = 0;
 };
 

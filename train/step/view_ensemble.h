@@ -10,15 +10,15 @@
 
 namespace headrace {
 
-// The program must outlive it.
+// REQUIRES: the program outlives it.
 class ViewEnsemble {
  public:
-  // ConfigError where the net has no image among its inputs, or an image that is no larger than a shift.
+  // Throws ConfigError if the net has no image among its inputs, or an image that is no larger than a shift.
   ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
                const std::vector<View>& views);
 
-  // Submits the passes over the batch that was brought to the program's inputs; may be captured. Returns where the
-  // weighted sums of the program's results will be, in their order.
+  // Submits the passes over the batch in the program's inputs; may be captured. Returns where the weighted sums of
+  // the program's results will be, in their order.
   std::vector<TensorView> forward(const ProgramBinding& binding) const;
 
  private:

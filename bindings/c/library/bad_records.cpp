@@ -1,4 +1,4 @@
-// Records that cannot be used, and those of several runs counted.
+// Bad records, and tallies over several runs.
 #include "headrace/pipeline/bad_record.h"
 
 #include "headrace/bindings/c/library/handles.h"
@@ -24,7 +24,7 @@ std::shared_ptr<BadRecordTally> share(const hr_tally* tally) { return tally != n
 
 namespace {
 
-// It stays the first, so that its strings may be pointed to.
+// The first record never changes, so that pointers to its strings stay valid.
 const BadRecord& first_of(const hr_tally& of) {
   const std::lock_guard lock(of.mutex);
   if (!of.first) of.first = of.tally->count().first;

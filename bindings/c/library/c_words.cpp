@@ -11,7 +11,7 @@
 namespace headrace::c {
 namespace {
 
-// Those that are not called as the last part of their name in C++.
+// Words whose C name is not the last part of their C++ name.
 constexpr ReaderWord kWords[] = {
     {"BuildOptions::fields", ""},
     {"CheckpointOptions::folder", ""},
@@ -43,7 +43,7 @@ constexpr ReaderWord kWords[] = {
     {"pulled()", "hr_source_pulled()"},
 };
 
-// Values that have a constant, or are another one in C.
+// Values that have a constant, or differ, in C.
 struct CValue {
   std::string_view name, value, word;
 };

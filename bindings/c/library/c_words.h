@@ -1,9 +1,9 @@
-// What messages call options and functions in C.
+// The C names of options and functions in messages.
 #pragma once
 
 namespace headrace::c {
 
-// From its first call on, messages of this process name options and functions as <headrace/headrace.h> has them.
+// Makes this process's messages, from the first call on, name options and functions as in <headrace/headrace.h>.
 void speak_c();
 
 }  // namespace headrace::c

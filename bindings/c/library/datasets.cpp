@@ -1,4 +1,4 @@
-// Plans: from a source, and the stages that are added to them.
+// Plans: made from a source, and stages added to them.
 #include "headrace/pipeline/dataset.h"
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace headrace::c {
 namespace {
 
-// The body of a function that replaces the plan by what `with_stage` makes of it.
+// Runs the body of a function that replaces the plan with the result of `with_stage`.
 template <typename WithStage>
 hr_status add_stage(const char* function, hr_dataset* dataset, const WithStage& with_stage) noexcept {
   return guarded(function, [&] {

@@ -23,9 +23,9 @@ struct LastError {
                  .device = ""};
 };
 thread_local LastError last;
-thread_local unsigned errors = 0;  // that were kept
+thread_local unsigned errors = 0;  // errors kept
 
-// What a callback of this thread said of its failure.
+// The failure that a callback of this thread reported.
 struct Said {
   hr_status status = HR_OK;
   std::string message, hint;
@@ -50,7 +50,7 @@ hr_status keep_plain(hr_status code, const char* kind, std::string message, std:
   return code;
 }
 
-// Short strings move with the object that holds them: the pointers are set when it has its place.
+// Short strings move with the object that holds them, so the pointers are set once it is in place.
 void point_to_strings() noexcept {
   last.error.message = last.message.c_str();
   last.error.hint = last.hint.c_str();
@@ -90,7 +90,7 @@ hr_status keep_current() {
   }
 }
 
-// Where there is no memory for more.
+// Records HR_OUT_OF_MEMORY if there is no memory for more.
 hr_status keep_out_of_memory() noexcept {
   last.error.code = HR_OUT_OF_MEMORY;
   last.error.kind = "Error";

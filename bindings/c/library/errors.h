@@ -1,4 +1,4 @@
-// Where exceptions become statuses, and statuses of callbacks exceptions. Nothing thrown passes these functions.
+// Converts exceptions to statuses, and statuses of callbacks to exceptions. No exception passes these functions.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace headrace::c {
 
-// The status of the exception that is being handled, which becomes the thread's last error.
+// Returns the status of the exception being handled, and makes it the thread's last error.
 hr_status keep_error() noexcept;
 
-// The function of the interface that this thread is in.
+// The interface function that this thread is executing.
 extern thread_local const char* current_function;
 
-// The body of `function`, and of every function of the interface that can fail.
+// Runs the body of `function`. Every interface function that can fail uses it.
 template <typename Body>
 hr_status guarded(const char* function, const Body& body) noexcept {
   const char* const outer = std::exchange(current_function, function);
@@ -31,18 +31,18 @@ hr_status guarded(const char* function, const Body& body) noexcept {
   return status;
 }
 
-// ConfigError where it is null.
+// Throws ConfigError if it is null.
 void require(const void* pointer, const char* name);
 
-// `pointer` as a reference; ConfigError where it is null.
+// Returns `pointer` as a reference. Throws ConfigError if it is null.
 template <typename Thing>
 Thing& given(Thing* pointer, const char* name) {
   require(pointer, name);
   return *pointer;
 }
 
-// A call of the program's function `name`. Throws what it said with hr_fail(), or what failed in it last, or that
-// it returned this status.
+// A call to the program's function `name`. Throws the error that it reported with hr_fail(), else its last error,
+// else that it returned this status.
 class Callback {
  public:
   explicit Callback(const char* name) noexcept;

@@ -1,4 +1,4 @@
-// What is behind the opaque handles.
+// The structs behind the opaque handles.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ struct hr_cache {
 struct hr_tally {
   std::shared_ptr<headrace::BadRecordTally> tally = std::make_shared<headrace::BadRecordTally>();
   mutable std::mutex mutex;
-  mutable std::optional<headrace::BadRecord> first;  // once it was asked for; by mutex until set
+  mutable std::optional<headrace::BadRecord> first;  // set at the first request; by mutex until set
 };
 
 struct hr_inspection {
@@ -53,7 +53,7 @@ struct hr_dataset {
 
   headrace::Dataset plan;
   mutable std::mutex mutex;
-  mutable std::set<std::string> names;  // that were given out; by mutex
+  mutable std::set<std::string> names;  // returned names; by mutex
 };
 
 struct hr_loader {
@@ -71,7 +71,7 @@ struct hr_digest {
   headrace::StreamDigest digest;
 };
 
-// Those that live for one call of the program's function.
+// Handles that live for one call to the program's function.
 
 struct hr_record {
   headrace::RecordWriter& writer;
@@ -93,23 +93,23 @@ struct hr_example {
 
 namespace headrace::c {
 
-// Of a program's callback: what it is given, released when the last function that has it is gone.
+// The user data of a program's callback, released when the last function that holds it is gone.
 inline std::shared_ptr<void> share(const hr_user& user) {
   if (user.release == nullptr) return {user.data, [](void*) {}};
   return {user.data, user.release};
 }
 
 Field field_of(const hr_field& field);
-// Named by `name`, which the caller keeps.
+// Returns a field named `name`, which the caller keeps alive.
 hr_field describe(const Field& field, const char* name);
 // Points to the strings of `bad`.
 hr_bad_record bad_record_of(const BadRecord& bad);
 // Null stays null.
 std::shared_ptr<BadRecordTally> share(const hr_tally* tally);
 Fields fields_of(const hr_field* fields, std::size_t count);
-// `what`, as "field", with this number; ConfigError where there are only `count`.
+// Checks the zero-based index of a `what`, such as "field". Throws ConfigError if there are only `count`.
 void check_index(std::size_t index, std::size_t count, const char* what);
-// A shape into arrays of HR_MAX_RANK and one; either may be null.
+// Writes a shape to an array of HR_MAX_RANK entries and its rank to another; either may be null.
 void write_shape(const Shape& shape, std::int64_t* extents, std::size_t* rank);
 
 }  // namespace headrace::c

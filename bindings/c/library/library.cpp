@@ -1,4 +1,4 @@
-// What belongs to no handle, and the devices.
+// Functions without a handle, and the devices.
 #include "headrace/bindings/c/library/handles.h"
 #include "headrace/bindings/c/library/structs.h"
 #include "headrace/devices/registry.h"

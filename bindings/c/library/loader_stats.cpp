@@ -1,4 +1,4 @@
-// What a loader measures of itself, as a struct and as JSON.
+// A loader's statistics, as a struct and as JSON.
 #include <nlohmann/json.hpp>
 
 #include "headrace/bindings/c/library/handles.h"

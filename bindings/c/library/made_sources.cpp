@@ -6,7 +6,7 @@
 namespace headrace::c {
 namespace {
 
-// In the program's memory, or in a copy of it.
+// Bytes in the program's memory, or a copy of them.
 BorrowedArray array_of(const hr_array& array, std::shared_ptr<const void> owner) {
   const auto* data = static_cast<const std::byte*>(array.data);
   if (array.bytes > 0) require(data, "arrays.data");
@@ -23,7 +23,7 @@ hr_source* made(SourcePtr source) {
 }
 
 SourcePtr make_in_memory(const hr_memory_options& options) {
-  std::vector<std::shared_ptr<const void>> owners;  // all of them are released, whichever array is refused
+  std::vector<std::shared_ptr<const void>> owners;  // all are released, even if an array is refused
   for (std::size_t i = 0; i < options.array_count; ++i)
     owners.push_back(share((&given(options.arrays, "arrays"))[i].owner));
   std::vector<BorrowedArray> arrays;
@@ -49,7 +49,7 @@ SourcePtr make_generator(const hr_generator_options& options, std::shared_ptr<vo
 
 using NextRecord = hr_status (*)(void*, hr_record*, bool*);
 
-// False at the end.
+// Returns false at the end.
 bool call_next(NextRecord next, void* user, RecordWriter& record) {
   bool end = false;
   hr_record handle{record};

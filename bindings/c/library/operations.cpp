@@ -7,7 +7,7 @@
 namespace headrace::c {
 namespace {
 
-// The body of a function that adds what `define` gives.
+// Runs the body of a function that appends the result of `define`.
 template <typename Define>
 hr_status add_operation(const char* function, hr_operations* chain, const Define& define) noexcept {
   return guarded(function, [&] {

@@ -1,4 +1,4 @@
-// Plans as text, and the code that they name.
+// Plans as text, and the code that they refer to.
 #include "headrace/bindings/c/library/handles.h"
 #include "headrace/bindings/c/library/structs.h"
 #include "headrace/pipeline/dataset.h"

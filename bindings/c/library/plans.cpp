@@ -1,4 +1,4 @@
-// Plans made of plans, and what a plan says of itself.
+// Combinations of plans, and descriptions of plans.
 #include <algorithm>
 
 #include "headrace/bindings/c/library/handles.h"
@@ -14,7 +14,7 @@ std::vector<Dataset> parts_of(const hr_dataset* const* parts, std::size_t count)
   return list;
 }
 
-// The body of a function that makes a plan of several.
+// Runs the body of a function that combines several plans.
 template <typename Combine>
 hr_status combine_parts(const char* function, const hr_dataset* const* parts, std::size_t count,
                         hr_dataset** dataset, const Combine& combine) noexcept {
@@ -24,13 +24,13 @@ hr_status combine_parts(const char* function, const hr_dataset* const* parts, st
   });
 }
 
-// A string that stays as long as the dataset.
+// Returns a string that lives as long as the dataset.
 const char* named_by(const hr_dataset& dataset, const std::string& name) {
   const std::lock_guard lock(dataset.mutex);
   return dataset.names.insert(name).first->c_str();
 }
 
-// 0 where there are no batches yet.
+// Returns 0 if there are no batches yet.
 std::int64_t batch_of(const Dataset& plan) {
   try {
     return plan.global_batch();

@@ -1,4 +1,4 @@
-// How a program leaves a pass over all records that one of its threads waits for.
+// Lets a program end a pass over all records that one of its threads waits for.
 #include <memory>
 #include <optional>
 
@@ -9,7 +9,7 @@
 namespace headrace::c {
 namespace {
 
-// This thread's; none before the first call.
+// This thread's poll; none before the first call.
 thread_local std::optional<ScanPoll> scan_poll;
 
 void set_scan_poll(hr_status (*look)(void* user), std::shared_ptr<void> user) {

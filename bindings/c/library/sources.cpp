@@ -1,4 +1,4 @@
-// Sources that are opened by their path.
+// Sources opened by their path.
 #include "headrace/pipeline/sources.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Paths = std::vector<std::filesystem::path>;
 
-// The members that only some formats have a use for.
+// The members that only some formats use.
 enum OpenMember : unsigned {
   kLayout = 1,
   kLabelCount = 2,
@@ -27,7 +27,7 @@ enum OpenMember : unsigned {
   kFurther = 512,
 };
 
-// What is to be opened, and how.
+// The paths to open, and how to open them.
 struct Opening {
   const Paths& paths;
   const hr_open_options& options;
@@ -93,7 +93,7 @@ SourcePtr open_web_stream(const Opening& at) {
   return web_stream(at.path(), std::move(options));
 }
 
-// By HR_FORMAT_..., but for HR_FORMAT_AUTO.
+// Indexed by HR_FORMAT_..., except HR_FORMAT_AUTO.
 struct Format {
   const char* name;
   SourcePtr (*open)(const Opening&);
@@ -126,7 +126,7 @@ const std::array<Format, 12> kFormats{{
     {"a WebDataset stream", open_web_stream, kLabelCount | kClasses | kFingerprint | kImageBytes},
 }};
 
-// The first of the members that is set though the format has no use for it; null: none is.
+// Returns the first member that is set although the format does not use it; null if there is none.
 const char* find_useless(const hr_open_options& options, unsigned useful) {
   const auto useless = [useful](unsigned member, bool set) { return set && (useful & member) == 0; };
   if (useless(kSplit, options.split != HR_TRAIN)) return "split";

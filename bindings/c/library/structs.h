@@ -1,5 +1,5 @@
-// Structs that a program of any version gives and takes: the size it was compiled with says which members it
-// knows.
+// Reads and writes structs of programs of any version: the size they were compiled with says which members they
+// know.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace headrace::c {
 
-// Of a struct `name` whose macro is `macro`; ConfigError where no version had such a size.
+// Checks the size of a struct `name` whose macro is `macro`. Throws ConfigError if no version had such a size.
 inline void check_size(std::size_t size, const char* name, const char* macro) {
   if (size >= 2 * sizeof(std::size_t)) return;
   throw ConfigError(std::string(name) + ".size is " + std::to_string(size),
                     std::string("initialise it with ") + macro);
 }
 
-// What a program asks for. Members that it does not know have their defaults; ConfigError where it asks for
-// something that this library does not know.
+// Returns the options of a program, with defaults for members that it does not know. Throws ConfigError if it sets
+// a member that this library does not know.
 template <typename Options>
 Options read_struct(const Options* from, const Options& defaults, const char* name, const char* macro) {
   static_assert(std::is_trivially_copyable_v<Options>);
@@ -42,7 +42,7 @@ Options read_struct(const Options* from, const Options& defaults, const char* na
   ::headrace::c::read_struct<Type>(from, Type macro, #Type, \
                                    #macro)  // NOLINT: a braced list cannot be in parentheses
 
-// The members that the program knows; those that only it knows are zero.
+// Writes the members that the program knows, and zero to those that only it knows.
 template <typename Result>
 void write_struct(Result* to, Result value, const char* name, const char* macro) {
   static_assert(std::is_trivially_copyable_v<Result>);
@@ -53,7 +53,7 @@ void write_struct(Result* to, Result value, const char* name, const char* macro)
   std::memcpy(static_cast<void*>(to), &value, std::min(size, sizeof(Result)));
 }
 
-// The C interface's number of something in one of C++'s enumerations, whose values are 0 ... last.
+// Converts a number of the C interface to a C++ enumeration, whose values are 0 ... last.
 template <typename Enum>
 Enum enum_of(std::int32_t value, Enum last, const char* name) {
   if (value >= 0 && value <= static_cast<std::int32_t>(last)) return static_cast<Enum>(value);
@@ -71,7 +71,7 @@ inline std::vector<std::string> texts_of(const char* const* texts, std::size_t c
   return list;
 }
 
-// A string for hr_string_free().
+// Returns a copy to be freed with hr_string_free().
 inline char* owned_text(const std::string& text) {
   auto* const copy = new char[text.size() + 1];
   std::memcpy(copy, text.c_str(), text.size() + 1);

@@ -1,4 +1,4 @@
-// Lists of numbers as NumPy arrays, and shapes as tuples.
+// Converts lists of numbers to NumPy arrays, and shapes to tuples.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -19,7 +19,7 @@ inline nanobind::tuple tuple_of(const Shape& shape) {
   return nanobind::tuple(extents);
 }
 
-// An array that owns the values.
+// Returns an array that owns the values.
 template <typename Value>
 nanobind::object array_of(std::vector<Value> values, const Shape& shape) {
   std::array<std::size_t, Shape::kMaxRank> extents{};

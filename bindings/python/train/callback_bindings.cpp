@@ -53,7 +53,7 @@ void call_python(const SharedObject& function, FitControl& control, const Argume
   nb::handle(function.get())(arguments..., open);
 }
 
-// The object's method; null where it has none.
+// Returns the object's method; null if it has none.
 SharedObject method_of(nb::handle object, const char* name) {
   nb::object method = nb::getattr(object, name, nb::none());
   return method.is_none() ? nullptr : share(std::move(method));
@@ -81,7 +81,7 @@ void add_calls(Callback& callback, nb::handle object) {
   }
 }
 
-// What it remembers, for checkpoints: state_dict() and load_state_dict(), as JSON.
+// Adds the callback's state for checkpoints: state_dict() and load_state_dict(), as JSON.
 void add_state(Callback& callback, nb::handle object) {
   const SharedObject save = method_of(object, "state_dict"), load = method_of(object, "load_state_dict");
   if (!save || !load) return;

@@ -9,10 +9,10 @@
 
 namespace headrace::python {
 
-// Of each object of the list: one of headrace.train's own callbacks, a function of an epoch's report and the
+// Returns the callback of each object: one of headrace.train's callbacks, a function of an epoch's report and the
 // control of the fit, or an object with some of the methods on_train_begin, on_epoch_begin, on_step, on_epoch_end
-// and on_train_end. Called with the interpreter's lock by the thread that fits; what Python raises leaves fit() as
-// it is.
+// and on_train_end. The fitting thread calls them with the interpreter's lock; Python exceptions propagate out of
+// fit() unchanged.
 std::vector<Callback> callbacks_of(const nanobind::list& objects);
 
 }  // namespace headrace::python

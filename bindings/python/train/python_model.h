@@ -1,4 +1,4 @@
-// Strategies and models as Python holds them: each keeps what it needs alive.
+// Strategies and models in Python: each keeps alive what it needs.
 #pragma once
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace headrace::python {
 
 class PythonStrategy {
  public:
-  // Refuses a process of several itself, in Python's words.
+  // Refuses to run in one of several processes, in Python's words.
   PythonStrategy(const std::string& devices, bool standalone)
       : devices_(open(devices, standalone)), strategy_(devices_, {.announce = false, .standalone = true}) {}
 
@@ -38,8 +38,8 @@ class PythonModel {
  public:
   PythonModel(StrategyPtr strategy, Model model) : strategy_(std::move(strategy)), model_(std::move(model)) {}
 
-  // The model for this thread alone; again on the same thread, as in a callback of its fit. ConfigError while
-  // another thread has it.
+  // Gives the model to this thread alone; repeatedly on the same thread, as in a callback of its fit. Throws
+  // ConfigError while another thread has it.
   class Use {
    public:
     explicit Use(PythonModel& model) : lock_(model.used_, std::try_to_lock), model_(&model.model_) {
@@ -60,7 +60,7 @@ class PythonModel {
   const StrategyPtr& strategy() const noexcept { return strategy_; }
 
  private:
-  StrategyPtr strategy_;  // goes last
+  StrategyPtr strategy_;  // destroyed last
   Model model_;
   std::recursive_mutex used_;
 };

@@ -1,4 +1,4 @@
-// Nodes and graphs as Python holds them: they may outlive the net that is being built, and then say so.
+// Nodes and graphs in Python: they may outlive the net being built, and then throw.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class OpenGraph {
  public:
   explicit OpenGraph(Graph& graph) : graph_(&graph) {}
 
-  // ConfigError once the net is built.
+  // Throws ConfigError once the net is built.
   Graph& get() const;
   bool is_closed() const noexcept { return graph_ == nullptr; }
   void close() noexcept { graph_ = nullptr; }
@@ -31,8 +31,8 @@ struct PythonNode {
   Node node;
 };
 
-// The net that a Python object describes: a function of a graph that gives a node or several, or the name of a net
-// of train/nets.h. The function is called with the interpreter's lock.
+// Returns the net that a Python object describes: a function of a graph that returns one or more nodes, or the
+// name of a net of train/nets.h. The function is called with the interpreter's lock.
 Net net_of_python(nanobind::object net);
 
 }  // namespace headrace::python

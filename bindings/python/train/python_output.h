@@ -1,14 +1,14 @@
-// Python's sys.stdout as a C stream: what a notebook shows is what is written there.
+// Python's sys.stdout as a C stream, so that notebooks show the output.
 #pragma once
 
 #include <cstdio>
 
 namespace headrace::python {
 
-// The process's own standard output where sys.stdout is that and a terminal, so that the live bar works.
+// Uses the process's standard output if sys.stdout is that and a terminal, so that the live bar works.
 class PythonOutput {
  public:
-  PythonOutput();  // with the interpreter's lock
+  PythonOutput();  // REQUIRES: the interpreter's lock
   ~PythonOutput();
   PythonOutput(const PythonOutput&) = delete;
   PythonOutput& operator=(const PythonOutput&) = delete;

@@ -1,4 +1,4 @@
-// The values of metrics, as Python sees them.
+// The values of metrics in Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,9 +9,9 @@
 
 namespace headrace::python {
 
-// A number, or a NumPy array of float64 of the metric's shape.
+// Returns a number, or a NumPy array of float64 of the metric's shape.
 nanobind::object value_of_metric(const MetricValue& metric);
-// By their names.
+// Returns the values by name.
 nanobind::dict values_of_metrics(const std::vector<MetricValue>& metrics);
 
 }  // namespace headrace::python

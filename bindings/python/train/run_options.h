@@ -1,4 +1,4 @@
-// What Python says of a run of the trainer, as the trainer's options.
+// Converts Python's options of a run to the trainer's.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,14 +11,14 @@
 
 namespace headrace::python {
 
-// Reads how data are read from a dict with options of headrace.Loader. ConfigError for others, naming those that
-// there are. A wait for a batch looks for signals.
+// Reads input options from a dict with options of headrace.Loader. Throws ConfigError for others, naming the valid
+// ones. A wait for a batch checks for signals.
 LoaderOptions input_of(const nanobind::dict& options);
 
-// "stop", "ignore" or "trace".
+// Parses "stop", "ignore" or "trace".
 NanPolicy nan_policy_of(const std::string& word);
 
-// None, "mirrored" or "mirrored_and_shifted".
+// Parses None, "mirrored" or "mirrored_and_shifted".
 std::vector<View> views_of(const std::optional<std::string>& word);
 
 }  // namespace headrace::python

@@ -1,4 +1,4 @@
-// Words of the trainer's Python interface and the values that they stand for.
+// Words of the trainer's Python interface and their values.
 #pragma once
 
 #include <optional>

@@ -8,7 +8,7 @@
 namespace headrace::cpu {
 namespace {
 
-// What a window's corner, pixel (row, column) of the output, is in the input.
+// Returns the input position of the window's corner for pixel (row, column) of the output.
 std::int64_t corner(const PoolGeometry& g, std::int64_t row, std::int64_t column) {
   return (row * g.stride * g.width + column * g.stride) * g.channels;
 }
@@ -35,7 +35,7 @@ HEADRACE_SIMD_MATH void average_row(const PoolGeometry& g, std::int64_t row, con
   }
 }
 
-// The first window of one axis that covers `position`, and the one behind the last.
+// The first window of one axis that covers `position`, and the one after the last.
 struct Covering {
   std::int64_t first, end;
 };

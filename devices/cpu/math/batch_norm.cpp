@@ -66,7 +66,8 @@ HEADRACE_SIMD_MATH void strip_moments(const BFloat16* x, Moments& moments, std::
   add_blocks_of(x, moments, rows, channels, width);
 }
 
-// The batch's mean and 1 / deviation of `width` channels from `channel` on, and what they do to the running ones.
+// Computes the batch's mean and 1 / deviation of `width` channels from `channel` on, and updates the running
+// statistics.
 template <typename T>
 void strip_statistics(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, std::int64_t channel,
                       std::int64_t width) {
@@ -129,7 +130,7 @@ void normalize(const NormRows& rows, Activation activation, const T* x, const No
   });
 }
 
-// One strip of channels a call.
+// Processes one strip of channels per call.
 template <typename Function>
 void parallel_strips(const NormRows& rows, const Function& function) {
   const std::int64_t strips = (rows.channels + kNormStrip - 1) / kNormStrip;
@@ -141,7 +142,7 @@ void parallel_strips(const NormRows& rows, const Function& function) {
   });
 }
 
-// Without real rows there is nothing to learn from: the running statistics stand in.
+// Without real rows the running statistics replace the batch's.
 void borrow_running_statistics(const NormRows& rows, const Kernels::BatchNorm& norm) {
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     norm.saved_mean.as<float>()[c] = norm.running_mean.as<float>()[c];

@@ -9,7 +9,7 @@
 
 namespace headrace::cpu {
 
-// The first `real` of `rows` rows count; the others are normalised with the same figures.
+// The first `real` of `rows` rows count; the others are normalised with the same statistics.
 struct NormRows {
   std::int64_t real = 0;
   std::int64_t rows = 0;
@@ -21,12 +21,12 @@ template <typename T>
 void batch_norm_train(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y);
 template <typename T>
 void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y);
-// dgamma and dbeta may be null. dx may be dy; its rows beyond the real ones become 0.
+// dgamma and dbeta may be null. dx may be dy; its rows after the real ones become 0.
 template <typename T>
 void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const Kernels::BatchNorm& norm,
                          float* dgamma, float* dbeta, T* dx);
 
-// As Kernels' functions of these names.
+// Implement the functions of Kernels of these names.
 void pack_statistics(const NormRows& rows, const Kernels::BatchNorm& norm, float* row);
 void join_statistics(const float* statistics, std::int64_t world_replicas, std::int64_t replica,
                      const Kernels::BatchNorm& norm, float* variance, float* inverse_counts);
@@ -34,10 +34,10 @@ template <typename T>
 void join_input_gradient(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, const float* own,
                          const float* joint, const float* inverse_counts, T* dx);
 
-// Channels at a time: one block of rows of them stays in the first-level cache.
+// The number of channels processed together: one block of their rows stays in the first-level cache.
 inline constexpr std::int64_t kNormStrip = 64;
 
-// What is normalised is (x - mean) * scale + beta, one coefficient a channel.
+// The normalised value is (x - mean) * scale + beta, one coefficient per channel.
 struct NormAffine {
   const float* mean;
   const float* scale;

@@ -12,8 +12,8 @@
 namespace headrace::cpu {
 namespace {
 
-// Some rows of up to kNormStrip channels: of x, and of the gradient of the activation's result. That of its
-// argument, dz, is computed wherever it is needed: to store it would take longer.
+// Some rows of up to kNormStrip channels of x and of the gradient of the activation's result. The gradient of its
+// argument, dz, is recomputed wherever it is needed: storing it would take longer.
 template <typename T>
 struct GradientStrip {
   const T* x;
@@ -82,7 +82,7 @@ HEADRACE_SIMD_MATH void add_blocks(const float* blocks, double* totals, std::int
   }
 }
 
-// dx = scale * (dz - offset - (x - mean) * slope), one coefficient a channel; beta is for dz.
+// dx = scale * (dz - offset - (x - mean) * slope), one coefficient per channel; beta is for dz.
 struct Coefficients {
   const float* mean;
   const float* beta;
@@ -141,7 +141,7 @@ struct BackwardCall {
   T* dx;
 };
 
-// Block by block, in f32: the sums of dz. `blocks` is of 2 * channels for each block of rows.
+// Computes the sums of dz block by block, in f32. `blocks` holds 2 * channels values per block of rows.
 template <typename T>
 void sum_gradients(const NormRows& rows, const BackwardCall<T>& call, const Kernels::BatchNorm& norm,
                    const Coefficients& by, float* blocks) {
@@ -162,7 +162,7 @@ void sum_gradients(const NormRows& rows, const BackwardCall<T>& call, const Kern
   });
 }
 
-// From the sums over all real rows: of dz, then of dz times the distance from the mean.
+// Takes the sums over all real rows: of dz, then of dz times the distance from the mean.
 template <typename T>
 void apply_sums(const NormRows& rows, const BackwardCall<T>& call, const Kernels::BatchNorm& norm,
                 const double* totals, const Coefficients& into) {

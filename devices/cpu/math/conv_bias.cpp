@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kOutputs = 16;  // of a strip
 
-// So many pixels of a strip: what the activation was applied to, and its gradient.
+// A block of a strip's pixels: the activation's input, and its gradient.
 struct StripBlock {
   float sums[kSumBlock * kOutputs];
   float gradients[kSumBlock * kOutputs];
@@ -24,7 +24,7 @@ float product_operand(const ConvShape& shape, T x) {
   return shape.options.precision == Precision::kBF16 ? widened(nearest_bf16(value(x))) : value(x);
 }
 
-// Weights of outputs [first, first + kOutputs) as (KH, KW, C, kOutputs), 0 beyond the last.
+// Packs the weights of outputs [first, first + kOutputs) as (KH, KW, C, kOutputs), 0 after the last.
 template <typename W>
 void gather_weights(const ConvShape& shape, const W* weights, std::int64_t first, float* strip) {
   const std::int64_t values = shape.kernel_height * shape.kernel_width * shape.channels;

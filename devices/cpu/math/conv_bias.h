@@ -1,5 +1,4 @@
-// The gradient of a convolution's bias, where what the activation was applied to is not there. Private to the CPU
-// backend.
+// The gradient of a convolution's bias if the activation's input was not stored. Private to the CPU backend.
 #pragma once
 
 #include "headrace/devices/cpu/math/onednn_conv_plan.h"
@@ -16,7 +15,7 @@ struct ConvBiasOperands {
   const T* dy;
 };
 
-// As Kernels::conv_bias_backward(); the same bits with any number of threads.
+// Implements Kernels::conv_bias_backward(); the same bits with any number of threads.
 template <typename T, typename W>
 void conv_bias_backward(const ConvShape& shape, const ConvBiasOperands<T, W>& operands, Activation activation,
                         float* dbias);

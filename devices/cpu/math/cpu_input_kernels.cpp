@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-// One image and what becomes of it, in pixels.
+// The sizes of an image and its window, in pixels.
 struct Extents {
   std::int64_t height, width;          // of the image
   std::int64_t out_height, out_width;  // of its window
@@ -18,7 +18,7 @@ struct Extents {
   bool reflects;
 };
 
-// Row or column `at` of the padded image as one of the image of `size`; -1: a border of zeros.
+// Returns row or column `at` of the padded image as one of the image of `size`; -1: a border of zeros.
 std::int64_t inside(std::int64_t at, std::int64_t size, const Extents& extents) {
   at -= extents.pad;
   if (at >= 0 && at < size) return at;
@@ -31,7 +31,7 @@ struct Steps {
   std::int64_t channel;
 };
 
-// How an example lies on its image, and what is done to its numbers.
+// An example's window on its image, and its tone.
 struct Example {
   PixelWindow window;
   const PixelTone* tone;  // null: nothing

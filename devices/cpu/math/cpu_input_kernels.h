@@ -1,4 +1,4 @@
-// The CPU's input kernels: the oracle of every other. Private to the CPU backend.
+// The CPU's input kernels: the reference for all others. Private to the CPU backend.
 #pragma once
 
 #include "headrace/devices/input_kernels.h"

@@ -1,5 +1,5 @@
 // The CPU's table of mathematics. A function checks shapes, binds arguments and submits; each file
-// cpu_kernels_*.cpp defines those of one theme. Private to the CPU backend.
+// cpu_kernels_*.cpp defines those of one area. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ CpuKernels::CpuKernels(const CpuDevice& device, int threads, Bf16Products produc
 
 bool CpuKernels::prefers_bf16() const noexcept { return onednn_.bf16_products() == Bf16Products::kNative; }
 
-// Half the bytes: most of a step's time goes into moving them.
+// Half the bytes: moving them takes most of a step's time.
 DType CpuKernels::activation_type(Precision precision) const noexcept {
   return precision == Precision::kBF16 ? DType::kBF16 : DType::kF32;
 }

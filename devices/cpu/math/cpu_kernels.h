@@ -7,16 +7,15 @@
 
 namespace headrace {
 
-// kNative is worth it only where AMX does it; with kRounded the inputs are rounded to bf16 and multiplied in f32,
-// which means the same.
+// kNative pays off only with AMX; kRounded rounds the inputs to bf16 and multiplies in f32, which is equivalent.
 enum class Bf16Products { kNative, kRounded };
 
 class CpuDevice;
 
-// The kernels of `device`, which must outlive them. Products may use `threads` OpenMP threads, on which the order
-// of their sums may depend.
+// Creates the kernels of `device`, which must outlive them. Products may use `threads` OpenMP threads, on which
+// the order of their sums may depend.
 std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, int threads);
-// With a choice of how bf16 products are made, which the other one leaves to the processor.
+// Creates kernels with the given kind of bf16 products; the other overload lets the processor decide.
 std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, Bf16Products products);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Of the CPU's table: what acts on elements one by one, or joins them.
+// The elementwise functions of the CPU's table, and those that join elements.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct DropoutKey {
 };
 
 constexpr std::int64_t kPhiloxLanes = 16;          // Philox blocks at once
-constexpr std::int64_t kWords = 4 * kPhiloxLanes;  // random words they make
+constexpr std::int64_t kWords = 4 * kPhiloxLanes;  // random words that they make
 
 // The upper three words of the counter and the key of one row (see Philox in base/rng.h).
 struct RowCounter {
@@ -82,8 +82,8 @@ HEADRACE_SIMD_MATH void drop_row(const RowCounter& counter, std::uint32_t thresh
   drop(counter, threshold, scale, x, y, elements);
 }
 
-// y = x / (1 - rate) where the word is at least rate * 2^32, else 0. 0 <= rate < 1; y may be x.
-// T is float or BFloat16.
+// y = x / (1 - rate) if the word is at least rate * 2^32, else 0. 0 <= rate < 1; y may be x. T is float or
+// BFloat16.
 template <typename T>
 void dropout(const DropoutKey& key, float rate, const T* x, T* y, std::int64_t rows, std::int64_t elements) {
   const auto threshold = static_cast<std::uint32_t>(std::llround(static_cast<double>(rate) * 0x1p32));

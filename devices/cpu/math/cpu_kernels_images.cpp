@@ -1,4 +1,4 @@
-// Of the CPU's table: pooling and views of images.
+// The functions of the CPU's table for pooling and views of images.
 #include <algorithm>
 #include <cstdint>
 
@@ -14,7 +14,7 @@
 namespace headrace::cpu {
 namespace {
 
-// Shifted and mirrored copies of images.
+// Makes shifted and mirrored copies of images.
 struct ImageGeometry {
   std::int64_t images = 0, height = 0, width = 0, channels = 0;
 };

@@ -1,4 +1,4 @@
-// Of the CPU's table: losses, softmax and the counts of metrics.
+// The functions of the CPU's table for losses, softmax and the counts of metrics.
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/cpu_submission.h"

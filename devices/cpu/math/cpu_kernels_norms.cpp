@@ -1,4 +1,4 @@
-// Of the CPU's table: batch normalisation, with the statistics of one replica and of several.
+// The functions of the CPU's table for batch normalisation, with the statistics of one replica or several.
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/batch_norm.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
@@ -7,7 +7,7 @@
 namespace headrace::cpu {
 namespace {
 
-// The batch as a matrix of channels; `examples` of its leading examples are real.
+// Returns the batch as a matrix of channels; its first `examples` examples are real.
 NormRows norm_rows(const TensorView& x, std::int64_t examples) {
   const std::int64_t channels = x.shape.back();
   const std::int64_t rows = x.elements() / channels;

@@ -1,4 +1,4 @@
-// Of the CPU's table: dense layers and convolutions.
+// The functions of the CPU's table for dense layers and convolutions.
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/conv_bias.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"

@@ -1,4 +1,4 @@
-// Of the CPU's table: optimizers, and what is done to gradients and weights around an update.
+// The functions of the CPU's table for optimizers, and for gradients and weights around an update.
 #include <span>
 #include <vector>
 

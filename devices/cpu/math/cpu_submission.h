@@ -1,4 +1,4 @@
-// How the CPU's kernels submit their work, and how they see tensors. Private to the CPU backend.
+// Submission of the CPU kernels' work, and their view of tensors. Private to the CPU backend.
 #pragma once
 
 #include <utility>
@@ -12,7 +12,7 @@
 
 namespace headrace::cpu {
 
-// DeviceError for another device's stream.
+// Returns `stream` as a CpuStream. Throws DeviceError for another device's stream.
 CpuStream& cpu_stream(Stream& stream);
 
 template <typename Work>

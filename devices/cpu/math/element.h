@@ -1,5 +1,5 @@
-// An activation's element as the loops of the CPU kernels take it: f32, or bf16 that is widened when it is read
-// and rounded when it is written. Private to the CPU backend.
+// An activation's element in the loops of the CPU kernels: f32, or bf16 that is widened on reading and rounded on
+// writing. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>

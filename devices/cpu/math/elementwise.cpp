@@ -111,7 +111,7 @@ HEADRACE_SIMD_MATH void clamp_range(float* x, float limit, std::int64_t count) {
 
 constexpr std::int64_t kSigmoidalGrain = row_grain(1);
 
-// Near 0 the difference of two numbers near 1 has few digits: there it is the Taylor polynomial, whose remainder
+// Near 0 the difference of two numbers near 1 has few digits; the Taylor polynomial is used there, whose remainder
 // is below 6e-8 of the result.
 HEADRACE_INLINE float fast_tanh(float x) noexcept {
   const float far = 2.0F * sigmoid(2.0F * x) - 1.0F;

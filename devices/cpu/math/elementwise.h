@@ -23,10 +23,10 @@ void add(const T* a, const T* b, T* sum, std::int64_t count);
 template <typename In, typename Out>
 void scale(const In* x, float factor, Out* y, std::int64_t count);
 
-// What is beyond -limit or limit moves there; a NaN stays one.
+// Clamps x to [-limit, limit]; a NaN stays one.
 void clamp(float* x, float limit, std::int64_t count);
 
-// bf16 values nearest to x: packed, and widened to f32 again. And packed ones widened.
+// Convert to the nearest bf16 values: packed, or widened to f32 again. The last one widens packed values.
 void to_bf16(const float* x, BFloat16* y, std::int64_t count);
 void round_to_bf16(const float* x, float* y, std::int64_t count);
 void from_bf16(const BFloat16* x, float* y, std::int64_t count);
@@ -34,7 +34,7 @@ void from_bf16(const BFloat16* x, float* y, std::int64_t count);
 // T is float or BFloat16.
 template <typename T>
 void sigmoidal(Sigmoidal sigmoidal, const T* x, T* y, std::int64_t count);
-// From the forward result y.
+// Takes the forward result y.
 template <typename T>
 void sigmoidal_backward(Sigmoidal sigmoidal, const T* y, const T* dy, T* dx, std::int64_t count);
 

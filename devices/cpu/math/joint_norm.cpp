@@ -12,7 +12,7 @@ struct JoinedMoments {
   double count = 0, mean = 0, deviation = 0;  // deviation: the sum of squared distances from the mean
 };
 
-// Replicas in their order.
+// Adds replicas in order.
 JoinedMoments joined(const float* statistics, std::int64_t world_replicas, std::int64_t channels,
                      std::int64_t channel) {
   JoinedMoments all;

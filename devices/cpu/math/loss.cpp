@@ -14,7 +14,7 @@ namespace {
 
 struct RowMaximum {
   float value;
-  std::int64_t index;  // the first that has it
+  std::int64_t index;  // of the first maximum
 };
 
 HEADRACE_INLINE RowMaximum row_maximum(const float* row, std::int64_t classes) {
@@ -66,7 +66,7 @@ HEADRACE_SIMD_MATH void softmax_rows(const float* logits, float* probabilities, 
   }
 }
 
-// What a row's loss is made of: log of the sum of e^(z - max), sum of (z - max).
+// The parts of a row's loss: log of the sum of e^(z - max), sum of (z - max).
 struct RowSums {
   float exp_sum;
   float total;
@@ -82,7 +82,7 @@ HEADRACE_SIMD_MATH void loss_row(const float* logits, float* gradient, std::int6
   for (std::int64_t k = 0; k < classes; ++k) gradient[k] = (gradient[k] * inverse - smooth) * factor;
 }
 
-// What a row's loss against targets t is made of: log of the sum of e^(z - max), sum of t, sum of t (z - max).
+// The parts of a row's loss against targets t: log of the sum of e^(z - max), sum of t, sum of t (z - max).
 struct SoftRowSums {
   float exp_sum;
   double total;
@@ -178,7 +178,7 @@ void element_loss_rows(const ElementRows<Target>& of, const StepScalars& scalars
   sums.examples += scalars.rows;
 }
 
-// -1 where it is no class.
+// Returns -1 if it is no class.
 std::int64_t class_of(const ClassRows& of, std::int64_t row) {
   if (of.labels.dtype == DType::kF32) {
     const float* target = of.labels.as<float>() + row * of.classes;
@@ -188,8 +188,8 @@ std::int64_t class_of(const ClassRows& of, std::int64_t row) {
   return label < of.classes ? std::max<std::int64_t>(label, -1) : -1;
 }
 
-// How many of the row come before the label, from the largest on, the first of equal ones first. All where it is
-// NaN.
+// Returns how many elements of the row precede the label, ordered from the largest, earlier ones first on ties;
+// all if the label's is NaN.
 std::int64_t rank_of(const float* x, std::int64_t classes, std::int64_t label) {
   const float value = x[label];
   std::int64_t before = 0;

@@ -1,4 +1,4 @@
-// Losses and counts of right predictions, row by row. Private to the CPU backend.
+// Losses and counts of correct predictions, row by row. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct LossShape {
 // dlogits may be null. Losses are added in f64 in row order.
 void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int64_t* labels,
                            float label_smoothing, const StepScalars& scalars, float* dlogits, MetricSums& sums);
-// Against targets for every class.
+// Takes a target for every class.
 void soft_cross_entropy(const LossShape& shape, const float* logits, const float* targets, float label_smoothing,
                         const StepScalars& scalars, float* dlogits, MetricSums& sums);
 void softmax(const LossShape& shape, const float* logits, float* probabilities);
@@ -32,13 +32,13 @@ struct ElementRows {
   float label_smoothing = 0;  // target = (1 - label_smoothing) t + label_smoothing / 2
 };
 
-// dx may be null. Of float and std::int64_t targets. An example's elements are added in f64 in their order, and so
-// are the examples.
+// dx may be null. For float and std::int64_t targets. Adds an example's elements in f64, in order, then the
+// examples likewise.
 template <typename Target>
 void element_loss(ElementLoss loss, const ElementRows<Target>& of, const StepScalars& scalars, float* dx,
                   MetricSums& sums);
 
-// Adds what was computed elsewhere.
+// Adds losses that were computed elsewhere.
 void add_losses(const float* losses, const StepScalars& scalars, MetricSums& sums);
 
 // Labels are i64 class numbers, or f32 rows whose first maximum is the class.

@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-// A primitive is made for as many threads as its maker may use: the host's number is not the stream's.
+// A primitive is made for as many threads as its maker may use: the host's number differs from the stream's.
 class OmpThreads {
  public:
   explicit OmpThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }

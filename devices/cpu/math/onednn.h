@@ -1,5 +1,5 @@
-// oneDNN's engine for one CPU device, and the primitives made for it so far. oneDNN is seen in the files
-// onednn*.{h,cpp} only. Private to the CPU backend.
+// oneDNN's engine for one CPU device, and the primitives made for it so far. Only the files onednn*.{h,cpp} see
+// oneDNN. Private to the CPU backend.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -17,11 +17,11 @@
 
 namespace headrace {
 
-// A primitive with the layouts it wants, for one set of shapes.
+// A primitive with its preferred layouts, for one set of shapes.
 struct OneDnnPlan {
   dnnl::primitive primitive;
   dnnl::memory::desc source, weights, bias, result, scratchpad;
-  // Between the caller's weights (as `plain`) and the primitive's own layout, where they differ.
+  // Reorders between the caller's weights (`plain`) and the primitive's layout, if they differ.
   dnnl::primitive reorder;
   dnnl::memory::desc plain, reorder_scratchpad;
 };
@@ -29,19 +29,19 @@ struct OneDnnPlan {
 // Thread-safe.
 class OneDnn {
  public:
-  // Primitives may use `threads` OpenMP threads. `device` names errors.
+  // Primitives may use `threads` OpenMP threads. Errors name `device`.
   OneDnn(std::string device, int threads, Bf16Products products);
 
   const dnnl::engine& engine() const noexcept { return engine_; }
   const dnnl::stream& stream() const noexcept { return stream_; }
   Bf16Products bf16_products() const noexcept { return products_; }
 
-  // The plan for `key`, from the first call with that key: make() runs once. Throws DeviceError where oneDNN
+  // Returns the plan for `key`; make() runs only in the first call with that key. Throws DeviceError if oneDNN
   // cannot do it.
   using Key = std::vector<std::int64_t>;
   std::shared_ptr<const OneDnnPlan> plan(const Key& key, const std::function<OneDnnPlan()>& make);
 
-  // Turns a failure inside `function` into a DeviceError.
+  // Runs `function` and turns its failure into a DeviceError.
   void guard(const char* what, const std::function<void()>& function) const;
 
  private:
@@ -54,7 +54,7 @@ class OneDnn {
   std::map<Key, std::shared_ptr<const OneDnnPlan>> plans_;  // guarded by mutex_
 };
 
-// Where an argument lies: memory of the caller's, or so many bytes into the stream's workspace.
+// The place of an argument: the caller's memory, or an offset in bytes into the stream's workspace.
 struct Place {
   void* pointer = nullptr;
   std::size_t offset = 0;
@@ -62,9 +62,9 @@ struct Place {
   void* in(std::byte* workspace) const noexcept { return pointer != nullptr ? pointer : workspace + offset; }
 };
 
-// What one call of a kernel does with oneDNN: a few primitives and functions in a row. Made when the kernel is
-// submitted: run() then allocates nothing (but the workspace, once a thread). The arguments' memory must live
-// until the last run.
+// The oneDNN work of one kernel call: a sequence of primitives and functions. Made when the kernel is submitted,
+// so that run() allocates nothing (except the workspace, once per thread). The arguments' memory must live until
+// the last run.
 class OneDnnProgram {
  public:
   explicit OneDnnProgram(OneDnn& onednn) : onednn_(onednn) {}
@@ -76,16 +76,16 @@ class OneDnnProgram {
     dnnl::memory::desc layout;
     Place place;
   };
-  // Steps, run in the order of addition. Functions must not use the workspace otherwise.
+  // Add steps, which run in order of addition. Functions must not use the workspace in other ways.
   void add(const dnnl::primitive& primitive, const std::vector<Argument>& arguments);
   void add(std::function<void(std::byte* workspace)> function);
 
-  // On a stream's worker thread; one run at a time.
+  // Runs the steps, on a stream's worker thread. REQUIRES: one run at a time.
   void run();
 
  private:
   struct Step {
-    std::function<void(std::byte*)> function;  // or, where empty:
+    std::function<void(std::byte*)> function;  // or, if empty:
     dnnl::primitive primitive;
     std::vector<dnnl_exec_arg_t> arguments;
   };
@@ -98,7 +98,7 @@ class OneDnnProgram {
 
   OneDnn& onednn_;
   std::vector<Step> steps_;
-  std::vector<dnnl::memory> memories_;  // owns what Step::arguments names
+  std::vector<dnnl::memory> memories_;  // owns the memories in Step::arguments
   std::vector<Floating> floating_;
   std::size_t workspace_bytes_ = 0;
   std::byte* bound_ = nullptr;

@@ -10,7 +10,7 @@ namespace headrace::cpu {
 namespace {
 
 // Weights (outputs, kernel_height, kernel_width, channels) to (channels, kernel_height, kernel_width, outputs)
-// with both kernel axes reversed: convolving dy with them gives the gradient of the input where the stride is 1.
+// with both kernel axes reversed: convolving dy with them gives the gradient of the input if the stride is 1.
 struct KernelShape {
   std::int64_t outputs = 0, height = 0, width = 0, channels = 0;
 };
@@ -63,7 +63,7 @@ void add_reorder(OneDnnProgram& program, const OneDnnPlan& plan, const memory::d
                              scratchpad(program, plan.reorder_scratchpad)});
 }
 
-// The weights in the primitive's layout and type.
+// Returns the weights in the primitive's layout and type.
 Place add_weights(OneDnnProgram& program, const OneDnn& onednn, const OneDnnPlan& plan, const ConvShape& shape,
                   const Operand& weights) {
   const Place rounded = add_input(program, onednn, shape.options.precision, weights, shape.weights_elements());
@@ -91,7 +91,7 @@ void add_forward(OneDnnProgram& program, OneDnn& onednn, WantedConv wanted, cons
   result.finish(program);
 }
 
-// The convolution of dy that gives dx, where the stride is 1 and no padding exceeds the kernel.
+// The convolution of dy that gives dx, if the stride is 1 and no padding exceeds the kernel.
 ConvShape transposed(const ConvShape& s) {
   const int reach_down = static_cast<int>(s.kernel_height) - 1;
   const int reach_right = static_cast<int>(s.kernel_width) - 1;

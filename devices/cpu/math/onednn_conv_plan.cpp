@@ -62,7 +62,7 @@ Forward::primitive_desc choose_forward(const OneDnn& onednn, const WantedConv& w
   return {description, attributes(wanted.activation), onednn.engine()};
 }
 
-// The forward pass that a backward one refers to.
+// Returns the forward pass to which a backward one refers.
 Forward::primitive_desc hint(const OneDnn& onednn, const WantedConv& wanted, const Geometry& g) {
   return choose_forward(onednn, {.pass = ConvPass::kForward, .shape = wanted.shape, .type = wanted.type}, g);
 }

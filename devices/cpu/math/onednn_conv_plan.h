@@ -1,4 +1,4 @@
-// The oneDNN primitives of convolutions, and the layouts they want. Private to the CPU backend.
+// The oneDNN primitives of convolutions, and their layouts. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,19 @@ struct ConvShape {
 
 enum class ConvPass : std::int64_t { kForward = 1, kBackwardData = 2, kBackwardWeights = 3 };
 
-// One primitive.
+// Identifies one primitive.
 struct WantedConv {
   ConvPass pass = ConvPass::kForward;
   ConvShape shape;
-  dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of what it reads
-  dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the activations that it writes
+  dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of the inputs
+  dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the written activations
   Activation activation = Activation::kNone;
-  const float* bias = nullptr;  // or where its gradient goes
+  const float* bias = nullptr;  // or the destination of its gradient
 
   bool has_bias() const noexcept { return bias != nullptr; }
 };
 
-// Of the plan's layouts, `source` is x's or its gradient's, `result` y's or its gradient's.
+// Returns the plan. Its layout `source` is that of x or its gradient, `result` that of y or its gradient.
 std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wanted);
 
 }  // namespace headrace

@@ -16,7 +16,7 @@ struct Product {
   Layout a = Layout::kRows, b = Layout::kRows;
   dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of a and b
   dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the result
-  Activation activation = Activation::kNone;                      // done where it is kRelu, others are left out
+  Activation activation = Activation::kNone;                      // only kRelu is done, others are left out
   const float* bias = nullptr;
 };
 

@@ -32,13 +32,13 @@ HEADRACE_SIMD_MATH void scale_range(float factor, float* x, std::int64_t count) 
   for (std::int64_t i = 0; i < count; ++i) x[i] *= factor;
 }
 
-// What brings the parameters to the norm sqrt(rows); 1 where they are all 0.
+// Returns the factor that scales the parameters to the norm sqrt(rows); 1 if they are all 0.
 float norm_scale(const MuonArena& arena) {
   const double norm = std::sqrt(sum_of_squares(arena.parameters, arena.rows * arena.columns));
   return norm > 0 ? static_cast<float>(std::sqrt(static_cast<double>(arena.rows)) / norm) : 1.0F;
 }
 
-// A tall matrix's update comes by columns.
+// A tall matrix's update is stored by columns.
 void momentum_transposed(const MuonArena& arena, float momentum, float* x) {
   for (std::int64_t row = 0; row < arena.rows; ++row) {
     for (std::int64_t column = 0; column < arena.columns; ++column) {
@@ -107,7 +107,7 @@ void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepS
 namespace headrace {
 namespace {
 
-// Where the step's matrices lie in the workspace: x and its change (rows, columns), x x' and its square.
+// The step's matrices in the workspace: x and its change (rows, columns), x x' and its square.
 struct MuonPlaces {
   std::int64_t rows = 0, columns = 0;
   Place x = {}, change = {}, gram = {}, square = {};

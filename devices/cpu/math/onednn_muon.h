@@ -9,7 +9,7 @@
 
 namespace headrace::cpu {
 
-// A weight matrix of `rows` by `columns`, its gradient and its velocity, and its copy where there is one.
+// A weight matrix of `rows` by `columns`, its gradient and velocity, and its bf16 copy, if any.
 struct MuonArena {
   float* parameters = nullptr;
   const float* gradients = nullptr;
@@ -20,21 +20,21 @@ struct MuonArena {
   bool tall() const noexcept { return rows > columns; }
 };
 
-// Moves the velocity and writes the normalised update to x, of a tall matrix its transpose.
+// Updates the velocity and writes the normalised update to x, transposed for a tall matrix.
 void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x);
 // square = b gram + c square
 void combine(float b, const float* gram, float c, float* square, std::int64_t count);
 // x = a x + y
 void scale_add(float a, float* x, const float* y, std::int64_t count);
-// Brings the parameters to the norm sqrt(rows), unless they are all 0 or the step keeps their norm, lets them
-// decay and takes learning rate * x from them. Writes the copy.
+// Scales the parameters to the norm sqrt(rows), unless they are all 0 or the step keeps their norm, applies weight
+// decay and subtracts learning rate * x. Writes the copy.
 void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepScalars& scalars, const float* x);
 
 }  // namespace headrace::cpu
 
 namespace headrace {
 
-// Products are f32: they are well below a percent of a step's work.
+// Creates a Muon update. Products are f32: they are well below a percent of a step's work.
 BoundKernel muon_update(OneDnn&, const MuonMatrix&, const MuonOptions&, const StepScalars* scalars);
 
 }  // namespace headrace

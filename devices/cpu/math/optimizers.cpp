@@ -6,7 +6,7 @@
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
 
-// No argument here is negative, so errno is never written: said to the compiler, the loop becomes vector code.
+// No argument here is negative, so errno is never written: told so, the compiler makes vector code of the loop.
 extern "C" float sqrtf(float) noexcept __attribute__((const));
 
 namespace headrace::cpu {

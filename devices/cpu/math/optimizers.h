@@ -11,17 +11,17 @@ namespace headrace::cpu {
 struct ParameterArena {
   float* parameters = nullptr;
   const float* gradients = nullptr;
-  BFloat16* rounded = nullptr;  // the parameters' copy, where there is one
+  BFloat16* rounded = nullptr;  // the parameters' copy, if any
   std::int64_t count = 0;
 };
 
-// Every parameter on its own: all of it is one pass over memory.
+// Updates each parameter independently, in one pass over memory.
 void adam(const ParameterArena& arena, float* first_moment, float* second_moment, const AdamOptions& options,
           const StepScalars& scalars);
-// `velocity` may be null where the momentum is 0.
+// `velocity` may be null if the momentum is 0.
 void sgd(const ParameterArena& arena, float* velocity, const SgdOptions& options, const StepScalars& scalars);
 
-// As Kernels::average() and, for a share that is not 0, Kernels::look_ahead(); `rounded` may be null.
+// Implement Kernels::average() and, for a share other than 0, Kernels::look_ahead(); `rounded` may be null.
 void average(const float* weights, float decay, float* average, std::int64_t count);
 void look_ahead(float* parameters, BFloat16* rounded, float share, float* slow, std::int64_t count);
 

@@ -13,8 +13,8 @@
 
 namespace headrace {
 
-// While one lives, its thread takes and makes zeros for denormal numbers. A weight whose gradient stays 0 has
-// moments that decay to denormals and stay there; the processor would then take a hundred times longer for each.
+// While one lives, its thread reads and writes denormal numbers as zeros. A weight whose gradient stays 0 has
+// moments that decay to denormals and stay there; the processor would take a hundred times longer for each.
 class FlushDenormals {
  public:
 #if defined(__SSE2__)
@@ -33,13 +33,13 @@ class FlushDenormals {
 #endif
 };
 
-// What the limits of ranges are multiples of: whole rows, of many short ones so many that hardly a cache line is
-// written by two threads.
+// Returns the unit of which range limits are multiples: whole rows, or enough short ones that two threads rarely
+// write one cache line.
 constexpr std::int64_t range_unit(std::int64_t grain) noexcept { return std::max<std::int64_t>(1, grain / 256); }
 
-// Calls function(begin, end) over [0, count) in ranges of nearly equal length, one range a thread; in the
-// calling thread alone where there is not a `grain` for each of two, or where OpenMP may use one thread only.
-// `function` must not throw, and its result must not depend on where the limits are.
+// Calls function(begin, end) over [0, count) in ranges of nearly equal length, one range per thread; only in the
+// calling thread if there is less than a `grain` for each of two, or if OpenMP may use only one. REQUIRES:
+// `function` does not throw, and its result does not depend on the limits.
 template <typename Function>
 void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& function) {
   const std::int64_t threads = std::min<std::int64_t>(omp_get_max_threads(), count / grain);
@@ -48,7 +48,7 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& fun
     return;
   }
   const std::int64_t unit = range_unit(grain), units = (count + unit - 1) / unit;
-  // Orders the threads for ThreadSanitizer too, which does not see libgomp start and join them.
+  // Orders the threads for ThreadSanitizer, which does not see libgomp start and join them.
   std::atomic<std::int64_t> started{0}, done{0};
   started.store(1, std::memory_order_release);
 #pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(threads))
@@ -63,7 +63,7 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, const Function& fun
   (void)done.load(std::memory_order_acquire);
 }
 
-// A grain that is worth a thread for rows of `row_elements` f32 each.
+// Returns a grain that is worth a thread, for rows of `row_elements` f32 each.
 constexpr std::int64_t row_grain(std::int64_t row_elements) noexcept {
   constexpr std::int64_t kElements = 16 * 1024;
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, row_elements));

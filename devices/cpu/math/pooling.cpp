@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kPooledChannels = 64;  // channels at a time
 
-// The winners of one window for `width` <= kPooledChannels channels from `corner` on.
+// Finds the winners of one window for `width` <= kPooledChannels channels from `corner` on.
 template <typename T>
 HEADRACE_INLINE void pool_strip(const T* corner, T* y, std::uint8_t* argmax, std::int64_t width,
                                 std::int64_t row_step, std::int64_t channels, std::int64_t window) {
@@ -37,7 +37,7 @@ HEADRACE_INLINE void pool_strip(const T* corner, T* y, std::uint8_t* argmax, std
   for (std::int64_t c = 0; c < width; ++c) argmax[c] = static_cast<std::uint8_t>(winner[c]);
 }
 
-// A window of 2 has no arrays in between: four loads, one store.
+// A window of 2 needs no intermediate arrays: four loads, one store.
 template <typename T>
 HEADRACE_INLINE void pool_pair(const T* __restrict corner, T* __restrict y, std::uint8_t* __restrict argmax,
                                std::int64_t row_step, std::int64_t channels) {
@@ -126,7 +126,7 @@ HEADRACE_INLINE BFloat16 kept(bool keep, BFloat16 x) noexcept {
   return {keep ? x.bits : static_cast<std::uint16_t>(0)};
 }
 
-// Windows of 2 that touch but never overlap: every element of dx is written once.
+// Handles windows of 2 that touch but never overlap: every element of dx is written once.
 template <typename T>
 HEADRACE_INLINE void spread_columns(const T* __restrict dy, const std::uint8_t* __restrict argmax,
                                     T* __restrict dx, std::int64_t row_step, std::int64_t out_width,

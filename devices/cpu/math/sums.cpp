@@ -14,7 +14,7 @@
 namespace headrace::cpu {
 namespace {
 
-// So many columns at a time: the totals stay in registers and the first cache.
+// The number of columns processed together: the totals stay in registers and the first-level cache.
 constexpr std::int64_t kColumns = 64;
 
 template <typename In>
@@ -61,7 +61,7 @@ HEADRACE_SIMD_MATH void sum_column_strip(const BFloat16* x, BFloat16* sums, std:
 constexpr std::int64_t kNormLanes = 16, kNormBlock = 1024;
 constexpr std::int64_t kNormGrain = row_grain(kNormBlock);
 
-// The blocks [begin, end), of which the last one may be short: kNormLanes sums each.
+// Sums the blocks [begin, end), the last of which may be short: kNormLanes sums each.
 HEADRACE_SIMD_MATH void square_blocks(const float* x, std::int64_t count, std::int64_t begin, std::int64_t end,
                                       float* sums) {
   for (std::int64_t block = begin; block < end; ++block) {
@@ -84,8 +84,7 @@ void add_block(float* into, const float* from, std::int64_t count) noexcept {
   for (std::int64_t i = 0; i < count; ++i) into[i] += from[i];
 }
 
-// The elements [at, at + count) of the parts, no more than a block. `spare`: a block for each level below this
-// one.
+// Sums the elements [at, at + count) of the parts, at most a block. `spare`: one block for each level below.
 void sum_block_tree(std::span<float* const> parts, std::int64_t at, std::int64_t count, float* sum,
                     Block* spare) noexcept {
   if (parts.size() == 1) {
@@ -120,7 +119,7 @@ template void column_sums(const float*, float*, std::int64_t, std::int64_t, floa
 template void column_sums(const BFloat16*, float*, std::int64_t, std::int64_t, float);
 template void column_sums(const BFloat16*, BFloat16*, std::int64_t, std::int64_t, float);
 
-// In f32 within a block, in f64 from block to block.
+// Adds in f32 within a block, in f64 from block to block.
 double sum_of_squares(const float* x, std::int64_t count) {
   const std::int64_t blocks = (count + kNormBlock - 1) / kNormBlock;
   std::vector<float> sums(static_cast<std::size_t>(blocks * kNormLanes));

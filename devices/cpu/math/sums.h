@@ -12,15 +12,15 @@ namespace headrace::cpu {
 // threads, and an error that does not grow with the number of rows.
 inline constexpr std::int64_t kSumBlock = 64;
 
-// sums[c] = sum over rows of x[row * columns + c], times `factor`. In and Out are float or BFloat16, the sums of
-// floats floats.
+// sums[c] = sum over rows of x[row * columns + c], times `factor`. In and Out are float or BFloat16; Out is float
+// if In is.
 template <typename In, typename Out>
 void column_sums(const In* x, Out* sums, std::int64_t rows, std::int64_t columns, float factor = 1.0F);
 
-// The order of its sums depends on `count` alone: the same bits with any number of threads.
+// Adds in an order that depends only on `count`: the same bits with any number of threads.
 double sum_of_squares(const float* x, std::int64_t count);
 
-// As Kernels::clip_factor().
+// Implements Kernels::clip_factor().
 void clip_factor(float max_norm, GradientNorm& norm);
 
 // sum = the parts, at most kMaxSummed vectors of `count` elements, added as one pairwise tree ((0+1)+(2+3))+...,

@@ -10,8 +10,8 @@
 
 namespace headrace {
 
-// e^x, relative error below 2e-7; clamped to [e^-87, e^88]; NaN stays NaN. Cody-Waite reduction to
-// |r| <= ln(2) / 2 and the Taylor polynomial of degree 7, whose remainder is below 6e-9.
+// Returns e^x, relative error below 2e-7; clamped to [e^-87, e^88]; NaN stays NaN. Cody-Waite reduction to |r| <=
+// ln(2) / 2 and the Taylor polynomial of degree 7, whose remainder is below 6e-9.
 HEADRACE_INLINE float fast_exp(float x) noexcept {
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
   x = x < -87.0F ? -87.0F : x;
@@ -71,8 +71,8 @@ HEADRACE_INLINE float gelu_slope(float x) noexcept {
   return normal.distribution + x * normal.density;
 }
 
-// Of a function known when it is compiled: its value, and the gradient of x from that of its result. A relu's
-// slope times an infinite gradient is 0, as dy is chosen, not multiplied.
+// The value of a compile-time activation, and the gradient of x from that of its result. Relu selects dy rather
+// than multiplying it, so its slope 0 times an infinite gradient is 0.
 template <Activation kActivation>
 HEADRACE_INLINE float activated(float x) noexcept {
   if constexpr (kActivation == Activation::kRelu) return relu(x);
@@ -88,7 +88,7 @@ HEADRACE_INLINE float activation_gradient(float x, float dy) noexcept {
   return dy;
 }
 
-// x rounded to the nearest bf16, ties to even, as an f32. NaN stays NaN.
+// Returns x rounded to the nearest bf16, ties to even, as an f32. NaN stays NaN.
 HEADRACE_INLINE float round_to_bf16(float x) noexcept { return widened(nearest_bf16(x)); }
 
 }  // namespace headrace

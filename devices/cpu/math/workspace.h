@@ -8,8 +8,8 @@
 
 namespace headrace {
 
-// Work of one stream runs in order on one thread, so all of it shares one block: what a kernel leaves there is
-// worth nothing to the next. It grows to the largest request and is freed with the thread.
+// Work of one stream runs in order on one thread, so all of it shares one block: no kernel may rely on earlier
+// contents. It grows to the largest request and is freed with the thread.
 class Workspace {
  public:
   static constexpr std::size_t kAlignment = 64;
@@ -19,7 +19,7 @@ class Workspace {
     return workspace;
   }
 
-  // At least `bytes`, aligned to 64. Valid until the next call from this thread.
+  // Returns at least `bytes`, aligned to 64. Valid until the next call from this thread.
   std::byte* reserve(std::size_t bytes) {
     if (bytes > bytes_) {
       block_.reset();

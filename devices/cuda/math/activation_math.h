@@ -10,7 +10,7 @@
 
 namespace headrace::cuda {
 
-// 2^x and 1 / x, each one instruction of a GPU: a few units of the last place off, numbers below 2^-126 are zeros.
+// 2^x and 1 / x, each a single GPU instruction: a few units in the last place off, numbers below 2^-126 are zeros.
 HEADRACE_HOST_DEVICE float quick_exp2(float x) {
 #ifdef __CUDA_ARCH__
   float result;
@@ -48,7 +48,7 @@ struct Normal {
 template <typename T>
 struct ActivationMath;
 
-// As exact as f32 is.
+// Exact to f32 precision.
 template <>
 struct ActivationMath<float> {
   HEADRACE_HOST_DEVICE static Normal normal(float x) {
@@ -57,9 +57,9 @@ struct ActivationMath<float> {
   HEADRACE_HOST_DEVICE static float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
 };
 
-// For results that are rounded to bf16: without branches, relative errors below 2e-5, in the far tails too. Of all
-// bf16 numbers 99 % or more have the activation and the slope of the exact functions, the others a neighbour of it
-// (activation_math_test.cpp).
+// For results that are rounded to bf16: branchless, relative errors below 2e-5, even in the far tails. For at
+// least 99 % of bf16 numbers the activation and the slope equal those of the exact functions, for the others a
+// neighbour (activation_math_test.cpp).
 template <>
 struct ActivationMath<BFloat16> {
   // Phi(-a) = e^(-a^2 / 2) s Q(s), s = 1 / (1 + 0.3 a), for a >= 0: Q is a polynomial fitted by Remez exchange on
@@ -81,7 +81,7 @@ struct ActivationMath<BFloat16> {
   }
 };
 
-// T is the type that the result is kept in: f32 or bf16.
+// T is the type of the stored result: f32 or bf16.
 template <typename T>
 HEADRACE_HOST_DEVICE float activated(Activation activation, float x) {
   switch (activation) {
@@ -110,8 +110,8 @@ HEADRACE_HOST_DEVICE float activation_slope(Activation activation, float x) {
   return 1;
 }
 
-// The gradient of x from that of activated<T>(activation, x), rounded to f32 whatever it is added to. A relu's
-// slope times an infinite gradient is 0, as dy is chosen, not multiplied.
+// Returns the gradient of x from that of activated<T>(activation, x), rounded to f32 even if it is then added.
+// Relu selects dy rather than multiplying it, so its slope 0 times an infinite gradient is 0.
 template <typename T>
 HEADRACE_HOST_DEVICE float activation_gradient(Activation activation, float x, float dy) {
   if (activation == Activation::kNone) return dy;
@@ -119,7 +119,7 @@ HEADRACE_HOST_DEVICE float activation_gradient(Activation activation, float x, f
   return rounded_product(dy, activation_slope<T>(activation, x));
 }
 
-// function(integral_constant) with the activation: kernels of one activation do not carry the code of others.
+// Calls function(integral_constant) with the activation: a kernel of one activation contains no code of others.
 template <typename Function>
 void by_activation(Activation activation, const Function& function) {
   switch (activation) {

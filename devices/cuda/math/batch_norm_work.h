@@ -1,12 +1,11 @@
-// Batch normalisation as work for threads: one pass for sums, one that applies them, each way. An activation
-// behind it is part of these passes; so is max pooling before it (pooled_norm_work.h). Private to the CUDA
-// backend.
+// Batch normalisation as work for threads: one pass for sums, one that applies them, each way. An activation after
+// it is part of these passes, as is max pooling before it (pooled_norm_work.h). Private to the CUDA backend.
 //
 // Bytes that move for an element of 2 bytes (bf16; of 4, twice as many), activation included:
 //            a kernel each                                                  fused
 //   forward  statistics 2, apply 4, activation 4: 10                        statistics 2, apply 4: 6
 //   backward activation 6, sums 4, apply 6: 16                              sums 4, apply 6: 10
-// and what the activation is applied to is not kept from forward to backward: 2 bytes of memory fewer.
+// and the activation's input is not kept from forward to backward: 2 bytes of memory fewer.
 #pragma once
 
 #include <cmath>
@@ -16,7 +15,7 @@
 
 namespace headrace::cuda {
 
-// The vectors of Kernels::BatchNorm as the threads see them.
+// The vectors of Kernels::BatchNorm for the threads.
 struct NormVectors {
   const float* gamma;  // null: 1
   const float* beta;
@@ -40,7 +39,7 @@ inline NormVectors norm_vectors(const Kernels::BatchNorm& norm) {
           norm.momentum};
 }
 
-// The batch's statistics over its real rows, and what they do to the running ones.
+// The batch's statistics over its real rows, and the update of the running ones.
 template <typename T>
 struct BatchStatistics {
   using Total = Moments<float>;
@@ -91,7 +90,7 @@ struct BatchStatistics {
   }
 };
 
-// y = activation((x - mean) * scale + beta), with the saved statistics in training, else with the running ones.
+// y = activation((x - mean) * scale + beta), with the saved statistics in training, else the running ones.
 template <typename T, Activation kActivation>
 struct Normalize {
   const T* x;
@@ -128,7 +127,7 @@ struct Normalize {
   }
 };
 
-// From the gradient of the activation's result to that of what was normalised.
+// Converts the gradient of the activation's result to that of its argument.
 template <typename T, int kWidth, Activation kActivation>
 struct ThroughActivation {
   float mean[kWidth], scale[kWidth], beta[kWidth];
@@ -146,7 +145,7 @@ struct ThroughActivation {
   }
 };
 
-// Sums of the gradient over the real rows: dgamma, dbeta, and what the input's gradient needs of them.
+// Sums of the gradient over the real rows: dgamma, dbeta, and the coefficients of the input's gradient.
 template <typename T, Activation kActivation>
 struct NormGradients {
   using Total = GradientSums<float>;
@@ -241,18 +240,18 @@ struct NormInputGradient {
   }
 };
 
-// Of the example's pixels, those of real examples.
+// Returns the rows of x, pixels, that belong to real examples.
 inline RealRows real_rows(const TensorView& x, const StepScalars* scalars) {
   const std::int64_t rows = x.elements() / x.shape.back();
   return {scalars, rows / x.shape[0], rows};
 }
 
-// Block totals, then two coefficients a column.
+// Block totals, then two coefficients per column.
 inline std::size_t batch_norm_scratch_bytes(const TensorView& x) {
   return reduction_scratch_bytes(x) + 2 * static_cast<std::size_t>(x.shape.back()) * sizeof(float);
 }
 
-// function(type, width, activation) as the call's tensors and its norm want it; `columns` is a row's length.
+// Calls function(type, width, activation) for the call's tensors and norm; `columns` is a row's length.
 template <typename Function, typename... Views>
 void by_norm(const Kernels::BatchNorm& norm, const Function& function, const TensorView& x,
              const Views&... others) {
@@ -300,7 +299,7 @@ void submit_batch_norm_train(Launcher& launch, const TensorView& x, const Kernel
   by_norm(norm, work, x, y);
 }
 
-// The pass for sums, and the work of the pass that applies them, writing to dx.
+// Runs the pass for sums, then returns the work of the pass that applies them, writing to dx.
 template <int kWidth, typename T, Activation kActivation, typename Launcher>
 NormInputGradient<T, kActivation> norm_gradients(Launcher& launch, const TensorView& x, const TensorView& dy,
                                                  const Kernels::BatchNorm& norm, const StepScalars* scalars,

@@ -1,5 +1,5 @@
-// Biases of GpuKernels: added to a product that no library has fused with them, and their gradients. Private to
-// the CUDA backend.
+// Biases of GpuKernels, added to products that no library fused with them, and their gradients. Private to the
+// CUDA backend.
 #pragma once
 
 #include "headrace/devices/cuda/math/column_grid.h"
@@ -9,7 +9,7 @@
 
 namespace headrace::cuda {
 
-// In place: y = activation(y + bias).
+// y = activation(y + bias), in place.
 template <typename T, Activation kActivation>
 struct BiasActivation {
   T* y;
@@ -37,7 +37,7 @@ struct BiasActivation {
   }
 };
 
-// `bias` may be undefined. Without a bias and an activation there is nothing to do.
+// `bias` may be undefined. Does nothing without a bias and an activation.
 template <typename Launcher>
 void submit_bias_activation(Launcher& launch, const TensorView& y, const TensorView& bias, Activation activation) {
   if (!bias.defined()) {

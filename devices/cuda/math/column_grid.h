@@ -1,5 +1,5 @@
-// How a matrix (rows, columns) is dealt to blocks of threads such that a thread keeps to its columns: what
-// belongs to a column is loaded once, and sums over rows need no atomics. Private to the CUDA backend.
+// Distributes a matrix (rows, columns) over blocks of threads such that each thread keeps its columns: a column's
+// values are loaded once, and sums over rows need no atomics. Private to the CUDA backend.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace headrace::cuda {
 
-// How a long array is dealt to threads: packs first, the rest one by one.
+// Distribution of a long array over threads: packs first, the rest one by one.
 inline constexpr int kFlatThreads = 256;  // of a block
 
-// Elements [0, packs * width) in packs, [packs * width, count) alone.
+// Elements [0, packs * width) in packs, [packs * width, count) individually.
 struct FlatSplit {
   std::int64_t packs;
   std::int64_t count;
@@ -20,8 +20,8 @@ struct FlatSplit {
 
 constexpr FlatSplit flat_split(std::int64_t count, int width) { return {count / width, count, width}; }
 
-// Enough for each thread to have an item, but not more than max_blocks: the rest is a grid-stride loop. At
-// least 1.
+// Returns enough blocks for each thread to have an item, at least 1, at most max_blocks: the rest is a grid-stride
+// loop.
 constexpr std::int64_t flat_blocks(const FlatSplit& split, std::int64_t max_blocks) {
   const std::int64_t tail = split.count - split.packs * split.width;
   const std::int64_t items = split.packs > tail ? split.packs : tail;
@@ -29,7 +29,7 @@ constexpr std::int64_t flat_blocks(const FlatSplit& split, std::int64_t max_bloc
   return blocks < 1 ? 1 : blocks < max_blocks ? blocks : max_blocks;
 }
 
-// The share of thread `thread` of `threads`.
+// Runs the share of thread `thread` of `threads`.
 template <int kWidth, typename Work>
 HEADRACE_HOST_DEVICE void run_share(const Work& work, const FlatSplit& split, std::int64_t thread,
                                     std::int64_t threads) {
@@ -39,10 +39,10 @@ HEADRACE_HOST_DEVICE void run_share(const Work& work, const FlatSplit& split, st
 
 inline constexpr int kColumnThreads = 256;  // of a block
 
-// Blocks that a multiprocessor holds at once of a kernel that says nothing else (Work::kResidentBlocks): what
-// registers its code may take. tests/devices/cuda/kernel_budgets.txt holds it to that.
+// The default number of resident blocks per multiprocessor (Work::kResidentBlocks), which limits a kernel's
+// registers; tests/devices/cuda/kernel_budgets.txt enforces it.
 inline constexpr int kResidentBlocks = 5;
-inline constexpr int kReducingBlocks = 4;  // of one that sums over rows
+inline constexpr int kReducingBlocks = 4;  // of a kernel that sums over rows
 
 template <typename Work>
 consteval int resident_blocks(int otherwise) {
@@ -51,15 +51,15 @@ consteval int resident_blocks(int otherwise) {
 }
 
 // The maximum grid that sums over rows: one wave of an H100 or H200, which have 132 multiprocessors. The split
-// decides in which order sums are taken, so it depends on the problem alone: bits are the same on every GPU.
+// determines the order of sums, so it depends only on the problem: bits are the same on every GPU.
 inline constexpr std::int64_t kMaxReducingBlocks = 132 * kReducingBlocks;
 template <typename Work>
 constexpr std::int64_t max_reducing_blocks() {
   return kMaxReducingBlocks / kReducingBlocks * resident_blocks<Work>(kReducingBlocks);
 }
 
-// A block is `side` threads wide, each taking `width` neighbouring columns, and `row_lanes` rows high; threads
-// beyond that have nothing to do. Blocks are numbered along the columns first.
+// A block is `side` threads wide, each taking `width` neighbouring columns, and `row_lanes` rows high; further
+// threads have nothing to do. Blocks are numbered along the columns first.
 struct ColumnGrid {
   std::int64_t rows;
   std::int64_t columns;  // a multiple of width
@@ -73,8 +73,8 @@ struct ColumnGrid {
   HEADRACE_HOST_DEVICE constexpr std::int64_t blocks() const { return tiles * row_blocks; }
 };
 
-// A thread's columns [column, column + width), where that is below the grid's columns, and every row_lanes-th row
-// of [first_row, end_row). A thread without work has no such column.
+// A thread's columns [column, column + width) and every row_lanes-th row of [first_row, end_row). For a thread
+// without work, `column` is not below the grid's columns.
 struct ColumnPlace {
   std::int64_t column;
   std::int64_t first_row;
@@ -85,7 +85,7 @@ struct ColumnPlace {
 
 constexpr std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Of max_blocks or fewer, or as many as there are tiles where those are more.
+// Returns a grid of at most max_blocks blocks, or as many as there are tiles if those are more.
 constexpr ColumnGrid column_grid(std::int64_t rows, std::int64_t columns, int width,
                                  std::int64_t max_blocks = kMaxReducingBlocks) {
   constexpr std::int64_t kRowsPerThread = 4;  // worth its thread
@@ -119,10 +119,10 @@ HEADRACE_HOST_DEVICE constexpr ColumnPlace column_place(const ColumnGrid& grid, 
           end < grid.rows ? end : grid.rows, row_block, row_lane};
 }
 
-// What belongs to no column.
+// Stands for no values per column.
 struct Nothing {};
 
-// work.run(own, row, column) for each place of the thread, `own` being what work.begin(column) returned.
+// Calls work.run(own, row, column) for each place of the thread, `own` being the result of work.begin(column).
 template <int kWidth, typename Work>
 HEADRACE_HOST_DEVICE void run_columns(const Work& work, const ColumnGrid& grid, const ColumnPlace& at) {
   if (at.column >= grid.columns) return;
@@ -138,8 +138,8 @@ consteval bool one_row_at_once() {
   return false;
 }
 
-// Adds the thread's rows that are below work.rows() to `totals`, one a column, in their order. Two a round: the
-// loads of both are issued before the first is added. Work that has no registers for two says so (kOneRowAtOnce).
+// Adds the thread's rows below work.rows() to `totals`, one per column, in order. Two per round: the loads of both
+// are issued before the first is added. Work without registers for two sets kOneRowAtOnce.
 template <int kWidth, typename Work>
 HEADRACE_HOST_DEVICE void add_rows(const Work& work, const ColumnGrid& grid, const ColumnPlace& at,
                                    typename Work::Total (&totals)[kWidth]) {

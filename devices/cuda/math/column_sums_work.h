@@ -9,7 +9,7 @@
 
 namespace headrace::cuda {
 
-// Enough scratch for the block totals of any reduction over such a matrix, whatever the width of its threads.
+// Returns enough scratch for the block totals of any reduction over such a matrix, whatever its threads' width.
 inline std::size_t reduction_scratch_bytes(const TensorView& matrix) {
   const std::int64_t columns = matrix.shape.back();
   std::int64_t blocks = 0;

@@ -1,5 +1,5 @@
-// What is summed over the rows of a matrix, and how two parts of such a sum become one. f32 within a block of
-// threads, f64 over blocks: the error does not grow with the number of rows. Private to the CUDA backend.
+// Sums over the rows of a matrix, and the merging of two parts of such a sum. f32 within a block of threads, f64
+// over blocks: the error does not grow with the number of rows. Private to the CUDA backend.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace headrace::cuda {
 
-// Without constructors, so that they may lie in shared memory; {} is the sum of nothing.
+// Without constructors, so that they may be in shared memory; {} is the empty sum.
 template <typename Real>
 struct Sum {
   Real value;
@@ -19,7 +19,7 @@ template <typename Real>
 struct Moments {
   Real count, mean, deviation;
 };
-// Of dy, and of dy times x's distance from its mean.
+// Sums of dy, and of dy times x's distance from its mean.
 template <typename Real>
 struct GradientSums {
   Real dy, dy_distance;
@@ -61,8 +61,8 @@ struct RealRows {
   }
 };
 
-// The last pass over block totals: 4 columns and 64 lanes a block of threads. A merge of moments divides in f64,
-// so the chain is kept short: of 528 totals a lane merges 9, a tree of lanes 6.
+// The last pass over block totals: 4 columns and 64 lanes per block of threads. Merging moments divides in f64, so
+// the chain is kept short: of 528 totals a lane merges 9, a tree of lanes 6.
 inline constexpr int kFinishColumns = 4, kFinishLanes = 64;
 
 // A lane's share of one column's totals, in the order of blocks.

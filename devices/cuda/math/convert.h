@@ -1,4 +1,4 @@
-// Between f32 and bf16. Private to the CUDA backend.
+// Conversion between f32 and bf16. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,7 @@
 
 namespace headrace::cuda {
 
-// `to` becomes `from`, rounded to the nearest where it is the narrower one. Both f32 or bf16, of one shape, on the
+// Copies `from` to `to`, rounding to the nearest if `to` is narrower. Both f32 or bf16, of one shape, on the
 // current device. Returns the status of the launch.
 cudaError_t convert(const TensorView& from, const TensorView& to, cudaStream_t stream);
 

@@ -41,7 +41,7 @@ std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& proble
     way.result = result;
     ways.push_back(way);
     if (way.epilogue == Epilogue::kNone) return;
-    way.epilogue = Epilogue::kNone;  // which then is a kernel of its own
+    way.epilogue = Epilogue::kNone;  // which is then a separate kernel
     ways.push_back(way);
   };
   const bool half = problem.precision == Precision::kBF16;

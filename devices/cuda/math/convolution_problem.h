@@ -1,4 +1,4 @@
-// What a convolution's plan depends on: everything but the pointers. Private to the CUDA backend.
+// The inputs of a convolution's plan: everything but the pointers. Private to the CUDA backend.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace headrace::cuda {
 
 enum class ConvolutionPass { kForward, kBackwardData, kBackwardWeights };
 
-// What follows the products of a forward pass within the same kernel.
+// The work after the products of a forward pass in the same kernel.
 enum class Epilogue { kNone, kRelu, kBias, kBiasRelu };
 
 constexpr bool has_bias(Epilogue epilogue) noexcept {
@@ -34,7 +34,7 @@ struct ConvolutionProblem {
   Extents y{};        // (N, H', W', O)
   std::int64_t stride = 1;
   std::array<std::int64_t, 2> pad_before{}, pad_after{};  // height, width
-  // Of bf16 values in f32 storage, tensor cores make exact products: bf16 precision with f32 operands.
+  // bf16 with f32 operands: tensor cores multiply bf16 values in f32 storage exactly.
   Precision precision = Precision::kF32;
   DType operands = DType::kF32;         // f32 or bf16
   DType result = DType::kF32;           // f32 or bf16
@@ -43,23 +43,23 @@ struct ConvolutionProblem {
   auto operator<=>(const ConvolutionProblem&) const = default;
 };
 
-// The problem of a call from its tensors' shapes and options, with operands and result of f32.
+// Returns the problem of a call from its tensors' shapes and options, with f32 operands and result.
 ConvolutionProblem convolution_problem(ConvolutionPass pass, const Shape& x, const Shape& weights, const Shape& y,
                                        const ConvOptions& options);
 
-// How activations lie in memory: y and dy, x and dx.
+// The storage of activations: y and dy, x and dx.
 enum class ActivationStorage { kF32, kBF16 };
 
-// The ways to compute `problem` with a result of type `wanted`, the best first; not every library has each. In
+// Returns the ways to compute `problem` with a result of type `wanted`, best first; not every library has each. In
 // bf16 precision cuDNN writes f32 results of bf16 operands in the forward pass only. Backward from f32
 // activations, operands are rounded to bf16 but stay in f32 storage, so that the result is not rounded; from bf16
 // activations the result is rounded to bf16, which saves half the traffic.
 std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& problem, DType wanted,
                                                 ActivationStorage storage);
 
-// "forward (2000, 32, 32, 3) * (24, 2, 2, 3) -> (2000, 31, 31, 24), stride 1, bfloat16 to float32"
+// Returns "forward (2000, 32, 32, 3) * (24, 2, 2, 3) -> (2000, 31, 31, 24), stride 1, bfloat16 to float32".
 std::string to_string(const ConvolutionProblem& problem);
-// The same with the padding, "..., padding 1,1 1,1": no two problems have the same text.
+// Returns to_string() with the padding, "..., padding 1,1 1,1": no two problems have the same text.
 std::string full_text(const ConvolutionProblem& problem);
 
 }  // namespace headrace::cuda

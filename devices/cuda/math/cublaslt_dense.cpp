@@ -13,7 +13,7 @@
 namespace headrace::cuda {
 namespace {
 
-// bf16 products give either type; products of f32 are written as f32.
+// bf16 products give either type; f32 products are written as f32.
 GemmProblem with_types(GemmProblem problem, Precision precision, DType wanted) {
   problem.operands = precision == Precision::kBF16 ? DType::kBF16 : DType::kF32;
   problem.result = problem.operands == DType::kF32 ? DType::kF32 : wanted;
@@ -25,10 +25,9 @@ std::uint32_t alignment(const TensorView& view) {
   return static_cast<std::uint32_t>(std::uintptr_t{1} << std::min(std::countr_zero(address), 8));
 }
 
-constexpr std::uint32_t kBiasAlignment = 16;  // what epilogues read at once
+constexpr std::uint32_t kBiasAlignment = 16;  // the bytes that epilogues read at once
 
-// The tensor itself, or its place in scratch memory where it has another type than wanted, or too little
-// alignment.
+// The tensor itself, or its place in scratch memory if it has another type or too little alignment.
 struct Stage {
   TensorView view;
   bool staged = false;

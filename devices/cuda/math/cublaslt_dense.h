@@ -11,15 +11,15 @@
 
 namespace headrace::cuda {
 
-// One device's dense layers: x (M, K), weights (N, K), y (M, N). Products are of bf16 where the precision says so,
-// of f32 otherwise; sums are f32. Operands of another type are converted into scratch memory first. Shapes were
-// checked by the caller. Thread-safe over streams; throws DeviceError.
+// One device's dense layers: x (M, K), weights (N, K), y (M, N). Products are bf16 in that precision, else f32;
+// sums are f32. Operands of another type are first converted into scratch memory. The caller has checked the
+// shapes. Thread-safe over streams; throws DeviceError.
 class CublasLtDense {
  public:
   CublasLtDense(int ordinal, std::string device_name);
 
-  // Activations are ones that products_fuse() (gpu_kernels.h). The bias is f32; the weights, x, y, dy and dx f32
-  // or bf16. A bias that meets a bf16 y is rounded to bf16.
+  // The bias is f32; the weights, x, y, dy and dx f32 or bf16. A bias added to a bf16 y is rounded to bf16.
+  // REQUIRES: products_fuse() the activation (gpu_kernels.h).
   void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                const TensorView& y, Activation activation, Precision precision);
   void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
@@ -28,7 +28,7 @@ class CublasLtDense {
                         Precision precision);
 
  private:
-  // The operands in cuBLAS's order, the result, perhaps a bias.
+  // The operands in cuBLAS's order, the result, and perhaps a bias.
   struct Call {
     TensorView a, b, result, bias;
   };

@@ -8,7 +8,7 @@
 namespace headrace::cuda {
 namespace {
 
-// What NVIDIA recommends for Hopper; smaller GPUs make do with it too.
+// NVIDIA's recommendation for Hopper; enough for smaller GPUs, too.
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 
 cudaDataType_t data_type(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
@@ -42,20 +42,20 @@ struct CublasLtMatmul::Plan {
   Plan& operator=(const Plan&) = delete;
 
   cublasStatus_t describe(const GemmProblem& problem);
-  // Where the epilogue has one.
+  // Sets the bias if the epilogue has one.
   cublasStatus_t point_to_bias(const void* bias) const {
     if (!has_bias(fused)) return CUBLAS_STATUS_SUCCESS;
     return cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
   }
   cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows,
                                  std::int64_t columns, std::int64_t batch);
-  // Leaves `found` at 0 where there is no algorithm.
+  // Leaves `found` at 0 if there is no algorithm.
   cublasStatus_t choose(cublasLtHandle_t handle, const GemmProblem& problem, int* found);
 
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
-  Epilogue fused = Epilogue::kNone;  // what the algorithm does after the products
+  Epilogue fused = Epilogue::kNone;  // the algorithm's epilogue
 };
 
 cublasStatus_t CublasLtMatmul::Plan::describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype,
@@ -149,7 +149,7 @@ CublasLtMatmul::~CublasLtMatmul() {
 Epilogue CublasLtMatmul::run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
   void* workspace = scratch_.reserve(stream, kWorkspaceBytes);
-  const std::lock_guard lock(mutex_);  // also over the bias pointer, which belongs to the description
+  const std::lock_guard lock(mutex_);  // also protects the bias pointer, which belongs to the description
   const Plan& plan = plan_for(problem, operands.bias);
   check(plan.point_to_bias(operands.bias), "cublasLtMatmulDescSetAttribute", problem);
   check(cublasLtMatmul(handle_, plan.product, &operands.alpha, operands.a, plan.a, operands.b, plan.b,
@@ -159,7 +159,7 @@ Epilogue CublasLtMatmul::run(cudaStream_t stream, const GemmProblem& problem, co
   return plan.fused == problem.epilogue ? Epilogue::kNone : problem.epilogue;
 }
 
-// With mutex_ held.
+// REQUIRES: mutex_ is held.
 const CublasLtMatmul::Plan& CublasLtMatmul::plan_for(const GemmProblem& problem, const void* bias) {
   std::unique_ptr<Plan>& plan = plans_[problem];
   if (plan != nullptr) return *plan;
@@ -176,7 +176,7 @@ const CublasLtMatmul::Plan& CublasLtMatmul::plan_for(const GemmProblem& problem,
   return *plan;
 }
 
-// Null where there is no algorithm.
+// Returns null if there is no algorithm.
 std::unique_ptr<CublasLtMatmul::Plan> CublasLtMatmul::make_plan(const GemmProblem& problem, const void* bias) {
   auto made = std::make_unique<Plan>();
   check(made->describe(problem), "cublasLtMatmulDescCreate", problem);

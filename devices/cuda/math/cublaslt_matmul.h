@@ -15,7 +15,7 @@
 
 namespace headrace::cuda {
 
-// Chooses an algorithm at a problem's first call, also during a capture, and keeps it: cuBLASLt's best among those
+// Chooses an algorithm on a problem's first call, even during a capture, and keeps it: cuBLASLt's best among those
 // that repeat their bits. Sums are f32, and so are products of f32 (never TF32). Thread-safe over streams; throws
 // DeviceError.
 class CublasLtMatmul {
@@ -25,7 +25,7 @@ class CublasLtMatmul {
   CublasLtMatmul(const CublasLtMatmul&) = delete;
   CublasLtMatmul& operator=(const CublasLtMatmul&) = delete;
 
-  // In device memory. `c` may be `d`; it is not read where beta is 0. `bias` only where the epilogue has one.
+  // In device memory. `c` may be `d`; it is not read if beta is 0. `bias` only if the epilogue has one.
   struct Operands {
     const void* a;
     const void* b;
@@ -34,13 +34,13 @@ class CublasLtMatmul {
     const void* bias;
     float alpha, beta;
   };
-  // Returns what is left to be done: the problem's epilogue where no algorithm has it, else none.
+  // Returns the remaining work: the problem's epilogue if no algorithm has it, else kNone.
   Epilogue run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands);
 
  private:
   struct Plan;
 
-  // `bias` is one of the call: an algorithm is chosen for such.
+  // `bias` is the call's, for which an algorithm is chosen.
   const Plan& plan_for(const GemmProblem& problem, const void* bias);
   std::unique_ptr<Plan> make_plan(const GemmProblem& problem, const void* bias);
   void check(cublasStatus_t status, const char* call, const GemmProblem& problem) const;

@@ -13,11 +13,11 @@
 
 namespace headrace {
 
-// Products are cuDNN's and cuBLASLt's, everything else is our own. Work captured on one stream must not be
-// launched on another while that one has work: scratch memory belongs to the stream.
+// Products come from cuDNN and cuBLASLt, everything else is our own. Work captured on one stream must not be
+// launched on another while the first has work: scratch memory belongs to the stream.
 class CudaKernels final : public cuda::GpuKernels<cuda::CudaLaunches> {
  public:
-  // Of GPU `ordinal`, called `device_name` in errors. The store must outlive it.
+  // For GPU `ordinal`, called `device_name` in errors. The store must outlive it.
   CudaKernels(int ordinal, const std::string& device_name, cuda::PlanStore& store);
 
   void tune_plans() override { convolution_.tune(); }

@@ -1,4 +1,4 @@
-// Work for threads, run by a GPU. Private to the CUDA backend.
+// Runs work for threads on a GPU. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kColumnThreads, resident_blocks<Work>(kResiden
   run_columns<kWidth>(work, grid, column_place(grid, blockIdx.x, static_cast<int>(threadIdx.x)));
 }
 
-// One total a row block and column: the block's threads one below the other merge as a tree.
+// One total per row block and column: a block's threads of one column merge as a tree.
 template <int kWidth, typename Work>
 __global__ void __launch_bounds__(kColumnThreads, resident_blocks<Work>(kReducingBlocks))
     reduce_kernel(Work work, ColumnGrid grid, typename Work::Total* block_totals) {
@@ -98,7 +98,7 @@ __device__ inline RowLoss of_first_lane(const RowLoss& of) {
           static_cast<std::int64_t>(__shfl_sync(0xFFFFFFFFU, static_cast<unsigned long long>(of.correct), 0))};
 }
 
-// Merges over the 32 lanes of a warp, in one order; all lanes get the result. Every lane must come here.
+// Merges over the 32 lanes of a warp in a fixed order; all lanes get the result. REQUIRES: every lane calls it.
 template <typename Total>
 __device__ Total warp_total(Total mine) {
   for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
@@ -109,7 +109,7 @@ __device__ Total warp_total(Total mine) {
 
 inline constexpr int kRowsPerBlock = 8;
 
-// A warp a row; all lanes of a warp have the same row, so they leave together.
+// One warp per row; all lanes of a warp have the same row, so they exit together.
 template <typename Work>
 __global__ void __launch_bounds__(kRowsPerBlock* kRowLanes) row_kernel(Work work, std::int64_t rows) {
   const int lane = static_cast<int>(threadIdx.x) % kRowLanes;
@@ -137,12 +137,12 @@ __global__ void __launch_bounds__(kTotalThreads) total_kernel(Work work) {
   if (thread == 0) work.finish(shared[0]);
 }
 
-// Submits to one stream of the current device. After a launch that failed nothing more is submitted.
+// Submits to one stream of the current device. After a failed launch nothing more is submitted.
 class CudaLauncher {
  public:
   explicit CudaLauncher(cudaStream_t stream) : stream_(stream) {}
 
-  // Of all launches: the first that is not cudaSuccess.
+  // Returns the first status of all launches that is not cudaSuccess.
   cudaError_t status() const { return status_; }
 
   template <int kWidth, typename Work>
@@ -154,7 +154,7 @@ class CudaLauncher {
     status_ = cudaGetLastError();
   }
 
-  // The matrix of `grid`, dealt such that it fills the device once: no bit depends on the split.
+  // Returns the matrix of `grid`, split so that it fills the device once: no bit depends on the split.
   template <int kWidth, typename Work>
   void columns(const Work& work, const ColumnGrid& grid) {
     const std::int64_t wave = one_wave<&column_kernel<kWidth, Work>>(kColumnThreads);
@@ -164,7 +164,7 @@ class CudaLauncher {
     status_ = cudaGetLastError();
   }
 
-  // `scratch` for a Work::Total a row block and column.
+  // `scratch` holds one Work::Total per row block and column.
   template <int kWidth, typename Work>
   void reduce(const Work& work, const ColumnGrid& grid, void* scratch) {
     auto* block_totals = static_cast<typename Work::Total*>(scratch);
@@ -195,14 +195,14 @@ class CudaLauncher {
   }
 
  private:
-  // A grid that is larger than a launch can be is an error, not a launch of something else.
+  // A grid that exceeds the maximum of a launch is an error, not a smaller launch.
   bool ready(std::int64_t blocks) {
     constexpr std::int64_t kMaxBlocks = 0x7FFFFFFF;
     if (status_ == cudaSuccess && blocks > kMaxBlocks) status_ = cudaErrorInvalidConfiguration;
     return status_ == cudaSuccess;
   }
 
-  // The blocks of kKernel that the device holds at once; 1 after a failure, when nothing is launched.
+  // Returns the blocks of kKernel that the device holds at once; 1 after a failure, when nothing is launched.
   template <auto kKernel>
   std::int64_t one_wave(int threads) {
     static ResidentBlocks resident(reinterpret_cast<const void*>(kKernel), threads);
@@ -215,7 +215,7 @@ class CudaLauncher {
   cudaError_t status_ = cudaSuccess;
 };
 
-// How CudaLaunches submits kernels.
+// Implements CudaLaunches' submission of kernels.
 template <typename Work>
 void CudaLaunches::submit(Stream& stream, const char* kernel, const Work& work) {
   const std::optional<cudaStream_t> handle = enter(stream);

@@ -19,7 +19,7 @@ cudaError_t ask(const void* kernel, int threads, int device, std::int64_t& block
 
 }  // namespace
 
-// The type of the stream may come from another module, so its device's kind is asked, not its type information.
+// The type of the stream may come from another module, so this checks its device's kind, not its type information.
 std::optional<cudaStream_t> CudaLaunches::enter(Stream& stream) const {
   const DeviceInfo& info = stream.device().info();
   if (info.kind != DeviceKind::kCuda || info.ordinal != ordinal_) {

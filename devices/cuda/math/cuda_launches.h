@@ -18,13 +18,14 @@ namespace headrace::cuda {
 // Thread-safe over streams. Throws DeviceError: kInvalidArgument for another device's stream.
 class CudaLaunches {
  public:
-  // Of GPU `ordinal`, called `device` in errors.
+  // For GPU `ordinal`, called `device` in errors.
   CudaLaunches(int ordinal, const std::string& device) : ordinal_(ordinal), device_(device), scratch_(device) {}
 
-  // The handle, with the device current; none where the stream has failed, when work is to be skipped.
+  // Makes the device current and returns the handle; std::nullopt if the stream has failed, so that work must be
+  // skipped.
   std::optional<cudaStream_t> enter(Stream& stream) const;
 
-  // As GpuKernels needs it (cuda_launcher.cuh).
+  // Required by GpuKernels (cuda_launcher.cuh).
   template <typename Work>
   void submit(Stream& stream, const char* kernel, const Work& work);
   template <typename Work>
@@ -38,9 +39,9 @@ class CudaLaunches {
   StreamScratch scratch_;
 };
 
-// How large a grid fills a GPU once. A kernel's blocks of `threads` that the current device holds at the same
-// time: its multiprocessors times the blocks that one of them has registers and shared memory for. A grid of so
-// many is one wave, without a tail of a few blocks behind it. CUDA is asked once per device. Thread-safe.
+// The number of a kernel's blocks of `threads` that the current device holds at once: its multiprocessors times
+// the blocks for which each has registers and shared memory. A grid of that size is one wave, without a tail of a
+// few blocks. CUDA is asked once per device. Thread-safe.
 class ResidentBlocks {
  public:
   ResidentBlocks(const void* kernel, int threads) : kernel_(kernel), threads_(threads) {}
@@ -48,11 +49,11 @@ class ResidentBlocks {
   cudaError_t of_current_device(std::int64_t& blocks);
 
  private:
-  static constexpr std::size_t kMaxDevices = 16;  // of more, the rest ask each time
+  static constexpr std::size_t kMaxDevices = 16;  // further devices ask each time
 
   const void* kernel_;
   int threads_;
-  std::array<std::atomic<std::int64_t>, kMaxDevices> known_{};  // 0: not yet
+  std::array<std::atomic<std::int64_t>, kMaxDevices> known_{};  // 0: unknown
 };
 
 }  // namespace headrace::cuda

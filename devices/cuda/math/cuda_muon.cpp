@@ -89,7 +89,7 @@ void CudaMuon::update_batch(cudaStream_t stream, MuonBatch& batch, const MuonOpt
   CUDA_CHECK(muon_apply(batch, scalars, stream), device_);
 }
 
-// A row-major X (R, C) is a column-major C x R matrix; A and the polynomial are symmetric, the same either way.
+// A row-major X (R, C) is a column-major C x R matrix; A and the polynomial are symmetric.
 void CudaMuon::iterate(cudaStream_t stream, MuonBatch& batch, const MuonOptions& options, __nv_bfloat16* other,
                        __nv_bfloat16* a, __nv_bfloat16* polynomial) {
   const std::int64_t rows = batch.extent.rows;

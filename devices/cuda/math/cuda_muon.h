@@ -25,7 +25,7 @@ class CudaMuon {
 
  private:
   void update_batch(cudaStream_t stream, MuonBatch& batch, const MuonOptions& options, const StepScalars* scalars);
-  // Leaves the result in batch.x; `other` is of x's size, `a` and `polynomial` hold (count, rows, rows) each.
+  // Leaves the result in batch.x; `other` has x's size, `a` and `polynomial` hold (count, rows, rows) each.
   void iterate(cudaStream_t stream, MuonBatch& batch, const MuonOptions& options, __nv_bfloat16* other,
                __nv_bfloat16* a, __nv_bfloat16* polynomial);
 

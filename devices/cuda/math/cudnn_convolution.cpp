@@ -47,7 +47,7 @@ bool rounds(const ConvolutionProblem& problem) {
   return problem.precision == Precision::kBF16 && problem.operands == DType::kF32;
 }
 
-// A tensor of a call as the plan wants it: in place, or in scratch memory, perhaps by way of bf16.
+// A tensor of a call in the plan's form: in place, or in scratch memory, perhaps via bf16.
 struct Stage {
   TensorView given, view, rounded;
   bool staged = false;

@@ -1,4 +1,4 @@
-// A descriptor of cuDNN's graph API, owned. Private to the CUDA backend.
+// An owned descriptor of cuDNN's graph API. Private to the CUDA backend.
 #pragma once
 
 #include <cudnn.h>
@@ -11,7 +11,7 @@
 
 namespace headrace::cuda {
 
-// What cuDNN refused. Who knows the device and the problem turns it into a DeviceError.
+// A refusal by cuDNN. Callers that know the device and the problem turn it into a DeviceError.
 class CudnnRefusal : public std::runtime_error {
  public:
   CudnnRefusal(cudnnStatus_t status, const char* call);
@@ -22,7 +22,7 @@ class CudnnRefusal : public std::runtime_error {
   cudnnStatus_t status_;
 };
 
-// Throws CudnnRefusal, with cuDNN's own words, unless the call succeeded.
+// Throws CudnnRefusal with cuDNN's message unless the call succeeded.
 void check_cudnn(cudnnStatus_t status, const char* call);
 
 // Move-only. Attributes are set, then finalize() closes it for use by other descriptors. Every member throws
@@ -50,11 +50,11 @@ class CudnnDescriptor {
   }
   void finalize();
 
-  // The number of values the attribute has, and up to `room` of them.
+  // Returns the number of the attribute's values, and reads up to `room` of them.
   std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t room,
                    void* values) const;
   std::int64_t get_int64(cudnnBackendAttributeName_t name) const;
-  // For an attribute that is one descriptor: `into` becomes a copy of it.
+  // Copies an attribute that is a single descriptor to `into`.
   void get(cudnnBackendAttributeName_t name, CudnnDescriptor& into) const;
 
   cudnnBackendDescriptor_t handle() const noexcept { return handle_; }

@@ -1,4 +1,4 @@
-// A convolution and what follows it, as an operation graph of cuDNN. Private to the CUDA backend.
+// A convolution and its epilogue as an operation graph of cuDNN. Private to the CUDA backend.
 #pragma once
 
 #include <cudnn.h>
@@ -12,17 +12,17 @@
 
 namespace headrace::cuda {
 
-// What plans call their tensors: the two operands in the order of the pass's name (x and weights, dy and weights,
-// x and dy), the result, the bias.
+// The tensors in plans: the two operands in the order of the pass's name (x and weights, dy and weights, x and
+// dy), the result, the bias.
 enum TensorId : std::int64_t { kFirstOperand = 1, kSecondOperand = 2, kResult = 3, kBias = 4 };
 
-// Every tensor begins at an address that is a multiple of this.
+// Every tensor's address is a multiple of this.
 inline constexpr std::int64_t kTensorAlignment = 16;
 
 // Keeps the descriptors that the graph refers to.
 class CudnnGraph {
  public:
-  // For the device of `handle`; null where the plan is made for a described device. Throws CudnnRefusal.
+  // For the device of `handle`, which is null if the plan is made for a described device. Throws CudnnRefusal.
   CudnnGraph(const ConvolutionProblem& problem, cudnnHandle_t handle);
 
   const CudnnDescriptor& descriptor() const noexcept { return graph_; }

@@ -20,8 +20,8 @@ constexpr std::int64_t kTimedWorkspace = std::int64_t{256} << 20;
 constexpr int kRuns = 5;
 constexpr int kFill = 0x3C;  // as bf16 or f32 about 0.01: zeros would be unfairly fast
 
-// A stream, two events on it and one block of memory; not ready where one of them is not to be had. The memory
-// comes and goes in the stream's order: cudaFree waits for the whole GPU, which a capture of the caller's does not
+// A stream, two events on it and one block of memory; not ready if any of them is unavailable. The memory is
+// allocated and freed in stream order: cudaFree waits for the whole GPU, which a capture of the caller's does not
 // allow.
 class Bench {
  public:
@@ -30,7 +30,7 @@ class Bench {
     ready = ready && cudaEventCreate(&begin_) == cudaSuccess && cudaEventCreate(&end_) == cudaSuccess;
     ready = ready && cudaMallocAsync(&data_, bytes, stream_) == cudaSuccess;
     ready_ = ready && cudaMemsetAsync(data_, kFill, bytes, stream_) == cudaSuccess;
-    if (!ready_) (void)cudaGetLastError();  // a lack of memory is no failure of later calls
+    if (!ready_) (void)cudaGetLastError();  // later calls must not find the lack of memory
   }
   ~Bench() {
     if (data_ != nullptr) cudaFreeAsync(data_, stream_);
@@ -46,7 +46,7 @@ class Bench {
   cudaStream_t stream() const noexcept { return stream_; }
   std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
 
-  // Milliseconds of what `work` submits to stream(); negative where it failed.
+  // Returns the milliseconds of the work that `work` submits to stream(); negative if it failed.
   float time(const std::function<void()>& work) const {
     float milliseconds = -1;
     bool passed = cudaEventRecord(begin_, stream_) == cudaSuccess;
@@ -69,7 +69,7 @@ std::size_t bytes_of(const ConvolutionProblem::Extents& extents, DType dtype) {
   return static_cast<std::size_t>(elements) * size_of(dtype);
 }
 
-// Where a problem's tensors lie in the bench's memory.
+// The layout of a problem's tensors in the bench's memory.
 struct Places {
   std::size_t first, second, result, bias, workspace, bytes;
 };
@@ -139,7 +139,7 @@ std::vector<PlanCandidate> time_plans(cudnnHandle_t handle, const ConvolutionPro
                                .bias = has_bias(problem.epilogue) ? bench.data() + at.bias : nullptr,
                                .workspace = bench.data() + at.workspace};
   std::vector<bool> runs(plans.size(), true);
-  for (int run = -1; run < kRuns; ++run) {  // the first one is unobserved
+  for (int run = -1; run < kRuns; ++run) {  // the first one is not timed
     for (std::size_t i = 0; i < plans.size(); ++i) {
       if (!runs[i]) continue;
       try {

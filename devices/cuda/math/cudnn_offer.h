@@ -1,4 +1,4 @@
-// cuDNN's plans for one convolution, as PlanStore chooses from them. Private to the CUDA backend.
+// cuDNN's plans for one convolution, from which PlanStore chooses. Private to the CUDA backend.
 #pragma once
 
 #include <cudnn.h>
@@ -16,7 +16,7 @@
 
 namespace headrace::cuda {
 
-// On the current device, that of the handle. Every member throws CudnnRefusal when the problem itself is refused.
+// Every member throws CudnnRefusal if cuDNN refuses the problem. REQUIRES: the handle's device is current.
 class CudnnOffer final : public PlanOffer {
  public:
   // The problem must outlive it.
@@ -27,7 +27,7 @@ class CudnnOffer final : public PlanOffer {
   std::string first() override;
   std::vector<PlanCandidate> measure() override;
 
-  // A plan that has(), first() or measure() named.
+  // Returns a plan that has(), first() or measure() named.
   CudnnPlan take(const std::string& plan);
 
  private:
@@ -37,11 +37,11 @@ class CudnnOffer final : public PlanOffer {
   std::map<std::string, CudnnPlan> built_;
 };
 
-// One candidate a plan, in their order. Each plan runs once unobserved and then a few times in turn with the
-// others, between events of a stream of its own, on tensors of the problem's size in memory of its own: nothing of
-// the caller's is touched, and a capture of the caller's, which is relaxed, does not see it. Waits for all of it.
-// Without times where that memory is not to be had; a plan that does not run has none. The handle's stream is
-// another afterwards; its device must be current.
+// Returns one candidate per plan, in order. Each plan runs once untimed, then a few times in turn with the others,
+// between events of a separate stream, on tensors of the problem's size in separate memory: nothing of the
+// caller's is touched, and a capture of the caller's, which is relaxed, does not see it. Waits for all of it.
+// Without that memory there are no times; a plan that does not run has none. Changes the handle's stream.
+// REQUIRES: its device is current.
 std::vector<PlanCandidate> time_plans(cudnnHandle_t handle, const ConvolutionProblem& problem,
                                       std::span<const CudnnPlan> plans);
 

@@ -17,7 +17,7 @@ constexpr std::int64_t kProposals = 24;
 
 constexpr std::array kModes{CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 
-// None where this way of asking knows no engine for the graph.
+// Returns none if this heuristic knows no engine for the graph.
 std::vector<CudnnDescriptor> proposals(const CudnnGraph& graph, const CudnnTarget& target,
                                        cudnnBackendHeurMode_t mode) try {
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -64,7 +64,7 @@ bool admitted(const CudnnDescriptor& config, const ConvolutionProblem& problem, 
   if (numerics.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
   if (numerics.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) && determinism != Determinism::kFastest) return false;
   if (problem.operands != DType::kF32) return true;
-  // Transforms lose a few of f32's bits; tensor cores see 10 of them, enough for operands rounded to bf16.
+  // Transforms lose a few of f32's bits; tensor cores use 10 of them, enough for operands rounded to bf16.
   if (numerics.has(CUDNN_NUMERICAL_NOTE_FFT) || numerics.has(CUDNN_NUMERICAL_NOTE_WINOGRAD)) return false;
   if (numerics.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
   return problem.precision == Precision::kBF16 || !numerics.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
@@ -99,7 +99,7 @@ std::optional<CudnnPlan> build(const CudnnDescriptor& config, const CudnnTarget&
     const std::int64_t bytes = plan.get_int64(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
     return CudnnPlan{.plan = std::move(plan), .name = name_of(config), .workspace_bytes = bytes};
   } catch (const CudnnRefusal&) {
-    return std::nullopt;  // proposed, but it cannot be built here: the next one
+    return std::nullopt;  // proposed, but cannot be built here: try the next one
   }
 }
 
@@ -109,7 +109,7 @@ std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const Cudnn
                                   Determinism determinism, const PlanLimits& limits) {
   const CudnnGraph graph(problem, target.handle);
   std::vector<CudnnPlan> plans;
-  std::vector<CudnnPlan> large;  // the first that needs more memory than it should
+  std::vector<CudnnPlan> large;  // the first that exceeds the limit of the workspace
   for (const cudnnBackendHeurMode_t mode : kModes) {
     for (const CudnnDescriptor& config : proposals(graph, target, mode)) {
       if (plans.size() == limits.plans) return plans;
@@ -120,7 +120,7 @@ std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const Cudnn
       if (fits) plans.push_back(std::move(*plan));
       if (!fits && large.empty()) large.push_back(std::move(*plan));
     }
-    if (!plans.empty()) return plans;  // the fallback is for what has no other
+    if (!plans.empty()) return plans;  // the fallback is for problems without others
   }
   return large;
 }

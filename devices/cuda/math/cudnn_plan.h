@@ -1,4 +1,4 @@
-// The kernel that cuDNN chose for a convolution. Private to the CUDA backend.
+// cuDNN's plans of convolutions. Private to the CUDA backend.
 #pragma once
 
 #include <cudnn.h>
@@ -14,7 +14,7 @@
 
 namespace headrace::cuda {
 
-// The device that plans are made for: that of a handle, or one described in words where there is none (tests).
+// The device for which plans are made: that of a handle, or one described in words if there is none (tests).
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   const CudnnDescriptor* properties = nullptr;
@@ -28,22 +28,22 @@ struct CudnnPlan {
 };
 
 struct PlanLimits {
-  std::size_t plans = 1;              // so many at most
-  std::int64_t workspace_bytes = -1;  // those that need more are left out, if others remain; -1: no limit
+  std::size_t plans = 1;              // maximum number
+  std::int64_t workspace_bytes = -1;  // plans that need more are left out if others remain; -1: no limit
 };
 
-// The plans that can be built of cuDNN's proposals, in its order of preference. Engines that would not repeat
-// their bits are left out unless `determinism` lets them in; those that round f32 operands are left out always.
-// Throws CudnnRefusal when the problem itself is refused.
+// Returns those of cuDNN's proposals that can be built, in its order of preference. Engines that would not repeat
+// their bits are left out unless `determinism` admits them; those that round f32 operands are always left out.
+// Throws CudnnRefusal if the problem itself is refused.
 std::vector<CudnnPlan> make_plans(const ConvolutionProblem& problem, const CudnnTarget& target,
                                   Determinism determinism, const PlanLimits& limits);
 
-// Of those that make_plans() chooses from, the one of this name; nothing where it is not proposed or cannot be
+// Returns the plan of this name among those of make_plans(); std::nullopt if it is not proposed or cannot be
 // built.
 std::optional<CudnnPlan> make_plan(const ConvolutionProblem& problem, const CudnnTarget& target,
                                    Determinism determinism, const std::string& name);
 
-// Submits the plan to the handle's stream. `bias` may be null where the plan has none.
+// Submits the plan to the handle's stream. `bias` may be null if the plan has none.
 struct CudnnOperands {
   const void* first;
   const void* second;

@@ -1,5 +1,5 @@
-// Which convolutions our own kernels compute (direct_convolution_calls.h) and not cuDNN. Private to the CUDA
-// backend.
+// Chooses the convolutions that our own kernels (direct_convolution_calls.h) compute instead of cuDNN. Private to
+// the CUDA backend.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace headrace::cuda {
 
-// A window of so few values that a thread keeps the weights of its outputs in registers.
+// A window small enough that a thread keeps the weights of its outputs in registers.
 template <int kHigh, int kWide, int kDeep>
 struct ConvWindow {
   static constexpr int kHeight = kHigh, kWidth = kWide, kChannels = kDeep;
@@ -16,7 +16,7 @@ struct ConvWindow {
   static constexpr int kValues = kHigh * kLine;
 };
 
-// function(window) with that of such weights (O, KH, KW, C). Returns whether there is one.
+// Calls function(window) for weights (O, KH, KW, C). Returns whether there is such a window.
 template <typename Function>
 bool by_conv_window(const Shape& weights, const Function& function) {
   const auto is = [&](int height, int width, int channels) {
@@ -27,10 +27,11 @@ bool by_conv_window(const Shape& weights, const Function& function) {
   return false;
 }
 
-inline constexpr int kDirectOutputs = 8;  // a multiple of them: the widest pack
+inline constexpr int kDirectOutputs = 8;  // outputs are a multiple of it: the widest pack
 
-// So few products gain nothing from tensor cores, so the bytes decide: a direct convolution reads x and writes y
-// once each, bias and activation included. `activations`: the type of x and y, which must be that of the products.
+// Returns whether to compute directly. So few products gain nothing from tensor cores, so the bytes decide: a
+// direct convolution reads x and writes y once each, bias and activation included. `activations` is the type of x
+// and y, which must be that of the products.
 inline bool computes_directly(DType activations, const Shape& weights, const ConvOptions& options) {
   const bool padded =
       options.pad_top > 0 || options.pad_left > 0 || options.pad_bottom > 0 || options.pad_right > 0;

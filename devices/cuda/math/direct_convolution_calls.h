@@ -19,7 +19,7 @@ struct DirectConvolution {
   int in_line, stride;
   const T* x;
   const float* weights;          // or
-  const BFloat16* half_weights;  // null: the others
+  const BFloat16* half_weights;  // null: use `weights`
   const float* bias;             // null: 0
 
   template <int kWidth>
@@ -36,7 +36,7 @@ struct DirectConvolution {
     }
     return own;
   }
-  // What the activation is applied to.
+  // Computes the activation's input.
   template <int kWidth>
   HEADRACE_HOST_DEVICE void sum(const Own<kWidth>& own, std::int64_t row, float (&sums)[kWidth]) const {
     const Pixel pixel = out.pixel(row);
@@ -76,7 +76,7 @@ struct DirectForward {
   }
 };
 
-// The sum over all pixels of the gradient of what the activation was applied to.
+// The sum over all pixels of the gradient of the activation's input.
 template <typename T, Activation kActivation, typename Window>
 struct DirectBiasGradient {
   using Total = Sum<float>;
@@ -125,7 +125,7 @@ DirectConvolution<T, Window> direct_convolution(const TensorView& x, const Tenso
           .bias = bias.as<float>()};
 }
 
-// function(type, activation, window) of a convolution that computes_directly().
+// Calls function(type, activation, window). REQUIRES: computes_directly().
 template <typename Function>
 void by_direct_convolution(const TensorView& y, const TensorView& weights, Activation activation,
                            const Function& function) {

@@ -15,7 +15,7 @@
 
 namespace headrace::cuda {
 
-// Words 4 `block` to 4 `block` + 3 of Philox({.seed = seed, .epoch = low 32 bits of step, .record = row,
+// Returns words 4 `block` to 4 `block` + 3 of Philox({.seed = seed, .epoch = low 32 bits of step, .record = row,
 // .operation = layer}).
 HEADRACE_HOST_DEVICE constexpr Philox::Block dropout_words(std::uint64_t seed, std::uint64_t step,
                                                            std::uint64_t row, std::uint32_t layer,
@@ -51,7 +51,8 @@ struct Dropout {
       if (k % 4 == 0) {
         words = dropout_words(seed, scalars->step, record, layer, static_cast<std::uint32_t>(element / 4));
       }
-      // Packs begin at multiples of 4, so the word's number is known when compiling; alone it is not.
+      // Packs begin at multiples of 4, so the word's index is known at compile time; for single elements it is
+      // not.
       const std::uint32_t word =
           kWidth == 1 ? words[static_cast<std::size_t>(element % 4)] : words[static_cast<std::size_t>(k % 4)];
       pack.values[k] = element_of<T>(word >= threshold ? value_of(pack.values[k]) * scale : 0.0F);

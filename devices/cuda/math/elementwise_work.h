@@ -1,4 +1,4 @@
-// The functions of one element as work for threads, and which of them a call becomes. A launcher is a CUDA stream
+// The elementwise functions as work for threads, and the choice among them for a call. A launcher is a CUDA stream
 // (cuda_launcher.cuh) or, in tests, loops on the host. Private to the CUDA backend.
 #pragma once
 
@@ -138,7 +138,7 @@ void submit_flat(Launcher& launch, const Work& work, std::int64_t count, bool fi
   by_width<kWidth>(fits, [&](auto width) { launch.template flat<width()>(work, count); });
 }
 
-// function(type, activation) with the type that activations are kept in.
+// Calls function(type, activation) with the type of the stored activations.
 template <typename Function>
 void by_type_and_activation(DType dtype, Activation activation, const Function& function) {
   by_type(dtype, [&](auto type) { by_activation(activation, [&](auto which) { function(type, which); }); });

@@ -1,4 +1,4 @@
-// What a matrix product's algorithm depends on. Private to the CUDA backend.
+// The inputs of the choice of a matrix product's algorithm. Private to the CUDA backend.
 #pragma once
 
 #include <compare>
@@ -14,8 +14,8 @@ namespace headrace::cuda {
 enum class Transpose { kNo, kYes };
 
 // D = alpha op(A) op(B) + beta C, then the epilogue, in cuBLAS's column-major terms: op(A) is m x k, op(B) k x n,
-// C and D are m x n; each matrix is stored densely, leading dimension = its stored rows. A batch is a row of such
-// products, each matrix following the one before.
+// C and D are m x n; each matrix is stored densely, leading dimension = its stored rows. A batch is a sequence of
+// such products, with each matrix directly after the previous one.
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   Transpose a = Transpose::kNo, b = Transpose::kNo;
@@ -31,9 +31,9 @@ struct GemmProblem {
 
 std::string to_string(const GemmProblem& problem);
 
-// The way to compute `problem` that the library has: as it is or, where there is no algorithm with its epilogue,
-// without, the epilogue being a kernel of its own afterwards. Nothing where it has neither. `has_algorithm` is
-// asked for a way once.
+// Returns the library's way to compute `problem`: unchanged or, if there is no algorithm with its epilogue,
+// without it, the epilogue being a separate kernel afterwards; std::nullopt if it has neither. Calls
+// `has_algorithm` once per way.
 template <typename HasAlgorithm>
 std::optional<GemmProblem> way_to_compute(const GemmProblem& problem, const HasAlgorithm& has_algorithm) {
   if (has_algorithm(problem)) return problem;

@@ -1,6 +1,6 @@
-// A GPU's table of mathematics but for the products of matrices: what each call checks, launches and needs as
-// scratch memory. One definition serves a GPU (cuda_kernels.h) and its twin on the host
-// (tests/support/twin_kernels.h). Private to the CUDA backend.
+// A GPU's table of mathematics except for matrix products: the checks, launches and scratch memory of each call.
+// One definition serves a GPU (cuda_kernels.h) and its twin on the host (tests/support/twin_kernels.h). Private to
+// the CUDA backend.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace headrace::cuda {
 
-// True where a library's product applies the activation, and the bias with it; elsewhere it gives the bare product
-// and our own kernel follows. Their GELU is the tanh approximation, not the exact one of Kernels.
+// Returns whether a library's product applies the activation, with the bias; otherwise our own kernel follows the
+// bare product. The libraries' GELU is the tanh approximation, not the exact one of Kernels.
 constexpr bool products_fuse(Activation activation) noexcept {
   return activation == Activation::kNone || activation == Activation::kRelu;
 }
@@ -21,12 +21,12 @@ constexpr bool products_fuse(Activation activation) noexcept {
 // Launches has
 //   submit(stream, kernel, work)                  work(launcher), in stream order
 //   submit(stream, kernel, scratch_bytes, work)   work(launcher, scratch)
-// where a launcher is as in cuda_launcher.cuh, and `kernel` stands in errors. Members are defined in *_calls.h and
+// with a launcher as in cuda_launcher.cuh; `kernel` appears in errors. Members are defined in *_calls.h and
 // instantiated for the GPU in the .cu of their kernels. Activations may be f32 or bf16.
 template <typename Launches>
 class GpuKernels : public Kernels {
  public:
-  // Every GPU that this is built for has bf16 tensor cores.
+  // All supported GPUs have bf16 tensor cores.
   bool prefers_bf16() const noexcept override { return true; }
   DType activation_type(Precision precision) const noexcept override {
     return precision == Precision::kBF16 ? DType::kBF16 : DType::kF32;
@@ -132,7 +132,7 @@ class GpuKernels : public Kernels {
   template <typename... Arguments>
   explicit GpuKernels(Arguments&&... arguments) : launches_(std::forward<Arguments>(arguments)...) {}
 
-  // Products of checked operands. The forward ones get activations that products_fuse().
+  // Compute products of checked operands. REQUIRES: products_fuse() the activations of the forward ones.
   virtual void dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
                              const TensorView& bias, const TensorView& y, Activation activation,
                              Precision precision) = 0;
@@ -150,13 +150,13 @@ class GpuKernels : public Kernels {
   Launches launches_;
 
  private:
-  // Of a convolution that computes_directly().
+  // REQUIRE: computes_directly().
   void direct_conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                            const TensorView& y, const ConvOptions& options, Activation activation);
   void bias_activation(Stream& stream, const char* kernel, const TensorView& y, const TensorView& bias,
                        Activation activation);
   void bias_gradient(Stream& stream, const char* kernel, const TensorView& dy,
-                     const TensorView& dbias);  // none where dbias is undefined
+                     const TensorView& dbias);  // none if dbias is undefined
 };
 
 }  // namespace headrace::cuda

@@ -55,7 +55,7 @@ struct ElementLossRows {
   ElementRows<kLoss, Target> in;
   const StepScalars* scalars;
   float* dx;        // or null
-  RowLoss* losses;  // one a row
+  RowLoss* losses;  // one per row
 
   HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum&, const RowLoss& sums) const {
     const bool real = row < scalars->rows;
@@ -67,7 +67,7 @@ struct ElementLossRows {
   }
 };
 
-// function(integral_constant) with the loss.
+// Calls function(integral_constant) with the loss.
 template <typename Function>
 void by_element_loss(ElementLoss loss, const Function& function) {
   const auto run = [&]<ElementLoss kLoss>() { function(std::integral_constant<ElementLoss, kLoss>{}); };
@@ -109,7 +109,7 @@ struct GivenLosses {
   }
 };
 
-// One more, by whichever thread: counts of whole numbers do not depend on the order.
+// Adds one, from any thread: integer counts do not depend on the order.
 HEADRACE_HOST_DEVICE void count_one(std::int64_t* count) {
 #ifdef __CUDA_ARCH__
   atomicAdd(reinterpret_cast<unsigned long long*>(count), 1ULL);
@@ -118,7 +118,7 @@ HEADRACE_HOST_DEVICE void count_one(std::int64_t* count) {
 #endif
 }
 
-// A row's class as `index`: its label's, or that of its largest target. Out of range where there is none.
+// A row's class as `index`: its label's, or that of its largest target. Out of range if there is none.
 struct ClassLabels {
   const std::int64_t* classes;  // or null:
   LogitRows targets;
@@ -132,7 +132,7 @@ struct ClassLabels {
 };
 
 struct TopRows {
-  // How many of a row come before the label, as `total`; all where that is NaN.
+  // Counts a row's elements that precede the label, as `total`; all if the label's is NaN.
   struct Rows {
     const float* x;
     ClassLabels labels;
@@ -153,7 +153,7 @@ struct TopRows {
   Rows in;
   int k;
   const StepScalars* scalars;
-  RowLoss* hits;  // one a row
+  RowLoss* hits;  // one per row
 
   HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& label,
                                   const RowLoss& before) const {

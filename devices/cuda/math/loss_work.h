@@ -1,4 +1,4 @@
-// Softmax and its cross-entropy as work for warps, a row each. Private to the CUDA backend.
+// Softmax and its cross-entropy as work for warps, one row each. Private to the CUDA backend.
 #pragma once
 
 #include <cmath>
@@ -13,14 +13,14 @@ inline constexpr int kRowLanes = 32;  // a warp
 
 struct RowMaximum {
   float value;
-  std::int64_t index;  // the first that has it
+  std::int64_t index;  // of the first maximum
 };
 HEADRACE_HOST_DEVICE RowMaximum merged(const RowMaximum& a, const RowMaximum& b) {
   const bool second = b.value > a.value || (b.value == a.value && b.index < a.index);
   return second ? b : a;
 }
 
-// Of e^(z - maximum), and of (z - maximum).
+// Sums of e^(z - maximum), and of (z - maximum).
 struct RowSums {
   float exp_sum, total;
 };
@@ -28,14 +28,14 @@ HEADRACE_HOST_DEVICE RowSums merged(const RowSums& a, const RowSums& b) {
   return {a.exp_sum + b.exp_sum, a.total + b.total};
 }
 
-// What one lane sees of a row of logits.
+// One lane's part of a row of logits.
 struct LogitRows {
   const float* logits;
   std::int64_t classes;
 
   HEADRACE_HOST_DEVICE RowMaximum maximum(std::int64_t row, int lane) const {
     const float* z = logits + row * classes;
-    // A lane without a class loses to any that has one.
+    // A lane without a class loses to any lane with one.
     if (lane >= classes)
       return {-std::numeric_limits<float>::infinity(), std::numeric_limits<std::int64_t>::max()};
     RowMaximum best{z[lane], lane};
@@ -55,7 +55,7 @@ struct LogitRows {
   }
 };
 
-// The gradient of what softmax was applied to.
+// The gradient of softmax's input.
 struct SoftmaxGradientRows {
   struct Rows {
     const float* p;
@@ -94,7 +94,7 @@ struct SoftmaxRows {
   }
 };
 
-// What one row adds to the metrics.
+// The contribution of one row to the metrics.
 struct RowLoss {
   double loss;
   std::int64_t correct;
@@ -109,18 +109,18 @@ struct CrossEntropyRows {
   float smoothing;
   const StepScalars* scalars;
   float* dlogits;   // or null
-  RowLoss* losses;  // one a row
+  RowLoss* losses;  // one per row
 
   HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& maximum,
                                   const RowSums& sums) const {
     const bool real = row < scalars->rows;
-    const std::int64_t label = real ? labels[row] : -1;  // padding is like a label that is none
+    const std::int64_t label = real ? labels[row] : -1;  // padding is treated as an invalid label
     const bool known = label >= 0 && label < in.classes;
     if (dlogits != nullptr) write_gradient(row, lane, maximum, sums, known ? label : -1);
     if (lane == 0) losses[row] = real ? loss(row, maximum, sums, label, known) : RowLoss{};
   }
 
-  // Of a row whose label is not known (-1) it is 0.
+  // Writes 0 for a row whose label is unknown (-1).
   HEADRACE_HOST_DEVICE void write_gradient(std::int64_t row, int lane, const RowMaximum& maximum,
                                            const RowSums& sums, std::int64_t label) const {
     const float* z = in.logits + row * in.classes;
@@ -152,7 +152,7 @@ struct MetricTotal {
   const StepScalars* scalars;
   MetricSums* sums;
 
-  // Of rows `thread`, thread + threads, ...
+  // Sums rows `thread`, thread + threads, ...
   HEADRACE_HOST_DEVICE RowLoss part(int thread, int threads) const {
     const std::int64_t rows = scalars->rows < all_rows ? scalars->rows : all_rows;
     RowLoss total{};
@@ -197,7 +197,7 @@ void submit_cross_entropy(Launcher& launch, const TensorView& logits, const Tens
   launch.total(MetricTotal{losses, logits.shape[0], scalars, sums});
 }
 
-// Of e^(z - maximum), of the targets, and of target * (z - maximum).
+// Sums of e^(z - maximum), of the targets, and of target * (z - maximum).
 struct SoftSums {
   float exp_sum, targets, weighted;
 };
@@ -228,7 +228,7 @@ struct SoftCrossEntropyRows {
   SoftLogitRows in;
   const StepScalars* scalars;
   float* dlogits;   // or null
-  RowLoss* losses;  // one a row
+  RowLoss* losses;  // one per row
 
   HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& maximum,
                                   const SoftSums& sums) const {

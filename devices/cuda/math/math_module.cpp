@@ -1,4 +1,4 @@
-// What libheadrace_cuda_math.so exports.
+// The exports of libheadrace_cuda_math.so.
 #include <cublasLt.h>
 #include <cudnn.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace headrace {
 namespace {
 
-// Each library writes its version as one number, with other weights.
+// Each library encodes its version as one number, with different factors.
 std::string release(std::size_t version, std::size_t major, std::size_t minor) {
   return fmt::format("{}.{}.{}", version / major, version % major / minor, version % minor);
 }
@@ -49,7 +49,7 @@ class LinkedMath final : public CudaMath {
   }
 
  private:
-  // All replicas of the process choose from one.
+  // One store for all replicas of the process.
   mutable cuda::PlanStore plans_{cuda::plan_folder(), warn};
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// The sum over the block's threads, in one fixed order; complete in thread 0.
+// Returns the sum over the block's threads, in a fixed order; complete in thread 0.
 __device__ double block_sum(double value, double* shared) {
   shared[threadIdx.x] = value;
   __syncthreads();
@@ -46,7 +46,7 @@ __global__ void momentum_kernel(MuonBatch batch) {
   out[1] = weights;
 }
 
-// A thread a matrix: there are few parts.
+// One thread per matrix: there are few parts.
 __global__ void norms_kernel(MuonBatch batch, const StepScalars* scalars) {
   const int which = static_cast<int>(threadIdx.x);
   if (which >= batch.count) return;

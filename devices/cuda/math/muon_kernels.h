@@ -1,4 +1,4 @@
-// Muon's passes over memory; the products between them are cuBLASLt's. Private to the CUDA backend.
+// Muon's passes over memory; cuBLASLt does the products between them. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -9,13 +9,13 @@
 
 namespace headrace::cuda {
 
-inline constexpr int kMuonBlocks = 64;  // blocks a matrix: as many parts its norms are summed in
+inline constexpr int kMuonBlocks = 64;  // blocks per matrix, and parts in which its norms are summed
 
-// A batch, by value to every kernel. All pointers are in device memory.
+// A batch, passed to every kernel by value. All pointers are to device memory.
 struct MuonBatch {
   struct Matrix {
     float* parameters;
-    __nv_bfloat16* rounded;  // null: no copy is kept
+    __nv_bfloat16* rounded;  // null: no copy
     const float* gradients;
     float* velocity;
     MuonShape shape;
@@ -32,9 +32,9 @@ struct MuonBatch {
   __nv_bfloat16* x = nullptr;       // (count, rows, columns)
 };
 
-// v = momentum v + g, and the sums of squares in kMuonBlocks parts.
+// Computes v = momentum v + g, and the sums of squares in kMuonBlocks parts.
 cudaError_t muon_momentum(const MuonBatch& batch, cudaStream_t stream);
-// The parts added in order: 1 / (|u| + epsilon), and what w is multiplied by: sqrt(O) / |w|, or 1 where w is 0 or
+// Adds the parts in order and computes 1 / (|u| + epsilon) and the factor of w: sqrt(O) / |w|, or 1 if w is 0 or
 // the step keeps its norm, less the decay.
 cudaError_t muon_norms(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 // x = u / (|u| + epsilon), padded.

@@ -1,4 +1,5 @@
-// How Muon's matrices lie in a batch of equal ones. Plain C++, for host and device. Private to the CUDA backend.
+// The layout of Muon's matrices in a batch of equal ones. Plain C++, for host and device. Private to the CUDA
+// backend.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@ namespace headrace::cuda {
 
 inline constexpr int kMaxMuonBatch = 16;  // matrices in one batch of products
 
-// A weight matrix (O, K) in the batch: turned so that it has no more rows than columns, which makes X X' small.
+// A weight matrix (O, K) in the batch: transposed if it has more rows than columns, which keeps X X' small.
 struct MuonShape {
   std::int64_t outputs = 0, inputs = 0;  // O, K
 
@@ -23,7 +24,8 @@ struct MuonExtent {
   constexpr std::int64_t elements() const noexcept { return rows * columns; }
 };
 
-// The extent that also holds `shape`: both numbers multiples of 8, so that rows of bf16 begin at 16 bytes.
+// Returns the extent that also holds `shape`: both numbers are multiples of 8, so that bf16 rows begin at
+// multiples of 16 bytes.
 constexpr MuonExtent widened(MuonExtent extent, MuonShape shape) noexcept {
   const auto up = [](std::int64_t a, std::int64_t b) {
     const std::int64_t rounded = (b + 7) / 8 * 8;
@@ -32,7 +34,7 @@ constexpr MuonExtent widened(MuonExtent extent, MuonShape shape) noexcept {
   return {.rows = up(extent.rows, shape.rows()), .columns = up(extent.columns, shape.columns())};
 }
 
-// Which element of the weight matrix lies at `position` of its padded matrix; -1 in the padding.
+// Returns the element of the weight matrix at `position` of its padded matrix; -1 in the padding.
 constexpr std::int64_t element_at(MuonShape shape, MuonExtent extent, std::int64_t position) noexcept {
   const std::int64_t row = position / extent.columns;
   const std::int64_t column = position % extent.columns;
@@ -40,14 +42,14 @@ constexpr std::int64_t element_at(MuonShape shape, MuonExtent extent, std::int64
   return shape.turned() ? column * shape.inputs + row : row * shape.inputs + column;
 }
 
-// Where the element lies in its padded matrix.
+// Returns the element's position in its padded matrix.
 constexpr std::int64_t position_of(MuonShape shape, MuonExtent extent, std::int64_t element) noexcept {
   const std::int64_t output = element / shape.inputs;
   const std::int64_t input = element % shape.inputs;
   return shape.turned() ? input * extent.columns + output : output * extent.columns + input;
 }
 
-// The Nesterov update, from the velocity already moved on.
+// Returns the Nesterov update from the updated velocity.
 constexpr float muon_update(float gradient, float velocity, float momentum) noexcept {
   return gradient + momentum * velocity;
 }

@@ -16,7 +16,7 @@
 
 namespace headrace {
 
-// Tells a replica that used the group once that it is off.
+// Reports an aborted group to a replica that has used it.
 class NcclCollective::Report final : public StreamReport {
  public:
   Report(const NcclCollective& owner, int replica) : owner_(owner), replica_(replica) {}
@@ -41,7 +41,7 @@ NcclCollective::NcclCollective(DeviceGroup& devices) : devices_(devices) {
     reports_.push_back(std::make_shared<Report>(*this, r));
     communicators_.push_back(std::make_unique<NcclCommunicator>(devices[r].info().name, patience));
   }
-  // All connections at the start: a call of one replica must never wait for another's on the host.
+  // Makes all connections at the start: a call of one replica must never wait for another's on the host.
   setenv("NCCL_RUNTIME_CONNECT", "0", /*overwrite=*/0);
   try {
     connect();

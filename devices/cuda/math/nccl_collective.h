@@ -18,13 +18,12 @@ namespace headrace {
 
 class CudaStream;
 
-// One replica a GPU, all of this process. NCCL promises equal values on all replicas, but chooses its own order of
-// additions: the bits are not those of the pairwise tree, and may depend on the GPUs and how they are connected.
-// in_order() only sends through NCCL and does the additions itself (nccl_tree_collective.h).
-// A call that NCCL has not submitted, or a group that has not come up, after HEADRACE_COLLECTIVE_TIMEOUT seconds
-// (30) is given up with DeviceError(kTimeout). That replicas make different calls is not found out.
-// abort() waits for no call that is under way. The destructor waits for what was submitted, at most that long;
-// work that was captured must be gone by then.
+// One replica per GPU, all of this process. NCCL promises equal values on all replicas, but chooses its own order
+// of additions: the bits are not those of the pairwise tree, and may depend on the GPUs and their connections.
+// in_order() only sends through NCCL and does the additions itself (nccl_tree_collective.h). A call that NCCL has
+// not submitted, or a group that has not started, after HEADRACE_COLLECTIVE_TIMEOUT seconds (30) fails with
+// DeviceError(kTimeout). Different calls by the replicas are not detected. abort() waits for no call in progress.
+// The destructor waits for submitted work, at most that long. REQUIRES: captured work is destroyed first.
 class NcclCollective final : public Collective {
  public:
   using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
@@ -40,9 +39,9 @@ class NcclCollective final : public Collective {
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
   void abort(const std::string& reason) noexcept override;
 
-  // One replica's call, which waits for no other on the host. Does nothing once the group is given up.
+  // Submits one replica's call, which waits for no other on the host. Does nothing once the group is aborted.
   void submit(int replica, const char* name, Stream& stream, const Call& call);
-  // All replicas' calls at once, each on its own stream: they may wait for one another on the host.
+  // Submits all replicas' calls at once, each on its own stream: they may wait for one another on the host.
   void submit_together(const char* name, const std::vector<std::unique_ptr<Stream>>& streams,
                        const CallOfReplica& call);
 
@@ -51,12 +50,12 @@ class NcclCollective final : public Collective {
 
   void connect();
   CudaStream& stream_of(int replica, Stream& stream) const;
-  // The reason why the group is off; empty while it is not.
+  // Returns why the group is aborted; empty if it is not.
   std::string reason() const;
 
   DeviceGroup& devices_;
-  std::vector<std::shared_ptr<Report>> reports_;                  // one a replica
-  std::vector<std::unique_ptr<NcclCommunicator>> communicators_;  // one a replica
+  std::vector<std::shared_ptr<Report>> reports_;                  // one per replica
+  std::vector<std::unique_ptr<NcclCommunicator>> communicators_;  // one per replica
   mutable std::mutex mutex_;
   std::string reason_;                // by mutex_
   std::unique_ptr<Collective> tree_;  // made by the first in_order()

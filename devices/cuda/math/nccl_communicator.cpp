@@ -23,7 +23,7 @@ namespace headrace {
 namespace {
 
 constexpr auto kPoll = std::chrono::microseconds(50);
-// What a call that does not block takes, by far: longer it is blocked, and only abort() brings it back.
+// Far more than a non-blocking call takes: after that it is blocked, and only abort() makes it return.
 constexpr auto kGrace = std::chrono::milliseconds(100);
 
 using Clock = std::chrono::steady_clock;
@@ -51,7 +51,7 @@ void NcclCommunicator::check(ncclResult_t status, const char* what) const {
   if (detail::failed(status) && handle_ != nullptr) detail::throw_nccl_error(status, what, device_);
 }
 
-// What its last call has come to; success once it is aborted.
+// Returns the status of its last call; success once it is aborted.
 ncclResult_t NcclCommunicator::state() {
   const Use use(*this);
   if (use.handle() == nullptr) return ncclSuccess;
@@ -83,12 +83,12 @@ void NcclCommunicator::abort(std::span<const std::unique_ptr<NcclCommunicator>> 
   if (handles.empty()) return;
   const auto used = [&] { return std::ranges::any_of(group, [](const auto& each) { return each->users_ != 0; }); };
   for (const auto end = Clock::now() + kGrace; used() && Clock::now() < end;) std::this_thread::sleep_for(kPoll);
-  const NcclGroup together;  // of several of one process none may wait for another
+  const NcclGroup together;  // of several in one process none may wait for another
   for (const ncclComm_t handle : handles) ncclCommAbort(handle);
 }
 
-// ncclCommDestroy() of a communicator that does not block returns at once, whatever is still under way: so it is
-// finalized first, which all ranks take part in.
+// ncclCommDestroy() of a non-blocking communicator returns at once, whatever is in progress, so it is finalized
+// first; all ranks take part in that.
 void NcclCommunicator::close(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept {
   try {
     NcclGroup together;
@@ -101,7 +101,7 @@ void NcclCommunicator::close(std::span<const std::unique_ptr<NcclCommunicator>> 
     for (const auto& each : group) each->check(status, "ncclCommFinalize");
     for (const auto& each : group) each->await("closing the connections");
   } catch (const std::exception&) {
-    return abort(group);  // nobody is left to be told
+    return abort(group);  // there is nobody to tell
   }
   for (const auto& each : group) {
     if (const ncclComm_t handle = each->handle_.exchange(nullptr); handle != nullptr) ncclCommDestroy(handle);

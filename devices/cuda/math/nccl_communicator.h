@@ -1,4 +1,4 @@
-// One rank of a group of GPUs, as NCCL knows it. Private to the CUDA backend.
+// One rank of an NCCL group of GPUs. Private to the CUDA backend.
 #pragma once
 
 #include <nccl.h>
@@ -11,10 +11,10 @@
 
 namespace headrace::detail {
 
-// Throws the DeviceError that names the call, the device, NCCL's reason and what to try.
+// Throws a DeviceError that names the call, the device, NCCL's reason and what to try.
 [[noreturn]] void throw_nccl_error(ncclResult_t status, const char* call, const std::string& device);
 
-// A call of a non-blocking communicator may be under way still: that is no error.
+// A call of a non-blocking communicator may still be in progress: that is no error.
 inline bool failed(ncclResult_t status) noexcept { return status != ncclSuccess && status != ncclInProgress; }
 
 }  // namespace headrace::detail
@@ -28,8 +28,7 @@ inline bool failed(ncclResult_t status) noexcept { return status != ncclSuccess 
 
 namespace headrace {
 
-// Calls that NCCL makes together. From here to end(), or the end of the scope, the calling thread's NCCL calls
-// are one group; it is ended also where an error leaves it.
+// Makes the calling thread's NCCL calls until end(), or the end of the scope, one group. An error also ends it.
 class NcclGroup {
  public:
   NcclGroup() noexcept : status_(ncclGroupStart()) {}
@@ -37,7 +36,7 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // The first status that is an error, of the group's start, of `calls` and of its end; else the end's.
+  // Returns the first error of the group's start, `calls` and its end; else the end's status.
   ncclResult_t end(ncclResult_t calls = ncclSuccess) noexcept;
 
  private:
@@ -45,16 +44,16 @@ class NcclGroup {
   bool open_ = true;
 };
 
-// A communicator that does not block. One thread at a time makes calls on it; abort() may come from any other at
-// any moment, also while a call is blocked.
+// A non-blocking communicator. One thread at a time makes calls on it; any other may call abort() at any time,
+// even while a call is blocked.
 class NcclCommunicator {
  public:
-  // Waits of await() and close() end after `patience`. `device` is what errors call the GPU.
+  // Waits of await() and close() end after `patience`. Errors call the GPU `device`.
   NcclCommunicator(std::string device, std::chrono::seconds patience);
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  // Within ncclGroupStart() and ncclGroupEnd(), with the GPU current. Throws DeviceError.
+  // Throws DeviceError. REQUIRES: called between ncclGroupStart() and ncclGroupEnd(), with the GPU current.
   void init(int ranks, const ncclUniqueId& id, int rank);
 
   // Keeps abort() from freeing the communicator at once.
@@ -68,7 +67,7 @@ class NcclCommunicator {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
-    // Null once the communicator is aborted.
+    // Returns null once the communicator is aborted.
     ncclComm_t handle() const noexcept { return handle_; }
 
    private:
@@ -76,8 +75,8 @@ class NcclCommunicator {
     ncclComm_t handle_ = nullptr;
   };
 
-  // Makes `call(ncclComm_t)` and waits until NCCL has done what it was asked for. Nothing once the communicator
-  // is aborted, whatever a call says that was under way then. `what` names the call in errors, DeviceError.
+  // Makes `call(ncclComm_t)` and waits until NCCL has done it. Does nothing once the communicator is aborted, and
+  // ignores the status of a call that was in progress then. Throws DeviceError, in which `what` names the call.
   template <typename Call>
   void submit(const char* what, const Call& call) {
     ncclResult_t status = ncclSuccess;
@@ -88,16 +87,16 @@ class NcclCommunicator {
     check(status, what);
     await(what);
   }
-  // Until NCCL has done what it was asked for last, or the communicator is aborted.
+  // Waits until NCCL has done its last call, or the communicator is aborted.
   void await(const char* what);
-  // Throws for a status that is an error, unless the communicator is aborted.
+  // Throws if the status is an error, unless the communicator is aborted.
   void check(ncclResult_t status, const char* what) const;
 
-  // All of a group, by whichever thread comes first. Does not wait for calls that are under way: they come back
-  // as aborted. Afterwards no call reaches NCCL.
+  // Aborts a whole group; the first thread to call does it. Does not wait for calls in progress: they return as
+  // aborted. Afterwards no call reaches NCCL.
   static void abort(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept;
-  // All of a group, that nobody uses any more: waits until what was submitted is done. Aborts them where that
-  // fails or takes too long.
+  // Closes a whole group: waits until submitted work is done. Aborts the group if that fails or takes too long.
+  // REQUIRES: no more users.
   static void close(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept;
 
  private:
@@ -105,7 +104,7 @@ class NcclCommunicator {
 
   std::string device_;
   std::chrono::seconds patience_;
-  ncclComm_t made_ = nullptr;  // NCCL's own thread writes it while the group comes up
+  ncclComm_t made_ = nullptr;  // NCCL's own thread writes it while the group starts
   // A user counts itself before it reads the handle, abort() takes the handle before it reads the count.
   std::atomic<ncclComm_t> handle_{nullptr};
   std::atomic<int> users_{0};

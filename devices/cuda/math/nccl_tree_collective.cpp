@@ -12,12 +12,12 @@
 namespace headrace {
 namespace {
 
-// Large enough for a message between two of eight GPUs to use their link, small beside a model.
+// Large enough that messages between two of eight GPUs saturate their link, small compared to a model.
 constexpr std::int64_t kScratchElements = std::int64_t{8} << 20;
 
 using detail::failed;
 
-// As one group call, so that no transfer waits for a later one.
+// Makes one group call, so that no transfer waits for a later one.
 ncclResult_t exchange(std::span<const cuda::Transfer> outgoing, std::span<const cuda::Transfer> incoming,
                       ncclComm_t communicator, cudaStream_t stream) {
   NcclGroup together;
@@ -69,9 +69,9 @@ TensorView NcclTreeCollective::scratch(int replica) const {
 }
 
 // NCCL connects two GPUs when one first sends to the other, and waits on the host until both have asked for it; a
-// kernel is loaded when it is first launched, which may wait for the GPU. In a step either would wait for ever,
-// for one thread submits the replicas' parts one after another. So every GPU sends to every other here, messages
-// as large as later ones, in one group call.
+// kernel is loaded on its first launch, which may wait for the GPU. In a step either would wait forever, because
+// one thread submits the replicas' parts one after another. So every GPU sends to every other here, messages as
+// large as later ones, in one group call.
 void NcclTreeCollective::connect() {
   constexpr std::int64_t kHalf = kScratchElements / 2;
   const std::int64_t message = kHalf / local_replicas();

@@ -12,12 +12,12 @@
 namespace headrace {
 
 // NcclCollective::in_order(): NCCL carries slices between the GPUs, Kernels::sum_tree adds them (tree_sum.h). The
-// bits are those of every other collective, whatever the GPUs are and however they are connected. It sends the
-// bytes of a ring, in more and smaller messages.
+// bits are those of every other collective, whatever the GPUs and their connections. It sends as many bytes as a
+// ring, in more and smaller messages.
 class NcclTreeCollective final : public Collective {
  public:
-  // The group and its devices outlive it. Allocates scratch memory on each GPU, connects every pair of them and
-  // loads the kernels, for which it waits. Throws DeviceError.
+  // Allocates scratch memory on each GPU, connects every pair of them and loads the kernels, waiting for all.
+  // Throws DeviceError. REQUIRES: the group and its devices outlive it.
   NcclTreeCollective(NcclCollective& group, DeviceGroup& devices);
 
   int local_replicas() const noexcept override { return devices_.size(); }
@@ -35,7 +35,7 @@ class NcclTreeCollective final : public Collective {
 
   NcclCollective& group_;
   DeviceGroup& devices_;
-  std::vector<Buffer> scratch_;  // one a replica, whose calls are in one order
+  std::vector<Buffer> scratch_;  // one per replica, whose calls are ordered
 };
 
 }  // namespace headrace

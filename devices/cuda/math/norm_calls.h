@@ -25,7 +25,7 @@ struct PackStatistics {
   }
 };
 
-// An element is a channel; replicas are joined in their order.
+// An element is a channel; replicas are joined in order.
 struct JoinStatistics {
   const float* statistics;
   std::int64_t world_replicas, replica, channels;
@@ -98,7 +98,7 @@ struct JoinInputGradient {
     }
     return affine;
   }
-  // Returns the own mean less that of all replicas; exactly 0 where no other replica has rows.
+  // Returns this replica's mean minus that of all replicas; exactly 0 if no other replica has rows.
   HEADRACE_HOST_DEVICE float difference_of_means(std::int64_t at) const {
     return rounded_product(own[at], inverse_counts[0]) - rounded_product(joint[at], inverse_counts[1]);
   }

@@ -1,4 +1,4 @@
-// Adam and SGD of GpuKernels, and what is done around an update. Private to the CUDA backend.
+// Adam and SGD of GpuKernels, and the work around an update. Private to the CUDA backend.
 #pragma once
 
 #include <cmath>
@@ -40,7 +40,7 @@ inline std::size_t square_scratch_bytes(const TensorView& x) {
   return static_cast<std::size_t>(square_grid(x).row_blocks) * sizeof(Sum<float>);
 }
 
-// Of one thread.
+// Work for one thread.
 struct ClipFactor {
   float max_norm;
   GradientNorm* norm;

@@ -1,4 +1,4 @@
-// The optimizers as work for threads: every parameter on its own. `rounded` may be null. Private to the CUDA
+// The optimizers as work for threads: each parameter independently. `rounded` may be null. Private to the CUDA
 // backend.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace headrace::cuda {
 
-// The bf16 copy of these parameters, where one is kept.
+// Writes the bf16 copy of these parameters, if there is one.
 template <int kWidth>
 HEADRACE_HOST_DEVICE void store_rounded(BFloat16* rounded, std::int64_t at, const Pack<float, kWidth>& w) {
   if (rounded == nullptr) return;
@@ -60,7 +60,7 @@ struct SgdRule {
   float* parameters;
   BFloat16* rounded;
   const float* gradients;
-  float* velocity;  // may be null where no range has a momentum
+  float* velocity;  // may be null if no range has a momentum
   const StepScalars* scalars;
 
   template <int kWidth>
@@ -101,7 +101,7 @@ struct SgdRule {
   }
 };
 
-inline constexpr int kMaxRanges = 32;  // of one launch: with their options they are the kernel's argument
+inline constexpr int kMaxRanges = 32;  // per launch: with their options they are the kernel's argument
 
 // Up to kMaxRanges of an arena, each cut into tiles of kTile elements from its start, the last one smaller.
 template <typename Rule, int kTile>
@@ -132,7 +132,7 @@ struct RangesUpdate {
   }
 };
 
-// One launch for every kMaxRanges. `fits`: the arenas do, in packs.
+// Submits one launch for every kMaxRanges. `fits`: the arenas allow packs.
 template <typename Rule, typename Launcher>
 void submit_ranges(Launcher& launch, const Rule& rule, std::span<const UpdateRange<typename Rule::Options>> ranges,
                    bool fits) {

@@ -29,7 +29,7 @@ std::string_view word_of(Determinism determinism) {
   return std::ranges::find(kWords, determinism, &Word::determinism)->text;
 }
 
-// A name of the GPU's as part of a file's.
+// Returns the GPU's name in a form for file names.
 std::string file_word(std::string text) {
   const auto plain = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.';
@@ -48,7 +48,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   }
 }
 
-// One line of the body. False where it cannot be.
+// Reads one line of the body. Returns false if it is invalid.
 bool take_line(std::string_view line, PlanFile& file) {
   const std::vector<std::string_view> parts = split(line, '\t');
   if (parts.size() == 3) {

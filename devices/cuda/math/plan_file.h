@@ -1,4 +1,4 @@
-// Chosen plans on disk, as FORMAT.md describes the bytes. Plain C++. Private to the CUDA backend.
+// Chosen plans on disk, see FORMAT.md. Plain C++. Private to the CUDA backend.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@
 
 namespace headrace::cuda {
 
-// What plans are chosen for: one kind of GPU and one version of the library that has the plans.
+// The target of plans: one kind of GPU and one version of the library that has the plans.
 struct PlanTarget {
   std::string gpu;                 // "NVIDIA H100 80GB HBM3"
   std::string compute_capability;  // "9.0"
@@ -22,10 +22,10 @@ struct PlanTarget {
   auto operator<=>(const PlanTarget&) const = default;
 };
 
-// "NVIDIA H100 80GB HBM3, sm_90, 132 multiprocessors, cuDNN 9.19.0"
+// Returns "NVIDIA H100 80GB HBM3, sm_90, 132 multiprocessors, cuDNN 9.19.0".
 std::string to_string(const PlanTarget& target);
 
-// Problems in words, and the plan of each, by the library's own name for it.
+// Problems in words, and the library's name of each one's plan.
 struct PlanProblem {
   Determinism determinism = Determinism::kTuned;
   std::string text;
@@ -34,20 +34,20 @@ struct PlanProblem {
 };
 using ChosenPlans = std::map<PlanProblem, std::string>;
 
-// What a file of plans says. `trouble`: why it cannot be used, without its name; then there are no plans.
+// The contents of a file of plans. `trouble`: why it cannot be used, without its name; then there are no plans.
 struct PlanFile {
   PlanTarget target;
   ChosenPlans plans;
   std::string trouble;
 };
 
-// The target's file in a folder.
+// Returns the path of the target's file in a folder.
 std::filesystem::path plan_file_path(const std::filesystem::path& folder, const PlanTarget& target);
 
 std::string plan_file_text(const PlanTarget& target, const ChosenPlans& plans);
 PlanFile parse_plan_file(std::string_view text);
 
-// Empty where there is no file. Throws nothing: what is wrong is its trouble.
+// Returns an empty PlanFile if there is no file. Throws nothing: problems are reported in `trouble`.
 PlanFile read_plan_file(const std::filesystem::path& path);
 
 }  // namespace headrace::cuda

@@ -20,7 +20,7 @@ constexpr const char* kNameAFolder = "name a folder that can be written in HEADR
 
 std::string name_of(const std::filesystem::path& path) { return printable(path.native()); }
 
-// Why the folder is not there; empty where it is.
+// Creates the folder. Returns why it does not exist; empty if it does.
 std::string make_folder(const std::filesystem::path& folder) {
   if (folder.empty()) return "neither HOME nor XDG_CACHE_HOME is set";
   try {
@@ -88,7 +88,7 @@ PlanStore::Choice PlanStore::measure(const PlanTarget& target, const PlanProblem
   if (trouble.empty()) {
     lock.emplace(folder_, patience_);
     trouble = why_not_locked(*lock, folder_);
-    const std::optional<std::string> found = find(file, target, problem, offer);  // by who held the lock before
+    const std::optional<std::string> found = find(file, target, problem, offer);  // by the lock's last holder
     if (found) return {.plan = *found, .how = "kept in " + name_of(file)};
   }
   std::vector<PlanCandidate> candidates;
@@ -163,7 +163,7 @@ std::filesystem::path plan_folder() {
   const std::filesystem::path named = environment_path("HEADRACE_CUDA_PLAN_FOLDER");
   if (!named.empty()) return named;
   std::filesystem::path cache = environment_path("XDG_CACHE_HOME");
-  if (!cache.is_absolute()) {  // as the XDG specification says
+  if (!cache.is_absolute()) {  // see the XDG specification
     const std::filesystem::path home = environment_path("HOME");
     if (home.empty()) return {};
     cache = home / ".cache";

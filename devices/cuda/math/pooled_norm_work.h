@@ -1,10 +1,9 @@
 // Max pooling and the batch normalisation of its result as work for threads. Private to the CUDA backend.
 //
 // Bytes that move for an element of the pooled image of 2 bytes (bf16), windows of 2 x 2 that touch:
-//            a kernel each                                                  fused
-//   forward  pooling 8 + 2 + 1, statistics 2, apply 4: 17                   pooling with statistics 11, apply 4:
-//   15 backward sums 4, apply 6, pooling 2 + 1 + 8: 21                         sums 4, apply with pooling 5 + 8:
-//   17
+//            a kernel each                                       fused
+//   forward  pooling 8 + 2 + 1, statistics 2, apply 4: 17        pooling with statistics 11, apply 4: 15
+//   backward sums 4, apply 6, pooling 2 + 1 + 8: 21              sums 4, apply with pooling 5 + 8: 17
 #pragma once
 
 #include "headrace/devices/cuda/math/batch_norm_work.h"
@@ -12,18 +11,18 @@
 
 namespace headrace::cuda {
 
-// Pools every row, and sums over those that are real.
+// Pools every row, and sums over the real ones.
 template <typename T, int kWindow>
 struct PoolingStatistics {
   using Total = Moments<float>;
   static constexpr int kResidentBlocks = kWindow == 3 ? 3 : kReducingBlocks;
-  static constexpr bool kOneRowAtOnce = kWindow != 2;  // a window's loads are enough in flight
+  static constexpr bool kOneRowAtOnce = kWindow != 2;  // the loads of one window are enough in flight
 
   MaxPoolForward<T, kWindow> pooling;
   BatchStatistics<T> statistics;
 
   HEADRACE_HOST_DEVICE std::int64_t rows() const { return statistics.real.all; }
-  // How many of them are real.
+  // Returns the number of real rows.
   template <int kWidth>
   HEADRACE_HOST_DEVICE std::int64_t begin(std::int64_t) const {
     return statistics.real.count();
@@ -39,8 +38,8 @@ struct PoolingStatistics {
   }
 };
 
-// Windows that do not overlap: the thread of a pooled pixel computes its gradient once and writes the pixels of
-// its window, and those behind it that belong to no window.
+// For windows that do not overlap: the thread of a pooled pixel computes its gradient once and writes the pixels
+// of its window, and those after it that belong to no window.
 template <typename T, Activation kActivation, int kWindow>
 struct PoolingInputGradient {
   static constexpr int kResidentBlocks = 3;
@@ -66,12 +65,12 @@ struct PoolingInputGradient {
   }
 
  private:
-  // Of windows of any size, with or without gaps between them.
+  // Handles windows of any size, with or without gaps between them.
   template <int kWidth>
   HEADRACE_HOST_DEVICE void write_cell(std::int64_t row, std::int64_t column, const Pack<T, kWidth>& gradient,
                                        const Pack<std::uint8_t, kWidth>& winner) const {
     const Pixel out = shape.out.pixel(row);
-    // The cell's extent: a stride, or what is left at the end of an axis.
+    // The cell's extent: a stride, or the remainder at the end of an axis.
     const int top = out.y * shape.stride, left = out.x * shape.stride;
     const int high = out.y + 1 < shape.out.height ? shape.stride : shape.in.height - top;
     const int wide = out.x + 1 < shape.out.width ? shape.stride : shape.in.width - left;
@@ -119,7 +118,7 @@ void submit_max_pool_batch_norm_train(Launcher& launch, const TensorView& x, con
   by_norm(norm, apply, pooled, y);
 }
 
-// Of windows that overlap, each pixel is written by a kernel of its own, from dy's place.
+// For overlapping windows a separate kernel writes each pixel, from the gradient in dy's place.
 template <typename Launcher>
 void submit_max_pool_batch_norm_backward(Launcher& launch, const TensorView& pooled, const TensorView& dy,
                                          const Kernels::BatchNorm& norm, const StepScalars* scalars,

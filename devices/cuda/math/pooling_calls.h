@@ -56,7 +56,7 @@ struct AveragePoolForward {
   }
 };
 
-// Gathers, as MaxPoolBackward.
+// Gathers, like MaxPoolBackward.
 template <typename T>
 struct AveragePoolBackward {
   PoolShape shape;

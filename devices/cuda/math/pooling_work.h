@@ -12,7 +12,7 @@
 
 namespace headrace::cuda {
 
-// The upper half of the product.
+// Returns the upper half of the product.
 HEADRACE_HOST_DEVICE std::uint64_t upper_product(std::uint64_t a, std::uint64_t b) {
 #ifdef __CUDA_ARCH__
   return __umul64hi(a, b);
@@ -22,7 +22,7 @@ HEADRACE_HOST_DEVICE std::uint64_t upper_product(std::uint64_t a, std::uint64_t 
 #endif
 }
 
-// Divides n >= 0 by a divisor d >= 1, exactly where n d < 2^64. With r = ceil(2^64 / d), r d = 2^64 + e and e < d:
+// Divides n >= 0 by a divisor d >= 1, exactly if n d < 2^64. With r = ceil(2^64 / d), r d = 2^64 + e and e < d:
 // n r / 2^64 is n / d + n e / (2^64 d), beyond n / d by less than 1 / d.
 class Divisor {
  public:
@@ -61,7 +61,7 @@ struct PixelGrid {
   Divisor by_height, by_width;
 };
 
-// Images hold fewer than 2^31 elements (kernel_checks.cpp): within one, indices are of 32 bits.
+// Images hold fewer than 2^31 elements (kernel_checks.cpp), so indices within one are 32-bit.
 struct PoolShape {
   PixelGrid in, out;
   int channels, window, stride;
@@ -70,7 +70,7 @@ struct PoolShape {
   HEADRACE_HOST_DEVICE std::int64_t in_image() const { return std::int64_t{in.height} * in.width * channels; }
 };
 
-// The windows of one axis that cover `position`: [first, last], empty when last < first.
+// The windows of one axis that cover `position`: [first, last], empty if last < first.
 struct Windows {
   int first, last;
 };
@@ -80,24 +80,24 @@ HEADRACE_HOST_DEVICE Windows covering(int position, int window, const Divisor& b
   return {first, last < windows ? last : windows - 1};
 }
 
-// Windows whose size is known when a kernel is compiled: their loops are unrolled. 0: any, up to 16.
+// Windows whose size is known at compile time: their loops are unrolled. 0: any, up to 16.
 template <int kWindow>
 HEADRACE_HOST_DEVICE int window_of(const PoolShape& shape) {
   return kWindow > 0 ? kWindow : shape.window;
 }
 
-// How far loops over such a window are unrolled.
+// Returns how far loops over such a window are unrolled.
 constexpr int unrolled(int window) { return window > 0 ? window : 1; }
 
-// function(integral_constant) with such a window.
+// Calls function(integral_constant) with such a window.
 template <typename Function>
 void by_window(int window, const Function& function) {
   if (window == 2) return function(std::integral_constant<int, 2>{});
   if (window == 3) return function(std::integral_constant<int, 3>{});
   function(std::integral_constant<int, 0>{});
 }
-// The same where going back differs between windows that touch, neither overlapping nor leaving gaps, and others:
-// 0.
+// Like by_window(), for backward passes specialised for windows that touch, with neither overlap nor gaps: 0 for
+// all others.
 template <typename Function>
 void by_touching_window(const PoolOptions& options, const Function& function) {
   by_window(options.window == options.stride ? options.window : 0, function);
@@ -148,8 +148,8 @@ struct MaxPoolForward {
   }
 };
 
-// What windows that touch have to themselves of the input: theirs, and for the last of an axis the pixels behind
-// it that belong to no window.
+// The input pixels of one window, if windows touch: its own, and for the last of an axis the pixels after it that
+// belong to no window.
 template <typename T, int kWindow>
 struct PoolingCell {
   // Writes the gradients of the cell's pixels: `gradient` to the winner, 0 to the others.
@@ -183,7 +183,7 @@ struct PoolingCell {
   }
 };
 
-// Of windows that touch: a row is a window.
+// For windows that touch: a row is a window.
 template <typename T, int kWindow>
 struct MaxPoolScatter {
   PoolShape shape;
@@ -203,8 +203,8 @@ struct MaxPoolScatter {
   }
 };
 
-// Of any windows. Gathers: each input pixel looks at the windows over it, in the order of the output. No two
-// threads write one place.
+// For any windows. Gathers: each input pixel reads the windows over it, in the order of the output. No two threads
+// write to the same place.
 template <typename T>
 struct MaxPoolBackward {
   PoolShape shape;

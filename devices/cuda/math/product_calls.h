@@ -1,4 +1,4 @@
-// What stands around the products of GpuKernels: checks, biases and activations that no library has fused.
+// The work around the products of GpuKernels: checks, and biases and activations that no library has fused.
 // Private to the CUDA backend.
 #pragma once
 

@@ -1,14 +1,14 @@
-// Where a call's temporary tensors lie within one block of scratch memory. Private to the CUDA backend.
+// The layout of a call's temporary tensors in one block of scratch memory. Private to the CUDA backend.
 #pragma once
 
 #include <cstddef>
 
 namespace headrace::cuda {
 
-// Adds up pieces; each begins at a multiple of 256 bytes, as cudaMalloc's blocks do.
+// Adds up pieces; each begins at a multiple of 256 bytes, like cudaMalloc's blocks.
 class ScratchLayout {
  public:
-  // The offset of a piece of so many bytes.
+  // Adds a piece of `bytes` and returns its offset.
   constexpr std::size_t add(std::size_t bytes) noexcept {
     const std::size_t offset = bytes_;
     bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;

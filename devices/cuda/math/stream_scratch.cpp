@@ -23,7 +23,7 @@ void* StreamScratch::reserve(cudaStream_t stream, std::size_t bytes) {
 }
 
 StreamScratch::Piece StreamScratch::allocate(std::size_t bytes) {
-  all_.reserve(all_.size() + 1);  // so that nothing is lost below
+  all_.reserve(all_.size() + 1);  // so that nothing leaks below
   Piece piece{.data = nullptr, .bytes = bytes};
   CUDA_CHECK(cudaMalloc(&piece.data, bytes), device_);
   all_.push_back(piece.data);

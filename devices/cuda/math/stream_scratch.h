@@ -1,4 +1,4 @@
-// Memory for what kernels leave for the next kernel, one piece a stream. Private to the CUDA backend.
+// Memory for data that kernels pass to the next kernel, one piece per stream. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,8 +12,8 @@
 namespace headrace::cuda {
 
 // Streams of one device run at the same time, so each has its own. Work captured on a stream keeps using that
-// stream's scratch wherever it is launched. Thread-safe. Nothing is freed before the scratch itself is: captured
-// work may refer to it.
+// stream's scratch wherever it is launched. Thread-safe. Nothing is freed before the scratch itself: captured work
+// may refer to it.
 class StreamScratch {
  public:
   explicit StreamScratch(std::string device) : device_(std::move(device)) {}
@@ -21,8 +21,9 @@ class StreamScratch {
   StreamScratch(const StreamScratch&) = delete;
   StreamScratch& operator=(const StreamScratch&) = delete;
 
-  // At least `bytes` on the current device, the same place until the stream asks for more than it ever did.
-  // Allocates at first and then, also while the stream captures. Throws DeviceError(kOutOfMemory).
+  // Returns at least `bytes` on the current device, at the same address until the stream asks for more than
+  // before. Only then and at first does it allocate, even while the stream captures. Throws
+  // DeviceError(kOutOfMemory).
   void* reserve(cudaStream_t stream, std::size_t bytes);
 
  private:

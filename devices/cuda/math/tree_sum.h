@@ -1,5 +1,5 @@
-// A sum over ranks that share no memory, in the order of the pairwise tree: who sends what to whom, and who adds
-// it. Plain C++ for any means of sending. Private to the CUDA backend.
+// A sum over ranks that share no memory, in the order of the pairwise tree: which rank sends what to which, and
+// which adds it. Plain C++ for any transport. Private to the CUDA backend.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@
 
 namespace headrace::cuda {
 
-// Elements that a rank sends to `peer`, or receives from it. A rank is its own peer, too.
+// Elements that a rank sends to `peer`, or receives from it. A rank is also its own peer.
 struct Transfer {
   int peer;
   float* data;
   std::int64_t elements;  // at least 1
 };
 
-// One rank's part. Of a piece of the tensor each rank is sent one slice by all others, adds it up in its scratch
-// memory, and sends the sum to all: the traffic of a ring, and only as much memory as a piece has. All ranks have
-// scratch memory of one size, and so make the same calls.
+// One rank's part. All ranks send each rank one slice of a piece of the tensor; it adds them in its scratch memory
+// and sends the sum to all: the traffic of a ring, and only a piece's memory. All ranks have equally large scratch
+// memory, and so make the same calls.
 class TreeSum {
  public:
-  // `scratch`: f32, at least 16 elements a rank. A tensor that is larger is summed in several pieces.
+  // `scratch`: f32, at least 16 elements per rank. A larger tensor is summed in several pieces.
   TreeSum(int rank, int ranks, const TensorView& scratch)
       : rank_(rank), ranks_(ranks), scratch_(scratch.as<float>()), slot_(slice_of_all(scratch.elements(), ranks)) {
     HEADRACE_CHECK(slot_ > 0, "scratch memory of less than a line a rank");
@@ -34,7 +34,7 @@ class TreeSum {
   // Submits to `link`, in this order for every piece and in the same order on all ranks:
   //  - link.exchange(outgoing, incoming), spans of Transfer, a rank's in ascending order of peers; what is sent to
   //    a peer is what that one receives from here in its own call;
-  //  - link.sum(parts, sum): as Kernels::sum_tree, where sum is the first part; not by a rank without a slice;
+  //  - link.sum(parts, sum): like Kernels::sum_tree, sum being the first part; not by a rank without a slice;
   //  - link.exchange(outgoing, incoming) once more.
   template <typename Link>
   void submit(const TensorView& tensor, const Link& link) const {

@@ -42,7 +42,7 @@ class WatchedWorker final : public grpc::ServerBidiReactor<workers::Beat, worker
 
 namespace {
 
-// A worker beats four times a second: one that has missed several is stopped, or cut off.
+// A worker beats four times a second: one that has missed several is stopped or disconnected.
 constexpr auto kSilent = std::chrono::milliseconds(1200);
 
 }  // namespace
@@ -210,7 +210,7 @@ grpc::ServerUnaryReactor* CoordinatorService::FindLate(grpc::CallbackServerConte
   return reactor;
 }
 
-// A silent worker before one that is behind, for whoever waits for the silent one is behind, too.
+// Prefers a silent worker to one that is behind, because waiting for the silent one makes others fall behind, too.
 std::optional<int> CoordinatorService::find_late(const workers::LateRequest& request) const {
   const Time now = std::chrono::steady_clock::now();
   std::optional<int> silent, behind;

@@ -18,15 +18,15 @@ namespace headrace {
 
 class WatchedWorker;
 
-// Returns the host of an address as gRPC writes it: of "ipv4:10.0.0.5:4711" it is "10.0.0.5", of
-// "ipv6:%5B::1%5D:4711" "::1".
+// Returns the host of an address in gRPC's notation: "10.0.0.5" for "ipv4:10.0.0.5:4711", "::1" for
+// "ipv6:%5B::1%5D:4711".
 std::string host_of_peer(const std::string& peer);
 
 // Thread-safe: gRPC's threads call it. No call blocks one of them.
 class CoordinatorService final : public workers::Coordinator::CallbackService {
  public:
   explicit CoordinatorService(int world);
-  ~CoordinatorService() override;  // answers whoever still waits
+  ~CoordinatorService() override;  // answers callers who still wait
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context, const workers::ExchangeRequest* request,
                                      workers::ExchangeReply* reply) override;
@@ -38,7 +38,7 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
   friend class WatchedWorker;
   using Time = std::chrono::steady_clock::time_point;
 
-  // A call of Exchange that waits for others.
+  // A call of Exchange that waits for other workers.
   struct Caller {
     grpc::ServerUnaryReactor* reactor = nullptr;
     workers::ExchangeReply* reply = nullptr;
@@ -49,7 +49,7 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
     std::map<int, std::string> values;  // by rank
     Time deadline = {};
   };
-  // What is known of a worker whose watch has begun.
+  // The state of a worker whose watch has begun.
   struct Life {
     WatchedWorker* watch = nullptr;  // null once its stream has ended
     Time last_beat = {};
@@ -61,14 +61,14 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
   void beat(WatchedWorker& from, const workers::Beat& beat);
   void ended(const WatchedWorker& from);
 
-  // These hold `mutex_`.
+  // REQUIRE: `mutex_` is held.
   std::string why_refused(const Meeting& meeting, const workers::ExchangeRequest& request) const;
   void fail(const workers::Failure& failure, std::vector<Caller>& answered);
   void answer_all(Meeting& meeting, std::vector<Caller>& answered) const;
   std::optional<int> find_late(const workers::LateRequest& request) const;
 
-  static void finish(const std::vector<Caller>& answered);  // without it
-  void end_overdue_meetings();                              // a thread's work
+  static void finish(const std::vector<Caller>& answered);  // REQUIRES: `mutex_` is not held
+  void end_overdue_meetings();                              // the body of timer_
 
   const int world_;
   std::mutex mutex_;

@@ -15,11 +15,11 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kMaxFloats = std::size_t{1} << 26;  // a call's: Gloo counts bytes in an int
+constexpr std::size_t kMaxFloats = std::size_t{1} << 26;  // per call: Gloo counts bytes in an int
 constexpr std::size_t kMaxBytes = std::size_t{1} << 26;
-constexpr std::size_t kMaxSums = 256;  // kept for the counts that come again
+constexpr std::size_t kMaxSums = 256;  // kept for counts that recur
 
-// The other workers' addresses of their ends of the connections to this one follow each other by rank.
+// Each worker sends the addresses of its ends of the connections, ordered by the other workers' ranks.
 std::vector<char> address_for(const std::string& addresses, int of_rank, int for_rank, int workers) {
   const std::size_t size = addresses.size() / static_cast<std::size_t>(workers - 1);
   const auto place = static_cast<std::size_t>(for_rank < of_rank ? for_rank : for_rank - 1);
@@ -90,7 +90,7 @@ void GlooMesh::sum_part(float* values, std::size_t count) {
   std::memcpy(values, sum.values.data(), count * sizeof(float));
 }
 
-// Which ones are kept follows from the counts alone, which are the same on all workers.
+// The choice of those kept depends only on the counts, which are the same on all workers.
 GlooMesh::Sum& GlooMesh::sum_of(std::size_t count) {
   auto found = sums_.find(count);
   if (found == sums_.end()) {
@@ -111,7 +111,7 @@ void GlooMesh::broadcast(std::byte* bytes, std::size_t count, int root) {
   }
 }
 
-// Gloo ends all waiting of a context when one of its buffers has waited for too long.
+// Gloo ends all waiting of a context once one of its buffers has waited too long.
 void GlooMesh::abort() noexcept {
   try {
     char byte = 0;

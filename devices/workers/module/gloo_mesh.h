@@ -19,13 +19,13 @@ class AllreduceHalvingDoubling;
 namespace headrace {
 
 // Values go through buffers of the mesh: Gloo registers memory when an algorithm is made, and all workers must
-// make theirs in one order. One thread, but for abort().
+// make theirs in one order. One thread, except for abort().
 class GlooMesh {
  public:
   // Returns every worker's bytes, by rank.
   using Gather = std::function<std::vector<std::string>(std::string_view)>;
 
-  // Connects; `address` is this host's, as the others reach it. Throws gloo::Exception.
+  // Connects to the others, which reach this host at `address`. Throws gloo::Exception.
   GlooMesh(int rank, int workers, const std::string& address, double timeout_seconds, const Gather& gather);
   ~GlooMesh();
   GlooMesh(const GlooMesh&) = delete;
@@ -35,7 +35,7 @@ class GlooMesh {
   void all_reduce_sum(float* values, std::size_t count);
   void broadcast(std::byte* bytes, std::size_t count, int root);
 
-  // Makes the call that waits, and all later ones, throw. Thread-safe.
+  // Makes the waiting call and all later ones throw. Thread-safe.
   void abort() noexcept;
 
  private:

@@ -15,11 +15,11 @@
 namespace headrace {
 namespace {
 
-// How long a worker that lost a connection waits to be told whose fault it was.
+// How long a worker that lost a connection waits to be told which worker failed.
 constexpr auto kTold = std::chrono::milliseconds(400);
-constexpr auto kAnswered = std::chrono::milliseconds(500);  // a coordinator that lives answers at once
+constexpr auto kAnswered = std::chrono::milliseconds(500);  // a live coordinator answers at once
 constexpr double kGoodbyeSeconds = 10;
-// What the coordinator's own answer may take beyond the time that it waits.
+// The time that the coordinator's answer may take beyond its waiting.
 constexpr double kGraceSeconds = 2;
 
 std::chrono::system_clock::time_point after(double seconds) {
@@ -63,12 +63,12 @@ JoinedWorkers::JoinedWorkers(const WorkerPlan& plan, const WorkerOptions& option
   });
 }
 
-// All leave together: worker 0 last, for it serves the others.
+// All leave together, worker 0 last, because it serves the others.
 JoinedWorkers::~JoinedWorkers() {
   if (watch_ && !watch_->failure() && std::uncaught_exceptions() == 0) {
     try {
       exchange("goodbye", {}, kGoodbyeSeconds);
-    } catch (const std::exception&) {  // whoever is to blame was named
+    } catch (const std::exception&) {  // the failed worker was named
     }
   }
   watch_.reset();
@@ -143,8 +143,8 @@ std::string JoinedWorkers::introduce(const std::string& build) {
   return find_address(reply.seen_as());
 }
 
-// Worker 0 and its neighbours reach the coordinator within their host: they have the address by which workers of
-// other hosts reach it.
+// Worker 0 and its neighbours reach the coordinator within their host; their address is the one by which other
+// hosts reach the coordinator.
 std::string JoinedWorkers::find_address(const std::string& seen_as) {
   const nlohmann::json mine{{"own", seen_as}, {"coordinator", coordinator_address_}};
   const workers::ExchangeReply reply = exchange("addresses", mine.dump(), options_.call_timeout_seconds);
@@ -164,7 +164,7 @@ void JoinedWorkers::compare_builds(const std::vector<std::string>& builds) const
                     "install one build of Headrace on all hosts");
 }
 
-// "worker 2 (expected at node-c:2222), worker 5"
+// Returns "worker 2 (expected at node-c:2222), worker 5".
 std::string JoinedWorkers::list_missing(const workers::ExchangeReply& reply) const {
   std::string names;
   for (const int rank : reply.missing()) {
@@ -222,9 +222,9 @@ void JoinedWorkers::run(const std::string& what, const std::function<void()>& ca
   try {
     call();
     return;
-  } catch (const Error&) {  // of the coordinator's: it names who is to blame
+  } catch (const Error&) {  // from the coordinator: it names the failed worker
     throw;
-  } catch (const std::exception&) {  // of Gloo's: a connection was closed, or nobody sent for too long
+  } catch (const std::exception&) {  // from Gloo: a connection was closed, or nothing was sent for too long
   }
   throw_failure(find_failure());
 }

@@ -1,4 +1,4 @@
-// A worker that has joined: the coordinator's client and the mesh, and errors that name who is to blame.
+// A worker that has joined: the coordinator's client and the mesh, with errors that name the failed worker.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class JoinedWorkers final : public WorkerTransport {
  private:
   void serve();
   workers::ExchangeReply exchange(const std::string& key, std::string_view value, double timeout_seconds);
-  // Returns this host's address, as the others reach it.
+  // Returns the address at which the others reach this host.
   std::string introduce(const std::string& build);
   std::string find_address(const std::string& seen_as);
   void compare_builds(const std::vector<std::string>& builds) const;
@@ -41,7 +41,7 @@ class JoinedWorkers final : public WorkerTransport {
 
   void begin(const std::string& what);
   void require_no_failure() const;
-  // Runs a call of the mesh; what it throws becomes an error that names the worker to blame.
+  // Runs a call of the mesh and turns its exceptions into errors that name the failed worker.
   void run(const std::string& what, const std::function<void()>& call);
   workers::Failure find_failure();
   [[noreturn]] void throw_failure(const workers::Failure& failure) const;
@@ -52,12 +52,12 @@ class JoinedWorkers final : public WorkerTransport {
   std::unique_ptr<CoordinatorService> service_;  // worker 0's
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<workers::Coordinator::Stub> stub_;
-  std::string coordinator_address_;  // as this host reached it last
+  std::string coordinator_address_;  // the last one that worked
   std::vector<WorkerInfo> members_;
   std::unique_ptr<GlooMesh> mesh_;
   std::unique_ptr<Watch> watch_;  // ends before the mesh that it aborts
   std::int64_t gathers_ = 0;
-  std::string call_;  // the one that runs, or ran last: "all-reduce 17 of 4096 bytes"
+  std::string call_;  // the current or last one: "all-reduce 17 of 4096 bytes"
 };
 
 }  // namespace headrace

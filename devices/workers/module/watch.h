@@ -1,4 +1,4 @@
-// A worker's side of the watch: beats while the process lives, and hears of the first failure in the world.
+// A worker's side of the watch: beats while the process lives, and learns of the first failure in the world.
 #pragma once
 
 #include <coordinator.grpc.pb.h>
@@ -17,19 +17,19 @@ namespace headrace {
 // Thread-safe.
 class Watch final : private grpc::ClientBidiReactor<workers::Beat, workers::Failure> {
  public:
-  // Calls `on_failure` once, on a thread of gRPC's, as soon as a worker failed. Worker 0's end is a failure of
-  // its.
+  // Calls `on_failure` once, on a gRPC thread, as soon as a worker fails. The end of worker 0 counts as its
+  // failure.
   Watch(workers::Coordinator::Stub& stub, int rank, std::function<void()> on_failure);
-  ~Watch() override;  // says goodbye
+  ~Watch() override;  // signs off
 
   void begin_call();
   std::int64_t calls() const;
   void set_moment(std::string moment);
-  // Tells all others that this worker fails.
+  // Tells all others that this worker has failed.
   void report(const std::string& reason);
 
   std::optional<workers::Failure> failure() const;
-  // Waits so long at most for one to be told.
+  // Waits at most `limit` for a failure to be reported.
   std::optional<workers::Failure> wait_for_failure(std::chrono::milliseconds limit) const;
 
  private:
@@ -37,7 +37,7 @@ class Watch final : private grpc::ClientBidiReactor<workers::Beat, workers::Fail
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
-  void beat();  // the thread's work
+  void beat();  // the body of thread_
   void note(const workers::Failure& failure);
 
   const int rank_;

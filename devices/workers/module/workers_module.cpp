@@ -1,4 +1,4 @@
-// The module's entry.
+// The module's entry point.
 #include "headrace/devices/workers/module/joined_workers.h"
 
 namespace headrace {

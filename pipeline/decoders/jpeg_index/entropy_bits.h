@@ -1,5 +1,5 @@
-// Entropy-coded data of a JPEG, bit by bit: with and without the zero that is stuffed after each 0xFF (ITU-T
-// T.81, B.1.1.5 and F.1.2.3).
+// Entropy-coded data of a JPEG, bit by bit: with and without the zero stuffed after each 0xFF (ITU-T T.81, B.1.1.5
+// and F.1.2.3).
 #pragma once
 
 #include <cstddef>
@@ -12,31 +12,30 @@
 
 namespace headrace {
 
-// Entropy-coded data of a JPEG without the zeros that are stuffed after each 0xFF (ITU-T T.81, B.1.1.5). A
-// reusable buffer.
+// Entropy-coded data of a JPEG without the zeros stuffed after each 0xFF (ITU-T T.81, B.1.1.5). A reusable buffer.
 class UnstuffedBytes {
  public:
-  // Of `coded`, up to the first marker.
+  // Unstuffs `coded` up to the first marker.
   void assign(std::span<const std::byte> coded);
 
-  // Followed by EntropyBitReader::kSlack zeros.
+  // Returns the bytes, followed by EntropyBitReader::kSlack zeros.
   const std::uint8_t* data() const noexcept { return bytes_.data(); }
   std::size_t size() const noexcept { return size_; }
   std::uint64_t bits() const noexcept { return std::uint64_t{size_} * 8; }
-  // The position of byte `at` <= size() in the coded bytes.
+  // Returns the position of byte `at` in the coded bytes. REQUIRES: at <= size().
   std::size_t coded_place(std::size_t at) const noexcept;
 
  private:
   std::vector<std::uint8_t> bytes_;
   std::size_t size_ = 0;
-  std::vector<std::size_t> stuffed_;  // the bytes that a stuffed zero was removed before
+  std::vector<std::size_t> stuffed_;  // the bytes before which a stuffed zero was removed
 };
 
-// Reads the entropy-coded data of a JPEG (ITU-T T.81, F.2.2) from bytes whose stuffed zeros were removed. A
-// position in bits, which may be read a good way beyond their end.
+// Reads the entropy-coded data of a JPEG (ITU-T T.81, F.2.2) from bytes without stuffed zeros. A position in bits;
+// reading well beyond their end is allowed.
 class EntropyBitReader {
  public:
-  static constexpr int kPeekBits = 57;  // bits that peek() returns at least
+  static constexpr int kPeekBits = 57;  // minimum number of bits that peek() returns
   static_assert(2 * AcSkipTable::kMaxBits <= kPeekBits, "two steps are taken from one peek");
   static constexpr std::size_t kSlack = 320;  // readable bytes after the end: more than a block takes
 
@@ -44,7 +43,7 @@ class EntropyBitReader {
 
   std::uint64_t at() const noexcept { return at_; }
   void skip(int bits) noexcept { at_ += static_cast<std::uint64_t>(bits); }
-  // The next bits, the first in the highest place.
+  // Returns the next bits, the first in the highest place.
   std::uint64_t peek() const noexcept { return peek(bytes_, at_); }
   static std::uint64_t peek(const std::uint8_t* bytes, std::uint64_t at) noexcept {
     std::uint64_t word = 0;
@@ -52,7 +51,7 @@ class EntropyBitReader {
     return __builtin_bswap64(word) << at % 8;
   }
 
-  // The DC difference that a block begins with (F.2.2.1). False if there is none.
+  // Reads the DC difference at the start of a block (F.2.2.1). Returns false if there is none.
   bool read_dc_difference(const HuffmanCode& code, int& difference) noexcept {
     const std::uint64_t bits = peek();
     const HuffmanCode::Symbol size = code.read(bits);
@@ -62,7 +61,7 @@ class EntropyBitReader {
     return true;
   }
 
-  // Skips the 63 AC coefficients of a block (F.2.2.2). False if they are damaged.
+  // Skips the 63 AC coefficients of a block (F.2.2.2). Returns false if they are damaged.
   bool skip_ac(const HuffmanCode& code, const AcSkipTable& steps) noexcept {
     for (int coefficient = 1;;) {
       const std::uint64_t bits = peek();
@@ -107,18 +106,18 @@ class EntropyBitReader {
 };
 
 // Writes the entropy-coded data of a JPEG, with a zero stuffed after each 0xFF (ITU-T T.81, F.1.2.3). Appends to
-// bytes that have room already: call reserve() before put().
+// bytes already allocated: call reserve() before put().
 class EntropyBitWriter {
  public:
   explicit EntropyBitWriter(std::vector<std::uint8_t>& bytes) : bytes_(bytes), size_(bytes.size()) {}
 
-  // Room for this many bits, even if each byte is 0xFF.
+  // Reserves room for this many bits, even if each byte is 0xFF.
   void reserve(std::uint64_t bits) {
     const std::size_t wanted = size_ + bits / 4 + 4 * sizeof(std::uint64_t);
     if (bytes_.size() < wanted) bytes_.resize(wanted + wanted / 2);
   }
 
-  // The lowest `count` <= 32 of `bits`; the others are 0.
+  // Writes the lowest `count` of `bits`. REQUIRES: count <= 32; the other bits are 0.
   void put(std::uint64_t bits, int count) noexcept {
     pending_ = pending_ << count | bits;
     held_ += count;
@@ -127,7 +126,7 @@ class EntropyBitWriter {
     put_word(static_cast<std::uint32_t>(pending_ >> held_));
   }
 
-  // Pads the last byte with ones and shrinks the bytes to what was written.
+  // Pads the last byte with ones and shrinks the buffer to the bytes written.
   void finish() {
     reserve(64);
     const int padding = (8 - held_ % 8) % 8;

@@ -18,28 +18,28 @@ class HuffmanCode {
     int length = 0;  // 0: no codeword matches
   };
   static constexpr int kMaxLength = 16;
-  static constexpr int kLookup = 11;  // bits that the lookup table is indexed by
+  static constexpr int kLookup = 11;  // index bits of the lookup table
 
-  // `counts[i]` codewords of i + 1 bits; the symbols in order of length. False if that is no prefix code, or one
-  // that uses the codeword of all ones, which the format reserves.
+  // Assigns `counts[i]` codewords of i + 1 bits; the symbols in order of length. Returns false if it is not a
+  // prefix code, or uses the codeword of all ones, which the format reserves.
   bool assign(std::span<const std::uint8_t, kMaxLength> counts, std::span<const std::uint8_t> symbols) noexcept;
   void clear() noexcept { size_ = 0; }
   bool empty() const noexcept { return size_ == 0; }
 
-  // Gives each symbol in [0, max_symbol] that the code lacks a codeword of 16 bits; all others stay. False if
-  // there is no room for them.
+  // Gives each symbol in [0, max_symbol] that the code lacks a codeword of 16 bits; all others stay. Returns false
+  // if there is no room.
   bool extend(int max_symbol) noexcept;
 
   const Codeword& codeword(int symbol) const noexcept { return codewords_[static_cast<std::size_t>(symbol)]; }
   std::span<const std::uint8_t, kMaxLength> counts() const noexcept { return counts_; }
   std::span<const std::uint8_t> symbols() const noexcept { return std::span(symbols_).first(size_); }
 
-  // The symbol whose codeword `bits` begins with; the first of the 64 bits is the highest.
+  // Returns the symbol whose codeword `bits` begins with; the first of the 64 bits is the highest.
   Symbol read(std::uint64_t bits) const noexcept {
     const Symbol found = read_short(bits);
     return found.length != 0 ? found : read_long(bits);
   }
-  // The same if its codeword has at most kLookup bits, else nothing.
+  // Returns it if its codeword has at most kLookup bits, otherwise length 0.
   Symbol read_short(std::uint64_t bits) const noexcept {
     const Short& found = lookup_[bits >> (64 - kLookup)];
     return {.value = found.value, .length = found.length};
@@ -63,14 +63,14 @@ class HuffmanCode {
 };
 
 // A table for skipping the AC coefficients of a block, several at a time. Made from the Huffman code of a
-// component's AC coefficients (ITU-T T.81, F.1.2.2). For each value of the next bits it has the coefficients
-// that these determine entirely.
+// component's AC coefficients (ITU-T T.81, F.1.2.2). Lists, for each value of the next bits, the coefficients that
+// these determine entirely.
 class AcSkipTable {
  public:
   static constexpr int kLookup = 11;  // bits
   static_assert(kLookup <= HuffmanCode::kLookup, "longer codewords are not in the lookup table");
   static constexpr int kMaxBits = kLookup + 15;
-  static constexpr int kEnd = 128;  // added where an end-of-block code follows
+  static constexpr int kEnd = 128;  // added if an end-of-block code follows
 
   struct Step {
     std::uint8_t bits = 0;
@@ -81,7 +81,7 @@ class AcSkipTable {
     for (std::uint32_t bits = 0; bits < steps_.size(); ++bits) steps_[bits] = step_of(code, bits);
   }
 
-  // The first of the 64 bits is the highest.
+  // Returns the step for the next bits; the first of the 64 bits is the highest.
   Step next(std::uint64_t bits) const noexcept { return steps_[bits >> (64 - kLookup)]; }
 
  private:

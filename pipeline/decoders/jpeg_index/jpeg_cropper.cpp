@@ -9,8 +9,8 @@ namespace headrace {
 namespace {
 
 constexpr int kMaxDifferenceBits = 12;   // of two predictors within McuReader::kMaxPredictor
-constexpr double kMinShareSaved = 0.15;  // of the MCUs that would be decoded otherwise
-constexpr std::int64_t kMinColumns = 2;  // MCUs: libjpeg upsamples images of very few pixels in another way
+constexpr double kMinShareSaved = 0.15;  // of the MCUs that would otherwise be decoded
+constexpr std::int64_t kMinColumns = 2;  // MCUs: libjpeg upsamples images of very few pixels differently
 
 void put_word(std::vector<std::uint8_t>& bytes, std::int64_t word) {
   bytes.push_back(static_cast<std::uint8_t>(word >> 8));
@@ -54,7 +54,7 @@ std::optional<CroppedJpeg> JpegCropper::crop(std::span<const std::byte> encoded,
   return CroppedJpeg{.encoded = std::as_bytes(std::span(output_)), .window = there};
 }
 
-// Subsampled chroma is smoothed across neighbouring MCUs: one more pixel on each side.
+// Adds one pixel on each side, since subsampled chroma is smoothed across neighbouring MCUs.
 JpegCropper::Part JpegCropper::part_around(const ImageWindow& window) const noexcept {
   const std::int64_t high = frame_.mcu_height, wide = frame_.mcu_width;
   const std::int64_t below = high > 8 ? 1 : 0, beside = wide > 8 ? 1 : 0;
@@ -113,7 +113,7 @@ bool JpegCropper::write_row(std::span<const std::byte> encoded, const JpegIndex&
   if (!mcus.skip(bits, end, part.left % index.interval(), predictors)) return false;
   if (!write_first_mcu(bits, end, predictors, last, writer)) return false;
   const std::uint64_t rest = bits.at();
-  // On to the end of the part, from the last interval that begins in it if there is one.
+  // Continues to the end of the part, from the last interval that begins in it if there is one.
   std::int64_t next = part.left + 1;
   const std::int64_t interval =
       part.right == frame_.mcu_columns ? index.intervals() : part.right / index.interval();

@@ -16,16 +16,16 @@ namespace headrace {
 
 struct CroppedJpeg {
   std::span<const std::byte> encoded;
-  ImageWindow window;  // the wanted one, in the small image
+  ImageWindow window;  // the wanted window, in the small image
 };
 
-// Copies the MCUs around the window bit by bit and rewrites only the first DC difference of each row, since that
-// depends on what came before. libjpeg decodes the window to the same pixels, bit for bit. Not thread-safe: keeps
+// Copies the MCUs around the window bit by bit and rewrites only the first DC difference of each row, which
+// depends on preceding data. libjpeg decodes the window to the same pixels, bit for bit. Not thread-safe: keeps
 // its buffers.
 class JpegCropper {
  public:
-  // `index` was made from `encoded`. Valid until the next call. Nothing if decoding the file itself takes hardly
-  // longer, or if its Huffman codes lack a codeword that the crop needs.
+  // Returns a crop, valid until the next call; std::nullopt if decoding the file itself takes hardly longer, or if
+  // its Huffman codes lack a codeword that the crop needs. REQUIRES: `index` was made from `encoded`.
   std::optional<CroppedJpeg> crop(std::span<const std::byte> encoded, const JpegIndex& index,
                                   const ImageWindow& window);
 

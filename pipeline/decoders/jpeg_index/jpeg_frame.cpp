@@ -21,7 +21,7 @@ enum Marker : unsigned {
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Reads one marker segment after the other and refuses whatever it does not know for certain.
+// Reads one marker segment after the other and refuses anything not known for certain.
 class FrameReader {
  public:
   FrameReader(std::span<const std::byte> encoded, JpegFrame& frame) : encoded_(encoded), frame_(frame) {}
@@ -144,7 +144,7 @@ class FrameReader {
     return lay_out(std::span(order).first(static_cast<std::size_t>(components_)));
   }
 
-  // The component with this id; each is found once.
+  // Finds the component with this id; each is found once.
   bool find(unsigned id, Component& found) {
     for (Component& component : component_) {
       if (component.horizontal == 0 || component.id != id) continue;

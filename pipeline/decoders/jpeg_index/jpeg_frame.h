@@ -1,4 +1,4 @@
-// What a JPEG's header says, as far as reading its entropy-coded data takes it.
+// The contents of a JPEG's header that are needed to read its entropy-coded data.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@ namespace headrace {
 
 constexpr int kMaxJpegComponents = 4;
 
-// Each component's DC predictor: the DC coefficient of its last block, to which the next block gives the
-// difference.
+// Each component's DC predictor: the DC coefficient of its last block, from which the next block's difference
+// counts.
 using DcPredictors = std::array<std::int16_t, kMaxJpegComponents>;
 
-// Baseline or extended sequential, Huffman-coded, 8 bits a sample, all components in one scan.
+// Baseline or extended sequential, Huffman-coded, 8 bits per sample, all components in one scan.
 struct JpegFrame {
   static constexpr int kMaxBlocks = 10;  // in an MCU
 
@@ -41,14 +41,14 @@ struct JpegFrame {
   std::array<HuffmanCode, 4> dc, ac;
   std::array<AcSkipTable, 4> ac_skips;  // of the codes in `ac` that a component uses
 
-  std::vector<Bytes> kept;  // other marker segments that a decoder needs, Huffman tables aside
+  std::vector<Bytes> kept;  // other marker segments that a decoder needs, except Huffman tables
   Bytes frame, scan;        // marker segments
-  std::size_t data = 0;     // where the entropy-coded data begin
+  std::size_t data = 0;     // start of the entropy-coded data
 
   void clear() noexcept;
 };
 
-// Into `frame`, whose large tables are reused. False if the file is not of this kind, or is damaged.
+// Reads into `frame`, reusing its large tables. Returns false if the file is not of this kind, or is damaged.
 bool read_jpeg_frame(std::span<const std::byte> encoded, JpegFrame& frame);
 
 }  // namespace headrace

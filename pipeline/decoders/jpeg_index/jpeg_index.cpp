@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// In a row: with more of them the index is larger, and fewer MCUs are skipped one by one.
+// Intervals per row: more of them enlarge the index, but fewer MCUs are skipped one by one.
 constexpr std::int64_t kIntervals = 8;
 
 }  // namespace
@@ -46,7 +46,7 @@ std::unique_ptr<const JpegIndex> JpegIndexer::index(std::span<const std::byte> e
   index->interval_ = (frame_.mcu_columns + kIntervals - 1) / kIntervals;
   index->intervals_ = (frame_.mcu_columns + index->interval_ - 1) / index->interval_;
   index->components_ = frame_.components;
-  // A row takes at least one bit a block: a header that claims more rows than fit is not believed.
+  // A row takes at least one bit per block: a header that claims more rows than fit is rejected.
   if (frame_.mcu_rows > static_cast<std::int64_t>(encoded.size()) * 8 / frame_.mcu_columns) return nullptr;
   const std::size_t entries = static_cast<std::size_t>(frame_.mcu_rows * (index->intervals_ + 1));
   index->rows_.reserve(static_cast<std::size_t>(frame_.mcu_rows + 1));
@@ -80,7 +80,7 @@ bool JpegIndexer::index_rows(std::span<const std::byte> encoded, JpegIndex& inde
   return is_at_end(encoded, bits);
 }
 
-// The end-of-image marker follows the last byte of the last row directly. Anything else is for libjpeg to judge.
+// Returns whether the end-of-image marker directly follows the last row. Anything else is for libjpeg to judge.
 bool JpegIndexer::is_at_end(std::span<const std::byte> encoded, const EntropyBitReader& bits) const {
   if ((bits.at() + 7) / 8 != unstuffed_.size()) return false;
   const std::size_t marker = segment_ + unstuffed_.coded_place(unstuffed_.size());
@@ -88,7 +88,7 @@ bool JpegIndexer::is_at_end(std::span<const std::byte> encoded, const EntropyBit
          encoded[marker + 1] == std::byte{0xD9};
 }
 
-// From the end of one entropy-coded segment to the beginning of the next.
+// Moves from the end of one entropy-coded segment to the start of the next.
 bool JpegIndexer::pass_restart(std::span<const std::byte> encoded, const EntropyBitReader& bits) {
   if ((bits.at() + 7) / 8 != unstuffed_.size()) return false;
   const std::size_t marker = segment_ + unstuffed_.coded_place(unstuffed_.size());

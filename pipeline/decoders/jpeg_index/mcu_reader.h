@@ -1,4 +1,4 @@
-// Reads past the MCUs of a JPEG's entropy-coded data without decoding their pixels.
+// Skips the MCUs of a JPEG's entropy-coded data without decoding their pixels.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class McuReader {
 
   explicit McuReader(const JpegFrame& frame) : frame_(frame) {}
 
-  // Skips one block of a component. False if it is damaged or ends after bit `end`.
+  // Skips one block of a component. Returns false if it is damaged or ends after bit `end`.
   bool skip_block(EntropyBitReader& bits, std::uint64_t end, std::size_t component,
                   DcPredictors& predictors) const noexcept {
     return skip_dc(bits, component, predictors) && skip_ac(bits, end, component);
@@ -30,7 +30,7 @@ class McuReader {
     predictors[component] = static_cast<std::int16_t>(dc);
     return dc >= -kMaxPredictor && dc <= kMaxPredictor;
   }
-  // Skips `count` MCUs.
+  // Skips `count` MCUs. Returns false as skip_block() does.
   bool skip(EntropyBitReader& bits, std::uint64_t end, std::int64_t count,
             DcPredictors& predictors) const noexcept {
     for (; count > 0; --count) {

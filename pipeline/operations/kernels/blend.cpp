@@ -5,8 +5,8 @@
 namespace headrace {
 namespace {
 
-// What is compiled for several generations is exported unless it has no name outside: hence not the functions
-// themselves.
+// Functions compiled for several processor generations are exported unless they have internal linkage: hence these
+// instead of the functions themselves.
 HEADRACE_SIMD void blend_f32(float* first, float* second, std::int64_t count, float share) {
   const float rest = 1 - share;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// Two rows blended with each other, in place.
+// Blends two rows with each other, in place.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-// a becomes a share + b (1 - share), and b the other way round; u8 is rounded to the nearest.
+// Sets first to first share + second (1 - share), and second vice versa; u8 is rounded to nearest.
 void blend_floats(float* first, float* second, std::int64_t count, float share);
 void blend_bytes(std::uint8_t* first, std::uint8_t* second, std::int64_t count, float share);
 

@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-// A row's copy is 96 bytes for a CIFAR image: worth no call to memcpy.
+// A row of a CIFAR image is 96 bytes: not worth a call to memcpy.
 [[gnu::always_inline]] inline void copy_row(std::byte* to, const std::byte* from, std::int64_t bytes) {
   struct Chunk {
     std::uint64_t words[4];
@@ -61,7 +61,7 @@ void draw_on_canvas(Canvas& canvas, const CanvasImage& image, const ImageBorder&
                     std::int64_t rows) {
   const std::int64_t pad = border.pixels;
   if (border.padding == Padding::kReflect) {
-    canvas.height = 0;  // a zero border is no longer there
+    canvas.height = 0;  // the zero border is gone
     const std::int64_t bytes = (image.height + 2 * pad) * (image.width + 2 * pad) * image.pixel_bytes;
     canvas.bytes.resize(std::max(canvas.bytes.size(), static_cast<std::size_t>(bytes)));
     draw_reflected(canvas, image, pad, top, rows);

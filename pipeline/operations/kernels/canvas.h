@@ -9,23 +9,23 @@
 
 namespace headrace {
 
-// Of so many pixels on each side.
+// A border of `pixels` on each side.
 struct ImageBorder {
   std::int64_t pixels = 0;
   Padding padding = Padding::kZero;
 };
 
-// (height, width) pixels of `pixel_bytes`, without gaps.
+// An image of (height, width) pixels of `pixel_bytes`, without gaps.
 struct CanvasImage {
   const std::byte* data = nullptr;
   std::int64_t height = 0, width = 0, pixel_bytes = 0;
 };
 
-// Of a canvas with a border of `pad` pixels around the image.
+// Returns the bytes of a canvas with a border of `pad` pixels around the image.
 std::size_t canvas_bytes(const CanvasImage& image, std::int64_t pad) noexcept;
 
-// Afterwards the rows [top, top + rows) of the image with its border are on the canvas, its row 0 being the first
-// row of the border. A zero border is kept from image to image of the same size.
+// Draws the rows [top, top + rows) of the image with its border, row 0 being the first row of the border. A zero
+// border is reused for images of the same size.
 void draw_on_canvas(Canvas& canvas, const CanvasImage& image, const ImageBorder& border, std::int64_t top,
                     std::int64_t rows);
 

@@ -10,14 +10,14 @@
 namespace headrace {
 namespace {
 
-// Pixels worked on at a time, as floats, a plane a colour: they stay in the first-level cache.
+// Pixels processed at a time, as floats, one plane per colour: they stay in the first-level cache.
 constexpr std::int64_t kTile = 256;
 
 struct Tile {
   float red[kTile], green[kTile], blue[kTile];
 };
 
-// A change with the number it needs: a factor, the turn in sixths of the circle, and of contrast the mean luma.
+// A change with its number: a factor, the turn in sixths of the circle, or for contrast the mean luma.
 struct TileChange {
   ColorProperty property = ColorProperty::kBrightness;
   float amount = 1;
@@ -74,7 +74,7 @@ struct TileChange {
   }
 }
 
-// What a colour is below the largest one, in parts of the chroma, `sixths` from where it is largest: the colour of
+// Returns how far a colour is below the largest one, in parts of the chroma, `sixths` from where it is largest:
 // hue 0 is red, and red falls from one sixth on and is up again at five.
 [[gnu::always_inline]] inline float below_largest(float sixths) {
   const float turned = sixths - 6.0F * static_cast<float>(static_cast<std::int32_t>(sixths * (1.0F / 6)));
@@ -90,7 +90,7 @@ struct TileChange {
     const float of_red = (green - blue) * part;
     const float of_green = 2.0F + (blue - red) * part;
     const float of_blue = 4.0F + (red - green) * part;
-    // Six more, so that nothing below is negative.
+    // Adds six, so that nothing below is negative.
     const float hue = 6.0F + sixths + (largest == red ? of_red : largest == green ? of_green : of_blue);
     tile.red[i] = clamped(largest - chroma * below_largest(hue + 5.0F));
     tile.green[i] = clamped(largest - chroma * below_largest(hue + 3.0F));
@@ -109,7 +109,7 @@ struct TileChange {
   }
 }
 
-// The sum of the pixels' luma after the changes, in 1/256: whole numbers, so that no order of adding matters.
+// Returns the sum of the pixels' luma after the changes, in 1/256: integers, so the order of adding is irrelevant.
 HEADRACE_SIMD std::int64_t luma_sum(const std::uint8_t* from, std::int64_t pixels, const TileChange* changes,
                                     std::size_t count) {
   std::int64_t sum = 0;

@@ -10,7 +10,7 @@
 namespace headrace {
 namespace {
 
-// Elements in a row, channels innermost, with a scale pattern; `height` rows of `count` elements.
+// Scales elements with a pattern, channels innermost; `height` rows of `count` elements.
 HEADRACE_SIMD void scale_rows(const std::uint8_t* from, std::int64_t stride, std::int64_t height,
                               std::int64_t count, const float* scale, const float* shift, std::int64_t channels,
                               float* to) {
@@ -90,7 +90,7 @@ bool is_interleaved(const PixelWork& work) noexcept {
   return work.deeper == size && std::abs(work.right) == size * work.channels;
 }
 
-// u8 RGB to scaled floats.
+// Returns whether it converts u8 RGB to scaled floats.
 bool makes_rgb_floats(const PixelWork& work) noexcept {
   return work.from_type == DType::kU8 && is_interleaved(work) && work.channels == 3 &&
          work.to_type == DType::kF32 && work.scale != nullptr;
@@ -108,7 +108,7 @@ RgbImage rgb_image_of(const PixelWork& work) noexcept {
           .border = work.border};
 }
 
-// Three interleaved channels to scaled floats; false where rows of a pattern are as good.
+// Converts three interleaved channels to scaled floats. Returns false if rows with a pattern are as good.
 bool convert_rgb_floats(const PixelWork& work) {
   auto* to = reinterpret_cast<float*>(work.to);
   const ChannelScale& scale = *work.scale;
@@ -122,7 +122,7 @@ bool convert_rgb_floats(const PixelWork& work) {
   return true;
 }
 
-// The other fast forms; false where none fits. u8 input, channels interleaved without gaps.
+// Runs the other fast variants for u8 input with interleaved channels without gaps. Returns false if none fits.
 bool convert_interleaved_bytes(const PixelWork& work) {
   if (work.layout != ImageLayout::kChannelsLast && work.channels != 1) return false;
   const bool mirrored = work.right < 0, floats = work.to_type == DType::kF32 && work.scale != nullptr;

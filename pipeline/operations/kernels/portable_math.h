@@ -1,12 +1,12 @@
-// Exponential and logarithm from IEEE's exact operations only: libm's may differ by a bit between processors, and
-// what is drawn at random must not.
+// Exponential and logarithm using only IEEE's exact operations: libm's may differ by a bit between processors, and
+// random draws must not.
 #pragma once
 
 #include <cmath>
 
 namespace headrace {
 
-// e^x; 0 or infinity where a double cannot hold it.
+// Returns e^x; 0 or infinity if a double cannot hold it.
 inline double exponential(double x) {
   int halvings = 0;
   for (; std::abs(x) > 0.5; x /= 2) ++halvings;
@@ -20,7 +20,7 @@ inline double exponential(double x) {
   return sum;
 }
 
-// ln(x) for finite x > 0: 2 artanh((x - 1) / (x + 1)) after square roots brought x near 1.
+// Returns ln(x) for finite x > 0: 2 artanh((x - 1) / (x + 1)) after square roots brought x near 1.
 inline double logarithm(double x) {
   double factor = 2;
   for (; x < 0.7 || x > 1.5; factor *= 2) x = std::sqrt(x);

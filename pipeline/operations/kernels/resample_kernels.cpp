@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::int32_t kLargest = 32767;  // sums saturate here, as the vector forms do
+constexpr std::int32_t kLargest = 32767;  // sums saturate here, as in the vector variants
 
 FixedLevel blend_column(const std::uint8_t* from, std::int64_t stride, const FixedWeight* weights,
                         std::int64_t taps) {
@@ -79,7 +79,7 @@ __attribute__((target("avx512bw"))) void blend_rows_avx512(const std::uint8_t* f
   }
 }
 
-// Two pixels in a vector, each (r, g, b, what comes next), times one weight a pixel.
+// Multiplies two pixels in a vector, each (r, g, b, next value), by one weight per pixel.
 __attribute__((target("avx2"), always_inline)) inline __m128i blend_pair(const FixedLevel* row,
                                                                          const std::int32_t* first,
                                                                          const FixedWeight* paired,

@@ -1,5 +1,5 @@
-// The two passes of a resize in 16-bit fixed point. Every form gives the same bits: a product is rounded once,
-// (a * b + 2^14) >> 15, and sums of what is not negative do not depend on their order.
+// The two passes of a resize in 16-bit fixed point. Every variant gives the same bits: a product is rounded once,
+// (a * b + 2^14) >> 15, and sums of non-negative terms do not depend on their order.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,20 @@ struct ResampleKernels {
                        std::int64_t taps, std::uint8_t* to, std::int64_t pixels);
 };
 
-// The best for this processor.
+// Returns the best kernels for this processor.
 const ResampleKernels& resample_kernels() noexcept;
-// What runs anywhere; the oracle of the others.
+// Returns the portable kernels: the oracle of the others.
 const ResampleKernels& portable_resample_kernels() noexcept;
 
-// For pixels 2 p and 2 p + 1 and each tap k the 8 numbers w, w, w, w, v, v, v, v at 8 (p * taps + k): a vector's
-// worth. v is 0 where there is no second pixel.
+// Lays out, for pixels 2 p and 2 p + 1 and each tap k, the 8 numbers w, w, w, w, v, v, v, v at 8 (p * taps + k):
+// one vector. v is 0 if there is no second pixel.
 void pair_weights(const std::vector<FixedWeight>& weights, std::int64_t taps, std::vector<FixedWeight>& paired);
 
-// One product as all forms compute it.
+// Returns one product, computed as in all variants.
 constexpr std::int32_t fixed_product(std::int32_t level, std::int32_t weight) noexcept {
   return (level * weight + (1 << 14)) >> 15;
 }
-// A sum of products as a level of 0 to 255.
+// Returns a sum of products as a level of 0 to 255.
 constexpr std::uint8_t to_level(std::int32_t sum) noexcept {
   const std::int32_t level = (sum + (1 << (kLevelBits - 1))) >> kLevelBits;
   return static_cast<std::uint8_t>(level > 255 ? 255 : level);

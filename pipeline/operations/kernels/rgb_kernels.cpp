@@ -10,7 +10,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-// g++ 12 takes the intrinsics' own undefined vectors for a mistake.
+// g++ 12 mistakenly warns about the intrinsics' own undefined vectors.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -25,7 +25,7 @@ class Rows {
     if (bordered_) std::memset(line_, 0, static_cast<std::size_t>(3 * image.width));
   }
 
-  // Valid until the next call.
+  // Returns a row, valid until the next call.
   const std::uint8_t* row(std::int64_t y) noexcept {
     const RgbBorder& border = image_.border;
     const std::uint8_t* stored = image_.first + (y - border.above) * image_.stride;
@@ -44,7 +44,7 @@ class Rows {
   std::uint8_t line_[3 * kMaxBordered];
 };
 
-// Columns [begin, end) of one row, counted as stored: the part that fills no vector.
+// Converts columns [begin, end) of one row, counted as stored: the part that fills no vector.
 void planes_part(const RgbImage& image, const std::uint8_t* from, std::int64_t y, std::int64_t begin,
                  std::int64_t end, const float* scale, const float* shift, float* to) {
   const std::int64_t plane = image.height * image.width;
@@ -104,8 +104,8 @@ void mirror_portable(const RgbImage& image, std::uint8_t* to) {
 
 constexpr std::int64_t kLanes = 16;  // pixels at a time: 48 bytes, three vectors
 
-// Where the bytes of a result of 16 come from: for each of the three source vectors a byte shuffle, 0x80 where the
-// byte comes from another one.
+// Sources of the bytes of a result of 16: for each of the three source vectors a byte shuffle, 0x80 if the byte
+// comes from another one.
 using Shuffle = std::array<std::array<std::uint8_t, 16>, 3>;
 
 template <typename SourceOf>
@@ -121,13 +121,13 @@ constexpr Shuffle shuffle_of(const SourceOf& source_of) {
   return shuffle;
 }
 
-// The 16 values of a channel.
+// Returns the 16 values of a channel.
 template <Direction kDirection, int kChannel>
 constexpr Shuffle kChannelShuffle = shuffle_of([](int i) {
   return 3 * (kDirection == Direction::kMirrored ? 15 - i : i) + kChannel;
 });
 
-// A third of the 16 pixels, from right to left where mirrored.
+// Returns a third of the 16 pixels, from right to left if mirrored.
 template <Direction kDirection, int kPart>
 constexpr Shuffle kPartShuffle = shuffle_of([](int i) {
   const int at = 16 * kPart + i;
@@ -151,8 +151,8 @@ HEADRACE_AVX2 [[gnu::always_inline]] inline __m128i pick(const Pixels16& pixels,
   return _mm_or_si128(part(0), _mm_or_si128(part(1), part(2)));
 }
 
-// Streamed stores want whole vectors at their own multiples; every row and plane begins at one where the first
-// does.
+// Returns whether stores can be non-temporal: they need whole aligned vectors; every row and plane is aligned if
+// the first one is.
 bool can_stream(const RgbImage& image, const float* to) noexcept {
   return reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && image.width % kLanes == 0;
 }
@@ -215,7 +215,7 @@ HEADRACE_AVX2 void planes_avx2(const RgbImage& image, const float* scale, const 
   }
 }
 
-// The planes of a row, 16 pixels of each.
+// Stores the planes of a row, 16 pixels of each.
 struct PlaneStores {
   __m512 scale[3], shift[3];
   std::int64_t plane;
@@ -251,7 +251,7 @@ HEADRACE_AVX512 void planes_avx512(const RgbImage& image, const float* scale, co
   }
 }
 
-// Which bytes of 16 pixels lie within the picture.
+// Masks the bytes of 16 pixels that lie within the picture.
 struct Mask48 {
   std::uint64_t bits = 0;
 
@@ -268,7 +268,7 @@ HEADRACE_AVX512 [[gnu::always_inline]] inline Pixels16 load_within(Mask48 mask, 
            _mm_maskz_loadu_epi8(static_cast<__mmask16>(mask.bits >> 32), from + 32)}};
 }
 
-// With a border, in whole vectors: what lies outside of the picture is not loaded.
+// Converts with a border, in whole vectors: bytes outside of the picture are not loaded.
 template <Direction kDirection, Stores kStores>
 HEADRACE_AVX512 void bordered_planes_avx512(const RgbImage& image, const float* scale, const float* shift,
                                             FetchAhead ahead, float* to) {
@@ -329,7 +329,7 @@ HEADRACE_AVX2 void mirror_avx2(const RgbImage& image, std::uint8_t* to) {
 }
 
 using Kernel = void (*)(const RgbImage&, const float*, const float*, FetchAhead, float*);
-// One kernel in its four forms.
+// One kernel in its four variants.
 struct Forms {
   Kernel forward, mirrored, forward_streamed, mirrored_streamed;
 

@@ -1,5 +1,5 @@
-// What is done to rows of interleaved u8 pixels of three channels, in the forms the processor is best at. All
-// forms give the same bits: f32 results are x * scale + shift, rounded after each of the two.
+// Kernels on rows of interleaved u8 pixels of three channels, in variants for different processors. All variants
+// give the same bits: f32 results are x * scale + shift, rounded after each operation.
 #pragma once
 
 #include <cstdint>
@@ -25,25 +25,25 @@ struct RgbImage {
   std::int64_t stride = 0;  // bytes from row to row
   std::int64_t height = 0, width = 0;
   Direction direction = Direction::kAsStored;
-  RgbBorder border = {};  // of a rectangle at most kMaxBordered wide
+  RgbBorder border = {};  // for a rectangle at most kMaxBordered wide
 };
 inline constexpr std::int64_t kMaxBordered = 512;
 
-// Whoever asks for streamed stores calls finish() before others may read.
+// Callers who request non-temporal stores must call finish() before others may read.
 struct RgbKernels {
-  // (H, W, 3) u8 -> (3, H, W) f32; `scale` and `shift` have an entry a channel.
+  // Converts (H, W, 3) u8 to (3, H, W) f32; `scale` and `shift` have one entry per channel.
   void (*to_planes)(const RgbImage&, const float* scale, const float* shift, const Traffic&, float* to);
-  // (H, W, 3) u8 -> (H, W, 3) f32; `scale` and `shift` repeat their three entries up to 48.
+  // Converts (H, W, 3) u8 to (H, W, 3) f32; `scale` and `shift` repeat their three entries up to 48.
   void (*to_pixels)(const RgbImage&, const float* scale, const float* shift, const Traffic&, float* to);
-  // (H, W, 3) u8 without a border -> (H, W, 3) u8, mirrored whatever the direction says.
+  // Mirrors (H, W, 3) u8 without a border, regardless of the direction.
   void (*mirror)(const RgbImage&, std::uint8_t* to);
 };
 
-// Those that this processor can run, the best first, the portable ones last.
+// Returns the kernels that this processor can run, the best first, the portable ones last.
 std::span<const RgbKernels> runnable_rgb_kernels();
-// The best for this processor.
+// Returns the best kernels for this processor.
 const RgbKernels& rgb_kernels() noexcept;
-// What runs anywhere; the oracle of the others.
+// Returns the portable kernels: the oracle of the others.
 const RgbKernels& portable_rgb_kernels() noexcept;
 
 }  // namespace headrace

@@ -7,7 +7,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-// g++ 12 takes the intrinsics' own undefined vectors for a mistake.
+// g++ 12 mistakenly warns about the intrinsics' own undefined vectors.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kPixels = kPermutedPixels;  // at a time: 96 bytes, a vector and a half
 
-// Where the lowest byte of each of 16 values comes from, a channel and half of the pixels each: one permutation
+// Sources of the lowest byte of each of 16 values, for one channel and half of the pixels each: one permutation
 // takes them out of 96 bytes and widens them to 32 bits.
 using Permutations = std::array<std::array<std::uint8_t, 64>, 6>;
 constexpr Permutations permutations_of(Direction direction) {
@@ -39,7 +39,7 @@ constexpr Permutations permutations_of(Direction direction) {
 template <Direction kDirection>
 alignas(64) constexpr Permutations kPermutations = permutations_of(kDirection);
 
-// Which bytes of 32 pixels lie within the picture; the others are not loaded.
+// Masks the bytes of 32 pixels that lie within the picture; the others are not loaded.
 struct Mask96 {
   std::uint64_t low = ~std::uint64_t{0}, high = 0xffff'ffff;
 
@@ -58,7 +58,7 @@ struct Mask96 {
   }
 };
 
-// One of the three channels, 16 pixels at a time.
+// Computes one of the three channels, 16 pixels at a time.
 struct ChannelLanes {
   __m512 scale, shift;
 

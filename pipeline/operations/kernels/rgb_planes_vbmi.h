@@ -9,7 +9,7 @@ namespace headrace {
 
 bool can_permute_bytes() noexcept;
 
-// RgbKernels::to_planes, of images whose width is a multiple of kPermutedPixels.
+// Implements RgbKernels::to_planes. REQUIRES: the image's width is a multiple of kPermutedPixels.
 void to_planes_vbmi(const RgbImage& image, const float* scale, const float* shift, const Traffic& traffic,
                     float* to);
 inline constexpr std::int64_t kPermutedPixels = 32;

@@ -16,13 +16,13 @@ enum class Stores {
                  // larger than the caches, and a matter of speed alone
 };
 
-// Beside its arithmetic; a matter of speed alone.
+// Memory traffic beside the arithmetic; affects only speed.
 struct Traffic {
   Stores stores = Stores::kCached;
-  std::span<const std::byte> ahead = {};  // what is read next: fetched in the meantime
+  std::span<const std::byte> ahead = {};  // the next input: prefetched
 };
 
-// Before another thread is told of results: what was streamed is in no order with other stores.
+// Call before announcing results to another thread: non-temporal stores are unordered with other stores.
 inline void finish(Stores stores) noexcept {
 #if defined(__x86_64__)
   if (stores == Stores::kNonTemporal) _mm_sfence();

@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-// Uniform in (0, 1), never an end.
+// Returns a uniform number in (0, 1), never an end.
 double open_uniform(Philox& random) { return (static_cast<double>(random.next_u32()) + 0.5) * 0x1p-32; }
 
 double by_johnk(double alpha, Philox& random) {

@@ -88,7 +88,7 @@ FieldView Chain::run_timed(const NamedStep& named, const FieldView& in, const St
   const std::uint64_t decoded = context.scratch->decode_ns, begin = context.scratch->stamp_ns;
   const FieldView result = run_named(named, in, context, output);
   const std::uint64_t end = now_ns();
-  context.scratch->stamp_ns = end;  // the next step begins: one look at the clock a step
+  context.scratch->stamp_ns = end;  // the next step begins: one clock reading per step
   const bool fused = named.decode != named.stage;
   const std::uint64_t decoding = fused ? context.scratch->decode_ns - decoded : 0;
   context.samples[named.stage].items = 1;

@@ -14,13 +14,13 @@
 
 namespace headrace {
 
-// A part of a program that is timed by itself.
+// A separately timed part of a program.
 struct StageName {
   std::string name;
   StageKind kind = StageKind::kOperate;
 };
 
-// What the stages before and after a cache do to one field.
+// Whether a chain runs the stages before or after a cache.
 enum class ChainPlace { kBeforeCache, kAfterCache };
 
 // Const and shared by all threads; a thread brings its Scratch in the context.
@@ -30,25 +30,25 @@ class Chain {
   Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace place);
 
   const Field& output() const noexcept { return output_; }
-  // A sample takes long enough to be worth a task of its own: it is decoded, resampled or the user's.
+  // Returns whether a sample deserves its own task: it is decoded, resampled or passed to user code.
   bool is_slow() const noexcept;
 
   bool does_nothing() const noexcept { return steps_.empty(); }
 
-  // Keeps indexes of the JPEGs of which windows are decoded: of so many records, each again and again the same.
-  // The budget must outlive the chain.
+  // Keeps indexes of the JPEGs whose windows are decoded: of `records` records, each of which recurs unchanged.
+  // REQUIRES: the budget outlives the chain.
   void keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget);
 
-  // Into `row`, which has exactly the result's size.
+  // Runs the chain into `row`. REQUIRES: `row` has exactly the result's size.
   void run_into(const FieldView& in, const StepContext& context, std::span<std::byte> row) const;
-  // Into memory of the scratch (valid until the next run), or `in` itself where there is nothing to do.
+  // Runs it into scratch memory (valid until the next run), or returns `in` itself if there is nothing to do.
   FieldView run(const FieldView& in, const StepContext& context) const;
 
-  // Adds a stage for each step and remembers its place in the list. Decoding is a stage of its own, "decode", even
-  // where it is done inside another step.
+  // Adds a stage for each step and remembers its place in the list. Decoding is a separate stage, "decode", even
+  // if it is done inside another step.
   void add_stages(std::vector<StageName>& stages);
 
-  // Keeps the steps' names in the trace whose rings run() is given. Before the first run that is traced.
+  // Keeps the steps' names in the trace whose rings run() is given. REQUIRES: no traced run has started.
   void name_spans(Trace& trace);
 
  private:
@@ -63,7 +63,7 @@ class Chain {
   std::vector<NamedStep> steps_;
 };
 
-// An error of a step, with the step's name in front of its message. Keeps the code of an Error.
+// Returns an error with the step's name before its message. Keeps the code of an Error.
 StepError name_step(const std::string& name, const std::exception& cause);
 
 }  // namespace headrace

@@ -22,7 +22,7 @@ void require_size(const ImageSize& size, const DecodeOptions& wanted, const std:
 
 std::size_t rgb_bytes(const ImageSize& size) { return static_cast<std::size_t>(size.height * size.width * 3); }
 
-// The orientation that is to be applied; that the image has one is noted.
+// Returns the orientation to apply; notes if the image has one.
 Orientation orientation_of(std::span<const std::byte> encoded, const DecodeOptions& options, Scratch& scratch) {
   const Orientation orientation = exif_orientation(encoded);
   if (orientation != Orientation::kTopLeft) scratch.notes.oriented = true;
@@ -111,13 +111,13 @@ Pixels EncodedImage::decode(const ImageWindow& window) {
   return {.first = pixels.data(), .stride = window.width * 3, .channels = 3};
 }
 
-// Walking through all bits to make a map takes a third of a decode and saves the bits beside the window. Where it
-// is kept that pays in later passes: then it is made first of all, and says how large the image is.
+// Indexing reads all bits, which takes a third of a decode, and saves the bits beside the window. If the index is
+// kept, that pays in later passes: then it is made first, and gives the image's size.
 bool EncodedImage::keeps_index() const noexcept {
   return known_.index == nullptr && !known_.has_none && jpegs_ != nullptr && !jpegs_->is_full();
 }
 
-// Where it is not kept it pays for small windows.
+// If it is not kept, it pays for small windows.
 bool EncodedImage::wants_map_once(const ImageWindow& window) const noexcept {
   constexpr double kMaxShare = 0.4;
   const double share =

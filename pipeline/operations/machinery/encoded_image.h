@@ -1,4 +1,4 @@
-// Encoded images as the steps use them: whole or in part, the way up that is wanted.
+// Encoded images as the steps use them: whole or in part, in the wanted orientation.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace headrace {
 
-// Images that a step decodes itself, in part.
+// Images that a step itself decodes in part.
 struct EncodedImages {
   DecodeOptions options = {};
-  std::shared_ptr<JpegIndexes> jpegs = nullptr;  // of those that come again
+  std::shared_ptr<JpegIndexes> jpegs = nullptr;  // of recurring images
 };
 
-// Of u8, in rows `stride` bytes apart.
+// u8 pixels in rows `stride` bytes apart.
 struct Pixels {
   const std::uint8_t* first = nullptr;
   std::int64_t stride = 0;
@@ -35,26 +35,26 @@ const std::uint8_t* as_u8(const std::byte* bytes) noexcept;
 FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
                        StepOutput& output);
 
-// Reads the size that an image has as it is shown, from its header alone. Throws Error(kDataCorrupt).
+// Returns the size of an image as shown, from its header alone. Throws Error(kDataCorrupt).
 ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options, ImageDecoder& decoder);
 
-// A window of an image u8 (H, W, C).
+// Returns a window of an image u8 (H, W, C).
 Pixels part_of(const FieldView& image, const ImageWindow& window);
 
-// A square, as the resampler has planned it, made of the pixels it asked for.
+// Returns a square as planned by the resampler, computed from the pixels it requested.
 FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output);
 
 // Decodes a window of an image. The first time, it also checks the bits outside of the window, in the cheaper of
 // two ways: a bad image is bad for every window. Leaves warnings and the orientation in the scratch's notes.
 class EncodedImage {
  public:
-  // `encoded`, `images` and `scratch` must outlive it.
+  // REQUIRES: `encoded`, `images` and `scratch` outlive it.
   EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
                Scratch& scratch);
 
-  // As it is shown.
+  // Returns the size as shown.
   const ImageSize& size() const noexcept { return size_; }
-  // Of the image as it is shown; valid until the scratch memory is used again.
+  // Decodes a window of the image as shown; valid until the scratch memory is used again.
   Pixels decode(const ImageWindow& window);
 
  private:
@@ -67,7 +67,7 @@ class EncodedImage {
   JpegIndexes* jpegs_;  // null: none are kept
   Scratch& scratch_;
   KnownJpeg known_;
-  Orientation orientation_ = Orientation::kTopLeft;  // that is applied
+  Orientation orientation_ = Orientation::kTopLeft;  // applied to the pixels
   ImageSize stored_;
   ImageSize size_;
 };

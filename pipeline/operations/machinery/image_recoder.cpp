@@ -15,7 +15,7 @@ ImageSize fit_longer_side(const ImageSize& size, std::int64_t max_side) noexcept
   return {.height = reduced(size.height), .width = reduced(size.width)};
 }
 
-// An image of which an index can be made is good, and making one is cheaper than decoding.
+// An image that can be indexed is good, and indexing is cheaper than decoding.
 void ImageRecoder::check(std::span<const std::byte> encoded, const ImageSize& size) {
   if (decoder_.index(encoded) != nullptr) return;
   pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));

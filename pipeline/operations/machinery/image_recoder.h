@@ -1,5 +1,5 @@
-// Makes encoded images smaller: decoded, turned, resized, encoded as JPEG. An EXIF orientation that is not applied
-// is kept, and no other metadata.
+// Recodes images: decoded, turned, resized, encoded as JPEG. An EXIF orientation that is not applied is kept, and
+// no other metadata.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,9 @@
 namespace headrace {
 
 struct RecodeOptions {
-  std::int64_t max_side = 0;  // longer sides are reduced to this, aspect kept; 0: none is
+  std::int64_t max_side = 0;  // longer sides are reduced to this, aspect kept; 0: no limit
   int quality = 0;            // 1 to 100: every image is encoded again; 0: only those that change, at kQuality
-  bool apply_orientation =
-      false;  // images are turned the way up that their EXIF data say, which are then left out
+  bool apply_orientation = false;  // turns images as their EXIF data say and drops those data
 
   static constexpr int kQuality = 90;
 };
@@ -26,8 +25,8 @@ class ImageRecoder {
  public:
   explicit ImageRecoder(RecodeOptions options) : options_(options) {}
 
-  // `encoded` itself where it stays as it is, else bytes of this object, valid until the next call. Error where
-  // the image is bad, also one that would stay as it is.
+  // Returns `encoded` itself if it stays as it is, otherwise bytes of this object, valid until the next call.
+  // Throws Error if the image is bad, even if it would stay as it is.
   std::span<const std::byte> recode(std::span<const std::byte> encoded);
 
  private:
@@ -42,7 +41,7 @@ class ImageRecoder {
   std::vector<std::byte> encoded_;
 };
 
-// The size whose longer side is `max_side`, rounded to the nearest and never 0; `size` itself where it fits.
+// Returns the size whose longer side is `max_side`, rounded to nearest and never 0; `size` itself if it fits.
 ImageSize fit_longer_side(const ImageSize& size, std::int64_t max_side) noexcept;
 
 }  // namespace headrace

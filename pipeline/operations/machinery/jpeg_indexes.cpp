@@ -40,7 +40,7 @@ const JpegIndex* JpegIndexes::index_of(Kept kept) noexcept {
   return (kept & kNoIndex) != 0 ? nullptr : reinterpret_cast<const JpegIndex*>(kept);
 }
 
-// Of a good image without a index, by its bytes.
+// Returns the mark of a good image without an index, by its bytes.
 JpegIndexes::Kept JpegIndexes::good_mark(std::uint64_t content) noexcept {
   return std::max(content | kNoIndex, Kept{3});
 }
@@ -75,7 +75,7 @@ bool JpegIndexes::charge(std::uint64_t bytes) noexcept {
   return false;
 }
 
-// From now on, unless the record has a index.
+// Keeps the knowledge of a record, unless it already has an index.
 void JpegIndexes::keep(std::uint64_t record, KnownJpeg& known) noexcept {
   if (known.index == nullptr) {
     put(record, kNotIndexed);
@@ -93,7 +93,7 @@ void JpegIndexes::keep(std::uint64_t record, KnownJpeg& known) noexcept {
   }
 }
 
-// In place of anything but a index, which others may be using.
+// Replaces any entry except an index, which others may be using.
 bool JpegIndexes::put(std::uint64_t record, Kept fresh) noexcept {
   Kept before = kept_[record].load(std::memory_order_acquire);
   while (before == 0 || (before & kNoIndex) != 0) {

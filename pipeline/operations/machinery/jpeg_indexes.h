@@ -1,5 +1,5 @@
-// What is known of a source's JPEGs: which are good, and the indexes of those. Each is found when its image is
-// first used, and kept while there is room.
+// Cached knowledge of a source's JPEGs: which are good, and their indexes. Each is found when its image is first
+// used, and kept while there is room.
 #pragma once
 
 #include <atomic>
@@ -13,41 +13,41 @@
 
 namespace headrace {
 
-// Of one image. `good`: a window of it may be decoded without a look at what lies below.
+// Knowledge of one image. `good`: a window may be decoded without checking the data below it.
 struct KnownJpeg {
   const JpegIndex* index = nullptr;  // of a good image; valid for as long as this and the JpegIndexes it came from
   bool good = false;
-  bool has_none = false;                       // a index cannot be made of it
-  std::unique_ptr<const JpegIndex> made = {};  // the same index where nobody else keeps it
+  bool has_none = false;                       // it cannot be indexed
+  std::unique_ptr<const JpegIndex> made = {};  // the same index, if only this object keeps it
 
-  // Makes the index, of an image that comes but once.
+  // Makes the index of an image that is used only once.
   static KnownJpeg of(std::span<const std::byte> encoded, ImageDecoder& decoder);
 };
 
-// Thread-safe, without locks. Takes an eighth of the budget at most, or a sixteenth of the machine's memory where
-// that has no limit. Of an image whose index does not fit it is kept that it is good; where there is no room for
-// that either nothing is known of any.
+// Thread-safe, lock-free. Takes at most an eighth of the budget, or a sixteenth of the machine's memory if the
+// budget has no limit. If an index does not fit, only the fact that the image is good is kept; if there is no room
+// for that either, nothing is kept of any image.
 class JpegIndexes {
  public:
-  // The budget must outlive it.
+  // REQUIRES: the budget outlives it.
   JpegIndexes(std::uint64_t records, MemoryBudget& budget);
   ~JpegIndexes();
   JpegIndexes(const JpegIndexes&) = delete;
   JpegIndexes& operator=(const JpegIndexes&) = delete;
 
-  // What is known of a record's bytes. Nothing where they are not those that the record had at first.
+  // Returns what is known of a record's bytes; nothing if they differ from the record's first bytes.
   KnownJpeg find(std::uint64_t record, std::span<const std::byte> encoded) const noexcept;
-  // Makes the index of a record's bytes and keeps what that says of them.
+  // Makes the index of a record's bytes and keeps the result.
   KnownJpeg make(std::uint64_t record, std::span<const std::byte> encoded, ImageDecoder& decoder);
-  // Keeps that a record's bytes were decoded, read to their end, and nothing was wrong with them.
+  // Records that a record's bytes were decoded to their end without an error.
   void keep_good(std::uint64_t record, std::span<const std::byte> encoded) noexcept;
-  // No index that is made from now on will be kept.
+  // Returns whether no further index will be kept.
   bool is_full() const noexcept { return kept_.empty() || full_.load(std::memory_order_relaxed); }
 
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // What is kept of a record: 0, the address of its index, or a mark with kNoIndex set.
+  // The entry of a record: 0, the address of its index, or a mark with kNoIndex set.
   using Kept = std::uint64_t;
   static constexpr Kept kNoIndex = 1;  // no index's address is odd
   static constexpr Kept kNotIndexed = kNoIndex;

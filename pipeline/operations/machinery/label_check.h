@@ -1,4 +1,4 @@
-// Whether a record's label is one of its source's classes.
+// Checks that a record's label is one of its source's classes.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@ namespace headrace {
 
 class LabelCheck {
  public:
-  // Labels that lie in memory are looked at here, once.
+  // Checks labels in memory here, once.
   explicit LabelCheck(const Source& source);
 
-  // True where the source does not say how many classes there are, or no label can be wrong.
+  // Returns true if the source does not state the number of classes, or no label can be wrong.
   bool does_nothing() const noexcept { return field_ == kMaxFields; }
-  // StepError where the record's label is none of them.
+  // Throws StepError if the record's label is not one of them.
   void check(const RecordView& record) const;
 
  private:
   bool holds(std::span<const std::byte> label) const noexcept;
 
-  std::size_t field_ = kMaxFields;  // that is checked; kMaxFields: none
+  std::size_t field_ = kMaxFields;  // the checked field; kMaxFields: none
   std::uint64_t count_ = 0;
 };
 

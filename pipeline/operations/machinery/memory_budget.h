@@ -1,4 +1,4 @@
-// A hard bound on bytes: what is allocated is charged first, what does not fit is not allocated.
+// A hard bound on bytes: memory is charged before it is allocated, and not allocated if it does not fit.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@ namespace headrace {
 // Thread-safe.
 class MemoryBudget {
  public:
-  // `limit` 0: no bound, bytes are only counted. `name` for messages, which named() takes.
+  // `limit` 0: no bound, bytes are only counted. `name` is for messages.
   MemoryBudget(std::string name, std::uint64_t limit) : name_(std::move(name)), limit_(limit) {}
 
-  // False, and nothing charged, where it would go beyond the limit.
+  // Charges bytes. Returns false, and charges nothing, if they would exceed the limit.
   bool try_charge(std::uint64_t bytes) noexcept;
-  // Error(kOutOfMemory) that names the budget, what is charged, and what `purpose` needs.
+  // Throws Error(kOutOfMemory) naming the budget, the bytes charged, and those that `purpose` needs.
   void charge(std::uint64_t bytes, const std::string& purpose);
   void release(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 
@@ -30,8 +30,8 @@ class MemoryBudget {
   std::atomic<std::uint64_t> used_{0};
 };
 
-// Bytes of a budget that somebody holds. Move-only; gives the bytes back when it goes. The budget must outlive
-// it; without one, bytes are only counted.
+// Charged bytes of a budget. Move-only; releases them on destruction. The budget must outlive it; without one,
+// bytes are only counted.
 class ChargedBytes {
  public:
   ChargedBytes() = default;
@@ -45,7 +45,7 @@ class ChargedBytes {
   }
   ~ChargedBytes() { release(); }
 
-  // Holds this many from now on. Error(kOutOfMemory) where more do not fit: then it holds as many as before.
+  // Sets the bytes held. Throws Error(kOutOfMemory) if more do not fit, and then keeps the previous number.
   void hold(std::uint64_t bytes, const std::string& purpose) {
     if (bytes == bytes_) return;
     if (budget_ != nullptr && bytes > bytes_) budget_->charge(bytes - bytes_, purpose);

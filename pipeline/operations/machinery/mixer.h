@@ -11,17 +11,17 @@
 
 namespace headrace {
 
-// What one operation does to a pair. Const and thread-safe for different pairs.
+// The effect of one operation on a pair. Const and thread-safe for different pairs.
 class PairMixer {
  public:
   virtual ~PairMixer() = default;
   virtual void mix(const SampleRows& first, const SampleRows& second, Philox& random) const = 0;
 };
 
-// What mixup and cutmix need of the image and of their options.
+// Checks what mixup and cutmix need of the image and of their options.
 void want_mixable(const FieldChecks& checks, float alpha, float probability);
 
-// The image that is mixed and the label that follows it, in a finished sample's rows.
+// The mixed image and its label, in a finished sample's rows.
 struct MixedFields {
   explicit MixedFields(const Fields& fields);
 
@@ -33,17 +33,17 @@ struct MixedFields {
   void blend_labels(const SampleRows& first, const SampleRows& second, float share) const;
 };
 
-// Both rows of a pair are read and written together, so that nothing is overwritten before it was read, whichever
-// thread works on whichever pair: mixing is done in place, after all rows of a batch are written, and reads and
-// writes each row once. Running a partner's record a second time instead would double the decoding.
+// Both rows of a pair are read and written together, so that nothing is overwritten before it is read, regardless
+// of which thread works on which pair: mixing is done in place, after all rows of a batch are written, and reads
+// and writes each row once. Running a partner's record a second time instead would double the decoding.
 class Mixer {
  public:
-  // `planned` is batch-level and fits `fields`, the finished sample's.
+  // REQUIRES: `planned` is batch-level and fits `fields`, the finished sample's.
   Mixer(const PlannedOperation& planned, const Fields& fields);
 
   std::uint16_t number() const noexcept { return number_; }
 
-  // Const and thread-safe for different pairs. No row may be part of two calls at once.
+  // Mixes a pair. Const and thread-safe for different pairs. No row may be part of two calls at once.
   void mix(const SampleRows& first, const SampleRows& second, Philox random) const {
     pairs_->mix(first, second, random);
   }

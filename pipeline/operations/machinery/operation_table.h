@@ -1,4 +1,4 @@
-// The operations that are data, by name: what a plan's JSON may hold.
+// The operations that are data, by name: those allowed in a plan's JSON.
 #pragma once
 
 #include <span>
@@ -11,15 +11,15 @@ namespace headrace {
 template <typename... Options>
 struct OperationList {};
 
-// Whoever adds an operation adds its options here.
+// To add an operation, add its options here.
 using DataOperations =
     OperationList<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize, CenterCrop,
                   ColorJitter, BrightnessContrast, Cutout, OneHot, Mixup, Cutmix>;
 
-// One of each, with the options that it has unless they are said.
+// Returns one of each, with default options.
 std::span<const OperationPtr> data_operations();
 
-// The one of this name; null: there is none.
+// Returns the operation of this name; null if there is none.
 OperationPtr find_operation(std::string_view name);
 
 }  // namespace headrace

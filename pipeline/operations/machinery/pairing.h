@@ -1,4 +1,4 @@
-// Which examples of a global batch are mixed with each other.
+// Pairs the examples of a global batch for mixing.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-// What keys the random draws of a batch: the run's seed and the batch's place in the stream.
+// The key of a batch's random draws: the run's seed and the batch's place in the stream.
 struct BatchKey {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
@@ -20,8 +20,8 @@ struct Pair {
   bool operator==(const Pair&) const = default;
 };
 
-// Each example is in one pair, but for one that is left out where their number is odd. A function of the key, the
-// operation's number and the batch's real examples: replicas do not come into it.
+// Each example is in one pair, except one if their number is odd. A function of the key, the operation's number
+// and the batch's real examples: independent of replicas.
 class Pairing {
  public:
   Pairing(const BatchKey& key, std::uint16_t operation, std::int64_t examples)
@@ -32,13 +32,13 @@ class Pairing {
 
   static std::int64_t pairs_of(std::int64_t examples) noexcept { return examples / 2; }
 
-  // `pair` < pairs_of(examples).
+  // REQUIRES: `pair` < pairs_of(examples).
   Pair operator[](std::int64_t pair) const noexcept {
     const auto at = static_cast<std::uint64_t>(2 * pair);
     return {.first = static_cast<std::int64_t>(order_(at)), .second = static_cast<std::int64_t>(order_(at + 1))};
   }
 
-  // The numbers a pair draws.
+  // Returns the random numbers of a pair.
   Philox random(std::int64_t pair) const noexcept {
     return Philox({.seed = mix_seed(mix_seed(key_.seed, kDraws), key_.step),
                    .epoch = static_cast<std::uint32_t>(key_.epoch),

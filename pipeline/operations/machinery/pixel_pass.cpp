@@ -16,7 +16,7 @@ PixelPass::PixelPass(const Field& input, const PassAbilities& who)
 bool PixelPass::add(const OperationDefinition& operation, const OperationPlace& place) {
   PixelPass with = *this;
   if (!operation.join(with, place)) return false;
-  // Holes are cut into the result: whatever else comes behind one would not be done to it.
+  // Holes are cut into the result: any operation after one would not apply to it.
   const bool cut = with.holes.size() > holes.size();
   if (!holes.empty() && !cut) return false;
   *this = std::move(with);

@@ -1,6 +1,6 @@
 // One pass over the pixels of an image: padded crop, centre crop, mirroring, then values, then layout. The same
-// description is done by the host (pixel_step.h) and, as a device pass (device_pass.h), by a device's kernel; each
-// operation says in its own file, once for both, whether it can join what is there already.
+// description is run by the host (pixel_step.h) and, as a device pass (device_pass.h), by a device's kernel; each
+// operation's file states, once for both, whether it can join an existing pass.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct PlannedTone {
   BrightnessContrast options;
   std::uint16_t number = 0;
 
-  // A record's, from the operation's random numbers for it.
+  // Draws a record's tone from the operation's random numbers for it.
   PixelTone draw(Philox& random) const;
 };
 
-// What whoever does a pass can do besides.
+// Additional abilities of the executor of a pass.
 struct PassAbilities {
   bool narrows = false;  // f32 to u8
   bool cuts = false;     // holes
@@ -41,25 +41,25 @@ struct PixelPass {
   // An empty pass over `input`.
   PixelPass(const Field& input, const PassAbilities& who);
 
-  // Takes the operation in; false, and nothing changed, where it needs a pass of its own after this one.
+  // Adds the operation. Returns false, and changes nothing, if it needs a separate pass after this one.
   bool add(const OperationDefinition& operation, const OperationPlace& place);
 
-  // Values are other than those that were read.
+  // Returns whether values differ from those read.
   bool changes_values() const noexcept { return scale.has_value() || tone.has_value(); }
 
   PassAbilities abilities;
   DType from_type, to_type;
   bool image = false;  // rank 3; otherwise one long row of elements
   ImageLayout from_layout, to_layout;
-  std::int64_t channels = 1;  // that values are scaled by; 1: all alike
-  WindowChooser window;       // first of all
+  std::int64_t channels = 1;  // for scaling values; 1: all alike
+  WindowChooser window;       // applied first
   std::optional<ChannelScale> scale;
-  std::optional<PlannedTone> tone;   // done to what is scaled
-  std::vector<PlannedCutout> holes;  // cut last of all, into the result
+  std::optional<PlannedTone> tone;   // applied after scaling
+  std::vector<PlannedCutout> holes;  // cut last, into the result
   bool flat = false;
 };
 
-// What normalising elements of type `from` (u8 or f32) does to each of so many channels.
+// Returns the scaling that normalises elements of type `from` (u8 or f32), for `channels` channels.
 ChannelScale scale_of(const Normalize& options, DType from, std::int64_t channels);
 
 }  // namespace headrace

@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-// What of the window lies outside of the image.
+// Returns the part of the window outside of the image.
 RgbBorder border_of(const CropWindow& window, std::int64_t height, std::int64_t width) {
   const auto within = [](std::int64_t outside, std::int64_t extent) {
     return std::clamp<std::int64_t>(outside, 0, extent);

@@ -1,5 +1,4 @@
-// The host form of a pass over pixels: every pixel is read once and written once; what is cut out is cut out of
-// the result.
+// The host form of a pass over pixels: every pixel is read once and written once; holes are cut into the result.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ class PixelStep final : public Step {
   // An empty pass over `input`.
   explicit PixelStep(const Field& input) : pass_(input, kHostPass) {}
 
-  // Takes the operation in; false where it needs a pass of its own, after this one.
+  // Adds the operation. Returns false if it needs a separate pass after this one.
   bool add(const OperationDefinition& operation, const OperationPlace& place) {
     return pass_.add(operation, place);
   }
@@ -22,16 +21,16 @@ class PixelStep final : public Step {
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
 
  private:
-  // The pixels a pass reads, those of a border included.
+  // The pixels that a pass reads, including a border.
   struct Source {
     const std::byte* data = nullptr;
     std::int64_t stride = 0;
   };
 
-  // The image with its border, of which the rows that `window` covers are drawn.
+  // Returns the image with its border, with the rows that `window` covers drawn.
   Source bordered(const FieldView& in, const ImageBorder& border, const CropWindow& window,
                   const StepContext& context) const;
-  // Windows so wide may reach beyond the image, whose border need not be drawn.
+  // Returns whether windows this wide may reach beyond the image, whose border need not be drawn.
   bool can_crop_beyond(std::int64_t width) const;
   void cut_holes(const CropWindow& window, const StepContext& context, std::byte* result) const;
   PixelWork work_for(const FieldView& in, const Source& source, const CropWindow& window) const;

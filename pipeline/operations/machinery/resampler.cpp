@@ -40,8 +40,8 @@ void ResampleAxis::plan(std::int64_t input, std::int64_t output, std::int64_t fr
   }
 }
 
-// The weights of an output pixel whose first input pixel lies `start` from its centre: rounded shares; what
-// rounding left over goes to the largest.
+// Computes the weights of an output pixel whose first input pixel lies `start` from its centre: rounded shares;
+// the rounding remainder goes to the largest.
 void ResampleAxis::weigh(double start, double support, FixedWeight* out) {
   double sum = 0;
   for (std::int64_t k = 0; k < taps; ++k) {

@@ -10,14 +10,14 @@
 
 namespace headrace {
 
-// Which input pixels make an output pixel of one axis.
+// The input pixels of each output pixel along one axis.
 struct ResampleAxis {
-  std::int64_t taps = 0;             // weights an output pixel; unused ones are 0 and still inside the input
-  std::int64_t begin = 0, end = 0;   // of the input pixels that are used
-  std::vector<std::int32_t> first;   // one an output pixel; counted from `begin`
-  std::vector<FixedWeight> weights;  // taps an output pixel, their sum is kWholeWeight
+  std::int64_t taps = 0;             // weights per output pixel; unused ones are 0 and still inside the input
+  std::int64_t begin = 0, end = 0;   // of the input pixels used
+  std::vector<std::int32_t> first;   // one per output pixel; counted from `begin`
+  std::vector<FixedWeight> weights;  // `taps` per output pixel; their sum is kWholeWeight
 
-  // For output pixels [from, to) of `output`.
+  // Plans the output pixels [from, to) of `output`.
   void plan(std::int64_t input, std::int64_t output, std::int64_t from, std::int64_t to);
 
  private:
@@ -28,13 +28,13 @@ struct ResampleAxis {
 // Not thread-safe: keeps its tables and row buffers.
 class Resampler {
  public:
-  // `from` is (input.height, input.width, channels) without gaps, `to` the same of output.
+  // Resizes `from`, (input.height, input.width, channels) without gaps, to `to`, likewise of `output`.
   void resize(const std::uint8_t* from, const ImageSize& input, std::uint8_t* to, const ImageSize& output,
               std::int64_t channels);
 
-  // The same in two steps, for a part of the output. First: the part of the input that it is made of.
+  // Resizes a part of the output in two steps. First: returns the part of the input that it needs.
   ImageWindow plan(const ImageSize& input, const ImageSize& output, const ImageWindow& part);
-  // Then its pixels: `from` is the first of that part, its rows are `stride` bytes apart; `to` is without gaps.
+  // Second: computes it; `from` is the input part's first pixel, rows `stride` bytes apart; `to` has no gaps.
   void run(const std::uint8_t* from, std::int64_t stride, std::uint8_t* to, std::int64_t channels);
 
  private:

@@ -95,7 +95,7 @@ void SampleChains::run_joint(const Joint& joint, SampleView& sample, const StepC
   for (std::size_t i = 0; i < joint.before.size(); ++i) {
     if (joint.before[i].does_nothing()) continue;
     const FieldView result = joint.before[i].run(sample[i], context);
-    // The next chain writes where this one's result is.
+    // The next chain overwrites this one's result.
     const std::span<std::byte> kept = context.scratch->grow(context.scratch->fields[i], result.bytes.size());
     std::ranges::copy(result.bytes, kept.begin());
     sample[i] = {.bytes = kept, .shape = result.shape};

@@ -1,5 +1,5 @@
-// All that a run of a plan's stages does to the fields of a sample, compiled: a chain for each field, cut where an
-// operation needs several fields at once.
+// A compiled run of a plan's stages on all fields of a sample: a chain for each field, cut where an operation
+// needs several fields at once.
 #pragma once
 
 #include <array>
@@ -12,43 +12,43 @@
 
 namespace headrace {
 
-// The fields of one sample on their way, in the order of its Fields.
+// The fields of one sample in progress, in the order of its Fields.
 using SampleView = std::array<FieldView, kMaxFields>;
 
 // An operation on several fields, compiled. Const and shared by all threads.
 class SampleStep {
  public:
   virtual ~SampleStep() = default;
-  // Replaces the fields it changes by memory of the scratch, and adds its own.
+  // Replaces the fields it changes with scratch memory, and adds its own.
   virtual void run(SampleView& sample, const StepContext& context) const = 0;
 };
 
 // Const and shared by all threads; a thread brings its Scratch in the context.
 class SampleChains {
  public:
-  // `input` are the fields of the samples that it will be given.
+  // `input` are the fields of the samples it will process.
   SampleChains(const Fields& input, std::span<const SampleStage> stages, ChainPlace place);
 
-  // The fields afterwards.
+  // Returns the fields afterwards.
   const Fields& output() const noexcept { return output_; }
-  // A sample takes long enough to be worth a task of its own.
+  // Returns whether a sample takes long enough to deserve its own task.
   bool is_slow() const noexcept;
   bool does_nothing() const noexcept;
-  // No operation needs several fields: each can be run by itself.
+  // Returns whether no operation needs several fields: each can be run by itself.
   bool are_single() const noexcept { return joints_.empty(); }
 
-  // As of Chain.
+  // See Chain for these three.
   void keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget);
   void add_stages(std::vector<StageName>& stages);
   void name_spans(Trace& trace);
 
-  // Where are_single(): one field into its row.
+  // Runs one field into its row. REQUIRES: are_single().
   void run_field(std::size_t field, const FieldView& in, const StepContext& context, std::byte* row) const {
     chains_[field].run_into(in, context, {row, row_bytes_[field]});
   }
-  // All fields into their rows.
+  // Runs all fields into their rows.
   void run_into(SampleView& sample, const StepContext& context, const SampleRows& rows) const;
-  // Calls take(field number, its result) for each field in order; a result is valid during the call.
+  // Calls take(field number, its result) for each field in order; a result is valid only during the call.
   template <typename Take>
   void run(SampleView& sample, const StepContext& context, const Take& take) const {
     for (const Joint& joint : joints_) run_joint(joint, sample, context);
@@ -70,7 +70,7 @@ class SampleChains {
 
   Fields output_;
   std::vector<Joint> joints_;
-  std::vector<Chain> chains_;  // after the last joint; one a field
+  std::vector<Chain> chains_;  // after the last joint; one per field
   std::vector<std::size_t> row_bytes_;
 };
 

@@ -12,7 +12,7 @@ namespace headrace {
 
 struct DecodeStage {
   DecodeOptions options = {};
-  std::string first_image = {};  // the record that the options' size was taken from; empty: they came with it
+  std::string first_image = {};  // the record that gave the options' size; empty: the size was given
 };
 
 // One operation of the plan with the number that keys its random draws: its place among all operations.
@@ -21,13 +21,13 @@ struct PlannedOperation {
   std::uint16_t number = 0;
 };
 
-// Decode every encoded field, or do one operation.
+// Decodes every encoded field, or does one operation.
 using SampleStage = std::variant<DecodeStage, PlannedOperation>;
 
-// An encoded image's field once it is decoded; any other as it is.
+// Returns the field after decoding, if it is an encoded image; otherwise unchanged.
 Field decoded_field(const Field& field, const DecodeStage& stage);
 
-// "decode(224 x 224)", "pad_crop(32, pad=4, zero)": as explain() shows it and as fingerprints see it.
+// Returns "decode(224 x 224)", "pad_crop(32, pad=4, zero)", for explain() and fingerprints.
 std::string describe(const DecodeStage& stage);
 std::string describe(const SampleStage& stage);
 

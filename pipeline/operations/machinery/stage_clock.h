@@ -1,4 +1,4 @@
-// What a stage costs, counted by the one thread that runs it and read by any.
+// The cost of a stage, counted by the one thread that runs it and readable by any.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace headrace {
 
-// Only the owning thread writes: an increment is a load and a store, never a locked instruction.
+// Adds to a counter that only the owning thread writes: a load and a store, never a locked instruction.
 inline void add_alone(std::atomic<std::uint64_t>& counter, std::uint64_t amount) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
 }
 
-// Alone in its cache line: threads do not slow each other down by counting.
+// In its own cache line: threads do not slow each other down by counting.
 class alignas(64) StageClock {
  public:
   void add(std::uint64_t items, std::uint64_t ns) noexcept {

@@ -25,7 +25,7 @@ void Scratch::free_buffers() noexcept {
 
 std::span<std::byte> Scratch::grow(std::vector<std::byte>& buffer, std::size_t bytes) {
   if (buffer.capacity() < bytes) {
-    std::vector<std::byte>().swap(buffer);  // so that the old one and the new one are not there at once
+    std::vector<std::byte>().swap(buffer);  // so that the old and the new one do not coexist
     charge(bytes);
     try {
       buffer.reserve(bytes);

@@ -1,4 +1,4 @@
-// What flows between the steps of a compiled chain of operations, and what a step may use.
+// The data between the steps of a compiled chain of operations, and the resources of a step.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@
 
 namespace headrace {
 
-// Where each field of a sample goes in its batch.
+// The destination of each field of a sample in its batch.
 using SampleRows = std::array<std::byte*, kMaxFields>;
 
-// One field of one record on its way. The element type is known to the step that reads it.
+// One field of one record in progress. The step that reads it knows the element type.
 struct FieldView {
   std::span<const std::byte> bytes;
   Shape shape;  // an encoded image: (bytes)
@@ -34,68 +34,67 @@ struct FieldView {
 // An image of `stride` bytes a row with borders around it; the borders hold zeros or reflected pixels.
 struct Canvas {
   std::vector<std::byte> bytes;
-  std::int64_t height = 0, width = 0, pixel_bytes = 0, pad = 0;  // of the image whose borders it has
+  std::int64_t height = 0, width = 0, pixel_bytes = 0, pad = 0;  // of the image inside the borders
 };
 
-// What one record took in one stage of its program; the last stage's is what was left after its steps.
+// The cost of one record in one stage of its program; the last stage has the rest after its steps.
 struct StageSample {
-  std::uint64_t items = 0;  // 1 where it went through the stage
+  std::uint64_t items = 0;  // 1 if it went through the stage
   std::uint64_t ns = 0;
 };
 
-// What there is to say of the images of one record that were decoded.
+// Notes on the decoded images of one record.
 struct ImageNotes {
-  std::string step = {};     // that decoded the one of `warning`
-  std::string warning = {};  // what was wrong but changed no pixel; empty: nothing
-  bool oriented = false;     // one of them is stored another way up than it is to be shown
+  std::string step = {};     // that decoded the image of `warning`
+  std::string warning = {};  // a flaw that changed no pixel; empty: none
+  bool oriented = false;     // one of them is stored another way up than it must be shown
 
   bool empty() const noexcept { return warning.empty() && !oriented; }
 };
 
-// A thread's own working memory. Buffers grow to the largest sample seen and stay; what they grow by is charged
-// first.
+// A thread's own working memory. Buffers grow to the largest sample seen and stay; growth is charged first.
 struct Scratch {
   ImageDecoder decoder;
   Resampler resampler;
   Canvas canvas;
   std::vector<std::byte> decoded;                         // inside one step
-  std::vector<std::byte> turned;                          // the same pixels the other way up
-  std::vector<std::byte> results[2];                      // between steps, by turns
+  std::vector<std::byte> turned;                          // the same pixels, turned
+  std::vector<std::byte> results[2];                      // between steps, alternating
   std::array<std::vector<std::byte>, kMaxFields> fields;  // between operations on several fields
   std::vector<std::byte> made;                            // by such an operation
   std::vector<std::byte> sample;                          // a sample on its way to the cache
   std::vector<std::byte> read;                            // for Source::read()
-  ImageNotes notes;                                       // since they were last taken away
+  ImageNotes notes;                                       // since they were last taken
   std::uint64_t decode_ns = 0;                            // spent in `decoder`
-  std::uint64_t stamp_ns = 0;        // when the row that is timed was last looked at: a step began
-  std::vector<StageSample> samples;  // of the row of a block that is timed; one a stage of the program
+  std::uint64_t stamp_ns = 0;                             // last time stamp of the timed row: when a step began
+  std::vector<StageSample> samples;  // of the timed row of a block; one per stage of the program
   ChargedBytes charged;              // for the buffers
 
-  // Held by the buffers whose size is the samples'.
+  // Returns the bytes of the buffers whose size depends on the samples.
   std::size_t bytes() const noexcept;
   void free_buffers() noexcept;
-  // The first `bytes` of one of the buffers, which grows to hold them: what it held is lost then.
-  // Error(kOutOfMemory) where the budget does not allow it, before anything is allocated.
+  // Returns the first `bytes` of one of the buffers, grown to hold them; its old content is lost. Throws
+  // Error(kOutOfMemory) if the budget does not allow it, before anything is allocated.
   std::span<std::byte> grow(std::vector<std::byte>& buffer, std::size_t bytes);
-  // Charges what the buffers hold, and `beside` them for a while. Error(kOutOfMemory) as in grow().
+  // Charges the buffers, and temporarily `beside` bytes more. Throws Error(kOutOfMemory) as grow() does.
   void charge(std::size_t beside = 0) {
     charged.hold(this->bytes() + beside, "a compute thread's working memory");
   }
 };
 
-// Told what a thread is about to do where that may take long; the watchdog reads it.
+// Notified of what a thread is about to do if that may take long; read by the watchdog.
 class Probe {
  public:
   virtual ~Probe() = default;
-  // The calling thread starts this step on this record. `step` lives as long as the probe.
+  // Notes that the calling thread starts this step on this record. `step` must live as long as the probe.
   virtual void begin(const std::string& step, std::uint64_t record) noexcept = 0;
-  // Around a call into a function that is not ours and may never return. leave_user_code() may throw to end
-  // the thread: nobody waits for it any more.
+  // Called around user code, which may never return. leave_user_code() may throw to end the thread if it was
+  // abandoned in the meantime.
   virtual void enter_user_code() noexcept = 0;
   virtual void leave_user_code() = 0;
 };
 
-// Makes that call.
+// Calls user code between the two.
 template <typename Call>
 void run_user_code(Probe& probe, const Call& call) {
   probe.enter_user_code();
@@ -114,11 +113,11 @@ struct StepContext {
   std::uint64_t record = 0;
   Scratch* scratch = nullptr;
   Probe* probe = nullptr;
-  StageSample* samples = nullptr;   // one a stage of the program; null: this record is not timed
-  TraceRing* trace = nullptr;       // for records that are timed; null: nothing is traced
+  StageSample* samples = nullptr;   // one per stage of the program; null: this record is not timed
+  TraceRing* trace = nullptr;       // for timed records; null: nothing is traced
   std::uint64_t batch = 0;          // for the trace
   Stores stores = Stores::kCached;  // into the rows of the batch
-  // Of the record that comes next: to be fetched beside the work on this one.
+  // The next record's bytes, to be prefetched during the work on this one.
   std::span<const std::byte> ahead = {};
 
   Philox random(std::uint16_t operation) const noexcept {
@@ -127,14 +126,14 @@ struct StepContext {
   }
 };
 
-// Where a step puts its result: a row of the batch, whose size is fixed, or a buffer that grows.
+// The destination of a step's result: a row of the batch, of fixed size, or a buffer that grows.
 class StepOutput {
  public:
   explicit StepOutput(std::span<std::byte> row) : row_(row) {}
-  // `buffer` is one of the scratch's.
+  // REQUIRES: `buffer` is one of the scratch's.
   StepOutput(Scratch& scratch, std::vector<std::byte>& buffer) : scratch_(&scratch), buffer_(&buffer) {}
 
-  // Room for a result of exactly this size; Error(kInternal) where the row has another.
+  // Returns room for a result of exactly this size. Throws Error(kInternal) if the row's size differs.
   std::span<std::byte> take(std::size_t bytes);
   bool is_row() const noexcept { return buffer_ == nullptr; }
 
@@ -146,19 +145,19 @@ class StepOutput {
 
 struct EncodedImages;
 
-// One step of a compiled chain: what runs for each record. Const and shared by all threads.
+// One step of a compiled chain, run for each record. Const and shared by all threads.
 class Step {
  public:
   virtual ~Step() = default;
   virtual FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const = 0;
-  // It decodes, resamples or calls the user's code: a sample is worth a task of its own, and the probe is told
-  // before it begins.
+  // Returns whether it decodes, resamples or calls user code: a sample then deserves its own task, and the probe
+  // is notified before it begins.
   virtual bool takes_long() const noexcept { return false; }
-  // Where it decodes encoded images itself, and only in part; else null.
+  // Returns the images if the step itself decodes encoded ones, and only in part; otherwise null.
   virtual EncodedImages* encoded_images() noexcept { return nullptr; }
 };
 
-// An error in one step of a record's way. message() is "step: cause".
+// An error in one step of a record. message() is "step: cause".
 class StepError final : public Error {
  public:
   StepError(ErrorCode code, std::string step, std::string cause, std::string hint = {})
@@ -171,17 +170,17 @@ class StepError final : public Error {
   std::string step_, cause_;
 };
 
-// The steps that a chain of operations is compiled to, while it grows.
+// A step of a chain of operations during compilation.
 struct NamedStep {
   std::unique_ptr<Step> step;
   std::string name;
   bool takes_long = false;     // as the step says
   const char* span = nullptr;  // the name, kept by the trace
-  std::size_t stage = 0;       // of the program's, that it counts as
-  std::size_t decode = 0;      // that its decoding counts as
+  std::size_t stage = 0;       // of the program, to which its cost counts
+  std::size_t decode = 0;      // to which its decoding counts
 };
 
-// An operation adds its step, or takes the last one away and adds one that does both.
+// The steps so far. An operation adds its step, or replaces the last one with one that does both.
 class StepList {
  public:
   void add(std::unique_ptr<Step> step, std::string name) {
@@ -189,14 +188,14 @@ class StepList {
     steps_.push_back({.step = std::move(step), .name = std::move(name), .takes_long = takes_long});
   }
 
-  // The last step where it is of this class, else null.
+  // Returns the last step if it is of this class, otherwise null.
   template <typename Wanted>
   Wanted* last() const noexcept {
     return steps_.empty() ? nullptr : dynamic_cast<Wanted*>(steps_.back().step.get());
   }
-  // It does something else besides.
+  // Notes in its name that the last step does something else, too.
   void extend_last(const std::string& name) { steps_.back().name += " | " + name; }
-  // Returns its name.
+  // Removes the last step and returns its name.
   std::string remove_last() {
     std::string name = std::move(steps_.back().name);
     steps_.pop_back();

@@ -33,7 +33,7 @@ void BatchSchedule::end_at(std::uint64_t records) {
 }
 
 bool BatchSchedule::holds(std::uint64_t records, std::uint64_t sequence) const {
-  const std::uint64_t next = (sequence + 1) * global_;  // the first position behind it
+  const std::uint64_t next = (sequence + 1) * global_;  // the first position after it
   const std::uint64_t end = std::min(next, size_);
   if (map_.last_record(end - 1) >= records) return false;
   return end == size_ || map_.needed_record(next) < records;

@@ -1,5 +1,5 @@
-// A set of positions as a bitmap that answers "which is the n-th member": one bit a position and a count for
-// every 512 of them.
+// A set of positions as a bitmap that finds the n-th member: one bit per position and a count for every 512 of
+// them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace headrace {
 
-// Immutable once built; any number of threads.
+// Immutable once built; thread-safe.
 class BitSelect {
  public:
   BitSelect() = default;
@@ -24,10 +24,10 @@ class BitSelect {
     }
   }
 
-  // Members.
+  // Returns the number of members.
   std::uint64_t count() const noexcept { return count_; }
 
-  // The position of member `n` < count(), in ascending order. O(log of the blocks).
+  // Returns the position of member `n`, in ascending order. O(log of the blocks). REQUIRES: `n` < count().
   std::uint64_t select(std::uint64_t n) const noexcept {
     const auto above = std::upper_bound(before_.begin(), before_.end(), n);
     const auto block = static_cast<std::size_t>(above - before_.begin()) - 1;

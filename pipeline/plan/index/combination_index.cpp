@@ -47,7 +47,7 @@ CombinationIndex::CombinationIndex(const Combination& combination, std::uint64_t
   std::vector<std::uint64_t> sizes;
   std::uint64_t all = 0;
   for (const CombinedPart& part : combination.parts) {
-    // Of their own seed each: equal shuffles of equal parts are not the same.
+    // Each part has its own seed: equal shuffles of equal parts must differ.
     const std::uint64_t part_seed = mix_seed(seed, 0xC0B1 + parts_.size());
     parts_.push_back({.map = IndexMap(part.records, part.stages, part_seed), .first_record = part.first_record});
     sizes.push_back(parts_.back().map.size());

@@ -1,4 +1,4 @@
-// A combination of datasets as one index stage: the first of a plan's.
+// A combination of datasets as one index stage, the first of a plan.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace headrace {
 
-// One stream after the other.
+// Concatenates streams.
 class Concatenation {
  public:
   explicit Concatenation(const std::vector<std::uint64_t>& sizes) {
@@ -25,7 +25,7 @@ class Concatenation {
 
   std::uint64_t size() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
 
-  // `position` < size(). O(log of the parts).
+  // O(log of the parts). REQUIRES: `position` < size().
   Share locate(std::uint64_t position) const noexcept {
     const auto part =
         static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin());
@@ -36,15 +36,15 @@ class Concatenation {
   std::vector<std::uint64_t> ends_;
 };
 
-// Positions in groups, each group one record of many rows.
+// Groups positions; each group is one record of several rows.
 class Unbatching {
  public:
-  // `size` is a multiple of `rows` > 0.
+  // REQUIRES: `rows` > 0, `size` is a multiple of `rows`.
   Unbatching(std::uint64_t rows, std::uint64_t size) : rows_(rows), size_(size) {}
 
   std::uint64_t size() const noexcept { return size_; }
   std::uint64_t rows() const noexcept { return rows_; }
-  // `position` < size(): where the record of its row is.
+  // Returns the place of the record that holds the row. REQUIRES: `position` < size().
   Share locate(std::uint64_t position) const noexcept { return {.part = 0, .position = position / rows_}; }
 
  private:
@@ -53,7 +53,7 @@ class Unbatching {
 
 class CombinationIndex final : public IndexStage {
  public:
-  // `seed` is the loader's. Throws ConfigError where a mix cannot be made.
+  // `seed` is the loader's. Throws ConfigError if a mix cannot be made.
   CombinationIndex(const Combination& combination, std::uint64_t seed);
 
   std::uint64_t size() const noexcept override;
@@ -64,10 +64,10 @@ class CombinationIndex final : public IndexStage {
   struct Part {
     IndexMap map;
     std::uint64_t first_record = 0;
-    std::uint64_t rounds = 1;  // times it starts again within an epoch
+    std::uint64_t rounds = 1;  // passes over the part within an epoch
   };
   struct Memory final : IndexMemory {
-    std::vector<IndexCursor> cursors;  // one a part
+    std::vector<IndexCursor> cursors;  // one per part
     MixedStretch stretch;
   };
 

@@ -21,10 +21,10 @@
 namespace headrace {
 namespace {
 
-// All positions, several times over; each time is a pass of its own.
+// All positions, several times over; each time is a separate pass.
 class RepeatIndex final : public IndexStage {
  public:
-  // ConfigError where there would be more positions than can be counted.
+  // Throws ConfigError if there would be more positions than can be counted.
   RepeatIndex(std::uint64_t before, std::uint64_t times);
 
   std::uint64_t size() const noexcept override;
@@ -46,7 +46,7 @@ Located RepeatIndex::locate(const Located& at, IndexMemory* /*memory*/) const {
   return {.record = at.record % before_, .pass = at.pass * times_ + at.record / before_};
 }
 
-// How many of so many positions are every count-th from `index` on.
+// Returns how many of `positions` are every count-th from `index` on.
 constexpr std::uint64_t in_shard(std::uint64_t positions, std::uint64_t count, std::uint64_t index) noexcept {
   return positions > index ? (positions - index - 1) / count + 1 : 0;
 }
@@ -66,7 +66,7 @@ class ShardIndex final : public IndexStage {
   std::uint64_t count_, index_, size_;
 };
 
-// What a shard leaves: all positions but every count-th from one on.
+// The complement of a shard: all positions except every count-th, from a given one on.
 class WithoutShardIndex final : public IndexStage {
  public:
   WithoutShardIndex(std::uint64_t before, const WithoutShardStage& shard)
@@ -184,11 +184,10 @@ class SkipIndex final : public IndexStage {
   std::uint64_t skipped_, size_;
 };
 
-// What a filter keeps.
+// The positions that a filter keeps.
 class FilterIndex final : public IndexStage {
  public:
-  // What the filter keeps is found now, if it was not before: that reads the source. Throws what Selection::kept()
-  // does.
+  // Runs the filter unless it has run before, which reads the source. Throws as Selection::kept() does.
   explicit FilterIndex(const FilterStage& filter) : selection_(filter.selection), kept_(&selection_->kept()) {}
 
   std::uint64_t size() const noexcept override { return kept_->count(); }

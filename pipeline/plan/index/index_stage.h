@@ -1,4 +1,4 @@
-// One stage of a plan's index: which position of the stage before it stands at a position of its own.
+// A stage of a plan's index: maps its positions to positions of the preceding stage.
 #pragma once
 
 #include <cstddef>
@@ -7,44 +7,43 @@
 
 namespace headrace {
 
-// Which record, and the how manyth time over the whole run that its stage of the plan starts again: the pass
-// keys shuffles and random operations, so that a repeated record gets new random numbers. Between two stages
-// `record` is a position.
+// A record, and the zero-based pass number of its stage of the plan over the whole run: the pass keys shuffles and
+// random operations, so that a repeated record gets new random numbers. Between two stages `record` is a position.
 struct Located {
   std::uint64_t record = 0;
   std::uint64_t pass = 0;
   bool operator==(const Located&) const = default;
 };
 
-// Where a position of a combined stream comes from.
+// The origin of a position of a combined stream.
 struct Share {
   std::size_t part = 0;
-  std::uint64_t position = 0;  // in the part's epoch; beyond its end: the part has started again
+  std::uint64_t position = 0;  // in the part's epoch; beyond its end: the part has restarted
 };
 
-// What a stage remembers for whoever walks through it, such as the permutation of the pass it was in.
+// A stage's memory for one walk through it, such as the permutation of the latest pass.
 class IndexMemory {
  public:
   virtual ~IndexMemory() = default;
 };
 
-// A function, O(1) and without state. Immutable and thread-safe, but a memory is one thread's at a time.
+// A stateless O(1) function. Immutable and thread-safe, but a memory is used by one thread at a time.
 class IndexStage {
  public:
   virtual ~IndexStage() = default;
 
-  // Positions in an epoch.
+  // Returns the number of positions in an epoch.
   virtual std::uint64_t size() const noexcept = 0;
-  // `at.record` < size() is a position of this stage; the result's is one of the stage before. `memory` is what
-  // create_memory() gave.
+  // Maps `at.record`, a position of this stage, to a position of the preceding stage. `memory` is the result of
+  // create_memory(). REQUIRES: `at.record` < size().
   virtual Located locate(const Located& at, IndexMemory* memory) const = 0;
-  // Of a stream, whose length is unknown: which positions of the stage before those up to `position`, and those
-  // from it on, may stand at; as they are where the order is kept.
+  // For a stream, whose length is unknown: bound the preceding stage's positions for positions up to `position`,
+  // and from it on; unchanged if the order is kept.
   virtual std::uint64_t last_before(std::uint64_t position) const { return kept_position(position); }
   virtual std::uint64_t first_before(std::uint64_t position) const { return kept_position(position); }
-  // The position of the stage before that must be there for `position` to be.
+  // Returns the position of the preceding stage that must exist for `position` to exist.
   virtual std::uint64_t needed_before(std::uint64_t position) const { return kept_position(position); }
-  // Null: it remembers nothing.
+  // Returns null if the stage remembers nothing.
   virtual std::unique_ptr<IndexMemory> create_memory() const { return nullptr; }
 
  private:

@@ -1,4 +1,4 @@
-// Streams in turn, a block of each; one that has ended is passed over.
+// Interleaves blocks of streams in turn, skipping those that have ended.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@ namespace headrace {
 
 class Interleaving {
  public:
-  // `block` > 0 positions of a part, then the next part's turn.
+  // Takes `block` positions of each part in turn. REQUIRES: `block` > 0.
   Interleaving(const std::vector<std::uint64_t>& sizes, std::uint64_t block);
 
   std::uint64_t size() const noexcept { return size_; }
-  // `position` < size(). O(log of the parts), and O(parts) in a round that some part ends in.
+  // O(log of the parts), and O(parts) in a round in which a part ends. REQUIRES: `position` < size().
   Share locate(std::uint64_t position) const noexcept;
 
  private:
-  // Rounds that the same parts take part in, all of them with the same amounts.
+  // Rounds with the same parts, each with the same amount.
   struct Phase {
     std::uint64_t first_position = 0;
     std::uint64_t first_round = 0;
     std::vector<std::size_t> parts;
-    std::vector<std::uint64_t> ends;  // of each part's turn, within a round
+    std::vector<std::uint64_t> ends;  // of each part's turn in a round
   };
 
   void add_phase(const std::vector<std::uint64_t>& sizes, std::uint64_t round, std::uint64_t rounds);

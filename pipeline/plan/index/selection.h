@@ -1,4 +1,4 @@
-// What a filter keeps: found by one parallel scan over the source, the first time somebody asks.
+// The records that a filter keeps, found at the first request by one parallel scan over the source.
 #pragma once
 
 #include <condition_variable>
@@ -12,22 +12,22 @@
 
 namespace headrace {
 
-// Shared by all plans that grew from one filter(). Thread-safe.
+// Shared by all plans derived from one filter(). Thread-safe.
 class Selection {
  public:
-  // `before` is the plan that the filter was put behind.
+  // `before` is the plan to which the filter was appended.
   Selection(PlanPtr before, RecordFilter filter) : before_(std::move(before)), filter_(std::move(filter)) {}
 
   const RecordFilter& filter() const noexcept { return filter_; }
-  // "filter(name, version 1)", and of a filter of processed fields what they are processed by.
+  // Returns "filter(name, version 1)" and, for a filter of processed fields, their processing.
   std::string describe() const;
-  // The positions, among those of the index stages that stay before the filter, whose record is kept; what could
-  // not be read or judged is. The first call, of this or of filter_failures(), reads every record of them. It
-  // throws the ConfigError of the function, what no record is to blame for, as running out of memory, and
-  // Error(kTimeout) and what a ScanPoll throws as RecordScan does; a later call then tries again.
+  // Returns the positions, among those of the index stages before the filter, whose record is kept, including
+  // records that could not be read or judged. The first call to this or filter_failures() reads all their records.
+  // Throws the function's ConfigError, errors for which no record is at fault, such as running out of memory, and,
+  // as RecordScan does, Error(kTimeout) and a ScanPoll's exceptions; a later call then retries.
   const BitSelect& kept() const { return result().kept; }
-  // The records that could not be read or judged, by their number in the source of `before`. They are never tried
-  // again.
+  // Returns the records that could not be read or judged, by their number in the source of `before`. They are
+  // never retried.
   const FilterFailures& filter_failures() const { return result().filter_failures; }
 
  private:
@@ -40,12 +40,12 @@ class Selection {
   RecordFilter filter_;
   mutable std::mutex mutex_;
   mutable std::condition_variable turn_ended_;
-  mutable bool taken_ = false;                // by mutex_: a thread is reading the records
-  mutable std::optional<FilterScan> result_;  // set by the thread whose turn it is
+  mutable bool taken_ = false;                // by mutex_; true while a thread reads the records
+  mutable std::optional<FilterScan> result_;  // set by that thread
 };
 
-// How many of the index stages stay before a filter that is put behind them: a trailing run of shuffles and
-// repeats commutes with it and comes after it. ConfigError where the rest picks other records every epoch.
+// Returns how many of the index stages remain before a filter appended to them: a trailing run of shuffles and
+// repeats commutes with it and moves after it. Throws ConfigError if the rest picks other records every epoch.
 std::size_t stages_before_filter(const std::vector<Stage>& index_stages);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// What every plan's JSON has.
+// Constants of every plan's JSON.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 namespace headrace::plan_json {
 
 inline constexpr const char* kVersionName = "headrace_plan";
-// Raise it where an older reader would take a plan for another one.
+// Raise it if an older reader would take a plan for another one.
 inline constexpr std::uint32_t kVersion = 1;
-// Of all datasets of a plan together.
+// For all datasets of a plan together.
 inline constexpr std::size_t kMaxStages = 1000;
 
 }  // namespace headrace::plan_json

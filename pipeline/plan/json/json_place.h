@@ -1,4 +1,4 @@
-// A value in a plan's JSON with its place: what is wrong there is a ConfigError that names it.
+// A value in a plan's JSON with its place, which the ConfigErrors about it name.
 #pragma once
 
 #include <cstddef>
@@ -13,39 +13,39 @@
 
 namespace headrace::plan_json {
 
-// Already names the place.
+// A ConfigError that already names the place.
 class PlaceError final : public ConfigError {
  public:
   using ConfigError::ConfigError;
 };
 
-// A view: the JSON must outlive it. The path is made of names that the format has, never of the text's own.
+// A view. The path consists of names of the format, never of the text's own. REQUIRES: the JSON outlives it.
 class JsonPlace {
  public:
   // The whole plan.
   explicit JsonPlace(const nlohmann::json& value) : value_(&value) {}
 
   const nlohmann::json& value() const noexcept { return *value_; }
-  // "stages[3].map[1].flip"
+  // Returns a path such as "stages[3].map[1].flip".
   const std::string& path() const noexcept { return path_; }
 
-  // Of an object; `name` must be there.
+  // Returns a member of an object. REQUIRES: `name` exists.
   JsonPlace member(std::string_view name) const;
   bool has(std::string_view name) const;
-  // The items of a list; PlaceError where it is none.
+  // Returns the items of a list. Throws PlaceError if it is not a list.
   std::vector<JsonPlace> items() const;
 
-  // PlaceError where it is no object.
+  // Throws PlaceError if it is not an object.
   void want_object() const;
-  // PlaceError where it has a member that is none of these.
+  // Throws PlaceError if it has a member that is not in `known`.
   void want_only(const std::vector<std::string>& known) const;
-  // The one member that an object says what it is by. `what` for messages: "a stage".
+  // Returns the name of an object's only member, which tells its kind. `what` is for messages: "a stage".
   std::string only_name(const char* what) const;
-  // PlaceError where it is no text.
+  // Throws PlaceError if it is not a string.
   std::string text() const;
 
   [[noreturn]] void refuse(const std::string& what, std::string hint = {}) const;
-  // What stands there, cut short: "\"four\"", "-3", "a list".
+  // Returns a short form of the value: "\"four\"", "-3", "a list".
   std::string shown() const;
 
  private:
@@ -55,9 +55,9 @@ class JsonPlace {
   std::string path_;
 };
 
-// A text of the plan's author in a message: quoted, without control characters, cut short.
+// Formats a text of the plan's author for a message: quoted, without control characters, shortened.
 std::string in_quotes(std::string_view text);
-// "a, b or c"
+// Returns "a, b or c".
 std::string one_of(std::vector<std::string> names);
 
 }  // namespace headrace::plan_json

@@ -18,7 +18,7 @@ ConfigError not_data(const std::string& path, const std::string& what, const std
                      advice("give it to to_json() and from_json() in {}", part));
 }
 
-// Advice on the parts of a kind, which the reader calls `part`; empty where the reader can give none.
+// Returns advice on the parts of a kind, which the reader calls `part`; empty if the reader can give none.
 std::string what_is_in(const std::string& part, const std::vector<std::string>& there) {
   if (part.empty()) return "run the plan in the program that has the code";
   return part + " holds " + (there.empty() ? "nothing: give it there" : one_of(there));

@@ -10,7 +10,7 @@
 
 namespace headrace::plan_json {
 
-// The names of the options that it is shown.
+// Collects the names of the options that it visits.
 class OptionNames final : public OptionVisitor {
  public:
   const std::vector<std::string>& names() const noexcept { return names_; }
@@ -26,8 +26,8 @@ class OptionNames final : public OptionVisitor {
   std::vector<std::string> names_;
 };
 
-// Writes what the object says to the options that it is shown. One that is not there stays as it is, but a path
-// must be there. PlaceError for a value of another type, out of range, or a path where there may be none.
+// Sets the options that it visits from the object. An absent option is unchanged, but a path is required. Throws
+// PlaceError for a value of the wrong type or out of range, or a path that is not allowed.
 class OptionReader final : public OptionVisitor {
  public:
   OptionReader(const JsonPlace& object, const PlanOptions& options) : object_(object), options_(options) {}
@@ -42,13 +42,13 @@ class OptionReader final : public OptionVisitor {
   const PlanOptions& options_;
 };
 
-// What an object must and may have beside options that have a value anyway.
+// The members that an object must and may have besides options with defaults.
 struct Members {
   std::vector<std::string> required = {};
-  std::vector<std::string> others = {};  // members that are no options
+  std::vector<std::string> others = {};  // members that are not options
 };
 
-// PlaceError where a member is unknown or a required one is missing. `show` shows the options to a visitor.
+// Throws PlaceError if a member is unknown or a required one is missing. `show` shows the options to a visitor.
 template <typename Show>
 void want_options(const JsonPlace& object, const Show& show, const Members& members = {}) {
   OptionNames known;

@@ -9,8 +9,8 @@
 
 namespace headrace::plan_json {
 
-// Leaves the options that it is shown as they are. ConfigError for a number that is none, and for a text that is
-// no UTF-8.
+// Writes the options that it visits, without changing them. Throws ConfigError for a number that is not finite and
+// for text that is not UTF-8.
 class OptionWriter final : public OptionVisitor {
  public:
   // `path` is the object's, for messages.

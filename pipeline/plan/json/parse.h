@@ -1,4 +1,4 @@
-// The text of a plan as JSON.
+// Parses and prints a plan's JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,14 +7,14 @@
 
 namespace headrace::plan_json {
 
-// ConfigError, with line and column, for what is no JSON, has a name twice in one object, a number that no double
-// holds, or is nested deeper than any plan is. Takes time and memory in proportion to the text.
+// Throws ConfigError, with line and column, for invalid JSON, a duplicate name in an object, a number that does
+// not fit a double, or nesting deeper than any plan's. Takes time and memory proportional to the text.
 nlohmann::json parse(std::string_view text);
 
-// Who makes plans, for hints.
+// Returns a hint that says what makes plans.
 std::string what_a_plan_is();
 
-// The other way: lists and objects that fit on a line are one.
+// Prints JSON, with lists and objects that fit on one line.
 std::string print(const nlohmann::ordered_json& json);
 
 }  // namespace headrace::plan_json

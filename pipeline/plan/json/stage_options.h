@@ -1,4 +1,4 @@
-// The options of the stages and combinations of a plan, shown to visitors: reader and writer go by these alone.
+// Shows the options of a plan's stages and combinations to visitors; the only source for reader and writer.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace headrace::plan_json {
 
-// Of stages that take plain numbers.
+// The options of stages that take plain numbers.
 struct NoOptions {};
 struct RecordCount {
   std::uint64_t count = 0;
@@ -32,7 +32,7 @@ struct CacheFolder {
   std::filesystem::path folder = {};
   DiskCacheOptions options = {};
 };
-// with_labels() and what may be changed of it.
+// The options of with_labels().
 struct LabelOptions {
   std::vector<std::int64_t> labels = {};
   RecordFilter filter = {};  // without its function

@@ -17,12 +17,12 @@
 namespace headrace {
 namespace {
 
-// What could not be judged, found by threads in any order.
+// The records that could not be judged, found by threads in any order.
 class Findings {
  public:
   explicit Findings(std::uint64_t max) : max_(max) {}
 
-  // Throws DataError where it is one too many.
+  // Throws DataError if the limit is exceeded.
   void note(std::uint64_t position, std::uint64_t record, Failure failure) {
     const std::lock_guard lock(mutex_);
     if (found_.size() == max_) {
@@ -36,7 +36,7 @@ class Findings {
     found_.push_back({.position = position, .record = record, .failure = std::move(failure)});
   }
 
-  // Of a record at several positions the smallest one's.
+  // For a record at several positions, takes the finding of the smallest position.
   FilterFailures take() {
     std::ranges::sort(found_, {}, &Finding::position);
     FilterFailures filter_failures;

@@ -1,4 +1,4 @@
-// A filter's one pass over the records of a plan.
+// A filter's single pass over the records of a plan.
 #pragma once
 
 #include "headrace/pipeline/dataset.h"
@@ -8,14 +8,14 @@
 namespace headrace {
 
 struct FilterScan {
-  BitSelect kept;  // positions among those before the filter; those of `filter_failures` are
+  BitSelect kept;  // positions before the filter; includes those of `filter_failures`
   FilterFailures filter_failures;
 };
 
-// Reads and judges every record at a position of `index_stages`, as RecordScan does; where `sample_stages` is not
-// empty, what those make of it. What filters among the stages
-// could not judge is kept and not judged again. Throws, for the smallest position where one happened, the filter's
-// ConfigError and what no record is to blame for, as running out of memory; and what RecordScan::run() does.
+// Reads and judges the record at every position of `index_stages`, as RecordScan does, or the result of
+// `sample_stages` if it is not empty. Keeps, without judging again, records that filters among the stages could
+// not judge. Throws the error of the smallest position: the filter's ConfigError or an error for which no record
+// is at fault, such as running out of memory; and as RecordScan::run() does.
 FilterScan run_filter(const SourcePtr& source, const std::vector<Stage>& index_stages,
                       const std::vector<SampleStage>& sample_stages, const RecordFilter& filter);
 

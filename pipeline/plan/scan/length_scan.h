@@ -1,4 +1,4 @@
-// The longest record's lengths, found by one pass over all of them.
+// The lengths of the longest record, found by one pass over all records.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace headrace {
 
-// `paddings` with their lengths: where one is 0 it becomes the longest record's, and at least 1. That reads every
-// record, as RecordScan does, and throws what it does. One that cannot be read, or whose bytes are no whole
-// entries, is passed over here: it is a bad record where it stands in the stream.
+// Returns `paddings` with lengths of 0 replaced by the longest record's, and at least 1. This reads every record
+// and throws as RecordScan does. Skips records that cannot be read, or whose bytes are not whole entries: each is
+// a bad record at its position in the stream.
 std::vector<PaddedField> with_lengths(const SourcePtr& source, std::vector<PaddedField> paddings);
 
 }  // namespace headrace

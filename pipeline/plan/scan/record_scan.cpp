@@ -20,16 +20,17 @@
 namespace headrace {
 namespace {
 
-// After so many records that the system refused for good none is tried again: the fault does not pass.
+// After this many records that the system refused permanently, none is retried: the fault does not pass.
 constexpr int kMaxInVain = 16;
-// What tasks in user code are given to come back, all of them together.
+// The time given to tasks in user code to return, all of them together.
 constexpr double kScanGraceSeconds = 0.3;
 
 thread_local const std::function<void()>* innermost = nullptr;
 
 }  // namespace
 
-// Shared by the tasks of a scan and whoever waits for them: what a task left behind may still touch.
+// Shared by the tasks of a scan and the thread that waits for them: everything that an abandoned task may still
+// touch.
 class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
  public:
   Tasks(std::shared_ptr<RecordScan> scan, int count) : scan_(std::move(scan)), arena_(count, 0) {
@@ -50,7 +51,7 @@ class RecordScan::Tasks : public std::enable_shared_from_this<Tasks> {
     std::unique_lock lock(mutex_);
     return left_.wait_for(lock, pause, [this] { return running_ == 0; });
   }
-  // What a task has been at for longer than `seconds`; empty where none has.
+  // Describes a task's step that has taken longer than `seconds`; empty if there is none.
   std::string what_takes_longer_than(double seconds) const {
     for (const auto& state : states_) {
       std::string doing = state->doing();

@@ -14,26 +14,26 @@
 namespace headrace {
 
 inline constexpr double kScanStallSeconds = 120;  // as a loader's
-// How often a thread that waits for a scan calls ScanPoll::look() and checks for stalled tasks.
+// The interval at which a thread that waits for a scan calls ScanPoll::look() and checks for stalled tasks.
 inline constexpr std::chrono::milliseconds kScanPause{50};
 
-// Goes to every position once, in oneTBB tasks of an arena of its own: the caller's may be at work. Reads are
-// tried again as the engine tries them, and watched. The tasks own the scan with the caller: one of them may be
-// left behind in user code that does not come back.
+// Visits every position once, in oneTBB tasks of a separate arena, since the caller's may be busy. Reads are
+// watched, and retried as in the engine. The tasks share ownership of the scan with the caller: one of them may be
+// left behind in user code that does not return.
 class RecordScan {
  public:
-  // So many positions are visited in ascending order by one task.
+  // The number of positions that one task visits, in ascending order.
   static constexpr std::uint64_t kBlock = 64;
 
-  // A call or read that takes longer than `stall_timeout_seconds` ends the scan; 0: none does.
+  // A call or read that takes longer than `stall_timeout_seconds` ends the scan; 0: no limit.
   RecordScan(SourcePtr source, std::uint64_t positions, double stall_timeout_seconds)
       : source_(std::move(source)), positions_(positions), stall_timeout_seconds_(stall_timeout_seconds) {}
   virtual ~RecordScan() = default;
   RecordScan(const RecordScan&) = delete;
   RecordScan& operator=(const RecordScan&) = delete;
 
-  // Returns when all positions were visited. Throws what the visit of the smallest position threw, Error(kTimeout)
-  // with the step and the record that took too long, and what this thread's ScanPoll throws.
+  // Returns when all positions were visited. Throws the error of the smallest position, Error(kTimeout) with the
+  // step and the record that took too long, and as this thread's ScanPoll does.
   static void run(const std::shared_ptr<RecordScan>& scan);
 
  protected:
@@ -42,13 +42,13 @@ class RecordScan {
    public:
     virtual ~Visitor() = default;
     virtual void visit(std::uint64_t position) = 0;
-    // After the last visit.
+    // Called after the last visit.
     virtual void finish() {}
   };
   virtual std::unique_ptr<Visitor> create_visitor(ThreadState& state) = 0;
 
   const Source& source() const noexcept { return *source_; }
-  // For a visitor: the record, or what read_with_retries() throws.
+  // Returns the record, for a visitor. Throws as read_with_retries() does.
   RecordView read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state);
 
  private:
@@ -67,7 +67,7 @@ class RecordScan {
   double stall_timeout_seconds_;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<bool> stopped_{false};  // the remaining positions need not be visited
-  std::atomic<int> in_vain_{0};       // records that the system refused for good
+  std::atomic<int> in_vain_{0};       // records that the system refused permanently
   FirstError error_;
 };
 

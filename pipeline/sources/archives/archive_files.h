@@ -14,7 +14,7 @@ namespace headrace {
 
 struct ArchiveFile {
   std::string path;  // relative, '/' between names
-  StoredFile place;  // of an archive that is compressed as a whole: within the unpacked bytes
+  StoredFile place;  // in an archive compressed as a whole: within the unpacked bytes
 };
 
 // One thread at a time. Failures are DataErrors with archive and offset.
@@ -25,24 +25,24 @@ class ArchiveFiles {
   ArchiveFiles(const ArchiveFiles&) = delete;
   ArchiveFiles& operator=(const ArchiveFiles&) = delete;
 
-  // The next file; nothing at the end, where an archive that is compressed as a whole has been read to its end and
-  // its checksums are verified. Files that cannot be read are passed over, but kUnsupported for one with an
-  // image's name: a link to another file, an encrypted one.
+  // Returns the next file; std::nullopt at the end, when an archive compressed as a whole has been read to its end
+  // and its checksums are verified. Skips unreadable files, but throws kUnsupported for one with an image's name:
+  // a link to another file, an encrypted one.
   virtual std::optional<ArchiveFile> next() = 0;
-  // All bytes of the file that next() gave last, at most once: into.size() is its size.
+  // Reads all bytes of the file that next() returned last, at most once. REQUIRES: into.size() is the file's size.
   virtual void read(std::span<std::byte> into) = 0;
-  // False where an archive is compressed as a whole: its files cannot be read by position later.
+  // Returns false if the archive is compressed as a whole: its files cannot be read by position later.
   virtual bool has_positions() const noexcept = 0;
 };
 
-// Whether the file, unpacked where it is compressed, starts like a tar or zip archive. Throws DataError like
+// Returns whether the file, unpacked if it is compressed, starts like a tar or zip archive. Throws DataError like
 // open_input().
 bool is_archive(const std::filesystem::path& path);
 
-// Of a tar whose bytes come once, in order.
+// Opens a tar whose bytes come once, in order.
 std::unique_ptr<ArchiveFiles> open_tar(std::unique_ptr<ByteInput> input);
 
-// `window_limit` as in open_input().
+// Opens a tar or zip archive; `window_limit` as in open_input().
 std::unique_ptr<ArchiveFiles> open_archive(const std::filesystem::path& path,
                                            std::uint64_t window_limit = kWindowLimit);
 

@@ -20,7 +20,7 @@ constexpr std::array<char16_t, 128> kCodePage437 = {
 
 unsigned byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
 
-// Bytes of the sequence that starts with `first`; 0 where none does.
+// Returns the bytes of the sequence that starts with `first`; 0 if none does.
 std::size_t utf8_length(unsigned first) {
   if (first < 0x80) return 1;
   if (first >= 0xC2 && first < 0xE0) return 2;
@@ -40,7 +40,7 @@ bool may_be_utf8(std::string_view text) {
   return true;
 }
 
-// Of a character below 0x10000, as all of the code page are.
+// Appends a character below 0x10000, as all of the code page are.
 void append_utf8(std::string& text, std::uint32_t character) {
   if (character < 0x800) {
     text += static_cast<char>(0xC0 | character >> 6);

@@ -7,12 +7,12 @@
 
 namespace headrace {
 
-// Without "./" and "/" before it.
+// Returns the path without a leading "./" or "/".
 std::string relative_path(std::string path);
 
-// A zip member's name. `is_utf8`: its flag says so. Without the flag it is UTF-8 where its bytes can be that
-// (macOS and others leave the flag out), else of code page 437, the format's own. `from_windows`: '\' separates
-// names where there is no '/'.
+// Returns a zip member's name. `is_utf8`: its flag says so. Without the flag it is UTF-8 if its bytes can be that
+// (macOS and others omit the flag), otherwise code page 437, the format's own. `from_windows`: '\' separates names
+// if there is no '/'.
 std::string zip_path(std::string_view name, bool is_utf8, bool from_windows);
 
 }  // namespace headrace

@@ -15,7 +15,7 @@ class FileInput final : public ByteInput {
   void skip(std::uint64_t count) override;
   std::uint64_t max_left() const noexcept override;
 
-  // The next piece of the file without copying it: empty at the end, valid until the next call.
+  // Returns the next piece of the file without copying it: empty at the end, valid until the next call.
   std::span<const std::byte> next_piece();
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 // zlib's window bits for the one wrapper.
 constexpr int kGzipOnly = 15 + 16, kZlibOnly = 15;
-constexpr std::uint64_t kMaxDeflateGain = 1032;  // no deflate stream unpacks to more bytes a byte
+constexpr std::uint64_t kMaxDeflateGain = 1032;  // maximum of unpacked bytes per deflated byte
 
 const char* wrapper_name(GzipInput::Wrapper wrapper) {
   return wrapper == GzipInput::Wrapper::kGzip ? "gzip" : "zlib";
@@ -38,7 +38,7 @@ GzipInput::GzipInput(const std::filesystem::path& path, Wrapper wrapper)
 GzipInput::~GzipInput() = default;
 
 std::uint64_t GzipInput::max_left() const noexcept {
-  // What the decoder holds back (at most its 32 KiB window and one match) comes on top.
+  // The decoder's pending output (at most its 32 KiB window and one match) is added.
   return (file_.max_left() + inflater_->stream.avail_in + 1024) * kMaxDeflateGain;
 }
 

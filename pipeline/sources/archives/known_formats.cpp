@@ -24,7 +24,7 @@ struct Foreign {
   std::string_view magic;
   const char* name;    // "an xz file": it follows "is "
   const char* advice;  // what to do with it
-  std::size_t at = 0;  // where the magic stands
+  std::size_t at = 0;  // offset of the magic
 };
 
 // Whole files or archives packed in another way.
@@ -86,7 +86,7 @@ std::string in_hex(std::span<const std::byte> start) {
   return text;
 }
 
-// The first line of a text file; empty where it is none.
+// Returns the first line of a text file; empty if it is not text.
 std::string first_line(std::span<const std::byte> start) {
   std::string line(reinterpret_cast<const char*>(start.data()), start.size());
   if (const std::size_t end = line.find_first_of("\r\n"); end != std::string::npos) {
@@ -103,7 +103,7 @@ std::string shortened(std::string_view line) {
   return line.size() <= kMaxShown ? std::string(line) : std::string(line.substr(0, kMaxShown)) + "...";
 }
 
-// Of a table of images those that it lacks, as "column path" or "columns path and label"; empty: none.
+// Returns the columns that a table of images lacks, as "column path" or "columns path and label"; empty: none.
 std::string missing_columns(std::string_view header) {
   std::vector<std::string> missing;
   for (const std::string_view wanted : {"path"sv, "label"sv}) {
@@ -119,7 +119,7 @@ std::string missing_columns(std::string_view header) {
   return missing.size() == 1 ? "column " + missing[0] : "columns path and label";
 }
 
-// Of a table whose columns have other names, or are none yet.
+// Returns the hint for a table with other column names, or without any.
 std::string how_to_name_columns(std::string_view line) {
   if (line.find(',') == std::string_view::npos) return "separate the columns by commas; ";
   const std::string options = joined({named("ColumnOptions::image"), named("ColumnOptions::label")}, " and ");
@@ -130,7 +130,7 @@ struct Beginning {
   std::string what, hint;
 };
 
-// Of a file of no known format.
+// Describes the beginning of a file of no known format.
 Beginning beginning_of(const std::filesystem::path& path, std::span<const std::byte> start) {
   const std::string line = first_line(start);
   if (line.empty()) return {"is of no known format: it starts with the bytes" + in_hex(start), accepted_formats()};

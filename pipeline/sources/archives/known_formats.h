@@ -1,4 +1,4 @@
-// The names of formats that are not read: for the errors about files that are not recognised.
+// The names of unsupported formats, for errors about unrecognised files.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace headrace {
 
-// kUnsupported naming the format and what to do, where a file starts like one that is packed in a way that is not
-// read: xz, bzip2, 7z, rar ... Returns otherwise. `source` is its path.
+// Throws kUnsupported naming the format and a remedy if a file starts like one with unsupported packing: xz,
+// bzip2, 7z, rar ... Otherwise returns. `source` is its path.
 void refuse_packed_otherwise(const std::string& source, std::span<const std::byte> start);
 
-// The error (kDataCorrupt) for a file that no source reads. It names the format where the first bytes tell it, and
-// what is read.
+// Returns the error (kDataCorrupt) for a file that no source reads. It names the format, if the first bytes
+// identify it, and the supported formats.
 DataError not_recognised(const std::filesystem::path& path);
 
 }  // namespace headrace

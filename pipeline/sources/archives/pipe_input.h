@@ -1,4 +1,4 @@
-// What another program writes, as it comes.
+// Reads what another program writes, as it arrives.
 #pragma once
 
 #include <limits>
@@ -22,7 +22,7 @@ class PipeInput final : public ByteInput {
 
   Pipe pipe_;
   std::vector<std::byte> buffer_;
-  std::size_t first_ = 0, end_ = 0;  // of what is in the buffer and was not given yet
+  std::size_t first_ = 0, end_ = 0;  // of the unread bytes in the buffer
 };
 
 }  // namespace headrace

@@ -28,7 +28,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // Whether the packed bytes are one deflate stream, whole, that unpacks to exactly into.size() bytes.
+  // Returns whether the packed bytes are one complete deflate stream that unpacks to exactly into.size() bytes.
   bool inflate_all(std::span<const std::byte> packed, std::span<std::byte> into) {
     inflateReset(&stream_);
     // zlib's interface is older than const; it does not write there.

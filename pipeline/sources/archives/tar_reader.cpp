@@ -14,13 +14,13 @@ namespace {
 constexpr std::uint64_t kBlock = 512;
 constexpr std::uint64_t kMaxText = std::uint64_t{1} << 20;  // of a long name or a pax header
 
-// A field of the header, up to its first NUL.
+// Returns a field of the header, up to its first NUL.
 std::string_view text_at(std::span<const char> header, std::size_t at, std::size_t length) {
   const std::string_view field(header.data() + at, length);
   return field.substr(0, std::min(field.find('\0'), length));
 }
 
-// Octal digits between blanks, or GNU's big-endian binary with the top bit set; nothing where it is neither.
+// Parses octal digits between blanks, or GNU's big-endian binary with the top bit set; otherwise std::nullopt.
 std::optional<std::uint64_t> number_at(std::span<const char> header, std::size_t at, std::size_t length) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(header[at + i]); };
   std::uint64_t value = 0;
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> number_at(std::span<const char> header, std::size_t
   return value;
 }
 
-// The sum of the header's bytes with blanks for the sum itself; old writers took the bytes as signed.
+// Checks the sum of the header's bytes, with blanks for the sum itself; old writers took the bytes as signed.
 bool checksum_holds(std::span<const char> header) {
   constexpr std::size_t kAt = 148, kLength = 8;
   const std::optional<std::uint64_t> stored = number_at(header, kAt, kLength);
@@ -103,7 +103,7 @@ std::size_t TarReader::read_block(Header& header) {
   return input_->read(std::as_writable_bytes(std::span(header)));
 }
 
-// False at the end of the input.
+// Returns false at the end of the input.
 bool TarReader::read_header(Header& header) {
   input_->skip(data_left_ + padding_);
   data_left_ = padding_ = 0;
@@ -147,7 +147,7 @@ std::string TarReader::read_text(std::uint64_t size, const char* what) {
   return text;
 }
 
-// Records "length key=value\n", the length counting itself.
+// Reads records "length key=value\n", the length counting itself.
 void TarReader::read_pax(std::uint64_t size, Extended& extended) {
   const std::string text = read_text(size, "a pax header");
   std::string_view rest = text;

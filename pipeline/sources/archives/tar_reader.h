@@ -14,32 +14,32 @@ namespace headrace {
 struct TarMember {
   enum class Kind { kFile, kLink, kOther };
 
-  std::string path;  // without "./" before it
+  std::string path;  // without a leading "./"
   Kind kind = Kind::kFile;
   std::uint64_t offset = 0;  // of its data, within the unpacked archive
   std::uint64_t size = 0;    // never more than the input can still hold
 };
 
-// Whether a file's first 512 unpacked bytes are a member's header, or the zeros of an archive without members.
+// Returns whether a file's first 512 unpacked bytes are a member's header, or the zeros of an empty archive.
 bool starts_like_tar(std::span<const std::byte> start);
 
 class TarReader {
  public:
-  // `input` must outlive the reader, which alone reads from it.
+  // REQUIRES: `input` outlives the reader, and nothing else reads from it.
   explicit TarReader(ByteInput& input) : input_(&input) {}
 
-  // The next member, passing over what was not read of the one before. Archives may follow one another (`cat a.tar
-  // b.tar`): the blocks of zeros that end each are passed over, as by `tar --ignore-zeros`. Nothing at the end of
-  // the input. DataError with the offset where a header makes no sense, also after an archive's end, or where the
-  // last archive ends without its mark.
+  // Returns the next member, skipping what was not read of the previous one; std::nullopt at the end of the input.
+  // Archives may follow one another (`cat a.tar b.tar`): the blocks of zeros that end each are skipped, as by `tar
+  // --ignore-zeros`. Throws DataError with the offset if a header is invalid, also after an archive's end, or if
+  // the last archive ends without its mark.
   std::optional<TarMember> next();
 
-  // Fills `into` from the current member's data, whose next bytes it takes.
+  // Fills `into` with the next bytes of the current member's data.
   void read(std::span<std::byte> into);
 
  private:
   using Header = std::array<char, 512>;
-  // What extended headers say about the member after them.
+  // The contents of extended headers about the member after them.
   struct Extended {
     std::optional<std::string> path;
     std::optional<std::uint64_t> size;
@@ -57,7 +57,7 @@ class TarReader {
   ByteInput* input_;
   std::uint64_t header_offset_ = 0;
   std::uint64_t data_left_ = 0;  // of the current member
-  std::uint64_t padding_ = 0;    // after it
+  std::uint64_t padding_ = 0;    // after the data
   bool ended_ = false;           // an archive's end mark was the last thing read
 };
 

@@ -52,7 +52,7 @@ class Directory {
                     "download or copy the archive again");
   }
 
-  // Sets the directory's place. The end record stands before a comment of at most 64 KiB.
+  // Finds the directory. The end record precedes a comment of at most 64 KiB.
   void find_end() {
     const std::uint64_t looked_at = std::min(size_, kMaxComment + kEndBytes);
     std::vector<std::byte> tail(static_cast<std::size_t>(looked_at));
@@ -103,7 +103,7 @@ class Directory {
     read_at_(end - kLocator64Bytes, locator);
     if (little_endian(locator, 0, 4) != kLocator64) return std::nullopt;
     const std::uint64_t last = end - kLocator64Bytes - kEnd64Bytes;
-    // Where it should be, or right before the locator: the place does not count what stands before the archive.
+    // Tried at its stated place, then right before the locator: the place ignores bytes before the archive.
     for (const std::uint64_t at : {little_endian(locator, 8, 8), last}) {
       if (at > last) continue;
       read_at_(at, end64);
@@ -112,7 +112,7 @@ class Directory {
     fail("its zip64 directory is not where it should be", end - kLocator64Bytes);
   }
 
-  // Bytes of the entry at `at`.
+  // Adds the entry at `at` and returns its bytes.
   std::size_t add_entry(std::span<const std::byte> bytes, std::size_t at, std::vector<ZipFile>& files) const {
     const auto number = [&](std::size_t where, std::size_t size) {
       return little_endian(bytes, at + where, size);
@@ -183,7 +183,7 @@ class Directory {
   const ReadAt& read_at_;
   std::uint64_t begin_ = 0;           // of the directory, in the file
   std::uint64_t directory_size_ = 0;  // bytes
-  std::uint64_t start_ = 0;           // of the archive, in the file: what its offsets count from
+  std::uint64_t start_ = 0;           // of the archive, in the file: the origin of its offsets
   std::uint64_t entries_ = 0;
   bool is_64_ = false;
 };

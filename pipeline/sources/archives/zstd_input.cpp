@@ -44,7 +44,7 @@ ZstdInput::ZstdInput(const std::filesystem::path& path, std::uint64_t window_lim
 ZstdInput::~ZstdInput() = default;
 
 std::uint64_t ZstdInput::max_left() const noexcept {
-  // What the decoder holds back (at most a few blocks) comes on top.
+  // The decoder's pending output (at most a few blocks) is added.
   const std::uint64_t packed = file_.max_left() + (decoder_->packed.size - decoder_->packed.pos) + 64;
   return packed * kMaxZstdGain;
 }

@@ -1,4 +1,4 @@
-// A zstd file unpacked on the way: any number of frames, skippable ones (as pzstd writes first) passed over.
+// A zstd file unpacked on the way: any number of frames; skippable ones (as pzstd writes first) are skipped.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class ZstdInput final : public ByteInput {
 
   FileInput file_;
   std::unique_ptr<Decoder> decoder_;
-  bool within_frame_ = true;  // a file without a frame is none
+  bool within_frame_ = true;  // a file without a frame is invalid
 };
 
 }  // namespace headrace

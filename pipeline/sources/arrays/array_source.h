@@ -1,4 +1,4 @@
-// Records that are equal slices of arrays in memory: behind in_memory, IDX and CIFAR binaries.
+// Records that are equal slices of arrays in memory, for in_memory(), IDX and CIFAR binaries.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace headrace {
 
 class ArraySource final : public Source {
  public:
-  // ConfigError where an array's size is not `records` times its field's. `label_count` as in SourceInfo;
-  // `begins_at`: where the first array's records begin in the file `name`.
+  // Throws ConfigError if an array's size is not `records` times its field's. `label_count` as in SourceInfo;
+  // `begins_at`: offset of the first array's records in the file `name`.
   ArraySource(std::string name, std::uint64_t records, std::vector<BorrowedArray> arrays,
               std::vector<std::string> classes = {}, std::uint64_t label_count = 0,
               std::uint64_t begins_at = DataLocation::kUnknown);
@@ -32,7 +32,7 @@ class ArraySource final : public Source {
  private:
   std::vector<BorrowedArray> arrays_;
   std::vector<FieldColumn> columns_;  // by array
-  FieldColumn largest_;               // of them, by its records' bytes
+  FieldColumn largest_;               // the largest of them, by its records' bytes
   std::uint64_t begins_at_;
   SourceInfo info_;
 };

@@ -21,12 +21,12 @@ namespace {
 constexpr std::size_t kPlane = 32 * 32;
 constexpr std::size_t kImageBytes = 3 * kPlane;
 
-// How a record starts, before its 3072 bytes of pixels.
+// The start of a record, before its 3072 bytes of pixels.
 struct Layout {
   std::size_t label_bytes;  // before the image
   std::size_t label_at;     // among them
   std::size_t classes;
-  const char* names;  // the text file of the class names, one a line
+  const char* names;  // the text file of the class names, one per line
 
   std::size_t record_bytes() const { return label_bytes + kImageBytes; }
 };
@@ -38,7 +38,7 @@ struct Records {
   std::vector<std::byte> labels;
 };
 
-// Three planes to interleaved pixels.
+// Converts three planes to interleaved pixels.
 void append_image(const std::byte* planes, std::vector<std::byte>& pixels) {
   const std::size_t at = pixels.size();
   pixels.resize(at + kImageBytes);
@@ -64,7 +64,7 @@ void append_file(const std::filesystem::path& path, const Layout& layout, Record
   }
 }
 
-// The class names; none where the file is not there or names another number of classes.
+// Returns the class names; none if the file is missing or has another number of classes.
 std::vector<std::string> read_names(const std::filesystem::path& path, std::size_t classes) {
   std::vector<std::string> names;
   if (path_kind(path) != PathKind::kFile) return names;

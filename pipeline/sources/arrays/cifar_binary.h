@@ -1,4 +1,4 @@
-// Which of CIFAR's binary formats a folder holds.
+// Recognises the CIFAR binary format that a folder holds.
 #pragma once
 
 #include <filesystem>

@@ -41,7 +41,7 @@ void convert(bool big_endian, std::span<const std::byte> from, std::span<std::by
   }
 }
 
-// Integers of every type into one that holds them.
+// Converts integers of every type to one that holds them.
 template <typename Result>
 void convert_integers(const FileElement& element, std::span<const std::byte> from, std::span<std::byte> to) {
   const bool is_signed = element.kind == ElementKind::kSigned, big = element.big_endian;

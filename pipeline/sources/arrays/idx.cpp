@@ -49,7 +49,7 @@ std::uint32_t read_big_endian(ByteInput& input) {
   return value;
 }
 
-// Sets the type; the number of axes.
+// Sets the type and returns the number of axes.
 int read_magic(ByteInput& input, FileElement& element) {
   const std::uint32_t magic = read_big_endian(input);
   const auto axes = static_cast<int>(magic & 0xFF), code = static_cast<int>(magic >> 8 & 0xFF);
@@ -81,8 +81,8 @@ IdxFile read_idx(const std::filesystem::path& path) {
     const std::uint64_t offset = input->position();
     const std::uint32_t extent = read_big_endian(*input);
     file.extents.push_back(extent);
-    // What is left bounds each partial product too, so that it cannot wrap around; without a record nothing is
-    // left.
+    // The remaining bytes bound each partial product too, so that it cannot wrap around; without a record no bytes
+    // remain.
     const bool fits = extent == 0 || bytes <= input->max_left() / extent;
     if (axis > 0 && extent != 0) one = one > kMaxRecord / extent ? kMaxRecord + 1 : one * extent;
     if (!fits || one > kMaxRecord)
@@ -122,7 +122,7 @@ std::filesystem::path find_idx(const std::filesystem::path& folder, const char* 
 
 namespace {
 
-// The axes of one record: an image of two axes has one channel.
+// Returns the axes of one record: an image of two axes has one channel.
 Shape record_shape(const std::vector<std::int64_t>& extents) {
   if (extents.size() == 3) return {extents[1], extents[2], 1};
   return Shape(std::span(extents).subspan(1));
@@ -193,7 +193,7 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
   IdxFile pixels = read_idx(images);
   const IdxFile classes = read_idx(labels);
   check_labels(classes, pixels.extents[0], labels.string(), images.filename().string());
-  const std::uint64_t begins_at = 4 + 4 * pixels.extents.size();  // of the images, behind the header
+  const std::uint64_t begins_at = 4 + 4 * pixels.extents.size();  // of the images, after the header
   std::vector<Array> arrays;
   arrays.push_back(image_array(std::move(pixels)));
   arrays.push_back(label_array(classes.elements, classes.element));

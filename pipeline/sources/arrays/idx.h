@@ -13,16 +13,16 @@ namespace headrace {
 struct IdxFile {
   std::vector<std::int64_t> extents;  // outermost first
   FileElement element;
-  std::vector<std::byte> elements;  // as they are in the file: the extents' product
+  std::vector<std::byte> elements;  // as in the file: the extents' product
 };
 
-// A file of any of the six types and 1 to 6 axes, plain or gzip. The header is checked against what the file can
-// hold before anything is allocated; DataError with the offset where it is no IDX file, is cut short or has bytes
-// left over.
+// Reads a file of any of the six types and 1 to 6 axes, plain or gzip. The header is checked against the file's
+// possible size before anything is allocated. Throws DataError with the offset if it is not an IDX file, is cut
+// short or has bytes left over.
 IdxFile read_idx(const std::filesystem::path& path);
 
-// The MNIST file `stem` ("train-images", 3 axes) in a folder, as train-images-idx3-ubyte or .idx3-ubyte, plain
-// or .gz, or of another type (idx3-float) or number of axes; an empty path where it has none.
+// Returns the path of the MNIST file `stem` ("train-images", 3 axes) in a folder, as train-images-idx3-ubyte or
+// .idx3-ubyte, plain or .gz, or of another type (idx3-float) or number of axes; empty if there is none.
 std::filesystem::path find_idx(const std::filesystem::path& folder, const char* stem, int axes);
 
 }  // namespace headrace

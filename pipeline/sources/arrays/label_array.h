@@ -1,4 +1,4 @@
-// Labels as every source hands them out: i64, whatever integers the file holds.
+// Labels as every source returns them: i64, from any integer type in the file.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-// Error(kDataCorrupt) for a number beyond i64.
+// Throws Error(kDataCorrupt) for a number beyond i64.
 inline Array label_array(std::span<const std::byte> labels, const FileElement& element = {}) {
   Array array{.field = {.name = "label", .dtype = DType::kI64, .shape = {}}, .bytes = {}};
   array.bytes.resize(labels.size() / element.bytes * sizeof(std::int64_t));

@@ -110,7 +110,7 @@ class Dictionary {
     return numbers;
   }
 
-  // "<f4": byte order, kind, bytes.
+  // Parses "<f4": byte order, kind, bytes.
   FileElement element() {
     skip_blanks();
     if (rest_.starts_with('[')) {
@@ -142,7 +142,7 @@ class Dictionary {
   std::string source_;
 };
 
-// Elements all in all; nothing where they are too many.
+// Returns the total number of elements; std::nullopt if there are too many.
 std::optional<std::uint64_t> count_elements(const std::vector<std::int64_t>& extents) {
   std::uint64_t count = 1;
   bool is_empty = false;

@@ -19,20 +19,21 @@ struct NpyHeader {
 
   std::uint64_t records() const noexcept { return static_cast<std::uint64_t>(extents.front()); }
   Shape record_shape() const { return Shape(std::span(extents).subspan(1)); }
-  // Of one record, in the file.
+  // Returns the bytes of one record in the file.
   std::uint64_t record_bytes() const {
     return static_cast<std::uint64_t>(record_shape().elements()) * element.bytes;
   }
 };
 
-// No header is longer.
+// Maximum length of a header.
 inline constexpr std::size_t kMaxNpyHeader = std::size_t{64} << 10;
 
 bool starts_like_npy(std::span<const std::byte> start);
 
-// `start` is the file's start, its first kMaxNpyHeader bytes or all of it; `size` its bytes. DataError naming
-// `source` where it is no such file, is cut short or has bytes left over; kUnsupported for elements that are no
-// numbers (Python objects, texts, records of several, complex numbers), no first axis or too many.
+// Parses the header in `start`, the file's first kMaxNpyHeader bytes or all; `size` is the file's. Throws
+// DataError naming `source` if it is no such file, is cut short or has bytes left over; kUnsupported if elements
+// are not numbers (Python objects, texts, structured records, complex numbers), without a first axis or with too
+// many axes.
 NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte> start, std::uint64_t size);
 
 }  // namespace headrace

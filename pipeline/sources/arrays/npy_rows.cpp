@@ -15,7 +15,7 @@ std::size_t field_bytes(const Field& field) {
   return static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype);
 }
 
-// One record of one column.
+// Reads one record of one column.
 void read_npy_row(const NpyColumn& column, std::uint64_t index, std::span<std::byte> into) {
   const NpyHeader& header = column.header;
   const std::uint64_t bytes = header.record_bytes(), offset = header.data_offset + index * bytes;

@@ -1,6 +1,5 @@
-// Arrays in .npy files as the fields of records, each record read by position: for arrays larger than memory
-// should hold. Not mapped into memory: a file that shrinks while it is read is an error of a record here, and
-// SIGBUS there.
+// Arrays in .npy files as the fields of records, each record read by position: for arrays too large for memory.
+// Not memory-mapped: a file that shrinks while it is read is a record's error here, but SIGBUS with a mapping.
 #pragma once
 
 #include <string>
@@ -15,12 +14,12 @@ namespace headrace {
 struct NpyColumn {
   File file;
   NpyHeader header;  // in C order
-  Field field;       // i64 of any integers, else tensor_type_of() the elements
+  Field field;       // i64 from any integers, else tensor_type_of() the elements
 };
 
 class NpyRows final : public Source {
  public:
-  // Columns of as many records.
+  // REQUIRES: all columns have equally many records.
   NpyRows(std::string name, std::vector<NpyColumn> columns);
 
   const SourceInfo& info() const noexcept override { return info_; }

@@ -24,7 +24,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::uint64_t kMaxResident = std::uint64_t{1} << 30;  // of arrays that can be read by position as well
+constexpr std::uint64_t kMaxResident = std::uint64_t{1} << 30;  // for arrays that can also be read by position
 
 // An array by name, before it is known which are wanted.
 struct ArrayChoice {
@@ -40,7 +40,7 @@ ArrayPart array_part_of(std::string_view word) {
   return word == "val" || word == "valid" || word == "validation" ? ArrayPart::kValidation : ArrayPart::kNone;
 }
 
-// "x_train": its part, and what is left of the name.
+// A name such as "x_train", split into its part and the rest.
 struct Name {
   ArrayPart part = ArrayPart::kNone;
   std::string rest;
@@ -60,7 +60,7 @@ Name parse_name(const std::string& name) {
   return result;
 }
 
-// The usual words for the two fields that training needs.
+// Returns the field for the usual words for image and label.
 std::string field_name(const std::string& rest) {
   std::string word = rest;
   std::ranges::transform(word, word.begin(),
@@ -74,7 +74,7 @@ std::string field_name(const std::string& rest) {
   return rest;
 }
 
-// The arrays of the split. Where no name holds one, all are train.
+// Returns the arrays of the split. If no name states a split, all are train.
 std::vector<ArrayChoice> choose(const std::vector<std::string>& names, Split split, const std::string& source) {
   std::vector<Name> parsed;
   for (const std::string& name : names) parsed.push_back(parse_name(name));
@@ -102,7 +102,7 @@ std::vector<ArrayChoice> choose(const std::vector<std::string>& names, Split spl
     choices.push_back({.index = i, .field = std::move(field)});
   }
   std::ranges::stable_sort(choices, {}, [](const ArrayChoice& choice) {
-    return choice.field == "image" ? 0 : choice.field == "label" ? 1 : 2;  // as other sources have them
+    return choice.field == "image" ? 0 : choice.field == "label" ? 1 : 2;  // as in other sources
   });
   if (choices.size() > kMaxFields) {
     throw ConfigError(fmt::format("{}: has {} arrays ({}); a record has at most {} fields", source, choices.size(),
@@ -112,7 +112,7 @@ std::vector<ArrayChoice> choose(const std::vector<std::string>& names, Split spl
   return choices;
 }
 
-// Labels are i64 scalars, a column of them too; an image of two axes has one channel.
+// Labels are i64 scalars, also if stored as a column; an image of two axes has one channel.
 Field make_field(const std::string& name, const NpyHeader& header) {
   const Shape shape = header.record_shape();
   const bool is_scalar = shape.rank() == 0 || (shape.rank() == 1 && shape[0] == 1);
@@ -125,7 +125,7 @@ Field make_field(const std::string& name, const NpyHeader& header) {
           .shape = is_grey ? Shape{shape[0], shape[1], 1} : shape};
 }
 
-// From Fortran's order, in which the first axis is the fastest, to C's.
+// Converts from Fortran's order, in which the first axis is the fastest, to C's.
 std::vector<std::byte> in_c_order(const NpyHeader& header, std::span<const std::byte> data) {
   const std::size_t rank = header.extents.size(), one = header.element.bytes;
   std::vector<std::size_t> stride(rank), at(rank);

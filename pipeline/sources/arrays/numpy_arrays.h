@@ -1,4 +1,4 @@
-// NumPy's arrays as sources: which files hold them.
+// Recognises files with NumPy's arrays.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 namespace headrace {
 
 bool is_npy(const std::filesystem::path& file);
-// Whether it is a zip archive whose first file is a .npy.
+// Returns whether it is a zip archive whose first file is a .npy.
 bool is_npz(const std::filesystem::path& file);
 
 }  // namespace headrace

@@ -21,12 +21,12 @@ bool lies_in(std::span<const std::byte> bytes, const std::vector<std::byte>& buf
   return !bytes.empty() && bytes.data() >= buffer.data() && bytes.data() < buffer.data() + buffer.size();
 }
 
-// Gathers in one buffer what several sources put into theirs.
+// Gathers the scratch bytes of several sources in one buffer.
 class Gatherer {
  public:
   explicit Gatherer(std::vector<std::byte>& buffer) : buffer_(buffer) {}
 
-  // Adds a field; its bytes are copied where they lie in `temporary`.
+  // Adds a field; copies its bytes if they are in `temporary`.
   void add(std::span<const std::byte> bytes, const std::vector<std::byte>& temporary) {
     Place place{.outside = bytes, .offset = 0, .size = bytes.size(), .inside = lies_in(bytes, temporary)};
     if (place.inside) {

@@ -1,4 +1,4 @@
-// Records put together field by field: record i has the fields of the i-th record of each part.
+// Records joined field by field: record i has the fields of the i-th record of each part.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@ namespace headrace {
 // One of the sources that are joined (zipped).
 struct JoinedPart {
   SourcePtr source;
-  std::uint64_t size = 0;                                 // records of it that take part
+  std::uint64_t size = 0;                                 // of its records, those that take part
   std::function<std::uint64_t(std::uint64_t)> record_at;  // thread-safe; null: the record of that number
   std::uint64_t fingerprint = 0;                          // of record_at
 };
 
 class JoinedSource final : public Source {
  public:
-  // ConfigError where field names clash, or are too many.
+  // Throws ConfigError if field names clash, or are too many.
   JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }

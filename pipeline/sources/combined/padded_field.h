@@ -13,18 +13,18 @@ namespace headrace {
 
 struct PaddedField {
   std::size_t field = 0;
-  std::size_t row_bytes = 0;  // of one entry along the first extent
+  std::size_t row_bytes = 0;  // per entry along the first extent
   std::int64_t length = 0;    // entries; 0: not known yet
   std::byte value = {};
 
   std::size_t bytes() const noexcept { return row_bytes * static_cast<std::size_t>(length); }
 };
 
-// One for each of `pad`, or for every raw field of varying first extent where there are none. ConfigError where a
-// field cannot be padded, or there is none.
+// Returns one padding for each of `pad`, or, if it is empty, for every raw field of varying first extent. Throws
+// ConfigError if a field cannot be padded, or if there is none.
 std::vector<PaddedField> plan_padding(const SourceInfo& info, const std::vector<PadField>& pad);
 
-// What is wrong with a record whose field has so many bytes.
+// Returns the error of a record whose field has `bytes` bytes.
 DataError unpaddable(const SourceInfo& info, std::uint64_t record, const PaddedField& padding, std::size_t bytes);
 
 }  // namespace headrace

@@ -32,7 +32,7 @@ RecordView PaddedSource::read(std::uint64_t index, std::vector<std::byte>& scrat
   if (index >= info_.records) throw no_such_record(info_, index);
   BorrowedBytes own;
   const RecordView view = source_->read(index, *own);
-  // All of it is copied: the bytes of the source's own scratch end with this call.
+  // Copies everything: bytes in the source's own scratch are invalid after this call.
   const std::size_t fields = source_->info().fields.size();
   std::array<std::size_t, kMaxFields> offset{}, size{};
   std::size_t end = 0;

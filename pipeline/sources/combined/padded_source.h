@@ -1,4 +1,4 @@
-// A source whose fields of varying length are padded to one, with a field more that says the length.
+// A source whose fields of varying length are padded to one length, plus a field for each original length.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace headrace {
 
 class PaddedSource final : public Source {
  public:
-  // Of paddings whose lengths are known.
+  // REQUIRES: the lengths of the paddings are known.
   PaddedSource(SourcePtr source, std::vector<PaddedField> paddings);
 
   const SourceInfo& info() const noexcept override { return info_; }

@@ -1,4 +1,4 @@
-// A source of records of N equal samples each as a source of those samples.
+// Presents a source of records of N equal samples each as a source of those samples.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@ namespace headrace {
 
 class UnbatchedSource final : public Source {
  public:
-  // ConfigError where a field is encoded, or the first extents are not one fixed number.
+  // Throws ConfigError if a field is encoded, or if the first extents are not one fixed number.
   explicit UnbatchedSource(SourcePtr batches);
 
   const SourceInfo& info() const noexcept override { return info_; }
-  // Samples of one record: what every field has as first extent.
+  // Returns the number of samples in one record: the first extent of every field.
   std::uint64_t rows() const noexcept { return rows_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
   std::string describe(std::uint64_t index) const override;  // "batch[3] row 5"

@@ -9,7 +9,7 @@ namespace headrace {
 
 class UnionSource final : public Source {
  public:
-  // ConfigError where fields or class names differ. `what` is the operation asked for, for messages.
+  // Throws ConfigError if fields or class names differ. `what` is the requested operation, for messages.
   UnionSource(const std::string& what, std::vector<SourcePtr> parts);
 
   const SourceInfo& info() const noexcept override { return info_; }
@@ -19,7 +19,7 @@ class UnionSource final : public Source {
   std::string describe(std::uint64_t index) const override;
 
  private:
-  // The part with this record, whose number becomes the part's own.
+  // Returns the part with this record and changes `index` to the part's own number.
   const Source& part_of(std::uint64_t& index) const;
 
   std::vector<SourcePtr> parts_;

@@ -14,7 +14,7 @@ namespace headrace {
 
 class ArchiveImages final : public Source {
  public:
-  // `files` has positions.
+  // REQUIRES: files.has_positions().
   ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }

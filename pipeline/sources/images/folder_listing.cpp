@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-// Folders that are walked through. Links that do not lead in circles can still double the paths at every level.
+// Maximum number of folders walked. Links that do not lead in circles can still double the paths at every level.
 constexpr std::uint64_t kMaxFolders = std::uint64_t{1} << 22;
 
 // Every reachable folder, read once however many paths lead to it.
@@ -30,7 +30,7 @@ class FolderGraph {
   const FileIdentity& root() const noexcept { return root_; }
   const std::vector<DirectoryEntry>& entries(const FileIdentity& folder) const { return entries_.at(folder); }
 
-  // Whether `link`, which lies in `folder`, leads to a place from which one gets back to `folder`.
+  // Returns whether `link`, in `folder`, leads to a place from which `folder` can be reached again.
   bool leads_in_a_circle(const FileIdentity& folder, const DirectoryEntry& link) const {
     std::set<FileIdentity> seen;
     std::vector<FileIdentity> left = {link.identity};

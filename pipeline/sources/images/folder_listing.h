@@ -14,9 +14,9 @@ struct FolderListing {
   std::vector<std::uint64_t> modified_ns;
 };
 
-// Follows symbolic links, except links to a folder above themselves: the files of such a cycle are listed once,
-// where they really are. DataError where a folder cannot be read, and where links multiply the folders beyond the
-// limit.
+// Lists the files. Follows symbolic links, except links to a folder above themselves: the files of such a cycle
+// are listed once, at their real location. Throws DataError if a folder cannot be read, or if links multiply the
+// folders beyond the limit.
 FolderListing list_files_below(const std::filesystem::path& folder);
 
 }  // namespace headrace

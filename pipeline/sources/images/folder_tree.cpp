@@ -19,7 +19,7 @@ void add(FolderTree& tree, std::string_view rest) {
     return;
   }
   const std::string_view name = rest.substr(0, slash);
-  // In sorted paths all that lies in one folder comes together.
+  // In sorted paths the contents of one folder are adjacent.
   if (tree.folders.empty() || tree.folders.back().name != name) tree.folders.push_back({.name = name});
   add(tree.folders.back(), rest.substr(slash + 1));
 }

@@ -1,4 +1,4 @@
-// The folders that images lie in, and how many in each.
+// The folders that contain images, with the number in each.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct FolderTree {
   bool is_leaf() const noexcept { return folders.empty(); }
 };
 
-// `paths` are in bytewise order and must outlive the tree.
+// REQUIRES: `paths` are in bytewise order and outlive the tree.
 FolderTree make_folder_tree(const std::vector<std::string_view>& paths);
 
-// The tree on one line: "set/{train/{cat/ 4 images, dog/ 3 images}, val/ 2 images}". Of many folders beside each
-// other the first few are named, and of those far down only the images are counted.
+// Returns the tree on one line: "set/{train/{cat/ 4 images, dog/ 3 images}, val/ 2 images}". Of many sibling
+// folders the first few are named; for deeply nested ones only the images are counted.
 std::string to_string(const FolderTree& tree);
 
 }  // namespace headrace

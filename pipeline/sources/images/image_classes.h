@@ -15,13 +15,13 @@ namespace headrace {
 
 class ImageClasses {
  public:
-  // All must outlive it. Where the rule does not say it, ConfigError where the folders can be read in more than
-  // one way.
+  // Throws ConfigError if the rule leaves it open and the folders can be read in more than one way. REQUIRES: all
+  // arguments outlive it.
   ImageClasses(const ImageSplits& splits, const ClassRule& rule, const std::string& source);
 
-  // Of the image number `i` of a split; nothing where it has none.
+  // Returns the class of image number `i` of a split; std::nullopt if it has none.
   std::optional<std::string_view> class_of(const SplitImages& split, std::size_t i) const;
-  // Whether there are images in the split and all of them have one.
+  // Returns whether there are images in the split and all of them have a class.
   bool are_known(Part part) const noexcept { return known_[static_cast<std::size_t>(part)]; }
 
  private:
@@ -38,7 +38,7 @@ class ImageClasses {
   const ClassRule& rule_;
   const std::string& source_;
   const SplitImages& base_;
-  std::optional<std::size_t> level_;  // below the split; none where a wnid in the file's name is the class
+  std::optional<std::size_t> level_;  // below the split; none if a wnid in the file's name is the class
   std::array<bool, 4> known_{};       // by Part
 };
 

@@ -55,7 +55,7 @@ class Collection {
                       advice("name the folder of the test split with {}", named("LayoutOptions::test_folder")));
   }
 
-  // val/ stands for test/ where there is none with classes, unless the user named one.
+  // val/ stands for test/ if there is no test/ with classes, unless the user named one.
   bool validation_is_test() const {
     return layout_.test_folder.empty() && !is_known(Part::kTest) && is_known(Part::kValidation);
   }
@@ -135,7 +135,7 @@ class Collection {
     add("not below " + layout_.classes_at, splits_.without_match());
   }
 
-  // A split's folder; where a pattern says the splits there may be several: `otherwise`.
+  // Returns a split's folder; `otherwise` if a pattern names the splits, which may have several.
   std::string name_of(Part part, const char* otherwise) const {
     const std::string& folder = splits_.of(part).folder;
     return folder.empty() ? otherwise : folder;

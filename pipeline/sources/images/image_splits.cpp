@@ -15,7 +15,7 @@ constexpr const char* kUnderstood =
     "images may lie as <class>/x.jpg, as train/<class>/x.jpg beside test/ or val/, or as <wnid>_x.JPEG side by "
     "side, below any number of folders";
 
-// What a folder is that a pattern calls {split}.
+// Returns the part of a folder at the pattern's {split}.
 std::optional<Part> part_named(std::string_view name, const LayoutOptions& layout) {
   if (name == layout.train_folder) return Part::kTrain;
   if (name == layout.test_folder) return Part::kTest;
@@ -55,7 +55,7 @@ void ImageSplits::gather() {
                     std::string(kUnderstood) + "; " + accepted_formats());
   }
   std::ranges::stable_sort(images_, {}, [&](std::size_t i) -> const std::string& { return paths_[i]; });
-  // Of equal paths the last one counts, as when tar unpacks.
+  // The last of equal paths counts, as when tar unpacks.
   const auto last = std::unique(images_.rbegin(), images_.rend(),
                                 [&](std::size_t a, std::size_t b) { return paths_[a] == paths_[b]; });
   images_.erase(images_.begin(), last.base());

@@ -1,4 +1,4 @@
-// The images of a collection, by the split they are in.
+// The images of a collection, by split.
 #pragma once
 
 #include <array>
@@ -18,31 +18,31 @@ namespace headrace {
 inline constexpr std::array kParts = {Part::kTrain, Part::kTest, Part::kValidation};
 
 struct SplitImages {
-  std::string folder = {};                   // with '/' at its end; empty where there are no splits
+  std::string folder = {};                   // with '/' at its end; empty if there are no splits
   std::vector<std::size_t> images = {};      // indices into the paths, in bytewise order of these
-  std::vector<std::string_view> below = {};  // of each path what follows `folder`
+  std::vector<std::string_view> below = {};  // the rest of each path after `folder`
 
   bool empty() const noexcept { return images.empty(); }
-  // The number of folders above the split's contents.
+  // Returns the number of folders above the split's contents.
   std::size_t depth() const noexcept;
 };
 
 class ImageSplits {
  public:
-  // `paths` and `source` must outlive it. Of equal paths the last one counts. DataError where there is no image,
-  // ConfigError where it cannot be told what is a split.
+  // The last of equal paths counts. Throws DataError if there is no image, ConfigError if the splits are
+  // ambiguous. REQUIRES: `paths` and `source` outlive it.
   ImageSplits(const std::vector<std::string>& paths, const LayoutOptions& layout, const ClassRule& rule,
               const std::string& source);
 
-  // Whether there are any; without them all images are Part::kTrain.
+  // Returns whether there are splits; without them all images are Part::kTrain.
   bool are_there() const noexcept { return are_there_; }
   const SplitImages& of(Part part) const { return splits_[static_cast<std::size_t>(part)]; }
   const std::string& path(std::size_t image) const { return paths_[image]; }
-  // The split whose folders show what the layout is: train where it is there.
+  // Returns the split whose folders show the layout: train if it exists.
   Part base() const;
   std::uint64_t in_none() const noexcept { return in_none_; }
   std::uint64_t without_match() const noexcept { return without_match_; }  // of the rule's pattern
-  // "; found " and the tree, for messages.
+  // Returns "; found " and the tree, for messages.
   std::string found() const { return "; found " + to_string(tree_); }
 
  private:

@@ -1,4 +1,4 @@
-// The images of one source: their names, their labels and the classes that these count.
+// The images of one source: their names, labels and classes.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class ImageTable : private SampleTable {
   // Mixes names, labels and classes into a source's fingerprint.
   void add_to(Fingerprint& fingerprint) const;
 
-  // What all image sources have in common: fields, classes, record count, files left out.
+  // Returns what all image sources have in common: fields, classes, record count, files left out.
   SourceInfo info(std::string name, const Fingerprint& fingerprint) const;
 
  private:

@@ -26,7 +26,7 @@ struct Member {
 
 struct Members {
   ByteSlabs wanted;
-  ByteSlabs other;  // most likely not asked for: kept apart, so that it can be dropped
+  ByteSlabs other;  // probably not needed: kept apart so that it can be dropped
   std::vector<std::string> paths;
   std::vector<Member> list;  // beside paths
 };

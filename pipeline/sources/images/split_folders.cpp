@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-// A folder with those above it.
+// A folder with its parents.
 struct Place {
   const FolderTree* parent = nullptr;
   std::string parent_path;  // with '/' at its end, or empty
@@ -70,7 +70,7 @@ class SplitFinder {
     return std::ranges::all_of(at.folders, &FolderTree::is_leaf);
   }
 
-  // Whether folders right in this one are splits.
+  // Returns whether direct subfolders of this one are splits.
   bool take_splits(const FolderTree& at, const std::string& path) {
     std::size_t others = 0;
     for (const FolderTree& folder : at.folders) {
@@ -84,7 +84,7 @@ class SplitFinder {
     check_names();
     const bool train = has(Part::kTrain), rest = has(Part::kTest) || has(Part::kValidation);
     if (others == 0 || (train && rest)) return true;
-    // One such name among others: a class may well be called train, but none is called test.
+    // Such a name among others: a class may well be called train, but none is called test.
     if (!holds_leaves_only(at) || rest) fail_among_others();
     folders_.clear();
     return false;
@@ -126,7 +126,7 @@ class SplitFinder {
     return places.front();
   }
 
-  // The topmost folders of this name.
+  // Collects the topmost folders of this name.
   static void collect(const FolderTree& at, const std::string& path, const std::string& name,
                       std::vector<Place>& places) {
     for (const FolderTree& folder : at.folders) {

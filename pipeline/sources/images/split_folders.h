@@ -1,4 +1,4 @@
-// Which folders of a collection of images are its splits.
+// Finds the splits among the folders of a collection of images.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace headrace {
 
 enum class Part {
-  kUnused,  // a folder called like a split in whose place the user named another
+  kUnused,  // a folder named like a split for which the user named another
   kTrain,
   kTest,
   kValidation,
@@ -24,13 +24,13 @@ struct SplitFolder {
   Part part = Part::kUnused;
 };
 
-// What a folder of this name holds, whatever its case: train, training; test, testing; val, valid, validation.
+// Returns the part named by a folder, in any case: train, training; test, testing; val, valid, validation.
 std::optional<Part> part_called(std::string_view name);
 
-// The folders that the user named, those called like splits beside them, and otherwise the topmost folders called
-// like splits that have nothing but folders of one name above them. Folders that `rule` makes classes are none.
-// Empty: there are no splits. ConfigError naming `source` where a folder is not there or it cannot be told what is
-// a split.
+// Returns the folders that the user named, those named like splits beside them, and otherwise the topmost folders
+// named like splits that have only folders of one name above them. Folders that `rule` makes classes are excluded.
+// Empty: there are no splits. Throws ConfigError naming `source` if a folder is missing or the splits are
+// ambiguous.
 std::vector<SplitFolder> find_split_folders(const FolderTree& tree, const LayoutOptions& layout,
                                             const ClassRule& rule, const std::string& source);
 

@@ -12,11 +12,11 @@ namespace headrace {
 
 class RecordFile final : public Source {
  public:
-  // DataError where it is damaged; ConfigError where it has no such split.
+  // Throws DataError if it is damaged; ConfigError if it has no such split.
   RecordFile(const std::filesystem::path& path, Split split);
 
   const SourceInfo& info() const noexcept override { return info_; }
-  // Compares the record with its checksum: kDataCorrupt with record and offset where they differ.
+  // Returns a record. Throws kDataCorrupt with record and offset if it differs from its checksum.
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
   std::uint64_t offset(std::uint64_t index) const noexcept override { return index_[first_ + index].offset; }
   std::string describe(std::uint64_t index) const override;
@@ -24,11 +24,11 @@ class RecordFile final : public Source {
  private:
   File file_;
   RecordFileIndex index_;    // of all splits
-  std::uint64_t first_ = 0;  // record of this split
+  std::uint64_t first_ = 0;  // first record of this split
   SourceInfo info_;
 };
 
-// Whether the file starts as a record file does.
+// Returns whether the file starts like a record file.
 bool is_record_file(const std::filesystem::path& path);
 
 }  // namespace headrace

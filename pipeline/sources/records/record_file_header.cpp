@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "elements are stored as the machine keeps them");
 
-// The numbers of the format are those of the enumeration.
+// The format's numbers are the enumeration's.
 static_assert(static_cast<int>(DType::kU8) == 0 && static_cast<int>(DType::kI32) == 1 &&
               static_cast<int>(DType::kI64) == 2 && static_cast<int>(DType::kF16) == 3 &&
               static_cast<int>(DType::kBF16) == 4 && static_cast<int>(DType::kF32) == 5);
@@ -65,7 +65,7 @@ RecordFileHeader parse_description(ByteReader in) {
   if (fields == 0 || fields > kMaxFields) in.fail(std::to_string(fields) + " fields");
   for (std::uint32_t i = 0; i < fields; ++i) header.fields.push_back(read_field_header(in));
   const std::uint32_t classes = in.u32();
-  // Not reserved: each class is read before the next is believed.
+  // Not reserved: the count is not trusted until each class is read.
   for (std::uint32_t i = 0; i < classes; ++i) header.classes.push_back(in.text());
   const std::uint32_t splits = in.u32();
   if (splits == 0 || splits > 2) in.fail(std::to_string(splits) + " splits");

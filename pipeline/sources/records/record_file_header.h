@@ -1,4 +1,4 @@
-// What stands at the front of a record file: fields, classes, splits. pipeline/FORMAT.md describes the bytes.
+// The header of a record file: fields, classes, splits. pipeline/FORMAT.md describes the bytes.
 #pragma once
 
 #include <array>
@@ -30,16 +30,16 @@ struct RecordFileHeader {
   std::vector<std::string> classes;
   std::vector<SplitEntry> splits;
 
-  // From the magic bytes to the checksum.
+  // Returns the bytes from the magic number to the checksum.
   std::vector<std::byte> encode() const;
-  // DataError saying what is wrong; `bytes` receives the header's size.
+  // Reads the header; `bytes` receives its size. Throws DataError saying what is wrong.
   static RecordFileHeader read(const File& file, std::uint64_t& bytes);
 
-  // Of all splits.
+  // Returns the number of records in all splits.
   std::uint64_t records() const noexcept;
 };
 
-// Bytes of a raw field in one record.
+// Returns the bytes of a raw field in one record.
 std::uint64_t fixed_bytes(const Field& field) noexcept;
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Where the records of a record file lie, their checksums and names. pipeline/FORMAT.md describes the bytes.
+// The positions, checksums and names of the records of a record file. pipeline/FORMAT.md describes the bytes.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@ class RecordFileIndex {
   };
 
   void add(Entry entry, std::string_view name);
-  // The index and the footer, for an index at `offset` of the file and records of `fields` fields.
+  // Returns the index and the footer, for an index at `offset` of the file and records of `fields` fields.
   std::vector<std::byte> encode(std::uint64_t offset, std::size_t fields) const;
-  // Reads and checks both; the records begin at `first`. DataError saying what is wrong.
+  // Reads and checks both; the records begin at `first`. Throws DataError saying what is wrong.
   static RecordFileIndex read(const File& file, const RecordFileHeader& header, std::uint64_t first);
 
   std::uint64_t size() const noexcept { return entries_.size(); }

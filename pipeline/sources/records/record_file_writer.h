@@ -13,17 +13,17 @@
 
 namespace headrace {
 
-// Not thread-safe. Nothing lies under the file's name before finish().
+// Not thread-safe. No file exists under its final name before finish().
 class RecordFileWriter {
  public:
   RecordFileWriter(const std::filesystem::path& path, RecordFileHeader header);
-  // Into a file that was opened earlier, and is empty.
+  // Writes to a file that was opened earlier, and is empty.
   RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header);
 
-  // The next record, in the order of the header's splits. DataError where a raw field has another size than the
-  // header says.
+  // Appends the next record, in the order of the header's splits. Throws DataError if a raw field's size differs
+  // from the header's.
   void append(const RecordView& record, std::string_view name);
-  // After as many records as the header says. Returns the bytes of the file.
+  // Finishes the file and returns its bytes. REQUIRES: as many records were appended as the header says.
   std::uint64_t finish();
 
  private:

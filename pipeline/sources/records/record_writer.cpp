@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kRecordAlignment = 16;
 
-// Bytes that a raw field's record is a multiple of, or exactly has where its shape is fixed.
+// Returns the number of which a raw field's bytes must be a multiple, or, if its shape is fixed, exactly equal.
 std::size_t unit_of(const Field& field) {
   const Shape one = field.shape.is_dynamic() ? field.shape.without_front() : field.shape;
   return static_cast<std::size_t>(one.elements()) * size_of(field.dtype);

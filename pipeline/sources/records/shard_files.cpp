@@ -17,7 +17,7 @@ constexpr std::size_t kMaxNamed = 4;  // missing files in a message
 
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The digits that `text` starts with, taken from it.
+// Takes the leading digits from `text` and returns their number.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -34,7 +34,7 @@ bool name_starts_with(const std::filesystem::path& path, std::string_view word) 
 
 using Belongs = bool (*)(const std::filesystem::path& path, std::string_view word);
 
-// Whether the word stands in the name with no letter beside it; "validation" counts as "val".
+// Returns whether the name contains the word with no letter beside it; "validation" counts as "val".
 bool holds_word(const std::filesystem::path& path, std::string_view word) {
   const std::string name = shard_name(path);
   const auto is_letter = [&](std::size_t i) {
@@ -48,7 +48,7 @@ bool holds_word(const std::filesystem::path& path, std::string_view word) {
   return false;
 }
 
-// All shards that a name counts, of those that differ from one another in the index alone.
+// All shards that a name counts, from names that differ only in the index.
 class ShardSet {
  public:
   void add(const std::filesystem::path& folder, std::uint64_t index, const std::string& name) {
@@ -60,7 +60,7 @@ class ShardSet {
     example_ = name;
   }
 
-  // `name` is a shard's, with its parts.
+  // REQUIRES: `name` is the name of a shard.
   void check(const std::filesystem::path& folder, const ShardName& name) const {
     std::string missing;
     std::size_t count = 0;
@@ -79,7 +79,7 @@ class ShardSet {
   }
 
  private:
-  // As the example is written, its index replaced.
+  // Returns the example's name with its index replaced.
   std::string name_with(const ShardName& name, std::uint64_t index) const {
     const std::size_t digits = example_.find("-of-", name.stem.size()) - name.stem.size() - 1;
     std::string number = std::to_string(index);
@@ -151,7 +151,7 @@ bool has_ending(const std::filesystem::path& path, std::span<const std::string> 
   const std::string name = shard_name(path);
   const std::optional<ShardName> shard = parse_shard_name(name);
   return std::ranges::any_of(endings, [&](const std::string& ending) {
-    // x.tfrecord-00000-of-00004.gz, too: the rest of the ending stands behind the numbers.
+    // x.tfrecord-00000-of-00004.gz, too: the rest of the ending follows the numbers.
     return name.ends_with(ending) || (shard && (shard->stem + shard->ending).ends_with(ending));
   });
 }

@@ -1,4 +1,4 @@
-// The files that a sharded dataset consists of, read by position.
+// The files of a sharded dataset, read by position.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +15,16 @@
 
 namespace headrace {
 
-// Thread-safe. Some hundred files stay open; of more, each is opened when it is read.
+// Thread-safe. A few hundred files stay open; any others are opened for each read.
 class ShardFiles {
  public:
-  // Opens each, if only to see that it can be.
+  // Opens each, at least to check that it can be opened.
   explicit ShardFiles(std::vector<std::filesystem::path> paths);
 
   std::size_t size() const noexcept { return paths_.size(); }
   const std::filesystem::path& path(std::size_t file) const noexcept { return paths_[file]; }
   std::uint64_t bytes(std::size_t file) const noexcept { return bytes_[file]; }
-  // Of their times of change: SourceInfo::revision.
+  // Returns the fingerprint of their modification times: SourceInfo::revision.
   std::uint64_t revision() const noexcept { return revision_.value(); }
   // Throws DataError naming the file.
   void read_exact(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const;
@@ -36,25 +36,25 @@ class ShardFiles {
   std::vector<std::optional<File>> open_;
 };
 
-// "train-00002-of-00004.tfrecord": the parts of a name that says how many shards there are.
+// The parts of a name that counts shards, such as "train-00002-of-00004.tfrecord".
 struct ShardName {
   std::string stem;  // "train"
   std::uint64_t index = 0;
   std::uint64_t count = 0;
-  std::string ending;  // ".tfrecord"; all that stands after the numbers
+  std::string ending;  // ".tfrecord"; everything after the numbers
 };
-// Nothing for a name without "-NNNNN-of-NNNNN".
+// Returns std::nullopt for a name without "-NNNNN-of-NNNNN".
 std::optional<ShardName> parse_shard_name(std::string_view name);
 
-// Whether a file is one of a folder's shards.
+// Returns whether a file is one of a folder's shards.
 using IsShard = std::function<bool(const std::filesystem::path& path)>;
-// The endings by which names are told: also before the numbers, as in x.tfrecord-00000-of-00004.
+// Returns whether the name has one of the endings, also before the numbers, as in x.tfrecord-00000-of-00004.
 bool has_ending(const std::filesystem::path& path, std::span<const std::string> endings);
 
-// The files of a folder that are shards, in bytewise order. Where names start with train, test or val, or hold one
-// of these as a word (mnist-train.tfrecord-00000-of-00001), only those of the split (val stands for test where
-// there is none of that); else all are train. DataError naming the files where shards are missing that their names
-// count.
+// Returns the files of a folder that are shards, in bytewise order. If names start with train, test or val, or
+// contain one as a word (mnist-train.tfrecord-00000-of-00001), only those of the split (val stands for test if
+// there is no test); otherwise all are train. Throws DataError naming the files if shards that the names count are
+// missing.
 std::vector<std::filesystem::path> find_shards(const std::filesystem::path& folder, const IsShard& is_shard,
                                                Split split);
 

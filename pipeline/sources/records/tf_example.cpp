@@ -74,7 +74,7 @@ void visit_floats(std::span<const std::byte> feature, const Take& take) {
   });
 }
 
-// What a feature holds.
+// The contents of a feature.
 struct FeatureContent {
   std::int64_t bytes = 0, floats = 0, integers = 0;  // how many
   bool image = false;                                // the bytes are one JPEG or PNG file
@@ -122,7 +122,7 @@ std::size_t tf_value_bytes(const Field& field) {
   return static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype);
 }
 
-// Writes values one after another; counts those for which there is no room, too.
+// Writes values one after another; also counts those for which there is no room.
 template <typename Value>
 class NumberWriter {
  public:
@@ -139,7 +139,7 @@ class NumberWriter {
   std::size_t count_ = 0;
 };
 
-// f32 is given floats, or integers where there are none.
+// Writes f32 from floats, or from integers if there are none.
 std::size_t write_values(std::span<const std::byte> feature, DType dtype, std::span<std::byte> into) {
   if (dtype == DType::kI64) {
     NumberWriter<std::int64_t> integers(into);
@@ -167,7 +167,7 @@ void write_numbers(std::span<const std::byte> feature, const std::string& key, c
                                                    count_of(count, number), wanted));
 }
 
-// Looks for a few keys among the features; of a key that comes twice the last one counts.
+// Looks for a few keys among the features; of a duplicate key the last one counts.
 class Wanted {
  public:
   Wanted() = default;
@@ -213,7 +213,7 @@ void visit_features(std::span<const std::byte> payload, const Visit& visit) {
   }
 }
 
-// The first ones of an example.
+// Returns the first keys of an example.
 std::vector<std::string> first_keys(std::span<const std::byte> payload) {
   std::vector<std::string> there;
   visit_features(payload, [&](std::string_view key, auto) {
@@ -260,7 +260,7 @@ Field further_field(const std::string& key, const FeatureContent& content, const
       "further features are integers, floats, or an encoded image");
 }
 
-// Of a label in the first example.
+// Returns the field of a label in the first example.
 Field label_field(const std::string& key, const FeatureContent& content, LabelType type,
                   const std::string& source) {
   Field label = labelled_image_fields().back();

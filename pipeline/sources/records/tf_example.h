@@ -1,4 +1,4 @@
-// What a tf.train.Example says about the fields of a record.
+// Parses the fields of a record from a tf.train.Example.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,29 @@
 
 namespace headrace {
 
-// A field of the records, and the features that it may be.
+// A field of the records, and the features it may come from.
 struct TfField {
   Field field;                    // encoded images, i64 or f32
   std::vector<std::string> keys;  // the first that an example has
 };
 
-// Image and label first, then those of options.feature_keys, which are as `example` has them. ConfigError where it
-// lacks one or has one that no field can be, and where the labels are not of the type that is wanted. Throws
-// Error(kDataCorrupt) where `example` is none.
+// Returns image and label, then the fields of options.feature_keys, typed as in `example`. Throws ConfigError if
+// it lacks one or has one that cannot be a field, or if the labels are not of the wanted type; Error(kDataCorrupt)
+// if `example` is not an Example.
 std::vector<TfField> tf_fields(const TfRecordOptions& options, std::span<const std::byte> example,
                                const std::string& source);
-// The same of image and label alone, where no example can be read.
+// Returns image and label alone, for when no example can be read.
 std::vector<TfField> tf_fields(const TfRecordOptions& options);
 
-// All features of an example, by name, and which fields they are. Throws Error(kDataCorrupt).
+// Returns all features of an example, by name, and their fields. Throws Error(kDataCorrupt).
 std::vector<SourceColumn> tf_columns(std::span<const std::byte> example, const std::vector<TfField>& fields);
 
-// What the numbers of one record take: all fields but the images.
+// Returns the bytes of one record's numbers: all fields except images.
 std::size_t number_bytes(const std::vector<TfField>& fields);
 
-// The fields of an example: images lie in the payload, numbers are written to `numbers`, which number_bytes() says
-// the size of and which is aligned to 8. Throws Error(kDataCorrupt): the payload is no Example, or lacks a key,
-// naming those it has, or has another number of values.
+// Returns the fields of an example: images lie in the payload, numbers are written to `numbers`. Throws
+// Error(kDataCorrupt) if the payload is not an Example, lacks a key (naming those it has), or has another number
+// of values. REQUIRES: `numbers` has number_bytes() bytes and is aligned to 8.
 RecordView parse_tf_example(std::span<const std::byte> payload, const std::vector<TfField>& fields,
                             std::span<std::byte> numbers);
 

@@ -22,8 +22,8 @@
 namespace headrace {
 namespace {
 
-// Before the payload its length (u64) and the length's checksum (u32), after it the payload's checksum; all
-// little-endian.
+// The payload is preceded by its length (u64) and the length's checksum (u32), and followed by its own checksum;
+// all little-endian.
 constexpr std::uint64_t kRecordHeader = 12, kFooter = 4;
 
 bool header_holds(std::span<const std::byte> header) {
@@ -32,21 +32,20 @@ bool header_holds(std::span<const std::byte> header) {
 
 std::size_t align(std::uint64_t size) { return static_cast<std::size_t>((size + 15) / 16 * 16); }
 
-// How the file is packed where it is of TFRecords. A plain one comes first: its length may look like a zlib
-// header.
+// Returns the packing of a TFRecord file. Plain is tried first: its length may look like a zlib header.
 std::optional<Packing> tf_packing(const std::filesystem::path& path) {
   const std::vector<std::byte> start = first_bytes(path);
   if (start.size() < kRecordHeader + kFooter) return std::nullopt;
   if (header_holds(std::span(start).first(kRecordHeader))) return Packing::kPlain;
   Packing packing = packing_of(path);
   if (packing == Packing::kPlain) {
-    if ((start[0] & std::byte{0x0F}) != std::byte{8}) return std::nullopt;  // no deflated data, as zlib wraps them
+    if ((start[0] & std::byte{0x0F}) != std::byte{8}) return std::nullopt;  // not deflated data in a zlib wrapper
     packing = Packing::kZlib;
   }
   std::array<std::byte, kRecordHeader> header{};
   try {
     if (open_input(path, packing)->read(header) == kRecordHeader && header_holds(header)) return packing;
-  } catch (const DataError&) {  // not zlib's, or damaged: whoever reads the file as what it is says so
+  } catch (const DataError&) {  // not zlib's, or damaged: left to the format's reader to report
   }
   return std::nullopt;
 }
@@ -197,7 +196,7 @@ void TfRecords::index_packed_file(std::size_t file, Packing packing) {
   }
 }
 
-// They are parsed at every read, too: there a bad record is told.
+// Kept numbers are parsed at every read, too: a bad record is reported there.
 void TfRecords::keep_numbers() {
   numbers_.resize(extents_.size() * number_bytes_);
   for (std::size_t i = 0; i < extents_.size(); ++i) {
@@ -213,7 +212,7 @@ std::size_t TfRecords::file_of(std::uint64_t index) const noexcept {
   return static_cast<std::size_t>(std::ranges::upper_bound(info_.file_ends, index) - info_.file_ends.begin());
 }
 
-// Payload and footer, in memory or in `scratch`, which has room for the numbers behind them.
+// Returns payload and footer, in memory or in `scratch`, with room for the numbers after them.
 std::span<const std::byte> TfRecords::fetch(std::uint64_t index, std::vector<std::byte>& scratch) const {
   const Extent& extent = extents_[index];
   const auto size = static_cast<std::size_t>(extent.size + kFooter);

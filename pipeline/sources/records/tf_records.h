@@ -16,9 +16,9 @@
 
 namespace headrace {
 
-// Whether the file, plain or compressed, starts with the length of a record and that length's checksum.
+// Returns whether the file, plain or compressed, starts with a record's length and that length's checksum.
 bool is_tf_record(const std::filesystem::path& path);
-// By its name: x.tfrecord, x.tfrecord.gz, x.tfrecord-00000-of-00004; train-00000-of-00004 by its content.
+// Returns whether the name is x.tfrecord(.gz, -00000-of-00004), or train-00000-of-00004 with such content.
 bool is_tf_shard(const std::filesystem::path& path);
 
 class TfRecords final : public Source {
@@ -34,21 +34,20 @@ class TfRecords final : public Source {
   struct Extent {
     std::uint64_t offset;  // of the payload
     std::uint64_t size;
-    const std::byte* bytes;  // of a compressed file: payload and footer, in memory
+    const std::byte* bytes;  // in a compressed file: payload and footer, in memory
   };
 
   void index_file(std::size_t file);
   void index_packed_file(std::size_t file, Packing packing);
   std::span<const std::byte> fetch(std::uint64_t index, std::vector<std::byte>& scratch) const;
-  // Its bytes, whose checksum holds; DataError that names it.
+  // Returns its bytes after checking the checksum. Throws DataError naming it.
   std::span<const std::byte> payload(std::uint64_t index, std::vector<std::byte>& scratch) const;
   [[noreturn]] void fail_record(std::uint64_t index, ErrorCode code, const std::string& what,
                                 const std::string& hint) const;
-  // By the first record that can be read.
+  // Chooses the fields by the first readable record.
   void choose_fields();
   void keep_numbers();
-  // The length that a record's header says; `left`: bytes that may stand after the header. Throws where it does
-  // not hold.
+  // Returns the length in a record's header; `left`: bytes that may follow the header. Throws if it is invalid.
   std::uint64_t length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
                           std::uint64_t left) const;
   [[noreturn]] void fail_at(std::size_t file, std::uint64_t offset, const std::string& what,
@@ -62,7 +61,7 @@ class TfRecords final : public Source {
   std::uint64_t in_memory_ = 0;
   std::vector<TfField> fields_;
   std::size_t number_bytes_ = 0;    // of a record
-  std::vector<std::byte> numbers_;  // by record where all are in memory
+  std::vector<std::byte> numbers_;  // by record if all are in memory
   SourceInfo info_;
 };
 

@@ -17,8 +17,8 @@
 
 namespace headrace {
 
-// By its name: x.tar, x.tar.gz, x.tar-00000-of-00004; x-00000-of-00004 by its content. A .zip may be something
-// else, and counts as a shard only where it is asked for as one.
+// Returns whether it is a shard, by its name: x.tar, x.tar.gz, x.tar-00000-of-00004; by content for
+// x-00000-of-00004. A .zip may be something else: it counts as a shard only if requested as one.
 bool is_web_shard(const std::filesystem::path& path);
 
 class WebDataset final : public Source {
@@ -34,7 +34,7 @@ class WebDataset final : public Source {
  private:
   struct Image {
     StoredFile place;
-    const std::byte* bytes;  // where it lies in memory; else null
+    const std::byte* bytes;  // its position in memory; else null
   };
 
   [[noreturn]] void fail_without_samples() const;
@@ -46,7 +46,7 @@ class WebDataset final : public Source {
   std::uint64_t in_memory_ = 0;
   SampleTable table_;
   std::vector<Image> images_;
-  std::map<std::uint64_t, std::string> faults_;  // of samples that cannot be used, by record
+  std::map<std::uint64_t, std::string> faults_;  // of unusable samples, by record
   SourceInfo info_;
 };
 

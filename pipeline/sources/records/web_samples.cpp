@@ -42,7 +42,7 @@ MemberName split_member_name(const std::string& path) {
   return result;
 }
 
-// Blanks and a line's end may stand around the number.
+// Parses a class; blanks and a line end may surround the number.
 std::optional<std::int64_t> parse_class(std::string_view text) {
   const std::string_view blanks(" \t\r\n\0", 5);
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
@@ -62,7 +62,7 @@ std::optional<std::int64_t> parse_json_label(std::string_view text) {
   return found->get<std::int64_t>();
 }
 
-// Puts the samples together while the members pass by.
+// Assembles the samples while the members pass by.
 class Collector {
  public:
   Collector(ArchiveFiles& files, const KeepImage& keep) : files_(files), keep_(keep) {}
@@ -111,12 +111,12 @@ class Collector {
     bool has_class = false, has_json = false;
   };
 
-  // The first fault of a sample stands.
+  // Sets a sample's fault; the first one counts.
   static void blame(Pending& sample, const ArchiveFile& member, const std::string& what) {
     if (sample.image.fault.empty()) sample.image.fault = "'" + member.path + "' " + what;
   }
 
-  // Nothing, and the sample blamed, where it is too long for a label.
+  // Returns a member's text; std::nullopt, with the sample blamed, if it is too long for a label.
   std::optional<std::string> text_of(Pending& sample, const ArchiveFile& member, std::uint64_t longest) {
     if (member.place.size > longest) {
       blame(sample, member, fmt::format("has {} bytes: no label", member.place.size));

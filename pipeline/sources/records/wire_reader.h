@@ -18,8 +18,8 @@ class WireReader {
 
   explicit WireReader(std::span<const std::byte> message) : rest_(message) {}
 
-  // Goes to the next field; false at the end of the message. Throws Error(kDataCorrupt) where a length or a number
-  // reaches beyond the message, or a field is of no known kind.
+  // Advances to the next field; false at the end of the message. Throws Error(kDataCorrupt) if a length or a
+  // number reaches beyond the message, or if a field's kind is unknown.
   bool next() {
     if (rest_.empty()) return false;
     const std::uint64_t tag = take_varint();
@@ -41,7 +41,7 @@ class WireReader {
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
 
   bool at_end() const noexcept { return rest_.empty(); }
-  // The next number of a packed list, which is all that the message consists of.
+  // Returns the next number of a packed list. REQUIRES: the message consists only of that list.
   std::uint64_t take_varint() {
     std::uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {

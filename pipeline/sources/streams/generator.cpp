@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-// Records that the caller's function makes, each by its number.
+// Records that a custom function makes, each by its number.
 class Generator final : public Source {
  public:
   explicit Generator(GeneratorOptions options) : function_(std::move(options.function)) {

@@ -1,4 +1,4 @@
-// What sources that call a function of the caller's share.
+// Helpers shared by sources that call a custom function.
 #pragma once
 
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace headrace {
 
-// ConfigError where a source `kind`(name) cannot be made.
+// Throws ConfigError if a source `kind`(name) cannot be made.
 inline void check_made_by_function(const std::string& kind, const std::string& name, const Fields& fields,
                                    bool has_function) {
   if (!has_function) throw ConfigError(kind + "(" + name + ") has no function", "set function");
@@ -20,7 +20,7 @@ inline void check_made_by_function(const std::string& kind, const std::string& n
   }
 }
 
-// What `call` gives; whatever it throws becomes a DataError that says where.
+// Returns the result of `call`; any exception becomes a DataError that says where.
 template <typename Call>
 auto with_user_code_errors(const std::string& kind, const DataLocation& at, const Call& call) {
   try {

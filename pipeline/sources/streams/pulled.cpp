@@ -15,7 +15,7 @@
 namespace headrace {
 namespace {
 
-// Records that the caller's function gave one after another, kept in memory.
+// Records that a custom function gave one after another, kept in memory.
 class Pulled final : public Source {
  public:
   explicit Pulled(PullOptions options) {

@@ -11,7 +11,7 @@
 namespace headrace {
 namespace {
 
-// What the caller's function gives.
+// The records that a custom function gives.
 class CalledStream final : public RecordStream {
  public:
   CalledStream(const SourceInfo& info, std::function<bool(RecordWriter&)> function)

@@ -1,4 +1,4 @@
-// What all streams have in common: they are read by open_stream(), and by nothing else.
+// The common base of all streams: they are read only by open_stream().
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-// Constructors fill `info_` in: name, fields, fingerprint.
+// Derived constructors fill in `info_`: name, fields, fingerprint.
 class StreamedSource : public Source {
  public:
   StreamedSource() {

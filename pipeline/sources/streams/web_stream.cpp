@@ -64,7 +64,7 @@ class WebStream final : public RecordStream {
     return sample;
   }
 
-  // A fault of the archive itself ends the stream: nothing behind it can be found.
+  // A fault of the archive itself ends the stream: nothing after it can be found.
   template <typename Read>
   void guard(const Read& read) const {
     try {

@@ -37,7 +37,7 @@ struct Manifest {
   std::vector<SourceColumn> columns;          // of the table
 };
 
-// `option` is the one that names it.
+// Finds a column; `option` is the option that names it.
 std::size_t find_column(const CsvRow& header, const std::string& name, std::string_view option,
                         const std::string& source) {
   const auto found = std::ranges::find(header.cells, name);
@@ -54,7 +54,7 @@ std::size_t find_column(const CsvRow& header, const std::string& name, std::stri
   return static_cast<std::size_t>(found - header.cells.begin());
 }
 
-// The columns that are taken, by their place in a row.
+// The taken columns, by their place in a row.
 struct TakenColumns {
   TakenColumns(const CsvRow& header, const CsvOptions& options, const std::string& source)
       : path(find_column(header, options.path_column, "ColumnOptions::image", source)),
@@ -212,7 +212,7 @@ class CsvManifest final : public Source {
   std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
 
  private:
-  // Takes a column of numbers, as the label or as a further field.
+  // Adds a column of numbers, as the label or as a further field.
   void add_numbers(const std::string& name, const std::vector<CsvCell>& column, bool is_label) {
     numbers_.push_back(number_field(name, column, info_.name, is_label));
     if (is_label) info_.fields.pop_back();
@@ -229,7 +229,7 @@ class CsvManifest final : public Source {
     return view;
   }
 
-  // A file that is not there is a bad record, whenever it is read; one that the system refuses ends it here.
+  // Inspects a file. A missing file is a bad record at every read; a refusal by the system ends it here.
   void look_at(const Entry& entry, Fingerprint& revision) {
     try {
       const File file = File::open(folder_ / entry.path);
@@ -256,9 +256,9 @@ class CsvManifest final : public Source {
   std::filesystem::path folder_;
   SampleTable table_;
   std::vector<Array> numbers_;                    // the last fields
-  std::vector<std::uint64_t> sizes_;              // kMissing where the file could not be opened
+  std::vector<std::uint64_t> sizes_;              // kMissing if the file could not be opened
   std::vector<std::uint64_t> offsets_;            // of each record's row in the table
-  std::map<std::uint64_t, std::string> missing_;  // why, by record
+  std::map<std::uint64_t, std::string> missing_;  // reason, by record
   SourceInfo info_;
 };
 

@@ -1,4 +1,4 @@
-// Whether a file is a manifest of images.
+// Recognises a manifest of images.
 #pragma once
 
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 namespace headrace {
 
-// Text whose first line names the columns of the images and the labels: `path` and `label`, unless others are
-// named.
+// Returns whether the file is text whose first line names the columns of the images and the labels: `path` and
+// `label`, unless `columns` names others.
 bool is_csv_manifest(const std::filesystem::path& path, const ColumnOptions& columns = {});
-// How the table is read then.
+// Returns the options for reading such a table.
 CsvOptions csv_options(const ColumnOptions& columns, std::uint64_t label_count);
 
 }  // namespace headrace

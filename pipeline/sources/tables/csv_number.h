@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-// Beyond it neighbouring integers are one and the same double.
+// Beyond it distinct neighbouring integers are the same double.
 inline constexpr double kMaxExactCsvInteger = 9007199254740992.0;  // 2^53
 
 struct CsvCell {
@@ -22,14 +22,14 @@ struct CsvCell {
 
 struct CsvNumber {
   double value = 0;
-  std::optional<std::int64_t> integer = {};  // however it is written: 7, 7.0, 7e0
+  std::optional<std::int64_t> integer = {};  // in any notation: 7, 7.0, 7e0
   bool plain = false;                        // written as an integer: digits and a sign
 };
 
-// Nothing for names, among them nan and inf. Blanks around a number are no part of it, nor is a plus sign.
+// Parses a number; std::nullopt for names, including nan and inf. Surrounding blanks and a plus sign are ignored.
 std::optional<CsvNumber> parse_csv_number(std::string_view text);
 
-// What the cells of a column are, one after another.
+// Determines the kind of a column's cells, one after another.
 class CsvKind {
  public:
   void look_at(std::string_view text);
@@ -39,8 +39,8 @@ class CsvKind {
   bool plain_ = true, numbers_ = true;
 };
 
-// A scalar field of a column's numbers: i64 where all are written as integers, else f32, rounded to nearest.
-// DataError naming `source` and the line of a cell that is no number, or none of a f32.
+// Returns a scalar field of a column's numbers: i64 if all are written as integers, else f32, rounded to nearest.
+// Throws DataError naming `source` and the line of a cell that is not a number, or does not fit a f32.
 Array number_field(const std::string& name, const std::vector<CsvCell>& column, const std::string& source,
                    bool only_floats = false);
 

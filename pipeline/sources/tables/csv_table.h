@@ -15,14 +15,14 @@ struct CsvRow {
   std::vector<bool> quoted;  // by cell
 };
 
-// The rows of a text one after another. DataError naming `source` and the offset where a quote is never closed or
-// stands in the middle of a cell.
+// Reads the rows of a text one after another. Throws DataError naming `source` and the offset if a quote is never
+// closed or is in the middle of a cell.
 class CsvReader {
  public:
-  // Both must outlive the reader.
+  // REQUIRES: both arguments outlive the reader.
   CsvReader(std::string_view text, const std::string& source);
 
-  // The next row that is not an empty line; false at the end.
+  // Reads the next row that is not an empty line; false at the end.
   bool next(CsvRow& row);
 
  private:

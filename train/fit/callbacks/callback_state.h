@@ -1,4 +1,4 @@
-// What a callback remembers, as JSON text.
+// A callback's state as JSON text.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace headrace {
 
-// Calls read(json); what is not as it should be is a ConfigError naming the callback.
+// Calls read(json). Throws ConfigError naming the callback if the state is not as expected.
 template <typename Read>
 void read_callback_state(const std::string& who, const std::string& text, const Read& read) {
   try {

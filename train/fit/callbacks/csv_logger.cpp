@@ -1,4 +1,4 @@
-// One line of comma-separated values an epoch.
+// Writes one line of comma-separated values per epoch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class CsvLogger {
  public:
   explicit CsvLogger(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // A resumed fit goes on behind the lines it had written by then.
+  // A resumed fit continues after the lines it had written by then.
   void begin() {
     std::string kept;
     if (std::exchange(restored_, false)) {
@@ -27,7 +27,7 @@ class CsvLogger {
     write_file_atomically(path_, kept);
   }
 
-  // The columns are the first epoch's; a value that an epoch lacks is empty.
+  // The columns are those of the first epoch; a value missing from an epoch is empty.
   void end_epoch(const EpochReport& report) {
     const auto values = epoch_values(report);
     std::string text;
@@ -80,7 +80,7 @@ class CsvLogger {
   }
 
   std::filesystem::path path_;
-  std::vector<std::string> names_;  // of the columns behind the epoch's
+  std::vector<std::string> names_;  // of the columns after the epoch's
   std::size_t lines_ = 0;           // written so far, the names' included
   bool restored_ = false;           // since the last fit
 };

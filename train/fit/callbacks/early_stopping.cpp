@@ -1,4 +1,4 @@
-// Ends a fit that no longer gets better.
+// Ends a fit that no longer improves.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class EarlyStopping {
 
   void begin(FitControl& control) {
     if (std::exchange(restored_, false)) {
-      if (waited_ >= std::max(1, options_.patience)) control.request_stop();  // as it had asked for
+      if (waited_ >= std::max(1, options_.patience)) control.request_stop();  // as it had requested
       return;
     }
     monitor_.best.reset();

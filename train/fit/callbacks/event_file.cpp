@@ -21,7 +21,7 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// As TensorFlow names them: TensorBoard reads a folder's files in the order of their names.
+// Names the file like TensorFlow: TensorBoard reads a folder's files in the order of their names.
 std::filesystem::path new_file(const std::filesystem::path& folder) {
   static std::atomic<int> made{0};
   make_folders(folder);
@@ -31,7 +31,7 @@ std::filesystem::path new_file(const std::filesystem::path& folder) {
                               host.data(), getpid(), made++);
 }
 
-// Length and payload, each with its checksum.
+// Returns length and payload, each with its checksum.
 std::vector<std::byte> framed(const events::Event& event) {
   const std::string payload = event.SerializeAsString();
   const auto bytes = std::as_bytes(std::span(payload));

@@ -1,4 +1,4 @@
-// A file of events for TensorBoard: TFRecords, each a serialised Event.
+// Writes a file of events for TensorBoard: TFRecords, each a serialised Event.
 #pragma once
 
 #include <tensorboard_event.pb.h>
@@ -10,11 +10,11 @@
 
 namespace headrace {
 
-// Each event is in the file when add() returns. DataError that names the path where it cannot be.
+// Each event is in the file when add() returns. Throws DataError naming the path if it cannot be written.
 class EventFile {
  public:
-  // A new one in the folder, which is made, for what happens after `step`: what other files of the folder have of
-  // later steps, TensorBoard no longer shows.
+  // Creates the folder and a new file in it for events after `step`: TensorBoard no longer shows later steps from
+  // the folder's other files.
   EventFile(const std::filesystem::path& folder, std::uint64_t step);
 
   void add(std::uint64_t step, events::Summary summary);

@@ -1,4 +1,4 @@
-// How values are spread, as TensorBoard draws it.
+// Computes histograms as TensorBoard draws them.
 #pragma once
 
 #include <tensorboard_event.pb.h>
@@ -7,8 +7,8 @@
 
 namespace headrace {
 
-// Of the finite values, in 30 buckets of one width from the smallest to the largest; a single one where all are
-// equal, none where there are no values.
+// Returns the histogram of the finite values, in 30 equal buckets from the minimum to the maximum; a single one if
+// all are equal, none if there are no values.
 events::Histogram histogram_of(std::span<const float> values);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// The learning rate as a function of the epoch.
+// Sets the learning rate as a function of the epoch.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace headrace {
 namespace {
 
-// The optimizer's own, without the scale.
+// Returns the optimizer's own rate, without the scale.
 double constant_rate(const Model& model) {
   const Schedule& schedule = model.state().require_compiled("learning_rate_scheduler").optimizer.learning_rate;
   const auto* constant = std::get_if<schedules::Constant>(&schedule.form());

@@ -1,4 +1,4 @@
-// A value of each epoch that a callback watches, and the best of them so far.
+// Watches a value of each epoch for a callback, and keeps the best so far.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@ namespace headrace {
 
 class Monitor {
  public:
-  // `who` watches, for messages. ConfigError for a min_delta below 0.
+  // `who`: the callback, for messages. Throws ConfigError for a min_delta below 0.
   Monitor(std::string who, std::string name, Better mode, double min_delta);
 
-  // The epoch's value; nothing where the epoch was stopped and lacks it. ConfigError listing the names otherwise.
+  // Returns the epoch's value; std::nullopt if a stopped epoch lacks it. Else throws ConfigError listing names.
   std::optional<double> value(const EpochReport& report) const;
-  // Whether it is better than the best so far by more than min_delta; then it is the best.
+  // Returns whether the value is better than the best so far by more than min_delta; it then becomes the best.
   bool improves(double value);
 
   std::optional<double> best = std::nullopt;

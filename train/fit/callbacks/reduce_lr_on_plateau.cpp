@@ -1,4 +1,4 @@
-// Reduces the learning rates of a fit that no longer gets better.
+// Reduces the learning rates of a fit that no longer improves.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class ReduceLrOnPlateau {
   ReduceLrOnPlateauOptions options_;
   Monitor monitor_;
   int waited_ = 0;         // epochs since the best, or since the last reduction's cooldown
-  int cooling_ = 0;        // epochs of it that are left
+  int cooling_ = 0;        // epochs left of the cooldown
   bool restored_ = false;  // since the last fit
 };
 

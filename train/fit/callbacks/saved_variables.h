@@ -1,4 +1,4 @@
-// A model's variables in host memory, to be given back to it.
+// A copy of a model's variables in host memory, from which they can be restored.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,13 +16,13 @@ class SavedVariables {
   void take(const Model& model);
   void give_back(Model& model) const;
 
-  // The same bits: pairs of a name and the values' bytes in base64.
+  // Returns the same bits as pairs of a name and the values' bytes in base64.
   nlohmann::json to_json() const;
-  // ConfigError for values, and nlohmann's exceptions for a form, that to_json() does not give.
+  // Throws ConfigError for values, and nlohmann's exceptions for a form, that to_json() does not return.
   static SavedVariables from_json(const nlohmann::json& json);
 
  private:
-  // In the order in which they are given back: a variable before its second sets.
+  // In the order of restoring: a variable before its second sets.
   std::vector<std::pair<std::string, std::vector<float>>> values_;
 };
 

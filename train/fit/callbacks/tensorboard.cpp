@@ -1,4 +1,4 @@
-// What a fit reports, as TensorBoard shows it.
+// Writes a fit's reports for TensorBoard.
 #include <fmt/format.h>
 
 #include <memory>
@@ -48,7 +48,7 @@ void add_replicas(events::Summary& summary, const std::vector<StepTimes>& local_
   }
 }
 
-// Of a step's or an epoch's report after so many steps of its epoch.
+// Adds values from the report of a step or epoch, after `steps` steps of its epoch.
 void add_groups(events::Summary& summary, const auto& report, std::uint64_t steps) {
   add_learning_rates(summary, report.learning_rates);
   add_gradient_norms(summary, report.gradient_norms);
@@ -87,7 +87,7 @@ class TensorBoard {
   void end_epoch(const EpochReport& report, const FitControl& control) {
     events::Summary summary;
     for (const auto& [name, value] : epoch_values(report)) {
-      // Those that have a group of their own below.
+      // Values with their own group below.
       if (name != "learning_rate" && name != "gradient_norm") add_number(summary, name, value);
     }
     std::int64_t elapsed_ns = 0;

@@ -12,8 +12,8 @@ std::string ActivationLayer::kind() const {
   return "linear";
 }
 
-// ReLU's derivative follows from its result: its input need not be kept, and a convolution before it may apply
-// it. The others need their input.
+// ReLU's derivative follows from its result: its input need not be kept, and a convolution before it may apply it.
+// The others need their input.
 LayerTraits ActivationLayer::traits(Mode) const {
   const bool relu = activation_ == Activation::kRelu;
   return {.backward_in_place = true, .backward_reads_input = !relu, .backward_reads_output = relu};

@@ -10,7 +10,7 @@ class ActivationLayer final : public Layer {
   ActivationLayer(const std::string& name, const Shape& input, Activation activation)
       : Layer(name, input), activation_(activation) {}
 
-  // Of an activation's kind.
+  // Creates a layer of this activation.
   template <Activation kActivation>
   static std::shared_ptr<const Layer> from(const LayerRecord& record) {
     return std::make_shared<ActivationLayer>(record.name, only_input(record), kActivation);

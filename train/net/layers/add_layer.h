@@ -1,4 +1,4 @@
-// The sum of two or more results of one shape: a residual connection.
+// Sums two or more results of one shape: a residual connection.
 #pragma once
 
 #include "headrace/train/net/layers/layer.h"

@@ -7,11 +7,11 @@ namespace {
 
 // Positions in variables(): the trained ones, then the state. Without scale there is no gamma and all move up.
 constexpr std::size_t kBeta = 0, kRunningMean = 1, kRunningVar = 2, kGamma = 3;
-// In saved(): the statistics, and where they are synchronised those of each replica, what is made of all, and the
-// gradients' sums of this replica and of all.
+// Positions in saved(): the statistics and, if they are synchronised, those of each replica, what is computed from
+// all, and the sums of gradients of this replica and of all.
 constexpr std::size_t kMean = 0, kInverse = 1, kOfReplicas = 2, kVariance = 3, kCounts = 4, kOwn = 5, kJoint = 6;
 
-// With it the saved inverse deviation is that of the variance alone.
+// As epsilon, makes the saved inverse deviation that of the variance alone.
 constexpr float kAlmostZero = 1e-30F;
 
 TensorView slice_of(const TensorView& of, std::int64_t begin, std::int64_t elements) {
@@ -105,8 +105,8 @@ void BatchNormLayer::forward(LayerContext& context) const {
   }
 }
 
-// This replica's statistics, into its row among zeros: the sum over replicas is the rows of all. What its own
-// statistics make of the input is overwritten by what all replicas' do.
+// Writes this replica's statistics to its row among zeros: the sum over replicas then holds the rows of all. The
+// result made with its own statistics is overwritten by that made with all replicas'.
 void BatchNormLayer::forward_over_replicas(LayerContext& context) const {
   const TensorView &x = context.inputs[0], &all = context.saved[kOfReplicas];
   const std::int64_t width = all.shape[1];
@@ -144,7 +144,7 @@ void BatchNormLayer::backward_over_replicas(LayerContext& context) const {
                                       context.scalars, dx);
 }
 
-// No layer takes the gradient of the first layer's input: it goes where the result's was, which is free then.
+// No layer takes the gradient of the first layer's input: it is written over the result's gradient, free by then.
 void BatchNormLayer::backward(LayerContext& context) const {
   if (options_.synchronised && context.group != nullptr) return backward_over_replicas(context);
   const TensorView dgamma = options_.scale ? context.variable_gradients[kGamma] : TensorView{};

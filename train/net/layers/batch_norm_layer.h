@@ -1,5 +1,5 @@
-// Batch normalisation over all axes but the last, with the activation behind it; in training also with the max
-// pooling before it.
+// Batch normalisation over all axes but the last, with the activation after it and, in training, the max pooling
+// before it.
 #pragma once
 
 #include "headrace/train/net/layers/layer.h"

@@ -1,4 +1,4 @@
-// The kinds of layers that the tree has.
+// The built-in kinds of layers.
 #include "headrace/train/net/layers/activation_layer.h"
 #include "headrace/train/net/layers/add_layer.h"
 #include "headrace/train/net/layers/average_pool_layer.h"

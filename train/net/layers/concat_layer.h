@@ -1,4 +1,4 @@
-// Several results side by side on the last axis; all others are equal.
+// Concatenates results on the last axis; all other axes must match.
 #pragma once
 
 #include "headrace/train/net/layers/layer.h"

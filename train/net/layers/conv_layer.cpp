@@ -13,7 +13,7 @@ std::int64_t result_extent(std::int64_t input, const ConvLayerOptions& options) 
   return covered < 0 ? 0 : covered / options.stride + 1;
 }
 
-// Pixels of padding over both sides.
+// Returns the pixels of padding over both sides.
 int same_padding(std::int64_t input, const ConvLayerOptions& options) {
   const std::int64_t reach = (result_extent(input, options) - 1) * options.stride + options.kernel;
   return static_cast<int>(std::max<std::int64_t>(0, reach - input));
@@ -109,8 +109,7 @@ ConvOptions ConvLayer::geometry(Precision precision) const {
   return geometry;
 }
 
-// The gradient of the weights needs that of what the activation was applied to as a tensor; the bias's is a sum of
-// it.
+// The weights' gradient needs the gradient of the activation's input as a tensor; the bias's is a sum of it.
 bool ConvLayer::recomputes(const Kernels& kernels, DType activations, Precision precision) const {
   return !options_.trained_weights &&
          kernels.recomputes_activation(activations, variables().front().shape, geometry(precision));

@@ -1,4 +1,4 @@
-// Any shape as one axis. Moves nothing: a view forward, in place backward.
+// Flattens any shape to one axis. Moves nothing: a view forward, in place backward.
 #pragma once
 
 #include "headrace/train/net/layers/layer.h"

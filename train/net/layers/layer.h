@@ -1,4 +1,4 @@
-// What several layers of the tree are made with. Private to the room.
+// Helpers shared by the built-in layers. Private to this folder.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 namespace headrace {
 
 Fill to_fill(Initializer initializer) noexcept;
-// "glorot_uniform": as an attribute.
+// Returns the initializer's value as an attribute: "glorot_uniform".
 std::string to_text(Initializer initializer);
 Initializer initializer_of(const LayerRecord& record);
 
-// The shape of a layer's only input; ConfigError where it has none or several.
+// Returns the shape of a layer's only input. Throws ConfigError if it has none or several.
 const Shape& only_input(const LayerRecord& record);
 
-// A layer that is made from its name and its input's shape alone.
+// Creates a layer from its name and the shape of its only input.
 template <typename Kind>
 std::shared_ptr<const Layer> remake(const LayerRecord& record) {
   return std::make_shared<Kind>(record.name, only_input(record));
 }
 
-// Of the tree's own layers.
+// Returns the makers of the built-in layers.
 const LayerMakers& built_in_layers();
 
 }  // namespace headrace

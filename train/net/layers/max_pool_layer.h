@@ -5,7 +5,7 @@
 
 namespace headrace {
 
-// What pooling of any kind makes of a window and its options, and of an image; `who` stands in errors.
+// Return the geometry of a pooling, and the shape of a pooled image. Throws ConfigError, naming `who`.
 PoolOptions pool_geometry(int window, const PoolLayerOptions& options);
 Shape pooled_shape(const std::string& who, const Shape& input, const PoolOptions& geometry);
 

@@ -1,4 +1,4 @@
-// A fixed multiple of the input.
+// Multiplies the input by a fixed factor.
 #pragma once
 
 #include "headrace/train/net/layers/layer.h"

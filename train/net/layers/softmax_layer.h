@@ -1,4 +1,4 @@
-// Probabilities over the last axis. Where it is a model's last layer a cross-entropy takes the logits, without it.
+// Probabilities over the last axis. If it is a model's last layer, a cross-entropy skips it and takes the logits.
 #pragma once
 
 #include "headrace/train/net/layers/layer.h"

@@ -34,7 +34,7 @@ class MeanOverElements final : public LossFunction {
   float label_smoothing_;
 };
 
-// `name` stands in messages.
+// `name` is used in messages.
 Loss mean_over_elements(const std::string& name, ElementLoss loss, Reduction reduction,
                         float label_smoothing = 0) {
   Loss made(std::make_shared<MeanOverElements>(name, loss, label_smoothing));

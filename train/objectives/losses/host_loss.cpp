@@ -1,4 +1,4 @@
-// A loss that the host computes, an example at a time.
+// A loss that the host computes one example at a time.
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
@@ -7,7 +7,7 @@
 namespace headrace {
 namespace {
 
-// Where pinned scratch has what.
+// The parts of pinned scratch.
 enum HostPart { kHostScalars, kHostResult, kHostLabels, kHostLosses, kHostGradient };
 
 class HostLoss final : public LossFunction {

@@ -1,4 +1,4 @@
-// Terms and their sums, and the average of a loop of one's own.
+// Loss terms and their sums, and the average for custom loops.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What losses and metrics ask of results and labels. Each throws ConfigError that says who asks.
+// Checks of results and labels for losses and metrics. Each throws ConfigError, naming `who` if it is given.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace headrace {
 
-// One value a class; a softmax at the end where they are probabilities, none where they are logits.
+// Require one value per class, and a softmax at the end for probabilities but none for logits.
 void check_classes(const std::string& who, const ResultInfo& result);
 void check_logits(const ResultInfo& result, bool from_logits);
 void check_smoothing(float label_smoothing);
 
-// One int64 class number.
+// Requires one int64 class number.
 void check_class_number(const std::string& who, const Field& labels);
-// A float32 for each class.
+// Requires one float32 per class.
 void check_class_shares(const std::string& who, const ResultInfo& result, const Field& labels);
-// Either of them.
+// Requires either of the two.
 void check_class_labels(const std::string& who, const ResultInfo& result, const Field& labels);
-// LossFunction::options_json() of cross-entropies.
+// Returns LossFunction::options_json() of the cross-entropies.
 std::string cross_entropy_json(bool from_logits, float label_smoothing);
-// As many numbers as the result has, f32 or i64.
+// Requires as many numbers as the result has, f32 or i64.
 void check_targets(const std::string& who, const ResultInfo& result, const Field& labels);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Shares of examples whose label is among the largest results.
+// Computes the share of examples whose label is among the largest results.
 #include "headrace/devices/base/error.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/objectives/losses/result_checks.h"
