@@ -1,6 +1,7 @@
 // A worker that has joined: the coordinator's client and the mesh, and errors that name who is to blame.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,6 +42,7 @@ class JoinedWorkers final : public WorkerTransport {
 
   void begin(const std::string& what);
   void require_no_failure() const;
+  void abort_mesh() noexcept;
   // Runs a call of the mesh; what it throws becomes an error that names the worker to blame.
   void run(const std::string& what, const std::function<void()>& call);
   workers::Failure find_failure();
@@ -55,7 +57,8 @@ class JoinedWorkers final : public WorkerTransport {
   std::string coordinator_address_;  // as this host reached it last
   std::vector<WorkerInfo> members_;
   std::unique_ptr<GlooMesh> mesh_;
-  std::unique_ptr<Watch> watch_;  // ends before the mesh that it aborts
+  std::atomic<GlooMesh*> abortable_{nullptr};  // the mesh once it is connected, for other threads
+  std::unique_ptr<Watch> watch_;               // ends before the mesh that it aborts
   std::int64_t gathers_ = 0;
   std::string call_;  // the one that runs, or ran last: "all-reduce 17 of 4096 bytes"
 };
