@@ -172,6 +172,19 @@ TEST(CallbackStates, ComeBackToTheirOwners) {
   EXPECT_THROW(list.restore(R"({"b": 1})"), ConfigError);
 }
 
+TEST(CallbackStates, HaveNamesOfTheirOwnHoweverTheyAreCalled) {
+  Training training(1);
+  Model model = test::compiled(training.strategy, test::small_mlp);
+  FitControl control(model);
+  std::string first = "1", second = "2", third = "3";
+  const std::vector<Callback> callbacks{remembers("a", first), remembers("a", second), remembers("a_2", third)};
+  const CallbackList list(callbacks, control);
+  const std::string saved = list.save();
+  first = second = third = "lost";
+  list.restore(saved);
+  EXPECT_EQ(first + second + third, "123");
+}
+
 TEST(CallbackStates, NeedANameAndBothDirections) {
   Training training(1);
   Model model = test::compiled(training.strategy, test::small_mlp);

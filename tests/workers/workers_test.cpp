@@ -158,6 +158,21 @@ TEST(WorkerFailures, AFailureIsToldToAllAtOnce) {
   EXPECT_LT(seconds, 1);
 }
 
+TEST(WorkerFailures, AnErrorEndsAllThoughTheOthersAreWriting) {
+  const auto errors = run_workers(3, [](Workers& workers) {
+    std::vector<float> values(1 << 20, 1.0F);
+    for (int call = 0;; ++call) {
+      workers.all_reduce_sum(values);
+      if (workers.rank() == 1 && call == 3) throw ConfigError("its own error");
+    }
+  });
+  EXPECT_THAT(errors[1], HasSubstr("its own error"));
+  for (const int survivor : {0, 2}) {
+    EXPECT_THAT(errors[static_cast<std::size_t>(survivor)],
+                AllOf(HasSubstr("worker 1 ("), HasSubstr("failed: an error ended its work")));
+  }
+}
+
 TEST(WorkerFailures, OneThatIsLateIsNamedAtTheDeadline) {
   std::promise<void> over;
   const std::shared_future<void> is_over = over.get_future().share();

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
 
@@ -16,7 +17,7 @@ bool due(const Callback& callback, std::uint64_t global_step) {
 
 std::vector<std::string> state_names(const std::vector<Callback>& callbacks) {
   std::vector<std::string> names;
-  std::map<std::string, int> uses;
+  std::set<std::string> taken;
   for (const Callback& callback : callbacks) {
     names.emplace_back();
     if (!callback.save && !callback.restore) continue;
@@ -25,8 +26,9 @@ std::vector<std::string> state_names(const std::vector<Callback>& callbacks) {
           fmt::format("the callback '{}' has save() or restore() but not all it needs", callback.name),
           "give it both and a name, or neither");
     }
-    const int use = ++uses[callback.name];
-    names.back() = use == 1 ? callback.name : fmt::format("{}_{}", callback.name, use);
+    std::string name = callback.name;
+    for (int use = 2; !taken.insert(name).second; ++use) name = fmt::format("{}_{}", callback.name, use);
+    names.back() = std::move(name);
   }
   return names;
 }

@@ -195,13 +195,8 @@ grpc::ServerUnaryReactor* CoordinatorService::FindLate(grpc::CallbackServerConte
   std::vector<Caller> answered;
   {
     const std::lock_guard lock(mutex_);
-    const std::optional<int> late = failure_ ? std::nullopt : find_late(*request);
-    if (late) {
-      workers::Failure failure;
-      failure.set_rank(*late);
-      failure.set_reason("is late");
-      fail(failure, answered);
-    }
+    const std::optional<workers::Failure> late = failure_ ? std::nullopt : find_late(*request);
+    if (late) fail(*late, answered);
     reply->set_rank(-1);
     if (failure_) *reply = *failure_;
   }
@@ -210,20 +205,27 @@ grpc::ServerUnaryReactor* CoordinatorService::FindLate(grpc::CallbackServerConte
   return reactor;
 }
 
-// Prefers a silent worker to one that is behind, because waiting for the silent one makes others fall behind, too.
-std::optional<int> CoordinatorService::find_late(const workers::LateRequest& request) const {
+// Prefers a worker that has left to a silent one, and a silent one to one that is behind, because waiting for
+// either makes others fall behind, too.
+std::optional<workers::Failure> CoordinatorService::find_late(const workers::LateRequest& request) const {
   const Time now = std::chrono::steady_clock::now();
-  std::optional<int> silent, behind;
+  std::optional<int> gone, silent, behind;
   std::int64_t fewest = request.calls();
   for (const auto& [rank, life] : lives_) {
     if (rank == request.rank()) continue;
+    if (life.watch == nullptr && !gone) gone = rank;
     if (now - life.last_beat > kSilent && !silent) silent = rank;
     if (life.calls < fewest) {
       behind = rank;
       fewest = life.calls;
     }
   }
-  return silent ? silent : behind;
+  const std::optional<int> late = gone ? gone : silent ? silent : behind;
+  if (!late) return std::nullopt;
+  workers::Failure failure;
+  failure.set_rank(*late);
+  failure.set_reason(gone ? "has left" : "is late");
+  return failure;
 }
 
 void CoordinatorService::end_overdue_meetings() {

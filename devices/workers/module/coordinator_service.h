@@ -65,7 +65,7 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
   std::string why_refused(const Meeting& meeting, const workers::ExchangeRequest& request) const;
   void fail(const workers::Failure& failure, std::vector<Caller>& answered);
   void answer_all(Meeting& meeting, std::vector<Caller>& answered) const;
-  std::optional<int> find_late(const workers::LateRequest& request) const;
+  std::optional<workers::Failure> find_late(const workers::LateRequest& request) const;
 
   static void finish(const std::vector<Caller>& answered);  // REQUIRES: `mutex_` is not held
   void end_overdue_meetings();                              // the body of timer_

@@ -6,6 +6,8 @@
 #include <gloo/transport/address.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +16,35 @@
 
 namespace headrace {
 namespace {
+
+// While it lives, a write to a connection that the peer has closed fails and raises no SIGPIPE, which would end
+// the process: in this thread and in those that it starts.
+class BrokenPipesFail {
+ public:
+  BrokenPipesFail() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    was_pending_ = is_pending();
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~BrokenPipesFail() {
+    const timespec at_once{};
+    if (!was_pending_ && is_pending()) sigtimedwait(&pipe_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  BrokenPipesFail(const BrokenPipesFail&) = delete;
+  BrokenPipesFail& operator=(const BrokenPipesFail&) = delete;
+
+ private:
+  static bool is_pending() {
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGPIPE) == 1;
+  }
+
+  sigset_t pipe_{}, before_{};
+  bool was_pending_ = false;
+};
 
 constexpr std::size_t kMaxFloats = std::size_t{1} << 26;  // per call: Gloo counts bytes in an int
 constexpr std::size_t kMaxBytes = std::size_t{1} << 26;
@@ -53,10 +84,13 @@ class Mesh final : public gloo::Context {
   }
 };
 
-std::shared_ptr<gloo::transport::Device> open_device(const std::string& address) {
+std::shared_ptr<gloo::Context> connect(int rank, int workers, const std::string& address, double timeout_seconds,
+                                       const GlooMesh::Gather& gather) {
+  const BrokenPipesFail here_and_in_the_devices_thread;
   gloo::transport::tcp::attr attributes;
   attributes.hostname = address;
-  return gloo::transport::tcp::CreateDevice(attributes);
+  const std::chrono::milliseconds limit(static_cast<std::int64_t>(timeout_seconds * 1000));
+  return std::make_shared<Mesh>(rank, workers, gloo::transport::tcp::CreateDevice(attributes), limit, gather);
 }
 
 }  // namespace
@@ -71,13 +105,12 @@ struct GlooMesh::Sum {
 };
 
 GlooMesh::GlooMesh(int rank, int workers, const std::string& address, double timeout_seconds, const Gather& gather)
-    : context_(std::make_shared<Mesh>(rank, workers, open_device(address),
-                                      std::chrono::milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000)),
-                                      gather)) {}
+    : context_(connect(rank, workers, address, timeout_seconds, gather)) {}
 
 GlooMesh::~GlooMesh() = default;
 
 void GlooMesh::all_reduce_sum(float* values, std::size_t count) {
+  const BrokenPipesFail here;
   for (std::size_t begin = 0; begin < count; begin += kMaxFloats) {
     sum_part(values + begin, std::min(kMaxFloats, count - begin));
   }
@@ -104,6 +137,7 @@ GlooMesh::Sum& GlooMesh::sum_of(std::size_t count) {
 }
 
 void GlooMesh::broadcast(std::byte* bytes, std::size_t count, int root) {
+  const BrokenPipesFail here;
   for (std::size_t begin = 0; begin < count; begin += kMaxBytes) {
     auto* part = reinterpret_cast<char*>(bytes + begin);
     const int size = static_cast<int>(std::min(kMaxBytes, count - begin));

@@ -54,18 +54,20 @@ JoinedWorkers::JoinedWorkers(const WorkerPlan& plan, const WorkerOptions& option
   stub_ = workers::Coordinator::NewStub(
       grpc::CreateCustomChannel(plan.coordinator, grpc::InsecureChannelCredentials(), arguments));
   const std::string address = introduce(build);
-  watch_ = std::make_unique<Watch>(*stub_, plan.rank, [this] {
-    if (mesh_) mesh_->abort();
-  });
+  watch_ = std::make_unique<Watch>(*stub_, plan.rank, [this] { abort_mesh(); });
   run("connecting", [&] {
     mesh_ = std::make_unique<GlooMesh>(plan.rank, plan.workers, address, options.call_timeout_seconds,
                                        [&](std::string_view mine) { return all_gather(mine); });
   });
+  abortable_ = mesh_.get();
+  if (watch_->failure()) abort_mesh();
 }
 
-// All leave together, worker 0 last, because it serves the others.
+// All leave together, worker 0 last, because it serves the others. A worker that an error ends tells them.
 JoinedWorkers::~JoinedWorkers() {
-  if (watch_ && !watch_->failure() && std::uncaught_exceptions() == 0) {
+  if (std::uncaught_exceptions() > 0) {
+    abort("an error ended its work");
+  } else if (!watch_->failure()) {
     try {
       exchange("goodbye", {}, kGoodbyeSeconds);
     } catch (const std::exception&) {  // the failed worker was named
@@ -73,7 +75,12 @@ JoinedWorkers::~JoinedWorkers() {
   }
   watch_.reset();
   mesh_.reset();
-  if (server_) server_->Shutdown(after(kGraceSeconds));
+  server_.reset();
+}
+
+void JoinedWorkers::ShutDownSoon::operator()(grpc::Server* server) const {
+  server->Shutdown(after(kGraceSeconds));
+  delete server;
 }
 
 void JoinedWorkers::serve() {
@@ -85,7 +92,7 @@ void JoinedWorkers::serve() {
   int bound = 0;
   builder.AddListeningPort("[::]:" + port, grpc::InsecureServerCredentials(), &bound);
   builder.RegisterService(service_.get());
-  server_ = builder.BuildAndStart();
+  server_.reset(builder.BuildAndStart().release());
   if (server_ == nullptr || bound == 0) {
     throw ConfigError(
         fmt::format("worker 0 cannot listen on port {} for the other workers", port),
@@ -204,7 +211,11 @@ void JoinedWorkers::abort(const std::string& reason) noexcept {
     watch_->report(reason);
   } catch (const std::exception&) {  // no memory: the others notice when this process ends
   }
-  if (mesh_) mesh_->abort();
+  abort_mesh();
+}
+
+void JoinedWorkers::abort_mesh() noexcept {
+  if (GlooMesh* mesh = abortable_.load()) mesh->abort();
 }
 
 void JoinedWorkers::begin(const std::string& what) {

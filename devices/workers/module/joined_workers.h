@@ -1,6 +1,7 @@
 // A worker that has joined: the coordinator's client and the mesh, with errors that name the failed worker.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,6 +32,11 @@ class JoinedWorkers final : public WorkerTransport {
   void abort(const std::string& reason) noexcept override;
 
  private:
+  // Ends calls that others still wait in.
+  struct ShutDownSoon {
+    void operator()(grpc::Server* server) const;
+  };
+
   void serve();
   workers::ExchangeReply exchange(const std::string& key, std::string_view value, double timeout_seconds);
   // Returns the address at which the others reach this host.
@@ -41,6 +47,7 @@ class JoinedWorkers final : public WorkerTransport {
 
   void begin(const std::string& what);
   void require_no_failure() const;
+  void abort_mesh() noexcept;
   // Runs a call of the mesh and turns its exceptions into errors that name the failed worker.
   void run(const std::string& what, const std::function<void()>& call);
   workers::Failure find_failure();
@@ -50,12 +57,13 @@ class JoinedWorkers final : public WorkerTransport {
   const WorkerPlan plan_;
   const WorkerOptions options_;
   std::unique_ptr<CoordinatorService> service_;  // worker 0's
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::Server, ShutDownSoon> server_;
   std::unique_ptr<workers::Coordinator::Stub> stub_;
-  std::string coordinator_address_;  // the last one that worked
+  std::string coordinator_address_;  // as this host reached it last
   std::vector<WorkerInfo> members_;
   std::unique_ptr<GlooMesh> mesh_;
-  std::unique_ptr<Watch> watch_;  // ends before the mesh that it aborts
+  std::atomic<GlooMesh*> abortable_{nullptr};  // the mesh once it is connected, for other threads
+  std::unique_ptr<Watch> watch_;               // ends before the mesh that it aborts
   std::int64_t gathers_ = 0;
   std::string call_;  // the current or last one: "all-reduce 17 of 4096 bytes"
 };

@@ -6,6 +6,7 @@ namespace headrace {
 namespace {
 
 constexpr auto kBeat = std::chrono::milliseconds(250);
+constexpr auto kGoodbye = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -26,12 +27,17 @@ Watch::~Watch() {
     now_.set_leaving(true);
   }
   changed_.notify_all();
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kGoodbye, [&] { return done_; });
+    if (!done_) {  // the coordinator is stopped: not even a beat may leave
+      lock.unlock();
+      context_.TryCancel();
+      lock.lock();
+      changed_.wait(lock, [&] { return done_; });
+    }
+  }
   thread_.join();
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::seconds(1), [&] { return done_; });
-  if (done_) return;
-  context_.TryCancel();
-  changed_.wait(lock, [&] { return done_; });
 }
 
 void Watch::begin_call() {
