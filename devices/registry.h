@@ -21,6 +21,12 @@ const std::vector<const Backend*>& backends();
 // Returns why known backends are not in backends(), one finding each; empty if all are loaded.
 std::vector<Finding> missing_backends();
 
+// What devices are needed for.
+enum class DeviceNeed {
+  kMemory,   // hold batches: the input engine in front of somebody else's trainer
+  kKernels,  // compute: Headrace's own trainer
+};
+
 // Opens the devices that a spec names, one per replica:
 //   "auto"        every usable CUDA device if they can do what `need` asks, else one CPU replica
 //   "cpu", "cpu:4"        1, 4 CPU replicas
@@ -28,10 +34,6 @@ std::vector<Finding> missing_backends();
 //   "cuda:0x4"            4 logical replicas on GPU 0
 // The environment variable HEADRACE_DEVICES overrides "auto". Throws ConfigError that names a malformed, unknown
 // or duplicate device and lists those present. "tpu", "rocm" etc. are reported as unsupported.
-enum class DeviceNeed {
-  kMemory,   // hold batches: the input engine in front of somebody else's trainer
-  kKernels,  // compute: Headrace's own trainer
-};
 DeviceGroup open_devices(std::string_view spec = "auto", DeviceNeed need = DeviceNeed::kKernels);
 // Opens devices from `table` instead of backends().
 DeviceGroup open_devices(std::string_view spec, DeviceNeed need, std::span<const Backend* const> table);

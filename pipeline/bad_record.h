@@ -55,8 +55,6 @@ class BadRecordTally {
   Count count_;
 };
 
-class BadRecordTally;
-
 // The action on a bad record.
 enum class OnError {
   kFail,        // the batch's error is thrown in place of the batch

@@ -6,7 +6,7 @@
 //   evaluator.warm_up();
 //   Evaluation test = evaluator.evaluate();
 //
-//   Evaluator evaluator(model, loader);                // in a training loop of your own: a pass an epoch,
+//   Evaluator evaluator(model, loader);                // in a custom training loop: a pass an epoch,
 //   Evaluation test = evaluator.evaluate();
 //   while (evaluator.step()) {}                        // or a batch at a time
 //   MetricSums sums = evaluator.finish();

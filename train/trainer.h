@@ -8,7 +8,7 @@
 //     trainer.all_reduce();                         // merge
 //     trainer.apply_gradients();                    // update
 //   }
-//                                                   // gradients() in pieces, for a loss or gradients of your own:
+//                                                   // gradients() in pieces, for custom losses or gradients:
 //   const ForwardPass& pass = trainer.forward(std::move(*batches));
 //   auto losses = strategy.run([&](const ReplicaContext& replica) {
 //     std::vector<float> predictions = replica.read<float>(pass.predictions(replica.index));

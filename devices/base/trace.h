@@ -51,8 +51,8 @@ class TraceRing {
 // Thread-safe.
 class Trace {
  public:
-  // `spans_a_thread` bounds each ring.
-  explicit Trace(std::size_t spans_a_thread) : spans_(spans_a_thread) {}
+  // `spans_per_thread` bounds each ring.
+  explicit Trace(std::size_t spans_per_thread) : spans_(spans_per_thread) {}
 
   // Creates a ring for one thread; it lives as long as the trace.
   TraceRing& ring(const std::string& thread);

@@ -9,7 +9,7 @@
 //  - Hardware queues. The driver maps streams to CUDA_DEVICE_MAX_CONNECTIONS queues (8, at most 32; read when the
 //    process first uses CUDA) and keeps the order of submission within a queue: after a waiting kernel nothing
 //    else of its queue starts, whatever its stream. The backend asks for 32. A replica uses at most three streams,
-//    kStreamsAReplica: sums run on its compute stream and not beside it (Collective::runs_beside), which also
+//    kStreamsPerReplica: sums run on its compute stream and not beside it (Collective::runs_beside), which also
 //    keeps its graph a single chain: the driver would give streams to a graph with branches. On construction,
 //    SharedGpuCollective measures whether that many run at once, and throws if not. Not proved: that the driver
 //    distributes queues evenly, which it does not document. If it does not, the limit below applies.
@@ -38,10 +38,10 @@ namespace headrace::cuda {
 inline constexpr int kNoRoot = -1;  // all-reduce
 
 // Streams that may have work while the replica waits: its compute stream and the copy streams of two loaders.
-inline constexpr int kStreamsAReplica = 3;
+inline constexpr int kStreamsPerReplica = 3;
 inline constexpr int kMaxQueues = 32;  // of one GPU's context, CUDA_DEVICE_MAX_CONNECTIONS at its highest
-inline constexpr int kMaxWaiting = kMaxQueues / kStreamsAReplica;  // replicas that can wait for one another
-static_assert(kMaxWaiting * kStreamsAReplica <= kMaxReplicas);
+inline constexpr int kMaxWaiting = kMaxQueues / kStreamsPerReplica;  // replicas that can wait for one another
+static_assert(kMaxWaiting * kStreamsPerReplica <= kMaxReplicas);
 
 // A replica's arguments of a meeting.
 struct RendezvousCall {

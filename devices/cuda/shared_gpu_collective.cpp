@@ -73,7 +73,7 @@ SharedGpuCollective::SharedGpuCollective(DeviceGroup& devices)
 void SharedGpuCollective::check_side_by_side() {
   constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(2);
   Device& device = devices_[0];
-  const int count = cuda::kStreamsAReplica * local_replicas();
+  const int count = cuda::kStreamsPerReplica * local_replicas();
   const Buffer state = device.allocate(sizeof(cuda::RendezvousState));
   const Buffer words = device.allocate_pinned(sizeof(cuda::RendezvousWords));
   std::memset(words.data(), 0, words.size());

@@ -1,4 +1,4 @@
-// Fashion-MNIST with a training loop of one's own, after TensorFlow's tutorial on custom training with
+// Fashion-MNIST with a custom training loop, after TensorFlow's tutorial on custom training with
 // MirroredStrategy: the seven steps of synchronous training in plain sight.
 //   example_fashion_custom_loop [DATA [EPOCHS]]
 //

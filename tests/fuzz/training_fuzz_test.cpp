@@ -147,7 +147,7 @@ class SeenRecords {
   std::vector<std::map<std::uint64_t, int>> ends_;
 };
 
-// The same training as a loop of one's own, in pieces.
+// The same training as a custom loop, in pieces.
 FuzzOutcome loop(const FuzzCase& of) {
   test::Training training(of.replicas);
   Model model = fuzz_model(training.strategy);

@@ -76,7 +76,7 @@ TEST(Fitting, WhereNoRecipeFitsTheDataAreNotTrainedOn) {
           ", which has 40 x 60 x 3 in 2 classes, JPEG or PNG\n  hint: mnist-mlp, fashion-mnist want images of 28 "
           "x "
           "28 x 1 in 10 classes, stored as pixels; cifar10-cnn, cifar10-fast, cifar10-fast-b, cifar10-resnet18 "
-          "want images of 32 x 32 x 3 in 10 classes; for other data write a net of your own in C++ or Python\n");
+          "want images of 32 x 32 x 3 in 10 classes; for other data write a custom net in C++ or Python\n");
 }
 
 TEST(Fitting, APipelineForOtherDataNamesThoseThatFit) {

@@ -1,4 +1,4 @@
-// What a training loop of one's own may do and may not, what it costs, and what it leaves.
+// What a custom training loop may do and may not, what it costs, and what it leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Training loops of one's own: a loss in the place of the built-in one, and the pieces of a step against the step.
+// Custom training loops: a loss in the place of the built-in one, and the pieces of a step against the step.
 #include <gtest/gtest.h>
 
 #include <algorithm>

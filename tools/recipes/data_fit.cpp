@@ -103,7 +103,7 @@ const NamedRecipe& choose_recipe(const SourcePtr& source) {
     if (recipe.automatic && fits(*recipe.images, images)) return recipe;
   }
   throw ConfigError(fmt::format("no recipe fits {}, which has {}", source->info().name, text_of(images)),
-                    fmt::format("{}; for other data write a net of your own in C++ or Python", wants_of_all()));
+                    fmt::format("{}; for other data write a custom net in C++ or Python", wants_of_all()));
 }
 
 void require_fit(const std::string& recipe, const SourcePtr& source) {

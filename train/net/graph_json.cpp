@@ -104,7 +104,7 @@ class GraphReader {
     if (const auto found = own_->find(kind); found != own_->end()) return found->second;
     if (const auto found = built_in_layers().find(kind); found != built_in_layers().end()) return found->second;
     throw ConfigError("no layer is of the kind '" + kind + "'",
-                      "where it is one of your own, hand over what makes it: {{\"" + kind + "\", maker}}");
+                      "if it is a custom one, hand over what makes it: {{\"" + kind + "\", maker}}");
   }
 
   static void check_known(const std::string& name, const Layer& layer) {

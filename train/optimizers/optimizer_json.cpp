@@ -14,7 +14,7 @@ struct UpdateWriter {
   Json operator()(const SgdOptions& options) const { return {{"sgd", write_fields(options)}}; }
   Json operator()(const MuonOptions& options) const { return {{"muon", write_fields(options)}}; }
   Json operator()(const OwnRule& own) const {
-    if (own.function == nullptr) throw ConfigError("an update rule of one's own has no function");
+    if (own.function == nullptr) throw ConfigError("a custom update rule has no function");
     const Attributes attributes = own.function->attributes();
     Json written = Json::object();
     for (const auto& [name, value] : attributes.entries()) written[name] = attribute_to_json(value);
@@ -51,7 +51,7 @@ UpdateRule update_rule_from(const Json& json, const std::string& place, const Up
   if (name == "muon") return read_fields<MuonOptions>(options, inside);
   if (const auto made = own.find(name); made != own.end()) return own_rule_from(made->second, options, inside);
   refuse(place, "no rule is called '" + name + "', there are adam, sgd and muon",
-         "where it is one of your own, hand over what makes it: {{\"" + name + "\", maker}}");
+         "if it is a custom one, hand over what makes it: {{\"" + name + "\", maker}}");
 }
 
 Json written_group(const ParameterGroup& group) {

@@ -68,7 +68,7 @@ void require_same_types(const InputDescription& input, const Source& source) {
     throw ConfigError(
         fmt::format("field '{}' of {} is {}, and the net was trained on data that held it as {}", name,
                     source.info().name, type, known->second),
-        "give data of the same type, or a data set of your own that does to these what was done to those");
+        "give data of the same type, or a custom data set that does to these what was done to those");
   }
 }
 
@@ -149,7 +149,7 @@ void require_same_classes(const InputDescription& input, const Source& source) {
 Dataset described_dataset(const SourcePtr& source, const InputDescription& input, std::int64_t global_batch) {
   if (input.plan.empty()) {
     throw ConfigError("nothing says what the net is fed with: " + input.reason,
-                      "evaluate a data set of your own, with all that the training did to its images");
+                      "evaluate a custom data set, with all that the training did to its images");
   }
   require_same_types(input, *source);
   return Dataset::from_json(input.plan, {.allow_paths = false, .data = source, .global_batch = global_batch});

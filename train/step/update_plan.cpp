@@ -39,13 +39,12 @@ void check_own(const UpdateRule& rule) {
   const auto* own = std::get_if<OwnRule>(&rule);
   if (own == nullptr) return;
   if (own->function == nullptr) {
-    throw ConfigError("an update rule of one's own has no function", "give it one: std::make_shared<MyRule>()");
+    throw ConfigError("a custom update rule has no function", "give it one: std::make_shared<MyRule>()");
   }
   const std::string name = own->function->name();
   for (const char* known : {"", "adam", "sgd", "muon"}) {
     if (name != known) continue;
-    throw ConfigError(fmt::format("an update rule of one's own is called '{}'", name),
-                      "give it a name of its own");
+    throw ConfigError(fmt::format("a custom update rule is called '{}'", name), "give it a name of its own");
   }
   std::set<std::string> names{"", "slow", "average"};
   for (const std::string& kept : own->function->state()) {

@@ -118,7 +118,7 @@ bool EncodedImage::keeps_index() const noexcept {
 }
 
 // If it is not kept, it pays for small windows.
-bool EncodedImage::wants_map_once(const ImageWindow& window) const noexcept {
+bool EncodedImage::wants_index_once(const ImageWindow& window) const noexcept {
   constexpr double kMaxShare = 0.4;
   const double share =
       static_cast<double>(window.height * window.width) / static_cast<double>(stored_.height * stored_.width);
@@ -126,7 +126,7 @@ bool EncodedImage::wants_map_once(const ImageWindow& window) const noexcept {
 }
 
 void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
-  if (wants_map_once(window)) {
+  if (wants_index_once(window)) {
     known_ = jpegs_ != nullptr ? jpegs_->make(record_, encoded_, scratch_.decoder)
                                : KnownJpeg::of(encoded_, scratch_.decoder);
   }

@@ -59,7 +59,7 @@ class EncodedImage {
 
  private:
   bool keeps_index() const noexcept;
-  bool wants_map_once(const ImageWindow& window) const noexcept;
+  bool wants_index_once(const ImageWindow& window) const noexcept;
   void decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb);
 
   std::span<const std::byte> encoded_;

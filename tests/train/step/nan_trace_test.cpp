@@ -118,7 +118,7 @@ TEST_P(NanTraceTest, AnOverflowBackwardNamesTheLayer) {
                     HasSubstr("record 0"), HasSubstr("step 0")));
 }
 
-// A loss of one's own that takes the logarithm of what is 0, with a gradient that is not finite, or is.
+// A custom loss that takes the logarithm of what is 0, with a gradient that is not finite, or is.
 TEST_P(NanTraceTest, ALogarithmOfZeroIsTheLosss) {
   const auto data = [&] {
     std::vector<float> images(40 * 8, 1.0F);
@@ -198,7 +198,7 @@ TEST_P(NanTraceTest, WithVirtualShards) {
 
 INSTANTIATE_TEST_SUITE_P(R, NanTraceTest, testing::Values(1, 2));
 
-// The pieces of a loop of one's own are looked at, too.
+// The pieces of a custom loop are looked at, too.
 TEST(NanTrace, TheStepInPiecesIsTraced) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_mlp);
