@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -74,6 +77,28 @@ TEST(Workers, SumAndSendInAnyMixOfSizes) {
       if (all[2] != std::to_string(2 * round)) throw ConfigError("a wrong gather");
     }
   });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+bool has_ipv6() {
+  const int socket = ::socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  const bool bound = socket >= 0 && ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  if (socket >= 0) ::close(socket);
+  return bound;
+}
+
+TEST(Workers, MeetOnOneHostThoughOneReachesItByIPv6) {
+  if (!has_ipv6()) GTEST_SKIP() << "no IPv6 on this machine";
+  std::vector<WorkerPlan> plans = plans_of(3);
+  plans[1].coordinator.replace(0, plans[1].coordinator.find(':'), "[::1]");
+  const auto errors =
+      run_workers(plans, {.start_timeout_seconds = 20, .call_timeout_seconds = 20}, [](Workers& workers) {
+        std::vector<float> values(100, 1.0F);
+        workers.all_reduce_sum(values);
+      });
   EXPECT_THAT(errors, Each(IsEmpty()));
 }
 

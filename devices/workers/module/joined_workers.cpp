@@ -39,6 +39,8 @@ WorkerInfo info_of(const std::string& introduction) {
 
 bool is_loopback(const std::string& address) { return address == "::1" || address.starts_with("127."); }
 
+bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
+
 constexpr const char* kRestart = "start all workers again: training goes on from the newest checkpoint";
 
 }  // namespace
@@ -150,17 +152,31 @@ std::string JoinedWorkers::introduce(const std::string& build) {
   return find_address(reply.seen_as());
 }
 
-// Worker 0 and its neighbours reach the coordinator within their host; their address is the one by which other
-// hosts reach the coordinator.
+// Worker 0 and its neighbours reach the coordinator within their host: they take the address by which workers of
+// other hosts reach it. If all are on one host, all take worker 0's, because "localhost" may mean ::1 to one and
+// 127.0.0.1 to another.
 std::string JoinedWorkers::find_address(const std::string& seen_as) {
   const nlohmann::json mine{{"own", seen_as}, {"coordinator", coordinator_address_}};
   const workers::ExchangeReply reply = exchange("addresses", mine.dump(), options_.call_timeout_seconds);
-  if (!is_loopback(seen_as)) return seen_as;
+  std::vector<std::string> own;
+  std::string within_the_coordinators_host;
   for (const std::string& value : reply.values()) {
-    const nlohmann::json other = nlohmann::json::parse(value);
-    if (!is_loopback(other["own"])) return other["coordinator"];
+    const nlohmann::json said = nlohmann::json::parse(value);
+    own.push_back(said["own"]);
+    if (!is_loopback(own.back())) within_the_coordinators_host = said["coordinator"];
   }
-  return seen_as;
+  if (within_the_coordinators_host.empty()) return own.empty() ? seen_as : own.front();
+  for (std::string& address : own) {
+    if (is_loopback(address)) address = within_the_coordinators_host;
+  }
+  const auto other =
+      std::ranges::find_if(own, [&](const auto& each) { return is_ipv6(each) != is_ipv6(own.front()); });
+  if (other != own.end()) {
+    throw ConfigError(fmt::format("worker 0 is at {} and worker {} at {}: all must use IPv4, or all IPv6",
+                                  own.front(), other - own.begin(), *other),
+                      "name worker 0's address in numbers in HEADRACE_COORDINATOR");
+  }
+  return own[static_cast<std::size_t>(plan_.rank)];
 }
 
 void JoinedWorkers::compare_builds(const std::vector<std::string>& builds) const {
@@ -235,9 +251,9 @@ void JoinedWorkers::run(const std::string& what, const std::function<void()>& ca
     return;
   } catch (const Error&) {  // from the coordinator: it names the failed worker
     throw;
-  } catch (const std::exception&) {  // from Gloo: a connection was closed, or nothing was sent for too long
+  } catch (const std::exception& error) {  // from Gloo: a connection was closed, or nothing was sent for too long
+    throw_failure(find_failure(), error.what());
   }
-  throw_failure(find_failure());
 }
 
 workers::Failure JoinedWorkers::find_failure() {
@@ -255,9 +271,10 @@ workers::Failure JoinedWorkers::find_failure() {
   return late;
 }
 
-void JoinedWorkers::throw_failure(const workers::Failure& failure) const {
+void JoinedWorkers::throw_failure(const workers::Failure& failure, const std::string& cause) const {
   if (failure.rank() < 0) {
-    throw DeviceError(ErrorCode::kCancelled, fmt::format("a connection to another worker was lost in {}", call_),
+    throw DeviceError(ErrorCode::kCancelled,
+                      fmt::format("a connection to another worker was lost in {}: {}", call_, cause),
                       name_of(plan_.rank), kRestart);
   }
   const std::string where =

@@ -51,7 +51,7 @@ class JoinedWorkers final : public WorkerTransport {
   // Runs a call of the mesh and turns its exceptions into errors that name the failed worker.
   void run(const std::string& what, const std::function<void()>& call);
   workers::Failure find_failure();
-  [[noreturn]] void throw_failure(const workers::Failure& failure) const;
+  [[noreturn]] void throw_failure(const workers::Failure& failure, const std::string& cause = {}) const;
   std::string name_of(int rank) const;
 
   const WorkerPlan plan_;
