@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
 #include "headrace/devices/workers.h"
 
 namespace headrace {
@@ -53,11 +54,7 @@ Address checked(Address address) {
 }
 
 // Returns a port that two jobs on one host rarely share.
-int port_of_job(std::string_view job) {
-  std::uint32_t hash = 2'166'136'261;
-  for (const char letter : job) hash = (hash ^ static_cast<unsigned char>(letter)) * 16'777'619;
-  return kFirstPort + static_cast<int>(hash % kPorts);
-}
+int port_of_job(std::string_view job) { return kFirstPort + static_cast<int>(xxh3(job) % kPorts); }
 
 // Returns the first host of a compressed list of Slurm: "gpu03" for "gpu[03-07,9],login".
 std::string first_host(std::string_view list) {
