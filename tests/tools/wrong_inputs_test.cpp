@@ -89,7 +89,7 @@ class WrongInputTable : public ::testing::Test {
     EXPECT_FALSE(std::regex_search(said, found, kOfCpp)) << found[0] << " in: " << errors;
   }
 
-  // Without what the user typed, which a message may repeat.
+  // Without what the user typed, which a message may repeat, and the test's folder, whose name is random letters.
   std::string without_inputs(std::string text, const std::string& line) const {
     for (const std::string& typed : arguments_of(line)) {
       const bool option =
@@ -102,6 +102,8 @@ class WrongInputTable : public ::testing::Test {
         whole ? void(text.erase(at, typed.size())) : void(++at);
       }
     }
+    const std::string here = folder_.path().string();
+    for (std::size_t at = 0; (at = text.find(here, at)) != std::string::npos;) text.erase(at, here.size());
     return text;
   }
 
