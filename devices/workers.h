@@ -109,4 +109,8 @@ std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions&
 std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> local,
                                                     std::shared_ptr<Workers> workers);
 
+// Creates the collective of `devices` together with those of all other workers; if `workers` is null, that of
+// `devices` alone.
+std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::shared_ptr<Workers> workers);
+
 }  // namespace headrace

@@ -72,4 +72,9 @@ std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> 
   return std::make_unique<WorldCollective>(std::move(local), std::move(workers));
 }
 
+std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::shared_ptr<Workers> workers) {
+  std::unique_ptr<Collective> local = create_collective(devices);
+  return workers ? create_world_collective(std::move(local), std::move(workers)) : std::move(local);
+}
+
 }  // namespace headrace
