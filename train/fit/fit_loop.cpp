@@ -292,6 +292,9 @@ std::vector<FitLoop::WorkerShare> FitLoop::gather(const WorkerShare& mine) const
 
 void FitLoop::validate(EpochReport& report) {
   if (!validation_) return;
+  if (const auto& workers = model_.strategy().workers()) {
+    workers->set_moment(fmt::format("the validation after step {}", model_.global_step()));
+  }
   const std::optional<MetricSums> validated = validation_->evaluator.pass();
   if (!validated) return;
   report.val_loss = mean_loss(*validated);
