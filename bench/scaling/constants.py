@@ -120,3 +120,15 @@ def read(path):
         return said.get("name", str(path)), made(**values)
     except ConstantsError as error:
         raise ConstantsError(f"{path}: {error}") from error
+
+
+def changed(c, assignments):
+    """Returns the constants with those of "NAME=VALUE" in place of theirs. Throws ConstantsError."""
+    values = {field.name: getattr(c, field.name) for field in dataclasses.fields(Constants)}
+    for assignment in assignments:
+        name, _, text = assignment.partition("=")
+        try:
+            values[name] = frozen(json.loads(text))
+        except ValueError:
+            values[name] = text  # a reduction
+    return made(**values)

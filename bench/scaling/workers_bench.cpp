@@ -187,6 +187,7 @@ void print_table(const nlohmann::ordered_json& result) {
 
 void measure(const WorkerPlan& plan, const Options& options) {
   const std::shared_ptr<Workers> workers = open_world(plan);
+  share_cores(*workers);  // as `headrace train` does
   std::vector<Row> rows = time_all(*workers, options);
   if (!plan.is_chief()) return;
   const nlohmann::ordered_json result = results_of(rows, *workers);
