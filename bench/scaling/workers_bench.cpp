@@ -32,7 +32,8 @@ namespace {
 
 struct Options {
   int workers = 2;
-  double seconds = 0.5;  // for each size
+  double seconds = 0.5;     // for each size
+  double step_seconds = 0;  // of work before each sum
   std::size_t max_bytes = std::size_t{64} << 20;
   std::string json;
 };
@@ -60,22 +61,54 @@ double core_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+void add(float* __restrict into, const float* __restrict from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) into[i] += from[i];
+}
+
+// A step's work, which leaves its own data in the caches: passes over some megabytes, as many as take the given
+// time.
+class Work {
+ public:
+  explicit Work(double seconds) : into_(kFloats, 1.0F), from_(kFloats, 1e-9F) {
+    if (seconds <= 0) return;
+    constexpr int kTried = 20;
+    const Stopwatch clock;
+    passes_ = kTried;
+    do_it();
+    passes_ = std::max(1, static_cast<int>(seconds * kTried / clock.seconds()));
+  }
+
+  void do_it() {
+    for (int pass = 0; pass < passes_; ++pass) add(into_.data(), from_.data(), kFloats);
+  }
+
+ private:
+  static constexpr std::size_t kFloats = std::size_t{1} << 19;
+
+  std::vector<float> into_, from_;
+  int passes_ = 0;
+};
+
 // Returns how many calls fit into the time: the same number on all workers.
-int agree_on_calls(Workers& workers, std::span<float> values, double seconds) {
+int agree_on_calls(Workers& workers, std::span<float> values, double seconds, Work& work) {
   constexpr int kWarm = 4, kMin = 9, kMax = 20'000;
   const Stopwatch clock;
-  for (int i = 0; i < kWarm; ++i) workers.all_reduce_sum(values);
+  for (int i = 0; i < kWarm; ++i) {
+    work.do_it();
+    workers.all_reduce_sum(values);
+  }
   int calls = static_cast<int>(std::clamp(seconds * kWarm / clock.seconds(), double{kMin}, double{kMax}));
   workers.broadcast(std::as_writable_bytes(std::span(&calls, 1)), 0);
   return calls;
 }
 
-Row time_sums(Workers& workers, std::size_t bytes, double seconds) {
+Row time_sums(Workers& workers, std::size_t bytes, double seconds, Work& work) {
   std::vector<float> values(bytes / sizeof(float));
   Row row{.bytes = bytes};
-  row.calls.resize(static_cast<std::size_t>(agree_on_calls(workers, values, seconds)));
+  row.calls.resize(static_cast<std::size_t>(agree_on_calls(workers, values, seconds, work)));
   const double cores = core_seconds();
   for (double& call : row.calls) {
+    work.do_it();
     const Stopwatch clock;
     workers.all_reduce_sum(values);
     call = clock.seconds();
@@ -87,8 +120,9 @@ Row time_sums(Workers& workers, std::size_t bytes, double seconds) {
 
 std::vector<Row> time_all(Workers& workers, const Options& options) {
   std::vector<Row> rows;
+  Work work(options.step_seconds);
   for (std::size_t bytes = sizeof(float); bytes <= options.max_bytes; bytes *= 4) {
-    rows.push_back(time_sums(workers, bytes, options.seconds));
+    rows.push_back(time_sums(workers, bytes, options.seconds, work));
   }
   return rows;
 }
@@ -123,10 +157,6 @@ double rate_of(const Work& work) {
   volatile float kept = into[kFloats / 2];
   static_cast<void>(kept);
   return static_cast<double>(kFloats * sizeof(float)) / best;
-}
-
-void add(float* __restrict into, const float* __restrict from, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) into[i] += from[i];
 }
 
 void copy(float* __restrict into, const float* __restrict from, std::size_t count) {
@@ -248,6 +278,8 @@ int main(int argc, char** argv) {
   program.add_option("--workers", options.workers, "processes on this host, unless a launcher started this one")
       ->check(CLI::Range(2, 64));
   program.add_option("--seconds", options.seconds, "for each size")->check(CLI::Range(0.001, 60.0));
+  program.add_option("--step-seconds", options.step_seconds, "of work before each sum, as in training")
+      ->check(CLI::Range(0.0, 10.0));
   program.add_option("--max-bytes", options.max_bytes, "the largest sum")->check(CLI::Range(4, 1 << 30));
   program.add_option("--json", options.json, "write the results to this file; -: standard output");
   CLI11_PARSE(program, argc, argv);

@@ -253,7 +253,7 @@ class Measuring(unittest.TestCase):
             path.write_text(text.format(python=sys.executable, most=most, four=four), encoding="utf-8")
             path.chmod(0o755)
         command = [sys.executable, SCALING / "measure", "--build", self.build, "--data", "none", "--runs", "1", "--steps", "1000000",
-                   "--json", self.build / "out.json", "--constants", self.build / "constants.json", *arguments]
+                   "--tries", "1", "--patience", "0", "--json", self.build / "out.json", "--constants", self.build / "constants.json", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
     def test_measures_predicts_and_compares(self):
