@@ -1,6 +1,7 @@
 // Divides a host's cores among its workers.
 #include <sched.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,11 @@ void share_cores(Workers& workers) {
     if (shares && rank < workers.rank()) ++before;
     if (shares) ++sharing;
   }
-  if (sharing < 2 || sharing > cores.size()) return;
+  if (sharing < 2 || cores.empty()) return;
+  const std::size_t begin = cores.size() * before / sharing, end = cores.size() * (before + 1) / sharing;
   cpu_set_t mine;
   CPU_ZERO(&mine);
-  for (std::size_t i = cores.size() * before / sharing; i < cores.size() * (before + 1) / sharing; ++i) {
-    CPU_SET(cores[i], &mine);
-  }
+  for (std::size_t i = begin; i < std::max(begin + 1, end); ++i) CPU_SET(cores[i], &mine);
   sched_setaffinity(0, sizeof mine, &mine);
 }
 
