@@ -20,12 +20,11 @@ SEED = int(os.environ.get("HEADRACE_SEED", "1"))
 LIMITS = ("--worker-start-timeout", 10, "--worker-call-timeout", 20)
 
 
-def moment_of(words):
-    """Where the lost worker was, as a survivor says."""
-    if "there is no worker" in words:
-        return "start"
-    found = re.search(r"last heard of at ([a-z ]*[a-z])", words)
-    return found.group(1).removeprefix("the ").split(" after")[0] if found else "start"
+def told(words):
+    """What a survivor says of the moment: where the lost worker was, if the chief knew it, and in which call it waited."""
+    moment = re.search(r"last heard of at (?:the )?([a-z]+)", words)
+    call = re.search(r"while this worker was in ([a-z-]+)", words)
+    return [f"lost at {moment.group(1)}" if moment else "", f"waiting in {call.group(1)}" if call else "not waiting"]
 
 
 class History:
@@ -47,7 +46,7 @@ class History:
     def wait_for(self, moment, workers, lost):
         """Returns whether the run has not ended by then."""
         if moment == "start":
-            time.sleep(self.chance.uniform(0, 0.4))
+            time.sleep(self.chance.uniform(0, 0.2))
         elif moment == "any":
             time.sleep(self.chance.uniform(0, LIFE))
         else:
@@ -87,13 +86,12 @@ class History:
         test.assertEqual(workers[rank].status(), START_AGAIN, f"worker {lost} killed\n{workers.outputs()}")
         test.assertRegex(words, rf"worker {lost}\b", words)
         seconds = workers[rank].ended - since
-        moment = moment_of(words)
-        if moment == "start" and ("there is no worker" in words or "no coordinator" in words):
-            moment = "before it joined"
-        else:
-            self.seconds.append(seconds)
-            test.assertLess(seconds, AT_ONCE + BUSY, words)
-        self.moments.append(moment)
+        if "there is no worker" in words or "no coordinator" in words:  # nobody knew it yet
+            self.moments.append("lost before it joined")
+            return
+        self.moments.extend(told(words))
+        self.seconds.append(seconds)
+        test.assertLess(seconds, AT_ONCE + BUSY, words)
 
     def finish(self, count):
         with self.start(count) as workers:
@@ -115,11 +113,11 @@ class Kills(unittest.TestCase):
         if not cls.seconds:
             return
         ordered = sorted(cls.seconds)
-        counts = ", ".join(f"{name} {cls.moments.count(name)}" for name in sorted(set(cls.moments)))
+        counts = ", ".join(f"{name} {cls.moments.count(name)}" for name in sorted(set(cls.moments)) if name)
         print(f"\n{len(ordered)} survivors ended after {statistics.median(ordered):.2f} s (median), "
               f"{ordered[len(ordered) * 9 // 10]:.2f} s (9 of 10), {ordered[-1]:.2f} s (maximum); "
               f"{sum(one <= AT_ONCE for one in ordered)} within {AT_ONCE} s; {load()}\n"
-              f"the lost worker, as they say, was at: {counts}", file=sys.stderr)
+              f"as they say: {counts}", file=sys.stderr)
 
     def expect_to_survive(self, kills, words, numbers, reference):
         """`numbers` of workers, one of which each life has."""
