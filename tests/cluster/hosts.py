@@ -5,12 +5,12 @@ import fcntl
 import heapq
 import multiprocessing
 import os
-import pathlib
 import random
 import selectors
 import shutil
 import struct
 import subprocess
+import tempfile
 import time
 
 from workers import Worker, Workers
@@ -24,12 +24,12 @@ def why_no_hosts():
     """Returns what this machine lacks, or None."""
     if os.geteuid() != 0:
         return "needs root"
-    for program in ("ip", "unshare"):
+    for program in ("ip", "nsenter", "unshare"):
         if not shutil.which(program):
             return f"no program '{program}' (Debian: iproute2, util-linux)"
     if not os.path.exists("/dev/net/tun"):
         return "no /dev/net/tun"
-    tried = subprocess.run(["unshare", "--net", "--uts", "true"], capture_output=True, text=True, check=False)
+    tried = subprocess.run(["unshare", "--net", "--uts", "--mount", "true"], capture_output=True, text=True, check=False)
     return f"no namespaces: {tried.stderr.strip()}" if tried.returncode else None
 
 
@@ -121,8 +121,13 @@ class Hosts:
         self.names = [f"node-{letter}" for letter in "abcdefgh"[:count]]
         self.addresses = [f"10.{64 + os.getpid() % 128}.{number}.{host + 1}" for host in range(count)]
         self.devices, self.process, self.orders = [], None, None
+        self.known = None  # the file that is /etc/hosts there
 
     def __enter__(self):
+        file, self.known = tempfile.mkstemp(prefix="headrace-hosts-")
+        with open(file, "w", encoding="utf-8") as known:
+            known.write("127.0.0.1 localhost\n")
+            known.writelines(f"{address} {name}\n" for address, name in zip(self.addresses, self.names))
         for host in range(len(self.names)):
             self.make(host)
         self.orders, theirs = multiprocessing.Pipe()
@@ -139,10 +144,6 @@ class Hosts:
     def make(self, host):
         space, device = self.prefix + str(host), f"hr{os.getpid()}-{host}"
         ip("netns", "add", space)
-        names = pathlib.Path("/etc/netns", space)  # `ip netns exec` shows its files as those of /etc
-        names.mkdir(parents=True)
-        known = zip(self.addresses, self.names)
-        (names / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{one} {name}\n" for one, name in known))
         self.devices.append(open_tap(device))
         ip("link", "set", "dev", device, "address", ":".join(f"{byte:02x}" for byte in mac(host)))
         ip("link", "set", "dev", device, "netns", space)
@@ -158,9 +159,8 @@ class Hosts:
         for device in self.devices:
             os.close(device)
         for host in range(len(self.names)):
-            space = self.prefix + str(host)
-            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
-            shutil.rmtree(f"/etc/netns/{space}", ignore_errors=True)
+            subprocess.run(["ip", "netns", "del", self.prefix + str(host)], check=False, capture_output=True)
+        os.unlink(self.known)
 
     def set(self, delay=0.0, loss=0.0, cut=()):
         """From now on. Returns the number of frames sent and lost since the last call."""
@@ -169,8 +169,9 @@ class Hosts:
 
     def words_on(self, host, words):
         """The command line that runs a command there, in a process whose number is that of the command."""
-        named = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', self.names[host]]
-        return ["ip", "netns", "exec", self.prefix + str(host), *named, *words]
+        script = 'hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"'
+        return ["nsenter", f"--net=/run/netns/{self.prefix}{host}", "unshare", "--uts", "--mount", "sh", "-c", script,
+                self.names[host], self.known, *words]
 
     def start(self, words, folder, variables):
         """A worker on each host."""

@@ -4,38 +4,18 @@
 """
 import os
 import pathlib
-import re
 import signal
 import sys
 import unittest
 
-from workers import (PATIENCE, Scratch, Worker, checkpoints_in, run, training, wait_until, weights_alone, weights_in,
-                     write_digits)
+from workers import (PATIENCE, Scratch, Worker, checkpoints_in, processes_of, run, training, wait_until, weights_alone,
+                     weights_in, write_digits)
 
 TORCHRUN = pathlib.Path(sys.prefix) / "bin/torchrun"
 
 
 def torchrun(*options):
     return [TORCHRUN, "--standalone", "--nproc-per-node", "2", "--no-python", *options]
-
-
-def parent_of(process):
-    return int(re.search(r"^PPid:\t(\d+)", pathlib.Path(f"/proc/{process}/status").read_text(), re.M).group(1))
-
-
-def children_of(process):
-    """The processes that torchrun started, by their rank."""
-    found = {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if parent_of(folder.name) != process:
-                continue
-            rank = re.search(rb"(?:^|\0)RANK=(\d+)\0", (folder / "environ").read_bytes())
-        except OSError:  # it has ended
-            continue
-        if rank:
-            found[int(rank.group(1))] = int(folder.name)
-    return found
 
 
 @unittest.skipUnless(TORCHRUN.exists(), "no torchrun in this Python's environment (PyPI: torch)")
@@ -60,10 +40,10 @@ class Torchrun(unittest.TestCase):
         started = Worker(torchrun("--max-restarts=2", *saved), folder / "output", {})
         try:
             self.assertTrue(wait_until(lambda: checkpoints_in(checkpoints) or not started.running), started.output())
-            first = children_of(started.process.pid)
+            first = processes_of(checkpoints, "RANK")
             os.kill(first[lost], signal.SIGKILL)
             reached = checkpoints_in(checkpoints)[-1]
-            self.assertTrue(wait_until(lambda: len(again := children_of(started.process.pid)) == 2
+            self.assertTrue(wait_until(lambda: len(again := processes_of(checkpoints, "RANK")) == 2
                                        and not set(again.values()) & set(first.values())), started.output())
             self.assertEqual(started.status(), 0, started.output())
         finally:

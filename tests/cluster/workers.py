@@ -170,6 +170,20 @@ def started(words, folder, workers):
     return Workers(words, folder, [variables_of_torchrun(rank, workers, port) for rank in range(workers)])
 
 
+def processes_of(folder, variable):
+    """The commands that a launcher started with this folder among their words, by the rank that the variable says."""
+    found = {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            rank = re.search(rf"(?:^|\0){variable}=(\d+)\0".encode(), (process / "environ").read_bytes())
+        except OSError:  # it has ended
+            continue
+        if rank and words[0] == COMMAND.encode() and str(folder).encode() in words:
+            found[int(rank.group(1))] = int(process.name)
+    return found
+
+
 def wait_until(true, timeout=PATIENCE, pause=0.002):
     """Returns whether it came true in time."""
     end = time.monotonic() + timeout
