@@ -103,7 +103,10 @@ class UnderSlurm(unittest.TestCase):
         cls.scratch = Scratch()
         cls.addClassCleanup(cls.scratch.remove)
         cls.data = write_digits(cls.scratch / "digits", 600)
-        cls.slurm = cls.enterClassContext(Slurm(cls.enterClassContext(Hosts(2)), cls.scratch.fresh("slurm")))
+        hosts = Hosts(2).__enter__()
+        cls.addClassCleanup(hosts.__exit__)
+        cls.slurm = Slurm(hosts, cls.scratch.fresh("slurm")).__enter__()
+        cls.addClassCleanup(cls.slurm.__exit__)
 
     def expect_weights_of_one_process(self, *where, workers=2):
         words = training(self.data)
