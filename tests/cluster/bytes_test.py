@@ -44,7 +44,8 @@ def bytes_of(reads):
 
 
 def can_trace():
-    return shutil.which("strace") and subprocess.run(["strace", "-qq", "true"], capture_output=True, check=False).returncode == 0
+    tried = ["strace", "-qq", "true"]
+    return shutil.which("strace") and subprocess.run(tried, capture_output=True, check=False).returncode == 0
 
 
 @unittest.skipUnless(can_trace(), "no strace that may trace (Debian: strace)")

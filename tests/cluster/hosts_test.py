@@ -8,7 +8,7 @@ import time
 import unittest
 
 from hosts import Hosts, why_no_hosts
-from workers import Scratch, load, run, training, weights_alone, weights_in, write_digits
+from workers import Scratch, load, training, weights_alone, weights_in, write_digits
 
 STEPS = 10
 

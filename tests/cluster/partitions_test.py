@@ -14,9 +14,6 @@ from workers import START_AGAIN, Scratch, checkpoints_in, load, training, wait_u
 
 DEADLINE = 3  # --worker-call-timeout
 ON_TIME = DEADLINE + 1
-# What it takes at present, and is to lose: a call to the coordinator waits 2.4 s beyond the deadline, and who has found the
-# failure says goodbye for 1 to 2 s to those that cannot hear it.
-LATE = 3.4
 MOMENT = random.Random(1)
 BUSY = 2  # more seconds that a machine may take which has other work
 
@@ -48,7 +45,7 @@ class Partitions(unittest.TestCase):
         print(f"ended after {', '.join(f'{one:.2f}' for one in ended)} s, "
               f"{sum(one <= ON_TIME for one in ended)} of {len(ended)} within {ON_TIME} s, {load()}",
               file=sys.stderr, end=" ... ", flush=True)
-        self.assertLess(max(ended), ON_TIME + LATE + BUSY, workers.outputs())
+        self.assertLess(max(ended), ON_TIME + BUSY, workers.outputs())
 
     def expect_blame(self, worker, rank, others):
         """It names one of them: by its host and process, or by its address."""

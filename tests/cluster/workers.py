@@ -75,18 +75,28 @@ def weights_in(output):
     return found[-1] if found else f"none in: {output}"
 
 
-def weights_alone(words, replicas):
-    """The weights that one process ends with."""
+def lines_in(output):
+    """The lines of JSON among others."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+def output_alone(words, replicas):
+    """What one process prints that has as many replicas as the workers together."""
     words = list(words)
     words[words.index("--devices") + 1] = f"cpu:{replicas}"
     done = run(words)
     assert done.returncode == 0, done.stderr
-    return weights_in(done.stdout)
+    return done.stdout
 
 
-def lines_in(output):
-    """The lines of JSON among others."""
-    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+def weights_alone(words, replicas):
+    return weights_in(output_alone(words, replicas))
+
+
+def epochs_in(output):
+    """The results of each epoch, which depend on every record of it."""
+    results = ("epoch", "steps", "loss", "accuracy", "val_loss", "val_accuracy")
+    return [{name: line[name] for name in results} for line in lines_in(output) if "epoch" in line]
 
 
 def variables_of_torchrun(rank, workers, port):
