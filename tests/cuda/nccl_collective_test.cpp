@@ -160,7 +160,7 @@ TEST_F(NcclHost, AnAbortedGroupHasNothingToEnd) {
 TEST_F(NcclHost, AGroupThatDoesNotComeUpSaysWhyAndLeavesNothing) {
   using nccl::Failing;
   for (const Failing when : {Failing::kWhenMade, Failing::kInProgress}) {
-    nccl::fail_to_connect(when);
+    nccl::fail_communicators(when);
     test::fake_cuda::start_log();
     try {
       const Pair pair;
