@@ -133,7 +133,7 @@ TEST_F(NcclHost, AGroupIsFinalizedAndThenDestroyed) {
   }
   EXPECT_THAT(comings_and_goings(),
               ElementsAre("ncclCommFinalize", "ncclCommFinalize", "ncclCommDestroy", "ncclCommDestroy"));
-  EXPECT_EQ(looks(), 8U) << "until it is no longer in progress, of each";
+  EXPECT_GE(looks(), 8U) << "until it is no longer in progress, of each";
 }
 
 TEST_F(NcclHost, AGroupThatDoesNotEndIsAborted) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "headrace/tests/support/fake_cuda/calls.h"
 #include "headrace/tests/support/fake_cuda/nccl_world.h"
 #include "headrace/tests/support/fake_cuda/runtime.h"
 
@@ -41,6 +42,7 @@ Library& library() {
 struct Call {
   std::function<void()> post, complete;
   cudaStream_t stream;
+  int device = fake_cuda::current_device();
 };
 
 thread_local int groups = 0;
@@ -72,16 +74,21 @@ bool exchanges() {
   return library().exchanges;
 }
 
-cudaError_t launch(cudaStream_t stream, const std::function<void()>& kernel) {
-  return fake_cuda::launch(stream, kernel, "NCCL's kernel");
+// A group's calls are of several devices.
+cudaError_t launch(const Call& call, const std::function<void()>& kernel) {
+  const int before = fake_cuda::current_device();
+  fake_cuda::set_current_device(call.device);
+  const cudaError_t status = fake_cuda::launch(call.stream, kernel, "NCCL's kernel");
+  fake_cuda::set_current_device(before);
+  return status;
 }
 
 // Of several, each gives before one waits.
 ncclResult_t run(const std::vector<Call>& calls) {
   bool well = true;
-  for (const Call& call : calls) well = launch(call.stream, call.post) == cudaSuccess && well;
+  for (const Call& call : calls) well = launch(call, call.post) == cudaSuccess && well;
   for (const Call& call : calls) {
-    if (exchanges()) well = launch(call.stream, call.complete) == cudaSuccess && well;
+    if (exchanges()) well = launch(call, call.complete) == cudaSuccess && well;
   }
   return well ? ncclInProgress : ncclUnhandledCudaError;
 }
