@@ -109,16 +109,16 @@ class Workers {
 std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options = {});
 
 // Creates a collective over the replicas of all workers: `local` sums over this process's replicas, `workers` over
-// processes. Values of devices with memory of their own pass through pinned memory, in stream order. The sum is one
-// pairwise tree over all replicas of the world, by rank, if `local` adds as a tree, or if its number of replicas is
-// no power of two: then every worker receives the values of every replica. Throws ConfigError unless all workers
-// have equally many replicas. All workers call it.
+// processes. Values of devices with memory of their own pass through pinned memory, in stream order. The sum is
+// one pairwise tree over all replicas of the world, by rank, if `local` adds as a tree, or if its number of
+// replicas is no power of two: then every worker receives the values of every replica. Throws ConfigError unless
+// all workers have equally many replicas. All workers call it.
 std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> local,
                                                     std::shared_ptr<Workers> workers);
 
-// Creates the collective of `devices` together with those of all other workers: the backend's own, if that connects
-// the devices of every worker (Backend::connects_processes()), else create_world_collective(). If `workers` is null,
-// creates that of `devices` alone. All workers call it.
+// Creates the collective of `devices` together with those of all other workers: the backend's own, if that
+// connects the devices of every worker (Backend::connects_processes()), else create_world_collective(). If
+// `workers` is null, creates that of `devices` alone. All workers call it.
 std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::shared_ptr<Workers> workers);
 
 }  // namespace headrace

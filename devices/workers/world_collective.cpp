@@ -24,8 +24,8 @@ namespace {
 // Of pinned memory. Large enough that the network's latency does not count, small beside a batch.
 constexpr std::int64_t kStagedBytes = std::int64_t{8} << 20;
 
-// Memory in which the host sees values of a device: allocated by the first call, for tensors of any size, which pass
-// through in parts. Thread-safe.
+// Memory in which the host sees values of a device: allocated by the first call, for tensors of any size, which
+// pass through in parts. Thread-safe.
 class Staging {
  public:
   std::span<std::byte> memory(Device& device) {
@@ -138,8 +138,8 @@ void WorldCollective::sum_over_workers(const TensorView& tensor, Stream& stream)
   });
 }
 
-// Every replica leaves its values in its slot of the staging memory. The local sum only tells that all of them have:
-// its result is replaced by the world's.
+// Every replica leaves its values in its slot of the staging memory. The local sum only tells that all of them
+// have: its result is replaced by the world's.
 void WorldCollective::sum_values_of_all(int replica, const TensorView& part, Stream& stream) {
   const auto slots = staging_.memory(stream.device());
   std::byte* const mine = slots.data() + part.bytes() * static_cast<std::size_t>(first_replica() + replica);

@@ -74,9 +74,8 @@ class ThreadWorld {
       Meeting& meeting = hall_->meetings[call];
       meeting.values[rank_] = mine;
       hall_->changed.notify_all();
-      const bool over = hall_->changed.wait_for(lock, limit_, [&] {
-        return meeting.values.size() == hall_->members.size() || !hall_->failure.empty();
-      });
+      const bool over = hall_->changed.wait_for(
+          lock, limit_, [&] { return meeting.values.size() == hall_->members.size() || !hall_->failure.empty(); });
       if (!over) throw DeviceError(ErrorCode::kTimeout, "a worker is late", "a thread");
       if (!hall_->failure.empty()) throw DeviceError(ErrorCode::kCancelled, hall_->failure, "a thread");
       std::vector<std::string> all;

@@ -99,10 +99,10 @@ void NcclCollective::require_fitting_workers() {
     for (int rank = 0; rank < workers_->count(); ++rank) {
       const auto [known, is_new] = worker_of.emplace(all[static_cast<std::size_t>(rank)], rank);
       if (is_new) continue;
-      throw ConfigError(fmt::format("{} and {} would train on one GPU, and NCCL sums over different ones",
-                                    workers_->at(known->second).to_string(known->second),
-                                    workers_->at(rank).to_string(rank)),
-                        "give each worker GPUs of its own, such as cuda:N to the worker of local rank N");
+      throw ConfigError(
+          fmt::format("{} and {} would train on one GPU, and NCCL sums over different ones",
+                      workers_->at(known->second).to_string(known->second), workers_->at(rank).to_string(rank)),
+          "give each worker GPUs of its own, such as cuda:N to the worker of local rank N");
     }
   }
 }

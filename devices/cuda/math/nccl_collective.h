@@ -21,14 +21,14 @@ namespace headrace {
 
 class CudaStream;
 
-// One replica per GPU, of this process or of all workers. NCCL promises equal values on all replicas, but chooses its
-// own order of additions: the bits are not those of the pairwise tree, and may depend on the GPUs and their
+// One replica per GPU, of this process or of all workers. NCCL promises equal values on all replicas, but chooses
+// its own order of additions: the bits are not those of the pairwise tree, and may depend on the GPUs and their
 // connections. in_order() only sends through NCCL and does the additions itself (nccl_tree_collective.h). A call
 // that NCCL has not submitted, or a group of one process that has not started, after HEADRACE_COLLECTIVE_TIMEOUT
 // seconds (30) fails with DeviceError(kTimeout); workers may take WorkerOptions::start_timeout_seconds to connect.
 // Different calls by the replicas are not detected. A thread watches the group and aborts it when NCCL reports an
-// error or another worker fails. abort() waits for no call in progress, and aborts the workers, too. The destructor
-// waits for submitted work, at most the limit of a call. REQUIRES: captured work is destroyed first.
+// error or another worker fails. abort() waits for no call in progress, and aborts the workers, too. The
+// destructor waits for submitted work, at most the limit of a call. REQUIRES: captured work is destroyed first.
 class NcclCollective final : public Collective {
  public:
   using Call = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;

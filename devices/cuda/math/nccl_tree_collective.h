@@ -16,8 +16,8 @@ namespace headrace {
 // ring, in more and smaller messages.
 class NcclTreeCollective final : public Collective {
  public:
-  // Allocates scratch memory on each GPU, connects every pair of the world's and loads the kernels, waiting for all.
-  // Throws DeviceError. All workers call it. REQUIRES: the group and its devices outlive it.
+  // Allocates scratch memory on each GPU, connects every pair of the world's and loads the kernels, waiting for
+  // all. Throws DeviceError. All workers call it. REQUIRES: the group and its devices outlive it.
   NcclTreeCollective(NcclCollective& group, DeviceGroup& devices);
 
   int local_replicas() const noexcept override { return devices_.size(); }

@@ -37,7 +37,8 @@ class TreeSum {
   // Submits to `link`, in this order for every piece and in the same order on all ranks:
   //  - link.exchange(outgoing, incoming), spans of Transfer, a rank's in ascending order of peers; what is sent to
   //    a peer is what that one receives from here in its own call;
-  //  - link.sum(parts, sum): like Kernels::sum_tree, sum being the first part; not by a rank without a slice; several
+  //  - link.sum(parts, sum): like Kernels::sum_tree, sum being the first part; not by a rank without a slice;
+  //  several
   //    times if there are more parts than that takes;
   //  - link.exchange(outgoing, incoming) once more.
   template <typename Link>

@@ -176,6 +176,8 @@ std::vector<std::vector<int>> worlds() {
   return all;
 }
 
+std::string version() { return std::to_string(NCCL_VERSION_CODE); }
+
 std::vector<std::string> misuses() {
   const std::lock_guard lock(library().mutex);
   return library().misuses;

@@ -8,8 +8,8 @@
 
 namespace headrace::test::fake_nccl {
 
-// From now on, until clear(): values go from rank to rank, each call waiting for the other ranks' where it is made;
-// so each rank needs a thread of its own. Before that, a rank's values are the sum.
+// From now on, until clear(): values go from rank to rank, each call waiting for the other ranks' where it is
+// made; so each rank needs a thread of its own. Before that, a rank's values are the sum.
 void exchange_values();
 
 // From now on, until clear(): a call to sum or to copy comes back when its communicator is aborted, and not
@@ -30,6 +30,9 @@ void fail_communicators(Failing when);
 
 // The worlds that came up since the last clear(), each with the ranks in the order in which they joined.
 std::vector<std::vector<int>> worlds();
+
+// The version that it says it is.
+std::string version();
 
 // In words, since the last clear().
 std::vector<std::string> misuses();
