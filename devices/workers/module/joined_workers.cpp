@@ -86,7 +86,8 @@ void JoinedWorkers::ShutDownSoon::operator()(grpc::Server* server) const {
 }
 
 void JoinedWorkers::serve() {
-  service_ = std::make_unique<CoordinatorService>(plan_.workers);
+  const auto limit = static_cast<std::int64_t>(options_.call_timeout_seconds * 1000);
+  service_ = std::make_unique<CoordinatorService>(plan_.workers, std::chrono::milliseconds(limit));
   const std::string port = plan_.coordinator.substr(plan_.coordinator.rfind(':') + 1);
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
