@@ -22,6 +22,11 @@ struct WorkerFact {
   std::string from = {};   // "MASTER_ADDR, MASTER_PORT + 1"
 };
 
+// What carries sums and broadcasts between processes. kMpiOrGloo: MPI if every worker can use it, else Gloo.
+enum class WorkerTransportKind { kGloo, kMpi, kMpiOrGloo };
+// Returns "gloo", "mpi" or "mpi or gloo".
+const char* to_string(WorkerTransportKind kind) noexcept;
+
 // How this process joins the others, read only from its environment; nothing is opened.
 struct WorkerPlan {
   std::string launcher = {};  // "torchrun"; empty for a process that runs alone
@@ -31,6 +36,7 @@ struct WorkerPlan {
   int local_workers = -1;        // processes of this host; -1 if unknown
   std::string coordinator = {};  // "host:port", where worker 0 listens; empty for a process that runs alone
   std::vector<std::string> addresses = {};  // by rank, if the launcher lists them, like TF_CONFIG
+  WorkerTransportKind transport = WorkerTransportKind::kGloo;
   std::vector<WorkerFact> facts = {};
 
   bool alone() const noexcept { return workers == 1; }
@@ -38,8 +44,9 @@ struct WorkerPlan {
   bool is_chief() const noexcept { return rank == 0; }
 };
 
-// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes, and HEADRACE_COORDINATOR, which
-// names worker 0's address whatever the launcher. Throws ConfigError naming the variable that is missing or wrong.
+// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes; HEADRACE_COORDINATOR, which names
+// worker 0's address whatever the launcher; and HEADRACE_TRANSPORT: auto (MPI under a launcher of MPI processes, else
+// Gloo), gloo or mpi. Throws ConfigError naming the variable that is missing or wrong.
 WorkerPlan plan_workers(const Environment& environment);
 
 // Plans from this process's own environment.
@@ -64,9 +71,10 @@ struct WorkerInfo {
 class WorkerTransport;
 
 // One process's membership in the world. All workers must make the same calls in the same order, from one thread
-// at a time; abort(), rank(), count() and at() are thread-safe. A call throws a DeviceError that names the worker
-// that was lost (kCancelled) or is late (kTimeout), and the call that waited for it; every later call throws it
-// again.
+// at a time; abort(), rank(), count(), at() and transport() are thread-safe. A call throws a DeviceError that names
+// the worker that was lost (kCancelled) or is late (kTimeout), the call that waited for it, and the file with this
+// worker's last calls (in the folder HEADRACE_WORKERS_DUMP, else in that for temporary files); every later call
+// throws it again.
 class Workers {
  public:
   explicit Workers(std::unique_ptr<WorkerTransport> transport);
@@ -77,6 +85,8 @@ class Workers {
   int rank() const noexcept;
   int count() const noexcept;
   const WorkerInfo& at(int rank) const;
+  // Returns what carries the values, as all workers agreed, and why: "gloo", "worker 1 has no module for MPI ...".
+  const WorkerFact& transport() const noexcept;
 
   // Returns every worker's bytes, by rank.
   std::vector<std::string> all_gather(std::string_view mine);

@@ -62,6 +62,8 @@ int Workers::count() const noexcept { return static_cast<int>(transport_->member
 
 const WorkerInfo& Workers::at(int rank) const { return transport_->members().at(static_cast<std::size_t>(rank)); }
 
+const WorkerFact& Workers::transport() const noexcept { return transport_->transport(); }
+
 std::vector<std::string> Workers::all_gather(std::string_view mine) { return transport_->all_gather(mine); }
 
 void Workers::all_reduce_sum(std::span<float> values) {
