@@ -104,14 +104,15 @@ void expect_calls_in_file(const std::string& error, int rank, const ScratchFolde
   EXPECT_THAT(error, HasSubstr("calls are in " + (folder.path() / name).string()));
   for (const std::string& file : folder.names()) {
     if (file.starts_with(name)) {
-      EXPECT_THAT(folder.await(file, 0), AllOf(HasSubstr(" all-reduce "), HasSubstr(" done "), HasSubstr("step 2")));
+      EXPECT_THAT(folder.await(file, 0),
+                  AllOf(HasSubstr(" all-reduce "), HasSubstr(" done "), HasSubstr("step 2")));
     }
   }
 }
 
 TEST_P(TransportFailures, OneThatIsKilledIsNamedWithinASecond) {
   for (const int victim : {0, 1, 2}) {
-    start(3, {"loop", "30"}, {"--enable-recovery"});
+    start(3, {"loop", "30", "20000"}, {"--enable-recovery"});
     const std::vector<pid_t> processes = await_all(3);
     ASSERT_THAT(processes, Not(::testing::Contains(-1)));
     ::kill(processes[static_cast<std::size_t>(victim)], SIGKILL);
@@ -132,7 +133,7 @@ TEST_P(TransportFailures, OneThatIsKilledIsNamedWithinASecond) {
 
 TEST_P(TransportFailures, OneThatIsStoppedIsNamedAtTheDeadline) {
   for (const int victim : {0, 2}) {
-    start(3, {"loop", "2"}, {"--enable-recovery"});
+    start(3, {"loop", "2", "20000"}, {"--enable-recovery"});
     const std::vector<pid_t> processes = await_all(3);
     ASSERT_THAT(processes, Not(::testing::Contains(-1)));
     ::kill(processes[static_cast<std::size_t>(victim)], SIGSTOP);
@@ -153,7 +154,7 @@ TEST_P(TransportFailures, OneThatIsStoppedIsNamedAtTheDeadline) {
 // mpirun terminates the others when one is killed; they still say why.
 TEST_P(TransportFailures, SurvivorsSpeakBeforeTheirLauncherEndsThem) {
   if (!by_mpi()) GTEST_SKIP() << "no launcher";
-  start(3, {"loop", "30"});
+  start(3, {"loop", "30", "20000"});
   const std::vector<pid_t> processes = await_all(3);
   ASSERT_THAT(processes, Not(::testing::Contains(-1)));
   ::kill(processes[1], SIGKILL);

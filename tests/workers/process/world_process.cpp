@@ -1,8 +1,8 @@
 // A worker as a process of its own, started by tests: joins the world that its environment describes.
-//   world_process suite FOLDER          exchanges what tests/workers/transport_suite.h asks for
-//   world_process loop FOLDER SECONDS   sums until the world fails; each call may take SECONDS
-// In FOLDER each worker writes RANK.ready, with its process's number, once it sums, and RANK.end, with the transport or
-// with the error.
+//   world_process suite FOLDER                exchanges what tests/workers/transport_suite.h asks for
+//   world_process loop FOLDER SECONDS COUNT   sums COUNT values until the world fails; a call may take SECONDS
+// In FOLDER each worker writes RANK.ready, with its process's number, once it sums, and RANK.end, with the
+// transport or with the error.
 #include <signal.h>
 #include <unistd.h>
 
@@ -30,8 +30,8 @@ void run_suite(Workers& workers) {
   require_any_mix_of_sizes(workers);
 }
 
-void sum_for_ever(Workers& workers, const std::string& own_files) {
-  std::vector<float> values(20'000, 1.0F);
+void sum_for_ever(Workers& workers, std::size_t values_a_call, const std::string& own_files) {
+  std::vector<float> values(values_a_call, 1.0F);
   for (int step = 0;; ++step) {
     workers.set_moment("step " + std::to_string(step));
     workers.all_reduce_sum(values);
@@ -44,9 +44,9 @@ int run(int count, char** words) {
   const WorkerPlan plan = plan_workers();
   const std::string own_files = std::string(words[2]) + "/" + std::to_string(plan.rank);
   try {
-    const double limit = count > 3 ? std::stod(words[3]) : 20;
+    const double limit = count > 4 ? std::stod(words[3]) : 20;
     const auto workers = open_world(plan, {.start_timeout_seconds = 20, .call_timeout_seconds = limit});
-    if (std::string(words[1]) == "loop") sum_for_ever(*workers, own_files);
+    if (std::string(words[1]) == "loop") sum_for_ever(*workers, std::stoul(words[4]), own_files);
     run_suite(*workers);
     write(own_files + ".end", workers->transport().value + ": " + workers->transport().from);
     return 0;
