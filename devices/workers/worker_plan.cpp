@@ -177,7 +177,7 @@ void plan_transport(WorkerPlan& plan, WorkerTransportKind demanded, const Enviro
   if (demanded == WorkerTransportKind::kMpi && told.empty()) {
     throw ConfigError(
         fmt::format("HEADRACE_TRANSPORT=mpi, but {} started no MPI processes: {}", plan.launcher, kNoMpi),
-        "start them with mpirun or srun --mpi=pmix, or unset HEADRACE_TRANSPORT");
+        "start them with mpirun, or srun and its PMIx, or unset HEADRACE_TRANSPORT");
   }
   plan.transport = demanded;
   if (demanded == WorkerTransportKind::kMpiOrGloo) {

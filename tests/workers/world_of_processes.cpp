@@ -1,5 +1,6 @@
 #include "headrace/tests/workers/world_of_processes.h"
 
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>  // NOLINT: mkdtemp is POSIX's
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -20,6 +22,21 @@ namespace headrace::test {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(5);
+
+// Failing workers of this program write their calls where they are removed at its end.
+class CallsInScratchFolder : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    folder_ = std::make_unique<ScratchFolder>();
+    ::setenv("HEADRACE_WORKERS_DUMP", folder_->path().c_str(), 0);
+  }
+  void TearDown() override { folder_.reset(); }
+
+ private:
+  std::unique_ptr<ScratchFolder> folder_;
+};
+[[maybe_unused]] const auto* const calls_in_scratch_folder =
+    ::testing::AddGlobalTestEnvironment(new CallsInScratchFolder());
 
 }  // namespace
 

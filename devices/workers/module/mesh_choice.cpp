@@ -56,7 +56,8 @@ FoundMpi find_mpi_module() {
   const std::filesystem::path path = path_of_mpi_module();
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
-    return {.why_not = fmt::format("there is no {}, Headrace's module for MPI", path.string())};
+    return {.why_not = fmt::format("there is no {}: install libheadrace-mpi, or build with -DHEADRACE_MPI=on",
+                                   path.string())};
   }
   const SharedModule opened = open_shared_module(path, kMpiModuleEntryName);
   if (opened.entry == nullptr) return {.why_not = opened.missing};

@@ -15,8 +15,8 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kMaxFloats = std::size_t{1} << 26;  // per request: MPI counts in an int
-constexpr std::size_t kMaxBytes = std::size_t{1} << 26;
+constexpr std::size_t kMaxRequestFloats = std::size_t{1} << 26;  // per request: MPI counts in an int
+constexpr std::size_t kMaxRequestBytes = std::size_t{1} << 26;
 constexpr std::size_t kMaxGathered = std::size_t{1} << 14;  // floats of all workers that one request gathers
 
 constexpr std::uint64_t kSpinNs = 50'000, kYieldNs = 2'000'000;
@@ -78,8 +78,8 @@ void MpiMesh::require_usable() const {
 
 void MpiMesh::all_reduce_sum(float* values, std::size_t count) {
   require_usable();
-  for (std::size_t begin = 0; begin < count; begin += kMaxFloats) {
-    const std::size_t part = std::min(kMaxFloats, count - begin);
+  for (std::size_t begin = 0; begin < count; begin += kMaxRequestFloats) {
+    const std::size_t part = std::min(kMaxRequestFloats, count - begin);
     grow(buffers_->values, part);
     std::memcpy(buffers_->values.data(), values + begin, part * sizeof(float));
     try {
@@ -146,8 +146,8 @@ void MpiMesh::divide(std::size_t count) {
 
 void MpiMesh::broadcast(std::byte* bytes, std::size_t count, int root) {
   require_usable();
-  for (std::size_t begin = 0; begin < count; begin += kMaxBytes) {
-    const std::size_t part = std::min(kMaxBytes, count - begin);
+  for (std::size_t begin = 0; begin < count; begin += kMaxRequestBytes) {
+    const std::size_t part = std::min(kMaxRequestBytes, count - begin);
     grow(buffers_->values, (part + sizeof(float) - 1) / sizeof(float));
     std::memcpy(buffers_->values.data(), bytes + begin, part);
     try {
