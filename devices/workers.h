@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/launcher.h"
 #include "headrace/devices/collective.h"
 
@@ -68,6 +69,16 @@ struct WorkerInfo {
   }
 };
 
+// Thrown alike on all workers that do not fit together.
+class WorkersDiffer : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
+// Throws WorkersDiffer unless all workers' values, by rank, are equal; names `what`, each group of ranks and its
+// value.
+void require_equal_values(const std::string& what, const std::vector<std::string>& values);
+
 class WorkerTransport;
 
 // One process's membership in the world. All workers must make the same calls in the same order, from one thread
@@ -95,7 +106,7 @@ class Workers {
   // Replaces `bytes` with the root's.
   void broadcast(std::span<std::byte> bytes, int root);
 
-  // Throws ConfigError unless all workers give the same value; it names `what`, each group of ranks and its value.
+  // Throws WorkersDiffer unless all workers give the same value, see require_equal_values().
   void require_equal(const std::string& what, const std::string& value);
 
   // Sets this worker's progress ("step 57"), for the messages of all workers. Cheap.
@@ -112,6 +123,14 @@ class Workers {
 // runs alone. Throws ConfigError if workers do not fit together, and DeviceError(kTimeout) naming those that did
 // not join.
 std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options = {});
+
+// Joins the world of this process's environment.
+std::shared_ptr<Workers> open_world(const WorkerOptions& options = {});
+
+// Restricts this thread, and those that it starts from then on, to the worker's share of the cores that it and other
+// workers of its host may use: at least one, which several may have to share. Does nothing if a launcher gave each its
+// own. All workers make the call.
+void share_cores(Workers& workers);
 
 // Creates a collective over the replicas of all workers: first `local`, over this process's replicas, then between
 // processes. The sum is one pairwise tree over all replicas of the world, by rank and in `local`'s order.

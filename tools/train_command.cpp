@@ -23,6 +23,7 @@
 #include "headrace/tools/options/observe_options.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/options/virtual_shards.h"
+#include "headrace/tools/options/worker_options.h"
 #include "headrace/tools/output/exit_status.h"
 #include "headrace/tools/output/local_batch.h"
 #include "headrace/tools/output/metric_lines.h"
@@ -47,6 +48,7 @@ struct TrainOptions {
   std::uint64_t stop_after_steps = 0;
   int accumulate = 1;
   ShardOptions shards;
+  WorkerFlags workers;
   std::uint64_t headspace = 0;
   std::uint64_t runs = 1;
   int profile_epoch = 0;  // from 1; 0: none
@@ -150,6 +152,7 @@ nlohmann::ordered_json describe_run(const TrainOptions& options, const Recipe& r
           {"devices", strategy.devices().to_string()},
           {"device_descriptions", descriptions},
           {"replicas", strategy.world_replicas()},
+          {"workers", strategy.workers() ? strategy.workers()->count() : 1},
           {"precision", precision == Precision::kBF16 ? "bf16" : "f32"},
           {"global_batch", batch.global},
           {"local_batch", batch.max},
@@ -176,7 +179,7 @@ std::string test_line(const Evaluation& test, int columns) {
 // Returns std::nullopt if there are none.
 std::optional<double> price_of_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
                                       Model& model, const TrainResults& results) {
-  if (fit.step.virtual_shards == 0) return std::nullopt;
+  if (fit.step.virtual_shards == 0 || model.strategy().workers()) return std::nullopt;
   const double price = shard_price(model, recipe.train, fit);
   if (options.verbose > 0) {
     print(results.people(),
@@ -219,6 +222,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
     last["virtual_shards"] = fit.step.virtual_shards;
     last["shard_price"] = *price;
   }
+  if (strategy.workers()) last["workers"] = strategy.workers()->count();
   last["bad_records"] = options.common.errors.bad_records();
   results.write(last);
 }
@@ -246,7 +250,7 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
 
 // "terminated after step 12; checkpoints/checkpoint-12.safetensors holds the run"
 std::string stopped_text(const TrainOptions& options, std::string text) {
-  if (stop_signal != SIGINT) text.replace(0, text.find(' '), stop_signal == SIGTERM ? "terminated" : "hung up");
+  if (stop_signal != SIGINT && stop_signal != 0) text.replace(0, text.find(' '), stop_signal == SIGTERM ? "terminated" : "hung up");
   const CheckpointFlags& files = options.checkpoints;
   if (!files.on()) return text;
   std::vector<UnreadableCheckpoint> unreadable;
@@ -265,12 +269,43 @@ std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& 
   return warnings;
 }
 
-// The runs share the data and the devices, with all that these have loaded and chosen by then.
+// Returns the options of a worker other than the chief, which alone writes and prints.
+TrainOptions silenced(TrainOptions options) {
+  options.verbose = 0;
+  options.common.json.clear();
+  options.run_dir.clear();
+  options.trace.clear();
+  return options;
+}
+
+void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>& workers);
+
 void train(const TrainOptions& options) {
   require_mirrored(options.strategy);
-  options.observe.check(!options.common.json.empty() || !options.run_dir.empty());
-  options.checkpoints.check();
-  check_outputs(options.common, {{.option = "--trace", .path = options.trace},
+  const std::shared_ptr<Workers> workers = options.workers.open();
+  if (!workers) return train_as_worker(options, nullptr);
+  try {
+    train_as_worker(workers->rank() == 0 ? options : silenced(options), workers);
+  } catch (const WorkersDiffer&) {
+    throw;  // the others know
+  } catch (const StoppedBySignal&) {
+    throw;  // all stopped
+  } catch (const DeviceError& error) {
+    workers->abort(error.message());
+    if (error.code() != ErrorCode::kCancelled && error.code() != ErrorCode::kTimeout) throw;
+    throw EndedByAnother(error);
+  } catch (const std::exception& error) {
+    workers->abort(error.what());
+    throw;
+  }
+}
+
+// The runs share the data and the devices, with all that these have loaded and chosen by then. `workers` may be null.
+void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>& workers) {
+  const bool chief = !workers || workers->rank() == 0;
+  options.observe.check(!options.common.json.empty() || !options.run_dir.empty() || !chief);
+  if (chief) options.checkpoints.check();
+  if (chief) check_outputs(options.common, {{.option = "--trace", .path = options.trace},
                                  {.option = "--csv", .path = options.observe.csv},
                                  {.option = "--record", .path = options.checkpoints.record}});
   if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
@@ -279,8 +314,10 @@ void train(const TrainOptions& options) {
                       "give a smaller --seed");
   }
   TrainResults results({.json = options.common.json, .run_dir = options.run_dir, .trace = options.trace});
-  DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
-  Strategy strategy(devices, {.announce = false, .standalone = true});  // the command asked before
+  CommonOptions common = options.common;
+  common.devices = devices_of_worker(common.devices, workers.get());
+  DeviceGroup devices = common.open_devices(DeviceNeed::kKernels);
+  Strategy strategy(devices, {.announce = false, .workers = workers, .standalone = true});  // the command asked
   const Recipe recipe = make_recipe(options.recipe, recipe_options(options));
   if (recipe.tuned_plans) tune_plans(devices);
   warn_of_slow_net(recipe.name, devices);
@@ -302,11 +339,13 @@ void train(const TrainOptions& options) {
       train_once(one, recipe, strategy, results);
     }
   } catch (const Error& error) {
-    const bool cancelled = error.code() == ErrorCode::kCancelled;
+    const bool failed_elsewhere = dynamic_cast<const DeviceError*>(&error) != nullptr;
+    const bool cancelled = error.code() == ErrorCode::kCancelled && !failed_elsewhere;
     results.end(cancelled ? "interrupted" : "failed", error.message(), warnings());
     if (!cancelled) throw;
     results.finish();
     options.common.errors.report();
+    if (stop_signal == 0) throw EndedByAnother(Error(error.code(), stopped_text(options, error.message())));
     throw StoppedBySignal(stop_signal, stopped_text(options, error.message()));
   } catch (const std::exception& error) {
     results.end("failed", error.what(), warnings());
@@ -348,6 +387,7 @@ void add_train_command(CLI::App& program) {
       {.min = 1});
   add_number(*command, "--accumulate", options->accumulate, "batches summed into one optimizer step", {.min = 1});
   options->shards.add_to(*command);
+  options->workers.add_to(*command);
   add_number(*command, "--verbose", options->verbose, "0: nothing, 1: a live progress bar, 2: a line per epoch",
              {.min = 0, .max = 2})
       ->capture_default_str();
@@ -364,12 +404,14 @@ void add_train_command(CLI::App& program) {
   options->checkpoints.add_to(*command);
   command
       ->add_option("--strategy", options->strategy,
-                   "mirrored: a copy of every variable on each device, all in step; there is no other")
+                   "mirrored: a copy of every variable on each device, all in step; multi-worker-mirrored is the "
+                   "same over the processes that a launcher started; there is no other")
       ->type_name("NAME")
       ->capture_default_str();
   options->observe.add_to(*command);
   command->callback([options, command] {
     options->typed = typed_command(*command);
+    options->workers.standalone = command->get_option("--standalone")->count() > 0;
     train(*options);
   });
 }

@@ -59,6 +59,9 @@ struct StepTimes {
   double sync_wait_fraction() const noexcept { return share(sync_wait_ns); }
   double device_idle_fraction() const noexcept { return share(idle_ns); }
 
+  // Adds another worker's time in the same batches.
+  StepTimes& operator+=(const StepTimes& other) noexcept;
+
  private:
   double share(std::int64_t ns) const noexcept {
     return elapsed_ns > 0 ? static_cast<double>(ns) / static_cast<double>(elapsed_ns) : 0.0;
@@ -90,6 +93,7 @@ struct StepReport {
   // norm, then only `all`, over the gradients that the limit counts.
   std::optional<GradientNorms> gradient_norms = std::nullopt;
   std::vector<StepTimes> local_replicas = {};  // where each replica's time went in this epoch, a few steps behind
+  std::vector<StepTimes> workers = {};         // of several workers, by rank: the sums of their replicas' times
 };
 
 struct EpochReport {
@@ -114,6 +118,7 @@ struct EpochReport {
   std::vector<double> learning_rates = {};                     // after the epoch, see FitControl::learning_rates()
   std::optional<GradientNorms> gradient_norms = std::nullopt;  // of the last step, as in exact StepReports
   std::vector<StepTimes> local_replicas = {};                  // where each replica's time went in training
+  std::vector<StepTimes> workers = {};                         // as in StepReport
 };
 
 // Returns the values that History records for an epoch, with their names and in their order: "loss", the metrics
@@ -168,6 +173,11 @@ struct Callback {
   std::function<void(const std::string&)> restore = {};
 };
 
+// Returns the callback for the chief alone, for what writes files: other workers call none of its functions except
+// save() and restore(). All workers must have callbacks that want reports of the same steps, and those that change
+// the training must come to the same result on each; the values of reports are the same on all, save for times.
+Callback on_chief(Callback callback);
+
 // --- ready-made callbacks; use each object for one fit at a time ---
 
 // `monitor` is a name of History. A name that no epoch has is a ConfigError at the end of the first epoch, listing
@@ -199,7 +209,7 @@ Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options = {});
 Callback learning_rate_scheduler(std::function<double(int epoch)> rate);
 
 // Writes one line per epoch: its one-based number and History's values by name. Replaces the file when a fit
-// begins; resumed from a checkpoint, keeps the lines of the earlier epochs.
+// begins; resumed from a checkpoint, keeps the lines of the earlier epochs. Only the chief writes.
 Callback csv_logger(const std::filesystem::path& path);
 
 struct TensorBoardOptions {
@@ -208,7 +218,8 @@ struct TensorBoardOptions {
 };
 // Writes an event file into the folder, made if missing; view it with `tensorboard --logdir`. By the model's step:
 // each epoch's values under History's names, and details under "learning_rate/", "gradient_norm/" and
-// "replica_<r>/". Resumed from a checkpoint, begins another file; TensorBoard drops what was repeated.
+// "replica_<r>/". Resumed from a checkpoint, begins another file; TensorBoard drops what was repeated. Only the
+// chief writes.
 Callback tensorboard(const std::filesystem::path& folder, const TensorBoardOptions& options = {});
 
 }  // namespace headrace

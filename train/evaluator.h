@@ -159,7 +159,8 @@ class Evaluator {
   // Splits step(): takes the next batch, then runs its forward pass for inspection. Not with virtual shards.
   std::optional<GlobalBatch> take();
   const ForwardPass& forward(GlobalBatch batches);
-  // Waits for the batches since the last reset and returns their sums. Each pass() begins with a reset.
+  // Waits for the batches since the last reset and returns their sums, over all workers: each makes the call. Each
+  // pass() begins with a reset.
   MetricSums finish();
   // Returns the metrics of the same batches, as in EpochReport::metrics.
   std::vector<MetricValue> metrics() const;

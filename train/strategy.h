@@ -1,4 +1,7 @@
-// Synchronous training with one mirrored copy of every variable on each device of a group.
+// Synchronous training with one mirrored copy of every variable on each device of a group, in one process or in
+// several: a program that passes open_world() runs unchanged as one worker or as one of many.
+//
+//   Strategy strategy(devices, {.workers = open_world()});
 #pragma once
 
 #include <cstddef>
@@ -19,6 +22,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/devices/stream.h"
+#include "headrace/devices/workers.h"
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/graph.h"
@@ -81,10 +85,12 @@ struct ReplicaContext {
 };
 
 struct StrategyOptions {
-  // Prints the strategy, its devices and "Number of devices: N".
+  // Prints the strategy, its devices and "Number of devices: N"; of several workers, the chief does.
   bool announce = true;
-  // False: ConfigError in a process that a launcher started as one of several (TF_CONFIG, torchrun, MPI, PMIx,
-  // Slurm, Kubernetes), since it would train alone beside the others. True: that is intended.
+  // The processes to train with, as open_world() returns them; null: this process alone.
+  std::shared_ptr<Workers> workers = nullptr;
+  // False: ConfigError without `workers` in a process that a launcher started as one of several (TF_CONFIG,
+  // torchrun, MPI, PMIx, Slurm, Kubernetes), since it would train alone beside the others. True: that is intended.
   bool standalone = false;
 };
 
@@ -127,6 +133,10 @@ class Strategy {
   int world_replicas() const noexcept { return collective().world_replicas(); }
   // Returns the number of the world's replicas before this process's.
   int first_replica() const noexcept { return collective().first_replica(); }
+  // Returns the processes that train together; null for one alone.
+  const std::shared_ptr<Workers>& workers() const noexcept { return workers_; }
+  // Returns whether this process writes checkpoints, logs and reports: worker 0, or the only one.
+  bool is_chief() const noexcept { return workers_ == nullptr || workers_->rank() == 0; }
   // Returns the world to give to a loader on devices(), so that it serves these replicas.
   World world() const noexcept { return {.total = world_replicas(), .first = first_replica()}; }
   DeviceGroup& devices() const noexcept { return *devices_; }
@@ -180,9 +190,10 @@ class Strategy {
     }
   }
 
-  // Combines one value per local replica, as run() returns them, in double; each addition's rounding error is
-  // carried along, so that a sum of whole numbers is exact up to 2^53 and any other is rounded once. Combines
-  // lists element by element. Throws ConfigError unless there is one per replica, all of one length.
+  // Combines one value per replica of the world, as run() returns the local ones, in double; each addition's
+  // rounding error is carried along, so that a sum of whole numbers is exact up to 2^53 and any other is rounded
+  // once. Combines lists element by element. All workers make the call. Throws ConfigError unless there is one per
+  // replica, all of one length.
   double reduce(ReduceOp op, std::span<const double> values) const;
   template <Number T>
   double reduce(ReduceOp op, const std::vector<T>& values) const {
@@ -202,10 +213,11 @@ class Strategy {
 
   // Recovers from a failed step: drains the streams, drops their errors and opens a new collective. Trainers made
   // earlier can no longer be used. If a device is lost and no collective opens, the old one stays, aborted, so
-  // that no thread waits in it.
+  // that no thread waits in it; also with several workers, which all end and are started again.
   void recover() noexcept;
 
-  // Returns "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2": local devices, the world's number.
+  // Returns "MirroredStrategy over cpu:0, cpu:1\nNumber of devices: 2"; of several workers
+  // "MultiWorkerMirroredStrategy over cpu:0 on each of 2 workers\nNumber of devices: 2".
   std::string to_string() const;
 
  private:
@@ -233,8 +245,11 @@ class Strategy {
   void require_shares(const GlobalBatch* batches) const;
   void require_one_each(std::size_t count, const char* what) const;
   std::vector<double> reduce_lists(ReduceOp op, const std::vector<std::vector<double>>& lists) const;
+  // Returns the lists of all replicas of the world.
+  std::vector<std::vector<double>> gather(const std::vector<std::vector<double>>& lists) const;
 
   DeviceGroup* devices_;
+  std::shared_ptr<Workers> workers_;
   std::vector<std::unique_ptr<Collective>> collectives_;  // the last one is in use, earlier ones were aborted
   std::vector<std::unique_ptr<Stream>> streams_;
   // By replica; null if it is the compute stream.

@@ -133,11 +133,12 @@ class Trainer {
   // written there before apply_gradients() must be the same on all replicas.
   TensorView gradient(const std::string& variable, int replica) const;
 
-  // Returns sums over the batches since the last reset, as far as they are known without waiting.
+  // Returns sums over the batches since the last reset, as far as they are known without waiting; of several
+  // workers, over this one's.
   MetricSums progress() const;
   // Returns the metrics of these batches, as in EpochReport::metrics; metrics with tables only after finish().
   std::vector<MetricValue> metrics() const;
-  // Waits for all submitted work, throws its errors, and returns progress().
+  // Waits for all submitted work, throws its errors, and returns progress(), over all workers: each makes the call.
   MetricSums finish();
   void reset_metrics();
 
@@ -146,6 +147,7 @@ class Trainer {
   int saved_sets() const noexcept;  // per replica
   std::size_t saved_set_bytes() const noexcept;
   void save_totals(int replica, std::byte* into) const;
+  std::vector<std::vector<std::byte>> gather_totals();  // of all workers, which all make the call
   void restore_totals(const std::vector<std::vector<std::byte>>& saved);
 
   // Returns the times of those batches since the last reset that are known to be done.

@@ -32,7 +32,7 @@ struct LaunchedProcess {
 std::optional<LaunchedProcess> launched_process(const Environment& environment);
 
 // Throws ConfigError if this process is one of several: each of them would do the same work. `meant` tells the
-// user how to run it anyway: "pass --standalone".
+// user how to run it anyway: "pass --standalone where each is to run alone".
 void refuse_to_run_beside_others(const Environment& environment, const std::string& meant);
 
 }  // namespace headrace

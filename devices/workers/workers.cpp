@@ -78,17 +78,20 @@ void Workers::broadcast(std::span<std::byte> bytes, int root) {
 }
 
 void Workers::require_equal(const std::string& what, const std::string& value) {
+  require_equal_values(what, all_gather(value));
+}
+
+void require_equal_values(const std::string& what, const std::vector<std::string>& values) {
   std::map<std::string, std::vector<int>> groups;
-  const std::vector<std::string> all = all_gather(value);
-  for (int rank = 0; rank < count(); ++rank) groups[all[static_cast<std::size_t>(rank)]].push_back(rank);
+  for (std::size_t rank = 0; rank < values.size(); ++rank) groups[values[rank]].push_back(static_cast<int>(rank));
   if (groups.size() == 1) return;
   std::string text;
   for (const auto& [said, ranks] : groups) {
     text += fmt::format("{}{} of worker{} {}", text.empty() ? "" : ", ", said, ranks.size() == 1 ? "" : "s",
                         list_ranks(ranks));
   }
-  throw ConfigError(fmt::format("the workers differ in their {}: {}", what, text),
-                    "start all workers with the same program, options and data");
+  throw WorkersDiffer(fmt::format("the workers differ in their {}: {}", what, text),
+                      "start all workers with the same program, options and data");
 }
 
 void Workers::set_moment(std::string moment) { transport_->set_moment(std::move(moment)); }
@@ -102,5 +105,7 @@ std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions&
   }
   return std::make_shared<Workers>(load_module().join(plan, options, kBuild));
 }
+
+std::shared_ptr<Workers> open_world(const WorkerOptions& options) { return open_world(plan_workers(), options); }
 
 }  // namespace headrace

@@ -14,19 +14,22 @@ namespace {
 
 // Commands that each worker may run: nothing is read, made or written twice.
 constexpr std::array kForEachWorker = {"doctor", "report", "inspect", "verify"};
+// Commands that all workers run together.
+constexpr std::array kForAllWorkers = {"train"};
 
 void add_to_command(CLI::App& command) {
   auto standalone = std::make_shared<bool>(false);
   command.add_flag(
       "--standalone", *standalone,
       "run alone, although a launcher (torchrun, mpirun, srun ...) started this process as one of several");
-  if (std::ranges::find(kForEachWorker, command.get_name()) != kForEachWorker.end()) return;
+  const auto among = [&](const auto& names) { return std::ranges::find(names, command.get_name()) != names.end(); };
+  if (among(kForEachWorker) || among(kForAllWorkers)) return;
   const CLI::Option* world = command.get_option_no_throw("--world");
   // Before the command's own callback, once its options are known to be right.
   command.parse_complete_callback([standalone, world] {
     if (*standalone || (world != nullptr && world->count() > 0)) return;
     const std::string part = world == nullptr ? "" : "give --world and --first, or ";
-    refuse_to_run_beside_others(std::getenv, part + "pass --standalone");
+    refuse_to_run_beside_others(std::getenv, part + "pass --standalone where each is to run alone");
   });
 }
 

@@ -6,6 +6,7 @@ namespace headrace::tools {
 
 int exit_status(const std::exception& error) noexcept {
   if (const auto* stopped = dynamic_cast<const StoppedBySignal*>(&error)) return 128 + stopped->signal();
+  if (dynamic_cast<const EndedByAnother*>(&error) != nullptr) return kRestart;
   return dynamic_cast<const ConfigError*>(&error) != nullptr ? kWrongUsage : kRunFailed;
 }
 

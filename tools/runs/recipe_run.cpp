@@ -1,5 +1,6 @@
 #include "headrace/tools/runs/recipe_run.h"
 
+#include <algorithm>
 #include <string>
 
 #include "headrace/devices/base/clock.h"
@@ -27,11 +28,19 @@ RecipeRun::Result RecipeRun::run() {
   const Stopwatch clock;
   if (initialise_) initialise_();
   fit_->run();
-  if (fit_options_.stop != nullptr && *fit_options_.stop) {
+  if (stopped()) {
     throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model_.global_step()));
   }
   const Evaluation test = evaluate();
   return {.test = test, .seconds = clock.seconds()};
+}
+
+// Of several workers, each may be told to stop.
+bool RecipeRun::stopped() const {
+  const bool mine = fit_options_.stop != nullptr && *fit_options_.stop;
+  const auto& workers = model_.strategy().workers();
+  if (!workers) return mine;
+  return std::ranges::count(workers->all_gather(mine ? "stop" : ""), "stop") > 0;
 }
 
 Evaluation RecipeRun::evaluate() {

@@ -31,6 +31,7 @@ class RecipeRun {
 
  private:
   void warm_up();
+  bool stopped() const;
   Evaluation evaluate();
 
   const Recipe& recipe_;

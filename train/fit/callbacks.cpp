@@ -3,12 +3,24 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
+#include "headrace/train/strategy.h"
 
 namespace headrace {
+
+StepTimes& StepTimes::operator+=(const StepTimes& other) noexcept {
+  elapsed_ns += other.elapsed_ns;
+  input_stall_ns += other.input_stall_ns;
+  exposed_copy_ns += other.exposed_copy_ns;
+  idle_ns += other.idle_ns;
+  sync_wait_ns += other.sync_wait_ns;
+  host_ns += other.host_ns;
+  return *this;
+}
 
 void FitControl::set_learning_rate_scale(double scale) {
   if (!std::isfinite(scale) || scale < 0) {
@@ -20,6 +32,29 @@ void FitControl::set_learning_rate_scale(double scale) {
 double FitControl::learning_rate_scale() const noexcept { return model_->state().learning_rate_scale; }
 
 std::vector<double> FitControl::learning_rates() const { return model_->state().learning_rates(); }
+
+namespace {
+
+// The last argument is the FitControl.
+template <typename... Arguments>
+void keep_to_chief(std::function<void(Arguments...)>& function) {
+  if (!function) return;
+  function = [all = std::move(function)](Arguments... arguments) {
+    const FitControl& control = std::get<sizeof...(Arguments) - 1>(std::tie(arguments...));
+    if (control.model().strategy().is_chief()) all(arguments...);
+  };
+}
+
+}  // namespace
+
+Callback on_chief(Callback callback) {
+  keep_to_chief(callback.on_train_begin);
+  keep_to_chief(callback.on_epoch_begin);
+  keep_to_chief(callback.on_step);
+  keep_to_chief(callback.on_epoch_end);
+  keep_to_chief(callback.on_train_end);
+  return callback;
+}
 
 std::vector<std::pair<std::string, double>> epoch_values(const EpochReport& report) {
   std::vector<std::pair<std::string, double>> values;

@@ -1,11 +1,15 @@
 #include "headrace/train/evaluator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/fit/input_options.h"
+#include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/model/submission.h"
@@ -71,7 +75,11 @@ class ResultReader {
       }
       predictions_.records.insert(predictions_.records.end(), slot.records.begin(), slot.records.end());
     }
+    rows_of_batch_.push_back(predictions_.records.size());
   }
+
+  // Adds the results of all other workers, in order: each has consecutive rows of every global batch.
+  void gather(Workers& workers);
 
   Predictions finish() {
     const auto examples = static_cast<std::int64_t>(predictions_.records.size());
@@ -88,11 +96,48 @@ class ResultReader {
   std::vector<float>& values(std::size_t output) {
     return output == 0 ? predictions_.values : predictions_.others[output - 1].values;
   }
+  template <typename T>
+  void gather(Workers& workers, const std::vector<std::vector<std::uint64_t>>& ends, std::vector<T>& values);
 
   const Graph& graph_;
   std::int64_t rows_;
   Predictions predictions_;
+  std::vector<std::uint64_t> rows_of_batch_;  // by batch: the rows of this worker up to its end
 };
+
+template <typename T>
+std::vector<std::vector<T>> gather_lists(Workers& workers, const std::vector<T>& mine) {
+  std::vector<std::vector<T>> lists;
+  for (const std::string& bytes :
+       workers.all_gather({reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(T)})) {
+    std::memcpy(lists.emplace_back(bytes.size() / sizeof(T)).data(), bytes.data(), bytes.size());
+  }
+  return lists;
+}
+
+void ResultReader::gather(Workers& workers) {
+  const auto ends = gather_lists(workers, rows_of_batch_);
+  for (std::size_t i = 0; i < graph_.outputs().size(); ++i) gather(workers, ends, values(i));
+  gather(workers, ends, predictions_.records);
+}
+
+// `ends`: by worker and batch. Rows of `values` are equally long.
+template <typename T>
+void ResultReader::gather(Workers& workers, const std::vector<std::vector<std::uint64_t>>& ends,
+                          std::vector<T>& values) {
+  const auto lists = gather_lists(workers, values);
+  values.clear();
+  for (std::size_t batch = 0; batch < ends.front().size(); ++batch) {
+    for (std::size_t worker = 0; worker < lists.size(); ++worker) {
+      const std::vector<T>& list = lists[worker];
+      if (list.empty()) continue;
+      const std::size_t each = list.size() / ends[worker].back();
+      const std::size_t begin = batch == 0 ? 0 : ends[worker][batch - 1], end = ends[worker][batch];
+      values.insert(values.end(), list.begin() + static_cast<std::ptrdiff_t>(begin * each),
+                    list.begin() + static_cast<std::ptrdiff_t>(end * each));
+    }
+  }
+}
 
 }  // namespace
 
@@ -134,6 +179,7 @@ class Evaluator::Impl {
     if (mode_ != Mode::kPredict) throw ConfigError("this Evaluator counts", "make it with Mode::kPredict");
     results_.emplace(*model_.graph, loader_.local_rows());
     if (!run()) throw Error(ErrorCode::kCancelled, "the prediction was stopped");
+    if (const auto& workers = model_.strategy->workers()) results_->gather(*workers);
     return results_->finish();
   }
 
@@ -180,15 +226,21 @@ class Evaluator::Impl {
     queue_.reset();
     const std::uint64_t all = loader_.steps_per_epoch();
     const std::uint64_t batches = options_.steps == 0 ? all : std::min(options_.steps, all);
+    WorkerAgreement agreement(*model_.strategy);
     for (std::uint64_t done = 0; done < batches; ++done) {
-      if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) return false;
+      if (agreement.several() ? agreement.stops() : wants_to_stop()) return false;
       std::optional<GlobalBatch> batch = take();
       if (!batch) break;
       submit(std::move(*batch));
       if (options_.progress) options_.progress(done + 1, batches);
+      if (agreement.meets_after_step()) agreement.agree(wants_to_stop(), fmt::format("batch {}", done + 1));
     }
     queue_.finish();
     return true;
+  }
+
+  bool wants_to_stop() const {
+    return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
   }
 
   void record(int shard) {

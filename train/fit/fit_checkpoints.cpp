@@ -18,11 +18,13 @@ namespace {
 // Copies of a model at a time: one being written, one waiting.
 constexpr std::size_t kSnapshots = 2;
 
-// Returns the run of the model's earlier fits with checkpoints, or a new random one.
+// Returns the run of the model's earlier fits with checkpoints, or a new random one, the same on all workers.
 std::string run_of(const Model& model) {
   if (!model.state().run.empty()) return model.state().run;
   std::random_device random;
-  return to_hex((std::uint64_t{random()} << 32) | random());
+  const std::string run = to_hex((std::uint64_t{random()} << 32) | random());
+  const auto& workers = model.strategy().workers();
+  return workers ? workers->all_gather(run).front() : run;
 }
 
 const CheckpointOptions& checked(const CheckpointOptions& options) {
@@ -63,10 +65,7 @@ FitCheckpoints::FitCheckpoints(Model& model, const FitOptions& fit, const std::s
       trainer_(trainer),
       writer_(options_.asynchronous) {
   model.state().run = run_;
-  if (!options_.folder.empty()) kept_.emplace(options_.folder, run_, options_.keep);
-  if (!options_.record.empty() && path_kind(options_.record) != PathKind::kPipe) {
-    const FileWriter probe(options_.record);  // checked before the work: it may not be writable
-  }
+  if (is_chief()) open_files();
   const TrainingState begin;
   checkpoint_name(options_.name, name_values(begin));  // throws for an invalid name
   if (options_.best.empty() || std::ranges::find(metrics_, options_.best) != metrics_.end()) return;
@@ -75,19 +74,26 @@ FitCheckpoints::FitCheckpoints(Model& model, const FitOptions& fit, const std::s
   throw ConfigError("the best checkpoint is to be chosen by '" + options_.best + "'", "there are " + names);
 }
 
+void FitCheckpoints::open_files() {
+  if (keeps()) kept_.emplace(options_.folder, run_, options_.keep);
+  if (!options_.record.empty() && path_kind(options_.record) != PathKind::kPipe) {
+    const FileWriter probe(options_.record);  // checked before the work: it may not be writable
+  }
+}
+
 bool FitCheckpoints::is_due() {
   const std::size_t unfinished = writer_.unfinished();
-  due_ = due_ || (kept_ && options_.every_steps > 0 && model_.global_step() % options_.every_steps == 0);
-  return due_ && unfinished < kSnapshots;
+  due_ = due_ || (keeps() && options_.every_steps > 0 && model_.global_step() % options_.every_steps == 0);
+  return due_ && (unfinished < kSnapshots || model_.strategy().workers());
 }
 
 void FitCheckpoints::save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals, bool ends) {
-  write(state, save_totals, {.checkpoint = kept_.has_value(), .record = ends && !options_.record.empty()});
+  write(state, save_totals, {.checkpoint = keeps(), .record = ends && !options_.record.empty()});
 }
 
 void FitCheckpoints::save_epoch(const TrainingState& state) {
   const bool best = improves(state);
-  const bool checkpoint = kept_ && options_.every_steps == 0;
+  const bool checkpoint = keeps() && options_.every_steps == 0;
   if (checkpoint || best || !options_.record.empty()) {
     write(state, {}, {.checkpoint = checkpoint, .best = best, .record = !options_.record.empty()});
   }
@@ -112,12 +118,13 @@ void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals&
   state.position.run = run_;
   state.position.best = best_;
   state.position.best_of = options_.best;
-  if (files.checkpoint == kept_.has_value() && files.record != options_.record.empty()) last_ = state.position;
+  if (files.checkpoint == keeps() && files.record != options_.record.empty()) last_ = state.position;
+  if (!is_chief()) return;
   RecordTexts texts = model_texts(model_.state(), model_.state().input);
   add_texts(state, texts);
   const std::filesystem::path file = options_.folder / checkpoint_name(options_.name, name_values(state));
   ModelSnapshot& snapshot = free_snapshot();
-  snapshot.take(save_totals);
+  snapshot.take(save_totals, std::move(state.totals));
   // Writes the best one first, because the others record how good it is.
   writer_.add([this, &snapshot, texts = std::move(texts), file, files, step = model_.global_step()] {
     snapshot.wait();

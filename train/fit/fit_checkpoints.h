@@ -1,4 +1,5 @@
-// Decides when a fit makes a checkpoint, and has it written.
+// Decides when a fit makes a checkpoint, and has it written: by the chief alone, in whose name the calls of other
+// workers only keep count.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +29,11 @@ class FitCheckpoints {
                  const Trainer& trainer);
 
   // Returns whether to save now, after an optimizer step. Within an epoch only if a copy can be taken without
-  // waiting; otherwise it stays due.
+  // waiting; otherwise it stays due. Of several workers all save at once.
   bool is_due();
 
-  // Takes a copy in stream order and queues it for writing. `save_totals`: empty at the start of an epoch. `ends`:
-  // the fit ends, so the record is written too.
+  // Takes a copy in stream order and queues it for writing. `save_totals`: empty at the start of an epoch, and if
+  // `state` has the totals. `ends`: the fit ends, so the record is written too.
   void save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals, bool ends);
   // Saves what is due after an epoch: a checkpoint, the best one, the record.
   void save_epoch(const TrainingState& state);
@@ -50,6 +51,9 @@ class FitCheckpoints {
     bool checkpoint = false, best = false, record = false;
   };
   void write(TrainingState state, const ModelSnapshot::SaveTotals& save_totals, const Files& files);
+  bool keeps() const noexcept { return !options_.folder.empty(); }
+  bool is_chief() const noexcept { return model_.strategy().is_chief(); }
+  void open_files();
   bool is_better(double value) const;
   bool improves(const TrainingState& state);
 
@@ -64,7 +68,7 @@ class FitCheckpoints {
   const Trainer& trainer_;
   std::vector<std::unique_ptr<ModelSnapshot>> snapshots_;  // used in turn
   std::size_t next_snapshot_ = 0;
-  std::optional<KeptCheckpoints> kept_;  // for the writer; std::nullopt without a folder
+  std::optional<KeptCheckpoints> kept_;  // for the chief's writer; std::nullopt without a folder
   CheckpointWriter writer_;              // last: it waits for what uses the others
 };
 

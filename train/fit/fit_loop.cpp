@@ -1,10 +1,15 @@
 #include "headrace/train/fit/fit_loop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/fit/input_options.h"
@@ -15,6 +20,7 @@ namespace headrace {
 namespace {
 
 constexpr std::uint64_t kReportEveryNs = 100'000'000;
+constexpr std::size_t kShown = 200;  // longer texts are compared by their hashes
 
 // Returns the passes over the data that hold all steps of the fit.
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
@@ -28,6 +34,12 @@ InputDescription input_of_fit(const Dataset& train, const FitOptions& options) {
   const Dataset& usual = options.validation ? *options.validation : train;
   if (!options.checkpoints) return describe_input(usual);
   return describe_input(options.checkpoints->input.value_or(usual), options.checkpoints->views);
+}
+
+// Other workers are silent.
+FitOptions options_of_worker(FitOptions options, const Strategy& strategy) {
+  if (!strategy.is_chief()) options.verbose = 0;
+  return options;
 }
 
 double per_second(std::int64_t examples, double seconds) {
@@ -47,10 +59,11 @@ FitLoop::Validation::Validation(Model& model, const Dataset& data, const FitOpti
 
 FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
-      options_(options),
+      options_(options_of_worker(options, model.strategy())),
       compilation_(model.state().compilations),
       control_(model, [this] { return input_stats(); }),
       callbacks_(options_.callbacks, control_),
+      agreement_(model.strategy()),
       progress_(options_),
       steps_(steps_of_epoch(train, options_)),
       streamed_(train.streamed()),
@@ -81,6 +94,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
 
 std::optional<TrainingFolder> FitLoop::taken_folder() const {
   if (!options_.checkpoints || options_.checkpoints->folder.empty()) return std::nullopt;
+  if (!model_.strategy().is_chief()) return std::nullopt;
   std::optional<TrainingFolder> folder(options_.checkpoints->folder);
   if (!options_.resume) folder->require_unused(model_.state().run);
   return folder;
@@ -96,13 +110,16 @@ History FitLoop::run() {
   if (std::exchange(begun_, true)) throw ConfigError("this fit has been run", "prepare another one");
   check_model();
   restore();
+  require_same_fit();
   callbacks_.begin_train();
+  agree();
   run_epochs();
   trainer_.finish();
   if (checkpoints_) {
     if (!checkpoints_->has(position_)) save_now(/*ends=*/true);
     checkpoints_->finish();
     folder_.reset();
+    agree();  // the chief's last checkpoint is written
   }
   progress_.leave_line();
   loader_.stats().require_good();
@@ -123,6 +140,7 @@ void FitLoop::run_epochs() {
   for (int epoch = position_.epoch; epoch < options_.epochs && !stopped(); ++epoch) {
     progress_.begin_epoch(epoch);
     begin_epoch(epoch);
+    agree();
     const std::uint64_t steps = train_epoch(epoch);
     if (steps == 0) break;
     const EpochReport report = finish_epoch(epoch, steps);
@@ -131,6 +149,7 @@ void FitLoop::run_epochs() {
     remember(report);
     progress_.end_epoch(report);
     callbacks_.end_epoch(report);
+    agree();
     if (cut) break;
     position_.epoch = epoch + 1;
     position_.epoch_step = 0;
@@ -149,7 +168,9 @@ void FitLoop::begin_epoch(int epoch) {
   if (earlier_steps_ == 0) return callbacks_.begin_epoch(epoch);
   trainer_.restore_totals(resumption_.totals());
   earlier_examples_ = trainer_.progress().examples;
-  bad_before_ -= position_.bad_records;  // may wrap: it is only subtracted from a larger number
+  if (model_.strategy().is_chief()) {
+    bad_before_ -= position_.bad_records;  // may wrap: it is only subtracted from a larger number
+  }
 }
 
 std::uint64_t FitLoop::train_epoch(int epoch) {
@@ -174,11 +195,14 @@ std::uint64_t FitLoop::train_epoch(int epoch) {
 void FitLoop::save_now(bool ends) {
   const auto save_totals = [this](int r, std::byte* into) { trainer_.save_totals(r, into); };
   const bool begun = position_.epoch_step > 0;
-  checkpoints_->save(state_now(), begun ? save_totals : ModelSnapshot::SaveTotals(), ends);
+  const bool copied = begun && !agreement_.several();
+  checkpoints_->save(state_now(), copied ? save_totals : ModelSnapshot::SaveTotals(), ends);
 }
 
-TrainingState FitLoop::state_now() const {
+TrainingState FitLoop::state_now() {
   TrainingState state{.position = position_, .history = history_, .callbacks = callbacks_.save()};
+  const bool begun = position_.epoch_step > 0;
+  if (begun && agreement_.several()) state.totals = trainer_.gather_totals();
   state.position.epochs = options_.epochs;
   state.position.ended = control_.stop_requested() && position_.epoch_step == 0;
   state.position.steps_per_epoch = steps_;
@@ -194,7 +218,12 @@ TrainingState FitLoop::state_now() const {
   state.position.validation = validated_;
   state.position.data = data_;
   state.position.validation_data = validation_data_;
-  state.position.bad_records = position_.epoch_step > 0 ? bad_records() - bad_before_ : 0;
+  state.position.bad_records = 0;
+  if (begun) {
+    for (const WorkerShare& share : gather({.times = {}, .bad_records = bad_records() - bad_before_})) {
+      state.position.bad_records += share.bad_records;
+    }
+  }
   state.position.gradient_norms = position_.epoch_step == steps_ ? last_gradient_norms() : std::nullopt;
   state.position.learning_rate_scale = model_.state().learning_rate_scale;
   return state;
@@ -217,8 +246,7 @@ bool FitLoop::is_cut(const EpochReport& report) const {
 EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
   epoch_input_ = input_stats();
   const MetricSums sums = trainer_.finish();
-  const double training = epoch_time_.seconds();
-  const StepTimes times = trainer_.times();
+  WorkerShare mine{.times = trainer_.times(), .training_seconds = epoch_time_.seconds()};
   if (options_.step.nan != NanPolicy::kIgnore) model_.state().variables.check_finite();
   EpochReport report{.epoch = epoch,
                      .epochs = options_.epochs,
@@ -227,20 +255,39 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
                      .global_step = model_.global_step(),
                      .loss = mean_loss(sums),
                      .accuracy = mean_accuracy(sums),
-                     .examples_per_second = per_second(sums.examples - earlier_examples_, training),
-                     .input_stall_fraction = times.input_stall_fraction(),
-                     .exposed_copy_fraction = times.exposed_copy_fraction(),
-                     .device_idle_fraction = times.device_idle_fraction(),
-                     .host_us_per_step = 1e-3 * static_cast<double>(times.host_ns) /
+                     .host_us_per_step = 1e-3 * static_cast<double>(mine.times.host_ns) /
                                          static_cast<double>(std::max<std::uint64_t>(1, steps - earlier_steps_)),
                      .metrics = trainer_.metrics(),
                      .learning_rates = control_.learning_rates(),
                      .gradient_norms = last_gradient_norms(),
                      .local_replicas = trainer_.replica_times()};
   if (steps == steps_) validate(report);
-  report.bad_records = bad_records() - bad_before_;
-  report.seconds = epoch_time_.seconds();
+  mine.bad_records = bad_records() - bad_before_;
+  mine.seconds = epoch_time_.seconds();
+  StepTimes times;
+  double training = 0;
+  for (const WorkerShare& share : gather(mine)) {
+    times += share.times;
+    training = std::max(training, share.training_seconds);
+    report.seconds = std::max(report.seconds, share.seconds);
+    report.bad_records += share.bad_records;
+    if (agreement_.several()) report.workers.push_back(share.times);
+  }
+  report.examples_per_second = per_second(sums.examples - earlier_examples_, training);
+  report.input_stall_fraction = times.input_stall_fraction();
+  report.exposed_copy_fraction = times.exposed_copy_fraction();
+  report.device_idle_fraction = times.device_idle_fraction();
   return report;
+}
+
+std::vector<FitLoop::WorkerShare> FitLoop::gather(const WorkerShare& mine) const {
+  if (!agreement_.several()) return {mine};
+  std::vector<WorkerShare> shares;
+  const std::string_view bytes(reinterpret_cast<const char*>(&mine), sizeof mine);
+  for (const std::string& one : model_.strategy().workers()->all_gather(bytes)) {
+    std::memcpy(&shares.emplace_back(), one.data(), sizeof(WorkerShare));
+  }
+  return shares;
 }
 
 void FitLoop::validate(EpochReport& report) {
@@ -254,11 +301,17 @@ void FitLoop::validate(EpochReport& report) {
 
 void FitLoop::report_step(int epoch, std::uint64_t step) {
   const bool exact = callbacks_.wants(model_.global_step());
-  const bool live = now_ns() >= next_report_ns_;
+  const bool meets = agreement_.meets_after_step();
+  const bool live = agreement_.several() ? meets : now_ns() >= next_report_ns_;
   if (!exact && !live) return;
-  const bool done = exact || options_.step.gradient_norms;  // the norms are the last step's, which must be done
+  // The norms are the last step's, which must be done, as everything before workers meet.
+  const bool done = exact || meets || options_.step.gradient_norms;
   StepReport report = step_report(epoch, step, done ? trainer_.finish() : trainer_.progress());
   if (done) report.gradient_norms = trainer_.gradient_norms();
+  if (meets) {
+    for (const WorkerShare& share : gather({.times = trainer_.times()})) report.workers.push_back(share.times);
+    agree();
+  }
   if (exact) callbacks_.exact_step(report);
   if (!live) return;
   progress_.step(report);
@@ -294,7 +347,37 @@ void FitLoop::remember(const EpochReport& report) {
 bool FitLoop::stopped() const {
   if (ended_) return true;
   if (options_.stop_after_steps > 0 && model_.global_step() >= options_.stop_after_steps) return true;
+  return agreement_.several() ? agreement_.stops() : wants_to_stop();
+}
+
+bool FitLoop::wants_to_stop() const {
   return control_.stop_requested() || (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
+}
+
+void FitLoop::agree() {
+  if (!agreement_.several()) return;
+  const std::string state = fmt::format("step {}, learning rates times {:g}", model_.global_step(),
+                                        control_.learning_rate_scale());
+  agreement_.agree(wants_to_stop(), state);
+}
+
+void FitLoop::require_same_fit() const {
+  if (!agreement_.several()) return;
+  Workers& workers = *model_.strategy().workers();
+  for (const auto& [name, text] : model_texts(model_.state(), {})) {
+    workers.require_equal(fmt::format("model ('{}')", name), text.size() < kShown ? text : to_hex(xxh3(text)));
+  }
+  const auto options = fmt::format("{} epochs of {} steps, accumulate {}, {} virtual shards, seed {}, stop after {}",
+                                   options_.epochs, steps_, options_.step.accumulate, options_.step.virtual_shards,
+                                   options_.input.seed, options_.stop_after_steps);
+  workers.require_equal("options", options);
+  workers.require_equal("data", to_hex(data_.fingerprint));
+  workers.require_equal("validation", validation_data_ ? to_hex(validation_data_->fingerprint) : "none");
+  workers.require_equal("position", fmt::format("step {}, {}", model_.global_step(), loader_.state().serialize()));
+  workers.require_equal("checkpoints", options_.checkpoints ? fmt::format("every {} steps, best {}",
+                        options_.checkpoints->every_steps, options_.checkpoints->best) : "none");
+  workers.require_equal("callbacks", callbacks_.exact_steps());
+  workers.require_equal("variables", model_.weights_sha256());
 }
 
 LoaderStats FitLoop::input_stats() const {

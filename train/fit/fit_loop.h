@@ -13,6 +13,7 @@
 #include "headrace/train/fit/fit_checkpoints.h"
 #include "headrace/train/fit/progress.h"
 #include "headrace/train/fit/resumption.h"
+#include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {
@@ -26,6 +27,7 @@ class FitLoop {
   void warm_up();
   History run();
   const History& history() const noexcept { return history_; }
+  const Strategy& strategy() const noexcept { return model_.strategy(); }
 
  private:
   struct Validation {
@@ -37,7 +39,16 @@ class FitLoop {
                const std::optional<LoaderState>& start);
   };
 
+  // What each worker adds to a report.
+  struct WorkerShare {
+    StepTimes times;
+    double training_seconds = 0, seconds = 0;
+    std::uint64_t bad_records = 0;
+  };
+
   void check_model() const;
+  // Throws WorkersDiffer if another worker would train otherwise.
+  void require_same_fit() const;
   // Restores the state with which a continued fit begins: variables, callbacks' state.
   void restore();
   void run_epochs();
@@ -45,8 +56,9 @@ class FitLoop {
   std::uint64_t train_epoch(int epoch);
   // Begins the epoch, or continues it if it was begun before.
   void begin_epoch(int epoch);
-  // Returns the state of the fit: position_, with the loaders' current state.
-  TrainingState state_now() const;
+  // Returns the state of the fit: position_, with the loaders' current state; of several workers within an epoch, with
+  // the totals of all.
+  TrainingState state_now();
   void save_now(bool ends);
   // Returns the choices of the first replica; the others choose alike.
   std::map<std::string, std::string> chosen_plans() const;
@@ -59,7 +71,13 @@ class FitLoop {
   // Makes the report that the step calls for: an exact one, a live one, or none.
   void report_step(int epoch, std::uint64_t step);
   StepReport step_report(int epoch, std::uint64_t step, const MetricSums& sums) const;
+  // Returns what each worker has by rank; of one process its own alone. All workers make the call.
+  std::vector<WorkerShare> gather(const WorkerShare& mine) const;
+  // Agrees with the other workers whether to stop.
+  void agree();
+  bool wants_to_stop() const;
   void remember(const EpochReport& report);
+  // Returns whether to make no further step; of several workers, as they agreed.
   bool stopped() const;
   std::uint64_t bad_records() const;
   // See FitControl::input_stats().
@@ -71,6 +89,7 @@ class FitLoop {
   bool begun_ = false;
   FitControl control_;
   CallbackList callbacks_;
+  WorkerAgreement agreement_;
   Progress progress_;
   std::uint64_t steps_;                   // per epoch
   bool streamed_;                         // the data are a stream, which may end at any step

@@ -1,6 +1,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/fit/fit_loop.h"
+#include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 
@@ -13,25 +14,28 @@ History Model::fit(const Dataset& train, const FitOptions& options) {
 Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) {
   const Stopwatch time;
   if (state_->input.plan.empty()) state_->input = describe_input(data, options.views);
-  Evaluation evaluation = Evaluator(*this, data, options).evaluate();
+  Evaluation evaluation =
+      with_workers(strategy(), [&] { return Evaluator(*this, data, options).evaluate(); });
   evaluation.seconds = time.seconds();
   return evaluation;
 }
 
 Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) {
-  return Evaluator(*this, data, options, Mode::kPredict).predict();
+  return with_workers(strategy(), [&] { return Evaluator(*this, data, options, Mode::kPredict).predict(); });
 }
 
 PreparedFit::PreparedFit(Model& model, const Dataset& train, const FitOptions& options) {
   model.state().require_compiled("fit()");
   const ScanPoll poll(options.input.while_waiting);  // counting steps may need a filter's pass
-  loop_ = std::make_unique<FitLoop>(model, train, options);
+  with_workers(model.strategy(), [&] { loop_ = std::make_unique<FitLoop>(model, train, options); });
 }
 
 PreparedFit::~PreparedFit() = default;
 
 void PreparedFit::warm_up() { loop_->warm_up(); }
 const History& PreparedFit::history() const noexcept { return loop_->history(); }
-History PreparedFit::run() { return loop_->run(); }
+History PreparedFit::run() {
+  return with_workers(loop_->strategy(), [&] { return loop_->run(); });
+}
 
 }  // namespace headrace

@@ -184,6 +184,7 @@ void MirroredVariables::check() const {
                         "something wrote to one replica's copy alone, or its memory is faulty");
     }
   }
+  if (strategy_->workers()) strategy_->workers()->require_equal("variables", sha256());
 }
 
 void MirroredVariables::check_rounded(const Variable& variable, int replica) const {

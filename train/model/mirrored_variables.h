@@ -36,7 +36,7 @@ class MirroredVariables {
 
   std::string sha256() const;
   // Throws DeviceError naming the first variable, in layer order, whose copy on a replica differs from the first
-  // replica's, or whose bf16 copy is not what it rounds to.
+  // replica's, or whose bf16 copy is not what it rounds to; WorkersDiffer if another worker's are not the same.
   void check() const;
   // Throws Error naming the first variable whose copy on replica 0 holds a number that is not finite.
   void check_finite();

@@ -1,5 +1,7 @@
 #include "headrace/train/strategy.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -10,11 +12,30 @@
 #include "headrace/train/model/model_state.h"
 
 namespace headrace {
+namespace {
 
-Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devices_(&devices) {
+// For the other replicas and workers.
+std::string reason_of_current_exception() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {  // of a custom step
+  }
+  return "a replica failed";
+}
+
+}  // namespace
+
+Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options)
+    : devices_(&devices), workers_(options.workers) {
   if (devices.size() == 0) throw ConfigError("a strategy needs at least one device");
-  if (!options.standalone)
-    refuse_to_run_beside_others(std::getenv, "set " + named("StrategyOptions::standalone", "true"));
+  if (!options.standalone && !workers_) {
+    refuse_to_run_beside_others(
+        std::getenv, joined({advice("give {} = open_world() to train with the others", named("StrategyOptions::workers")),
+                             advice("set {} where each is to train alone", named("StrategyOptions::standalone", "true"))},
+                            ", or "));
+  }
   for (int replica = 0; replica < devices.size(); ++replica) {
     Device& device = devices[replica];
     if (device.kernels() == nullptr) {
@@ -25,9 +46,9 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options) : devic
     streams_.push_back(device.create_urgent_stream());
   }
   lanes_.resize(streams_.size());
-  collectives_.push_back(create_collective(devices));
+  collectives_.push_back(create_collective(devices, workers_));
   open_streams_beside();
-  if (options.announce) {
+  if (options.announce && is_chief()) {
     std::printf("%s\n", to_string().c_str());
     std::fflush(stdout);
   }
@@ -44,8 +65,14 @@ void Strategy::open_streams_beside() {
   }
 }
 
-// A replica may be waiting in a collective for another one that will never come.
-Strategy::~Strategy() { collective().abort("the strategy is being destroyed"); }
+// A replica may be waiting in a collective for another one that will never come. Other workers may still have to do.
+Strategy::~Strategy() {
+  if (!workers_) {
+    collective().abort("the strategy is being destroyed");
+  } else if (std::uncaught_exceptions() > 0) {
+    collective().abort("an error ended its work");
+  }
+}
 
 ReplicaStreams Strategy::streams(int replica) const {
   Stream& compute = stream(replica);
@@ -86,7 +113,7 @@ void Strategy::synchronize() {
 }
 
 void Strategy::recover() noexcept {
-  collective().abort("a replica failed");
+  collective().abort(reason_of_current_exception());
   for_each_stream([](int, Stream& stream) {
     try {
       stream.synchronize();
@@ -94,6 +121,7 @@ void Strategy::recover() noexcept {
       // Already reported where the failure was found; these are its consequences.
     }
   });
+  if (workers_) return;  // a group that one worker opened alone would wait for the others forever
   try {
     collectives_.push_back(create_collective(*devices_));
   } catch (const std::exception&) {
@@ -102,8 +130,9 @@ void Strategy::recover() noexcept {
 }
 
 std::string Strategy::to_string() const {
-  return "MirroredStrategy over " + devices_->to_string() +
-         "\nNumber of devices: " + std::to_string(world_replicas());
+  const std::string name = workers_ ? "MultiWorkerMirroredStrategy" : "MirroredStrategy";
+  const std::string where = workers_ ? fmt::format(" on each of {} workers", workers_->count()) : "";
+  return fmt::format("{} over {}{}\nNumber of devices: {}", name, devices_->to_string(), where, world_replicas());
 }
 
 }  // namespace headrace

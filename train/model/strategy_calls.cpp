@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/train/strategy.h"
@@ -21,6 +22,24 @@ double exact_sum(std::span<const double> values) {
   return std::isfinite(lost) ? sum + lost : sum;
 }
 
+double reduce_values(ReduceOp op, std::span<const double> values) {
+  if (op == ReduceOp::kSum) return exact_sum(values);
+  if (op == ReduceOp::kMean) return exact_sum(values) / static_cast<double>(values.size());
+  double max = values.front();
+  for (const double value : values) {
+    if (std::isnan(value) || value > max) max = value;  // a NaN stays
+  }
+  return max;
+}
+
+void require_one_length(const std::vector<std::vector<double>>& lists) {
+  for (const std::vector<double>& list : lists) {
+    if (list.size() == lists.front().size()) continue;
+    throw ConfigError("lists to reduce have " + std::to_string(lists.front().size()) + " and " +
+                      std::to_string(list.size()) + " elements");
+  }
+}
+
 struct OtherStrategy {
   const char* name;
   const char* instead;
@@ -37,10 +56,7 @@ constexpr std::array kOthers = {
 }  // namespace
 
 void require_mirrored(const std::string& strategy) {
-  if (strategy == "mirrored") return;
-  if (strategy == "multi-worker-mirrored") {
-    throw ConfigError("training over several workers is not supported yet", kMirrored);
-  }
+  if (strategy == "mirrored" || strategy == "multi-worker-mirrored") return;
   for (const OtherStrategy& other : kOthers) {
     if (strategy == other.name) {
       throw ConfigError("strategy '" + strategy + "' is not provided", other.instead);
@@ -97,25 +113,37 @@ void Strategy::require_one_each(std::size_t count, const char* what) const {
 
 double Strategy::reduce(ReduceOp op, std::span<const double> values) const {
   require_one_each(values.size(), "values");
-  if (op != ReduceOp::kMax) return exact_sum(values) / (op == ReduceOp::kMean ? world_replicas() : 1);
-  double max = values.front();
-  for (const double value : values) {
-    if (std::isnan(value) || value > max) max = value;  // a NaN stays
+  std::vector<std::vector<double>> lists;
+  for (const double value : values) lists.push_back({value});
+  return reduce_lists(op, lists).front();
+}
+
+std::vector<std::vector<double>> Strategy::gather(const std::vector<std::vector<double>>& lists) const {
+  if (!workers_) return lists;
+  std::string mine;
+  for (const std::vector<double>& list : lists) {
+    mine.append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(double));
   }
-  return max;
+  std::vector<std::vector<double>> all;
+  for (const std::string& one : workers_->all_gather(mine)) {
+    const std::size_t each = one.size() / sizeof(double) / lists.size();
+    for (std::size_t r = 0; r < lists.size(); ++r) {
+      std::vector<double>& list = all.emplace_back(each);
+      std::memcpy(list.data(), one.data() + r * each * sizeof(double), each * sizeof(double));
+    }
+  }
+  return all;
 }
 
 std::vector<double> Strategy::reduce_lists(ReduceOp op, const std::vector<std::vector<double>>& lists) const {
   require_one_each(lists.size(), "lists");
-  std::vector<double> reduced, column(lists.size());
-  for (const std::vector<double>& list : lists) {
-    if (list.size() == lists.front().size()) continue;
-    throw ConfigError("lists to reduce have " + std::to_string(lists.front().size()) + " and " +
-                      std::to_string(list.size()) + " elements");
-  }
-  for (std::size_t i = 0; i < lists.front().size(); ++i) {
-    for (std::size_t r = 0; r < lists.size(); ++r) column[r] = lists[r][i];
-    reduced.push_back(reduce(op, std::span<const double>(column)));
+  require_one_length(lists);
+  const std::vector<std::vector<double>> world = gather(lists);
+  require_one_length(world);
+  std::vector<double> reduced, column(world.size());
+  for (std::size_t i = 0; i < world.front().size(); ++i) {
+    for (std::size_t r = 0; r < world.size(); ++r) column[r] = world[r][i];
+    reduced.push_back(reduce_values(op, column));
   }
   return reduced;
 }

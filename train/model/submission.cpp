@@ -41,7 +41,8 @@ Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) 
 }  // namespace
 
 void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<DeviceError>& known) {
-  strategy.collective().abort(fmt::format("a replica failed in step {}", step));
+  strategy.collective().abort(
+      fmt::format("{} in step {}", known ? known->message() : std::string("a replica failed"), step));
   const Failure failure = find_cause(strategy, known);
   strategy.recover();
   const std::string& device = strategy.device(failure.replica).info().name;

@@ -68,7 +68,8 @@ void ModelSnapshot::add_place(const std::string& name, const TensorView& view) {
   HEADRACE_CHECK(view.bytes() == 0, "a variable lies in an arena");
 }
 
-void ModelSnapshot::take(const SaveTotals& save_totals) {
+void ModelSnapshot::take(const SaveTotals& save_totals, std::vector<std::vector<std::byte>> totals) {
+  totals_ = std::move(totals);
   with_totals_ = static_cast<bool>(save_totals);
   for (int r = 0; r < model_.strategy->local_replicas(); ++r) {
     Stream& stream = model_.strategy->stream(r);
@@ -110,13 +111,16 @@ std::vector<TensorToWrite> ModelSnapshot::tensors() const {
     tensors.push_back(
         {.name = place.name, .shape = place.shape, .bytes = whole.subspan(place.offset, place.bytes)});
   }
-  for (std::size_t i = 0; i < local_replicas_.size() * sets_ && with_totals_; ++i) {
-    const std::byte* set = local_replicas_[i / sets_].totals.data() + i % sets_ * set_bytes_;
-    tensors.push_back({.name = totals_name(i),
+  const auto add_totals = [&](std::size_t shard, const std::byte* set) {
+    tensors.push_back({.name = totals_name(shard),
                        .dtype = DType::kU8,
                        .shape = {static_cast<std::int64_t>(set_bytes_)},
                        .bytes = {set, set_bytes_}});
+  };
+  for (std::size_t i = 0; i < local_replicas_.size() * sets_ && with_totals_; ++i) {
+    add_totals(i, local_replicas_[i / sets_].totals.data() + i % sets_ * set_bytes_);
   }
+  for (std::size_t i = 0; i < totals_.size(); ++i) add_totals(i, totals_[i].data());
   return tensors;
 }
 

@@ -25,9 +25,10 @@ class ModelSnapshot {
   ModelSnapshot(const ModelSnapshot&) = delete;
   ModelSnapshot& operator=(const ModelSnapshot&) = delete;
 
-  // Submits the copies to the replicas' streams. `save_totals` is called for each replica; it may be empty.
+  // Submits the copies to the replicas' streams. `save_totals` is called for each replica; it may be empty. `totals`:
+  // the sets of all shards of several workers, instead.
   using SaveTotals = std::function<void(int replica, std::byte* into)>;
-  void take(const SaveTotals& save_totals);
+  void take(const SaveTotals& save_totals, std::vector<std::vector<std::byte>> totals = {});
 
   // Waits for the copies. Throws DeviceError if a stream failed before them. Any thread. REQUIRES: after take().
   void wait() const;
@@ -59,6 +60,7 @@ class ModelSnapshot {
   std::vector<Arena> arenas_;
   std::vector<Place> places_;
   std::vector<Replica> local_replicas_;
+  std::vector<std::vector<std::byte>> totals_;
   std::size_t sets_, set_bytes_;
   bool with_totals_ = false;
 };

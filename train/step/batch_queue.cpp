@@ -255,7 +255,7 @@ void BatchQueue::drain() {
 
 void BatchQueue::finish() {
   drain();
-  totals_.read_tables();
+  totals_.finish();
 }
 
 void BatchQueue::reset() {

@@ -57,7 +57,7 @@ class BatchQueue {
 
   // Waits for all batches.
   void drain();
-  // Waits for all batches and reads the totals' tables.
+  // Waits for all batches and reads all totals, see RunningTotals::finish().
   void finish();
   // Waits for all batches, then resets totals and times.
   void reset();

@@ -23,6 +23,32 @@ void RunningTotals::read(const StepSlot& slot) {
   }
 }
 
+void RunningTotals::finish() {
+  if (!strategy_.workers() || objective() == nullptr) return read_tables();
+  seen_ = objective()->no_totals();
+  for (const std::vector<std::byte>& set : gather()) add(set, seen_);
+}
+
+std::vector<std::vector<std::byte>> RunningTotals::gather() const {
+  const std::size_t bytes = saved_set_bytes(), of_replica = bytes * static_cast<std::size_t>(saved_sets());
+  std::vector<std::byte> mine(of_replica * static_cast<std::size_t>(strategy_.local_replicas()));
+  submit_and_wait(strategy_, [&] {
+    for (int r = 0; r < strategy_.local_replicas(); ++r) save(r, mine.data() + static_cast<std::size_t>(r) * of_replica);
+  });
+  std::vector<std::vector<std::byte>> sets;
+  const std::string_view text(reinterpret_cast<const char*>(mine.data()), mine.size());
+  for (const std::string& one : strategy_.workers()->all_gather(text)) {
+    const auto* begin = reinterpret_cast<const std::byte*>(one.data());
+    for (std::size_t at = 0; at < one.size(); at += bytes) sets.emplace_back(begin + at, begin + at + bytes);
+  }
+  return sets;
+}
+
+void RunningTotals::add(const std::vector<std::byte>& set, ObjectiveTotals& into) const {
+  objective()->add(set.data(), into);
+  objective()->add_tables(set.data() + program_.layout().totals_bytes, into);
+}
+
 void RunningTotals::read_tables() {
   const std::size_t bytes = program_.layout().tables_bytes;
   if (bytes == 0) return;
@@ -78,21 +104,25 @@ void RunningTotals::restore(const std::vector<std::vector<std::byte>>& saved) {
       throw ConfigError("the totals of the epoch so far are of another loss or of other metrics",
                         "compile the model with those that it was trained with");
     }
-    objective()->add(set.data(), all);
-    objective()->add_tables(set.data() + totals_bytes, all);
+    add(set, all);
   }
   std::vector<std::byte> sum(saved_set_bytes());
   std::memcpy(sum.data(), all.sums.data(), totals_bytes);
   if (tables_bytes > 0) std::memcpy(sum.data() + totals_bytes, all.tables.data(), tables_bytes);
+  const auto [total, first] = program_.shards().world();
+  ObjectiveTotals local = objective()->no_totals();
+  const auto count_here = [&](int shard, const std::vector<std::byte>& set) {
+    write(shard, set.data());
+    objective()->add(set.data(), local);
+  };
   submit_and_wait(strategy_, [&] {
-    const auto [total, first] = program_.shards().world();
     const bool same_shards = static_cast<int>(saved.size()) == total;
-    if (!same_shards && first == 0) write(0, sum.data());
+    if (!same_shards && first == 0) count_here(0, sum);
     for (int s = 0; s < program_.shards().local_shards() && same_shards; ++s) {
-      write(s, saved[static_cast<std::size_t>(first + s)].data());
+      count_here(s, saved[static_cast<std::size_t>(first + s)]);
     }
   });
-  examples_ = all.sums.front().examples;
+  examples_ = local.sums.front().examples;
   all.tables.clear();
   seen_ = std::move(all);
 }

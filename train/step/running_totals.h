@@ -11,22 +11,24 @@
 
 namespace headrace {
 
-// The devices count; this class holds what the host has read. One thread.
+// The devices count; this class holds what the host has read: of this process's batches until finish(), then of the
+// world's. One thread.
 class RunningTotals {
  public:
   // REQUIRES: `program` outlives it.
   RunningTotals(Strategy& strategy, const MirroredProgram& program) : strategy_(strategy), program_(program) {}
 
   MetricSums sums() const { return objective() ? objective()->sums(seen_) : MetricSums{}; }
-  // Returns the metrics' values; those of tables only after read_tables(), until the next batch is read.
+  // Returns the metrics' values; those of tables only after finish(), until the next batch is read.
   std::vector<MetricValue> metrics() const;
 
   // Reads the totals that came back with a batch. REQUIRES: the batch is done, and an objective.
   void read(const StepSlot& slot);
   // Returns the first loss that counted other examples than those of the batches read; null if none did.
   const LossFunction* miscounted() const { return objective()->miscounted(seen_, examples_); }
-  // Reads the tables and waits for them. REQUIRES: all batches are done.
-  void read_tables();
+  // Reads the tables and waits for them; of several workers, reads all totals of the world's shards, so that the
+  // sums have the bits of one process. REQUIRES: all batches are done; all workers make the call.
+  void finish();
   // Submits zeros to the devices' totals and forgets what was read. REQUIRES: all batches are done.
   void reset();
 
@@ -37,12 +39,16 @@ class RunningTotals {
   }
   // Writes the replica's sets to `into` in the order of the replica's stream.
   void save(int replica, std::byte* into) const;
+  // Returns the sets of the world's shards. REQUIRES: as finish().
+  std::vector<std::vector<std::byte>> gather() const;
   // Continues from the saved sets of the world's shards; if their number differs, the first shard gets their sum.
   // Throws ConfigError for totals of another loss or other metrics. REQUIRES: reset() was called before.
   void restore(const std::vector<std::vector<std::byte>>& saved);
 
  private:
   const Objective* objective() const noexcept { return program_.objective(); }
+  void read_tables();
+  void add(const std::vector<std::byte>& set, ObjectiveTotals& into) const;
   // Copies one set to a shard's totals and tables, in the order of its stream.
   void write(int shard, const std::byte* from) const;
 

@@ -289,6 +289,10 @@ void Trainer::reset_metrics() { impl_->reset_metrics(); }
 int Trainer::saved_sets() const noexcept { return impl_->queue().totals().saved_sets(); }
 std::size_t Trainer::saved_set_bytes() const noexcept { return impl_->queue().totals().saved_set_bytes(); }
 void Trainer::save_totals(int replica, std::byte* into) const { impl_->queue().totals().save(replica, into); }
+std::vector<std::vector<std::byte>> Trainer::gather_totals() {
+  impl_->queue().drain();
+  return impl_->queue().totals().gather();
+}
 void Trainer::restore_totals(const std::vector<std::vector<std::byte>>& saved) {
   impl_->queue().totals().restore(saved);
 }

@@ -25,7 +25,7 @@ class PythonStrategy {
 
  private:
   static DeviceGroup open(const std::string& devices, bool standalone) {
-    if (!standalone) refuse_to_run_beside_others(std::getenv, "give Strategy(standalone=True)");
+    if (!standalone) refuse_to_run_beside_others(std::getenv, "give Strategy(standalone=True) where each is to run alone");
     return open_devices(devices);
   }
 

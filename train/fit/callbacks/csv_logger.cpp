@@ -89,11 +89,11 @@ class CsvLogger {
 
 Callback csv_logger(const std::filesystem::path& path) {
   const auto self = std::make_shared<CsvLogger>(path);
-  return {.name = "csv_logger",
-          .on_train_begin = [self](FitControl&) { self->begin(); },
-          .on_epoch_end = [self](const EpochReport& report, FitControl&) { self->end_epoch(report); },
-          .save = [self] { return self->save(); },
-          .restore = [self](const std::string& text) { self->restore(text); }};
+  return on_chief({.name = "csv_logger",
+                   .on_train_begin = [self](FitControl&) { self->begin(); },
+                   .on_epoch_end = [self](const EpochReport& report, FitControl&) { self->end_epoch(report); },
+                   .save = [self] { return self->save(); },
+                   .restore = [self](const std::string& text) { self->restore(text); }});
 }
 
 }  // namespace headrace

@@ -133,10 +133,11 @@ Callback tensorboard(const std::filesystem::path& folder, const TensorBoardOptio
       .on_epoch_begin = [self](int, FitControl&) { self->begin_epoch(); },
       .on_epoch_end = [self](const EpochReport& report, FitControl& control) { self->end_epoch(report, control); },
       .on_train_end = [self](FitControl&) { self->end(); }};
-  if (options.every_steps == 0) return callback;
-  callback.every_steps = options.every_steps;
-  callback.on_step = [self](const StepReport& report, FitControl&) { self->step(report); };
-  return callback;
+  if (options.every_steps > 0) {
+    callback.every_steps = options.every_steps;
+    callback.on_step = [self](const StepReport& report, FitControl&) { self->step(report); };
+  }
+  return on_chief(std::move(callback));
 }
 
 }  // namespace headrace

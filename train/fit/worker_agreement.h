@@ -1,0 +1,53 @@
+// What the workers of a fit or an evaluation tell each other while it runs.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/workers.h"
+#include "headrace/train/strategy.h"
+
+namespace headrace {
+
+// Decides when to stop: all workers end after the same step, whichever of them was told to. They meet about once a
+// second, after a number of steps that follows from the slowest one's pace. One process alone never meets, and asks
+// nobody. One thread.
+class WorkerAgreement {
+ public:
+  explicit WorkerAgreement(const Strategy& strategy) : workers_(strategy.workers()) {}
+
+  bool several() const noexcept { return workers_ != nullptr; }
+
+  // Counts a step. Returns whether all workers meet after it.
+  bool meets_after_step() noexcept { return several() && ++steps_ == next_; }
+  // Returns whether any worker wants to stop. All workers make the call, with idle streams. Throws WorkersDiffer if
+  // they are not all in the same `state`.
+  bool agree(bool stop, const std::string& state);
+  // Returns the last answer.
+  bool stops() const noexcept { return stops_; }
+
+ private:
+  std::shared_ptr<Workers> workers_;
+  bool stops_ = false;
+  std::uint64_t steps_ = 0, next_ = 1;  // since the last meeting
+  Stopwatch since_;
+};
+
+// Tells the other workers of an error that ends this one's part in a fit or an evaluation: they would wait for it.
+void tell_workers(const Strategy& strategy, const std::exception& error) noexcept;
+
+// Returns what function() does; tells the other workers of its errors.
+template <typename Function>
+decltype(auto) with_workers(const Strategy& strategy, const Function& function) {
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    tell_workers(strategy, error);
+    throw;
+  }
+}
+
+}  // namespace headrace
