@@ -45,9 +45,9 @@ struct WorkerPlan {
   bool is_chief() const noexcept { return rank == 0; }
 };
 
-// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes; HEADRACE_COORDINATOR, which names
-// worker 0's address whatever the launcher; and HEADRACE_TRANSPORT: auto (MPI under a launcher of MPI processes, else
-// Gloo), gloo or mpi. Throws ConfigError naming the variable that is missing or wrong.
+// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes; HEADRACE_COORDINATOR, which
+// names worker 0's address whatever the launcher; and HEADRACE_TRANSPORT: auto (MPI under a launcher of MPI
+// processes, else Gloo), gloo or mpi. Throws ConfigError naming the variable that is missing or wrong.
 WorkerPlan plan_workers(const Environment& environment);
 
 // Plans from this process's own environment.
@@ -82,10 +82,10 @@ void require_equal_values(const std::string& what, const std::vector<std::string
 class WorkerTransport;
 
 // One process's membership in the world. All workers must make the same calls in the same order, from one thread
-// at a time; abort(), rank(), count(), at() and transport() are thread-safe. A call throws a DeviceError that names
-// the worker that was lost (kCancelled) or is late (kTimeout), the call that waited for it, and the file with this
-// worker's last calls (in the folder HEADRACE_WORKERS_DUMP, else in that for temporary files); every later call
-// throws it again.
+// at a time; abort(), rank(), count(), at() and transport() are thread-safe. A call throws a DeviceError that
+// names the worker that was lost (kCancelled) or is late (kTimeout), the call that waited for it, and the file
+// with this worker's last calls (in the folder HEADRACE_WORKERS_DUMP, else in that for temporary files); every
+// later call throws it again.
 class Workers {
  public:
   explicit Workers(std::unique_ptr<WorkerTransport> transport);
@@ -120,7 +120,7 @@ class Workers {
 };
 
 // Joins the world that `plan` describes: waits for all workers, compares builds. Returns null for a process that
-// runs alone. Throws ConfigError if workers do not fit together, and DeviceError(kTimeout) naming those that did
+// runs alone. Throws WorkersDiffer if workers do not fit together, and DeviceError(kTimeout) naming those that did
 // not join.
 std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options = {});
 

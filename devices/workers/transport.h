@@ -33,7 +33,7 @@ class WorkerModule {
  public:
   virtual ~WorkerModule() = default;
 
-  // Returns when all workers of the plan have joined. `build` identifies the program. Throws ConfigError if
+  // Returns when all workers of the plan have joined. `build` identifies the program. Throws WorkersDiffer if
   // workers have different builds or do not fit together otherwise: on all workers that wait, as soon as one is
   // refused.
   virtual std::unique_ptr<WorkerTransport> join(const WorkerPlan& plan, const WorkerOptions& options,

@@ -87,7 +87,7 @@ workers::ExchangeReply JoinedWorkers::exchange(const std::string& key, std::stri
   coordinator_address_ = host_of_peer(context.peer());
   if (!reply.refusal().empty()) {
     refused_ = true;
-    throw ConfigError(reply.refusal(), reply.hint());
+    throw WorkersDiffer(reply.refusal(), reply.hint());
   }
   if (!reply.failure().reason().empty()) throw_failure(reply.failure());
   return reply;

@@ -110,9 +110,9 @@ std::string JoinedWorkers::find_address(const std::string& seen_as) {
   const auto other =
       std::ranges::find_if(own, [&](const auto& each) { return is_ipv6(each) != is_ipv6(own.front()); });
   if (other != own.end()) {
-    throw ConfigError(fmt::format("worker 0 is at {} and worker {} at {}: all must use IPv4, or all IPv6",
-                                  own.front(), other - own.begin(), *other),
-                      "name worker 0's address in numbers in HEADRACE_COORDINATOR");
+    throw WorkersDiffer(fmt::format("worker 0 is at {} and worker {} at {}: all must use IPv4, or all IPv6",
+                                    own.front(), other - own.begin(), *other),
+                        "name worker 0's address in numbers in HEADRACE_COORDINATOR");
   }
   return own[static_cast<std::size_t>(plan_.rank)];
 }

@@ -47,9 +47,10 @@ WorkerFact choose_mesh(const std::vector<MpiOffer>& offers) {
   const std::string why = fmt::format("worker {}: {}", unable - offers.begin(), unable->why_not);
   const auto demanding = std::ranges::find(offers, WorkerTransportKind::kMpi, &MpiOffer::wanted);
   if (demanding == offers.end()) return {.name = "transport", .value = "gloo", .from = why};
-  throw ConfigError(fmt::format("worker {} has HEADRACE_TRANSPORT=mpi, but not all workers can use MPI: {}",
-                                demanding - offers.begin(), why),
-                    "start all workers with one mpirun or srun and one value of HEADRACE_TRANSPORT, or unset it");
+  throw WorkersDiffer(
+      fmt::format("worker {} has HEADRACE_TRANSPORT=mpi, but not all workers can use MPI: {}",
+                  demanding - offers.begin(), why),
+      "start all workers with one mpirun or srun and one value of HEADRACE_TRANSPORT, or unset it");
 }
 
 FoundMpi find_mpi_module() {

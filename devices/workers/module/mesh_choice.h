@@ -19,7 +19,7 @@ struct MpiOffer {
   static MpiOffer from_json(const std::string& json);
 };
 
-// Returns what all workers use, "mpi" or "gloo", and why; the same for the same offers. Throws ConfigError if a
+// Returns what all workers use, "mpi" or "gloo", and why; the same for the same offers. Throws WorkersDiffer if a
 // worker must use MPI and another one cannot. `offers` are by rank.
 WorkerFact choose_mesh(const std::vector<MpiOffer>& offers);
 
