@@ -127,9 +127,9 @@ std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions&
 // Joins the world of this process's environment.
 std::shared_ptr<Workers> open_world(const WorkerOptions& options = {});
 
-// Restricts this thread, and those that it starts from then on, to the worker's share of the cores that it and other
-// workers of its host may use: at least one, which several may have to share. Does nothing if a launcher gave each its
-// own. All workers make the call.
+// Restricts this thread, and those that it starts from then on, to the worker's share of the cores that it and
+// other workers of its host may use: at least one, which several may have to share. Does nothing if a launcher
+// gave each its own. All workers make the call.
 void share_cores(Workers& workers);
 
 // Creates a collective over the replicas of all workers: first `local`, over this process's replicas, then between
