@@ -23,6 +23,11 @@ struct WorkerFact {
   std::string from = {};   // "MASTER_ADDR, MASTER_PORT + 1"
 };
 
+// What carries sums and broadcasts between processes. kMpiOrGloo: MPI if every worker can use it, else Gloo.
+enum class WorkerTransportKind { kGloo, kMpi, kMpiOrGloo };
+// Returns "gloo", "mpi" or "mpi or gloo".
+const char* to_string(WorkerTransportKind kind) noexcept;
+
 // How this process joins the others, read only from its environment; nothing is opened.
 struct WorkerPlan {
   std::string launcher = {};  // "torchrun"; empty for a process that runs alone
@@ -32,6 +37,7 @@ struct WorkerPlan {
   int local_workers = -1;        // processes of this host; -1 if unknown
   std::string coordinator = {};  // "host:port", where worker 0 listens; empty for a process that runs alone
   std::vector<std::string> addresses = {};  // by rank, if the launcher lists them, like TF_CONFIG
+  WorkerTransportKind transport = WorkerTransportKind::kGloo;
   std::vector<WorkerFact> facts = {};
 
   bool alone() const noexcept { return workers == 1; }
@@ -39,8 +45,9 @@ struct WorkerPlan {
   bool is_chief() const noexcept { return rank == 0; }
 };
 
-// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes, and HEADRACE_COORDINATOR, which
-// names worker 0's address whatever the launcher. Throws ConfigError naming the variable that is missing or wrong.
+// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes; HEADRACE_COORDINATOR, which
+// names worker 0's address whatever the launcher; and HEADRACE_TRANSPORT: auto (MPI under a launcher of MPI
+// processes, else Gloo), gloo or mpi. Throws ConfigError naming the variable that is missing or wrong.
 WorkerPlan plan_workers(const Environment& environment);
 
 // Plans from this process's own environment.
@@ -68,6 +75,13 @@ class WorkersDiffer : public ConfigError {
   using ConfigError::ConfigError;
 };
 
+// Thrown by a worker that cannot go on because of another one, which was lost (kCancelled), failed (kCancelled) or is
+// late (kTimeout): once all are started again, training can go on.
+class WorkerLost : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 // Throws WorkersDiffer unless all workers' values, by rank, are equal; names `what`, each group of ranks and its
 // value.
 void require_equal_values(const std::string& what, const std::vector<std::string>& values);
@@ -75,9 +89,10 @@ void require_equal_values(const std::string& what, const std::vector<std::string
 class WorkerTransport;
 
 // One process's membership in the world. All workers must make the same calls in the same order, from one thread
-// at a time; abort(), failure(), rank(), count() and at() are thread-safe. A call throws a DeviceError that names
-// the worker that was lost (kCancelled) or is late (kTimeout), and the call that waited for it; every later call
-// throws it again. Calls are virtual for backends, whose modules do not link to this library.
+// at a time; abort(), failure(), rank(), count(), at() and transport() are thread-safe. A call throws WorkerLost
+// naming the other worker, the call that waited for it, and the file
+// with this worker's last calls (in the folder HEADRACE_WORKERS_DUMP, else in that for temporary files); every later
+// call throws it again. Calls are virtual for backends, whose modules do not link to this library.
 class Workers {
  public:
   // `options`: the limits that the transport has.
@@ -90,6 +105,8 @@ class Workers {
   virtual int count() const noexcept;
   virtual const WorkerInfo& at(int rank) const;
   virtual const WorkerOptions& options() const noexcept;
+  // Returns what carries the values, as all workers agreed, and why: "gloo", "worker 1 has no module for MPI ...".
+  virtual const WorkerFact& transport() const noexcept;
 
   // Returns every worker's bytes, by rank.
   virtual std::vector<std::string> all_gather(std::string_view mine);
@@ -115,16 +132,16 @@ class Workers {
 };
 
 // Joins the world that `plan` describes: waits for all workers, compares builds. Returns null for a process that
-// runs alone. Throws ConfigError if workers do not fit together, and DeviceError(kTimeout) naming those that did
+// runs alone. Throws WorkersDiffer if workers do not fit together, and DeviceError(kTimeout) naming those that did
 // not join.
 std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options = {});
 
 // Joins the world of this process's environment.
 std::shared_ptr<Workers> open_world(const WorkerOptions& options = {});
 
-// Restricts this thread, and those that it starts from then on, to the worker's share of the cores that it and other
-// workers of its host may use: at least one, which several may have to share. Does nothing if a launcher gave each its
-// own. All workers make the call.
+// Restricts this thread, and those that it starts from then on, to the worker's share of the cores that it and
+// other workers of its host may use: at least one, which several may have to share. Does nothing if a launcher
+// gave each its own. All workers make the call.
 void share_cores(Workers& workers);
 
 // Creates a collective over the replicas of all workers: `local` sums over this process's replicas, `workers` over

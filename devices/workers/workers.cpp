@@ -64,6 +64,7 @@ int Workers::count() const noexcept { return static_cast<int>(transport_->member
 const WorkerInfo& Workers::at(int rank) const { return transport_->members().at(static_cast<std::size_t>(rank)); }
 
 const WorkerOptions& Workers::options() const noexcept { return options_; }
+const WorkerFact& Workers::transport() const noexcept { return transport_->transport(); }
 
 std::vector<std::string> Workers::all_gather(std::string_view mine) { return transport_->all_gather(mine); }
 

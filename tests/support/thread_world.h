@@ -68,6 +68,11 @@ class ThreadWorld {
     int rank() const noexcept override { return rank_; }
     const std::vector<WorkerInfo>& members() const noexcept override { return hall_->members; }
 
+    const WorkerFact& transport() const noexcept override {
+      static const WorkerFact memory{.name = "transport", .value = "memory", .from = "the test"};
+      return memory;
+    }
+
     std::vector<std::string> all_gather(std::string_view mine) override {
       std::unique_lock lock(hall_->mutex);
       const int call = hall_->calls[static_cast<std::size_t>(rank_)]++;

@@ -20,10 +20,7 @@ void run_with_workers(const WorkerFlags& flags, const std::function<void(const s
   } catch (const std::exception& error) {
     const auto* named = dynamic_cast<const Error*>(&error);
     if (workers) workers->abort(named != nullptr ? named->message() : error.what());
-    const auto* lost = dynamic_cast<const DeviceError*>(&error);
-    const bool elsewhere =
-        lost != nullptr && (lost->code() == ErrorCode::kCancelled || lost->code() == ErrorCode::kTimeout);
-    if (elsewhere) throw EndedByAnother(*lost);
+    if (const auto* lost = dynamic_cast<const WorkerLost*>(&error)) throw EndedByAnother(*lost);
     throw;
   }
 }
