@@ -100,7 +100,7 @@ void JoinedWorkers::throw_unanswered(const grpc::Status& status, double timeout_
     watch_->note(coordinator_is_silent());
     throw_failure(coordinator_is_silent());
   }
-  throw DeviceError(ErrorCode::kTimeout,
+  throw WorkerLost(ErrorCode::kTimeout,
                     fmt::format("worker {} reached no coordinator in {:g} s: {}", plan_.rank, timeout_seconds,
                                 status.error_message()),
                     fmt::format("worker 0 at {}", plan_.coordinator),

@@ -76,7 +76,7 @@ JoinedWorkers::Introduced JoinedWorkers::introduce(const std::string& build, con
   const nlohmann::json mine{{"host", host_name()}, {"process", getpid()}, {"mpi", offer.to_json()}};
   const workers::ExchangeReply reply = exchange(kIntroduction, mine.dump(), options_.start_timeout_seconds, build);
   if (reply.missing_size() > 0) {
-    throw DeviceError(ErrorCode::kTimeout,
+    throw WorkerLost(ErrorCode::kTimeout,
                       fmt::format("after {:g} s there {} no {}", options_.start_timeout_seconds,
                                   reply.missing_size() == 1 ? "is" : "are", list_missing(reply)),
                       fmt::format("worker 0 at {}", plan_.coordinator),
