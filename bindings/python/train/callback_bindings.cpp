@@ -170,6 +170,10 @@ void bind_ready_made(nb::module_& module) {
       },
       "monitor"_a = "val_loss", nb::kw_only(), "factor"_a = 0.1, "patience"_a = 10, "min_delta"_a = 1e-4,
       "mode"_a = "auto", "cooldown"_a = 0, "min_scale"_a = 0.0);
+  module.def(
+      "on_chief", [](nb::handle callback) { return on_chief(callback_of(callback)); }, "callback"_a,
+      "The callback for the chief alone, for what writes files or prints: of several workers others do not call "
+      "it.");
   module.def("csv_logger", &csv_logger, "path"_a, "One line an epoch: its number from 1, and History's values.");
   module.def(
       "tensorboard",
