@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+import traceback
 import weakref
 
 from . import _native
@@ -33,7 +34,7 @@ def _tell_of_error() -> None:
     if error is None:
         return
     for workers in list(_joined):
-        workers.abort(f"{type(error).__name__}: {error}")
+        workers.abort("".join(traceback.format_exception_only(error)).strip())
 
 
 atexit.register(_tell_of_error)

@@ -15,6 +15,7 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
+#include "headrace/bindings/python/train/interrupts.h"
 #include "headrace/bindings/python/train/reports.h"
 #include "headrace/bindings/python/train/words.h"
 #include "headrace/devices/base/error.h"
@@ -50,7 +51,11 @@ void call_python(const SharedObject& function, FitControl& control, const Argume
     OpenControl& control;
     ~Closing() { control.close(); }
   } const closing{*open};
-  nb::handle(function.get())(arguments..., open);
+  try {
+    nb::handle(function.get())(arguments..., open);
+  } catch (const nb::python_error& raised) {
+    if (!InterruptWatch::keep(raised)) throw;
+  }
 }
 
 // Returns the object's method; null if it has none.
