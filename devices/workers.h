@@ -80,38 +80,43 @@ void require_equal_values(const std::string& what, const std::vector<std::string
 class WorkerTransport;
 
 // One process's membership in the world. All workers must make the same calls in the same order, from one thread
-// at a time; abort(), rank(), count() and at() are thread-safe. A call throws a DeviceError that names the worker
-// that was lost (kCancelled) or is late (kTimeout), and the call that waited for it; every later call throws it
-// again.
+// at a time; abort(), failure(), rank(), count() and at() are thread-safe. A call throws a DeviceError that names
+// the worker that was lost (kCancelled) or is late (kTimeout), and the call that waited for it; every later call
+// throws it again. Calls are virtual for backends, whose modules do not link to this library.
 class Workers {
  public:
-  explicit Workers(std::unique_ptr<WorkerTransport> transport);
-  ~Workers();  // signs off, so that the others do not consider this worker lost
+  // `options`: the limits that the transport has.
+  explicit Workers(std::unique_ptr<WorkerTransport> transport, const WorkerOptions& options = {});
+  virtual ~Workers();  // signs off, so that the others do not consider this worker lost
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  int rank() const noexcept;
-  int count() const noexcept;
-  const WorkerInfo& at(int rank) const;
+  virtual int rank() const noexcept;
+  virtual int count() const noexcept;
+  virtual const WorkerInfo& at(int rank) const;
+  virtual const WorkerOptions& options() const noexcept;
 
   // Returns every worker's bytes, by rank.
-  std::vector<std::string> all_gather(std::string_view mine);
+  virtual std::vector<std::string> all_gather(std::string_view mine);
   // Sums over all workers in place: the pairwise tree ((0+1)+(2+3))+... over ranks, the same bits on every worker.
-  void all_reduce_sum(std::span<float> values);
+  virtual void all_reduce_sum(std::span<float> values);
   // Replaces `bytes` with the root's.
-  void broadcast(std::span<std::byte> bytes, int root);
+  virtual void broadcast(std::span<std::byte> bytes, int root);
 
   // Throws WorkersDiffer unless all workers give the same value, see require_equal_values().
-  void require_equal(const std::string& what, const std::string& value);
+  virtual void require_equal(const std::string& what, const std::string& value);
 
   // Sets this worker's progress ("step 57"), for the messages of all workers. Cheap.
-  void set_moment(std::string moment);
+  virtual void set_moment(std::string moment);
 
   // Fails this worker's calls, now and later, and those of all other workers, which are told `reason`.
-  void abort(const std::string& reason) noexcept;
+  virtual void abort(const std::string& reason) noexcept;
+  // Returns which worker failed first and why, as far as this one has been told; empty while none has. Cheap.
+  virtual std::string failure() const;
 
  private:
   std::unique_ptr<WorkerTransport> transport_;
+  WorkerOptions options_;
 };
 
 // Joins the world that `plan` describes: waits for all workers, compares builds. Returns null for a process that
@@ -132,14 +137,17 @@ void share_cores(Workers& workers);
 // make the call. `workers` may be null. Throws ConfigError if the GPUs cannot be divided.
 std::string devices_of_worker(const std::string& spec, Workers* workers);
 
-// Creates a collective over the replicas of all workers: first `local`, over this process's replicas, then between
-// processes. The sum is one pairwise tree over all replicas of the world, by rank and in `local`'s order.
-// REQUIRES: all workers have equally many replicas.
+// Creates a collective over the replicas of all workers: `local` sums over this process's replicas, `workers` over
+// processes. Values of devices with memory of their own pass through pinned memory, in stream order. The sum is
+// one pairwise tree over all replicas of the world, by rank, if `local` adds as a tree, or if its number of
+// replicas is no power of two: then every worker receives the values of every replica. Throws ConfigError unless
+// all workers have equally many replicas. All workers call it.
 std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> local,
                                                     std::shared_ptr<Workers> workers);
 
-// Creates the collective of `devices` together with those of all other workers; if `workers` is null, that of
-// `devices` alone.
+// Creates the collective of `devices` together with those of all other workers: the backend's own, if that
+// connects the devices of every worker (Backend::connects_processes()), else create_world_collective(). If
+// `workers` is null, creates that of `devices` alone. All workers call it.
 std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::shared_ptr<Workers> workers);
 
 }  // namespace headrace

@@ -13,10 +13,12 @@
 #include "headrace/tools/options/data_options.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/options/plan_file.h"
+#include "headrace/tools/options/worker_options.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/output_check.h"
 #include "headrace/tools/output/print.h"
+#include "headrace/tools/runs/worker_run.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/training_record.h"
 
@@ -25,6 +27,7 @@ namespace {
 
 struct RecordCommandOptions {
   CommonOptions common;
+  WorkerFlags workers = {};
   std::string record;
   std::filesystem::path plan = {};  // in place of the record's own; empty: that
   std::string split = "test";
@@ -33,6 +36,7 @@ struct RecordCommandOptions {
   void add_to(CLI::App& command, bool has_out) {
     command.add_option("--record", record, "a training record or checkpoint")->type_name("FILE")->required();
     common.add_reading_to(command, /*further_columns=*/false);
+    workers.add_to(command);
     auto* split_option = add_choice(command, "--split", split, "which part of the data", {"train", "test"});
     split_option->capture_default_str();
     CLI::Option* data = command.get_option("--data");
@@ -114,18 +118,23 @@ Dataset open_data(const RecordCommandOptions& options, const InputDescription& i
   return data;
 }
 
-// Opens what both need; `use(strategy, input, data, json)` does the work.
+// Opens what both need on each worker; `use(strategy, input, data, json)` does the work.
 template <typename Use>
-void with_record(const RecordCommandOptions& options, const Use& use) {
-  options.check_inputs();
-  options.check_outputs();
-  JsonLines json(options.common.json);
-  DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
-  Strategy strategy(devices, {.announce = false, .standalone = true});  // the command asked before
-  const InputDescription input = record_input(options.record);
-  use(strategy, input, open_data(options, input), json);
-  options.common.errors.report();
-  json.finish();
+void with_record(const RecordCommandOptions& all, const Use& use) {
+  all.check_inputs();
+  all.check_outputs();
+  run_with_workers(all.workers, [&](const std::shared_ptr<Workers>& workers) {
+    RecordCommandOptions options = all;
+    if (!is_chief(workers)) options.common.silence(workers->rank());
+    options.common.devices = devices_of_worker(options.common.devices, workers.get());
+    JsonLines json(options.common.json);
+    DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
+    Strategy strategy(devices, {.announce = false, .workers = workers, .standalone = true});  // the command asked
+    const InputDescription input = record_input(options.record);
+    use(strategy, input, open_data(options, input), json);
+    options.common.errors.report();
+    json.finish();
+  });
 }
 
 void evaluate(const RecordCommandOptions& options) {
@@ -139,7 +148,7 @@ void evaluate(const RecordCommandOptions& options) {
         line["seconds"] = found.seconds;
         line["bad_records"] = options.common.errors.bad_records();
         json.write(line);
-        if (json.on_stdout()) return;
+        if (json.on_stdout() || !strategy.is_chief()) return;
         print(stdout, "{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
               found.loss, metric_text(found.metrics));
       });
@@ -155,6 +164,7 @@ void predict(const RecordCommandOptions& options) {
   with_record(
       options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
         const Predictions found = predict_record(strategy, options.record, data, {.input = options.input()});
+        if (!strategy.is_chief()) return;
         const SourcePtr source = data.source();
         const std::size_t width = found.records.empty() ? 0 : found.values.size() / found.records.size();
         for (std::size_t i = 0; i < found.records.size(); ++i) {
@@ -178,7 +188,10 @@ void add_command(CLI::App& program, const std::string& name, const std::string& 
   auto* command = program.add_subcommand(name, what);
   auto options = std::make_shared<RecordCommandOptions>();
   options->add_to(*command, has_out);
-  command->callback([options, run] { run(*options); });
+  command->callback([options, run, command] {
+    options->workers.standalone = command->get_option("--standalone")->count() > 0;
+    run(*options);
+  });
 }
 
 }  // namespace

@@ -34,6 +34,7 @@
 #include "headrace/tools/runs/recipe_run.h"
 #include "headrace/tools/runs/train_results.h"
 #include "headrace/tools/runs/typed_command.h"
+#include "headrace/tools/runs/worker_run.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
@@ -269,45 +270,26 @@ std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& 
   return warnings;
 }
 
-// Returns the options of a worker other than the chief, which alone writes and prints.
-TrainOptions silenced(TrainOptions options) {
+// Returns the options of a worker; the chief alone writes and prints.
+TrainOptions options_of(const std::shared_ptr<Workers>& workers, TrainOptions options) {
+  if (is_chief(workers)) return options;
+  options.common.silence(workers->rank());
   options.verbose = 0;
-  options.common.json.clear();
   options.run_dir.clear();
   options.trace.clear();
   return options;
 }
 
-void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>& workers);
-
-void train(const TrainOptions& options) {
-  require_mirrored(options.strategy);
-  const std::shared_ptr<Workers> workers = options.workers.open();
-  if (!workers) return train_as_worker(options, nullptr);
-  try {
-    train_as_worker(workers->rank() == 0 ? options : silenced(options), workers);
-  } catch (const WorkersDiffer&) {
-    throw;  // the others know
-  } catch (const StoppedBySignal&) {
-    throw;  // all stopped
-  } catch (const DeviceError& error) {
-    workers->abort(error.message());
-    if (error.code() != ErrorCode::kCancelled && error.code() != ErrorCode::kTimeout) throw;
-    throw EndedByAnother(error);
-  } catch (const std::exception& error) {
-    workers->abort(error.what());
-    throw;
-  }
-}
-
 // The runs share the data and the devices, with all that these have loaded and chosen by then. `workers` may be null.
 void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>& workers) {
-  const bool chief = !workers || workers->rank() == 0;
+  const bool chief = is_chief(workers);
   options.observe.check(!options.common.json.empty() || !options.run_dir.empty() || !chief);
   if (chief) options.checkpoints.check();
-  if (chief) check_outputs(options.common, {{.option = "--trace", .path = options.trace},
-                                 {.option = "--csv", .path = options.observe.csv},
-                                 {.option = "--record", .path = options.checkpoints.record}});
+  if (chief) {
+    check_outputs(options.common, {{.option = "--trace", .path = options.trace},
+                                   {.option = "--csv", .path = options.observe.csv},
+                                   {.option = "--record", .path = options.checkpoints.record}});
+  }
   if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
     throw ConfigError("--runs " + std::to_string(options.runs) + " from --seed " +
                           std::to_string(options.common.seed) + " needs seeds above the maximum",
@@ -321,8 +303,8 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
   const Recipe recipe = make_recipe(options.recipe, recipe_options(options));
   if (recipe.tuned_plans) tune_plans(devices);
   warn_of_slow_net(recipe.name, devices);
-  report_left_out(recipe.train.left_out(), recipe.train.columns(), false);
-  options.common.warn_of_unused(*recipe.train.source());
+  if (chief) report_left_out(recipe.train.left_out(), recipe.train.columns(), false);
+  if (chief) options.common.warn_of_unused(*recipe.train.source());
   require_profiled_epoch(options, recipe);
   if (options.verbose > 0) {
     const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.world_replicas());
@@ -354,6 +336,13 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
   options.common.errors.report();
   results.finish();
   results.end("finished", "", warnings());
+}
+
+void train(const TrainOptions& options) {
+  require_mirrored(options.strategy);
+  run_with_workers(options.workers, [&](const std::shared_ptr<Workers>& workers) {
+    train_as_worker(options_of(workers, options), workers);
+  });
 }
 
 }  // namespace

@@ -20,7 +20,9 @@
 //   MetricSums sums = trainer.finish();
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,14 +77,30 @@ class Reducer {
   // stream's work is done. The next call starts over.
   void join(int replica, const ReplicaStreams& streams);
 
+  // The time of a replica's sums since this object was made, and for how much of it the compute stream had nothing
+  // else to do. Measured on CPUs, if sums are apart; otherwise 0.
+  struct Times {
+    std::int64_t sums_ns = 0, exposed_ns = 0;
+  };
+  Times times(int replica) const noexcept;
+
  private:
+  // Of one replica. Its streams' threads write.
+  struct Watch {
+    std::atomic<std::int64_t> sums_ns{0}, exposed_ns{0};
+    std::uint64_t summing_since = 0, waiting_since = 0;
+  };
   void send(int replica, const TensorView& arena, std::int64_t end, std::span<const ArenaSlice> wanted,
             const ReplicaStreams& streams);
+  void wait_for_sums(int replica, const ReplicaStreams& streams);
+  // Returns null where nothing is measured.
+  Watch* watch(int replica, const ReplicaStreams& streams);
 
   Collective* collective_;
   std::int64_t elements_;
   std::int64_t bucket_, bucket_apart_;  // elements
   std::vector<std::int64_t> sent_;      // by local replica
+  std::deque<Watch> watches_;           // by local replica
 };
 
 struct TrainerOptions {

@@ -26,6 +26,8 @@ class WorkerTransport {
 
   virtual void set_moment(std::string moment) = 0;
   virtual void abort(const std::string& reason) noexcept = 0;
+  // Returns which worker failed first and why; empty while none has. Thread-safe.
+  virtual std::string failure() const = 0;
 };
 
 class WorkerModule {
@@ -39,7 +41,7 @@ class WorkerModule {
 };
 
 // Increment whenever one of the classes above changes its layout.
-inline constexpr int kWorkerAbiVersion = 1;
+inline constexpr int kWorkerAbiVersion = 2;
 
 // The `extern "C"` function that a module exports. Returns null if it was built for another ABI version.
 using WorkerModuleEntry = const WorkerModule* (*)(int abi_version);

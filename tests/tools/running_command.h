@@ -22,7 +22,10 @@ namespace headrace::test {
 // A command that runs while the test goes on; its output goes into a file.
 class RunningCommand {
  public:
-  RunningCommand(std::vector<std::string> arguments, std::filesystem::path output) : output_(std::move(output)) {
+  // `variables`: "NAME=value", besides those of the test.
+  RunningCommand(std::vector<std::string> arguments, std::filesystem::path output,
+                 std::vector<std::string> variables = {})
+      : output_(std::move(output)) {
     arguments.insert(arguments.begin(), HEADRACE_BINARY);
     std::vector<char*> words;
     for (std::string& argument : arguments) words.push_back(argument.data());
@@ -32,6 +35,7 @@ class RunningCommand {
     const int file = open(output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);
+    for (std::string& variable : variables) putenv(variable.data());
     execv(words.front(), words.data());
     _exit(127);
   }

@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <mutex>
@@ -221,6 +225,35 @@ TEST(WorkerFailures, OneThatIsLateIsNamedAtTheDeadline) {
         workers.all_reduce_sum(values);
       });
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("worker 2 ("), HasSubstr("is late"))));
+}
+
+// Joins as worker 1 and stops: the other half of the test below, in a process of its own.
+void join_and_stop(const std::string& coordinator) {
+  std::vector<WorkerPlan> plans{{.launcher = "test", .rank = 1, .workers = 2, .coordinator = coordinator}};
+  run_workers(plans, {.start_timeout_seconds = 20, .call_timeout_seconds = 1}, [](Workers&) { raise(SIGSTOP); });
+}
+
+TEST(WorkerFailures, OneThatIsStoppedIsNamedThoughNoCallWaitsForIt) {
+  constexpr const char* kCoordinator = "HEADRACE_TEST_COORDINATOR";
+  if (const char* coordinator = std::getenv(kCoordinator)) return join_and_stop(coordinator);
+  std::vector<WorkerPlan> plans = plans_of(2);
+  plans.pop_back();
+  setenv(kCoordinator, plans[0].coordinator.c_str(), 1);
+  std::string program = "/proc/self/exe", filter = "--gtest_filter=WorkerFailures.OneThatIsStopped*";
+  char* const arguments[] = {program.data(), filter.data(), nullptr};
+  pid_t process = 0;
+  ASSERT_EQ(posix_spawn(&process, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  unsetenv(kCoordinator);
+  const auto errors =
+      run_workers(plans, {.start_timeout_seconds = 20, .call_timeout_seconds = 1}, [](Workers& workers) {
+        const Stopwatch waited;
+        while (workers.failure().empty() && waited.seconds() < 10) std::this_thread::yield();
+        throw ConfigError(workers.failure() + " within " + std::to_string(waited.seconds()) + " s");
+      });
+  kill(process, SIGKILL);
+  waitpid(process, nullptr, 0);
+  EXPECT_THAT(errors, ElementsAre(AllOf(HasSubstr("worker 1 ("), HasSubstr("is late"),
+                                        ::testing::ContainsRegex("within [0-3]\\."))));
 }
 
 }  // namespace

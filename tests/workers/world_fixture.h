@@ -1,9 +1,6 @@
 // A world of several workers within one process, each on a thread of its own.
 #pragma once
 
-#include <unistd.h>
-
-#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -13,14 +10,9 @@
 #include <vector>
 
 #include "headrace/devices/workers.h"
+#include "headrace/tests/support/free_coordinator.h"
 
 namespace headrace::test {
-
-// Another one for each world of this program, and hardly one of another program's.
-inline std::string free_coordinator() {
-  static std::atomic<int> used{0};
-  return "127.0.0.1:" + std::to_string(20'000 + (getpid() * 37 + used.fetch_add(1)) % 20'000);
-}
 
 inline std::vector<WorkerPlan> plans_of(int workers) {
   const std::string coordinator = free_coordinator();

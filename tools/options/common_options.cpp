@@ -81,6 +81,11 @@ LoaderOptions CommonOptions::loader() const {
   return options;
 }
 
+void CommonOptions::silence(int rank) {
+  json.clear();
+  if (!errors.quarantine.empty()) errors.quarantine += fmt::format(".worker-{}", rank);
+}
+
 std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
   if (cache == "none") return nullptr;
   if (cache == "auto") {

@@ -15,7 +15,7 @@ namespace {
 // Commands that each worker may run: nothing is read, made or written twice.
 constexpr std::array kForEachWorker = {"doctor", "report", "inspect", "verify"};
 // Commands that all workers run together.
-constexpr std::array kForAllWorkers = {"train"};
+constexpr std::array kForAllWorkers = {"train", "evaluate", "predict"};
 
 void add_to_command(CLI::App& command) {
   auto standalone = std::make_shared<bool>(false);

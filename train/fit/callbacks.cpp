@@ -18,6 +18,7 @@ StepTimes& StepTimes::operator+=(const StepTimes& other) noexcept {
   exposed_copy_ns += other.exposed_copy_ns;
   idle_ns += other.idle_ns;
   sync_wait_ns += other.sync_wait_ns;
+  sums_ns += other.sums_ns;
   host_ns += other.host_ns;
   return *this;
 }

@@ -292,6 +292,9 @@ std::vector<FitLoop::WorkerShare> FitLoop::gather(const WorkerShare& mine) const
 
 void FitLoop::validate(EpochReport& report) {
   if (!validation_) return;
+  if (const auto& workers = model_.strategy().workers()) {
+    workers->set_moment(fmt::format("the validation after step {}", model_.global_step()));
+  }
   const std::optional<MetricSums> validated = validation_->evaluator.pass();
   if (!validated) return;
   report.val_loss = mean_loss(*validated);
@@ -370,9 +373,9 @@ void FitLoop::require_same_fit() const {
   const auto options = fmt::format("{} epochs of {} steps, accumulate {}, {} virtual shards, seed {}, stop after {}",
                                    options_.epochs, steps_, options_.step.accumulate, options_.step.virtual_shards,
                                    options_.input.seed, options_.stop_after_steps);
-  workers.require_equal("options", options);
   workers.require_equal("data", to_hex(data_.fingerprint));
   workers.require_equal("validation", validation_data_ ? to_hex(validation_data_->fingerprint) : "none");
+  workers.require_equal("options", options);
   workers.require_equal("position", fmt::format("step {}, {}", model_.global_step(), loader_.state().serialize()));
   workers.require_equal("checkpoints", options_.checkpoints ? fmt::format("every {} steps, best {}",
                         options_.checkpoints->every_steps, options_.checkpoints->best) : "none");

@@ -57,9 +57,11 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options)
 void Strategy::open_streams_beside() {
   const bool several = world_replicas() > 1;
   for (int replica = 0; replica < local_replicas(); ++replica) {
-    const bool beside = (!several || collective().runs_beside()) && !device(replica).info().host_memory;
     Device& on = device(replica);
-    communication_.push_back(beside && several ? on.create_urgent_stream() : nullptr);
+    const bool may_be = !several || collective().runs_beside();
+    const bool beside = may_be && !on.info().host_memory;
+    const bool apart = several && may_be && (!on.info().host_memory || workers_);
+    communication_.push_back(apart ? on.create_urgent_stream() : nullptr);
     weights_.push_back(beside ? on.create_stream() : nullptr);
     updates_.push_back(beside && !several ? on.create_stream() : nullptr);
   }

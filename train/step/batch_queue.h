@@ -55,6 +55,10 @@ class BatchQueue {
   // Counts what was submitted to the replica's stream since the last batch as that batch's work.
   void record_done(int replica);
 
+  // Counts the waits for these sums, instead of those within collectives, if they are apart. REQUIRES: the reducer
+  // lives as long as batches are submitted.
+  void time_sums(const Reducer& reducer) noexcept { clock_.time_sums(reducer); }
+
   // Waits for all batches.
   void drain();
   // Waits for all batches and reads all totals, see RunningTotals::finish().

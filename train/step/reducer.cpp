@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/clock.h"
+
 namespace headrace {
 namespace {
 
@@ -25,6 +27,8 @@ std::int64_t wanted_elements(std::span<const ArenaSlice> wanted, std::int64_t be
   return elements;
 }
 
+std::int64_t since(std::uint64_t begin) noexcept { return static_cast<std::int64_t>(now_ns() - begin); }
+
 }  // namespace
 
 Reducer::Reducer(Collective& collective, std::int64_t elements, const ReducerOptions& options)
@@ -32,7 +36,8 @@ Reducer::Reducer(Collective& collective, std::int64_t elements, const ReducerOpt
       elements_(elements),
       bucket_(elements_of(options.bucket_bytes)),
       bucket_apart_(elements_of(options.bucket_bytes_apart)),
-      sent_(static_cast<std::size_t>(collective.local_replicas()), 0) {}
+      sent_(static_cast<std::size_t>(collective.local_replicas()), 0),
+      watches_(static_cast<std::size_t>(collective.local_replicas())) {}
 
 std::int64_t Reducer::filled(int replica, const TensorView& arena, std::int64_t filled,
                              std::span<const ArenaSlice> wanted, const ReplicaStreams& streams) {
@@ -48,15 +53,32 @@ std::int64_t Reducer::filled(int replica, const TensorView& arena, std::int64_t 
 std::int64_t Reducer::finish(int replica, const TensorView& arena, std::span<const ArenaSlice> wanted,
                              const ReplicaStreams& streams) {
   const std::int64_t before = sent_.at(static_cast<std::size_t>(replica));
-  if (streams.sums_apart() && before > 0) streams.compute.follow(streams.communication);
+  if (streams.sums_apart() && before > 0) wait_for_sums(replica, streams);
   send(replica, arena, elements_, wanted, streams);
   return streams.sums_apart() ? before : elements_;
 }
 
 void Reducer::join(int replica, const ReplicaStreams& streams) {
   streams.compute.follow(streams.weights);
-  streams.compute.follow(streams.communication);
+  wait_for_sums(replica, streams);
   sent_.at(static_cast<std::size_t>(replica)) = 0;
+}
+
+void Reducer::wait_for_sums(int replica, const ReplicaStreams& streams) {
+  Watch* const timed = watch(replica, streams);
+  if (timed != nullptr) streams.compute.call([timed] { timed->waiting_since = now_ns(); });
+  streams.compute.follow(streams.communication);
+  if (timed != nullptr) streams.compute.call([timed] { timed->exposed_ns += since(timed->waiting_since); });
+}
+
+Reducer::Watch* Reducer::watch(int replica, const ReplicaStreams& streams) {
+  const bool measured = streams.sums_apart() && streams.compute.device().info().host_memory;
+  return measured ? &watches_.at(static_cast<std::size_t>(replica)) : nullptr;
+}
+
+Reducer::Times Reducer::times(int replica) const noexcept {
+  const Watch& watch = watches_[static_cast<std::size_t>(replica)];
+  return {.sums_ns = watch.sums_ns, .exposed_ns = watch.exposed_ns};
 }
 
 void Reducer::send(int replica, const TensorView& arena, std::int64_t end, std::span<const ArenaSlice> wanted,
@@ -65,10 +87,13 @@ void Reducer::send(int replica, const TensorView& arena, std::int64_t end, std::
   if (collective_->world_replicas() > 1 && wanted_elements(wanted, begin, end) > 0) {
     streams.communication.follow(streams.compute);
     streams.communication.follow(streams.weights);
+    Watch* const timed = watch(replica, streams);
+    if (timed != nullptr) streams.communication.call([timed] { timed->summing_since = now_ns(); });
     for_each_within(wanted, begin, end, [&](std::int64_t from, std::int64_t to) {
       const TensorView bucket{arena.as<float>() + from, Shape{to - from}, DType::kF32};
       collective_->all_reduce_sum(replica, bucket, streams.communication);
     });
+    if (timed != nullptr) streams.communication.call([timed] { timed->sums_ns += since(timed->summing_since); });
   }
   begin = end;
 }

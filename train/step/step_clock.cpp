@@ -5,6 +5,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/train/strategy.h"
+#include "headrace/train/trainer.h"
 
 namespace headrace {
 
@@ -16,6 +17,7 @@ StepClock::StepClock(const Strategy& strategy, const Shards& shards, std::shared
   }
   reached_ns_.resize(start_.size());
   waited_ns_.resize(start_.size());
+  summed_ns_.resize(start_.size());
   replica_times.resize(start_.size());
 }
 
@@ -26,7 +28,8 @@ void StepClock::restart() {
   for (std::size_t r = 0; r < start_.size(); ++r) {
     strategy_.stream(static_cast<int>(r)).record(*start_[r]);
     reached_ns_[r] = static_cast<std::int64_t>(now_ns());
-    sync_wait(r);
+    Interval before;
+    count_sums(r, before);
   }
 }
 
@@ -47,7 +50,7 @@ void StepClock::add(const StepSlot& step, const StepSlot& before) {
     interval.waiting = std::clamp<std::int64_t>(asked - gap_began, 0, interval.gap);
     interval.stall = std::clamp<std::int64_t>(taken - std::max(asked, gap_began), 0, interval.gap);
     if (slot.waited) interval.copy = slot.arrived->ns_since(begin).value_or(0);
-    interval.sync = sync_wait(r);
+    count_sums(r, interval);
     count(interval, times);
     count(interval, replica_times[r]);
     ++replica_times[r].batches;
@@ -61,13 +64,21 @@ void StepClock::count(const Interval& interval, StepTimes& into) {
   into.idle_ns += interval.gap - interval.stall;
   into.exposed_copy_ns += interval.copy;
   into.sync_wait_ns += interval.sync;
+  into.sums_ns += interval.sums;
 }
 
 // A collective that was opened after a failure counts from 0.
-std::int64_t StepClock::sync_wait(std::size_t replica) {
-  const std::int64_t waited = strategy_.collective().waited_ns(static_cast<int>(replica));
-  const std::int64_t before = std::exchange(waited_ns_[replica], waited);
-  return waited >= before ? waited - before : waited;
+void StepClock::count_sums(std::size_t replica, Interval& interval) {
+  const int r = static_cast<int>(replica);
+  const auto since_last = [](std::int64_t now, std::int64_t& last) {
+    const std::int64_t before = std::exchange(last, now);
+    return now >= before ? now - before : now;
+  };
+  const bool apart = reducer_ != nullptr && strategy_.streams(r).sums_apart();
+  const Reducer::Times sums = apart ? reducer_->times(r) : Reducer::Times{};
+  interval.sums = since_last(sums.sums_ns, summed_ns_[replica]);
+  interval.sync =
+      since_last(apart ? sums.exposed_ns : strategy_.collective().waited_ns(r), waited_ns_[replica]);
 }
 
 void StepClock::draw(std::size_t replica, const StepSlot& step, const Interval& interval) {

@@ -11,6 +11,8 @@
 
 namespace headrace {
 
+class Reducer;
+
 // Reads only completed events: it makes no thread wait.
 class StepClock {
  public:
@@ -24,6 +26,9 @@ class StepClock {
   // first since the restart.
   void add(const StepSlot& step, const StepSlot& before);
 
+  // See BatchQueue::time_sums().
+  void time_sums(const Reducer& reducer) noexcept { reducer_ = &reducer; }
+
   StepTimes times;
   std::vector<StepTimes> replica_times;  // one per replica
 
@@ -36,9 +41,10 @@ class StepClock {
     std::int64_t copy = 0;     // after the gap: the batch had not arrived
     std::int64_t elapsed = 0;
     std::int64_t sync = 0;  // of the work: waiting for other replicas
+    std::int64_t sums = 0;  // beside other work or not
   };
-  // Returns how long the replica has waited within collectives since the last call.
-  std::int64_t sync_wait(std::size_t replica);
+  // Set how long the replica has waited for others since the last call, and the time of its sums.
+  void count_sums(std::size_t replica, Interval& interval);
   static void count(const Interval& interval, StepTimes& into);
   void draw(std::size_t replica, const StepSlot& step, const Interval& interval);
 
@@ -47,7 +53,9 @@ class StepClock {
   std::vector<std::unique_ptr<Event>> start_;  // one per replica
   std::shared_ptr<Trace> trace_;               // null: nothing is traced
   std::vector<TraceRing*> rings_;              // one per replica, with a trace
-  std::vector<std::int64_t> waited_ns_;        // within collectives at the last sync_wait(), one per replica
+  const Reducer* reducer_ = nullptr;           // null: waits within collectives count
+  std::vector<std::int64_t> waited_ns_;        // counted so far, one per replica
+  std::vector<std::int64_t> summed_ns_;        // likewise
   std::vector<std::int64_t> reached_ns_;       // the last batch's end on the host's clock, one per replica
 };
 

@@ -1,5 +1,7 @@
 #include "headrace/train/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -243,6 +245,7 @@ class Trainer::Impl {
 
   void advance() {
     ++state_.step;
+    if (const auto& workers = strategy_.workers()) workers->set_moment(fmt::format("step {}", state_.step));
     const std::uint64_t every = options_.step.mirror_check_every;
     if (every == 0 || state_.step % every != 0) return;
     queue().drain();

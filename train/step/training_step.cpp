@@ -185,6 +185,7 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
               .virtual_shards = options.step.virtual_shards,
               .shard_arenas = &shard_arenas_}),
       reducer_(collective_, model.layout.trained_elements(), options.buckets) {
+  queue_.time_sums(reducer_);
   if (options.step.gradient_norms) measure_.emplace(model);
 }
 

@@ -58,7 +58,8 @@ std::string host_of_peer(const std::string& peer) {
   return host;
 }
 
-CoordinatorService::CoordinatorService(int world) : world_(world), timer_([this] { end_overdue_meetings(); }) {}
+CoordinatorService::CoordinatorService(int world, std::chrono::milliseconds max_silence)
+    : world_(world), max_silence_(max_silence), timer_([this] { watch_the_clock(); }) {}
 
 CoordinatorService::~CoordinatorService() {
   {
@@ -228,11 +229,23 @@ std::optional<workers::Failure> CoordinatorService::find_late(const workers::Lat
   return failure;
 }
 
-void CoordinatorService::end_overdue_meetings() {
+// Others may wait for it where no call has a deadline, as on a GPU.
+void CoordinatorService::fail_silent_worker(Time now, std::vector<Caller>& answered) {
+  for (const auto& [rank, life] : lives_) {
+    if (life.watch == nullptr || now - life.last_beat <= max_silence_) continue;
+    workers::Failure failure;
+    failure.set_rank(rank);
+    failure.set_reason("is late");
+    return fail(failure, answered);
+  }
+}
+
+void CoordinatorService::watch_the_clock() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     std::vector<Caller> answered;
     const Time now = std::chrono::steady_clock::now();
+    fail_silent_worker(now, answered);
     Time next = now + std::chrono::seconds(1);
     for (auto meeting = meetings_.begin(); meeting != meetings_.end();) {
       if (meeting->second.deadline > now) {

@@ -25,7 +25,8 @@ std::string host_of_peer(const std::string& peer);
 // Thread-safe: gRPC's threads call it. No call blocks one of them.
 class CoordinatorService final : public workers::Coordinator::CallbackService {
  public:
-  explicit CoordinatorService(int world);
+  // A worker that has not beaten for `max_silence` is late.
+  CoordinatorService(int world, std::chrono::milliseconds max_silence);
   ~CoordinatorService() override;  // answers callers who still wait
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context, const workers::ExchangeRequest* request,
@@ -66,11 +67,13 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
   void fail(const workers::Failure& failure, std::vector<Caller>& answered);
   void answer_all(Meeting& meeting, std::vector<Caller>& answered) const;
   std::optional<workers::Failure> find_late(const workers::LateRequest& request) const;
+  void fail_silent_worker(Time now, std::vector<Caller>& answered);
 
   static void finish(const std::vector<Caller>& answered);  // REQUIRES: `mutex_` is not held
-  void end_overdue_meetings();                              // the body of timer_
+  void watch_the_clock();                                   // the body of timer_
 
   const int world_;
+  const std::chrono::milliseconds max_silence_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Meeting> meetings_;  // by key

@@ -86,7 +86,8 @@ void JoinedWorkers::ShutDownSoon::operator()(grpc::Server* server) const {
 }
 
 void JoinedWorkers::serve() {
-  service_ = std::make_unique<CoordinatorService>(plan_.workers);
+  const auto limit = static_cast<std::int64_t>(options_.call_timeout_seconds * 1000);
+  service_ = std::make_unique<CoordinatorService>(plan_.workers, std::chrono::milliseconds(limit));
   const std::string port = plan_.coordinator.substr(plan_.coordinator.rfind(':') + 1);
   grpc::ServerBuilder builder;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -277,13 +278,21 @@ void JoinedWorkers::throw_failure(const workers::Failure& failure, const std::st
                       fmt::format("a connection to another worker was lost in {}: {}", call_, cause),
                       name_of(plan_.rank), kRestart);
   }
-  const std::string where =
-      failure.moment().empty() ? "" : fmt::format(" (last heard of at {})", failure.moment());
   const bool late = failure.reason() == "is late";
   throw DeviceError(late ? ErrorCode::kTimeout : ErrorCode::kCancelled,
-                    fmt::format("{} {}{}{}", name_of(failure.rank()), failure.reason(), where,
-                                call_.empty() ? "" : ", while this worker was in " + call_),
+                    describe(failure) + (call_.empty() ? "" : ", while this worker was in " + call_),
                     name_of(plan_.rank), kRestart);
+}
+
+std::string JoinedWorkers::failure() const {
+  const auto failure = watch_->failure();
+  return failure ? describe(*failure) : std::string();
+}
+
+std::string JoinedWorkers::describe(const workers::Failure& failure) const {
+  const std::string where =
+      failure.moment().empty() ? "" : fmt::format(" (last heard of at {})", failure.moment());
+  return fmt::format("{} {}{}", name_of(failure.rank()), failure.reason(), where);
 }
 
 std::string JoinedWorkers::name_of(int rank) const {

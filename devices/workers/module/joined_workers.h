@@ -30,6 +30,7 @@ class JoinedWorkers final : public WorkerTransport {
 
   void set_moment(std::string moment) override { watch_->set_moment(std::move(moment)); }
   void abort(const std::string& reason) noexcept override;
+  std::string failure() const override;
 
  private:
   // Ends calls that others still wait in.
@@ -52,6 +53,8 @@ class JoinedWorkers final : public WorkerTransport {
   void run(const std::string& what, const std::function<void()>& call);
   workers::Failure find_failure();
   [[noreturn]] void throw_failure(const workers::Failure& failure, const std::string& cause = {}) const;
+  // Returns "worker 2 (node-c, process 4711) was lost (last heard of at step 57)".
+  std::string describe(const workers::Failure& failure) const;
   std::string name_of(int rank) const;
 
   const WorkerPlan plan_;

@@ -1,0 +1,196 @@
+// Commands that several processes run together, started in each of the ways that are known.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/clock.h"
+#include "headrace/tests/support/free_coordinator.h"
+#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/tools/headrace_command.h"
+#include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/tests/tools/running_command.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+// The variables of a worker, as a launcher sets them.
+struct Launcher {
+  const char* name;
+  Words (*variables)(int rank, int workers, const std::string& coordinator);
+};
+
+std::ostream& operator<<(std::ostream& stream, const Launcher& launcher) { return stream << launcher.name; }
+
+Words torchrun(int rank, int workers, const std::string& coordinator) {
+  const int port = std::stoi(coordinator.substr(coordinator.rfind(':') + 1));
+  return {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(workers),
+          "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=" + std::to_string(workers),
+          "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port - 1)};
+}
+
+Words tensorflow(int rank, int workers, const std::string& coordinator) {
+  nlohmann::json config{{"task", {{"type", "worker"}, {"index", rank}}}};
+  for (int i = 0; i < workers; ++i) {
+    config["cluster"]["worker"].push_back(i == 0 ? coordinator : "127.0.0.1:" + std::to_string(i));
+  }
+  return {"TF_CONFIG=" + config.dump()};
+}
+
+Words mpirun(int rank, int workers, const std::string& coordinator) {
+  return {"OMPI_COMM_WORLD_RANK=" + std::to_string(rank), "OMPI_COMM_WORLD_SIZE=" + std::to_string(workers),
+          "HEADRACE_COORDINATOR=" + coordinator, "HEADRACE_TRANSPORT=gloo"};
+}
+
+Words srun(int rank, int workers, const std::string& coordinator) {
+  return {"SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_PROCID=" + std::to_string(rank),
+          "SLURM_STEP_NUM_TASKS=" + std::to_string(workers), "HEADRACE_COORDINATOR=" + coordinator};
+}
+
+Words kubernetes(int rank, int workers, const std::string& coordinator) {
+  return {"JOB_COMPLETION_INDEX=" + std::to_string(rank), "JOB_COMPLETIONS=" + std::to_string(workers),
+          "HEADRACE_COORDINATOR=" + coordinator};
+}
+
+class WorkerCommands {
+ public:
+  WorkerCommands(const Launcher& launcher, int workers, const TempFolder& folder, const Words& arguments) {
+    const std::string coordinator = free_coordinator();
+    for (int rank = 0; rank < workers; ++rank) {
+      started_.push_back(std::make_unique<RunningCommand>(arguments, folder / ("output-" + std::to_string(rank)),
+                                                          launcher.variables(rank, workers, coordinator)));
+    }
+  }
+
+  RunningCommand& operator[](std::size_t rank) { return *started_.at(rank); }
+  std::vector<int> wait() {
+    std::vector<int> statuses;
+    for (const auto& one : started_) statuses.push_back(one->wait());
+    return statuses;
+  }
+
+ private:
+  std::vector<std::unique_ptr<RunningCommand>> started_;
+};
+
+std::string weights_in(const std::string& output) {
+  const std::size_t at = output.find("\"weights_sha256\":\"");
+  return at == std::string::npos ? "none in: " + output : output.substr(at + 18, 64);
+}
+
+Words train(const TempFolder& data, const std::string& devices, const Words& more) {
+  Words arguments{"train",     "--recipe", "cifar10-cnn",    "--data", data.path().string(), "--verbose",
+                  "0",         "--json",   "-",              "--cache", "none",              "--devices",
+                  devices,     "--global-batch", "9"};
+  if (std::ranges::find(more, "--epochs") == more.end()) arguments.insert(arguments.end(), {"--epochs", "2"});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+class LaunchedWorkers : public ::testing::TestWithParam<Launcher> {};
+
+TEST_P(LaunchedWorkers, TwoWorkersTrainAsTwoReplicasDo) {
+  const TempFolder data, outputs;
+  write_cifar(data);
+  WorkerCommands workers(GetParam(), 2, outputs, train(data, "cpu:1", {}));
+  EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
+  EXPECT_EQ(workers[1].output(), "");
+  EXPECT_EQ(weights_in(workers[0].output()), weights_in(headrace(train(data, "cpu:2", {})).output));
+}
+
+const Launcher kLaunchers[] = {{"torchrun", torchrun}, {"TfConfig", tensorflow}, {"mpirun", mpirun},
+                               {"srun", srun},         {"Kubernetes", kubernetes}};
+
+INSTANTIATE_TEST_SUITE_P(Ways, LaunchedWorkers, ::testing::ValuesIn(kLaunchers),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+// The worker is killed somewhere in the first epoch, and the whole run started again.
+void expect_to_survive_the_loss_of(std::size_t lost) {
+  const TempFolder data, outputs, checkpoints;
+  write_cifar(data, 100, 20);
+  const Words saved{"--checkpoint-dir", checkpoints.path().string(), "--checkpoint-every", "5", "--resume"};
+  WorkerCommands first(kLaunchers[0], 2, outputs, train(data, "cpu:1", saved));
+  ASSERT_TRUE(first[0].wait_until([&] { return !std::filesystem::is_empty(checkpoints.path()); }));
+  first[lost].send(SIGKILL);
+  const Stopwatch since;
+  const std::vector<int> statuses = first.wait();
+  EXPECT_LT(since.seconds(), 10);  // a second, unless other work takes the cores
+  EXPECT_EQ(statuses[lost], 128 + SIGKILL);
+  EXPECT_EQ(statuses[1 - lost], 75) << first[1 - lost].output();
+  EXPECT_THAT(first[1 - lost].output(), HasSubstr("worker " + std::to_string(lost) + " ("));
+  EXPECT_THAT(first[1 - lost].output(), HasSubstr("was lost"));
+
+  WorkerCommands second(kLaunchers[0], 2, outputs, train(data, "cpu:1", saved));
+  EXPECT_THAT(second.wait(), ::testing::Each(0)) << second[0].output() << second[1].output();
+  EXPECT_EQ(weights_in(second[0].output()), weights_in(headrace(train(data, "cpu:2", {})).output));
+}
+
+TEST(LaunchedFailures, TheLossOfTheChiefIsSurvived) { expect_to_survive_the_loss_of(0); }
+TEST(LaunchedFailures, TheLossOfAnotherIsSurvived) { expect_to_survive_the_loss_of(1); }
+
+TEST(LaunchedFailures, AWorkerWithOtherDataIsRefused) {
+  const TempFolder data, other, outputs;
+  write_cifar(data);
+  write_cifar(other, 12);
+  const std::string coordinator = free_coordinator();
+  RunningCommand first(train(data, "cpu:1", {}), outputs / "0", torchrun(0, 2, coordinator));
+  RunningCommand second(train(other, "cpu:1", {}), outputs / "1", torchrun(1, 2, coordinator));
+  EXPECT_EQ(first.wait(), 2);
+  EXPECT_EQ(second.wait(), 2);
+  EXPECT_THAT(first.output(), HasSubstr("the workers differ in their data: "));
+}
+
+TEST(LaunchedFailures, AMissingWorkerIsNamed) {
+  const TempFolder data, outputs;
+  write_cifar(data);
+  RunningCommand alone(train(data, "cpu:1", {"--worker-start-timeout", "1"}), outputs / "0",
+                       tensorflow(0, 2, free_coordinator()));
+  EXPECT_EQ(alone.wait(), 75);
+  EXPECT_THAT(alone.output(), HasSubstr("there is no worker 1 (expected at 127.0.0.1:1)"));
+}
+
+// Each worker is asked to stop, or one alone.
+TEST(LaunchedFailures, OneThatIsToldToStopStopsAll) {
+  const TempFolder data, outputs, checkpoints;
+  write_cifar(data, 100, 20);
+  WorkerCommands workers(kLaunchers[0], 2, outputs,
+                         train(data, "cpu:1", {"--checkpoint-dir", checkpoints.path().string(), "--epochs", "500",
+                                               "--checkpoint-every", "5"}));
+  ASSERT_TRUE(workers[0].wait_until([&] { return !std::filesystem::is_empty(checkpoints.path()); }));
+  workers[1].send(SIGTERM);
+  const std::vector<int> statuses = workers.wait();
+  EXPECT_EQ(statuses[0], 75) << workers[0].output();
+  EXPECT_EQ(statuses[1], 128 + SIGTERM) << workers[1].output();
+  EXPECT_THAT(workers[0].output(), HasSubstr("holds the run: go on with --resume"));
+}
+
+TEST(LaunchedRecords, AreEvaluatedAndPredictedTogether) {
+  const TempFolder data, outputs;
+  write_cifar(data);
+  const std::string record = (outputs / "record").string();
+  ASSERT_EQ(headrace(train(data, "cpu:1", {"--record", record})).status, 0);
+  for (const char* command : {"evaluate", "predict"}) {
+    const Words arguments{command, "--record", record, "--data", data.path().string(), "--json", "-"};
+    Words alone = arguments, shared = arguments;
+    alone.insert(alone.end(), {"--devices", "cpu:2"});
+    shared.insert(shared.end(), {"--devices", "cpu:1"});
+    WorkerCommands workers(kLaunchers[0], 2, outputs, shared);
+    EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
+    const auto without_time = [](const std::string& text) { return text.substr(0, text.find(",\"seconds\"")); };
+    EXPECT_EQ(without_time(workers[0].output()), without_time(headrace(alone).output));
+    EXPECT_EQ(workers[1].output(), "");
+  }
+}
+
+}  // namespace
+}  // namespace headrace::test
