@@ -53,6 +53,11 @@ WorkerPlan plan_workers(const Environment& environment);
 // Plans from this process's own environment.
 WorkerPlan plan_workers();
 
+// Reads the same variables but no addresses, for processes that exchange nothing: `coordinator` stays empty. With
+// D devices in each process, this one's are rank * D and those after it, of workers * D.
+WorkerPlan place_worker(const Environment& environment);
+WorkerPlan place_worker();
+
 struct WorkerOptions {
   double start_timeout_seconds = 300;  // for all workers to join
   double call_timeout_seconds = 60;    // for all workers to reach a collective call
@@ -143,6 +148,11 @@ std::shared_ptr<Workers> open_world(const WorkerOptions& options = {});
 // other workers of its host may use: at least one, which several may have to share. Does nothing if a launcher
 // gave each its own. All workers make the call.
 void share_cores(Workers& workers);
+
+// Returns this worker's part of the devices that `spec` names, see open_devices(): "auto" and "cuda" are divided
+// among the workers of one host that see the same GPUs; devices that are listed are each worker's own. All workers
+// make the call. `workers` may be null. Throws ConfigError if the GPUs cannot be divided.
+std::string devices_of_worker(const std::string& spec, Workers* workers);
 
 // Creates a collective over the replicas of all workers: `local` sums over this process's replicas, `workers` over
 // processes. Values of devices with memory of their own pass through pinned memory, in stream order. The sum is

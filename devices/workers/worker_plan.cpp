@@ -201,8 +201,7 @@ const char* to_string(WorkerTransportKind kind) noexcept {
   return "";
 }
 
-WorkerPlan plan_workers(const Environment& environment) {
-  const WorkerTransportKind transport = demanded_transport(environment);
+WorkerPlan place_worker(const Environment& environment) {
   WorkerPlan plan;
   const std::optional<LaunchedProcess> process = launched_process(environment);
   if (!process) return plan;
@@ -229,6 +228,15 @@ WorkerPlan plan_workers(const Environment& environment) {
       plan.facts.push_back({.name = "local rank", .value = std::to_string(plan.local_rank), .from = place->rank});
     }
   }
+  return plan;
+}
+
+WorkerPlan place_worker() { return place_worker(std::getenv); }
+
+WorkerPlan plan_workers(const Environment& environment) {
+  const WorkerTransportKind transport = demanded_transport(environment);
+  WorkerPlan plan = place_worker(environment);
+  if (plan.launcher.empty()) return plan;
   Address coordinator = coordinator_of(plan, environment);
   if (coordinator.value.empty()) {
     throw ConfigError(

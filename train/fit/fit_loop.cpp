@@ -371,4 +371,13 @@ void FitLoop::agree() {
   agreement_.agree(wants_to_stop(), state);
 }
 
+LoaderStats FitLoop::input_stats() const {
+  if (epoch_input_) return *epoch_input_;
+  return first_step_input_ ? loader_.stats().since(*first_step_input_) : LoaderStats();
+}
+
+std::uint64_t FitLoop::bad_records() const {
+  return loader_.stats().bad_records + (validation_ ? validation_->loader.stats().bad_records : 0);
+}
+
 }  // namespace headrace
