@@ -340,9 +340,8 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
 
 void train(const TrainOptions& options) {
   require_mirrored(options.strategy);
-  run_with_workers(options.workers, [&](const std::shared_ptr<Workers>& workers) {
-    train_as_worker(options_of(workers, options), workers);
-  });
+  run_with_workers([&] { return options.workers.open(); },
+                   [&](const auto& workers) { train_as_worker(options_of(workers, options), workers); });
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 
 namespace headrace::tools {
 
-void run_with_workers(const WorkerFlags& flags, const std::function<void(const std::shared_ptr<Workers>&)>& work) {
-  if (flags.standalone || plan_workers().alone()) return work(nullptr);
+void run_with_workers(const std::function<std::shared_ptr<Workers>()>& open,
+                      const std::function<void(const std::shared_ptr<Workers>&)>& work) {
   std::shared_ptr<Workers> workers;
   try {
-    workers = flags.open();
+    workers = open();
     work(workers);
   } catch (const WorkersDiffer&) {
     throw;  // the others know
