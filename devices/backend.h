@@ -12,6 +12,8 @@
 
 namespace HEADRACE_API headrace {
 
+class Workers;
+
 // A line of `headrace doctor`.
 struct Finding {
   std::string name;  // "CUDA driver"
@@ -33,6 +35,15 @@ class Backend {
   virtual std::unique_ptr<Device> open(int ordinal, const std::string& name, int local_replicas) const = 0;
   // Creates the collective of a group of this backend's devices. Throws DeviceError if it cannot sum over them.
   virtual std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const = 0;
+  // Returns whether create_world_collective() can connect these devices to those of other processes.
+  virtual bool connects_processes(const DeviceGroup& /*devices*/) const { return false; }
+  // Creates the collective of the group and those of all other workers, which make the same call; null if the
+  // backend's collectives stay within a process. Throws ConfigError if the workers do not fit together, and
+  // DeviceError.
+  virtual std::unique_ptr<Collective> create_world_collective(DeviceGroup& /*devices*/,
+                                                              std::shared_ptr<Workers> /*workers*/) const {
+    return nullptr;
+  }
   virtual std::vector<Finding> diagnose() const = 0;
 };
 

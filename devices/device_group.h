@@ -24,7 +24,8 @@ class DeviceGroup {
   DeviceGroup repeated(int times) const;
 
   // Moves the devices from `first` on to the returned group, where they count from 0: one part trains, the other
-  // evaluates. Throws ConfigError if a part would be empty. REQUIRES: nothing was made from the group yet.
+  // evaluates. Throws ConfigError if a part would be empty. A group that repeated() made only lists devices: the
+  // owner must outlive both parts. REQUIRES: nothing was made from the group yet.
   DeviceGroup split(int first);
 
   // "cpu:0, cpu:1"

@@ -38,6 +38,9 @@ DeviceGroup open_devices(std::string_view spec = "auto", DeviceNeed need = Devic
 // Opens devices from `table` instead of backends().
 DeviceGroup open_devices(std::string_view spec, DeviceNeed need, std::span<const Backend* const> table);
 
+// Returns the backend of `table` that opened the devices. Throws ConfigError if they are of several kinds.
+const Backend& backend_of(const DeviceGroup& devices, std::span<const Backend* const> table);
+
 // Creates a collective from `table` instead of backends().
 std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::span<const Backend* const> table);
 

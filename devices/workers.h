@@ -23,6 +23,11 @@ struct WorkerFact {
   std::string from = {};   // "MASTER_ADDR, MASTER_PORT + 1"
 };
 
+// What carries sums and broadcasts between processes. kMpiOrGloo: MPI if every worker can use it, else Gloo.
+enum class WorkerTransportKind { kGloo, kMpi, kMpiOrGloo };
+// Returns "gloo", "mpi" or "mpi or gloo".
+const char* to_string(WorkerTransportKind kind) noexcept;
+
 // How this process joins the others, read only from its environment; nothing is opened.
 struct WorkerPlan {
   std::string launcher = {};  // "torchrun"; empty for a process that runs alone
@@ -32,6 +37,7 @@ struct WorkerPlan {
   int local_workers = -1;        // processes of this host; -1 if unknown
   std::string coordinator = {};  // "host:port", where worker 0 listens; empty for a process that runs alone
   std::vector<std::string> addresses = {};  // by rank, if the launcher lists them, like TF_CONFIG
+  WorkerTransportKind transport = WorkerTransportKind::kGloo;
   std::vector<WorkerFact> facts = {};
 
   bool alone() const noexcept { return workers == 1; }
@@ -39,12 +45,18 @@ struct WorkerPlan {
   bool is_chief() const noexcept { return rank == 0; }
 };
 
-// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes, and HEADRACE_COORDINATOR, which
-// names worker 0's address whatever the launcher. Throws ConfigError naming the variable that is missing or wrong.
+// Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes; HEADRACE_COORDINATOR, which
+// names worker 0's address whatever the launcher; and HEADRACE_TRANSPORT: auto (MPI under a launcher of MPI
+// processes, else Gloo), gloo or mpi. Throws ConfigError naming the variable that is missing or wrong.
 WorkerPlan plan_workers(const Environment& environment);
 
 // Plans from this process's own environment.
 WorkerPlan plan_workers();
+
+// Reads the same variables but no addresses, for processes that exchange nothing: `coordinator` stays empty. With
+// D devices in each process, this one's are rank * D and those after it, of workers * D.
+WorkerPlan place_worker(const Environment& environment);
+WorkerPlan place_worker();
 
 struct WorkerOptions {
   double start_timeout_seconds = 300;  // for all workers to join
@@ -68,6 +80,13 @@ class WorkersDiffer : public ConfigError {
   using ConfigError::ConfigError;
 };
 
+// Thrown by a worker that cannot go on because of another one, which was lost (kCancelled), failed (kCancelled) or is
+// late (kTimeout): once all are started again, training can go on.
+class WorkerLost : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 // Throws WorkersDiffer unless all workers' values, by rank, are equal; names `what`, each group of ranks and its
 // value.
 void require_equal_values(const std::string& what, const std::vector<std::string>& values);
@@ -75,61 +94,77 @@ void require_equal_values(const std::string& what, const std::vector<std::string
 class WorkerTransport;
 
 // One process's membership in the world. All workers must make the same calls in the same order, from one thread
-// at a time; abort(), rank(), count() and at() are thread-safe. A call throws a DeviceError that names the worker
-// that was lost (kCancelled) or is late (kTimeout), and the call that waited for it; every later call throws it
-// again.
+// at a time; abort(), failure(), rank(), count(), at() and transport() are thread-safe. A call throws WorkerLost
+// naming the other worker, the call that waited for it, and the file
+// with this worker's last calls (in the folder HEADRACE_WORKERS_DUMP, else in that for temporary files); every later
+// call throws it again. Calls are virtual for backends, whose modules do not link to this library.
 class Workers {
  public:
-  explicit Workers(std::unique_ptr<WorkerTransport> transport);
-  ~Workers();  // signs off, so that the others do not consider this worker lost
+  // `options`: the limits that the transport has.
+  explicit Workers(std::unique_ptr<WorkerTransport> transport, const WorkerOptions& options = {});
+  virtual ~Workers();  // signs off, so that the others do not consider this worker lost
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  int rank() const noexcept;
-  int count() const noexcept;
-  const WorkerInfo& at(int rank) const;
+  virtual int rank() const noexcept;
+  virtual int count() const noexcept;
+  virtual const WorkerInfo& at(int rank) const;
+  virtual const WorkerOptions& options() const noexcept;
+  // Returns what carries the values, as all workers agreed, and why: "gloo", "worker 1 has no module for MPI ...".
+  virtual const WorkerFact& transport() const noexcept;
 
   // Returns every worker's bytes, by rank.
-  std::vector<std::string> all_gather(std::string_view mine);
+  virtual std::vector<std::string> all_gather(std::string_view mine);
   // Sums over all workers in place: the pairwise tree ((0+1)+(2+3))+... over ranks, the same bits on every worker.
-  void all_reduce_sum(std::span<float> values);
+  virtual void all_reduce_sum(std::span<float> values);
   // Replaces `bytes` with the root's.
-  void broadcast(std::span<std::byte> bytes, int root);
+  virtual void broadcast(std::span<std::byte> bytes, int root);
 
   // Throws WorkersDiffer unless all workers give the same value, see require_equal_values().
-  void require_equal(const std::string& what, const std::string& value);
+  virtual void require_equal(const std::string& what, const std::string& value);
 
   // Sets this worker's progress ("step 57"), for the messages of all workers. Cheap.
-  void set_moment(std::string moment);
+  virtual void set_moment(std::string moment);
 
   // Fails this worker's calls, now and later, and those of all other workers, which are told `reason`.
-  void abort(const std::string& reason) noexcept;
+  virtual void abort(const std::string& reason) noexcept;
+  // Returns which worker failed first and why, as far as this one has been told; empty while none has. Cheap.
+  virtual std::string failure() const;
 
  private:
   std::unique_ptr<WorkerTransport> transport_;
+  WorkerOptions options_;
 };
 
 // Joins the world that `plan` describes: waits for all workers, compares builds. Returns null for a process that
-// runs alone. Throws ConfigError if workers do not fit together, and DeviceError(kTimeout) naming those that did
+// runs alone. Throws WorkersDiffer if workers do not fit together, and DeviceError(kTimeout) naming those that did
 // not join.
 std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options = {});
 
 // Joins the world of this process's environment.
 std::shared_ptr<Workers> open_world(const WorkerOptions& options = {});
 
-// Restricts this thread, and those that it starts from then on, to the worker's share of the cores that it and other
-// workers of its host may use: at least one, which several may have to share. Does nothing if a launcher gave each its
-// own. All workers make the call.
+// Restricts this thread, and those that it starts from then on, to the worker's share of the cores that it and
+// other workers of its host may use: at least one, which several may have to share. Does nothing if a launcher
+// gave each its own. All workers make the call.
 void share_cores(Workers& workers);
 
-// Creates a collective over the replicas of all workers: first `local`, over this process's replicas, then between
-// processes. The sum is one pairwise tree over all replicas of the world, by rank and in `local`'s order.
-// REQUIRES: all workers have equally many replicas.
+// Returns this worker's part of the devices that `spec` names, see open_devices(): "auto" and "cuda" are divided
+// among the workers of one host that see the same GPUs; devices that are listed are each worker's own. All workers
+// make the call. `workers` may be null. Throws ConfigError if the GPUs cannot be divided.
+std::string devices_of_worker(const std::string& spec, Workers* workers);
+
+// Creates a collective over the replicas of all workers: `local` sums over this process's replicas, `workers` over
+// processes. Values of devices with memory of their own pass through pinned memory, in stream order. The sum is
+// one pairwise tree over all replicas of the world, by rank, if `local` adds as a tree, or if its number of
+// replicas is no power of two: then every worker receives the values of every replica. Throws ConfigError unless
+// all workers have equally many replicas. All workers call it.
 std::unique_ptr<Collective> create_world_collective(std::unique_ptr<Collective> local,
                                                     std::shared_ptr<Workers> workers);
 
-// Creates the collective of `devices` together with those of all other workers; if `workers` is null, that of
-// `devices` alone.
+// Creates the collective of `devices` together with those of all other workers: the backend's own, if that
+// connects the devices of every worker (Backend::connects_processes()), else create_world_collective(). If
+// `workers` is null, creates that of `devices` alone. All workers call it.
 std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::shared_ptr<Workers> workers);
 
 }  // namespace headrace

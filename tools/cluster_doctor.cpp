@@ -22,21 +22,29 @@ void print_plan(const WorkerPlan& plan, const JsonLines& json) {
   for (std::size_t rank = 0; rank < plan.addresses.size(); ++rank) {
     print_fact({.name = "address", .value = plan.addresses[rank], .from = "worker " + std::to_string(rank)}, json);
   }
-  print_fact({.name = "transport", .value = "gloo", .from = "between processes, over TCP"}, json);
   print_fact({.name = "chief", .value = "worker 0", .from = "writes checkpoints, logs and reports"}, json);
 }
 
-// Every host once, in the order of ranks.
-nlohmann::ordered_json meet(const WorkerPlan& plan, const ClusterDoctorOptions& options, const JsonLines& json) {
-  nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
-  if (plan.alone() || options.wait_seconds <= 0) return hosts;
+// What the workers know once they have met.
+struct Meeting {
+  std::string transport = {};
+  nlohmann::ordered_json hosts = nlohmann::ordered_json::array();  // each once, in the order of ranks
+};
+
+Meeting meet(const WorkerPlan& plan, const ClusterDoctorOptions& options, const JsonLines& json) {
+  Meeting meeting{.transport = plan.alone() ? "none" : to_string(plan.transport)};
+  if (plan.alone() || options.wait_seconds <= 0) return meeting;
   const auto workers = open_world(plan, {.start_timeout_seconds = options.wait_seconds});
   for (int rank = 0; rank < workers->count(); ++rank) {
     const WorkerInfo& worker = workers->at(rank);
     print_fact({.name = "here", .value = worker.host, .from = worker.to_string(rank)}, json);
+    nlohmann::ordered_json& hosts = meeting.hosts;
     if (std::find(hosts.begin(), hosts.end(), worker.host) == hosts.end()) hosts.push_back(worker.host);
   }
-  return hosts;
+  const WorkerFact& agreed = workers->transport();
+  print_fact({.name = "agreed", .value = agreed.value, .from = agreed.from}, json);
+  meeting.transport = agreed.value;
+  return meeting;
 }
 
 }  // namespace
@@ -44,14 +52,11 @@ nlohmann::ordered_json meet(const WorkerPlan& plan, const ClusterDoctorOptions& 
 void diagnose_cluster(const ClusterDoctorOptions& options, JsonLines& json) {
   const WorkerPlan plan = plan_workers();
   print_plan(plan, json);
-  nlohmann::ordered_json line{{"launcher", plan.launcher},
-                              {"world", plan.workers},
-                              {"rank", plan.rank},
-                              {"local_rank", plan.local_rank},
-                              {"coordinator", plan.coordinator},
-                              {"transport", plan.alone() ? "none" : "gloo"},
-                              {"chief", plan.is_chief()}};
-  line["hosts"] = meet(plan, options, json);
+  const Meeting meeting = meet(plan, options, json);
+  nlohmann::ordered_json line{
+      {"launcher", plan.launcher},     {"world", plan.workers},           {"rank", plan.rank},
+      {"local_rank", plan.local_rank}, {"coordinator", plan.coordinator}, {"transport", meeting.transport},
+      {"chief", plan.is_chief()},      {"hosts", meeting.hosts}};
   json.write(line);
   json.finish();
 }

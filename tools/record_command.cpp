@@ -123,7 +123,7 @@ template <typename Use>
 void with_record(const RecordCommandOptions& all, const Use& use) {
   all.check_inputs();
   all.check_outputs();
-  run_with_workers(all.workers, [&](const std::shared_ptr<Workers>& workers) {
+  const auto work = [&](const std::shared_ptr<Workers>& workers) {
     RecordCommandOptions options = all;
     if (!is_chief(workers)) options.common.silence(workers->rank());
     options.common.devices = devices_of_worker(options.common.devices, workers.get());
@@ -134,7 +134,8 @@ void with_record(const RecordCommandOptions& all, const Use& use) {
     use(strategy, input, open_data(options, input), json);
     options.common.errors.report();
     json.finish();
-  });
+  };
+  run_with_workers([&] { return all.workers.open(); }, work);
 }
 
 void evaluate(const RecordCommandOptions& options) {

@@ -35,6 +35,7 @@
 #include "headrace/tools/runs/train_results.h"
 #include "headrace/tools/runs/typed_command.h"
 #include "headrace/tools/runs/worker_run.h"
+#include "headrace/tools/runs/worker_traces.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
@@ -111,8 +112,9 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, TrainR
   if (options.profile_epoch > 0) fit.callbacks.push_back(profiled_epoch(options.profile_epoch));
   if (options.trace.empty()) return fit;
   fit.input.trace = std::make_shared<Trace>(kSpansAThread);
-  fit.callbacks.push_back({.on_train_end = [file = results.trace(), trace = fit.input.trace](FitControl&) {
-    const std::string spans = trace->to_json();
+  fit.callbacks.push_back({.on_train_end = [file = results.trace(), trace = fit.input.trace](FitControl& control) {
+    const std::string spans = trace_text(*trace, control.model().strategy().workers().get());
+    if (file == nullptr) return;
     file->append(std::as_bytes(std::span(spans)));
     file->commit();
   }});
@@ -276,7 +278,6 @@ TrainOptions options_of(const std::shared_ptr<Workers>& workers, TrainOptions op
   options.common.silence(workers->rank());
   options.verbose = 0;
   options.run_dir.clear();
-  options.trace.clear();
   return options;
 }
 
@@ -295,7 +296,8 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
                           std::to_string(options.common.seed) + " needs seeds above the maximum",
                       "give a smaller --seed");
   }
-  TrainResults results({.json = options.common.json, .run_dir = options.run_dir, .trace = options.trace});
+  TrainResults results(
+      {.json = options.common.json, .run_dir = options.run_dir, .trace = chief ? options.trace : ""});
   CommonOptions common = options.common;
   common.devices = devices_of_worker(common.devices, workers.get());
   DeviceGroup devices = common.open_devices(DeviceNeed::kKernels);
@@ -340,9 +342,8 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
 
 void train(const TrainOptions& options) {
   require_mirrored(options.strategy);
-  run_with_workers(options.workers, [&](const std::shared_ptr<Workers>& workers) {
-    train_as_worker(options_of(workers, options), workers);
-  });
+  run_with_workers([&] { return options.workers.open(); },
+                   [&](const auto& workers) { train_as_worker(options_of(workers, options), workers); });
 }
 
 }  // namespace

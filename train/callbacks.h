@@ -2,6 +2,7 @@
 // callbacks run on the thread that called fit().
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -60,6 +61,11 @@ struct StepTimes {
   double exposed_copy_fraction() const noexcept { return share(exposed_copy_ns); }
   double sync_wait_fraction() const noexcept { return share(sync_wait_ns); }
   double device_idle_fraction() const noexcept { return share(idle_ns); }
+  // Returns the share of `sums_ns` that did not hold up other work; 0 if there are none.
+  double hidden_sum_fraction() const noexcept {
+    if (sums_ns <= 0) return 0;
+    return std::max(0.0, 1 - static_cast<double>(sync_wait_ns) / static_cast<double>(sums_ns));
+  }
 
   // Adds another worker's time in the same batches.
   StepTimes& operator+=(const StepTimes& other) noexcept;
@@ -219,8 +225,8 @@ struct TensorBoardOptions {
   int histograms_every_epochs = 0;  // of each variable's values; 0: none
 };
 // Writes an event file into the folder, made if missing; view it with `tensorboard --logdir`. By the model's step:
-// each epoch's values under History's names, and details under "learning_rate/", "gradient_norm/" and
-// "replica_<r>/". Resumed from a checkpoint, begins another file; TensorBoard drops what was repeated. Only the
+// each epoch's values under History's names, and details under "learning_rate/", "gradient_norm/", "replica_<r>/"
+// and, of several workers, "worker_<r>/". Resumed from a checkpoint, begins another file; TensorBoard drops what was repeated. Only the
 // chief writes.
 Callback tensorboard(const std::filesystem::path& folder, const TensorBoardOptions& options = {});
 

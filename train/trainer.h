@@ -47,6 +47,7 @@ struct ReducerOptions {
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   // For replicas that sum or update beside the backward pass: nothing hides the last bucket.
   std::int64_t bucket_bytes_apart = std::int64_t{2} << 20;
+  std::int64_t bucket_bytes_workers = std::int64_t{256} << 10;  // the same on CPUs, between processes
 };
 
 // Elements [begin, end) of an arena.
@@ -92,13 +93,14 @@ class Reducer {
   };
   void send(int replica, const TensorView& arena, std::int64_t end, std::span<const ArenaSlice> wanted,
             const ReplicaStreams& streams);
+  std::int64_t bucket_size(const ReplicaStreams& streams) const;
   void wait_for_sums(int replica, const ReplicaStreams& streams);
   // Returns null where nothing is measured.
   Watch* watch(int replica, const ReplicaStreams& streams);
 
   Collective* collective_;
   std::int64_t elements_;
-  std::int64_t bucket_, bucket_apart_;  // elements
+  std::int64_t bucket_, bucket_apart_, bucket_workers_;  // elements
   std::vector<std::int64_t> sent_;      // by local replica
   std::deque<Watch> watches_;           // by local replica
 };

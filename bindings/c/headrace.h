@@ -27,5 +27,6 @@
 #include "headrace/c/operations.h"
 #include "headrace/c/records.h"
 #include "headrace/c/sources.h"
+#include "headrace/c/workers.h"
 
 #endif /* HEADRACE_HEADRACE_H_ */

@@ -44,8 +44,10 @@ class Turn {
 // The engine with its devices. Used without the GIL; its end, too.
 class Running {
  public:
-  Running(const Dataset& dataset, const std::string& devices, LoaderOptions options)
+  // `by_process`: the options' world counts processes with as many devices as this one.
+  Running(const Dataset& dataset, const std::string& devices, LoaderOptions options, bool by_process)
       : devices_(std::make_shared<DeviceGroup>(open_devices(devices, DeviceNeed::kMemory))) {
+    if (by_process) options.world = options.world.repeated(devices_->size());
     options.while_waiting = check_signals;
     options.owned_batches = true;  // Python keeps what it is given, in lists for example
     loader_ = std::make_unique<Loader>(dataset, *devices_, std::move(options));
@@ -90,8 +92,8 @@ void end(std::shared_ptr<Running> running) {
 
 class PythonLoader {
  public:
-  PythonLoader(const Dataset& dataset, const std::string& devices, const LoaderOptions& options)
-      : running_(std::make_shared<Running>(dataset, devices, options)) {}
+  PythonLoader(const Dataset& dataset, const std::string& devices, const LoaderOptions& options, bool by_process)
+      : running_(std::make_shared<Running>(dataset, devices, options, by_process)) {}
   PythonLoader(const PythonLoader&) = delete;
   PythonLoader& operator=(const PythonLoader&) = delete;
   ~PythonLoader() { end(std::move(running_)); }
@@ -138,10 +140,11 @@ std::string digest(const PythonLoader& of) {
   return part ? shares.finish_hex() : stream.finish();
 }
 
-void make(PythonLoader* place, const Dataset& dataset, const std::string& devices, const nb::dict& given) {
+void make(PythonLoader* place, const Dataset& dataset, const std::string& devices, const nb::dict& given,
+          bool by_process) {
   const auto options = read_options<LoaderOptions>(given, "a loader");
   const WithoutGil others_run;
-  new (place) PythonLoader(dataset, devices, options);
+  new (place) PythonLoader(dataset, devices, options, by_process);
 }
 
 std::vector<std::tuple<std::string, std::string, std::string>> choices(const PythonLoader& of) {
@@ -157,7 +160,7 @@ std::vector<std::tuple<std::string, std::string, std::string>> choices(const Pyt
 void bind_loader(nb::module_& module) {
   bind_stats(module);
   nb::class_<PythonLoader>(module, "Loader")
-      .def("__init__", &make, "dataset"_a, "devices"_a, "options"_a)
+      .def("__init__", &make, "dataset"_a, "devices"_a, "options"_a, "by_process"_a)
       .def(
           "next", [](const PythonLoader& of, int replica) { return of.running()->next(replica); }, "replica"_a = 0,
           Unlocked())
@@ -176,6 +179,13 @@ void bind_loader(nb::module_& module) {
           "local_rows", [](const PythonLoader& of) { return of.running()->loader().local_rows(); }, Unlocked())
       .def(
           "replicas", [](const PythonLoader& of) { return of.running()->devices().size(); }, Unlocked())
+      .def(
+          "world",
+          [](const PythonLoader& of) {
+            const World world = of.running()->loader().world();
+            return std::pair(world.total, world.first);
+          },
+          Unlocked())
       .def(
           "devices", [](const PythonLoader& of) { return of.running()->devices().to_string(); }, Unlocked())
       .def(

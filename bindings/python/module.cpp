@@ -15,6 +15,7 @@ NB_MODULE(_native, module) {
   headrace::python::bind_owned_batch(module);
   headrace::python::bind_loader(module);
   headrace::python::bind_launcher(module);
+  headrace::python::bind_workers(module);
 #ifdef HEADRACE_PYTHON_TRAIN
   headrace::python::bind_train(module);
 #endif

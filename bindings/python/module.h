@@ -18,6 +18,7 @@ void bind_owned_batch(nanobind::module_& module);
 void bind_stats(nanobind::module_& module);  // LoaderStats, verdicts, and the tables of explain()
 void bind_loader(nanobind::module_& module);
 void bind_launcher(nanobind::module_& module);
+void bind_workers(nanobind::module_& module);
 void bind_train(nanobind::module_& module);  // train/, if it is built
 
 }  // namespace headrace::python

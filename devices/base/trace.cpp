@@ -106,7 +106,7 @@ std::string Trace::to_json() const {
                      microseconds(span.end_ns - span.begin_ns), span.batch, span.items);
     }
   }
-  fmt::format_to(out, "\n],\"displayTimeUnit\":\"ms\",\"otherData\":{{\"dropped\":{}}}}}\n", dropped);
+  fmt::format_to(out, "\n],\"displayTimeUnit\":\"ms\",\"otherData\":{{\"dropped\":{},\"begin_ns\":{}}}}}\n", dropped, start);
   return json;
 }
 

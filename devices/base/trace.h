@@ -61,7 +61,8 @@ class Trace {
   const char* keep(const std::string& name);
 
   // Returns the Trace Event Format: one complete event ("X") per span with args batch and items, times in
-  // microseconds since the first span; otherData.dropped counts the spans that were overwritten.
+  // microseconds since the first span, which began at otherData.begin_ns of now_ns(); otherData.dropped counts the
+  // spans that were overwritten.
   std::string to_json() const;
 
  private:

@@ -9,8 +9,9 @@
 
 namespace headrace {
 
-// Increment whenever Backend, Device, Stream, Event, Collective, Kernels or the types they exchange change layout.
-inline constexpr int kBackendAbiVersion = 5;
+// Increment whenever Backend, Device, Stream, Event, Collective, Kernels, Workers or the types they exchange
+// change layout.
+inline constexpr int kBackendAbiVersion = 6;
 
 // The `extern "C"` function that a module exports by this name. Returns null if the module was built for another
 // ABI version. The backend belongs to the module, which is never unloaded.

@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-std::string_view backend_of(DeviceKind kind) { return kind == DeviceKind::kCpu ? "cpu" : "cuda"; }
+std::string_view name_of(DeviceKind kind) { return kind == DeviceKind::kCpu ? "cpu" : "cuda"; }
 
 }  // namespace
 
@@ -18,6 +18,10 @@ std::unique_ptr<Collective> create_collective(DeviceGroup& devices) {
 }
 
 std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::span<const Backend* const> table) {
+  return backend_of(devices, table).create_collective(devices);
+}
+
+const Backend& backend_of(const DeviceGroup& devices, std::span<const Backend* const> table) {
   if (devices.size() == 0) throw ConfigError("a collective needs at least one device");
   const DeviceKind kind = devices[0].info().kind;
   for (int replica = 1; replica < devices.size(); ++replica) {
@@ -26,12 +30,12 @@ std::unique_ptr<Collective> create_collective(DeviceGroup& devices, std::span<co
                       "train on CPU replicas, as in cpu:2, or on GPUs, as in cuda:0,1");
   }
   const auto found =
-      std::ranges::find_if(table, [&](const Backend* backend) { return backend->name() == backend_of(kind); });
+      std::ranges::find_if(table, [&](const Backend* backend) { return backend->name() == name_of(kind); });
   if (found == table.end()) {
     throw DeviceError(ErrorCode::kUnsupported, "no backend sums over it", devices[0].info().name,
                       "`headrace doctor` says what is missing");
   }
-  return (*found)->create_collective(devices);
+  return **found;
 }
 
 }  // namespace headrace

@@ -24,13 +24,13 @@ DeviceGroup DeviceGroup::split(int first) {
                           ") cannot be split at device " + std::to_string(first),
                       "each part needs a device");
   }
-  if (owned_.size() != devices_.size()) {
-    throw ConfigError("a group that repeated() made cannot be split", "split the group that owns the devices");
-  }
+  DeviceGroup rest(std::vector<std::unique_ptr<Device>>{});
+  rest.devices_.assign(devices_.begin() + first, devices_.end());
+  devices_.resize(static_cast<std::size_t>(first));
+  if (owned_.empty()) return rest;  // repeated() made it
   const auto begin = owned_.begin() + first;
-  DeviceGroup rest(std::vector(std::make_move_iterator(begin), std::make_move_iterator(owned_.end())));
+  rest.owned_.assign(std::make_move_iterator(begin), std::make_move_iterator(owned_.end()));
   owned_.erase(begin, owned_.end());
-  devices_.resize(owned_.size());
   return rest;
 }
 

@@ -24,6 +24,10 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Device> open(int ordinal, const std::string& name, int local_replicas) const override;
   // Replicas that share one GPU sum there; one replica per GPU sums through NCCL.
   std::unique_ptr<Collective> create_collective(DeviceGroup& devices) const override;
+  // NCCL connects GPUs of several processes, one replica per GPU.
+  bool connects_processes(const DeviceGroup& devices) const override;
+  std::unique_ptr<Collective> create_world_collective(DeviceGroup& devices,
+                                                      std::shared_ptr<Workers> workers) const override;
   std::vector<Finding> diagnose() const override;
 };
 
@@ -106,9 +110,14 @@ std::vector<Finding> mathematics() {
 
 enum class Placement { kOneGpu, kDistinctGpus, kMixed };
 
-Placement placement_of(const DeviceGroup& devices) {
+std::set<int> ordinals_of(const DeviceGroup& devices) {
   std::set<int> ordinals;
   for (int replica = 0; replica < devices.size(); ++replica) ordinals.insert(devices[replica].info().ordinal);
+  return ordinals;
+}
+
+Placement placement_of(const DeviceGroup& devices) {
+  const std::set<int> ordinals = ordinals_of(devices);
   if (ordinals.size() == 1) return Placement::kOneGpu;
   return static_cast<int>(ordinals.size()) == devices.size() ? Placement::kDistinctGpus : Placement::kMixed;
 }
@@ -158,11 +167,20 @@ std::unique_ptr<Collective> CudaBackend::create_collective(DeviceGroup& devices)
     throw DeviceError(ErrorCode::kUnsupported, "cannot sum over " + devices.to_string(), devices[0].info().name,
                       "use one replica on each GPU, or all replicas on one");
   }
+  return create_world_collective(devices, nullptr);
+}
+
+bool CudaBackend::connects_processes(const DeviceGroup& devices) const {
+  return static_cast<int>(ordinals_of(devices).size()) == devices.size() && cuda_math().math != nullptr;
+}
+
+std::unique_ptr<Collective> CudaBackend::create_world_collective(DeviceGroup& devices,
+                                                                 std::shared_ptr<Workers> workers) const {
   const LoadedMath& loaded = cuda_math();
   if (loaded.math == nullptr) {
     throw DeviceError(ErrorCode::kUnsupported, "no mathematics: " + loaded.missing, devices[0].info().name);
   }
-  return loaded.math->create_nccl_collective(devices);
+  return loaded.math->create_nccl_collective(devices, std::move(workers));
 }
 
 }  // namespace headrace

@@ -18,8 +18,10 @@ class CudaMath {
 
   // Creates the kernels of one device, for its streams. Throws DeviceError if a library does not start on it.
   virtual std::unique_ptr<Kernels> create_kernels(const DeviceInfo& device) const = 0;
-  // Creates the collective of a group with one replica per GPU. Throws DeviceError.
-  virtual std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices) const = 0;
+  // Creates the collective of a group with one replica per GPU, together with those of all other workers unless
+  // `workers` is null. Throws ConfigError if workers do not fit together, and DeviceError.
+  virtual std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices,
+                                                             std::shared_ptr<Workers> workers) const = 0;
   // Returns the versions found of cuDNN, cuBLASLt and NCCL, and the kept plans.
   virtual std::vector<Finding> diagnose() const = 0;
 };

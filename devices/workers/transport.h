@@ -18,6 +18,7 @@ class WorkerTransport {
 
   virtual int rank() const noexcept = 0;
   virtual const std::vector<WorkerInfo>& members() const noexcept = 0;
+  virtual const WorkerFact& transport() const noexcept = 0;
 
   virtual std::vector<std::string> all_gather(std::string_view mine) = 0;
   // REQUIRES: the same `count` on all workers.
@@ -26,20 +27,23 @@ class WorkerTransport {
 
   virtual void set_moment(std::string moment) = 0;
   virtual void abort(const std::string& reason) noexcept = 0;
+  // Returns which worker failed first and why; empty while none has. Thread-safe.
+  virtual std::string failure() const = 0;
 };
 
 class WorkerModule {
  public:
   virtual ~WorkerModule() = default;
 
-  // Returns when all workers of the plan have joined. `build` identifies the program. Throws ConfigError if
-  // workers have different builds.
+  // Returns when all workers of the plan have joined. `build` identifies the program. Throws WorkersDiffer if
+  // workers have different builds or do not fit together otherwise: on all workers that wait, as soon as one is
+  // refused.
   virtual std::unique_ptr<WorkerTransport> join(const WorkerPlan& plan, const WorkerOptions& options,
                                                 const std::string& build) const = 0;
 };
 
 // Increment whenever one of the classes above changes its layout.
-inline constexpr int kWorkerAbiVersion = 1;
+inline constexpr int kWorkerAbiVersion = 3;
 
 // The `extern "C"` function that a module exports. Returns null if it was built for another ABI version.
 using WorkerModuleEntry = const WorkerModule* (*)(int abi_version);

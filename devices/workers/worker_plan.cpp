@@ -146,9 +146,62 @@ Address coordinator_of(const WorkerPlan& plan, const Environment& environment) {
   return {};
 }
 
+// Returns a variable by which a launcher tells MPI_Init() this process's place, with its value; empty without any.
+std::string mpi_variable(const Environment& environment) {
+  for (const char* name : {"PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"}) {
+    const std::string_view value = value_of(environment, name);
+    if (!value.empty()) return fmt::format("{}={}", name, value);
+  }
+  return {};
+}
+
+bool starts_mpi(std::string_view launcher) {
+  return launcher == "Open MPI" || launcher == "MVAPICH2" || launcher == "MPI" || launcher == "PMIx" ||
+         launcher == "Slurm";
+}
+
+constexpr const char* kNoMpi = "none of PMIX_RANK, PMI_RANK and MV2_COMM_WORLD_RANK is set";
+
+WorkerTransportKind demanded_transport(const Environment& environment) {
+  const std::string_view wanted = value_of(environment, "HEADRACE_TRANSPORT");
+  if (wanted.empty() || wanted == "auto") return WorkerTransportKind::kMpiOrGloo;
+  if (wanted == "gloo") return WorkerTransportKind::kGloo;
+  if (wanted == "mpi") return WorkerTransportKind::kMpi;
+  throw ConfigError(fmt::format("HEADRACE_TRANSPORT is '{}': it must be auto, gloo or mpi", wanted),
+                    "unset it: then MPI carries the values where mpirun or srun started the processes");
+}
+
+void plan_transport(WorkerPlan& plan, WorkerTransportKind demanded, const Environment& environment) {
+  const std::string told = mpi_variable(environment);
+  std::string from = "HEADRACE_TRANSPORT";
+  if (demanded == WorkerTransportKind::kMpi && told.empty()) {
+    throw ConfigError(
+        fmt::format("HEADRACE_TRANSPORT=mpi, but {} started no MPI processes: {}", plan.launcher, kNoMpi),
+        "start them with mpirun, or srun and its PMIx, or unset HEADRACE_TRANSPORT");
+  }
+  plan.transport = demanded;
+  if (demanded == WorkerTransportKind::kMpiOrGloo) {
+    const bool mpi = starts_mpi(plan.launcher) && !told.empty();
+    if (!mpi) plan.transport = WorkerTransportKind::kGloo;
+    from = mpi                         ? fmt::format("{} starts MPI processes: {}", plan.launcher, told)
+           : starts_mpi(plan.launcher) ? fmt::format("{} started no MPI processes: {}", plan.launcher, kNoMpi)
+                                       : fmt::format("{} starts no MPI processes", plan.launcher);
+  }
+  plan.facts.push_back({.name = "transport", .value = to_string(plan.transport), .from = std::move(from)});
+}
+
 }  // namespace
 
-WorkerPlan plan_workers(const Environment& environment) {
+const char* to_string(WorkerTransportKind kind) noexcept {
+  switch (kind) {
+    case WorkerTransportKind::kGloo: return "gloo";
+    case WorkerTransportKind::kMpi: return "mpi";
+    case WorkerTransportKind::kMpiOrGloo: return "mpi or gloo";
+  }
+  return "";
+}
+
+WorkerPlan place_worker(const Environment& environment) {
   WorkerPlan plan;
   const std::optional<LaunchedProcess> process = launched_process(environment);
   if (!process) return plan;
@@ -175,6 +228,15 @@ WorkerPlan plan_workers(const Environment& environment) {
       plan.facts.push_back({.name = "local rank", .value = std::to_string(plan.local_rank), .from = place->rank});
     }
   }
+  return plan;
+}
+
+WorkerPlan place_worker() { return place_worker(std::getenv); }
+
+WorkerPlan plan_workers(const Environment& environment) {
+  const WorkerTransportKind transport = demanded_transport(environment);
+  WorkerPlan plan = place_worker(environment);
+  if (plan.launcher.empty()) return plan;
   Address coordinator = coordinator_of(plan, environment);
   if (coordinator.value.empty()) {
     throw ConfigError(
@@ -185,6 +247,7 @@ WorkerPlan plan_workers(const Environment& environment) {
   coordinator = checked(std::move(coordinator));
   plan.coordinator = coordinator.value;
   plan.facts.push_back({.name = "coordinator", .value = coordinator.value, .from = coordinator.from});
+  plan_transport(plan, transport, environment);
   return plan;
 }
 

@@ -52,7 +52,8 @@ std::string list_ranks(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Workers::Workers(std::unique_ptr<WorkerTransport> transport) : transport_(std::move(transport)) {}
+Workers::Workers(std::unique_ptr<WorkerTransport> transport, const WorkerOptions& options)
+    : transport_(std::move(transport)), options_(options) {}
 
 Workers::~Workers() = default;
 
@@ -61,6 +62,9 @@ int Workers::rank() const noexcept { return transport_->rank(); }
 int Workers::count() const noexcept { return static_cast<int>(transport_->members().size()); }
 
 const WorkerInfo& Workers::at(int rank) const { return transport_->members().at(static_cast<std::size_t>(rank)); }
+
+const WorkerOptions& Workers::options() const noexcept { return options_; }
+const WorkerFact& Workers::transport() const noexcept { return transport_->transport(); }
 
 std::vector<std::string> Workers::all_gather(std::string_view mine) { return transport_->all_gather(mine); }
 
@@ -96,12 +100,14 @@ void Workers::set_moment(std::string moment) { transport_->set_moment(std::move(
 
 void Workers::abort(const std::string& reason) noexcept { transport_->abort(reason); }
 
+std::string Workers::failure() const { return transport_->failure(); }
+
 std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions& options) {
   if (plan.alone()) return nullptr;
   if (!(options.start_timeout_seconds > 0) || !(options.call_timeout_seconds > 0)) {
     throw ConfigError("the workers' time limits must be above 0 s");
   }
-  return std::make_shared<Workers>(load_module().join(plan, options, kBuild));
+  return std::make_shared<Workers>(load_module().join(plan, options, kBuild), options);
 }
 
 std::shared_ptr<Workers> open_world(const WorkerOptions& options) { return open_world(plan_workers(), options); }

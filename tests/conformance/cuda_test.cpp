@@ -12,6 +12,8 @@
 #include "headrace/tests/conformance/stream_suite.h"
 #include "headrace/tests/support/nccl_collective.h"
 #include "headrace/tests/support/test_devices.h"
+#include "headrace/tests/support/thread_world.h"
+#include "headrace/tests/support/world_as_one.h"
 
 namespace headrace::test {
 namespace {
@@ -51,6 +53,21 @@ struct CudaNccl {
   static std::unique_ptr<Collective> create(DeviceGroup& devices) { return create_nccl_collective(devices); }
 };
 
+// The same as a world of one worker.
+struct CudaNcclWorld : CudaNccl {
+  static std::unique_ptr<Collective> create(DeviceGroup& devices) {
+    return create_nccl_collective(devices, ThreadWorld(1).join(0));
+  }
+};
+
+// One worker a GPU, as threads of this process.
+struct CudaWorkers : CudaGpus {
+  static std::unique_ptr<Collective> create(DeviceGroup& devices) {
+    const ThreadWorld world(devices.size());
+    return std::make_unique<WorldAsOne>(devices, devices.size(), [&](int rank) { return world.join(rank); });
+  }
+};
+
 }  // namespace
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceSuite, Cuda);
@@ -62,5 +79,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, CollectiveSumsSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, CollectiveSuite, Cuda);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, NcclSuite, CudaNccl);
 INSTANTIATE_TYPED_TEST_SUITE_P(CudaGpus, CollectiveSumsSuite, CudaGpus);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaWorld, NcclSuite, CudaNcclWorld);
+INSTANTIATE_TYPED_TEST_SUITE_P(CudaWorkers, CollectiveSumsSuite, CudaWorkers);
 
 }  // namespace headrace::test

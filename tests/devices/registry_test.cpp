@@ -170,6 +170,18 @@ TEST_F(RegistryTest, ACollectiveIsThatOfTheDevicesBackend) {
   EXPECT_THAT([&] { create_collective(two_gpus, table); },
               ::testing::ThrowsMessage<DeviceError>(HasSubstr("cuda:0: asked the fake")));
   EXPECT_THROW(create_collective(two_gpus, std::vector<const Backend*>{&cpu}), DeviceError);
+  EXPECT_EQ(&backend_of(two_cpus, table), &cpu);
+  EXPECT_EQ(&backend_of(two_gpus, table), &gpus);
+}
+
+TEST_F(RegistryTest, AListOfDevicesIsSplitAndTheOwnerKeepsThem) {
+  const DeviceGroup owner = open_devices("cpu:3", DeviceNeed::kMemory);
+  DeviceGroup first = owner.repeated(1);
+  const DeviceGroup rest = first.split(1);
+  EXPECT_EQ(owner.size(), 3);
+  EXPECT_EQ(first.to_string(), "cpu:0");
+  EXPECT_EQ(rest.to_string(), "cpu:1, cpu:2");
+  EXPECT_EQ(&rest[0], &owner[1]);
 }
 
 TEST_F(RegistryTest, ACollectiveOverSeveralKindsIsRefused) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/shared_module.h"
@@ -25,10 +26,11 @@ inline const CudaMath* cuda_mathematics() {
   return module.entry != nullptr ? reinterpret_cast<CudaMathEntry>(module.entry)(kBackendAbiVersion) : nullptr;
 }
 
-inline std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices) {
+inline std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices,
+                                                          std::shared_ptr<Workers> workers = nullptr) {
   const CudaMath* const mathematics = cuda_mathematics();
   if (mathematics == nullptr) throw ConfigError("the CUDA backend's mathematics is not there");
-  return mathematics->create_nccl_collective(devices);
+  return mathematics->create_nccl_collective(devices, std::move(workers));
 }
 
 }  // namespace headrace::test

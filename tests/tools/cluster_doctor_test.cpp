@@ -16,6 +16,7 @@ namespace {
 
 using test::CommandResult;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 // Variables of one process, as RANK=1.
@@ -60,6 +61,7 @@ void expect_a_world_of_two(const std::string& launcher, const Variables& first, 
     EXPECT_EQ(line["world"], 2);
     EXPECT_EQ(line["rank"], rank);
     EXPECT_EQ(line["chief"], rank == 0);
+    EXPECT_EQ(line["transport"], "gloo");
     EXPECT_EQ(line["hosts"].size(), 1);
   }
 }
@@ -102,6 +104,31 @@ TEST(ClusterDoctor, NamesWhoIsMissing) {
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors, AllOf(HasSubstr("there are no worker 1, worker 2"), HasSubstr("hint: ")));
   EXPECT_THAT(result.output, HasSubstr("MASTER_ADDR, MASTER_PORT + 1"));
+}
+
+TEST(ClusterDoctor, SaysWhatCarriesTheValuesAndWhy) {
+  const Variables mpi{"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "PMIX_RANK=1",
+                      "HEADRACE_COORDINATOR=a:1"};
+  EXPECT_THAT(diagnose(mpi, {"--wait", "0"}).output,
+              ContainsRegex("transport +mpi or gloo +Open MPI starts MPI processes: PMIX_RANK=1"));
+  Variables wrong = mpi;
+  wrong.emplace_back("HEADRACE_TRANSPORT=rdma");
+  const CommandResult refused = diagnose(wrong, {"--wait", "0"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("HEADRACE_TRANSPORT is 'rdma': it must be auto, gloo or mpi"));
+}
+
+TEST(ClusterDoctor, MeetsOverMpi) {
+  const std::string mpirun = "/usr/bin/mpirun";
+  const std::filesystem::path module =
+      std::filesystem::path(HEADRACE_BINARY).replace_filename("libheadrace_mpi.so");
+  if (!std::filesystem::exists(module) || !std::filesystem::exists(mpirun)) {
+    GTEST_SKIP() << "no MPI module, or no " << mpirun;
+  }
+  const CommandResult result = test::run_command({mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2",
+                                                  HEADRACE_BINARY, "doctor", "--cluster", "--wait", "30"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, ContainsRegex("agreed +mpi +all workers can use it: "));
 }
 
 TEST(ClusterDoctor, OnlyReadsWithoutWaiting) {

@@ -4,20 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
-#include <cstring>
+#include <cstdlib>
 #include <future>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/workers/transport_suite.h"
 #include "headrace/tests/workers/world_fixture.h"
 
 namespace headrace {
@@ -31,53 +33,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A value of a worker's, with bits that depend on the order of sums.
-float value_of(int rank, std::size_t i) {
-  return std::sin(static_cast<float>(rank * 7919 + static_cast<int>(i))) * std::ldexp(1.0F, (rank * 5) % 11);
-}
-
-float tree_sum(std::vector<float> values) {
-  for (std::size_t stride = 1; stride < values.size(); stride *= 2) {
-    for (std::size_t i = 0; i + stride < values.size(); i += 2 * stride) values[i] += values[i + stride];
-  }
-  return values[0];
-}
-
 TEST(Workers, SumAsOneTreeOverRanks) {
   for (const int world : {2, 3, 4, 5, 6, 7, 8}) {
-    for (const std::size_t count : {1, 7, 1000, 70'001}) {
-      const auto errors = run_workers(world, [&](Workers& workers) {
-        std::vector<float> values(count);
-        for (std::size_t i = 0; i < count; ++i) values[i] = value_of(workers.rank(), i);
-        workers.all_reduce_sum(values);
-        for (std::size_t i = 0; i < count; ++i) {
-          std::vector<float> all;
-          for (int rank = 0; rank < world; ++rank) all.push_back(value_of(rank, i));
-          const float expected = tree_sum(all);
-          if (std::memcmp(&values[i], &expected, sizeof expected) != 0) {
-            throw ConfigError("element " + std::to_string(i) + " of " + std::to_string(count));
-          }
-        }
-      });
-      EXPECT_THAT(errors, Each(IsEmpty())) << world << " workers";
-    }
+    const auto errors = run_workers(world, [&](Workers& workers) {
+      for (const std::size_t count : {1, 7, 1000, 70'001}) test::require_tree_sums(workers, count);
+    });
+    EXPECT_THAT(errors, Each(IsEmpty())) << world << " workers";
   }
 }
 
 TEST(Workers, SumAndSendInAnyMixOfSizes) {
-  const auto errors = run_workers(3, [](Workers& workers) {
-    for (int round = 0; round < 20; ++round) {
-      std::vector<float> values(static_cast<std::size_t>(1 + round % 4 * 300), 1.0F);
-      workers.all_reduce_sum(values);
-      if (values.back() != 3.0F) throw ConfigError("a wrong sum");
-      std::string text(static_cast<std::size_t>(10 + round), static_cast<char>('a' + workers.rank()));
-      workers.broadcast(std::as_writable_bytes(std::span(text)), round % 3);
-      if (text.back() != 'a' + round % 3) throw ConfigError("a wrong broadcast");
-      const auto all = workers.all_gather(std::to_string(workers.rank() * round));
-      if (all[2] != std::to_string(2 * round)) throw ConfigError("a wrong gather");
-    }
-  });
-  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_THAT(run_workers(3, test::require_any_mix_of_sizes), Each(IsEmpty()));
 }
 
 bool has_ipv6() {
@@ -221,6 +187,35 @@ TEST(WorkerFailures, OneThatIsLateIsNamedAtTheDeadline) {
         workers.all_reduce_sum(values);
       });
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("worker 2 ("), HasSubstr("is late"))));
+}
+
+// Joins as worker 1 and stops: the other half of the test below, in a process of its own.
+void join_and_stop(const std::string& coordinator) {
+  std::vector<WorkerPlan> plans{{.launcher = "test", .rank = 1, .workers = 2, .coordinator = coordinator}};
+  run_workers(plans, {.start_timeout_seconds = 20, .call_timeout_seconds = 1}, [](Workers&) { raise(SIGSTOP); });
+}
+
+TEST(WorkerFailures, OneThatIsStoppedIsNamedThoughNoCallWaitsForIt) {
+  constexpr const char* kCoordinator = "HEADRACE_TEST_COORDINATOR";
+  if (const char* coordinator = std::getenv(kCoordinator)) return join_and_stop(coordinator);
+  std::vector<WorkerPlan> plans = plans_of(2);
+  plans.pop_back();
+  setenv(kCoordinator, plans[0].coordinator.c_str(), 1);
+  std::string program = "/proc/self/exe", filter = "--gtest_filter=WorkerFailures.OneThatIsStopped*";
+  char* const arguments[] = {program.data(), filter.data(), nullptr};
+  pid_t process = 0;
+  ASSERT_EQ(posix_spawn(&process, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+  unsetenv(kCoordinator);
+  const auto errors =
+      run_workers(plans, {.start_timeout_seconds = 20, .call_timeout_seconds = 1}, [](Workers& workers) {
+        const Stopwatch waited;
+        while (workers.failure().empty() && waited.seconds() < 10) std::this_thread::yield();
+        throw ConfigError(workers.failure() + " within " + std::to_string(waited.seconds()) + " s");
+      });
+  kill(process, SIGKILL);
+  waitpid(process, nullptr, 0);
+  EXPECT_THAT(errors, ElementsAre(AllOf(HasSubstr("worker 1 ("), HasSubstr("is late"),
+                                        ::testing::ContainsRegex("within [0-3]\\."))));
 }
 
 }  // namespace

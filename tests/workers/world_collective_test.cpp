@@ -2,13 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/registry.h"
+#include "headrace/tests/support/devices_of.h"
+#include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/workers/world_fixture.h"
 
 namespace headrace {
@@ -67,6 +72,62 @@ TEST(WorldCollective, TwoWorkersOfTwoAreOneOfFour) {
     for (int root = 0; root < 4; ++root) require_same(exchange(devices, *world, root), values_of(root));
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+// What does not fit into the pinned memory passes through it in parts, with a slot for each replica of the world
+// if three of a worker are no subtree.
+TEST(WorldCollective, SumsTensorsOfAnySizeInMemoryOfTheDevices) {
+  constexpr std::size_t kElements = 2'500'000;
+  for (const int each : {1, 3}) {
+    const auto errors = run_workers(2, [&](Workers& joined) {
+      DeviceGroup devices = test::devices_of<test::DiscreteDevice>(each);
+      const auto world = create_collective(devices, std::shared_ptr<Workers>(&joined, [](Workers*) {}));
+      std::vector<std::unique_ptr<Stream>> streams;
+      std::vector<std::vector<float>> values;
+      for (int r = 0; r < each; ++r) {
+        streams.push_back(devices[r].create_stream());
+        values.emplace_back(kElements, static_cast<float>(world->first_replica() + r + 1));
+      }
+      const auto view = [&](int r) {
+        return TensorView{values[static_cast<std::size_t>(r)].data(), {kElements}, DType::kF32};
+      };
+      for (int r = 0; r < each; ++r) world->all_reduce_sum(r, view(r), *streams[static_cast<std::size_t>(r)]);
+      for (const auto& stream : streams) stream->synchronize();
+      const int replicas = world->world_replicas();
+      const std::vector<float> sum(kElements, static_cast<float>(replicas * (replicas + 1) / 2));
+      for (const auto& mine : values) {
+        if (mine != sum) throw ConfigError("another sum");
+      }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty())) << each;
+  }
+}
+
+TEST(WorldCollective, TellsHowLongItWaitedForAnotherWorker) {
+  const auto errors = run_workers(2, [](Workers& joined) {
+    DeviceGroup devices = open_devices("cpu:2");
+    const auto world = create_collective(devices, std::shared_ptr<Workers>(&joined, [](Workers*) {}));
+    if (joined.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    exchange(devices, *world, -1);
+    const bool waited = world->waited_ns(0) > 150'000'000 && world->waited_ns(1) > 150'000'000;
+    if (waited != (joined.rank() == 0)) throw ConfigError("it waited " + std::to_string(world->waited_ns(0)));
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(WorldCollective, AnAbortIsTheWorkersAndNamesItsReason) {
+  const auto errors = run_workers(2, [](Workers& joined) {
+    DeviceGroup devices = open_devices("cpu:1");
+    const auto world = create_collective(devices, std::shared_ptr<Workers>(&joined, [](Workers*) {}));
+    if (!joined.failure().empty()) throw ConfigError("nothing has failed yet");
+    if (joined.rank() == 1) return world->abort("the disk is full");
+    try {
+      exchange(devices, *world, -1);
+    } catch (const DeviceError&) {
+      throw ConfigError(joined.failure());
+    }
+  });
+  EXPECT_THAT(errors[0], ::testing::AllOf(HasSubstr("worker 1 ("), HasSubstr("failed: the disk is full")));
 }
 
 TEST(WorldCollective, WantsAsManyReplicasOfEachWorker) {

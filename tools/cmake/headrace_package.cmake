@@ -83,5 +83,11 @@ if(TARGET headrace_workers)
     TEXT "The module that the libraries and the command open in one of several processes\nthat train together."
     DEPENDS "libheadrace${Headrace_VERSION_MAJOR} (= ${Headrace_VERSION})")
 endif()
+if(TARGET headrace_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+  headrace_debian_package(mpi NAME libheadrace-mpi SECTION libs
+    TEXT "The module by which workers that mpirun or srun started exchange values\nover MPI."
+    DEPENDS "libheadrace-workers (= ${Headrace_VERSION})")
+endif()
 set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/debian_documents.cmake")
 include(CPack)

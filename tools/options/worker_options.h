@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "headrace/devices/workers.h"
 
@@ -22,9 +21,5 @@ struct WorkerFlags {
   // alone. REQUIRES: no threads were started that compute.
   std::shared_ptr<Workers> open() const;
 };
-
-// Returns this worker's part of --devices: "auto" and "cuda" are divided among the workers of one host that see the
-// same GPUs; devices that are listed are each worker's own. `workers` may be null.
-std::string devices_of_worker(const std::string& devices, Workers* workers);
 
 }  // namespace headrace::tools

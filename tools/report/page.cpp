@@ -84,6 +84,7 @@ std::string make_page(const RunReading& run, const std::string& others) {
                  trainings.empty() ? "" : trainings + paragraph("What follows is of the last one.")) +
          section("Curves", draw_curves(training)) + section("Saturation", draw_saturation(run)) +
          section("Pipeline", draw_input(run.input)) + section("Epochs", epoch_table(training)) +
+         section("Workers in the last epoch", worker_table(training)) +
          section("The run", draw_facts(run) + paragraph(others)) + details("Model", run.model) +
          details("Plan of the input", run.plan) + "</body>\n</html>\n";
 }

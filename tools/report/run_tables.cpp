@@ -81,6 +81,22 @@ std::string epoch_table(const TrainingLines& training) {
   return html + table_of(columns, rows);
 }
 
+std::string worker_table(const TrainingLines& training) {
+  if (training.epochs.empty()) return "";
+  const nlohmann::json workers = training.epochs.back().value("workers", nlohmann::json());
+  if (!workers.is_array()) return "";
+  const std::vector<nlohmann::json> lines(workers.begin(), workers.end());
+  const auto rows = rows_of(lines, (lines.size() + kMaxRows - 1) / kMaxRows);
+  std::vector<Column> columns{{"worker", "worker", plain},
+                              {"input_stall_fraction", "input stall", percent},
+                              {"exposed_copy_fraction", "copies", percent},
+                              {"device_idle_fraction", "idle", percent},
+                              {"sync_wait_fraction", "waits for others", percent},
+                              {"hidden_sum_fraction", "of the sums hidden", percent}};
+  drop_empty(columns, rows);
+  return table_of(columns, rows);
+}
+
 std::string training_table(const RunReading& run) {
   std::vector<nlohmann::json> ends;
   for (const TrainingLines& training : run.trainings) ends.push_back(training.final);

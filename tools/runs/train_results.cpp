@@ -9,6 +9,16 @@
 namespace headrace::tools {
 namespace {
 
+nlohmann::ordered_json worker_line(std::size_t rank, const StepTimes& times) {
+  nlohmann::ordered_json line = {{"worker", rank},
+                                 {"input_stall_fraction", times.input_stall_fraction()},
+                                 {"exposed_copy_fraction", times.exposed_copy_fraction()},
+                                 {"device_idle_fraction", times.device_idle_fraction()},
+                                 {"sync_wait_fraction", times.sync_wait_fraction()}};
+  if (times.sums_ns > 0) line["hidden_sum_fraction"] = times.hidden_sum_fraction();
+  return line;
+}
+
 nlohmann::ordered_json epoch_line(const EpochReport& report) {
   nlohmann::ordered_json line = {{"epoch", report.epoch + 1},
                                  {"steps", report.steps},
@@ -26,6 +36,9 @@ nlohmann::ordered_json epoch_line(const EpochReport& report) {
   line["learning_rates"] = report.learning_rates;
   if (report.gradient_norms) line["gradient_norm"] = report.gradient_norms->all;
   if (report.bad_records > 0) line["bad_records"] = report.bad_records;
+  for (std::size_t rank = 0; rank < report.workers.size(); ++rank) {
+    line["workers"].push_back(worker_line(rank, report.workers[rank]));
+  }
   return line;
 }
 

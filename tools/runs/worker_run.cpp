@@ -5,11 +5,11 @@
 
 namespace headrace::tools {
 
-void run_with_workers(const WorkerFlags& flags, const std::function<void(const std::shared_ptr<Workers>&)>& work) {
-  if (flags.standalone || plan_workers().alone()) return work(nullptr);
+void run_with_workers(const std::function<std::shared_ptr<Workers>()>& open,
+                      const std::function<void(const std::shared_ptr<Workers>&)>& work) {
   std::shared_ptr<Workers> workers;
   try {
-    workers = flags.open();
+    workers = open();
     work(workers);
   } catch (const WorkersDiffer&) {
     throw;  // the others know
@@ -20,10 +20,7 @@ void run_with_workers(const WorkerFlags& flags, const std::function<void(const s
   } catch (const std::exception& error) {
     const auto* named = dynamic_cast<const Error*>(&error);
     if (workers) workers->abort(named != nullptr ? named->message() : error.what());
-    const auto* lost = dynamic_cast<const DeviceError*>(&error);
-    const bool elsewhere =
-        lost != nullptr && (lost->code() == ErrorCode::kCancelled || lost->code() == ErrorCode::kTimeout);
-    if (elsewhere) throw EndedByAnother(*lost);
+    if (const auto* lost = dynamic_cast<const WorkerLost*>(&error)) throw EndedByAnother(*lost);
     throw;
   }
 }

@@ -20,7 +20,6 @@ namespace headrace {
 namespace {
 
 constexpr std::uint64_t kReportEveryNs = 100'000'000;
-constexpr std::size_t kShown = 200;  // longer texts are compared by their hashes
 
 // Returns the passes over the data that hold all steps of the fit.
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
@@ -110,7 +109,7 @@ History FitLoop::run() {
   if (std::exchange(begun_, true)) throw ConfigError("this fit has been run", "prepare another one");
   check_model();
   restore();
-  require_same_fit();
+  if (agreement_.several()) require_same_work(*model_.strategy().workers(), model_, options_, work());
   callbacks_.begin_train();
   agree();
   run_epochs();
@@ -128,6 +127,14 @@ History FitLoop::run() {
 }
 
 void FitLoop::check_model() const { model_.state().require_compilation(compilation_, "fit"); }
+
+SharedWork FitLoop::work() const {
+  return {.steps = steps_,
+          .data = data_,
+          .validation = validation_data_,
+          .position = loader_.state(),
+          .exact_steps = callbacks_.exact_steps()};
+}
 
 void FitLoop::restore() {
   if (!resumption_.continues()) return;
@@ -362,25 +369,6 @@ void FitLoop::agree() {
   const std::string state = fmt::format("step {}, learning rates times {:g}", model_.global_step(),
                                         control_.learning_rate_scale());
   agreement_.agree(wants_to_stop(), state);
-}
-
-void FitLoop::require_same_fit() const {
-  if (!agreement_.several()) return;
-  Workers& workers = *model_.strategy().workers();
-  for (const auto& [name, text] : model_texts(model_.state(), {})) {
-    workers.require_equal(fmt::format("model ('{}')", name), text.size() < kShown ? text : to_hex(xxh3(text)));
-  }
-  const auto options = fmt::format("{} epochs of {} steps, accumulate {}, {} virtual shards, seed {}, stop after {}",
-                                   options_.epochs, steps_, options_.step.accumulate, options_.step.virtual_shards,
-                                   options_.input.seed, options_.stop_after_steps);
-  workers.require_equal("data", to_hex(data_.fingerprint));
-  workers.require_equal("validation", validation_data_ ? to_hex(validation_data_->fingerprint) : "none");
-  workers.require_equal("options", options);
-  workers.require_equal("position", fmt::format("step {}, {}", model_.global_step(), loader_.state().serialize()));
-  workers.require_equal("checkpoints", options_.checkpoints ? fmt::format("every {} steps, best {}",
-                        options_.checkpoints->every_steps, options_.checkpoints->best) : "none");
-  workers.require_equal("callbacks", callbacks_.exact_steps());
-  workers.require_equal("variables", model_.weights_sha256());
 }
 
 LoaderStats FitLoop::input_stats() const {

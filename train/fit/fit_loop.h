@@ -13,6 +13,7 @@
 #include "headrace/train/fit/fit_checkpoints.h"
 #include "headrace/train/fit/progress.h"
 #include "headrace/train/fit/resumption.h"
+#include "headrace/train/fit/same_work.h"
 #include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/trainer.h"
 
@@ -47,8 +48,7 @@ class FitLoop {
   };
 
   void check_model() const;
-  // Throws WorkersDiffer if another worker would train otherwise.
-  void require_same_fit() const;
+  SharedWork work() const;
   // Restores the state with which a continued fit begins: variables, callbacks' state.
   void restore();
   void run_epochs();

@@ -39,10 +39,10 @@ std::string bar(double share, int width) {
 }
 
 // The parts of a step's line, in the order of printing.
-enum Part { kSteps, kBar, kRate, kEta, kStall, kCopy, kIdle, kLoss, kMetrics, kParts };
+enum Part { kSteps, kBar, kRate, kEta, kStall, kCopy, kIdle, kSync, kLoss, kMetrics, kParts };
 
 // In order of importance: the last are dropped first from a short line; the bar is shortened before it is dropped.
-constexpr std::array kImportance = {kSteps, kLoss, kEta, kRate, kMetrics, kBar, kStall, kCopy, kIdle};
+constexpr std::array kImportance = {kSteps, kLoss, kEta, kRate, kMetrics, kBar, kStall, kSync, kCopy, kIdle};
 constexpr int kLongBar = 20, kShortBar = 8;
 
 // Returns " - accuracy: 0.9230 - top_5: 0.9961", without metrics that are tables.
@@ -50,6 +50,20 @@ std::string numbers(const std::vector<MetricValue>& metrics) {
   std::string text;
   for (const MetricValue& metric : metrics) {
     if (metric.is_number()) text += fmt::format(" - {}: {:.4f}", printable(metric.name), metric.number());
+  }
+  return text;
+}
+
+// Returns " sync 12.0% (slowest: worker 3)", the wait of the one that waits longest for the others; empty for a process
+// that is alone. The slowest is the one that waits least.
+std::string sync_text(const std::vector<StepTimes>& workers) {
+  if (workers.empty()) return "";
+  const auto [slowest, longest] = std::ranges::minmax_element(workers, {}, &StepTimes::sync_wait_fraction);
+  constexpr double kWorthNaming = 0.05;
+  const double wait = longest->sync_wait_fraction();
+  std::string text = fmt::format(" sync {:.1f}%", wait * 100);
+  if (wait - slowest->sync_wait_fraction() > kWorthNaming) {
+    text += fmt::format(" (slowest: worker {})", slowest - workers.begin());
   }
   return text;
 }
@@ -88,6 +102,7 @@ std::string step_line(const StepReport& report, int columns) {
   parts[kStall] = fmt::format(" - input stall {:.1f}%", report.input_stall_fraction * 100);
   parts[kCopy] = fmt::format(" copy {:.1f}%", report.exposed_copy_fraction * 100);
   parts[kIdle] = fmt::format(" idle {:.1f}%", report.device_idle_fraction * 100);
+  parts[kSync] = sync_text(report.workers);
   parts[kLoss] = fmt::format(" - loss: {:.4f}", report.loss);
   parts[kMetrics] = numbers(report.metrics);
 

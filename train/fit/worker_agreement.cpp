@@ -35,9 +35,11 @@ bool WorkerAgreement::agree(bool stop, const std::string& state) {
 
 void tell_workers(const Strategy& strategy, const std::exception& error) noexcept {
   if (!strategy.workers()) return;
-  if (dynamic_cast<const WorkersDiffer*>(&error) != nullptr) return;  // the others know
+  const bool known = dynamic_cast<const WorkersDiffer*>(&error) != nullptr ||
+                     dynamic_cast<const WorkerLost*>(&error) != nullptr;
+  if (known) return;
   const auto* ours = dynamic_cast<const Error*>(&error);
-  if (ours != nullptr && ours->code() == ErrorCode::kCancelled) return;  // all stop, or have failed before
+  if (ours != nullptr && ours->code() == ErrorCode::kCancelled) return;  // all stop
   strategy.collective().abort(ours != nullptr ? ours->message() : error.what());
 }
 

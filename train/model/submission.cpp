@@ -10,6 +10,7 @@ namespace {
 struct Failure {
   int replica = 0;
   Error error;
+  std::optional<WorkerLost> elsewhere = {};  // the cause is another worker
 };
 
 int replica_of(const Strategy& strategy, const std::string& device) {
@@ -20,12 +21,15 @@ int replica_of(const Strategy& strategy, const std::string& device) {
 
 // Returns the first error that is not merely a consequence of another's, among the known one and those of the
 // replicas' streams.
-Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) {
+Failure find_cause(Strategy& strategy, const DeviceError* known) {
   std::optional<Failure> found;
-  if (known) found = Failure{replica_of(strategy, known->device()), *known};
   const auto note = [&found](int replica, const Error& error) {
-    if (!found || found->error.code() == ErrorCode::kCancelled) found = Failure{replica, error};
+    const auto* lost = dynamic_cast<const WorkerLost*>(&error);
+    const bool consequence = lost != nullptr || error.code() == ErrorCode::kCancelled;
+    const bool better = !found || (found->elsewhere ? !consequence : found->error.code() == ErrorCode::kCancelled);
+    if (better) found = Failure{replica, error, lost == nullptr ? std::nullopt : std::optional(*lost)};
   };
+  if (known != nullptr) note(replica_of(strategy, known->device()), *known);
   strategy.for_each_stream([&](int replica, Stream& stream) {
     try {
       stream.synchronize();
@@ -35,16 +39,20 @@ Failure find_cause(Strategy& strategy, const std::optional<DeviceError>& known) 
       note(replica, Error(ErrorCode::kDevice, error.what()));
     }
   });
-  return found.value_or(Failure{0, Error(ErrorCode::kDevice, "its work was skipped")});
+  return found.value_or(Failure{0, Error(ErrorCode::kDevice, "its work was skipped"), {}});
 }
 
 }  // namespace
 
-void throw_failed(Strategy& strategy, std::uint64_t step, const std::optional<DeviceError>& known) {
+void throw_failed(Strategy& strategy, std::uint64_t step, const DeviceError* known) {
   strategy.collective().abort(
       fmt::format("{} in step {}", known ? known->message() : std::string("a replica failed"), step));
   const Failure failure = find_cause(strategy, known);
   strategy.recover();
+  if (const std::optional<WorkerLost>& lost = failure.elsewhere) {
+    const std::string message = lost->message().substr(lost->device().size() + 2);  // without "worker 0: "
+    throw WorkerLost(lost->code(), fmt::format("{}, in step {}", message, step), lost->device(), lost->hint());
+  }
   const std::string& device = strategy.device(failure.replica).info().name;
   throw DeviceError(
       failure.error.code(),

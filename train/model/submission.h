@@ -16,7 +16,7 @@ namespace headrace {
 // replicas that wait for it, makes the strategy usable again and throws a DeviceError that names replica and
 // step.
 [[noreturn]] void throw_failed(Strategy& strategy, std::uint64_t step,
-                               const std::optional<DeviceError>& known = {});
+                               const DeviceError* known = nullptr);
 
 // Calls submit(replica) for every replica. If one throws, the others would wait for it on their devices forever: a
 // DeviceError ends the step as throw_failed() does, any other exception is rethrown once the strategy has
@@ -27,7 +27,7 @@ void submit_to_all(Strategy& strategy, std::uint64_t step, const Submit& submit)
     try {
       submit(replica);
     } catch (const DeviceError& error) {
-      throw_failed(strategy, step, error);
+      throw_failed(strategy, step, &error);
     } catch (...) {
       strategy.recover();
       throw;

@@ -12,6 +12,7 @@
 #include "headrace/train/records/load_variables.h"
 #include "headrace/train/records/model_snapshot.h"
 #include "headrace/train/records/record.h"
+#include "headrace/train/strategy.h"
 
 namespace headrace {
 
@@ -35,12 +36,12 @@ Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
   const FoundCheckpoint found = find_newest_checkpoint(folder, /*trained=*/false);
   warn_of(found.unreadable, stderr);
   const std::optional<Record>& newest = found.record;
-  if (newest) {
-    std::printf("Restoring from %s\n", printable(newest->file().path().native()).c_str());
-  } else {
-    std::printf("Creating a new model\n");
+  if (strategy.is_chief()) {
+    const std::string told =
+        newest ? "Restoring from " + printable(newest->file().path().native()) : "Creating a new model";
+    std::printf("%s\n", told.c_str());
+    std::fflush(stdout);
   }
-  std::fflush(stdout);
   return newest ? newest->build(strategy, own, Record::Use::kAll) : create();
 }
 

@@ -196,7 +196,7 @@ void BatchQueue::collect(std::size_t index) {
     clock_.add(slot, slots_[after(index, slots_.size() - 1)]);
   } catch (const DeviceError& error) {
     failed_ = true;
-    throw_failed(*model_.strategy, slot.step, error);
+    throw_failed(*model_.strategy, slot.step, &error);
   }
   slot.pending = false;
   for (const ShardSlot& shard : slot.shards) {

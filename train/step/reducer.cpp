@@ -36,6 +36,7 @@ Reducer::Reducer(Collective& collective, std::int64_t elements, const ReducerOpt
       elements_(elements),
       bucket_(elements_of(options.bucket_bytes)),
       bucket_apart_(elements_of(options.bucket_bytes_apart)),
+      bucket_workers_(elements_of(options.bucket_bytes_workers)),
       sent_(static_cast<std::size_t>(collective.local_replicas()), 0),
       watches_(static_cast<std::size_t>(collective.local_replicas())) {}
 
@@ -44,7 +45,7 @@ std::int64_t Reducer::filled(int replica, const TensorView& arena, std::int64_t 
   const std::int64_t& sent = sent_.at(static_cast<std::size_t>(replica));
   const bool beside = streams.sums_apart() || streams.updates_apart();
   const bool at_once = collective_->world_replicas() == 1 && !beside;
-  if (at_once || wanted_elements(wanted, sent, filled) >= (beside ? bucket_apart_ : bucket_)) {
+  if (at_once || wanted_elements(wanted, sent, filled) >= bucket_size(streams)) {
     send(replica, arena, filled, wanted, streams);
   }
   return streams.sums_apart() ? 0 : sent;
@@ -69,6 +70,11 @@ void Reducer::wait_for_sums(int replica, const ReplicaStreams& streams) {
   if (timed != nullptr) streams.compute.call([timed] { timed->waiting_since = now_ns(); });
   streams.compute.follow(streams.communication);
   if (timed != nullptr) streams.compute.call([timed] { timed->exposed_ns += since(timed->waiting_since); });
+}
+
+std::int64_t Reducer::bucket_size(const ReplicaStreams& streams) const {
+  if (streams.sums_apart() && streams.compute.device().info().host_memory) return bucket_workers_;
+  return streams.sums_apart() || streams.updates_apart() ? bucket_apart_ : bucket_;
 }
 
 Reducer::Watch* Reducer::watch(int replica, const ReplicaStreams& streams) {

@@ -18,18 +18,20 @@ from ._dataset import zip_datasets
 from ._fields import Field
 from ._function import Function, function
 from ._loader import Loader
+from ._native import WorkerPlan, Workers, plan_workers
 from ._native import __version__ as __version__
 from ._operations import (Operations, brightness_contrast, cast, center_crop, color_jitter, cutmix, cutout, flatten, flip,
                           mixup, normalize, one_hot, pad_crop, random_resized_crop, resize, to_layout)
 from ._sources import from_arrays, from_function, from_generator, from_torch_dataset
 from ._sources import open as open
+from ._workers import open_world
 
 __all__ = [
     "BadRecord", "Batch", "Cache", "ConfigError", "DataError", "Dataset", "DeviceError", "Field", "Function",
-    "HeadraceError", "Loader", "Operations", "Tensor", "brightness_contrast", "cast", "center_crop", "color_jitter",
+    "HeadraceError", "Loader", "Operations", "Tensor", "WorkerPlan", "Workers", "brightness_contrast", "cast", "center_crop", "color_jitter",
     "concatenate", "cutmix", "cutout", "flatten", "flip", "from_arrays", "from_function", "from_generator",
-    "from_torch_dataset", "function", "interleave", "mix", "mixup", "normalize", "one_hot", "pad_crop",
-    "random_resized_crop", "resize", "to_layout",
+    "from_torch_dataset", "function", "interleave", "mix", "mixup", "normalize", "one_hot", "open_world", "pad_crop",
+    "plan_workers", "random_resized_crop", "resize", "to_layout",
 ]
 
 zip = zip_datasets  # not in __all__, like open: Python has a zip() of its own

@@ -6,7 +6,7 @@ import atexit
 import time
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._batch import Batch
@@ -14,6 +14,7 @@ from ._dataset import Dataset
 from ._digest import digest_of
 from ._errors import HeadraceError, config_error
 from ._fields import Field, from_native
+from ._native import Workers
 from ._show import counted, fields_text
 
 if TYPE_CHECKING:
@@ -37,6 +38,19 @@ def _close_all():
 atexit.register(_close_all)
 
 
+def _place_in(world: tuple[int, int] | Workers | Literal["auto"] | None) -> tuple[int, int]:
+    """How many replicas, or processes, there are, and the number of the first one that is this process's."""
+    if world is None:
+        return 0, 0
+    if isinstance(world, Workers):
+        return world.count, world.rank
+    if isinstance(world, str):
+        if world != "auto":
+            raise config_error(f"world = '{world}' is not known", "give 'auto', Workers or (replicas, first)")
+        return _native.place_worker()
+    return world
+
+
 class Loader:
     """A running plan. Iterating gives the batches of one epoch, the rest of it after a restore or a break; the next
     `for` goes on with the next epoch, until `epochs` are over. Batches are made ahead, across epochs, by threads that
@@ -47,17 +61,20 @@ class Loader:
     devices: one a replica: "cpu", "cpu:4", "cuda:0,1", "auto". With several, take batches with next(replica) or
         replica(i), from one thread each if need be.
     epochs: None goes on for ever.
-    world: (replicas, first): this loader serves the replicas from `first` on, one a device, of so many; a process of
-        torchrun gives (world_size, rank).
+    world: which replicas of all processes this loader serves, one a device; of an indexed source it reads their records
+        alone. "auto": those of this process among the ones that torchrun, mpirun, srun, Kubernetes or TF_CONFIG started, each with as many
+        devices; Workers, of open_world(): the same of those; (replicas, first): the replicas from `first` on, of so many.
+        None: there is no other process.
     on_error: what becomes of records that cannot be used: "fail", "skip", "substitute".
     start: a state_dict() to continue from.
     options: pipeline/loader.h says more of each; those that are not given, or None, are
     """
 
     def __init__(self, dataset: Dataset, *, devices: str = "cpu", epochs: int | None = 1,
-                 world: tuple[int, int] | None = None, start: Mapping[str, Any] | str | None = None,
+                 world: tuple[int, int] | Workers | Literal["auto"] | None = None, start: Mapping[str, Any] | str | None = None,
                  **options: Unpack[_native.LoaderOptions]) -> None:
-        world_replicas, world_first = (0, 0) if world is None else world
+        self._by_process = isinstance(world, (str, Workers))
+        world_replicas, world_first = _place_in(world)
         if epochs is None:
             epochs = 1 if dataset.streamed else _ENDLESS
         self._dataset = dataset
@@ -71,8 +88,10 @@ class Loader:
 
     def _start(self, state):
         self._native = _native.Loader(self._dataset._native, self._devices,
-                                      dict(self._options, start="" if state is None else self._position_of(state)))
+                                      dict(self._options, start="" if state is None else self._position_of(state)),
+                                      self._by_process)
         self._local_replicas = self._native.replicas()
+        self._world = self._native.world()
 
     # --------------------------------------------------------------------------------------------------- batches
 
@@ -200,6 +219,11 @@ class Loader:
         return self._local_replicas
 
     @property
+    def world(self) -> tuple[int, int]:
+        """The replicas of all processes, and the first one that it serves."""
+        return self._world
+
+    @property
     def devices(self) -> str:
         """Their names, "cpu:0, cpu:1"."""
         return self._native.devices()
@@ -235,9 +259,8 @@ class Loader:
             where, place = self.devices, self._place()
         except HeadraceError:
             where, place = self._devices, "closed"
-        world = self._options["world_replicas"]
-        first = self._options["world_first"]
-        part = f" (replicas {first} to {first + self._local_replicas - 1} of {world})" if world else ""
+        world, first = self._world
+        part = f" (replicas {first} to {first + self._local_replicas - 1} of {world})" if world > self._local_replicas else ""
         batch = f"batches of {self._dataset.batch_size}"
         return f"<headrace.Loader {fields_text(self._dataset.fields)}; {batch} on {where}{part}; {place}>"
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headrace import Dataset
+from headrace import Dataset, Workers
 from headrace._errors import HeadraceError, config_error
 from headrace._show import counted, history_html, history_text
 from headrace._native import train as _native
@@ -60,6 +60,7 @@ from headrace._native.train import (  # what is the same in Python
     newest_checkpoint,
     of_kind,
     of_rank,
+    on_chief,
     one_cycle,
     piecewise,
     reduce_lr_on_plateau,
@@ -80,8 +81,8 @@ __all__ = [
     "Predictions", "ReadyCallback", "Schedule", "StepReport", "Strategy", "VariableRule", "accuracy", "adam", "adamw",
     "binary_crossentropy", "categorical_crossentropy", "chained", "confusion_matrix", "cosine_decay", "csv_logger",
     "early_stopping", "exponential_decay", "learning_rate_scheduler", "linear_decay", "mean_absolute_error",
-    "mean_squared_error", "muon", "named", "net_names", "newest_checkpoint", "of_kind", "of_rank", "one_cycle",
-    "piecewise", "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd",
+    "mean_squared_error", "muon", "named", "net_names", "newest_checkpoint", "of_kind", "of_rank", "on_chief",
+    "one_cycle", "piecewise", "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd",
     "sparse_categorical_crossentropy", "tensorboard", "top_k", "warm_up",
 ]
 
@@ -128,7 +129,8 @@ class Predictions(NamedTuple):
 class Checkpoints(NamedTuple):
     """Where a training is kept while it runs; fit(resume=True) goes on from the newest one with the same bits.
 
-    A folder has one training: without resume, one that holds another model's checkpoints is refused.
+    A folder has one training: without resume, one that holds another model's checkpoints is refused. Of several workers
+    the chief alone writes and reads it.
 
     name: of a file, without ".safetensors"; {epoch}, {step}, {val_loss} and any other list of the history.
     every_steps: 0: after every epoch. keep: the latest that stay, 0: all. best: a list of the history whose best
@@ -149,12 +151,17 @@ class Checkpoints(NamedTuple):
 class Strategy:
     """Synchronous training with one mirrored copy of every variable on each device: "cpu", "cpu:4", "cuda:0,1", "auto".
 
-    standalone: a process that a launcher started as one of several is refused; True says that this is meant.
+    workers: the processes to train with, as headrace.open_world() gives them; None: this one alone. One program is then
+        one worker or one of many: all make the same calls, and the chief prints and writes files. "auto" and "cuda"
+        divide a host's GPUs among its workers.
+    standalone: a process that a launcher started as one of several is refused without workers; True says that this is
+        meant.
     """
 
-    def __init__(self, devices: str = "auto", *, standalone: bool = False, announce: bool = True) -> None:
-        self._native = _native.Strategy(devices, standalone=standalone)
-        if announce:
+    def __init__(self, devices: str = "auto", *, workers: Workers | None = None, standalone: bool = False,
+                 announce: bool = True) -> None:
+        self._native = _native.Strategy(devices, workers=workers, standalone=standalone)
+        if announce and self.is_chief:
             print(self, flush=True)
 
     def build(self, net: Callable[[Graph], Node | Sequence[Node]] | str, *, seed: int = 0,
@@ -164,9 +171,29 @@ class Strategy:
         return Model(self._native.build(net, seed=seed, data=_plan(data)), self)
 
     @property
-    def replicas(self) -> int:
-        """In sync, of all processes that train together."""
+    def local_replicas(self) -> int:
+        """Of this process, one a device."""
+        return self._native.local_replicas
+
+    @property
+    def world_replicas(self) -> int:
+        """In sync, of all processes that train together; they share a global batch."""
         return self._native.world_replicas
+
+    @property
+    def first_replica(self) -> int:
+        """Replicas of the world before this process's."""
+        return self._native.first_replica
+
+    @property
+    def workers(self) -> Workers | None:
+        """The processes that train together; None for one alone."""
+        return self._native.workers
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes checkpoints, logs and reports: worker 0, or the only one."""
+        return self._native.is_chief
 
     def __str__(self) -> str:
         return str(self._native)
@@ -222,7 +249,8 @@ class Model:
 
         callbacks: functions of (report, control) that are called after each epoch, objects with some of
             on_train_begin(control), on_epoch_begin(epoch, control), on_step(report, control), on_epoch_end(report,
-            control) and on_train_end(control), and early_stopping() and the like. What one raises ends the fit.
+            control) and on_train_end(control), and early_stopping() and the like. What one raises ends the fit. Every
+            worker calls them, and on_chief(callback) the chief alone.
         verbose: 0: nothing; 1: a live bar on a terminal, else a line an epoch; 2: a line an epoch.
         accumulate: batches whose gradients are summed before an update.
         virtual_shards: a power of two makes the result the same bits for any number of replicas up to that.
@@ -313,7 +341,7 @@ class Model:
 
     def save(self, file: _Path, *, input: Dataset | None = None) -> None:
         """The model as it is now; it must be compiled. restore_model() and `headrace evaluate` read it. input: as that of
-        Checkpoints; None: what the last fit() was given."""
+        Checkpoints; None: what the last fit() was given. Of several workers the chief is to call it."""
         self._native.save(os.fspath(file), _plan(input))
 
     def load_weights(self, file: _Path) -> None:
@@ -329,10 +357,12 @@ def restore_model(strategy: Strategy, file: _Path) -> Model:
 def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Model]) -> Model:
     """The model of the newest checkpoint in the folder, or create()'s; fit(checkpoints=folder, resume=True) goes on.
 
-    Says which. A damaged checkpoint is passed over with a warning; a DataError says so where none can be read.
+    Says which. Every worker reads the folder: where they share none, give fit() the folder and resume, which reads the
+    chief's. A damaged checkpoint is passed over with a warning; a DataError says so where none can be read.
     """
     newest = newest_checkpoint(os.fspath(folder))
-    print("Creating a new model" if newest is None else f"Restoring from {newest}", flush=True)
+    if strategy.is_chief:
+        print("Creating a new model" if newest is None else f"Restoring from {newest}", flush=True)
     return create() if newest is None else restore_model(strategy, newest)
 
 

@@ -15,6 +15,7 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
+#include "headrace/bindings/python/train/interrupts.h"
 #include "headrace/bindings/python/train/reports.h"
 #include "headrace/bindings/python/train/words.h"
 #include "headrace/devices/base/error.h"
@@ -50,7 +51,11 @@ void call_python(const SharedObject& function, FitControl& control, const Argume
     OpenControl& control;
     ~Closing() { control.close(); }
   } const closing{*open};
-  nb::handle(function.get())(arguments..., open);
+  try {
+    nb::handle(function.get())(arguments..., open);
+  } catch (const nb::python_error& raised) {
+    if (!InterruptWatch::keep(raised)) throw;
+  }
 }
 
 // Returns the object's method; null if it has none.
@@ -170,6 +175,10 @@ void bind_ready_made(nb::module_& module) {
       },
       "monitor"_a = "val_loss", nb::kw_only(), "factor"_a = 0.1, "patience"_a = 10, "min_delta"_a = 1e-4,
       "mode"_a = "auto", "cooldown"_a = 0, "min_scale"_a = 0.0);
+  module.def(
+      "on_chief", [](nb::handle callback) { return on_chief(callback_of(callback)); }, "callback"_a,
+      "The callback for the chief alone, for what writes files or prints: of several workers others do not call "
+      "it.");
   module.def("csv_logger", &csv_logger, "path"_a, "One line an epoch: its number from 1, and History's values.");
   module.def(
       "tensorboard",

@@ -1,6 +1,8 @@
 // Handles Ctrl-C while the trainer runs.
 #pragma once
 
+#include <nanobind/nanobind.h>
+
 #include <atomic>
 
 namespace headrace::python {
@@ -16,6 +18,12 @@ class InterruptWatch {
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
   const std::atomic<bool>* stop() const noexcept;
+  // Looks for signals while the run waits for input: Ctrl-C ends a wait that lasts a second longer. A batch that
+  // comes in time lets the run end after its step.
+  static void poll();
+  // Keeps the exception being handled for raise() if it is the interrupt's: one that reached Python in a callback,
+  // while the fit is to end after its step. Returns whether it did. REQUIRES: the interpreter's lock.
+  static bool keep(const nanobind::python_error& raised);
   // Throws KeyboardInterrupt if there was one. Called with or without the interpreter's lock.
   static void raise();
 

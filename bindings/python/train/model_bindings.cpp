@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/python_model.h"
@@ -74,12 +75,18 @@ nb::dict groups_of(PythonModel& model) {
 void bind_strategy(nb::module_& module) {
   nb::class_<PythonStrategy>(module, "Strategy",
                              "Synchronous training with one mirrored copy of every variable on each device.")
-      .def(nb::init<const std::string&, bool>(), "devices"_a = "auto", nb::kw_only(), "standalone"_a = false)
+      .def(nb::init<const std::string&, WorkersPtr, bool>(), "devices"_a = "auto", nb::kw_only(),
+           "workers"_a = nb::none(), "standalone"_a = false, nb::call_guard<WithoutGil>())
       .def("build", &build, "net"_a, nb::kw_only(), "seed"_a = 0, "data"_a = nb::none(),
            "Builds the net, a function of a Graph or a name of net_names(), and gives every replica the same "
            "initial "
            "variables. `data` tells the shapes of inputs that have none.")
+      .def_prop_ro("local_replicas", [](PythonStrategy& strategy) { return strategy.get().local_replicas(); })
       .def_prop_ro("world_replicas", [](PythonStrategy& strategy) { return strategy.get().world_replicas(); })
+      .def_prop_ro("first_replica", [](PythonStrategy& strategy) { return strategy.get().first_replica(); })
+      .def_prop_ro("workers", &PythonStrategy::workers,
+                   nb::for_getter(nb::sig("def workers(self, /) -> headrace._native.Workers | None")))
+      .def_prop_ro("is_chief", [](PythonStrategy& strategy) { return strategy.get().is_chief(); })
       .def("__str__", [](PythonStrategy& strategy) { return strategy.get().to_string(); });
 }
 
@@ -139,7 +146,7 @@ void bind_model(nb::module_& module) {
       .def_prop_ro("global_step", [](PythonModel& self) { return self.use()->global_step(); })
       .def("weights_sha256", [](PythonModel& self) { return self.use()->weights_sha256(); })
       .def(
-          "check_mirrored", [](PythonModel& self) { self.use()->check_mirrored(); },
+          "check_mirrored", [](PythonModel& self) { self.use()->check_mirrored(); }, nb::call_guard<WithoutGil>(),
           "DeviceError where the replicas' copies differ.")
       .def_prop_ro("strategy", [](const PythonModel& self) { return self.strategy(); });
   bind_variables(model);

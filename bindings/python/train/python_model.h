@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "headrace/bindings/python/workers.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/launcher.h"
 #include "headrace/devices/registry.h"
@@ -17,18 +18,29 @@ namespace headrace::python {
 
 class PythonStrategy {
  public:
-  // Refuses to run in one of several processes, in Python's words.
-  PythonStrategy(const std::string& devices, bool standalone)
-      : devices_(open(devices, standalone)), strategy_(devices_, {.announce = false, .standalone = true}) {}
+  // Waits for the other workers; `workers` may be null. Refuses to run alone in one of several processes, in
+  // Python's words.
+  PythonStrategy(const std::string& devices, WorkersPtr workers, bool standalone)
+      : workers_(std::move(workers)),
+        devices_(open(devices, joined(), standalone)),
+        strategy_(devices_, {.announce = false, .workers = joined(), .standalone = true}) {}
 
   Strategy& get() noexcept { return strategy_; }
+  const WorkersPtr& workers() const noexcept { return workers_; }
 
  private:
-  static DeviceGroup open(const std::string& devices, bool standalone) {
-    if (!standalone) refuse_to_run_beside_others(std::getenv, "give Strategy(standalone=True) where each is to run alone");
-    return open_devices(devices);
+  std::shared_ptr<Workers> joined() const { return workers_ ? workers_->get() : nullptr; }
+
+  static DeviceGroup open(const std::string& devices, const std::shared_ptr<Workers>& workers, bool standalone) {
+    if (!standalone && !workers) {
+      refuse_to_run_beside_others(std::getenv,
+                                  "give Strategy(workers=headrace.open_world()) to train with the others, or "
+                                  "Strategy(standalone=True) where each is to run alone");
+    }
+    return open_devices(devices_of_worker(devices, workers.get()));
   }
 
+  WorkersPtr workers_;  // destroyed last: signs off
   DeviceGroup devices_;
   Strategy strategy_;
 };

@@ -1,14 +1,14 @@
 #include "headrace/bindings/python/train/run_options.h"
 
-#include "headrace/bindings/python/errors.h"
 #include "headrace/bindings/python/names.h"
 #include "headrace/bindings/python/options.h"
+#include "headrace/bindings/python/train/interrupts.h"
 
 namespace headrace::python {
 
 LoaderOptions input_of(const nanobind::dict& options) {
   auto input = read_options<LoaderOptions>(options, "a run of the trainer");
-  input.while_waiting = check_signals;
+  input.while_waiting = InterruptWatch::poll;
   return input;
 }
 

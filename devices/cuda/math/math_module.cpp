@@ -40,8 +40,9 @@ class LinkedMath final : public CudaMath {
   std::unique_ptr<Kernels> create_kernels(const DeviceInfo& device) const override {
     return std::make_unique<CudaKernels>(device.ordinal, device.name, plans_);
   }
-  std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices) const override {
-    return std::make_unique<NcclCollective>(devices);
+  std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices,
+                                                     std::shared_ptr<Workers> workers) const override {
+    return std::make_unique<NcclCollective>(devices, std::move(workers));
   }
   std::vector<Finding> diagnose() const override {
     return {library("cuDNN", release(cudnnGetVersion(), 10000, 100)),

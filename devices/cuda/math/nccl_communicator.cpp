@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -37,8 +38,8 @@ ncclResult_t NcclGroup::end(ncclResult_t calls) noexcept {
   return status_;
 }
 
-NcclCommunicator::NcclCommunicator(std::string device, std::chrono::seconds patience)
-    : device_(std::move(device)), patience_(patience) {}
+NcclCommunicator::NcclCommunicator(std::string device, NcclLimit limit)
+    : device_(std::move(device)), limit_(limit) {}
 
 void NcclCommunicator::init(int ranks, const ncclUniqueId& id, int rank) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -51,61 +52,78 @@ void NcclCommunicator::check(ncclResult_t status, const char* what) const {
   if (detail::failed(status) && handle_ != nullptr) detail::throw_nccl_error(status, what, device_);
 }
 
-// Returns the status of its last call; success once it is aborted.
-ncclResult_t NcclCommunicator::state() {
-  const Use use(*this);
+// Returns the status of the last call; success once the communicator is aborted.
+ncclResult_t NcclCommunicator::state_of(const Use& use) noexcept {
   if (use.handle() == nullptr) return ncclSuccess;
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(use.handle(), &state);
   return asked == ncclSuccess ? state : asked;
 }
 
-void NcclCommunicator::await(const char* what) {
-  const auto deadline = Clock::now() + patience_;
+std::string NcclCommunicator::failure() {
+  const ncclResult_t now = state_of(Use(*this, std::try_to_lock));
+  if (!detail::failed(now) || handle_ == nullptr) return {};
+  return fmt::format("NCCL: {} ({})", ncclGetErrorString(now), device_);
+}
+
+void NcclCommunicator::await(const char* what, const NcclLimit& limit) {
+  const auto deadline = Clock::now() + limit.time;
   for (;;) {
-    const ncclResult_t now = state();
+    const ncclResult_t now = state_of(Use(*this));
     check(now, what);
     if (now != ncclInProgress) return;
     if (Clock::now() > deadline) {
-      throw DeviceError(ErrorCode::kTimeout,
-                        fmt::format("NCCL: {} took longer than {} s", what, patience_.count()), device_,
-                        "HEADRACE_COLLECTIVE_TIMEOUT sets the limit; NCCL_DEBUG=INFO says more");
+      throw DeviceError(
+          ErrorCode::kTimeout,
+          fmt::format("NCCL: {} took longer than {:g} s", what, std::chrono::duration<double>(limit.time).count()),
+          device_, std::string(limit.hint) + "; NCCL_DEBUG=INFO says more");
     }
     std::this_thread::sleep_for(kPoll);
   }
 }
 
-void NcclCommunicator::abort(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept {
+std::vector<ncclComm_t> NcclCommunicator::take(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept {
   std::vector<ncclComm_t> handles;
   for (const auto& each : group) {
     if (const ncclComm_t handle = each->handle_.exchange(nullptr); handle != nullptr) handles.push_back(handle);
   }
-  if (handles.empty()) return;
+  if (handles.empty()) return handles;
   const auto used = [&] { return std::ranges::any_of(group, [](const auto& each) { return each->users_ != 0; }); };
   for (const auto end = Clock::now() + kGrace; used() && Clock::now() < end;) std::this_thread::sleep_for(kPoll);
+  return handles;
+}
+
+void NcclCommunicator::abort(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept {
+  const std::vector<ncclComm_t> handles = take(group);
+  if (handles.empty()) return;
   const NcclGroup together;  // of several in one process none may wait for another
   for (const ncclComm_t handle : handles) ncclCommAbort(handle);
 }
 
+// Of all ranks, those of other processes too.
+void NcclCommunicator::finalize(std::span<const std::unique_ptr<NcclCommunicator>> group) {
+  std::deque<Use> uses;  // until the group's end, which makes the calls
+  NcclGroup together;
+  ncclResult_t status = ncclSuccess;
+  for (const auto& each : group) {
+    const Use& use = uses.emplace_back(*each);
+    if (use.handle() != nullptr && !detail::failed(status)) status = ncclCommFinalize(use.handle());
+  }
+  status = together.end(status);
+  uses.clear();
+  for (const auto& each : group) each->check(status, "ncclCommFinalize");
+  for (const auto& each : group) each->await("closing the connections");
+}
+
 // ncclCommDestroy() of a non-blocking communicator returns at once, whatever is in progress, so it is finalized
-// first; all ranks take part in that.
+// first.
 void NcclCommunicator::close(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept {
   try {
-    NcclGroup together;
-    ncclResult_t status = ncclSuccess;
-    for (const auto& each : group) {
-      const ncclComm_t handle = each->handle_;
-      if (handle != nullptr && !detail::failed(status)) status = ncclCommFinalize(handle);
-    }
-    status = together.end(status);
-    for (const auto& each : group) each->check(status, "ncclCommFinalize");
-    for (const auto& each : group) each->await("closing the connections");
+    finalize(group);
   } catch (const std::exception&) {
     return abort(group);  // there is nobody to tell
   }
-  for (const auto& each : group) {
-    if (const ncclComm_t handle = each->handle_.exchange(nullptr); handle != nullptr) ncclCommDestroy(handle);
-  }
+  for (const ncclComm_t handle : take(group)) ncclCommDestroy(handle);
 }
 
 }  // namespace headrace

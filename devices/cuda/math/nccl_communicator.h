@@ -6,8 +6,11 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace headrace::detail {
 
@@ -44,33 +47,45 @@ class NcclGroup {
   bool open_ = true;
 };
 
-// A non-blocking communicator. One thread at a time makes calls on it; any other may call abort() at any time,
-// even while a call is blocked.
+// How long a communicator may be in progress, and what sets the limit or may help, for the error.
+struct NcclLimit {
+  std::chrono::milliseconds time;
+  const char* hint;
+};
+
+// A non-blocking communicator. One thread at a time makes calls on it; any other may call failure() and abort() at
+// any time, even while a call is blocked.
 class NcclCommunicator {
  public:
-  // Waits of await() and close() end after `patience`. Errors call the GPU `device`.
-  NcclCommunicator(std::string device, std::chrono::seconds patience);
+  // `limit` is that of calls and of close(). Errors call the GPU `device`.
+  NcclCommunicator(std::string device, NcclLimit limit);
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   // Throws DeviceError. REQUIRES: called between ncclGroupStart() and ncclGroupEnd(), with the GPU current.
   void init(int ranks, const ncclUniqueId& id, int rank);
 
-  // Keeps abort() from freeing the communicator at once.
+  // Excludes other users, as NCCL asks, and keeps abort() from freeing the communicator at once.
   class Use {
    public:
-    explicit Use(NcclCommunicator& of) noexcept : of_(of) {
-      ++of_.users_;
-      handle_ = of_.handle_;
-    }
+    explicit Use(NcclCommunicator& of) : Use(of, std::unique_lock(of.one_user_)) {}
+    // Waits for no other user.
+    Use(NcclCommunicator& of, std::try_to_lock_t) noexcept
+        : Use(of, std::unique_lock(of.one_user_, std::try_to_lock)) {}
     ~Use() { --of_.users_; }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
-    // Returns null once the communicator is aborted.
+    // Returns null once the communicator is aborted, or if there is another user.
     ncclComm_t handle() const noexcept { return handle_; }
 
    private:
+    Use(NcclCommunicator& of, std::unique_lock<std::mutex> lock) noexcept : lock_(std::move(lock)), of_(of) {
+      ++of_.users_;
+      if (lock_) handle_ = of_.handle_;
+    }
+
+    std::unique_lock<std::mutex> lock_;
     NcclCommunicator& of_;
     ncclComm_t handle_ = nullptr;
   };
@@ -88,24 +103,32 @@ class NcclCommunicator {
     await(what);
   }
   // Waits until NCCL has done its last call, or the communicator is aborted.
-  void await(const char* what);
+  void await(const char* what) { await(what, limit_); }
+  void await(const char* what, const NcclLimit& limit);
   // Throws if the status is an error, unless the communicator is aborted.
   void check(ncclResult_t status, const char* what) const;
+  // Returns NCCL's error, in words; empty if there is none, if a call is being made, which then has the error, or
+  // once the communicator is aborted.
+  std::string failure();
 
   // Aborts a whole group; the first thread to call does it. Does not wait for calls in progress: they return as
   // aborted. Afterwards no call reaches NCCL.
   static void abort(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept;
   // Closes a whole group: waits until submitted work is done. Aborts the group if that fails or takes too long.
-  // REQUIRES: no more users.
+  // REQUIRES: no more calls.
   static void close(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept;
 
  private:
-  ncclResult_t state();
+  static ncclResult_t state_of(const Use& use) noexcept;
+  static void finalize(std::span<const std::unique_ptr<NcclCommunicator>> group);
+  // Takes the handles, so that no further user gets one, and leaves those who have one some time to return.
+  static std::vector<ncclComm_t> take(std::span<const std::unique_ptr<NcclCommunicator>> group) noexcept;
 
   std::string device_;
-  std::chrono::seconds patience_;
+  NcclLimit limit_;
   ncclComm_t made_ = nullptr;  // NCCL's own thread writes it while the group starts
-  // A user counts itself before it reads the handle, abort() takes the handle before it reads the count.
+  std::mutex one_user_;        // not abort()
+  // A user counts itself before it reads the handle, take() takes the handle before it reads the count.
   std::atomic<ncclComm_t> handle_{nullptr};
   std::atomic<int> users_{0};
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 
 #include "headrace/devices/base/error.h"
@@ -74,7 +75,7 @@ TensorView NcclTreeCollective::scratch(int replica) const {
 // large as later ones, in one group call.
 void NcclTreeCollective::connect() {
   constexpr std::int64_t kHalf = kScratchElements / 2;
-  const std::int64_t message = kHalf / local_replicas();
+  const std::int64_t message = kHalf / world_replicas();
   std::vector<std::unique_ptr<Stream>> streams;
   for (int r = 0; r < local_replicas(); ++r) {
     streams.push_back(devices_[r].create_stream());
@@ -84,18 +85,20 @@ void NcclTreeCollective::connect() {
       "connecting every pair of GPUs", streams, [&](int r, ncclComm_t communicator, cudaStream_t on) {
         auto* sent = scratch(r).as<float>();
         std::vector<cuda::Transfer> outgoing, incoming;
-        for (int peer = 0; peer < local_replicas(); ++peer) {
+        for (int peer = 0; peer < world_replicas(); ++peer) {
           outgoing.push_back({.peer = peer, .data = sent + peer * message, .elements = message});
           incoming.push_back({.peer = peer, .data = sent + kHalf + peer * message, .elements = message});
         }
         return exchange(outgoing, incoming, communicator, on);
       });
+  const std::size_t summed = std::min(static_cast<std::size_t>(world_replicas()), Kernels::kMaxSummed);
   for (int r = 0; r < local_replicas(); ++r) {
     const TensorView one{scratch(r).as<float>(), Shape{1}, DType::kF32};
-    const std::vector<TensorView> parts(static_cast<std::size_t>(local_replicas()), one);
+    const std::vector<TensorView> parts(summed, one);
     devices_[r].kernels()->sum_tree(*streams[static_cast<std::size_t>(r)], parts, one);
   }
   for (const auto& stream : streams) stream->synchronize();
+  group_.require_not_aborted();
 }
 
 void NcclTreeCollective::all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) {
@@ -103,7 +106,7 @@ void NcclTreeCollective::all_reduce_sum(int replica, const TensorView& tensor, S
     throw ConfigError(fmt::format("all_reduce_sum of {}: only float32 can be summed", to_string(tensor.dtype)));
   }
   const Link link(*this, replica, stream);
-  cuda::TreeSum(replica, local_replicas(), scratch(replica)).submit(tensor, link);
+  cuda::TreeSum(first_replica() + replica, world_replicas(), scratch(replica)).submit(tensor, link);
 }
 
 }  // namespace headrace

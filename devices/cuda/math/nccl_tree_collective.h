@@ -16,11 +16,13 @@ namespace headrace {
 // ring, in more and smaller messages.
 class NcclTreeCollective final : public Collective {
  public:
-  // Allocates scratch memory on each GPU, connects every pair of them and loads the kernels, waiting for all.
-  // Throws DeviceError. REQUIRES: the group and its devices outlive it.
+  // Allocates scratch memory on each GPU, connects every pair of the world's and loads the kernels, waiting for
+  // all. Throws DeviceError. All workers call it. REQUIRES: the group and its devices outlive it.
   NcclTreeCollective(NcclCollective& group, DeviceGroup& devices);
 
   int local_replicas() const noexcept override { return devices_.size(); }
+  int world_replicas() const noexcept override { return group_.world_replicas(); }
+  int first_replica() const noexcept override { return group_.first_replica(); }
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
     group_.broadcast(replica, root, tensor, stream);

@@ -2,13 +2,16 @@
 // which adds it. Plain C++ for any transport. Private to the CUDA backend.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/check.h"
 #include "headrace/devices/cuda/reduction_tree.h"
+#include "headrace/devices/kernels.h"
 #include "headrace/devices/tensor.h"
 
 namespace headrace::cuda {
@@ -35,6 +38,8 @@ class TreeSum {
   //  - link.exchange(outgoing, incoming), spans of Transfer, a rank's in ascending order of peers; what is sent to
   //    a peer is what that one receives from here in its own call;
   //  - link.sum(parts, sum): like Kernels::sum_tree, sum being the first part; not by a rank without a slice;
+  //  several
+  //    times if there are more parts than that takes;
   //  - link.exchange(outgoing, incoming) once more.
   template <typename Link>
   void submit(const TensorView& tensor, const Link& link) const {
@@ -67,8 +72,24 @@ class TreeSum {
       summed.push_back({part, Shape{count}, DType::kF32});
     }
     link.exchange(slices, parts);
-    if (count > 0) link.sum(summed, summed.front());
+    if (count > 0) sum_in_blocks(std::move(summed), link);
     link.exchange(sums, slices);
+  }
+
+  // A block of 64 parts is a subtree, whose sum is a part of the rest of the tree.
+  template <typename Link>
+  static void sum_in_blocks(std::vector<TensorView> parts, const Link& link) {
+    constexpr std::size_t kBlock = Kernels::kMaxSummed;
+    static_assert(kBlock == 64);
+    while (parts.size() > 1) {
+      std::vector<TensorView> sums;
+      for (std::size_t at = 0; at < parts.size(); at += kBlock) {
+        const auto block = std::span(parts).subspan(at, std::min(kBlock, parts.size() - at));
+        if (block.size() > 1) link.sum(block, block.front());
+        sums.push_back(block.front());
+      }
+      parts = std::move(sums);
+    }
   }
 
   static void add(std::vector<Transfer>& transfers, const Transfer& transfer) {

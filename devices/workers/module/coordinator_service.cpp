@@ -58,7 +58,8 @@ std::string host_of_peer(const std::string& peer) {
   return host;
 }
 
-CoordinatorService::CoordinatorService(int world) : world_(world), timer_([this] { end_overdue_meetings(); }) {}
+CoordinatorService::CoordinatorService(int world, std::string build, std::chrono::milliseconds max_silence)
+    : world_(world), build_(std::move(build)), max_silence_(max_silence), timer_([this] { watch_the_clock(); }) {}
 
 CoordinatorService::~CoordinatorService() {
   {
@@ -69,47 +70,87 @@ CoordinatorService::~CoordinatorService() {
   timer_.join();
 }
 
+void CoordinatorService::wait_until_refused(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [&] { return refused_ >= world_; });
+}
+
 grpc::ServerUnaryReactor* CoordinatorService::Exchange(grpc::CallbackServerContext* context,
                                                        const workers::ExchangeRequest* request,
                                                        workers::ExchangeReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reply->set_seen_as(host_of_peer(context->peer()));
+  const std::string host = host_of_peer(context->peer());
+  reply->set_seen_as(host);
+  const Caller caller{.reactor = reactor, .reply = reply, .rank = request->rank()};
   std::vector<Caller> answered;
   {
     const std::lock_guard lock(mutex_);
-    Meeting& meeting = meetings_[request->key()];
-    const Caller caller{.reactor = reactor, .reply = reply, .rank = request->rank()};
-    reply->set_refusal(why_refused(meeting, *request));
-    if (failure_) *reply->mutable_failure() = *failure_;
-    if (!reply->refusal().empty() || failure_) {
+    const std::optional<Refusal> refusal = refusal_ ? refusal_ : why_refused(*request, host);
+    if (refusal) {
+      refuse(*refusal, caller, answered);
+    } else if (failure_) {
+      *reply->mutable_failure() = *failure_;
       answered.push_back(caller);
     } else {
-      const Time deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request->timeout_ms());
-      if (meeting.callers.empty() || deadline < meeting.deadline) meeting.deadline = deadline;
-      meeting.callers.push_back(caller);
-      meeting.values[request->rank()] = request->value();
-      if (static_cast<int>(meeting.values.size()) == world_) answer_all(meeting, answered);
+      meet(caller, *request, answered);
     }
-    if (meeting.callers.empty()) meetings_.erase(request->key());
   }
   changed_.notify_all();
   finish(answered);
   return reactor;
 }
 
-std::string CoordinatorService::why_refused(const Meeting& meeting,
-                                            const workers::ExchangeRequest& request) const {
+std::optional<CoordinatorService::Refusal> CoordinatorService::why_refused(const workers::ExchangeRequest& request,
+                                                                           const std::string& host) const {
+  constexpr const char* kOneLauncher = "start all workers by one launcher, each once";
+  const int rank = request.rank();
   if (request.workers() != world_) {
-    return fmt::format("worker {} counts {} workers, worker 0 counts {}", request.rank(), request.workers(),
-                       world_);
+    return Refusal{fmt::format("worker {} counts {} workers, worker 0 counts {}", rank, request.workers(), world_),
+                   kOneLauncher};
   }
-  if (request.rank() < 0 || request.rank() >= world_) {
-    return fmt::format("there is no worker {} in a world of {}", request.rank(), world_);
+  if (rank < 0 || rank >= world_) {
+    return Refusal{fmt::format("there is no worker {} in a world of {}", rank, world_), kOneLauncher};
   }
-  if (meeting.values.contains(request.rank())) {
-    return fmt::format("two processes say that they are worker {}", request.rank());
+  const bool introduces = request.key() == kIntroduction;
+  const auto meeting = meetings_.find(request.key());
+  if ((introduces && complete_) || (meeting != meetings_.end() && meeting->second.values.contains(rank))) {
+    return Refusal{fmt::format("two processes say that they are worker {}", rank), kOneLauncher};
   }
-  return {};
+  if (introduces && request.build() != build_) {
+    return Refusal{fmt::format("worker {} ({}) runs {}, worker 0 runs {}", rank, host, request.build(), build_),
+                   "install one build of Headrace on all hosts"};
+  }
+  return std::nullopt;
+}
+
+void CoordinatorService::refuse(const Refusal& refusal, const Caller& caller, std::vector<Caller>& answered) {
+  const std::size_t before = answered.size();
+  answered.push_back(caller);
+  if (!complete_) {
+    refusal_ = refusal;
+    for (auto& [key, meeting] : meetings_) {
+      answered.insert(answered.end(), meeting.callers.begin(), meeting.callers.end());
+    }
+    meetings_.clear();
+  }
+  for (std::size_t i = before; i < answered.size(); ++i) {
+    answered[i].reply->set_refusal(refusal.reason);
+    answered[i].reply->set_hint(refusal.hint);
+    ++refused_;
+  }
+}
+
+void CoordinatorService::meet(const Caller& caller, const workers::ExchangeRequest& request,
+                              std::vector<Caller>& answered) {
+  Meeting& meeting = meetings_[request.key()];
+  const Time deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms());
+  if (meeting.callers.empty() || deadline < meeting.deadline) meeting.deadline = deadline;
+  meeting.callers.push_back(caller);
+  meeting.values[request.rank()] = request.value();
+  if (static_cast<int>(meeting.values.size()) < world_) return;
+  if (request.key() == kIntroduction) complete_ = true;
+  answer_all(meeting, answered);
+  meetings_.erase(request.key());
 }
 
 void CoordinatorService::answer_all(Meeting& meeting, std::vector<Caller>& answered) const {
@@ -139,7 +180,9 @@ void CoordinatorService::beat(WatchedWorker& from, const workers::Beat& beat) {
   std::vector<Caller> answered;
   {
     const std::lock_guard lock(mutex_);
+    if (beat.rank() < 0 || beat.rank() >= world_) return;  // its introduction is refused
     Life& life = lives_[beat.rank()];
+    if (life.watch != nullptr && life.watch != &from) return;  // so is that of a second one
     const bool first = life.watch == nullptr;
     life = {.watch = &from,
             .last_beat = std::chrono::steady_clock::now(),
@@ -228,11 +271,23 @@ std::optional<workers::Failure> CoordinatorService::find_late(const workers::Lat
   return failure;
 }
 
-void CoordinatorService::end_overdue_meetings() {
+// Others may wait for it where no call has a deadline, as on a GPU.
+void CoordinatorService::fail_silent_worker(Time now, std::vector<Caller>& answered) {
+  for (const auto& [rank, life] : lives_) {
+    if (life.watch == nullptr || now - life.last_beat <= max_silence_) continue;
+    workers::Failure failure;
+    failure.set_rank(rank);
+    failure.set_reason("is late");
+    return fail(failure, answered);
+  }
+}
+
+void CoordinatorService::watch_the_clock() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     std::vector<Caller> answered;
     const Time now = std::chrono::steady_clock::now();
+    fail_silent_worker(now, answered);
     Time next = now + std::chrono::seconds(1);
     for (auto meeting = meetings_.begin(); meeting != meetings_.end();) {
       if (meeting->second.deadline > now) {

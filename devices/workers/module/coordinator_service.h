@@ -22,11 +22,19 @@ class WatchedWorker;
 // "ipv6:%5B::1%5D:4711".
 std::string host_of_peer(const std::string& peer);
 
-// Thread-safe: gRPC's threads call it. No call blocks one of them.
+// The key of the first exchange, by which the world becomes complete.
+inline constexpr const char* kIntroduction = "introduction";
+
+// Thread-safe: gRPC's threads call it. No call blocks one of them. Whoever does not fit into the world ends it for
+// all while it is incomplete; a complete one refuses that caller alone.
 class CoordinatorService final : public workers::Coordinator::CallbackService {
  public:
-  explicit CoordinatorService(int world);
+  // `build`: worker 0's program. A worker that has not beaten for `max_silence` is late.
+  CoordinatorService(int world, std::string build, std::chrono::milliseconds max_silence);
   ~CoordinatorService() override;  // answers callers who still wait
+
+  // Waits until as many callers as the world has workers were refused, at most `limit`.
+  void wait_until_refused(std::chrono::milliseconds limit);
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context, const workers::ExchangeRequest* request,
                                      workers::ExchangeReply* reply) override;
@@ -43,6 +51,10 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
     grpc::ServerUnaryReactor* reactor = nullptr;
     workers::ExchangeReply* reply = nullptr;
     int rank = 0;
+  };
+  struct Refusal {
+    std::string reason = {};
+    std::string hint = {};
   };
   struct Meeting {
     std::vector<Caller> callers;
@@ -62,19 +74,27 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
   void ended(const WatchedWorker& from);
 
   // REQUIRE: `mutex_` is held.
-  std::string why_refused(const Meeting& meeting, const workers::ExchangeRequest& request) const;
+  std::optional<Refusal> why_refused(const workers::ExchangeRequest& request, const std::string& host) const;
+  void refuse(const Refusal& refusal, const Caller& caller, std::vector<Caller>& answered);
+  void meet(const Caller& caller, const workers::ExchangeRequest& request, std::vector<Caller>& answered);
   void fail(const workers::Failure& failure, std::vector<Caller>& answered);
   void answer_all(Meeting& meeting, std::vector<Caller>& answered) const;
   std::optional<workers::Failure> find_late(const workers::LateRequest& request) const;
+  void fail_silent_worker(Time now, std::vector<Caller>& answered);
 
   static void finish(const std::vector<Caller>& answered);  // REQUIRES: `mutex_` is not held
-  void end_overdue_meetings();                              // the body of timer_
+  void watch_the_clock();                                   // the body of timer_
 
   const int world_;
+  const std::string build_;
+  const std::chrono::milliseconds max_silence_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Meeting> meetings_;  // by key
   std::map<int, Life> lives_;                // by rank
+  bool complete_ = false;                    // all workers have introduced themselves
+  std::optional<Refusal> refusal_;           // the first one, if the world was incomplete
+  int refused_ = 0;                          // callers
   std::optional<workers::Failure> failure_;  // the first one
   bool stopping_ = false;
   std::thread timer_;

@@ -58,42 +58,41 @@ std::vector<char> address_for(const std::string& addresses, int of_rank, int for
   return {begin, begin + size};
 }
 
-class Mesh final : public gloo::Context {
+}  // namespace
+
+class GlooMesh::Connections final : public gloo::Context {
  public:
-  Mesh(int own_rank, int workers, std::shared_ptr<gloo::transport::Device> device, std::chrono::milliseconds limit,
-       const GlooMesh::Gather& gather)
+  Connections(int own_rank, int workers, const std::string& address, double timeout_seconds)
       : gloo::Context(own_rank, workers) {
-    device_ = std::move(device);
+    const BrokenPipesFail here_and_in_the_devices_thread;
+    gloo::transport::tcp::attr attributes;
+    attributes.hostname = address;
+    const std::chrono::milliseconds limit(static_cast<std::int64_t>(timeout_seconds * 1000));
+    device_ = gloo::transport::tcp::CreateDevice(attributes);
     setTimeout(limit);
     transportContext_ = device_->createContext(own_rank, workers);
     transportContext_->setTimeout(limit);
-    std::string mine;
     for (int other = 0; other < workers; ++other) {
-      if (other == own_rank) continue;
-      auto& pair = transportContext_->createPair(other);
-      pair->setLocalRank(0);
-      const std::vector<char> address = pair->address().bytes();
+      if (other != own_rank) transportContext_->createPair(other)->setLocalRank(0);
+    }
+  }
+
+  void connect(const Gather& gather) {
+    const BrokenPipesFail here;
+    std::string mine;
+    for (int other = 0; other < size; ++other) {
+      if (other == rank) continue;
+      const std::vector<char> address = transportContext_->getPair(other)->address().bytes();
       mine.append(address.begin(), address.end());
     }
     const std::vector<std::string> all = gather(mine);
-    for (int other = 0; other < workers; ++other) {
-      if (other == own_rank) continue;
+    for (int other = 0; other < size; ++other) {
+      if (other == rank) continue;
       transportContext_->getPair(other)->connect(
-          address_for(all[static_cast<std::size_t>(other)], other, own_rank, workers));
+          address_for(all[static_cast<std::size_t>(other)], other, rank, size));
     }
   }
 };
-
-std::shared_ptr<gloo::Context> connect(int rank, int workers, const std::string& address, double timeout_seconds,
-                                       const GlooMesh::Gather& gather) {
-  const BrokenPipesFail here_and_in_the_devices_thread;
-  gloo::transport::tcp::attr attributes;
-  attributes.hostname = address;
-  const std::chrono::milliseconds limit(static_cast<std::int64_t>(timeout_seconds * 1000));
-  return std::make_shared<Mesh>(rank, workers, gloo::transport::tcp::CreateDevice(attributes), limit, gather);
-}
-
-}  // namespace
 
 struct GlooMesh::Sum {
   Sum(const std::shared_ptr<gloo::Context>& context, std::size_t count)
@@ -104,10 +103,12 @@ struct GlooMesh::Sum {
   std::uint64_t last_use = 0;
 };
 
-GlooMesh::GlooMesh(int rank, int workers, const std::string& address, double timeout_seconds, const Gather& gather)
-    : context_(connect(rank, workers, address, timeout_seconds, gather)) {}
+GlooMesh::GlooMesh(int rank, int workers, const std::string& address, double timeout_seconds)
+    : context_(std::make_shared<Connections>(rank, workers, address, timeout_seconds)) {}
 
 GlooMesh::~GlooMesh() = default;
+
+void GlooMesh::connect(const Gather& gather) { context_->connect(gather); }
 
 void GlooMesh::all_reduce_sum(float* values, std::size_t count) {
   const BrokenPipesFail here;

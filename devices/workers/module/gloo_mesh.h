@@ -10,8 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/devices/workers/mesh.h"
+
 namespace gloo {
-class Context;
 template <typename T>
 class AllreduceHalvingDoubling;
 }  // namespace gloo
@@ -19,32 +20,33 @@ class AllreduceHalvingDoubling;
 namespace headrace {
 
 // Values go through buffers of the mesh: Gloo registers memory when an algorithm is made, and all workers must
-// make theirs in one order. One thread, except for abort().
-class GlooMesh {
+// make theirs in one order.
+class GlooMesh final : public Mesh {
  public:
   // Returns every worker's bytes, by rank.
   using Gather = std::function<std::vector<std::string>(std::string_view)>;
 
-  // Connects to the others, which reach this host at `address`. Throws gloo::Exception.
-  GlooMesh(int rank, int workers, const std::string& address, double timeout_seconds, const Gather& gather);
-  ~GlooMesh();
+  // The others reach this host at `address`.
+  GlooMesh(int rank, int workers, const std::string& address, double timeout_seconds);
+  ~GlooMesh() override;
   GlooMesh(const GlooMesh&) = delete;
   GlooMesh& operator=(const GlooMesh&) = delete;
 
-  // Sums in place. After a call that threw, every call throws. Throws gloo::Exception.
-  void all_reduce_sum(float* values, std::size_t count);
-  void broadcast(std::byte* bytes, std::size_t count, int root);
+  // Connects to the others; abort() ends it, too. REQUIRES: called once, first.
+  void connect(const Gather& gather);
 
-  // Makes the waiting call and all later ones throw. Thread-safe.
-  void abort() noexcept;
+  void all_reduce_sum(float* values, std::size_t count) override;
+  void broadcast(std::byte* bytes, std::size_t count, int root) override;
+  void abort() noexcept override;
 
  private:
+  class Connections;
   struct Sum;
 
   Sum& sum_of(std::size_t count);
   void sum_part(float* values, std::size_t count);
 
-  std::shared_ptr<gloo::Context> context_;
+  std::shared_ptr<Connections> context_;
   std::map<std::size_t, std::unique_ptr<Sum>> sums_;  // by count
   std::uint64_t uses_ = 0;
 };

@@ -2,189 +2,118 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "headrace/devices/base/error.h"
+#include "headrace/devices/workers/module/deadline.h"
 
 namespace headrace {
 namespace {
 
 // How long a worker that lost a connection waits to be told which worker failed.
 constexpr auto kTold = std::chrono::milliseconds(400);
-constexpr auto kAnswered = std::chrono::milliseconds(500);  // a live coordinator answers at once
+constexpr double kAnswerSeconds = .5;  // a live coordinator answers at once
 constexpr double kGoodbyeSeconds = 10;
+// How long worker 0 serves others once it leaves: until they have left, or been told of a failure or refusal.
+constexpr double kServeLeavingSeconds = 2, kServeFailedSeconds = .3;
+constexpr auto kServeRefused = std::chrono::seconds(1);
 // The time that the coordinator's answer may take beyond its waiting.
-constexpr double kGraceSeconds = 2;
-
-std::chrono::system_clock::time_point after(double seconds) {
-  return std::chrono::system_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-}
-
-std::string host_name() {
-  std::string name(256, '\0');
-  if (gethostname(name.data(), name.size() - 1) != 0) return "an unknown host";
-  return name.substr(0, name.find('\0'));
-}
-
-WorkerInfo info_of(const std::string& introduction) {
-  const nlohmann::json said = nlohmann::json::parse(introduction);
-  return {.host = said["host"], .process = said["process"]};
-}
-
-bool is_loopback(const std::string& address) { return address == "::1" || address.starts_with("127."); }
-
-bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
+constexpr double kGraceSeconds = .8;
 
 constexpr const char* kRestart = "start all workers again: training goes on from the newest checkpoint";
+
+workers::Failure coordinator_is_silent() {
+  workers::Failure failure;
+  failure.set_rank(0);
+  failure.set_reason("does not answer");
+  return failure;
+}
 
 }  // namespace
 
 JoinedWorkers::JoinedWorkers(const WorkerPlan& plan, const WorkerOptions& options, const std::string& build)
     : plan_(plan), options_(options) {
-  if (plan.rank == 0) serve();
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  stub_ = workers::Coordinator::NewStub(
-      grpc::CreateCustomChannel(plan.coordinator, grpc::InsecureChannelCredentials(), arguments));
-  const std::string address = introduce(build);
-  watch_ = std::make_unique<Watch>(*stub_, plan.rank, [this] { abort_mesh(); });
-  run("connecting", [&] {
-    mesh_ = std::make_unique<GlooMesh>(plan.rank, plan.workers, address, options.call_timeout_seconds,
-                                       [&](std::string_view mine) { return all_gather(mine); });
-  });
-  abortable_ = mesh_.get();
-  if (watch_->failure()) abort_mesh();
+  try {
+    join(build);
+  } catch (const std::exception& error) {
+    if (phase_ == Phase::kConnecting) fail(std::string("it could not connect: ") + error.what());
+    leave();
+    throw;
+  }
 }
 
 // All leave together, worker 0 last, because it serves the others. A worker that an error ends tells them.
 JoinedWorkers::~JoinedWorkers() {
+  phase_ = Phase::kLeaving;
   if (std::uncaught_exceptions() > 0) {
-    abort("an error ended its work");
+    fail("an error ended its work");
   } else if (!watch_->failure()) {
     try {
       exchange("goodbye", {}, kGoodbyeSeconds);
-    } catch (const std::exception&) {  // the failed worker was named
+    } catch (const std::exception&) {  // the values are complete: this worker need not say who failed at the end
+      end_waiting();
     }
   }
+  leave();
+}
+
+void JoinedWorkers::leave() noexcept {
   watch_.reset();
+  abortable_ = nullptr;
   mesh_.reset();
+  if (server_ == nullptr) return;
+  if (refused_) service_->wait_until_refused(kServeRefused);
+  server_->Shutdown(after_seconds(ended_ || refused_ ? kServeFailedSeconds : kServeLeavingSeconds));
   server_.reset();
 }
 
-void JoinedWorkers::ShutDownSoon::operator()(grpc::Server* server) const {
-  server->Shutdown(after(kGraceSeconds));
-  delete server;
-}
-
-void JoinedWorkers::serve() {
-  service_ = std::make_unique<CoordinatorService>(plan_.workers);
-  const std::string port = plan_.coordinator.substr(plan_.coordinator.rfind(':') + 1);
-  grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(-1);
-  int bound = 0;
-  builder.AddListeningPort("[::]:" + port, grpc::InsecureServerCredentials(), &bound);
-  builder.RegisterService(service_.get());
-  server_.reset(builder.BuildAndStart().release());
-  if (server_ == nullptr || bound == 0) {
-    throw ConfigError(
-        fmt::format("worker 0 cannot listen on port {} for the other workers", port),
-        "end the program that has it, or name another address in HEADRACE_COORDINATOR on all workers");
-  }
-}
-
 workers::ExchangeReply JoinedWorkers::exchange(const std::string& key, std::string_view value,
-                                               double timeout_seconds) {
+                                               double timeout_seconds, const std::string& build) {
   workers::ExchangeRequest request;
   request.set_key(key);
   request.set_rank(plan_.rank);
   request.set_workers(plan_.workers);
   request.set_value(std::string(value));
   request.set_timeout_ms(static_cast<std::int64_t>(timeout_seconds * 1000));
+  request.set_build(build);
   workers::ExchangeReply reply;
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(after(timeout_seconds + kGraceSeconds));
+  context.set_deadline(after_seconds(timeout_seconds + kGraceSeconds));
   const grpc::Status status = stub_->Exchange(&context, request, &reply);
-  if (status.ok()) {
-    coordinator_address_ = host_of_peer(context.peer());
-    if (!reply.refusal().empty()) {
-      throw ConfigError(reply.refusal(), "start all workers by one launcher, each once");
-    }
-    if (reply.failure().reason().empty()) return reply;
-    throw_failure(reply.failure());
+  if (!status.ok()) throw_unanswered(status, timeout_seconds);
+  coordinator_address_ = host_of_peer(context.peer());
+  if (!reply.refusal().empty()) {
+    refused_ = true;
+    throw WorkersDiffer(reply.refusal(), reply.hint());
   }
-  if (watch_) {
-    if (const auto failure = watch_->wait_for_failure(kTold)) throw_failure(*failure);
+  if (!reply.failure().reason().empty()) throw_failure(reply.failure());
+  return reply;
+}
+
+void JoinedWorkers::throw_unanswered(const grpc::Status& status, double timeout_seconds) {
+  const bool overdue = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  if (const auto told = overdue ? watch_->failure() : watch_->wait_for_failure(kTold)) throw_failure(*told);
+  if (phase_ != Phase::kIntroducing) {
+    watch_->note(coordinator_is_silent());
+    throw_failure(coordinator_is_silent());
   }
-  throw DeviceError(ErrorCode::kTimeout,
+  throw WorkerLost(ErrorCode::kTimeout,
                     fmt::format("worker {} reached no coordinator in {:g} s: {}", plan_.rank, timeout_seconds,
                                 status.error_message()),
                     fmt::format("worker 0 at {}", plan_.coordinator),
                     "see that worker 0 was started and that its port is open to this host");
 }
 
-std::string JoinedWorkers::introduce(const std::string& build) {
-  const std::string mine = nlohmann::json{{"host", host_name()}, {"process", getpid()}, {"build", build}}.dump();
-  const workers::ExchangeReply reply = exchange("introduction", mine, options_.start_timeout_seconds);
+std::vector<std::string> JoinedWorkers::gather(const std::string& key, std::string_view value) {
+  const workers::ExchangeReply reply = exchange(key, value, options_.call_timeout_seconds);
   if (reply.missing_size() > 0) {
-    throw DeviceError(ErrorCode::kTimeout,
-                      fmt::format("after {:g} s there {} no {}", options_.start_timeout_seconds,
-                                  reply.missing_size() == 1 ? "is" : "are", list_missing(reply)),
-                      fmt::format("worker 0 at {}", plan_.coordinator),
-                      "see that each was started, and that it reaches worker 0");
+    throw_error(ErrorCode::kTimeout, fmt::format("{} did not come to {} within {:g} s", list_missing(reply),
+                                                 current_call(), options_.call_timeout_seconds));
   }
-  std::vector<std::string> builds;
-  for (const std::string& value : reply.values()) {
-    members_.push_back(info_of(value));
-    builds.push_back(nlohmann::json::parse(value)["build"]);
-  }
-  compare_builds(builds);
-  return find_address(reply.seen_as());
-}
-
-// Worker 0 and its neighbours reach the coordinator within their host: they take the address by which workers of
-// other hosts reach it. If all are on one host, all take worker 0's, because "localhost" may mean ::1 to one and
-// 127.0.0.1 to another.
-std::string JoinedWorkers::find_address(const std::string& seen_as) {
-  const nlohmann::json mine{{"own", seen_as}, {"coordinator", coordinator_address_}};
-  const workers::ExchangeReply reply = exchange("addresses", mine.dump(), options_.call_timeout_seconds);
-  std::vector<std::string> own;
-  std::string within_the_coordinators_host;
-  for (const std::string& value : reply.values()) {
-    const nlohmann::json said = nlohmann::json::parse(value);
-    own.push_back(said["own"]);
-    if (!is_loopback(own.back())) within_the_coordinators_host = said["coordinator"];
-  }
-  if (within_the_coordinators_host.empty()) return own.empty() ? seen_as : own.front();
-  for (std::string& address : own) {
-    if (is_loopback(address)) address = within_the_coordinators_host;
-  }
-  const auto other =
-      std::ranges::find_if(own, [&](const auto& each) { return is_ipv6(each) != is_ipv6(own.front()); });
-  if (other != own.end()) {
-    throw ConfigError(fmt::format("worker 0 is at {} and worker {} at {}: all must use IPv4, or all IPv6",
-                                  own.front(), other - own.begin(), *other),
-                      "name worker 0's address in numbers in HEADRACE_COORDINATOR");
-  }
-  return own[static_cast<std::size_t>(plan_.rank)];
-}
-
-void JoinedWorkers::compare_builds(const std::vector<std::string>& builds) const {
-  const auto other = std::ranges::find_if(builds, [&](const std::string& each) { return each != builds.front(); });
-  if (other == builds.end()) return;
-  const int rank = static_cast<int>(other - builds.begin());
-  throw ConfigError(fmt::format("{} runs {}, worker 0 runs {}", name_of(rank), *other, builds.front()),
-                    "install one build of Headrace on all hosts");
+  return {reply.values().begin(), reply.values().end()};
 }
 
 // Returns "worker 2 (expected at node-c:2222), worker 5".
@@ -200,90 +129,120 @@ std::string JoinedWorkers::list_missing(const workers::ExchangeReply& reply) con
 }
 
 std::vector<std::string> JoinedWorkers::all_gather(std::string_view mine) {
-  begin(fmt::format("all-gather {}", watch_->calls() + 1));
-  const workers::ExchangeReply reply =
-      exchange(fmt::format("gather {}", ++gathers_), mine, options_.call_timeout_seconds);
-  if (reply.missing_size() > 0) {
-    throw DeviceError(ErrorCode::kTimeout,
-                      fmt::format("{} did not come to {} within {:g} s", list_missing(reply), call_,
-                                  options_.call_timeout_seconds),
-                      name_of(plan_.rank), kRestart);
-  }
-  return {reply.values().begin(), reply.values().end()};
+  std::vector<std::string> all;
+  run(CallKind::kAllGather, mine.size(), [&] { all = gather(fmt::format("gather {}", ++gathers_), mine); });
+  return all;
 }
 
 void JoinedWorkers::all_reduce_sum(float* values, std::size_t count) {
-  run(fmt::format("all-reduce {} of {} bytes", watch_->calls() + 1, count * sizeof(float)),
-      [&] { mesh_->all_reduce_sum(values, count); });
+  run(CallKind::kAllReduce, count * sizeof(float), [&] { mesh_->all_reduce_sum(values, count); });
 }
 
 void JoinedWorkers::broadcast(std::byte* bytes, std::size_t count, int root) {
-  run(fmt::format("broadcast {} of {} bytes", watch_->calls() + 1, count),
-      [&] { mesh_->broadcast(bytes, count, root); });
+  run(CallKind::kBroadcast, count, [&] { mesh_->broadcast(bytes, count, root); });
+}
+
+void JoinedWorkers::set_moment(std::string moment) {
+  ring_.set_moment(moment);
+  watch_->set_moment(std::move(moment));
 }
 
 void JoinedWorkers::abort(const std::string& reason) noexcept {
+  fail(reason);
+  dump_calls(reason);
+}
+
+void JoinedWorkers::fail(const std::string& reason) noexcept {
   try {
     watch_->report(reason);
   } catch (const std::exception&) {  // no memory: the others notice when this process ends
   }
-  abort_mesh();
+  end_waiting();
 }
 
-void JoinedWorkers::abort_mesh() noexcept {
-  if (GlooMesh* mesh = abortable_.load()) mesh->abort();
+void JoinedWorkers::end_waiting() noexcept {
+  ended_ = true;
+  if (const MpiModule* mpi = mpi_.load()) mpi->abandon();
+  if (Mesh* mesh = abortable_.load()) mesh->abort();
 }
 
-void JoinedWorkers::begin(const std::string& what) {
-  call_ = what;
-  require_no_failure();
-  watch_->begin_call();
-}
-
-void JoinedWorkers::require_no_failure() const {
+void JoinedWorkers::require_no_failure() {
   if (const auto failure = watch_->failure()) throw_failure(*failure);
 }
 
-void JoinedWorkers::run(const std::string& what, const std::function<void()>& call) {
-  begin(what);
+template <typename Call>
+void JoinedWorkers::run(CallKind kind, std::size_t bytes, const Call& call) {
+  require_no_failure();
+  watch_->begin_call();
+  ring_.begin(kind, bytes);
   try {
     call();
-    return;
+    ring_.end(CallState::kDone);
   } catch (const Error&) {  // from the coordinator: it names the failed worker
     throw;
-  } catch (const std::exception& error) {  // from Gloo: a connection was closed, or nothing was sent for too long
-    throw_failure(find_failure(), error.what());
+  } catch (const std::exception& error) {  // from the mesh: a worker was lost, or sent nothing for too long
+    throw_failure(find_failure(ring_.running_seconds() >= options_.call_timeout_seconds), error.what());
   }
 }
 
-workers::Failure JoinedWorkers::find_failure() {
-  if (const auto told = watch_->wait_for_failure(kTold)) return *told;
+workers::Failure JoinedWorkers::find_failure(bool overdue) {
+  if (const auto told = overdue ? watch_->failure() : watch_->wait_for_failure(kTold)) return *told;
   workers::LateRequest request;
   request.set_rank(plan_.rank);
   request.set_calls(watch_->calls());
   workers::Failure late;
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kAnswered);
-  if (!stub_->FindLate(&context, request, &late).ok()) {
-    late.set_rank(0);
-    late.set_reason("does not answer");
-  }
-  return late;
+  context.set_deadline(after_seconds(kAnswerSeconds));
+  if (stub_->FindLate(&context, request, &late).ok()) return late;
+  watch_->note(coordinator_is_silent());
+  return coordinator_is_silent();
 }
 
-void JoinedWorkers::throw_failure(const workers::Failure& failure, const std::string& cause) const {
+void JoinedWorkers::throw_failure(const workers::Failure& failure, const std::string& cause) {
+  const std::string call = current_call();
   if (failure.rank() < 0) {
-    throw DeviceError(ErrorCode::kCancelled,
-                      fmt::format("a connection to another worker was lost in {}: {}", call_, cause),
-                      name_of(plan_.rank), kRestart);
+    throw_error(ErrorCode::kCancelled,
+                fmt::format("a connection to another worker was lost in {}: {}", call, cause));
   }
+  throw_error(failure.reason() == "is late" ? ErrorCode::kTimeout : ErrorCode::kCancelled,
+              describe(failure) + (call.empty() ? "" : ", while this worker was in " + call));
+}
+
+void JoinedWorkers::throw_error(ErrorCode code, const std::string& message) {
+  ring_.end(CallState::kFailed);
+  const std::string calls = dump_calls(message);
+  throw WorkerLost(code, message, name_of(plan_.rank), calls.empty() ? kRestart : kRestart + ("; " + calls));
+}
+
+std::string JoinedWorkers::current_call() const {
+  if (phase_ == Phase::kIntroducing) return {};
+  return phase_ == Phase::kConnecting ? "connecting" : ring_.last();
+}
+
+std::string JoinedWorkers::dump_calls(const std::string& reason) noexcept {
+  try {
+    const std::lock_guard lock(dump_mutex_);
+    if (phase_ == Phase::kJoined && dumped_.empty()) {
+      dumped_ =
+          write_calls(ring_, plan_.rank,
+                      fmt::format("# The last collective calls of {}, one of {} workers, values over {}\n# {}\n",
+                                  name_of(plan_.rank), plan_.workers, transport_.value, reason));
+    }
+    return dumped_;
+  } catch (const std::exception&) {  // no memory
+    return {};
+  }
+}
+
+std::string JoinedWorkers::failure() const {
+  const auto failure = watch_->failure();
+  return failure ? describe(*failure) : std::string();
+}
+
+std::string JoinedWorkers::describe(const workers::Failure& failure) const {
   const std::string where =
       failure.moment().empty() ? "" : fmt::format(" (last heard of at {})", failure.moment());
-  const bool late = failure.reason() == "is late";
-  throw DeviceError(late ? ErrorCode::kTimeout : ErrorCode::kCancelled,
-                    fmt::format("{} {}{}{}", name_of(failure.rank()), failure.reason(), where,
-                                call_.empty() ? "" : ", while this worker was in " + call_),
-                    name_of(plan_.rank), kRestart);
+  return fmt::format("{} {}{}", name_of(failure.rank()), failure.reason(), where);
 }
 
 std::string JoinedWorkers::name_of(int rank) const {

@@ -3,14 +3,17 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/workers/mesh.h"
+#include "headrace/devices/workers/module/call_ring.h"
 #include "headrace/devices/workers/module/coordinator_service.h"
-#include "headrace/devices/workers/module/gloo_mesh.h"
+#include "headrace/devices/workers/module/mesh_choice.h"
 #include "headrace/devices/workers/module/watch.h"
 #include "headrace/devices/workers/transport.h"
 
@@ -23,49 +26,80 @@ class JoinedWorkers final : public WorkerTransport {
 
   int rank() const noexcept override { return plan_.rank; }
   const std::vector<WorkerInfo>& members() const noexcept override { return members_; }
+  const WorkerFact& transport() const noexcept override { return transport_; }
 
   std::vector<std::string> all_gather(std::string_view mine) override;
   void all_reduce_sum(float* values, std::size_t count) override;
   void broadcast(std::byte* bytes, std::size_t count, int root) override;
 
-  void set_moment(std::string moment) override { watch_->set_moment(std::move(moment)); }
+  void set_moment(std::string moment) override;
   void abort(const std::string& reason) noexcept override;
+  std::string failure() const override;
 
  private:
-  // Ends calls that others still wait in.
-  struct ShutDownSoon {
-    void operator()(grpc::Server* server) const;
+  // Until all have introduced themselves; until the mesh is there; then; from the destructor on.
+  enum class Phase { kIntroducing, kConnecting, kJoined, kLeaving };
+
+  void serve(const std::string& build);
+  void join(const std::string& build);
+  void watch_coordinator();
+  workers::ExchangeReply exchange(const std::string& key, std::string_view value, double timeout_seconds,
+                                  const std::string& build = {});
+  [[noreturn]] void throw_unanswered(const grpc::Status& status, double timeout_seconds);
+  struct Introduced {
+    std::string seen_as = {};  // this host's address for the coordinator
+    std::vector<MpiOffer> offers = {};
   };
-
-  void serve();
-  workers::ExchangeReply exchange(const std::string& key, std::string_view value, double timeout_seconds);
+  Introduced introduce(const std::string& build, const MpiOffer& offer);
   // Returns the address at which the others reach this host.
-  std::string introduce(const std::string& build);
   std::string find_address(const std::string& seen_as);
-  void compare_builds(const std::vector<std::string>& builds) const;
+  // Returns every worker's value, by rank.
+  std::vector<std::string> gather(const std::string& key, std::string_view value);
   std::string list_missing(const workers::ExchangeReply& reply) const;
+  void connect(const Introduced& introduced, const FoundMpi& mpi);
+  void connect_mpi(const MpiModule& module);
+  void connect_gloo(const std::string& address);
+  void use(std::unique_ptr<Mesh> mesh) noexcept;
+  // Ends the watch, the mesh and worker 0's service, in this order.
+  void leave() noexcept;
 
-  void begin(const std::string& what);
-  void require_no_failure() const;
-  void abort_mesh() noexcept;
-  // Runs a call of the mesh and turns its exceptions into errors that name the failed worker.
-  void run(const std::string& what, const std::function<void()>& call);
-  workers::Failure find_failure();
-  [[noreturn]] void throw_failure(const workers::Failure& failure, const std::string& cause = {}) const;
+  void require_no_failure();
+  void fail(const std::string& reason) noexcept;
+  void end_waiting() noexcept;
+  // Runs a call and turns its exceptions into errors that name the failed worker.
+  template <typename Call>
+  void run(CallKind kind, std::size_t bytes, const Call& call);
+  workers::Failure find_failure(bool overdue);
+  [[noreturn]] void throw_failure(const workers::Failure& failure, const std::string& cause = {});
+  // Returns "worker 2 (node-c, process 4711) was lost (last heard of at step 57)".
+  std::string describe(const workers::Failure& failure) const;
+  // REQUIRES: the world has failed.
+  [[noreturn]] void throw_error(ErrorCode code, const std::string& message);
+  // Returns where this worker is: "connecting", "all-reduce 17 of 4096 bytes"; empty before it has joined.
+  std::string current_call() const;
+  // Writes this worker's last calls, the first time. Returns where they are; empty unless the world is complete.
+  std::string dump_calls(const std::string& reason) noexcept;
   std::string name_of(int rank) const;
 
   const WorkerPlan plan_;
   const WorkerOptions options_;
+  std::atomic<Phase> phase_{Phase::kIntroducing};
+  std::atomic<bool> ended_{false};               // no call may wait any longer
   std::unique_ptr<CoordinatorService> service_;  // worker 0's
-  std::unique_ptr<grpc::Server, ShutDownSoon> server_;
+  std::unique_ptr<grpc::Server> server_;
+  bool refused_ = false;
   std::unique_ptr<workers::Coordinator::Stub> stub_;
   std::string coordinator_address_;  // as this host reached it last
   std::vector<WorkerInfo> members_;
-  std::unique_ptr<GlooMesh> mesh_;
-  std::atomic<GlooMesh*> abortable_{nullptr};  // the mesh once it is connected, for other threads
-  std::unique_ptr<Watch> watch_;               // ends before the mesh that it aborts
+  WorkerFact transport_;
+  std::unique_ptr<Mesh> mesh_;
+  std::atomic<Mesh*> abortable_{nullptr};       // the mesh, for other threads
+  std::atomic<const MpiModule*> mpi_{nullptr};  // once this worker has started MPI
+  std::unique_ptr<Watch> watch_;                // ends before the mesh that it aborts
   std::int64_t gathers_ = 0;
-  std::string call_;  // the current or last one: "all-reduce 17 of 4096 bytes"
+  CallRing ring_;
+  std::mutex dump_mutex_;
+  std::string dumped_;  // by dump_mutex_: what dump_calls() returned
 };
 
 }  // namespace headrace

@@ -13,6 +13,7 @@ constexpr auto kGoodbye = std::chrono::seconds(1);
 Watch::Watch(workers::Coordinator::Stub& stub, int rank, std::function<void()> on_failure)
     : rank_(rank), on_failure_(std::move(on_failure)) {
   now_.set_rank(rank);
+  context_.set_wait_for_ready(true);
   stub.async()->Watch(&context_, this);
   AddHold();  // the thread writes, too
   StartRead(&told_);
@@ -29,8 +30,8 @@ Watch::~Watch() {
   changed_.notify_all();
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kGoodbye, [&] { return done_; });
-    if (!done_) {  // the coordinator is stopped: not even a beat may leave
+    if (can_sign_off()) changed_.wait_for(lock, kGoodbye, [&] { return done_; });
+    if (!done_) {  // there is no coordinator, or it is stopped: not even a beat may leave
       lock.unlock();
       context_.TryCancel();
       lock.lock();
@@ -99,7 +100,7 @@ void Watch::OnWriteDone(bool ok) {
   {
     const std::lock_guard lock(mutex_);
     writing_ = false;
-    if (!ok) broken_ = true;
+    (ok ? connected_ : broken_) = true;
   }
   changed_.notify_all();
 }

@@ -17,16 +17,18 @@ namespace headrace {
 // Thread-safe.
 class Watch final : private grpc::ClientBidiReactor<workers::Beat, workers::Failure> {
  public:
-  // Calls `on_failure` once, on a gRPC thread, as soon as a worker fails. The end of worker 0 counts as its
-  // failure.
+  // Waits for worker 0 in the background. Calls `on_failure` once, as soon as a worker fails; mostly on a gRPC
+  // thread. The end of worker 0 counts as its failure.
   Watch(workers::Coordinator::Stub& stub, int rank, std::function<void()> on_failure);
-  ~Watch() override;  // signs off
+  ~Watch() override;  // signs off, if worker 0 lives
 
   void begin_call();
   std::int64_t calls() const;
   void set_moment(std::string moment);
   // Tells all others that this worker has failed.
   void report(const std::string& reason);
+  // Takes note of a failure, unless there is one already.
+  void note(const workers::Failure& failure);
 
   std::optional<workers::Failure> failure() const;
   // Waits at most `limit` for a failure to be reported.
@@ -38,7 +40,8 @@ class Watch final : private grpc::ClientBidiReactor<workers::Beat, workers::Fail
   void OnDone(const grpc::Status& status) override;
 
   void beat();  // the body of thread_
-  void note(const workers::Failure& failure);
+  // REQUIRES: mutex_ is held.
+  bool can_sign_off() const { return connected_ && !(failure_ && failure_->rank() == 0); }
 
   const int rank_;
   const std::function<void()> on_failure_;
@@ -49,7 +52,7 @@ class Watch final : private grpc::ClientBidiReactor<workers::Beat, workers::Fail
   mutable std::condition_variable changed_;
   // By mutex_.
   workers::Beat now_, sent_;
-  bool writing_ = false, leaving_ = false, urgent_ = false, done_ = false, broken_ = false;
+  bool writing_ = false, leaving_ = false, urgent_ = false, done_ = false, broken_ = false, connected_ = false;
   std::optional<workers::Failure> failure_;
 
   std::thread thread_;

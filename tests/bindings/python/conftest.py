@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
+from worker_processes import LAUNCHERS
 
 RECORDS = 100
 
@@ -32,6 +33,23 @@ def data(images, labels):
 def augmented(data):
     """A plan with everything random in it."""
     return data.shuffle(7).map(hr.pad_crop(8, 1), hr.flip(), hr.normalize([0.5] * 3, [0.2] * 3)).batch(16)
+
+
+@pytest.fixture
+def unlaunched(monkeypatch):
+    """This process as if nothing had launched it."""
+    for name in list(os.environ):
+        if LAUNCHERS.match(name):
+            monkeypatch.delenv(name)
+    return monkeypatch
+
+
+@pytest.fixture
+def launched(unlaunched):
+    """This process as worker 1 of 3."""
+    unlaunched.setenv("RANK", "1")
+    unlaunched.setenv("WORLD_SIZE", "3")
+    return unlaunched
 
 
 @pytest.fixture

@@ -423,7 +423,7 @@ def test_one_of_several_workers_does_not_train_alone(monkeypatch):
     with pytest.raises(hr.ConfigError, match=r"rank 1 of an unknown number of workers \(Kubernetes") as refused:
         train.Strategy("cpu", announce=False)
     assert "Strategy(standalone=True)" in refused.value.hint and "Options" not in refused.value.hint
-    assert train.Strategy("cpu", announce=False, standalone=True).replicas == 1
+    assert train.Strategy("cpu", announce=False, standalone=True).world_replicas == 1
 
 
 # ----------------------------------------------------------------------------------------------------- its records

@@ -160,11 +160,9 @@ TEST(Launcher, ARefusalSaysWhatToDo) {
   } catch (const ConfigError& error) {
     EXPECT_EQ(error.message(),
               "this process is rank 2 of an unknown number of workers (Kubernetes: JOB_COMPLETION_INDEX=2), and "
-              "Headrace does not run over several workers yet: it would run alone beside the others");
-    EXPECT_EQ(
-        error.hint(),
-        "start one process, set JOB_COMPLETIONS=1 where it is the only one, or pass --standalone where each is "
-        "to run alone");
+              "would do the same work as the others, alone beside them");
+    EXPECT_EQ(error.hint(),
+              "start one process, set JOB_COMPLETIONS=1 where it is the only one, or pass --standalone");
   }
   EXPECT_NO_THROW(refuse_to_run_beside_others(environment_of({{"WORLD_SIZE", "1"}}), "pass --standalone"));
 }

@@ -96,9 +96,9 @@ TEST(WorkerPlan, FindsTheFirstHostOfSlurmsCompressedList) {
 
 TEST(WorkerPlan, FindsWorkersOfMpiOnOneHost) {
   LaunchVariables variables{{"OMPI_COMM_WORLD_RANK", "1"},
-                      {"OMPI_COMM_WORLD_SIZE", "2"},
-                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                      {"PMIX_NAMESPACE", "1234.1"}};
+                            {"OMPI_COMM_WORLD_SIZE", "2"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                            {"PMIX_NAMESPACE", "1234.1"}};
   EXPECT_THAT(plan_of(variables).coordinator, ::testing::StartsWith("127.0.0.1:"));
   variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
   EXPECT_THAT(plan_complaint(variables),
@@ -120,6 +120,35 @@ TEST(WorkerPlan, TakesACoordinatorForEveryLauncher) {
 TEST(WorkerPlan, SaysWhatALauncherLacks) {
   EXPECT_THAT(plan_complaint({{"JOB_COMPLETION_INDEX", "1"}}), HasSubstr("JOB_COMPLETIONS"));
   EXPECT_THAT(plan_complaint({{"WORLD_SIZE", "2"}}), HasSubstr("RANK"));
+}
+
+LaunchVariables with(LaunchVariables variables, const std::string& name, const std::string& value) {
+  variables[name] = value;
+  return variables;
+}
+
+TEST(WorkerPlan, TakesMpiWhereItsLauncherStartedMpiProcesses) {
+  const LaunchVariables torchrun{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"HEADRACE_COORDINATOR", "a:1"}};
+  const LaunchVariables bare{
+      {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"HEADRACE_COORDINATOR", "a:1"}};
+  const LaunchVariables mpirun = with(bare, "PMIX_RANK", "1");
+  EXPECT_EQ(fact_of(plan_of(torchrun), "transport"), "gloo (torchrun starts no MPI processes)");
+  EXPECT_EQ(fact_of(plan_of(mpirun), "transport"), "mpi or gloo (Open MPI starts MPI processes: PMIX_RANK=1)");
+  EXPECT_THAT(fact_of(plan_of(bare), "transport"), HasSubstr("gloo (Open MPI started no MPI processes: none of"));
+  EXPECT_EQ(plan_of(with(mpirun, "HEADRACE_TRANSPORT", "auto")).transport, WorkerTransportKind::kMpiOrGloo);
+  EXPECT_EQ(fact_of(plan_of(with(mpirun, "HEADRACE_TRANSPORT", "mpi")), "transport"), "mpi (HEADRACE_TRANSPORT)");
+  EXPECT_EQ(fact_of(plan_of(with(mpirun, "HEADRACE_TRANSPORT", "gloo")), "transport"),
+            "gloo (HEADRACE_TRANSPORT)");
+}
+
+TEST(WorkerPlan, RefusesATransportThatCannotBe) {
+  EXPECT_THAT(plan_complaint({{"HEADRACE_TRANSPORT", "tcp"}}),
+              HasSubstr("HEADRACE_TRANSPORT is 'tcp': it must be auto, gloo or mpi"));
+  EXPECT_THAT(
+      plan_complaint(
+          {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"HEADRACE_COORDINATOR", "a:1"}, {"HEADRACE_TRANSPORT", "mpi"}}),
+      AllOf(HasSubstr("HEADRACE_TRANSPORT=mpi, but torchrun started no MPI processes"),
+            HasSubstr("start them with mpirun")));
 }
 
 }  // namespace

@@ -123,8 +123,9 @@ class FakeMath final : public CudaMath {
   std::unique_ptr<Kernels> create_kernels(const DeviceInfo&) const override {
     return std::make_unique<FakeCudaKernels>();
   }
-  std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices) const override {
-    return std::make_unique<NcclCollective>(devices);
+  std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices,
+                                                     std::shared_ptr<Workers> workers) const override {
+    return std::make_unique<NcclCollective>(devices, std::move(workers));
   }
   std::vector<Finding> diagnose() const override { return {}; }
 };

@@ -1,5 +1,5 @@
-// An NCCL without GPUs, on the fake runtime: a rank's values are its sum. It counts its calls there, blocks and
-// dawdles where a test says so, and remembers what it was asked for that NCCL forbids.
+// An NCCL without GPUs, on the fake runtime. Ranks of one id are a world, whatever their threads. It counts its
+// calls there, blocks and dawdles where a test says so, and remembers what it was asked for that NCCL forbids.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,10 @@
 #include <vector>
 
 namespace headrace::test::fake_nccl {
+
+// From now on, until clear(): values go from rank to rank, each call waiting for the other ranks' where it is
+// made; so each rank needs a thread of its own. Before that, a rank's values are the sum.
+void exchange_values();
 
 // From now on, until clear(): a call to sum or to copy comes back when its communicator is aborted, and not
 // before.
@@ -20,9 +24,15 @@ bool wait_until_under_way();
 inline constexpr int kForEver = -1;
 void dawdle(int looks, int looks_at_end);
 
-// Groups come up no more: a communicator says so when it is made, or in progress.
+// Communicators fail: each says so when it is made, or while it is in progress or in use.
 enum class Failing { kWhenMade, kInProgress };
-void fail_to_connect(Failing when);
+void fail_communicators(Failing when);
+
+// The worlds that came up since the last clear(), each with the ranks in the order in which they joined.
+std::vector<std::vector<int>> worlds();
+
+// The version that it says it is.
+std::string version();
 
 // In words, since the last clear().
 std::vector<std::string> misuses();

@@ -36,6 +36,7 @@ Runtime& runtime() {
 }
 
 thread_local bool behind = false;
+thread_local char host = 0;  // of the GPUs that this thread sees
 
 void reach(cudaEvent_t event) {
   event->recorded = true;
@@ -82,6 +83,8 @@ void clear() {
 void set_compute_capability(int major, int minor) { runtime().capability = 10 * major + minor; }
 
 void fall_behind() { behind = true; }
+
+void set_host(int number) { host = static_cast<char>(number); }
 
 cudaStreamCaptureMode capture_mode() {
   const std::lock_guard lock(runtime().mutex);
@@ -140,10 +143,12 @@ cudaError_t CUDARTAPI cudaGetDeviceCount(int* count) {
   *count = kDevices;
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   ENTER("cudaGetDeviceProperties");
   *properties = {};
   std::strcpy(properties->name, "no GPU");
+  properties->uuid.bytes[0] = host;
+  properties->uuid.bytes[1] = static_cast<char>(device);
   properties->major = runtime().capability / 10;
   properties->minor = runtime().capability % 10;
   properties->totalGlobalMem = std::size_t{1} << 32;

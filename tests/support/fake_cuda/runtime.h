@@ -56,6 +56,9 @@ void note(const char* name);
 void start_log();
 std::vector<std::string> log();
 
+// From now on the GPUs that this thread asks for are those of another host, as far as their UUIDs tell.
+void set_host(int host);
+
 // Of this thread. No call.
 int current_device();
 // In words, since the last clear(): calls that want their device to be the current one, and did not find it so.

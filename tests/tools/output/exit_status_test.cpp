@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/workers.h"
 
 namespace headrace::tools {
 namespace {
@@ -40,6 +41,8 @@ TEST(ExitStatus, IsTwoForWrongUsageAlone) {
       ends<DeviceError>(1, ErrorCode::kInvalidArgument, "was submitted to another device's stream", "cpu:0"),
       ends<DeviceError>(1, ErrorCode::kUnsupported, "cuDNN has no kernel for it", "cuda:0"),
       ends<DeviceError>(1, ErrorCode::kOutOfMemory, "out of memory", "cuda:0"),
+      ends<WorkersDiffer>(1, "the workers differ in their seeds"),
+      ends<EndedByAnother>(75, WorkerLost(ErrorCode::kCancelled, "worker 1 was lost", "worker 0")),
       ends<std::runtime_error>(1, "a library's own"),
       ends<std::bad_alloc>(1),
   };

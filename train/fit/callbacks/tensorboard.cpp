@@ -34,17 +34,19 @@ void add_gradient_norms(events::Summary& summary, const std::optional<GradientNo
   for (const auto& [variable, norm] : norms->by_variable) add_number(summary, "gradient_norm/" + variable, norm);
 }
 
-void add_replicas(events::Summary& summary, const std::vector<StepTimes>& local_replicas, std::uint64_t steps) {
-  for (std::size_t r = 0; r < local_replicas.size(); ++r) {
-    const StepTimes& times = local_replicas[r];
+// `of`: "replica" or "worker".
+void add_times(events::Summary& summary, const char* of, const std::vector<StepTimes>& all, std::uint64_t steps) {
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const StepTimes& times = all[r];
     const auto add = [&](const char* what, std::int64_t ns) {
-      add_number(summary, fmt::format("replica_{}/{}", r, what), milliseconds(ns, steps));
+      add_number(summary, fmt::format("{}_{}/{}", of, r, what), milliseconds(ns, steps));
     };
     add("step_ms", times.elapsed_ns);
     add("input_stall_ms", times.input_stall_ns);
     add("exposed_copy_ms", times.exposed_copy_ns);
     add("device_idle_ms", times.idle_ns);
     add("sync_wait_ms", times.sync_wait_ns);
+    if (times.sums_ns > 0) add("sums_ms", times.sums_ns);
   }
 }
 
@@ -52,7 +54,8 @@ void add_replicas(events::Summary& summary, const std::vector<StepTimes>& local_
 void add_groups(events::Summary& summary, const auto& report, std::uint64_t steps) {
   add_learning_rates(summary, report.learning_rates);
   add_gradient_norms(summary, report.gradient_norms);
-  add_replicas(summary, report.local_replicas, steps);
+  add_times(summary, "replica", report.local_replicas, steps);
+  add_times(summary, "worker", report.workers, steps);
 }
 
 class TensorBoard {

@@ -1,0 +1,29 @@
+// Compares what the workers of a fit are about to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "headrace/devices/workers.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/train/fit_options.h"
+#include "headrace/train/model.h"
+#include "headrace/train/records/training_state.h"
+
+namespace headrace {
+
+// The work of a fit, besides its model and options.
+struct SharedWork {
+  std::uint64_t steps;  // per epoch
+  const DataIdentity& data;
+  const std::optional<DataIdentity>& validation;
+  LoaderState position;
+  std::string exact_steps;  // CallbackList::exact_steps()
+};
+
+// Throws WorkersDiffer naming the first difference: data, options, net, loss, optimizer, position, variables. All
+// workers make the call.
+void require_same_work(Workers& workers, const Model& model, const FitOptions& options, const SharedWork& work);
+
+}  // namespace headrace
