@@ -6,6 +6,7 @@
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/records/record.h"
 #include "headrace/train/records/record_json.h"
+#include "headrace/train/strategy.h"
 
 namespace headrace {
 namespace {
@@ -22,9 +23,17 @@ void require_equal_data(Workers& workers, const std::string& what, const DataIde
   require_equal_text(workers, what, fmt::format("{}fingerprint {}", stages, to_hex(data.fingerprint)));
 }
 
+// Returns what the bits of a device's results depend on: "AVX-512", "sm_90" (DeviceInfo::description).
+std::string instruction_set(const Strategy& strategy) {
+  const std::string& description = strategy.device(0).info().description;
+  const std::size_t comma = description.rfind(", ");
+  return comma == std::string::npos ? description : description.substr(comma + 2);
+}
+
 }  // namespace
 
 void require_same_work(Workers& workers, const Model& model, const FitOptions& options, const SharedWork& work) {
+  workers.require_equal("processors", instruction_set(model.strategy()));
   require_equal_data(workers, "data", work.data);
   require_equal_data(workers, "validation", work.validation.value_or(DataIdentity{}));
   workers.require_equal("options",
