@@ -56,8 +56,8 @@ class History:
         if moment == "collective":  # it waits for one that stands still
             workers[(lost + 1) % len(workers)].send(signal.SIGSTOP)
             time.sleep(0.05)
-        if moment == "save":
-            wait_until(self.is_saving, LIFE, pause=0.0002)
+        if moment == "save" and wait_until(self.is_saving, LIFE, pause=0.0002):
+            self.moments.append("killed in a save")
         return workers[lost].running
 
     def is_saving(self):
@@ -74,6 +74,8 @@ class History:
             for worker in workers.all:
                 worker.send(signal.SIGCONT)
             workers.statuses()
+            if self.is_saving():  # an unfinished file is left
+                self.moments.append("saves cut short")
             if not alive or workers[lost].status() != 128 + signal.SIGKILL or 0 in workers.statuses():
                 return False
             for rank in range(count):
@@ -120,7 +122,7 @@ class Kills(unittest.TestCase):
         print(f"\n{len(ordered)} survivors ended after {statistics.median(ordered):.2f} s (median), "
               f"{ordered[len(ordered) * 9 // 10]:.2f} s (9 of 10), {ordered[-1]:.2f} s (maximum); "
               f"{sum(one <= AT_ONCE for one in ordered)} within {AT_ONCE} s; {load()}\n"
-              f"as they say: {counts}", file=sys.stderr)
+              f"{counts}", file=sys.stderr)
 
     def expect_to_survive(self, kills, words, numbers, undisturbed):
         """`numbers` of workers, one of which each life has."""
