@@ -2,11 +2,14 @@
 
 # apt: openmpi-bin
 """
+import os
 import re
 import shutil
+import signal
 import unittest
 
-from workers import Scratch, run, training, weights_alone, weights_in, write_digits
+from workers import (BUILD, COMMAND, Scratch, Worker, checkpoints_in, lines_in, processes_of, run, training, wait_until,
+                     weights_alone, weights_in, write_digits)
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--tag-output"]
 
@@ -35,6 +38,36 @@ class Mpirun(unittest.TestCase):
 
     def test_values_go_over_gloo_if_that_is_asked_for(self):
         self.expect_weights_of_one_process(2, {"HEADRACE_TRANSPORT": "gloo"})
+
+    def expect_transport(self, transport, environment):
+        done = run([*MPIRUN[:-1], "-n", 2, COMMAND, "doctor", "--cluster", "--json", "-"], environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual({line["transport"] for line in lines_in(done.stdout)}, {transport}, done.stdout + done.stderr)
+
+    @unittest.skipUnless((BUILD / "libheadrace_mpi.so").exists(), "a build without MPI")
+    def test_values_go_over_mpi_if_nothing_is_asked_for(self):
+        self.expect_transport("mpi", {})
+        self.expect_transport("gloo", {"HEADRACE_TRANSPORT": "gloo"})
+
+    def expect_to_go_on_after_the_loss_of(self, lost):
+        folder = self.scratch.fresh("killed")
+        checkpoints = folder / "checkpoints"
+        words = training(self.data, epochs=8)
+        saved = [*MPIRUN, "-n", "2", *words, "--checkpoint-dir", checkpoints, "--checkpoint-every", "10", "--resume"]
+        first = Worker(saved, folder / "output", {})
+        self.assertTrue(wait_until(lambda: checkpoints_in(checkpoints) or not first.running), first.output())
+        os.kill(processes_of(checkpoints, "OMPI_COMM_WORLD_RANK")[lost], signal.SIGKILL)
+        self.assertNotEqual(first.status(), 0, first.output())
+        self.assertTrue(wait_until(lambda: not processes_of(checkpoints, "OMPI_COMM_WORLD_RANK")))
+        again = run(saved)
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        self.assertEqual(weights_in(again.stdout), weights_alone(words, 2))
+
+    def test_the_loss_of_the_chief_ends_all_which_go_on_when_started_again(self):
+        self.expect_to_go_on_after_the_loss_of(0)
+
+    def test_the_loss_of_another_ends_all_which_go_on_when_started_again(self):
+        self.expect_to_go_on_after_the_loss_of(1)
 
     def test_mpirun_ends_with_the_status_of_a_refused_run(self):
         done = run([*MPIRUN, "-n", 2, *training(self.data), "--strategy", "parameter-server"])

@@ -46,15 +46,15 @@ class Refusals(unittest.TestCase):
 
     def expect_refused_by_all(self, words_of_others, message):
         with self.different(words_of_others) as workers:
-            self.assertEqual(workers.statuses(), [WRONG_USAGE] * 3, workers.outputs())
+            self.assertEqual(workers.statuses(), [FAILED] * 3, workers.outputs())
             for worker in workers.all:
                 self.assertRegex(worker.output(), message)
                 self.assertEqual(lines_in(worker.output()), [], "it trained before it was refused")
 
     def test_other_data_on_one_worker(self):
         other = write_digits(self.scratch / "other", 600, seed=2)
-        self.expect_refused_by_all(training(other),
-                                   r"the workers differ in their data: \w+ of workers? 0.*2, \w+ of worker 1")
+        message = r"the workers differ in their data: .*fingerprint \w+ of workers 0, 2, .*fingerprint \w+ of worker 1"
+        self.expect_refused_by_all(training(other), message)
 
     def test_fewer_data_on_one_worker(self):
         fewer = write_digits(self.scratch / "fewer", 599)
@@ -64,8 +64,8 @@ class Refusals(unittest.TestCase):
         self.expect_refused_by_all(training(self.data, "--seed", 3),
                                    r"the workers differ in their options: .*seed 3.* of worker 1")
 
-    def test_another_net_on_one_worker(self):
-        self.expect_refused_by_all(training(self.data, recipe="fashion-mnist"), r"the workers differ in their model")
+    def test_another_recipe_on_one_worker(self):
+        self.expect_refused_by_all(training(self.data, recipe="fashion-mnist"), r"the workers differ in their data")
 
     def test_another_build_on_one_worker(self):
         """The other build is a copy of this one in which its name was changed."""
