@@ -80,8 +80,8 @@ class WorkersDiffer : public ConfigError {
   using ConfigError::ConfigError;
 };
 
-// Thrown by a worker that cannot go on because of another one, which was lost (kCancelled), failed (kCancelled) or is
-// late (kTimeout): once all are started again, training can go on.
+// Thrown by a worker that cannot go on because of another one, which was lost (kCancelled), failed (kCancelled) or
+// is late (kTimeout): once all are started again, training can go on.
 class WorkerLost : public DeviceError {
  public:
   using DeviceError::DeviceError;
@@ -96,8 +96,8 @@ class WorkerTransport;
 // One process's membership in the world. All workers must make the same calls in the same order, from one thread
 // at a time; abort(), failure(), rank(), count(), at() and transport() are thread-safe. A call throws WorkerLost
 // naming the other worker, the call that waited for it, and the file
-// with this worker's last calls (in the folder HEADRACE_WORKERS_DUMP, else in that for temporary files); every later
-// call throws it again. Calls are virtual for backends, whose modules do not link to this library.
+// with this worker's last calls (in the folder HEADRACE_WORKERS_DUMP, else in that for temporary files); every
+// later call throws it again. Calls are virtual for backends, whose modules do not link to this library.
 class Workers {
  public:
   // `options`: the limits that the transport has.

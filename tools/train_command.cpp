@@ -253,7 +253,8 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
 
 // "terminated after step 12; checkpoints/checkpoint-12.safetensors holds the run"
 std::string stopped_text(const TrainOptions& options, std::string text) {
-  if (stop_signal != SIGINT && stop_signal != 0) text.replace(0, text.find(' '), stop_signal == SIGTERM ? "terminated" : "hung up");
+  if (stop_signal != SIGINT && stop_signal != 0)
+    text.replace(0, text.find(' '), stop_signal == SIGTERM ? "terminated" : "hung up");
   const CheckpointFlags& files = options.checkpoints;
   if (!files.on()) return text;
   std::vector<UnreadableCheckpoint> unreadable;
@@ -281,7 +282,8 @@ TrainOptions options_of(const std::shared_ptr<Workers>& workers, TrainOptions op
   return options;
 }
 
-// The runs share the data and the devices, with all that these have loaded and chosen by then. `workers` may be null.
+// The runs share the data and the devices, with all that these have loaded and chosen by then. `workers` may be
+// null.
 void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>& workers) {
   const bool chief = is_chief(workers);
   options.observe.check(!options.common.json.empty() || !options.run_dir.empty() || !chief);

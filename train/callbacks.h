@@ -51,10 +51,10 @@ struct StepTimes {
   std::int64_t input_stall_ns = 0;   // nothing to do: the host was waiting for the batch
   std::int64_t exposed_copy_ns = 0;  // the batch had been handed out but was still on its way to the device
   std::int64_t idle_ns = 0;          // nothing to do for any other reason: the host was late
-  // Part of the work: waiting for other replicas to join a sum, or for sums that ran beside other work. CPU replicas
-  // only; some steps ahead of the others.
+  // Part of the work: waiting for other replicas to join a sum, or for sums that ran beside other work. CPU
+  // replicas only; some steps ahead of the others.
   std::int64_t sync_wait_ns = 0;
-  std::int64_t sums_ns = 0;  // sums over replicas that ran beside other work, with several workers on CPUs
+  std::int64_t sums_ns = 0;   // sums over replicas that ran beside other work, with several workers on CPUs
   std::uint64_t host_ns = 0;  // of the submitting thread, without its waits; for submitted batches
 
   double input_stall_fraction() const noexcept { return share(input_stall_ns); }
@@ -226,8 +226,8 @@ struct TensorBoardOptions {
 };
 // Writes an event file into the folder, made if missing; view it with `tensorboard --logdir`. By the model's step:
 // each epoch's values under History's names, and details under "learning_rate/", "gradient_norm/", "replica_<r>/"
-// and, of several workers, "worker_<r>/". Resumed from a checkpoint, begins another file; TensorBoard drops what was repeated. Only the
-// chief writes.
+// and, of several workers, "worker_<r>/". Resumed from a checkpoint, begins another file; TensorBoard drops what
+// was repeated. Only the chief writes.
 Callback tensorboard(const std::filesystem::path& folder, const TensorBoardOptions& options = {});
 
 }  // namespace headrace

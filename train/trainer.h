@@ -101,8 +101,8 @@ class Reducer {
   Collective* collective_;
   std::int64_t elements_;
   std::int64_t bucket_, bucket_apart_, bucket_workers_;  // elements
-  std::vector<std::int64_t> sent_;      // by local replica
-  std::deque<Watch> watches_;           // by local replica
+  std::vector<std::int64_t> sent_;                       // by local replica
+  std::deque<Watch> watches_;                            // by local replica
 };
 
 struct TrainerOptions {
@@ -158,7 +158,8 @@ class Trainer {
   MetricSums progress() const;
   // Returns the metrics of these batches, as in EpochReport::metrics; metrics with tables only after finish().
   std::vector<MetricValue> metrics() const;
-  // Waits for all submitted work, throws its errors, and returns progress(), over all workers: each makes the call.
+  // Waits for all submitted work, throws its errors, and returns progress(), over all workers: each makes the
+  // call.
   MetricSums finish();
   void reset_metrics();
 

@@ -198,10 +198,9 @@ void refuse_to_run_beside_others(const Environment& environment, const std::stri
   if (!process) return;
   const std::string count =
       process->missing.empty() ? "" : fmt::format("set {}=1 where it is the only one, ", process->missing);
-  throw ConfigError(
-      fmt::format("this process is {}, and would do the same work as the others, alone beside them",
-                  process->to_string()),
-      fmt::format("start one process, {}or {}", count, meant));
+  throw ConfigError(fmt::format("this process is {}, and would do the same work as the others, alone beside them",
+                                process->to_string()),
+                    fmt::format("start one process, {}or {}", count, meant));
 }
 
 }  // namespace headrace

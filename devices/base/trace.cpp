@@ -106,7 +106,8 @@ std::string Trace::to_json() const {
                      microseconds(span.end_ns - span.begin_ns), span.batch, span.items);
     }
   }
-  fmt::format_to(out, "\n],\"displayTimeUnit\":\"ms\",\"otherData\":{{\"dropped\":{},\"begin_ns\":{}}}}}\n", dropped, start);
+  fmt::format_to(out, "\n],\"displayTimeUnit\":\"ms\",\"otherData\":{{\"dropped\":{},\"begin_ns\":{}}}}}\n",
+                 dropped, start);
   return json;
 }
 

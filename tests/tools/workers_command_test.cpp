@@ -34,9 +34,12 @@ std::ostream& operator<<(std::ostream& stream, const Launcher& launcher) { retur
 
 Words torchrun(int rank, int workers, const std::string& coordinator) {
   const int port = std::stoi(coordinator.substr(coordinator.rfind(':') + 1));
-  return {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(workers),
-          "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=" + std::to_string(workers),
-          "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port - 1)};
+  return {"RANK=" + std::to_string(rank),
+          "WORLD_SIZE=" + std::to_string(workers),
+          "LOCAL_RANK=" + std::to_string(rank),
+          "LOCAL_WORLD_SIZE=" + std::to_string(workers),
+          "MASTER_ADDR=127.0.0.1",
+          "MASTER_PORT=" + std::to_string(port - 1)};
 }
 
 Words tensorflow(int rank, int workers, const std::string& coordinator) {
@@ -89,9 +92,9 @@ std::string weights_in(const std::string& output) {
 }
 
 Words train(const TempFolder& data, const std::string& devices, const Words& more) {
-  Words arguments{"train",     "--recipe", "cifar10-cnn",    "--data", data.path().string(), "--verbose",
-                  "0",         "--json",   "-",              "--cache", "none",              "--devices",
-                  devices,     "--global-batch", "9"};
+  Words arguments{
+      "train",   "--recipe", "cifar10-cnn", "--data", data.path().string(), "--verbose", "0", "--json", "-",
+      "--cache", "none",     "--devices",   devices,  "--global-batch",     "9"};
   if (std::ranges::find(more, "--epochs") == more.end()) arguments.insert(arguments.end(), {"--epochs", "2"});
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
@@ -108,8 +111,11 @@ TEST_P(LaunchedWorkers, TwoWorkersTrainAsTwoReplicasDo) {
   EXPECT_EQ(weights_in(workers[0].output()), weights_in(headrace(train(data, "cpu:2", {})).output));
 }
 
-const Launcher kLaunchers[] = {{"torchrun", torchrun}, {"TfConfig", tensorflow}, {"mpirun", mpirun},
-                               {"srun", srun},         {"Kubernetes", kubernetes}};
+const Launcher kLaunchers[] = {{"torchrun", torchrun},
+                               {"TfConfig", tensorflow},
+                               {"mpirun", mpirun},
+                               {"srun", srun},
+                               {"Kubernetes", kubernetes}};
 
 INSTANTIATE_TEST_SUITE_P(Ways, LaunchedWorkers, ::testing::ValuesIn(kLaunchers),
                          [](const auto& each) { return std::string(each.param.name); });
@@ -163,9 +169,10 @@ TEST(LaunchedFailures, AMissingWorkerIsNamed) {
 TEST(LaunchedFailures, OneThatIsToldToStopStopsAll) {
   const TempFolder data, outputs, checkpoints;
   write_cifar(data, 100, 20);
-  WorkerCommands workers(kLaunchers[0], 2, outputs,
-                         train(data, "cpu:1", {"--checkpoint-dir", checkpoints.path().string(), "--epochs", "500",
-                                               "--checkpoint-every", "5"}));
+  WorkerCommands workers(
+      kLaunchers[0], 2, outputs,
+      train(data, "cpu:1",
+            {"--checkpoint-dir", checkpoints.path().string(), "--epochs", "500", "--checkpoint-every", "5"}));
   ASSERT_TRUE(workers[0].wait_until([&] { return !std::filesystem::is_empty(checkpoints.path()); }));
   workers[1].send(SIGTERM);
   const std::vector<int> statuses = workers.wait();

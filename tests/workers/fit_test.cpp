@@ -65,7 +65,9 @@ std::map<std::string, std::vector<double>> untimed(const History& history) {
   return lists;
 }
 
-std::shared_ptr<Workers> shared(Workers& workers) { return {&workers, [](Workers*) {}}; }
+std::shared_ptr<Workers> shared(Workers& workers) {
+  return {&workers, [](Workers*) {}};
+}
 
 DeviceGroup replicas_of(int count) {
   setenv("HEADRACE_CPU_THREADS", "1", 1);  // more of them give other bits
@@ -145,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(
                       SharedJob{.name = "Norms", .fit = {.step = {.gradient_norms = true}}}),
     [](const auto& each) { return std::string(each.param.name); });
 
-// Stops after `steps`; 0: trains to the end. Each worker has a folder of its own, of which the chief's is `chiefs`.
+// Stops after `steps`; 0: trains to the end. Each worker has a folder of its own, of which the chief's is
+// `chiefs`.
 SharedOutcome continue_training(const SharedJob& job, std::uint64_t steps, const std::filesystem::path& chiefs) {
   std::vector<SharedOutcome> outcomes(static_cast<std::size_t>(job.workers));
   const auto train_one = [&](const std::shared_ptr<Workers>& workers) {

@@ -43,6 +43,7 @@ constexpr ReaderWord kWords[] = {
     {"PlanParts::sources", ""},
     {"PullOptions::memory_limit", ""},
     {"RecordFilter::max_failures", ""},
+    {"StrategyOptions::workers", ""},
     {"TfRecordOptions::memory_limit", ""},
     {"ZipOptions::suffixes", ""},
     {"convert_dataset()", ""},

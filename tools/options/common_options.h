@@ -45,8 +45,8 @@ struct CommonOptions {
   DeviceGroup open_devices(DeviceNeed need) const;
   // Returns the options for one pass; the error policy shares this object's tally.
   LoaderOptions loader() const;
-  // Leaves out what only the chief of several workers writes. A list of bad records gets the worker's number in its
-  // name.
+  // Leaves out what only the chief of several workers writes. A list of bad records gets the worker's number in
+  // its name.
   void silence(int rank);
   // Returns null for "none"; anything but none, auto and memory is a folder. Throws ConfigError for "auto".
   std::shared_ptr<SampleCache> open_cache() const;

@@ -22,7 +22,9 @@ void add_to_command(CLI::App& command) {
   command.add_flag(
       "--standalone", *standalone,
       "run alone, although a launcher (torchrun, mpirun, srun ...) started this process as one of several");
-  const auto among = [&](const auto& names) { return std::ranges::find(names, command.get_name()) != names.end(); };
+  const auto among = [&](const auto& names) {
+    return std::ranges::find(names, command.get_name()) != names.end();
+  };
   if (among(kForEachWorker) || among(kForAllWorkers)) return;
   const CLI::Option* world = command.get_option_no_throw("--world");
   // Before the command's own callback, once its options are known to be right.

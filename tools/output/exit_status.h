@@ -29,7 +29,8 @@ class EndedByAnother : public Error {
 };
 
 // Returns 128 + the signal's number for StoppedBySignal, kRestart for EndedByAnother, and kWrongUsage only for an
-// impossible request, a ConfigError, unless only together with other workers it is one. Unreadable data, a loss that is not a number, and a failing device or disk are a failed run.
+// impossible request, a ConfigError, unless only together with other workers it is one. Unreadable data, a loss
+// that is not a number, and a failing device or disk are a failed run.
 int exit_status(const std::exception& error) noexcept;
 
 }  // namespace headrace::tools

@@ -14,13 +14,13 @@ namespace headrace::tools {
 // coordinator takes to one worker and not to the other. All workers make the call.
 std::vector<std::int64_t> clock_offsets(Workers& workers);
 
-// Returns one trace of all workers' traces (Trace::to_json()), each a process with its worker's name. `offsets`: see
-// clock_offsets().
+// Returns one trace of all workers' traces (Trace::to_json()), each a process with its worker's name. `offsets`:
+// see clock_offsets().
 std::string merge_traces(const std::vector<std::string>& traces, const std::vector<std::int64_t>& offsets,
                          const std::vector<std::string>& names);
 
-// Returns what to write of a trace on the chief, with `workers` that of all of them; empty on others. `workers` may be
-// null; all make the call.
+// Returns what to write of a trace on the chief, with `workers` that of all of them; empty on others. `workers`
+// may be null; all make the call.
 std::string trace_text(const Trace& trace, Workers* workers);
 
 }  // namespace headrace::tools

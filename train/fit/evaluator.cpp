@@ -239,9 +239,7 @@ class Evaluator::Impl {
     return true;
   }
 
-  bool wants_to_stop() const {
-    return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
-  }
+  bool wants_to_stop() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
 
   void record(int shard) {
     const ProgramBinding bound = queue_.program().binding(shard);

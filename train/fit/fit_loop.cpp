@@ -366,8 +366,8 @@ bool FitLoop::wants_to_stop() const {
 
 void FitLoop::agree() {
   if (!agreement_.several()) return;
-  const std::string state = fmt::format("step {}, learning rates times {:g}", model_.global_step(),
-                                        control_.learning_rate_scale());
+  const std::string state =
+      fmt::format("step {}, learning rates times {:g}", model_.global_step(), control_.learning_rate_scale());
   agreement_.agree(wants_to_stop(), state);
 }
 

@@ -56,8 +56,8 @@ class FitLoop {
   std::uint64_t train_epoch(int epoch);
   // Begins the epoch, or continues it if it was begun before.
   void begin_epoch(int epoch);
-  // Returns the state of the fit: position_, with the loaders' current state; of several workers within an epoch, with
-  // the totals of all.
+  // Returns the state of the fit: position_, with the loaders' current state; of several workers within an epoch,
+  // with the totals of all.
   TrainingState state_now();
   void save_now(bool ends);
   // Returns the choices of the first replica; the others choose alike.

@@ -14,8 +14,7 @@ History Model::fit(const Dataset& train, const FitOptions& options) {
 Evaluation Model::evaluate(const Dataset& data, const EvaluateOptions& options) {
   const Stopwatch time;
   if (state_->input.plan.empty()) state_->input = describe_input(data, options.views);
-  Evaluation evaluation =
-      with_workers(strategy(), [&] { return Evaluator(*this, data, options).evaluate(); });
+  Evaluation evaluation = with_workers(strategy(), [&] { return Evaluator(*this, data, options).evaluate(); });
   evaluation.seconds = time.seconds();
   return evaluation;
 }

@@ -54,8 +54,8 @@ std::string numbers(const std::vector<MetricValue>& metrics) {
   return text;
 }
 
-// Returns " sync 12.0% (slowest: worker 3)", the wait of the one that waits longest for the others; empty for a process
-// that is alone. The slowest is the one that waits least.
+// Returns " sync 12.0% (slowest: worker 3)", the wait of the one that waits longest for the others; empty for a
+// process that is alone. The slowest is the one that waits least.
 std::string sync_text(const std::vector<StepTimes>& workers) {
   if (workers.empty()) return "";
   const auto [slowest, longest] = std::ranges::minmax_element(workers, {}, &StepTimes::sync_wait_fraction);

@@ -36,14 +36,14 @@ void require_same_work(Workers& workers, const Model& model, const FitOptions& o
   workers.require_equal("processors", instruction_set(model.strategy()));
   require_equal_data(workers, "data", work.data);
   require_equal_data(workers, "validation", work.validation.value_or(DataIdentity{}));
-  workers.require_equal("options",
-                        fmt::format("{} epochs of {} steps, stop after {}, accumulate {}, {} virtual shards, seed {}",
-                                    options.epochs, work.steps, options.stop_after_steps, options.step.accumulate,
-                                    options.step.virtual_shards, options.input.seed));
-  workers.require_equal("checkpoints", !options.checkpoints
-                                           ? "none"
-                                           : fmt::format("every {} steps, best by '{}'", options.checkpoints->every_steps,
-                                                         options.checkpoints->best));
+  workers.require_equal(
+      "options", fmt::format("{} epochs of {} steps, stop after {}, accumulate {}, {} virtual shards, seed {}",
+                             options.epochs, work.steps, options.stop_after_steps, options.step.accumulate,
+                             options.step.virtual_shards, options.input.seed));
+  workers.require_equal("checkpoints", !options.checkpoints ? "none"
+                                                            : fmt::format("every {} steps, best by '{}'",
+                                                                          options.checkpoints->every_steps,
+                                                                          options.checkpoints->best));
   workers.require_equal("callbacks", work.exact_steps);
   for (const auto& [name, text] : model_texts(model.state(), {})) {
     const record_json::Json parts = record_json::parse(text);

@@ -22,8 +22,8 @@ struct SharedWork {
   std::string exact_steps;  // CallbackList::exact_steps()
 };
 
-// Throws WorkersDiffer naming the first difference: processors, data, options, net, loss, optimizer, position, variables. All
-// workers make the call.
+// Throws WorkersDiffer naming the first difference: processors, data, options, net, loss, optimizer, position,
+// variables. All workers make the call.
 void require_same_work(Workers& workers, const Model& model, const FitOptions& options, const SharedWork& work);
 
 }  // namespace headrace

@@ -35,8 +35,8 @@ bool WorkerAgreement::agree(bool stop, const std::string& state) {
 
 void tell_workers(const Strategy& strategy, const std::exception& error) noexcept {
   if (!strategy.workers()) return;
-  const bool known = dynamic_cast<const WorkersDiffer*>(&error) != nullptr ||
-                     dynamic_cast<const WorkerLost*>(&error) != nullptr;
+  const bool known =
+      dynamic_cast<const WorkersDiffer*>(&error) != nullptr || dynamic_cast<const WorkerLost*>(&error) != nullptr;
   if (known) return;
   const auto* ours = dynamic_cast<const Error*>(&error);
   if (ours != nullptr && ours->code() == ErrorCode::kCancelled) return;  // all stop

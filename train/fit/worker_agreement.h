@@ -13,8 +13,8 @@
 namespace headrace {
 
 // Decides when to stop: all workers end after the same step, whichever of them was told to. They meet about once a
-// second, after a number of steps that follows from the slowest one's pace. One process alone never meets, and asks
-// nobody. One thread.
+// second, after a number of steps that follows from the slowest one's pace. One process alone never meets, and
+// asks nobody. One thread.
 class WorkerAgreement {
  public:
   explicit WorkerAgreement(const Strategy& strategy) : workers_(strategy.workers()) {}
@@ -23,8 +23,8 @@ class WorkerAgreement {
 
   // Counts a step. Returns whether all workers meet after it.
   bool meets_after_step() noexcept { return several() && ++steps_ == next_; }
-  // Returns whether any worker wants to stop. All workers make the call, with idle streams. Throws WorkersDiffer if
-  // they are not all in the same `state`.
+  // Returns whether any worker wants to stop. All workers make the call, with idle streams. Throws WorkersDiffer
+  // if they are not all in the same `state`.
   bool agree(bool stop, const std::string& state);
   // Returns the last answer.
   bool stops() const noexcept { return stops_; }

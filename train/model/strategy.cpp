@@ -32,9 +32,10 @@ Strategy::Strategy(DeviceGroup& devices, const StrategyOptions& options)
   if (devices.size() == 0) throw ConfigError("a strategy needs at least one device");
   if (!options.standalone && !workers_) {
     refuse_to_run_beside_others(
-        std::getenv, joined({advice("give {} = open_world() to train with the others", named("StrategyOptions::workers")),
-                             advice("set {} where each is to train alone", named("StrategyOptions::standalone", "true"))},
-                            ", or "));
+        std::getenv,
+        joined({advice("give {} = open_world() to train with the others", named("StrategyOptions::workers")),
+                advice("set {} where each is to train alone", named("StrategyOptions::standalone", "true"))},
+               ", or "));
   }
   for (int replica = 0; replica < devices.size(); ++replica) {
     Device& device = devices[replica];
@@ -67,7 +68,8 @@ void Strategy::open_streams_beside() {
   }
 }
 
-// A replica may be waiting in a collective for another one that will never come. Other workers may still have to do.
+// A replica may be waiting in a collective for another one that will never come. Other workers may still have to
+// do.
 Strategy::~Strategy() {
   if (!workers_) {
     collective().abort("the strategy is being destroyed");

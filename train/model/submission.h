@@ -15,8 +15,7 @@ namespace headrace {
 // Ends a step that failed: a replica's stream skipped its work, or a device refused a call (`known`). Releases the
 // replicas that wait for it, makes the strategy usable again and throws a DeviceError that names replica and
 // step.
-[[noreturn]] void throw_failed(Strategy& strategy, std::uint64_t step,
-                               const DeviceError* known = nullptr);
+[[noreturn]] void throw_failed(Strategy& strategy, std::uint64_t step, const DeviceError* known = nullptr);
 
 // Calls submit(replica) for every replica. If one throws, the others would wait for it on their devices forever: a
 // DeviceError ends the step as throw_failed() does, any other exception is rethrown once the strategy has

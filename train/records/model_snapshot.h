@@ -25,8 +25,8 @@ class ModelSnapshot {
   ModelSnapshot(const ModelSnapshot&) = delete;
   ModelSnapshot& operator=(const ModelSnapshot&) = delete;
 
-  // Submits the copies to the replicas' streams. `save_totals` is called for each replica; it may be empty. `totals`:
-  // the sets of all shards of several workers, instead.
+  // Submits the copies to the replicas' streams. `save_totals` is called for each replica; it may be empty.
+  // `totals`: the sets of all shards of several workers, instead.
   using SaveTotals = std::function<void(int replica, std::byte* into)>;
   void take(const SaveTotals& save_totals, std::vector<std::vector<std::byte>> totals = {});
 

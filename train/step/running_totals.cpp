@@ -33,7 +33,8 @@ std::vector<std::vector<std::byte>> RunningTotals::gather() const {
   const std::size_t bytes = saved_set_bytes(), of_replica = bytes * static_cast<std::size_t>(saved_sets());
   std::vector<std::byte> mine(of_replica * static_cast<std::size_t>(strategy_.local_replicas()));
   submit_and_wait(strategy_, [&] {
-    for (int r = 0; r < strategy_.local_replicas(); ++r) save(r, mine.data() + static_cast<std::size_t>(r) * of_replica);
+    for (int r = 0; r < strategy_.local_replicas(); ++r)
+      save(r, mine.data() + static_cast<std::size_t>(r) * of_replica);
   });
   std::vector<std::vector<std::byte>> sets;
   const std::string_view text(reinterpret_cast<const char*>(mine.data()), mine.size());

@@ -11,8 +11,8 @@
 
 namespace headrace {
 
-// The devices count; this class holds what the host has read: of this process's batches until finish(), then of the
-// world's. One thread.
+// The devices count; this class holds what the host has read: of this process's batches until finish(), then of
+// the world's. One thread.
 class RunningTotals {
  public:
   // REQUIRES: `program` outlives it.

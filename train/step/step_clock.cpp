@@ -77,8 +77,7 @@ void StepClock::count_sums(std::size_t replica, Interval& interval) {
   const bool apart = reducer_ != nullptr && strategy_.streams(r).sums_apart();
   const Reducer::Times sums = apart ? reducer_->times(r) : Reducer::Times{};
   interval.sums = since_last(sums.sums_ns, summed_ns_[replica]);
-  interval.sync =
-      since_last(apart ? sums.exposed_ns : strategy_.collective().waited_ns(r), waited_ns_[replica]);
+  interval.sync = since_last(apart ? sums.exposed_ns : strategy_.collective().waited_ns(r), waited_ns_[replica]);
 }
 
 void StepClock::draw(std::size_t replica, const StepSlot& step, const Interval& interval) {

@@ -38,6 +38,7 @@ constexpr ReaderWord kWords[] = {
     {"PlanOptions::allow_paths", "refuse_paths"},
     {"StepOptions::accumulate", ""},
     {"StrategyOptions::standalone", ""},
+    {"StrategyOptions::workers", ""},
     {"convert_dataset()", "hr_convert()"},
     {"generator()", "hr_source_generator()"},
     {"pulled()", "hr_source_pulled()"},

@@ -101,10 +101,10 @@ void JoinedWorkers::throw_unanswered(const grpc::Status& status, double timeout_
     throw_failure(coordinator_is_silent());
   }
   throw WorkerLost(ErrorCode::kTimeout,
-                    fmt::format("worker {} reached no coordinator in {:g} s: {}", plan_.rank, timeout_seconds,
-                                status.error_message()),
-                    fmt::format("worker 0 at {}", plan_.coordinator),
-                    "see that worker 0 was started and that its port is open to this host");
+                   fmt::format("worker {} reached no coordinator in {:g} s: {}", plan_.rank, timeout_seconds,
+                               status.error_message()),
+                   fmt::format("worker 0 at {}", plan_.coordinator),
+                   "see that worker 0 was started and that its port is open to this host");
 }
 
 std::vector<std::string> JoinedWorkers::gather(const std::string& key, std::string_view value) {

@@ -77,10 +77,10 @@ JoinedWorkers::Introduced JoinedWorkers::introduce(const std::string& build, con
   const workers::ExchangeReply reply = exchange(kIntroduction, mine.dump(), options_.start_timeout_seconds, build);
   if (reply.missing_size() > 0) {
     throw WorkerLost(ErrorCode::kTimeout,
-                      fmt::format("after {:g} s there {} no {}", options_.start_timeout_seconds,
-                                  reply.missing_size() == 1 ? "is" : "are", list_missing(reply)),
-                      fmt::format("worker 0 at {}", plan_.coordinator),
-                      "see that each was started, and that it reaches worker 0");
+                     fmt::format("after {:g} s there {} no {}", options_.start_timeout_seconds,
+                                 reply.missing_size() == 1 ? "is" : "are", list_missing(reply)),
+                     fmt::format("worker 0 at {}", plan_.coordinator),
+                     "see that each was started, and that it reaches worker 0");
   }
   Introduced introduced;
   for (const std::string& value : reply.values()) {
