@@ -22,17 +22,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Words = std::vector<std::string>;
+using Arguments = std::vector<std::string>;
 
 // The variables of a worker, as a launcher sets them.
 struct Launcher {
   const char* name;
-  Words (*variables)(int rank, int workers, const std::string& coordinator);
+  Arguments (*variables)(int rank, int workers, const std::string& coordinator);
 };
 
 std::ostream& operator<<(std::ostream& stream, const Launcher& launcher) { return stream << launcher.name; }
 
-Words torchrun(int rank, int workers, const std::string& coordinator) {
+Arguments torchrun(int rank, int workers, const std::string& coordinator) {
   const int port = std::stoi(coordinator.substr(coordinator.rfind(':') + 1));
   return {"RANK=" + std::to_string(rank),
           "WORLD_SIZE=" + std::to_string(workers),
@@ -42,7 +42,7 @@ Words torchrun(int rank, int workers, const std::string& coordinator) {
           "MASTER_PORT=" + std::to_string(port - 1)};
 }
 
-Words tensorflow(int rank, int workers, const std::string& coordinator) {
+Arguments tensorflow(int rank, int workers, const std::string& coordinator) {
   nlohmann::json config{{"task", {{"type", "worker"}, {"index", rank}}}};
   for (int i = 0; i < workers; ++i) {
     config["cluster"]["worker"].push_back(i == 0 ? coordinator : "127.0.0.1:" + std::to_string(i));
@@ -50,24 +50,24 @@ Words tensorflow(int rank, int workers, const std::string& coordinator) {
   return {"TF_CONFIG=" + config.dump()};
 }
 
-Words mpirun(int rank, int workers, const std::string& coordinator) {
+Arguments mpirun(int rank, int workers, const std::string& coordinator) {
   return {"OMPI_COMM_WORLD_RANK=" + std::to_string(rank), "OMPI_COMM_WORLD_SIZE=" + std::to_string(workers),
           "HEADRACE_COORDINATOR=" + coordinator, "HEADRACE_TRANSPORT=gloo"};
 }
 
-Words srun(int rank, int workers, const std::string& coordinator) {
+Arguments srun(int rank, int workers, const std::string& coordinator) {
   return {"SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_PROCID=" + std::to_string(rank),
           "SLURM_STEP_NUM_TASKS=" + std::to_string(workers), "HEADRACE_COORDINATOR=" + coordinator};
 }
 
-Words kubernetes(int rank, int workers, const std::string& coordinator) {
+Arguments kubernetes(int rank, int workers, const std::string& coordinator) {
   return {"JOB_COMPLETION_INDEX=" + std::to_string(rank), "JOB_COMPLETIONS=" + std::to_string(workers),
           "HEADRACE_COORDINATOR=" + coordinator};
 }
 
 class WorkerCommands {
  public:
-  WorkerCommands(const Launcher& launcher, int workers, const TempFolder& folder, const Words& arguments) {
+  WorkerCommands(const Launcher& launcher, int workers, const TempFolder& folder, const Arguments& arguments) {
     const std::string coordinator = free_coordinator();
     for (int rank = 0; rank < workers; ++rank) {
       started_.push_back(std::make_unique<RunningCommand>(arguments, folder / ("output-" + std::to_string(rank)),
@@ -91,8 +91,8 @@ std::string weights_in(const std::string& output) {
   return at == std::string::npos ? "none in: " + output : output.substr(at + 18, 64);
 }
 
-Words train(const TempFolder& data, const std::string& devices, const Words& more) {
-  Words arguments{
+Arguments train_small(const TempFolder& data, const std::string& devices, const Arguments& more) {
+  Arguments arguments{
       "train",   "--recipe", "cifar10-cnn", "--data", data.path().string(), "--verbose", "0", "--json", "-",
       "--cache", "none",     "--devices",   devices,  "--global-batch",     "9"};
   if (std::ranges::find(more, "--epochs") == more.end()) arguments.insert(arguments.end(), {"--epochs", "2"});
@@ -105,10 +105,10 @@ class LaunchedWorkers : public ::testing::TestWithParam<Launcher> {};
 TEST_P(LaunchedWorkers, TwoWorkersTrainAsTwoReplicasDo) {
   const TempFolder data, outputs;
   write_cifar(data);
-  WorkerCommands workers(GetParam(), 2, outputs, train(data, "cpu:1", {}));
+  WorkerCommands workers(GetParam(), 2, outputs, train_small(data, "cpu:1", {}));
   EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
   EXPECT_EQ(workers[1].output(), "");
-  EXPECT_EQ(weights_in(workers[0].output()), weights_in(headrace(train(data, "cpu:2", {})).output));
+  EXPECT_EQ(weights_in(workers[0].output()), weights_in(headrace(train_small(data, "cpu:2", {})).output));
 }
 
 const Launcher kLaunchers[] = {{"torchrun", torchrun},
@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, LaunchedWorkers, ::testing::ValuesIn(kLaunchers),
 void expect_to_survive_the_loss_of(std::size_t lost) {
   const TempFolder data, outputs, checkpoints;
   write_cifar(data, 100, 20);
-  const Words saved{"--checkpoint-dir", checkpoints.path().string(), "--checkpoint-every", "5", "--resume"};
-  WorkerCommands first(kLaunchers[0], 2, outputs, train(data, "cpu:1", saved));
+  const Arguments saved{"--checkpoint-dir", checkpoints.path().string(), "--checkpoint-every", "5", "--resume"};
+  WorkerCommands first(kLaunchers[0], 2, outputs, train_small(data, "cpu:1", saved));
   ASSERT_TRUE(first[0].wait_until([&] { return !std::filesystem::is_empty(checkpoints.path()); }));
   first[lost].send(SIGKILL);
   const Stopwatch since;
@@ -136,9 +136,9 @@ void expect_to_survive_the_loss_of(std::size_t lost) {
   EXPECT_THAT(first[1 - lost].output(), HasSubstr("worker " + std::to_string(lost) + " ("));
   EXPECT_THAT(first[1 - lost].output(), HasSubstr("was lost"));
 
-  WorkerCommands second(kLaunchers[0], 2, outputs, train(data, "cpu:1", saved));
+  WorkerCommands second(kLaunchers[0], 2, outputs, train_small(data, "cpu:1", saved));
   EXPECT_THAT(second.wait(), ::testing::Each(0)) << second[0].output() << second[1].output();
-  EXPECT_EQ(weights_in(second[0].output()), weights_in(headrace(train(data, "cpu:2", {})).output));
+  EXPECT_EQ(weights_in(second[0].output()), weights_in(headrace(train_small(data, "cpu:2", {})).output));
 }
 
 TEST(LaunchedFailures, TheLossOfTheChiefIsSurvived) { expect_to_survive_the_loss_of(0); }
@@ -149,8 +149,8 @@ TEST(LaunchedFailures, AWorkerWithOtherDataIsRefused) {
   write_cifar(data);
   write_cifar(other, 12);
   const std::string coordinator = free_coordinator();
-  RunningCommand first(train(data, "cpu:1", {}), outputs / "0", torchrun(0, 2, coordinator));
-  RunningCommand second(train(other, "cpu:1", {}), outputs / "1", torchrun(1, 2, coordinator));
+  RunningCommand first(train_small(data, "cpu:1", {}), outputs / "0", torchrun(0, 2, coordinator));
+  RunningCommand second(train_small(other, "cpu:1", {}), outputs / "1", torchrun(1, 2, coordinator));
   EXPECT_EQ(first.wait(), 1);
   EXPECT_EQ(second.wait(), 1);
   EXPECT_THAT(first.output(), HasSubstr("the workers differ in their data: "));
@@ -159,7 +159,7 @@ TEST(LaunchedFailures, AWorkerWithOtherDataIsRefused) {
 TEST(LaunchedFailures, AMissingWorkerIsNamed) {
   const TempFolder data, outputs;
   write_cifar(data);
-  RunningCommand alone(train(data, "cpu:1", {"--worker-start-timeout", "1"}), outputs / "0",
+  RunningCommand alone(train_small(data, "cpu:1", {"--worker-start-timeout", "1"}), outputs / "0",
                        tensorflow(0, 2, free_coordinator()));
   EXPECT_EQ(alone.wait(), 75);
   EXPECT_THAT(alone.output(), HasSubstr("there is no worker 1 (expected at 127.0.0.1:1)"));
@@ -171,7 +171,7 @@ TEST(LaunchedFailures, OneThatIsToldToStopStopsAll) {
   write_cifar(data, 100, 20);
   WorkerCommands workers(
       kLaunchers[0], 2, outputs,
-      train(data, "cpu:1",
+      train_small(data, "cpu:1",
             {"--checkpoint-dir", checkpoints.path().string(), "--epochs", "500", "--checkpoint-every", "5"}));
   ASSERT_TRUE(workers[0].wait_until([&] { return !std::filesystem::is_empty(checkpoints.path()); }));
   workers[1].send(SIGTERM);
@@ -185,10 +185,10 @@ TEST(LaunchedRecords, AreEvaluatedAndPredictedTogether) {
   const TempFolder data, outputs;
   write_cifar(data);
   const std::string record = (outputs / "record").string();
-  ASSERT_EQ(headrace(train(data, "cpu:1", {"--record", record})).status, 0);
+  ASSERT_EQ(headrace(train_small(data, "cpu:1", {"--record", record})).status, 0);
   for (const char* command : {"evaluate", "predict"}) {
-    const Words arguments{command, "--record", record, "--data", data.path().string(), "--json", "-"};
-    Words alone = arguments, shared = arguments;
+    const Arguments arguments{command, "--record", record, "--data", data.path().string(), "--json", "-"};
+    Arguments alone = arguments, shared = arguments;
     alone.insert(alone.end(), {"--devices", "cpu:2"});
     shared.insert(shared.end(), {"--devices", "cpu:1"});
     WorkerCommands workers(kLaunchers[0], 2, outputs, shared);

@@ -9,7 +9,7 @@
 namespace headrace::tools {
 namespace {
 
-constexpr int kRounds = 9;
+constexpr int kClockRounds = 9;
 
 using Json = nlohmann::ordered_json;
 
@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 // All replies of a round leave the coordinator at once.
 std::vector<std::int64_t> clock_offsets(Workers& workers) {
   nlohmann::json mine;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kClockRounds; ++round) {
     workers.all_gather("");
     mine.push_back(now_ns());
   }
@@ -28,8 +28,8 @@ std::vector<std::int64_t> clock_offsets(Workers& workers) {
   for (const std::vector<std::int64_t>& each : times) {
     std::vector<std::int64_t> ahead;
     for (std::size_t round = 0; round < each.size(); ++round) ahead.push_back(each[round] - times[0][round]);
-    std::ranges::nth_element(ahead, ahead.begin() + kRounds / 2);
-    offsets.push_back(ahead[kRounds / 2]);
+    std::ranges::nth_element(ahead, ahead.begin() + kClockRounds / 2);
+    offsets.push_back(ahead[kClockRounds / 2]);
   }
   return offsets;
 }

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
-const char* name_of(CallKind kind) {
+const char* word_of_kind(CallKind kind) {
   switch (kind) {
     case CallKind::kAllGather: return "all-gather";
     case CallKind::kAllReduce: return "all-reduce";
@@ -31,7 +31,7 @@ const char* name_of(CallKind kind) {
   return "";
 }
 
-const char* name_of(CallState state) {
+const char* word_of_kind(CallState state) {
   switch (state) {
     case CallState::kRunning: return "running";
     case CallState::kDone: return "done";
@@ -51,8 +51,8 @@ void add_line(std::string& text, const CallRecord& record) {
   gmtime_r(&seconds, &utc);
   fmt::format_to(std::back_inserter(text),
                  "{:>10}  {:<10}  {:>12}  {:%Y-%m-%dT%H:%M:%S}.{:06}Z  {:>12.3f}  {:<7}  {}\n", record.number,
-                 name_of(record.kind), record.bytes, utc, record.begun_ns % kNsPerSecond / 1000,
-                 static_cast<double>(record.duration_ns) * 1e-6, name_of(record.state),
+                 word_of_kind(record.kind), record.bytes, utc, record.begun_ns % kNsPerSecond / 1000,
+                 static_cast<double>(record.duration_ns) * 1e-6, word_of_kind(record.state),
                  record.moment[0] == 0 ? "-" : printable(record.moment.data()));
 }
 
@@ -66,7 +66,7 @@ std::filesystem::path folder_for_calls() {
 }  // namespace
 
 std::string CallRecord::to_string() const {
-  return fmt::format("{} {} of {} bytes", name_of(kind), number, bytes);
+  return fmt::format("{} {} of {} bytes", word_of_kind(kind), number, bytes);
 }
 
 void CallRing::set_moment(std::string_view moment) noexcept {

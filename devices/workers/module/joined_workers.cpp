@@ -80,7 +80,7 @@ workers::ExchangeReply JoinedWorkers::exchange(const std::string& key, std::stri
   request.set_build(build);
   workers::ExchangeReply reply;
   grpc::ClientContext context;
-  context.set_wait_for_ready(true);
+  context.set_wait_for_ready(phase_ == Phase::kIntroducing);  // later a coordinator that is gone stays gone
   context.set_deadline(after_seconds(timeout_seconds + kGraceSeconds));
   const grpc::Status status = stub_->Exchange(&context, request, &reply);
   if (!status.ok()) throw_unanswered(status, timeout_seconds);
