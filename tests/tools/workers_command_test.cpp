@@ -169,10 +169,10 @@ TEST(LaunchedFailures, AMissingWorkerIsNamed) {
 TEST(LaunchedFailures, OneThatIsToldToStopStopsAll) {
   const TempFolder data, outputs, checkpoints;
   write_cifar(data, 100, 20);
-  WorkerCommands workers(
-      kLaunchers[0], 2, outputs,
-      train_small(data, "cpu:1",
-            {"--checkpoint-dir", checkpoints.path().string(), "--epochs", "500", "--checkpoint-every", "5"}));
+  WorkerCommands workers(kLaunchers[0], 2, outputs,
+                         train_small(data, "cpu:1",
+                                     {"--checkpoint-dir", checkpoints.path().string(), "--epochs", "500",
+                                      "--checkpoint-every", "5"}));
   ASSERT_TRUE(workers[0].wait_until([&] { return !std::filesystem::is_empty(checkpoints.path()); }));
   workers[1].send(SIGTERM);
   const std::vector<int> statuses = workers.wait();
