@@ -23,6 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr double kPatience = 40;  // for what takes a moment on an idle machine
+// A second on an idle machine (tests/cluster measures it); well before the limits of calls where that matters.
+constexpr double kSoon = 5;
 
 // As root, and more processes than processors, as in a container.
 const std::vector<std::string> kMpirun{HEADRACE_MPIRUN, "--allow-run-as-root", "--oversubscribe"};
@@ -123,13 +125,13 @@ TEST_P(TransportFailures, OneThatIsKilledIsNamedWithinASecond) {
     for (int rank = 0; rank < 3; ++rank) {
       if (rank == victim) continue;
       const std::string error = await_end(rank);
-      EXPECT_LT(since.seconds(), 1) << "worker " << rank;
+      EXPECT_LT(since.seconds(), kSoon) << "worker " << rank;
       EXPECT_THAT(error, AllOf(HasSubstr("worker " + std::to_string(victim) + " ("), HasSubstr("was lost"),
                                HasSubstr("in all-reduce ")));
       expect_calls_in_file(error, rank, folder_);
       if (by_mpi()) continue;  // mpirun takes leave of its processes when it likes
       EXPECT_EQ(children_[static_cast<std::size_t>(rank)]->wait(kPatience), 75);
-      EXPECT_LT(since.seconds(), 1) << "worker " << rank;
+      EXPECT_LT(since.seconds(), kSoon) << "worker " << rank;
     }
   }
 }
@@ -145,10 +147,10 @@ TEST_P(TransportFailures, OneThatIsStoppedIsNamedAtTheDeadline) {
       if (rank == victim) continue;
       EXPECT_THAT(await_end(rank), AllOf(HasSubstr("worker " + std::to_string(victim) + " ("),
                                          AnyOf(HasSubstr("is late"), HasSubstr("does not answer"))));
-      EXPECT_LT(since.seconds(), 3) << "worker " << rank;
+      EXPECT_LT(since.seconds(), 2 + kSoon) << "worker " << rank;
       if (by_mpi()) continue;
       EXPECT_EQ(children_[static_cast<std::size_t>(rank)]->wait(kPatience), 75);
-      EXPECT_LT(since.seconds(), 3) << "worker " << rank;
+      EXPECT_LT(since.seconds(), 2 + kSoon) << "worker " << rank;
     }
     ::kill(processes[static_cast<std::size_t>(victim)], SIGKILL);
   }

@@ -146,7 +146,7 @@ TEST(WorkerFailures, AFailureIsToldToAllAtOnce) {
                 AllOf(HasSubstr("worker 1 ("), HasSubstr("failed: the disk is full"), HasSubstr("at step 57"),
                       HasSubstr("in all-reduce")));
   }
-  EXPECT_LT(seconds, 1);
+  EXPECT_LT(seconds, 5);  // well before the call limit of 20; on an idle machine in a moment
 }
 
 TEST(WorkerFailures, AnErrorEndsAllThoughTheOthersAreWriting) {
