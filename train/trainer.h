@@ -61,7 +61,8 @@ struct ArenaSlice {
 // slices to sum, ascending and without overlap, the same in all calls up to join(); gradients between them, which
 // nothing updates, stay each replica's own. Gradients are final in the combined order of the compute and weights
 // streams. If sums are apart, the communication stream waits for a bucket's gradients and sums it beside later
-// work; the calls then belong in one capture of the compute stream.
+// work; the calls then belong in one capture of the compute stream. REQUIRES: it outlives the work that it
+// submitted.
 class Reducer {
  public:
   Reducer(Collective& collective, std::int64_t elements, const ReducerOptions& options = {});

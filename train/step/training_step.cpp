@@ -172,6 +172,7 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
       plan_(*model.graph, model.layout, model.compiled->optimizer),
       shard_arenas_(make_shard_arenas(model, options)),
       arenas_(make_arenas(model, plan_, options)),
+      reducer_(collective_, model.layout.trained_elements(), options.buckets),
       queue_(model, loader.fields(),
              {.program = {.mode = Mode::kTrain,
                           .rows = loader.local_rows(),
@@ -183,8 +184,7 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
               .nan = options.step.nan,
               .trace = options.trace,
               .virtual_shards = options.step.virtual_shards,
-              .shard_arenas = &shard_arenas_}),
-      reducer_(collective_, model.layout.trained_elements(), options.buckets) {
+              .shard_arenas = &shard_arenas_}) {
   queue_.time_sums(reducer_);
   if (options.step.gradient_norms) measure_.emplace(model);
 }

@@ -84,8 +84,8 @@ class TrainingStep {
   std::vector<ShardArenas> shard_arenas_;
   std::vector<ReplicaArenas> arenas_;
   std::optional<GradientMeasure> measure_;  // with StepOptions::gradient_norms
-  BatchQueue queue_;                        // after what its work uses: it waits when destroyed
   Reducer reducer_;
+  BatchQueue queue_;  // after what its work uses: it waits when destroyed
 };
 
 }  // namespace headrace

@@ -76,6 +76,8 @@ TEST_F(ReducerTest, BesideTheComputeStreamNothingCountsAsSummedBeforeItIsWaitedF
     reducer.join(0, apart);
     EXPECT_EQ(collective.slices.back(), (std::pair<std::int64_t, std::int64_t>{990, 1000}));
   }
+  training_.strategy.synchronize();
+  beside->synchronize();
 }
 
 // Buckets are as large as before; no element but the wanted ones is sent, each once.
