@@ -199,5 +199,21 @@ TEST(LaunchedRecords, AreEvaluatedAndPredictedTogether) {
   }
 }
 
+TEST(LaunchedRecords, AReportHasARowForEachWorker) {
+  const TempFolder data, outputs;
+  write_cifar(data);
+  const std::string run = (outputs / "run").string(), page = (outputs / "page.html").string();
+  WorkerCommands workers(kLaunchers[0], 2, outputs, train_small(data, "cpu:1", {"--run-dir", run}));
+  EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
+  ASSERT_EQ(headrace({"report", run, "--out", page}).status, 0);
+  const std::vector<std::byte> bytes = read_whole_file(page);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::size_t table = text.find("Workers in the last epoch");
+  ASSERT_NE(table, std::string::npos);
+  const std::string rows = text.substr(table, text.find("</table>", table) - table);
+  EXPECT_THAT(rows, HasSubstr("waits for others"));
+  for (const char* worker : {"<tr><td>0</td>", "<tr><td>1</td>"}) EXPECT_THAT(rows, HasSubstr(worker));
+}
+
 }  // namespace
 }  // namespace headrace::test

@@ -32,6 +32,18 @@ TEST(Progress, NamesTheMetricsThatAreNumbersInTheirOrder) {
             "val_loss: 0.2000 - val_top_5: 0.9800");
 }
 
+TEST(Progress, OfSeveralWorkersNamesTheOneThatOthersWaitFor) {
+  StepReport report{.step = 5, .steps = 10, .loss = 1};
+  const auto waits = [](std::int64_t sync_ns) { return StepTimes{.elapsed_ns = 1000, .sync_wait_ns = sync_ns}; };
+  report.workers = {waits(120), waits(110), waits(20)};
+  EXPECT_THAT(step_line(report), testing::HasSubstr(" sync 12.0% (slowest: worker 2)"));
+  report.workers = {waits(20), waits(30)};
+  EXPECT_THAT(step_line(report),
+              testing::AllOf(testing::HasSubstr(" sync 3.0% -"), testing::Not(testing::HasSubstr("slowest"))));
+  report.workers.clear();
+  EXPECT_THAT(step_line(report), testing::Not(testing::HasSubstr("sync")));
+}
+
 TEST(Progress, WithoutValidationItEndsAfterTraining) {
   const EpochReport report{
       .steps = 10, .planned_steps = 10, .seconds = 75, .loss = 1, .metrics = {number("accuracy", 0.5)}};

@@ -10,6 +10,7 @@ namespace headrace {
 namespace {
 
 constexpr double kMeetEverySeconds = 1;
+constexpr double kShortestStep = 1e-6;  // seconds; a clock may not have moved
 
 }  // namespace
 
@@ -17,7 +18,7 @@ bool WorkerAgreement::agree(bool stop, const std::string& state) {
   if (!several()) return stops_ = stop;
   const double pace = since_.seconds() / static_cast<double>(std::max<std::uint64_t>(1, steps_));
   const nlohmann::json mine{{"stop", stop}, {"seconds_per_step", pace}, {"state", state}};
-  double slowest = 0;
+  double slowest = kShortestStep;
   std::vector<std::string> states;
   stops_ = false;
   for (const std::string& said : workers_->all_gather(mine.dump())) {
