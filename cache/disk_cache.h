@@ -35,6 +35,7 @@ class DiskCache final : public SampleCache {
   // Also reads what is already stored.
   void bind(std::uint64_t fingerprint, std::uint64_t records) override;
   std::span<const std::byte> find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept override;
+  bool holds(std::uint64_t record) const noexcept override;
   bool insert(std::uint64_t record, std::span<const std::byte> bytes) override;
   CacheCounters counters() const noexcept override;
   std::string describe() const override;

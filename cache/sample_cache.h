@@ -40,6 +40,9 @@ class SampleCache {
   // Returns what find() would return if the record is in memory; for prefetching. Counts nothing.
   virtual std::span<const std::byte> peek(std::uint64_t /*record*/) const noexcept { return {}; }
 
+  // Returns whether find() is likely to find the record. Cheap; counts nothing.
+  virtual bool holds(std::uint64_t record) const noexcept { return !peek(record).empty(); }
+
   // Stores a copy unless the record is already stored or does not fit. Returns whether it is or will be stored.
   virtual bool insert(std::uint64_t record, std::span<const std::byte> bytes) = 0;
 

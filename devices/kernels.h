@@ -28,10 +28,27 @@
 
 namespace HEADRACE_API headrace {
 
-enum class Activation { kNone, kRelu, kGelu, kSilu };  // kGelu is the exact one, x * Phi(x)
+// The functions that layers apply to a result, element by element but for kSoftmax, which is over the last axis
+// and has kernels of its own.
+enum class Activation {
+  kNone,
+  kRelu,
+  kGelu,  // the exact one, x * Phi(x)
+  kSilu,
+  // From here on products and norms do not apply them in their own pass (is_fused()).
+  kSigmoid,
+  kTanh,
+  kLeakyRelu,  // x or, below 0, kLeakySlope x
+  kElu,        // x or, below 0, e^x - 1
+  kSoftplus,   // log(1 + e^x)
+  kSoftmax,
+};
+constexpr float kLeakySlope = 0.2F;  // Keras's default
 
-// 1 / (1 + e^-x), and the hyperbolic tangent.
-enum class Sigmoidal { kSigmoid, kTanh };
+// Returns whether dense layers, convolutions and batch normalisation can apply the activation to their result.
+constexpr bool is_fused(Activation activation) noexcept { return activation <= Activation::kSilu; }
+// Returns whether the activation's slope is computed from its result instead of its input.
+constexpr bool slope_from_result(Activation activation) noexcept { return !is_fused(activation); }
 
 // f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even).
 // Bias gradients may be sums of the rounded or of the given values.
@@ -46,6 +63,9 @@ struct ConvOptions {
 struct PoolOptions {
   int window = 2;
   int stride = 2;
+  // Pixels beyond each side that windows may cover, at most half a window; they are never the maximum. Max pooling
+  // only, and not together with a batch normalisation.
+  int pad = 0;
 };
 
 constexpr int kMaxParameterGroups = 64;  // groups of parameters, each with its own learning rate
@@ -75,8 +95,38 @@ struct MetricSums {
 };
 
 // The loss that an element x adds to its example's, given its target t: (x - t)^2; |x - t|, whose slope at 0 is 0;
-// -t log p - (1 - t) log(1 - p) with p = 1 / (1 + e^-x) or, from probabilities, p = x within [1e-7, 1 - 1e-7].
-enum class ElementLoss { kSquaredError, kAbsoluteError, kBinaryFromLogits, kBinaryFromProbabilities };
+// -t log p - (1 - t) log(1 - p) with p = 1 / (1 + e^-x) or, from probabilities, p = x within [1e-7, 1 - 1e-7];
+// Huber's, (x - t)^2 / 2 within 1 of t and |x - t| - 1/2 beyond; the hinge max(0, 1 - s x), s being -1 for t <= 0
+// and otherwise 1; t log(t / x), both within [1e-7, 1].
+enum class ElementLoss {
+  kSquaredError,
+  kAbsoluteError,
+  kBinaryFromLogits,
+  kBinaryFromProbabilities,
+  kHuber,
+  kHinge,
+  kKullbackLeibler,
+};
+
+// Returns whether an example's loss is the sum over its elements instead of their mean.
+constexpr bool sums_elements(ElementLoss loss) noexcept { return loss == ElementLoss::kKullbackLeibler; }
+
+// The rows that a loss or a count is about: how many are real, and what each of them weighs. A weight is a factor
+// of the row's loss and gradient; the examples and the correct ones are counted without it.
+struct ExampleRows {
+  ExampleRows(const StepScalars* of_step, const TensorView& by_row = {}) : scalars(of_step), weights(by_row) {}
+
+  const StepScalars* scalars = nullptr;
+  TensorView weights;  // f32 (M); undefined: each weighs 1
+};
+
+// How count_scores() sorts a score p: two buckets, of those up to the threshold and those above; or, for another
+// number, bucket ceil(p (count - 1)) - 1 of [0, count).
+struct ScoreBuckets {
+  std::int64_t count = 2;
+  float threshold = 0.5F;
+  bool sigmoid = false;  // p = 1 / (1 + e^-x) instead of x
+};
 
 // With g the gradient: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
 // w -= lr weight_decay w + lr (m c1) / (sqrt(v c2) + epsilon), c1 and c2 being the group's corrections.
@@ -225,19 +275,16 @@ class Kernels {
 
   // --- elementwise ---
   virtual void activation_forward(Stream&, Activation, const TensorView& x, const TensorView& y) = 0;
-  // dx = dy * f'(x). For kRelu `x` may be the forward result. dx may be dy.
+  // dx = dy * f'(x). `x` is the forward result if slope_from_result(); for kRelu it may be. dx may be dy. Neither
+  // takes kSoftmax.
   virtual void activation_backward(Stream&, Activation, const TensorView& x, const TensorView& dy,
                                    const TensorView& dx) = 0;
-  virtual void sigmoidal_forward(Stream&, Sigmoidal, const TensorView& x, const TensorView& y) = 0;  // y may be x
-  // dx = dy * slope, from the forward result y. dx may be dy.
-  virtual void sigmoidal_backward(Stream&, Sigmoidal, const TensorView& y, const TensorView& dy,
-                                  const TensorView& dx) = 0;
   virtual void add(Stream&, const TensorView& a, const TensorView& b, const TensorView& sum) = 0;  // sum may be a
   virtual void accumulate(Stream&, const TensorView& x, const TensorView& into) = 0;               // into += x
   // sum = 1 to kMaxSummed parts of f32, added as one pairwise tree ((0+1)+(2+3))+...; sum may be parts[0].
   static constexpr std::size_t kMaxSummed = 64;
   virtual void sum_tree(Stream&, std::span<const TensorView> parts, const TensorView& sum) = 0;
-  // y = factor x. x may be u8, or of another type than y; y may be x.
+  // y = factor x. x may be u8 or i64, or of another type than y; y may be x.
   virtual void scale(Stream&, const TensorView& x, const Factor& factor, const TensorView& y) = 0;
   // Keeps each element with probability 1 - rate, scaled by 1 / (1 - rate). The mask is a Philox function of
   // (seed, scalars->step, layer, global row, element in row): it does not depend on the replica count. Element e
@@ -257,7 +304,7 @@ class Kernels {
   // are reflected without repeating the edge: -1 is 1, H is H - 2. REQUIRES: shifts are smaller than the extents.
   virtual void shift_images(Stream&, const TensorView& x, const ImageShift&, const TensorView& y) = 0;
 
-  // --- pooling, window and stride equal in both axes, no padding, floor ---
+  // --- pooling, window, stride and padding equal in both axes, floor ---
   // `argmax` (u8, y's shape) receives the winner's position in the window, first one on ties.
   virtual void max_pool_forward(Stream&, const TensorView& x, const TensorView& y, const TensorView& argmax,
                                 const PoolOptions&) = 0;
@@ -306,6 +353,25 @@ class Kernels {
                                    const TensorView& joint, const TensorView& inverse_counts,
                                    const StepScalars* scalars, const TensorView& dx) = 0;
 
+  // --- layer normalisation of each row of x (M, C); f32 only ---
+  struct LayerNorm {
+    TensorView gamma, beta;                // (C); each may be undefined: 1 and 0
+    TensorView saved_mean, saved_inv_std;  // (M), from forward to backward
+    float epsilon = 1e-3F;
+  };
+  // y = (x - the row's mean) / sqrt(its variance + epsilon) * gamma + beta, with the biased variance.
+  virtual void layer_norm_forward(Stream&, const TensorView& x, const LayerNorm&, const TensorView& y) = 0;
+  // dgamma, dbeta and dx are skipped when undefined; rows are added in an order that depends only on the shape. dx
+  // may be dy.
+  virtual void layer_norm_backward(Stream&, const TensorView& x, const TensorView& dy, const LayerNorm&,
+                                   const TensorView& dgamma, const TensorView& dbeta, const TensorView& dx) = 0;
+
+  // --- embedding: ids f32 (M), whole numbers; table (V, C), y (M, C); f32 only ---
+  // Row m of y is row ids[m] of the table; NaN if there is none.
+  virtual void embed(Stream&, const TensorView& ids, const TensorView& table, const TensorView& y) = 0;
+  // dtable = for each row, the sum of the rows of dy that are its copies, added in their order.
+  virtual void embed_backward(Stream&, const TensorView& ids, const TensorView& dy, const TensorView& dtable) = 0;
+
   // --- max pooling and the batch normalisation of its result, in fewer passes if the device can ---
   struct MaxPool {
     PoolOptions options;
@@ -331,9 +397,10 @@ class Kernels {
   // target = (1 - label_smoothing) for the label, plus label_smoothing / K for each class.
   // dlogits = (softmax - target) * inverse_global_rows for real rows, 0 for padding (skipped when undefined).
   // Adds loss, correct (argmax, first on ties) and examples of the real rows to *sums. A label out of range makes
-  // the loss NaN and its gradient 0: the caller notices and reports it.
+  // the loss NaN and its gradient 0: the caller notices and reports it. With weights, a row's loss and gradient
+  // are multiplied by its weight.
   virtual void softmax_cross_entropy(Stream&, const TensorView& logits, const TensorView& labels,
-                                     float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                                     float label_smoothing, const ExampleRows& rows, const TensorView& dlogits,
                                      MetricSums* sums) = 0;
   virtual void softmax(Stream&, const TensorView& logits, const TensorView& probabilities) = 0;
   // dx = p (dy - the row's sum of p dy), p being softmax's result; dx may be dy.
@@ -344,25 +411,35 @@ class Kernels {
   // targets (M, K) f32, any numbers; target = (1 - label_smoothing) t + label_smoothing / K. A row's loss is the
   // sum of -target log(softmax).
   virtual void soft_cross_entropy(Stream&, const TensorView& logits, const TensorView& targets,
-                                  float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                                  float label_smoothing, const ExampleRows& rows, const TensorView& dlogits,
                                   MetricSums* sums) = 0;
   // targets: as many as elements of x, f32 or i64; target = (1 - label_smoothing) t + label_smoothing / 2. A row's
-  // loss is the mean over its elements.
+  // loss is the mean over its elements or, if sums_elements(), their sum.
   virtual void element_loss(Stream&, ElementLoss, const TensorView& x, const TensorView& targets,
-                            float label_smoothing, const StepScalars* scalars, const TensorView& dx,
+                            float label_smoothing, const ExampleRows& rows, const TensorView& dx,
                             MetricSums* sums) = 0;
   // Adds losses (M) that were computed elsewhere. No gradient.
-  virtual void add_losses(Stream&, const TensorView& losses, const StepScalars* scalars, MetricSums* sums) = 0;
+  virtual void add_losses(Stream&, const TensorView& losses, const ExampleRows& rows, MetricSums* sums) = 0;
 
   // --- counts over the real rows of x (M, K); labels i64 (M), or f32 (M, K): a row's label is then its argmax,
   // first on ties. Labels out of range are not counted ---
   // Adds to *sums, as correct, the rows whose label is among the k largest of x, earlier ones first on ties, and
-  // the examples. NaN is never among them.
-  virtual void count_top(Stream&, const TensorView& x, const TensorView& labels, int k, const StepScalars* scalars,
+  // the examples; with weights it also adds those rows' weights to sums->loss. NaN is never among them.
+  virtual void count_top(Stream&, const TensorView& x, const TensorView& labels, int k, const ExampleRows& rows,
                          MetricSums* sums) = 0;
   // counts (K, K) i64: adds 1 for each row at its label and its argmax, first on ties.
   virtual void count_confusions(Stream&, const TensorView& x, const TensorView& labels, const StepScalars* scalars,
                                 const TensorView& counts) = 0;
+
+  // counts (K, B, 2) i64, B = buckets.count: adds 1 for each row and each column k at the bucket of its score and
+  // whether it is positive, by labels i64 (M): a class number equal to k or, for K = 1, other than 0; or by labels
+  // f32 or i64 of x's shape, or (M) if K = 1: at least 0.5.
+  virtual void count_scores(Stream&, const TensorView& x, const TensorView& labels, const ScoreBuckets& buckets,
+                            const StepScalars* scalars, const TensorView& counts) = 0;
+  // weights (M) = by_class[c] times given[m], c being the row's class: labels as for count_top(), or one f32 per
+  // row, which is rounded. NaN for a class without a weight. `given` (M) f32 may be undefined: 1.
+  virtual void example_weights(Stream&, const TensorView& labels, std::span<const float> by_class,
+                               const TensorView& given, const TensorView& weights) = 0;
 
   // --- optimizers ---
   // Update ranges of arenas of one size, in ascending order, without overlap; other elements stay unchanged.

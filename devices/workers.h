@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
@@ -135,6 +137,19 @@ class Workers {
   std::unique_ptr<WorkerTransport> transport_;
   WorkerOptions options_;
 };
+
+// Returns every worker's values, by rank.
+template <typename T>
+std::vector<std::vector<T>> gather_values(Workers& workers, std::span<const T> mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<std::vector<T>> lists;
+  for (const std::string& bytes :
+       workers.all_gather({reinterpret_cast<const char*>(mine.data()), mine.size_bytes()})) {
+    std::vector<T>& list = lists.emplace_back(bytes.size() / sizeof(T));
+    if (!list.empty()) std::memcpy(list.data(), bytes.data(), list.size() * sizeof(T));
+  }
+  return lists;
+}
 
 // Joins the world that `plan` describes: waits for all workers, compares builds. Returns null for a process that
 // runs alone. Throws WorkersDiffer if workers do not fit together, and DeviceError(kTimeout) naming those that did

@@ -1,8 +1,9 @@
 // Start here. A Dataset is an immutable plan: every call returns a new one, and nothing is read until a Loader
-// runs it. Before batch(), stages that choose and order records (shuffle, repeat, take, skip, shard, filter) may
-// stand anywhere among decode(), map() and cache(): the planner applies them first, to record numbers. A map()
-// follows the stages that make its input; nothing random precedes cache(). After batch() come only mixup(),
-// cutmix() and prefetch().
+// runs it. Stages that choose and order records (shuffle, repeat, take, skip, shard, filter) may stand anywhere
+// among decode(), map() and cache(): the planner applies them first, to record numbers. After batch() they choose
+// and order whole batches, except filter(), until an unbatch(). A map() follows the stages that make its input and
+// works on single samples, also after batch(); mixup() and cutmix() follow batch(), and after them samples are
+// changed no more. Nothing random precedes cache(), which keeps samples, not their order.
 #pragma once
 
 #include <cstddef>
@@ -164,6 +165,14 @@ struct PadField {
   std::byte value = {};     // each byte of padding
 };
 
+struct WindowOptions {
+  std::uint64_t size = 2;   // records of a window: the first extent of each field
+  std::uint64_t shift = 0;  // records from the begin of one window to the next; 0: `size`
+  // kKeep: windows that begin near the end have fewer records, so that the first extent varies, as padded_batch()
+  // takes it.
+  Remainder remainder = Remainder::kDrop;
+};
+
 struct PaddedBatchOptions {
   std::int64_t global = 32;
   Remainder remainder = Remainder::kKeep;
@@ -208,7 +217,7 @@ class Dataset {
   static Dataset from(SourcePtr source);
 
   Dataset decode(DecodeOptions options = {}) const;    // JPEG / PNG -> u8 (H, W, 3)
-  Dataset map(const Operations& operations) const;     // mixup() and cutmix() after .batch(), all others before
+  Dataset map(const Operations& operations) const;     // of each sample; mixup() and cutmix() after .batch()
   Dataset shuffle(ShuffleOptions options = {}) const;  // a full-epoch permutation, O(1) memory
   Dataset repeat(std::int64_t times) const;            // an epoch becomes `times` passes, each shuffled again
   Dataset take(std::uint64_t count) const;
@@ -225,9 +234,14 @@ class Dataset {
   Dataset shuffle_window(ShuffleWindowOptions options) const;
   // Takes one worker's part. Parts are disjoint and complete; sharding by file may make them unequal.
   Dataset shard_for_worker(WorkerShard shard) const;
-  // Splits a record of N equal samples (N is the first extent of every field) into N records.
+  // After batch(), undoes it: what follows counts records again, in the order of the batches. Before it, splits a
+  // record of N equal samples (N is the first extent of every field) into N records.
   Dataset unbatch() const;
-  Dataset cache(std::shared_ptr<SampleCache> cache) const;  // the stages after it must allow a cache before them
+  // Makes a record of each `size` consecutive ones, every `shift` records; see WindowOptions. No stage before it
+  // may shuffle, decode, map or cache: do so with its result.
+  Dataset window(WindowOptions options) const;
+  // Keeps each sample as the stages before it leave it. A plan may have several, each with its own SampleCache.
+  Dataset cache(std::shared_ptr<SampleCache> cache) const;
   Dataset batch(BatchOptions options) const;
   // Batches records whose raw fields differ in their first extent: each is padded at its end to one length, the
   // same for all batches, and a field `<name>_length`, i64, holds the original length. A longer record is bad,
@@ -244,7 +258,8 @@ class Dataset {
 
   // Returns whether the source is a stream: then there is one epoch, of unknown length.
   bool streamed() const;
-  // Returns the number of records in one epoch. Like steps_per_epoch(), throws ConfigError for a stream.
+  // Returns the number of records in one epoch; if stages choose batches, of those batches (after a shuffle, of
+  // the first epoch's). Like steps_per_epoch(), throws ConfigError for a stream.
   std::uint64_t size() const;
   // Returns the number of batches in one epoch. Throws ConfigError before .batch().
   std::uint64_t steps_per_epoch() const;
@@ -254,8 +269,13 @@ class Dataset {
   std::vector<std::string> classes() const;
   // Returns the files beside the records that the source leaves out.
   std::vector<LeftOut> left_out() const;
-  // Returns the source that numbers the records: of a combination all parts' records, after unbatch() samples.
+  // Returns the source that numbers the records: of a combination all parts' records, after unbatch() samples. If
+  // the parts were decoded or mapped, its fields are those of the result, but read() gives what the parts' sources
+  // hold.
   SourcePtr source() const;
+  // Returns the fields of the records that the plan reads, before any stage; of a combination, those of its first
+  // part.
+  Fields source_fields() const;
   std::vector<SourceColumn> columns() const;  // of the source, taken and left out
   // Returns the number of examples in a global batch. Throws ConfigError before .batch().
   std::int64_t global_batch() const;
@@ -288,12 +308,13 @@ class Dataset {
   PlanPtr plan_;
 };
 
-// Functions that combine several datasets into one. They may be sharded, shuffled, filtered, repeated and
-// themselves combined, but are combined before decode() and map(), which apply to the result.
+// Functions that combine several datasets into one. They may be sharded, shuffled, filtered, repeated, decoded,
+// mapped, cached and themselves combined, but not batched: batch the result. A cache of a part saves its decoding
+// and mapping; its records are read nevertheless.
 //
-// Each of these throws ConfigError if no dataset is given, if one has stages that belong after the combination,
-// and, except for zip(), if fields or class names differ. Records of the result are numbered part after part, so
-// that random operations treat equal records of two parts differently.
+// Each of these throws ConfigError if no dataset is given, if one is batched, and, except for zip(), if fields or
+// class names differ. Records of the result are numbered part after part, so that random operations treat equal
+// records of two parts differently.
 
 // Joins the datasets one after the other. An epoch has every record of each once.
 Dataset concatenate(const std::vector<Dataset>& parts);

@@ -46,4 +46,10 @@ struct Inspection {
 // that are no record's fault, such as running out of memory.
 Inspection inspect_source(const SourcePtr& source, const InspectOptions& options = {});
 
+// Returns the class number that the record holds in field number `field`, an i64 scalar, or what Source::label()
+// says: then nothing is read. `scratch` as for Source::read(). Throws DataError if the field has another size, and
+// as read() does.
+std::int64_t read_label(const Source& source, std::uint64_t record, std::size_t field,
+                        std::vector<std::byte>& scratch);
+
 }  // namespace headrace

@@ -108,6 +108,10 @@ struct RandomResizedCrop {
 struct Resize {
   int size = 256;
 };
+// Resizes to height x width (the same filter), whatever the aspect was.
+struct ResizeTo {
+  int height = 224, width = 224;
+};
 // Cuts half of the surplus above and to the left; half of an odd surplus is rounded to even, as in torchvision.
 struct CenterCrop {
   int size = 224;
@@ -157,7 +161,7 @@ class UserSample {
 
   // Returns all of an output, uninitialised; it must be filled before the function returns.
   std::span<std::byte> room(std::size_t output) {
-    written_ |= 1U << output;
+    written_ |= std::uint64_t{1} << output;
     return room_[output];
   }
   // Throws Error if the elements are fewer or more than the output has.
@@ -172,7 +176,7 @@ class UserSample {
   std::span<const Field> outputs_;
   std::span<const std::span<std::byte>> room_;
   Philox* random_;
-  std::uint32_t written_ = 0;  // one bit per output
+  std::uint64_t written_ = 0;  // one bit per output
 };
 
 // A custom operation on any fields of a sample: it reads some, replaces some and adds others. It must be pure and
@@ -203,6 +207,7 @@ OperationPtr define(ToLayout options);
 OperationPtr define(FlattenSample options);
 OperationPtr define(RandomResizedCrop options);
 OperationPtr define(Resize options);
+OperationPtr define(ResizeTo options);
 OperationPtr define(CenterCrop options);
 OperationPtr define(UserMap options);
 OperationPtr define(ColorJitter options);
@@ -258,6 +263,7 @@ Operations to_layout(ImageLayout layout);
 Operations flatten();
 Operations random_resized_crop(RandomResizedCrop options = {});
 Operations resize(int size);
+Operations resize(int height, int width);
 Operations center_crop(int size);
 Operations user_map(UserMap map);
 Operations user_operation(UserOperation operation);

@@ -2,11 +2,13 @@
 // each field, not yet decoded.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
@@ -29,8 +31,48 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
-// Maximum number of fields per record: they are kept inline on the hot path.
-inline constexpr std::size_t kMaxFields = 4;
+// Maximum number of fields per record: what is known of each is kept inline on the hot path.
+inline constexpr std::size_t kMaxFields = 64;
+
+// One value for each field of a record, without memory of its own. Values that were not set are T{}. Costs what is
+// set, not kMaxFields values.
+template <typename T>
+class PerField {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+ public:
+  PerField() noexcept {}
+  PerField(std::initializer_list<T> values) noexcept {
+    for (const T& value : values) (*this)[size_] = value;
+  }
+  PerField(const PerField& other) noexcept { *this = other; }
+  PerField& operator=(const PerField& other) noexcept {
+    std::uninitialized_copy_n(other.values_, other.size_, values_);
+    size_ = other.size_;
+    return *this;
+  }
+
+  // REQUIRES: field < kMaxFields.
+  T& operator[](std::size_t field) noexcept {
+    while (size_ <= field) std::construct_at(values_ + size_++);
+    return values_[field];
+  }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // with sanitizers GCC 12 warns of what is not read
+  T operator[](std::size_t field) const noexcept { return field < size_ ? values_[field] : T{}; }
+#pragma GCC diagnostic pop
+
+  // The values up to the last that was set.
+  std::size_t size() const noexcept { return size_; }
+  const T* begin() const noexcept { return values_; }
+  const T* end() const noexcept { return values_ + size_; }
+
+ private:
+  std::size_t size_ = 0;
+  union {
+    T values_[kMaxFields];
+  };
+};
 
 using Fields = std::vector<Field>;
 
@@ -39,7 +81,7 @@ std::size_t find_field(const Fields& fields, const std::string& name);
 
 // Views into the source's own memory, or into the scratch bytes given to Source::read().
 struct RecordView {
-  std::array<std::span<const std::byte>, kMaxFields> fields;
+  PerField<std::span<const std::byte>> fields;
 };
 
 // One field of all records, back to back in memory.

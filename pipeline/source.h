@@ -100,6 +100,10 @@ class Source {
   // Returns the record's largest field if it is in memory, for callers who fetch ahead.
   virtual std::span<const std::byte> peek(std::uint64_t /*index*/) const noexcept { return {}; }
 
+  // Announces records that will be read soon, so that a source behind a network fetches them ahead, neighbours
+  // together; no records: what was announced and not read is forgotten. Does not block; affects speed only.
+  virtual void will_read(std::span<const std::uint64_t> /*records*/) const {}
+
   // Returns one column per field if all records are equal slices in memory, otherwise none.
   virtual std::span<const FieldColumn> columns() const noexcept { return {}; }
 

@@ -46,7 +46,7 @@ class RecordWriter {
   const Fields* fields_;
   std::vector<std::byte>* buffer_;
   std::size_t used_ = 0;
-  std::array<Place, kMaxFields> places_{};
+  PerField<Place> places_;
 };
 
 // One field of an in-memory dataset: `bytes` holds `records` times field.shape elements, back to back.
@@ -148,10 +148,13 @@ struct CsvOptions {
   std::string path_column = "path";
   std::string label_column = "label";
   std::uint64_t label_count = 0;          // as in SourceInfo
-  std::vector<std::string> columns = {};  // numeric, one field each: i64 if written as integers, else f32
+  std::vector<std::string> columns = {};  // as ColumnOptions::more
   LabelType label_type = LabelType::kAuto;
 };
 SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options = {});
+// A table without images, in memory. Fields: label, if there is such a column, and those of `columns`; if none are
+// named, every column of numbers. SourceInfo::columns says what is left out. `path_column` stays as it is.
+SourcePtr csv_table(const std::filesystem::path& csv, CsvOptions options = {});
 
 // TFRecord files whose records are tf.train.Examples with one encoded image and one integer label, or with kNumber
 // floats. Further features have as many elements as in the first readable record. The lengths are checked when it
@@ -166,7 +169,7 @@ struct TfRecordOptions {
   std::vector<std::string> classes = {};                // their names, which the format does not have
   std::uint64_t label_count = 0;                        // as in SourceInfo
   std::uint64_t memory_limit = std::uint64_t{4} << 30;  // for the unpacked bytes of compressed files
-  std::vector<std::string> feature_keys = {};           // integers as i64, floats as f32, bytes if they are images
+  std::vector<std::string> feature_keys = {};           // as ColumnOptions::more; bytes if they are images or text
   LabelType label_type = LabelType::kAuto;              // kClass: integers
 };
 // Opens one file, or a folder of *.tfrecord, *.tfrecord.gz, *.tfrecord-00000-of-00004 or train-00000-of-00004.
@@ -250,9 +253,13 @@ SourcePtr record_file(const std::filesystem::path& path, Split split);
 std::string accepted_formats();
 // Selects the columns of a table, or features of TFRecords.
 struct ColumnOptions {
-  std::string image = {};              // empty: path in a table, image/encoded or image in TFRecords
-  std::string label = {};              // empty: label; in TFRecords image/class/label or label
-  std::vector<std::string> more = {};  // further ones, one field each
+  std::string image = {};  // empty: path in a table, image/encoded or image in TFRecords
+  std::string label = {};  // empty: label; in TFRecords image/class/label or label
+  // Further ones, each a field: "[FIELD=]COLUMN[+COLUMN...][:TYPE]", FIELD being its name if it is not the
+  // column's. Types: number, in a table i64 if all are written as integers, else f32, several columns a vector;
+  // list, numbers with blanks or commas between them; class, numbered like labels; text, its bytes (u8), with
+  // zeros after them up to the longest. Without a type it is number, or in TFRecords what the feature holds.
+  std::vector<std::string> more = {};
   LabelType label_type = LabelType::kAuto;
 
   bool empty() const noexcept {
@@ -267,7 +274,7 @@ struct SourceOptions {
 };
 
 // Opens the source at `path`, any of the above, recognised by content. Throws ConfigError or DataError saying what
-// was found there and what is understood.
+// was found there and what is understood. Here and above a path may be a URL: sources/README.md, "Remote data".
 SourcePtr open_source(const std::filesystem::path& path, Split split, const SourceOptions& options = {});
 
 struct OpenedSource {

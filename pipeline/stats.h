@@ -58,6 +58,7 @@ const char* to_string(StageKind kind) noexcept;
 struct StageStats {
   std::string name = {};
   StageKind kind = StageKind::kOperate;
+  bool remote = false;      // reads over a network
   int threads = 1;          // maximum that run it at once
   std::uint64_t items = 0;  // examples that went through it
   std::uint64_t busy_ns = 0;
@@ -132,7 +133,7 @@ struct WhatIf {
 
 struct Verdict {
   std::string bottleneck = {};           // a stage's name; empty if nothing was delivered
-  std::string kind = {};                 // "disk", "CPU", "copy" or "consumer"
+  std::string kind = {};                 // "disk", "network", "CPU", "copy" or "consumer"
   double ceiling_images_per_second = 0;  // predicted for the plan as it runs; at least the measured rate
   double measured_images_per_second = 0;
   std::vector<WhatIf> what_ifs = {};

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/inspect.h"
 #include "headrace/tools/output/print.h"
 
@@ -101,7 +103,7 @@ void print_columns(const SourceInfo& info, std::FILE* to) {
   }
   print(to, "columns  taken: {}\n", taken.empty() ? "none" : taken);
   const std::string left_out = describe(info.columns);
-  if (!left_out.empty()) print(to, "         {}; --columns takes numbers along\n", left_out);
+  if (!left_out.empty()) print(to, "         {}; --columns takes them along\n", left_out);
 }
 
 void print_split(const SplitReport& split, std::FILE* to) {
@@ -164,6 +166,28 @@ nlohmann::ordered_json diagnosis_json(const SplitReport& split) {
   return line;
 }
 
+// What was fetched of a URL while it was examined.
+class NetworkReport {
+ public:
+  void tell(JsonLines& json) const {
+    const remote::Counters now = remote::counters();
+    const double rate = static_cast<double>(now.bytes - before_.bytes) / clock_.seconds();
+    const std::uint64_t requests = now.requests - before_.requests, retries = now.retries - before_.retries;
+    print(json.people(),
+          "network  first byte after {:.1f} ms, {:.1f} MB/s while it was examined; {}, {} of them repeated\n",
+          1e3 * now.latency_seconds, rate / 1e6, count_of(requests, "request"), retries);
+    json.write({{"network", true},
+                {"latency_ms", 1e3 * now.latency_seconds},
+                {"bytes_per_second", rate},
+                {"requests", requests},
+                {"retries", retries}});
+  }
+
+ private:
+  remote::Counters before_ = remote::counters();
+  Stopwatch clock_;
+};
+
 SourceOptions source_options(const DataDoctorOptions& options) {
   return {.layout = options.layout, .columns = options.columns};
 }
@@ -181,6 +205,7 @@ SplitReport open_split(const char* name, Split split, const DataDoctorOptions& o
 }  // namespace
 
 void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
+  const NetworkReport network;
   std::vector<SplitReport> splits = {open_split("train", Split::kTrain, options),
                                      open_split("test", Split::kTest, options)};
   const auto first =
@@ -193,6 +218,7 @@ void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
     print_split(split, json.people());
     json.write(diagnosis_json(split));
   }
+  if (is_url(options.data)) network.tell(json);
   const std::string left_out = describe(first->opened->source->info().left_out);
   if (!left_out.empty()) print(json.people(), "{}\n", left_out);
 }

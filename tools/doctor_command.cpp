@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "headrace/devices/base/remote.h"
 #include "headrace/devices/registry.h"
 #include "headrace/tools/cluster_doctor.h"
 #include "headrace/tools/commands.h"
@@ -36,6 +37,13 @@ void diagnose(JsonLines& json) {
     }
   }
   for (const Finding& finding : missing_backends()) print_finding(finding, json);
+  const std::string library = remote::library();
+  print_finding(
+      {.name = "remote data",
+       .found = !library.empty(),
+       .version = library.empty() ? "built without" : "libcurl " + library,
+       .hint = library.empty() ? "install libcurl4-openssl-dev and libpugixml-dev, and build again" : ""},
+      json);
   print_finding(
       {.name = "AMD GPUs (ROCm)", .found = false, .version = "not supported", .hint = "use CPU or NVIDIA devices"},
       json);

@@ -1,13 +1,19 @@
 // `headrace evaluate` and `headrace predict`: what a training record makes of data, with nothing but the record.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file_writer.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/common_options.h"
 #include "headrace/tools/options/data_options.h"
@@ -17,7 +23,9 @@
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/output_check.h"
+#include "headrace/tools/output/prediction_file.h"
 #include "headrace/tools/output/print.h"
+#include "headrace/tools/report/evaluation_page.h"
 #include "headrace/tools/runs/worker_run.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/training_record.h"
@@ -32,12 +40,15 @@ struct RecordCommandOptions {
   std::filesystem::path plan = {};  // in place of the record's own; empty: that
   std::string split = "test";
   CLI::Option* out = nullptr;  // of predict
+  CLI::Option* split_option = nullptr;
+  std::string out_file = {};
+  std::string report = {};  // of evaluate
 
   void add_to(CLI::App& command, bool has_out) {
     command.add_option("--record", record, "a training record or checkpoint")->type_name("FILE")->required();
     common.add_reading_to(command, /*further_columns=*/false);
     workers.add_to(command);
-    auto* split_option = add_choice(command, "--split", split, "which part of the data", {"train", "test"});
+    split_option = add_choice(command, "--split", split, "which part of the data", {"train", "test"});
     split_option->capture_default_str();
     CLI::Option* data = command.get_option("--data");
     for (const char* name :
@@ -50,11 +61,37 @@ struct RecordCommandOptions {
                     "record says; without --data its own source is read")
         ->type_name("FILE");
     add_json_option(command, common.json);
-    if (!has_out) return;
+    if (!has_out) {
+      command
+          .add_option(
+              "--report", report,
+              "a page with the confusion matrix and the examples with the highest loss, one HTML file; the "
+              "data are read once more for it")
+          ->type_name("FILE");
+      return;
+    }
     out = command
-              .add_option("--out", common.json, "where the predictions go, as JSON lines: --json by another name")
+              .add_option("--out", out_file,
+                          "where the predictions go, with the names of files and classes: .csv, NumPy's .npz, or "
+                          ".npy for the values alone; any other name: JSON lines, as --json")
               ->type_name("FILE")
               ->excludes("--json");
+  }
+
+  // Sends predictions that are JSON lines where --json would.
+  void settle() {
+    if (!out_file.empty() && prediction_format(out_file) == PredictionFormat::kJsonLines) {
+      common.json = std::exchange(out_file, {});
+    }
+  }
+
+  bool split_given() const { return split_option->count() > 0; }
+
+  // Leaves out what only the chief of several workers writes.
+  void silence(int rank) {
+    common.silence(rank);
+    out_file.clear();
+    report.clear();
   }
 
   LoaderOptions input() const {
@@ -72,6 +109,8 @@ struct RecordCommandOptions {
   void check_outputs() const {
     tools::check_outputs(common);
     tools::check_outputs({{.option = out != nullptr && out->count() > 0 ? "--out" : "--json", .path = common.json},
+                          {.option = "--out", .path = out_file},
+                          {.option = "--report", .path = report},
                           {.option = "--quarantine", .path = common.errors.quarantine}},
                          {{.option = "--record", .path = record}, {.option = "--plan", .path = plan}});
   }
@@ -85,11 +124,57 @@ void warn_of_assumed(const std::string& record) {
       record);
 }
 
+SourceOptions record_source_options(const RecordCommandOptions& options, const InputDescription& input) {
+  return {.layout = options.common.layout, .label_count = input.label_count, .columns = options.common.columns};
+}
+
+// Returns null if the data have no such split, or no classes where the layout has them.
+SourcePtr try_source(const RecordCommandOptions& options, const InputDescription& input, Split split,
+                     const char* classes_at) {
+  SourceOptions source = record_source_options(options, input);
+  if (classes_at != nullptr) source.layout.classes_at = classes_at;
+  try {
+    return headrace::open_source(options.common.data, split, source);
+  } catch (const ConfigError&) {
+    return nullptr;
+  }
+}
+
+// For predictions, which need no labels: the test split, or all there is; images that lie in no class folders have
+// no label.
+SourcePtr open_unlabelled(const RecordCommandOptions& options, const InputDescription& input) {
+  for (const Split split : {Split::kTest, Split::kTrain}) {
+    if (options.split_given() && split != parse_split(options.split)) continue;
+    if (SourcePtr source = try_source(options, input, split, nullptr)) return source;
+    if (!options.common.layout.empty()) continue;
+    if (SourcePtr source = try_source(options, input, split, "none")) return source;
+  }
+  return headrace::open_source(options.common.data, parse_split(options.split),
+                               record_source_options(options, input));
+}
+
 SourcePtr open_source(const RecordCommandOptions& options, const InputDescription& input) {
   if (options.common.data.empty()) return nullptr;
-  return headrace::open_source(
-      options.common.data, parse_split(options.split),
-      {.layout = options.common.layout, .label_count = input.label_count, .columns = options.common.columns});
+  if (options.out != nullptr) return open_unlabelled(options, input);
+  return headrace::open_source(options.common.data, parse_split(options.split),
+                               record_source_options(options, input));
+}
+
+// Returns the number of the record's class among those of the net; nothing if the source does not know it or the
+// net has no such class.
+std::optional<std::int64_t> label_in_net(const Source& source, std::uint64_t record,
+                                         const InputDescription& input) {
+  const std::optional<std::int64_t> label = source.label(record);
+  const std::vector<std::string>& classes = source.info().classes;
+  if (!label || classes.empty() || input.classes.empty() || classes == input.classes) return label;
+  const auto found = std::ranges::find(input.classes, classes.at(static_cast<std::size_t>(*label)));
+  return found == input.classes.end() ? std::nullopt : std::optional(found - input.classes.begin());
+}
+
+// Returns whether the source's labels stand for anything: images that were opened without classes have one label.
+bool has_labels(const RecordCommandOptions& options, const InputDescription& input, const Source& source) {
+  if (options.common.layout.classes_at == "none") return false;
+  return !source.info().classes.empty() || input.classes.empty();
 }
 
 // The source as the record says that its net is fed.
@@ -120,67 +205,123 @@ Dataset open_data(const RecordCommandOptions& options, const InputDescription& i
 
 // Opens what both need on each worker; `use(strategy, input, data, json)` does the work.
 template <typename Use>
-void with_record(const RecordCommandOptions& all, const Use& use) {
+void with_record(RecordCommandOptions all, const Use& use) {
+  all.settle();
   all.check_inputs();
   all.check_outputs();
   const auto work = [&](const std::shared_ptr<Workers>& workers) {
     RecordCommandOptions options = all;
-    if (!is_chief(workers)) options.common.silence(workers->rank());
+    if (!is_chief(workers)) options.silence(workers->rank());
     options.common.devices = devices_of_worker(options.common.devices, workers.get());
     JsonLines json(options.common.json);
     DeviceGroup devices = options.common.open_devices(DeviceNeed::kKernels);
     Strategy strategy(devices, {.announce = false, .workers = workers, .standalone = true});  // the command asked
     const InputDescription input = record_input(options.record);
-    use(strategy, input, open_data(options, input), json);
+    use(options, strategy, input, open_data(options, input), json);
     options.common.errors.report();
     json.finish();
   };
   run_with_workers([&] { return all.workers.open(); }, work);
 }
 
-void evaluate(const RecordCommandOptions& options) {
-  with_record(
-      options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
-        require_same_classes(input, *data.source());
-        const Evaluation found = evaluate_record(strategy, options.record, data, {.input = options.input()});
-        nlohmann::ordered_json line{{"loss", found.loss}};
-        add_metrics(line, "", found.metrics);
-        line["examples"] = found.examples;
-        line["seconds"] = found.seconds;
-        line["bad_records"] = options.common.errors.bad_records();
-        json.write(line);
-        if (json.on_stdout() || !strategy.is_chief()) return;
-        print(stdout, "{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
-              found.loss, metric_text(found.metrics));
-      });
+std::vector<std::pair<std::string, std::string>> figures_of(const Evaluation& found) {
+  std::vector<std::pair<std::string, std::string>> figures{{"examples", std::to_string(found.examples)},
+                                                           {"loss", fmt::format("{:.4f}", found.loss)}};
+  for (const MetricValue& metric : found.metrics) {
+    if (metric.is_number()) figures.emplace_back(metric.name, fmt::format("{:.4f}", metric.number()));
+  }
+  return figures;
+}
+
+// Predicts once more: a pass that counts keeps no results.
+void write_report(const RecordCommandOptions& options, Strategy& strategy, const InputDescription& input,
+                  const Dataset& data, const Evaluation& evaluation, std::optional<FileWriter>& file) {
+  const Predictions predictions = predict_record(strategy, options.record, data, {.input = options.input()});
+  if (!file) return;
+  const SourcePtr source = data.source();
+  const Classification found = classify(predictions, *source);
+  EvaluationPage page{.title = fmt::format("{} on {}", options.record, source->info().name),
+                      .figures = figures_of(evaluation),
+                      .classes = found.classes,
+                      .names = input.classes,
+                      .confusion = found.confusion};
+  for (const ClassifiedExample& one : found.worst) {
+    page.worst.push_back({.name = source->describe(one.record),
+                          .label = one.label,
+                          .prediction = one.prediction,
+                          .loss = one.loss});
+  }
+  const std::string text = make_evaluation_page(page);
+  file->append(std::as_bytes(std::span(text)));
+  file->commit();
+}
+
+void evaluate(const RecordCommandOptions& all) {
+  const bool reported = !all.report.empty();  // on every worker, all of which predict for it
+  with_record(all, [&](const RecordCommandOptions& options, Strategy& strategy, const InputDescription& input,
+                       const Dataset& data, JsonLines& json) {
+    std::optional<FileWriter> report;
+    if (!options.report.empty()) report.emplace(options.report);
+    require_same_classes(input, *data.source());
+    const Evaluation found = evaluate_record(strategy, options.record, data, {.input = options.input()});
+    nlohmann::ordered_json line{{"loss", found.loss}};
+    add_metrics(line, "", found.metrics);
+    line["examples"] = found.examples;
+    line["seconds"] = found.seconds;
+    line["bad_records"] = options.common.errors.bad_records();
+    json.write(line);
+    if (reported) write_report(options, strategy, input, data, found, report);
+    if (json.on_stdout() || !strategy.is_chief()) return;
+    print(stdout, "{} - loss: {:.4f}{}\n", count_of(static_cast<std::uint64_t>(found.examples), "example"),
+          found.loss, metric_text(found.metrics));
+  });
 }
 
 std::string class_text(std::size_t place, const InputDescription& input) {
   return place < input.classes.size() ? input.classes[place] : std::to_string(place);
 }
 
+NamedPredictions named_predictions(Predictions found, const Source& source, const InputDescription& input,
+                                   bool labelled) {
+  NamedPredictions all{.results = std::move(found), .names = {}, .labels = {}, .classes = input.classes};
+  for (const std::uint64_t record : all.results.records) {
+    all.names.push_back(source.describe(record));
+    all.labels.push_back(labelled ? label_in_net(source, record, input) : std::nullopt);
+  }
+  return all;
+}
+
 // One line an example: its name and record, its label where that is known, the place of its largest value with the
 // name of that class, and all values.
-void predict(const RecordCommandOptions& options) {
-  with_record(
-      options, [&](Strategy& strategy, const InputDescription& input, const Dataset& data, JsonLines& json) {
-        const Predictions found = predict_record(strategy, options.record, data, {.input = options.input()});
-        if (!strategy.is_chief()) return;
-        const SourcePtr source = data.source();
-        const std::size_t width = found.records.empty() ? 0 : found.values.size() / found.records.size();
-        for (std::size_t i = 0; i < found.records.size(); ++i) {
-          const std::span<const float> values(found.values.data() + i * width, width);
-          const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
-          nlohmann::ordered_json line{{"name", source->describe(found.records[i])}, {"record", found.records[i]}};
-          if (const std::optional<std::int64_t> label = source->label(found.records[i])) line["label"] = *label;
-          line["prediction"] = best;
-          if (best < input.classes.size()) line["class"] = input.classes[best];
-          line["values"] = std::vector<float>(values.begin(), values.end());
-          json.write(line);
-          if (options.common.json.empty())
-            print(stdout, "{}: {}\n", line["name"].get_ref<std::string&>(), class_text(best, input));
-        }
-      });
+nlohmann::ordered_json prediction_line(const NamedPredictions& all, std::size_t example) {
+  nlohmann::ordered_json line{{"name", all.names[example]}, {"record", all.results.records[example]}};
+  if (all.labels[example]) line["label"] = *all.labels[example];
+  const std::size_t best = all.prediction(example), width = all.width();
+  line["prediction"] = best;
+  if (best < all.classes.size()) line["class"] = all.classes[best];
+  const auto first = all.results.values.begin() + static_cast<std::ptrdiff_t>(example * width);
+  line["values"] = std::vector<float>(first, first + static_cast<std::ptrdiff_t>(width));
+  return line;
+}
+
+void predict(const RecordCommandOptions& all) {
+  with_record(all, [&](const RecordCommandOptions& options, Strategy& strategy, const InputDescription& input,
+                       const Dataset& data, JsonLines& json) {
+    std::optional<PredictionFile> file;
+    if (!options.out_file.empty()) file.emplace(options.out_file);
+    Predictions found = predict_record(strategy, options.record, data, {.input = options.input()});
+    if (!strategy.is_chief()) return;
+    const SourcePtr source = data.source();
+    const NamedPredictions named =
+        named_predictions(std::move(found), *source, input, has_labels(options, input, *source));
+    if (file) file->write(named);
+    for (std::size_t i = 0; i < named.names.size(); ++i) {
+      json.write(prediction_line(named, i));
+      if (options.common.json.empty() && !file) {
+        print(stdout, "{}: {}\n", named.names[i], class_text(named.prediction(i), input));
+      }
+    }
+  });
 }
 
 template <typename Run>

@@ -1,5 +1,6 @@
 // `headrace train`: a recipe from data to test accuracy.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -36,6 +37,7 @@
 #include "headrace/tools/runs/typed_command.h"
 #include "headrace/tools/runs/worker_run.h"
 #include "headrace/tools/runs/worker_traces.h"
+#include "headrace/train/checkpoints.h"
 #include "headrace/train/model.h"
 #include "headrace/train/strategy.h"
 
@@ -46,6 +48,9 @@ struct TrainOptions {
   CommonOptions common{.cache = "auto"};
   std::string recipe = kAutoRecipe;
   std::string precision = "auto";
+  int image_size = 0;
+  double validation_split = 0;
+  std::string pretrained;
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t stop_after_steps = 0;
   int accumulate = 1;
@@ -80,7 +85,7 @@ void end_in_time(const TrainOptions& options) {
   handle_first_stop(on_stop, {SIGINT});
 }
 
-RecipeOptions recipe_options(const TrainOptions& options) {
+RecipeOptions recipe_options(const TrainOptions& options, DeviceGroup& devices) {
   RecipeOptions recipe{.data = options.common.data,
                        .layout = options.common.layout,
                        .columns = options.common.columns,
@@ -90,6 +95,10 @@ RecipeOptions recipe_options(const TrainOptions& options) {
                        .steps_per_epoch = options.steps_per_epoch,
                        .accumulate = options.accumulate,
                        .prefetch = options.common.prefetch,
+                       .image_size = options.image_size,
+                       .validation_split = options.validation_split,
+                       .pretrained = options.pretrained,
+                       .gpu = devices[0].info().kind != DeviceKind::kCpu,
                        .input = options.common.loader()};
   if (options.common.cache != "auto") recipe.open_cache = [&options] { return options.common.open_cache(); };
   return recipe;
@@ -192,6 +201,17 @@ std::optional<double> price_of_shards(const TrainOptions& options, const Recipe&
   return price;
 }
 
+// Tells people, unless `people` is null, which of the net's and the file's parts did not meet.
+void begin_with_pretrained(const Recipe& recipe, Model& model, std::FILE* people) {
+  const PretrainedReport found = load_pretrained(model, recipe.pretrained);
+  if (people == nullptr) return;
+  const auto list = [](const char* what, const std::vector<std::string>& names) {
+    return names.empty() ? std::string() : fmt::format("; {}: {}", what, fmt::join(names, ", "));
+  };
+  print(people, "Pretrained: {} from {}{}{}\n", count_of(found.loaded.size(), "variable"), recipe.pretrained,
+        list("new", found.left_out), list("unused", found.unused));
+}
+
 // From the net's first values to its test accuracy; everything random follows from the options' seed.
 void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, TrainResults& results) {
   const Precision precision = precision_of(options, strategy.devices());
@@ -199,6 +219,8 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   Optimizer optimizer = recipe.optimizer;
   options.observe.apply(optimizer);
   model.compile({.optimizer = optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
+  if (!recipe.pretrained.empty())
+    begin_with_pretrained(recipe, model, options.verbose > 0 ? results.people() : nullptr);
   results.describe(recipe, model, describe_run(options, recipe, strategy, precision));
 
   const FitOptions fit = fit_options(options, recipe, results);
@@ -304,7 +326,7 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
   common.devices = devices_of_worker(common.devices, workers.get());
   DeviceGroup devices = common.open_devices(DeviceNeed::kKernels);
   Strategy strategy(devices, {.announce = false, .workers = workers, .standalone = true});  // the command asked
-  const Recipe recipe = make_recipe(options.recipe, recipe_options(options));
+  const Recipe recipe = make_recipe(options.recipe, recipe_options(options, devices));
   if (recipe.tuned_plans) tune_plans(devices);
   warn_of_slow_net(recipe.name, devices);
   if (chief) report_left_out(recipe.train.left_out(), recipe.train.columns(), false);
@@ -316,6 +338,7 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
       print(results.people(), "Recipe: {}, which fits the data\n", recipe.name);
     }
     print(results.people(), "{}\n{}\n", Lines{strategy.to_string()}, batch.describe());
+    for (const std::string& note : recipe.notes) print(results.people(), "{}\n", note);
   }
   const auto warnings = [&] { return warnings_of(options, recipe); };
   try {
@@ -363,6 +386,22 @@ void add_train_command(CLI::App& program) {
              "the type of products and activations (sums are f32); auto is bf16 where the device has units for it",
              {"auto", "f32", "bf16"})
       ->capture_default_str();
+  add_number(
+      *command, "--image-size", options->image_size,
+      "the side that images are cut to, with recipes for images of any size; 0: the recipe's, or that of the "
+      "images if they are smaller",
+      {.min = 0, .max = 1024});
+  add_number(
+      *command, "--validation-split", options->validation_split,
+      "the share of the train split that is held out for validation, with recipes for images of any size; 0: "
+      "a tenth if the data have no test split, else none, and the test split validates",
+      {.min = 0, .max = 0.5});
+  command
+      ->add_option(
+          "--pretrained", options->pretrained,
+          "begin with the weights of this .safetensors file, by name, as torchvision's resnet18 names them; "
+          "the last layer may differ")
+      ->type_name("FILE");
   add_number(*command, "--steps-per-epoch", options->steps_per_epoch,
              "optimizer steps in an epoch; 0: as the recipe says, usually one pass over the data", kSteps);
   add_number(*command, "--stop-after-steps", options->stop_after_steps,

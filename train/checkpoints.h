@@ -119,7 +119,8 @@ bool holds_training(const std::filesystem::path& folder);
 Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own = {});
 
 // Restores the model from newest_checkpoint(), or calls create() if there is none. Prints "Restoring from FILE" or
-// "Creating a new model" on standard output.
+// "Creating a new model" on standard output. Of several workers only the chief looks into the folder and prints;
+// it sends the file to the others. All make the call.
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
                         const std::function<Model()>& create, const OwnParts& own = {});
 
@@ -127,9 +128,38 @@ Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
 // else stays. Throws DataError if a variable is missing or has another shape.
 void load_weights(Model& model, const std::filesystem::path& file);
 
-// Writes the model in its current state, without training progress. For `input` see CheckpointOptions;
-// std::nullopt: the input of the model's last fit or Trainer, or of the file that it was restored from, or, if
-// these say nothing, of its last evaluation. REQUIRES: the model is compiled.
+// What load_pretrained() did with a file.
+struct PretrainedReport {
+  std::vector<std::string> loaded = {};    // variables
+  std::vector<std::string> left_out = {};  // variables that keep their values: those of the last layers
+  std::vector<std::string> unused = {};    // tensors of the file that the model has no variable for
+};
+
+// Which of the model's variables and the file's tensors must match.
+enum class PretrainedMatch {
+  kAllButLast,  // all variables but those of the last layers; the file may have more tensors
+  kAll,         // all variables and all tensors of the file
+  kAny,         // variables without a tensor keep their values; the file may have more tensors
+};
+
+struct PretrainedOptions {
+  // Returns the name by which to look for a variable's tensor, from its name in the file; empty: leaves it out.
+  std::function<std::string(const std::string&)> rename = {};
+  PretrainedMatch match = PretrainedMatch::kAllButLast;
+};
+
+// Copies weights that another program trained from a .safetensors file (f32, f16 or bf16), or those of a record. A
+// variable's tensor has its name or PyTorch's: for "conv1/weights" "conv1.weight", for a norm "bn1.weight",
+// "bn1.bias", "bn1.running_mean" and "bn1.running_var"; PyTorch's filters (out, in, height, width) are turned. A
+// model's last layers may be missing there or have another shape: they keep their values; options.match says
+// otherwise. Throws DataError if the file cannot be used, or if any other variable is missing or has another
+// shape; with kAll it lists all that do not match. The model is then unchanged.
+PretrainedReport load_pretrained(Model& model, const std::filesystem::path& file,
+                                 const PretrainedOptions& options = {});
+
+// Writes the model in its current state, without training progress; of several workers only the chief does. For
+// `input` see CheckpointOptions; std::nullopt: the input of the model's last fit or Trainer, or of the file that
+// it was restored from, or, if these say nothing, of its last evaluation. REQUIRES: the model is compiled.
 void save_model(const Model& model, const std::filesystem::path& file,
                 const std::optional<Dataset>& input = std::nullopt);
 

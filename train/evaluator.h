@@ -125,7 +125,32 @@ struct Predictions {
   std::vector<float> values;
   std::vector<std::uint64_t> records;     // source record of each example
   std::vector<OutputValues> others = {};  // outputs after the first, if the model has several
+  bool probabilities = false;             // the net ends in softmax; else values are logits or what the net gives
 };
+
+// One example of a classification.
+struct ClassifiedExample {
+  std::uint64_t record = 0;  // of the source
+  std::int64_t label = 0, prediction = 0;
+  double loss = 0;  // the cross-entropy of its class
+};
+
+// Predictions beside the labels. An example whose label is no class of the net counts nowhere.
+struct Classification {
+  std::int64_t classes = 0;                   // of the net
+  std::vector<std::uint64_t> confusion = {};  // examples by label, then by prediction: classes * classes
+  std::vector<ClassifiedExample> worst = {};  // those with the highest loss, the highest first
+
+  std::uint64_t count(std::int64_t label, std::int64_t prediction) const {
+    return confusion[static_cast<std::size_t>(label * classes + prediction)];
+  }
+};
+
+// Compares predictions with the labels of the source that their records are from; keeps up to `worst` examples.
+// Equal losses are ordered by record. Throws ConfigError if the net's result is no vector, or too long for a
+// matrix (more than 10,000), or if the source's labels are no class numbers; throws as the source does for records
+// that must be read.
+Classification classify(const Predictions& predictions, const Source& source, std::size_t worst = 20);
 
 // Records its passes on construction and runs each with the current weights. The model may be trained in between,
 // but not compiled: the next call then throws ConfigError. Use from one thread; errors are reported as by Trainer.

@@ -53,6 +53,9 @@ struct FitOptions {
   // last one stopped, and the data start over when they end.
   std::uint64_t steps_per_epoch = 0;
   std::optional<Dataset> validation = std::nullopt;
+  // Validates instead with this share of the records, the last ones before any shuffle, and trains on the others:
+  // see hold_out_last(). Between 0 and 1; 0: none.
+  double validation_split = 0;
   std::vector<Callback> callbacks = {};
   // 0: silent. 1: a live progress bar on a terminal, otherwise like 2. 2: one line per epoch.
   int verbose = 1;
@@ -63,6 +66,9 @@ struct FitOptions {
   // included, which is not traced and for which Residency::kAlways means kAuto.
   LoaderOptions input = {};
   StepOptions step = {};
+  // The weight of each class in this fit's training loss, as Loss::class_weighted() would give it; its validation
+  // is not weighted. ConfigError if the loss has several terms. Empty: those of the loss, if any.
+  std::vector<float> class_weights = {};
   // Ends the fit cleanly once the model has made this many optimizer steps in total; 0: no limit. An epoch that is
   // cut short is reported without validation.
   std::uint64_t stop_after_steps = 0;
@@ -83,7 +89,8 @@ struct FitOptions {
 };
 
 // Returns the optimizer steps in one pass over the data, in one epoch and in all epochs, for schedules;
-// stop_after_steps does not count. Throws ConfigError if the options are wrong or the data give no batch.
+// stop_after_steps does not count. With validation_split, `train` is all of the data. Throws ConfigError if the
+// options are wrong or the data give no batch.
 std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options);
 std::uint64_t steps_of_epoch(const Dataset& train, const FitOptions& options);
 std::uint64_t steps_of_fit(const Dataset& train, const FitOptions& options);

@@ -62,7 +62,8 @@ class Graph {
 
   bool knows(const std::string& field) const;
 
-  // Adds a field of the batch; returns the same node when called again. f32 is used as it is, u8 becomes x / 255.
+  // Adds a field of the batch; returns the same node when called again. f32 is used as it is, u8 becomes x / 255,
+  // i64 the nearest f32: exact up to 2^24.
   Node input(const std::string& field);
   Node input(const std::string& field, const Shape& shape);
 
@@ -76,7 +77,17 @@ class Graph {
   Node silu(Node x, const LayerOptions& options = {});
   Node sigmoid(Node x, const LayerOptions& options = {});
   Node tanh(Node x, const LayerOptions& options = {});
+  Node leaky_relu(Node x, const LayerOptions& options = {});  // with the slope kLeakySlope below 0
+  Node elu(Node x, const LayerOptions& options = {});
+  Node softplus(Node x, const LayerOptions& options = {});
   Node softmax(Node x, const LayerOptions& options = {});  // over the last axis
+  // Adds the layer of this activation; none for kNone.
+  Node activation(Node x, Activation kind, const LayerOptions& options = {});
+
+  Node layer_norm(Node x, const LayerNormLayerOptions& options = {});
+  // Replaces each number of x, from 0 to entries - 1, by a trained vector: (T) becomes (T, width). A number that
+  // has no entry gives NaN, which stops the training.
+  Node embedding(Node x, int entries, int width, const EmbeddingLayerOptions& options = {});
 
   Node max_pool(Node x, int window, const PoolLayerOptions& options = {});
   Node average_pool(Node x, int window, const PoolLayerOptions& options = {});
@@ -142,7 +153,9 @@ class Graph {
   // Calls the layer of `entry`, from another graph. `owner` is the node whose variables it shares, or -1.
   Node repeat(const Entry& entry, int owner, std::vector<int> inputs, const std::string& prefix);
   Node append(std::shared_ptr<const Layer> layer, std::vector<int> inputs);
-  Node activation(Node x, Activation kind, const std::string& name);
+  // As an option of layer `behind`: its name derives from that layer's.
+  Node activation_behind(Node x, Activation kind, const std::string& behind);
+  Node append_activation(int from, Activation kind, const std::string& name, bool behind);
   int require(Node x, const std::string& layer) const;
   std::vector<int> require(const std::vector<Node>& several, const std::string& layer) const;
   std::vector<Shape> shapes_of(const std::vector<int>& ids) const;

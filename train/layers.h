@@ -66,12 +66,17 @@ enum class Initializer {
   kUnitDeviation,  // uniform, divided by the standard deviation of the drawn values
 };
 
+// Returns the activation's word: "relu", "leaky_relu" ...; kNone is "linear". activation_named() is its inverse
+// and throws ConfigError listing the words.
+std::string to_text(Activation activation);
+Activation activation_named(const std::string& word);
+
 // In every options struct below an empty name becomes "<kind>", "<kind>_1", ...
 struct ConvLayerOptions {
   int kernel = 3;
   int stride = 1;
   ConvPadding padding = ConvPadding::kSame;
-  Activation activation = Activation::kNone;  // adds an activation layer, fused if possible
+  Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
   bool bias = true;
   bool trained_weights = true;  // false: they keep their values, no gradient is computed
   Initializer initializer = Initializer::kGlorotUniform;
@@ -97,6 +102,21 @@ struct BatchNormLayerOptions {
 
 struct PoolLayerOptions {
   int stride = 0;  // 0: same as the window
+  // Pixels beyond each side that windows may cover, at most half a window, as in PyTorch. Max pooling only: they
+  // are never the maximum.
+  int padding = 0;
+  std::string name = {};
+};
+
+// Normalises each example's last axis, in f32.
+struct LayerNormLayerOptions {
+  float epsilon = 1e-3F;  // Keras's default; PyTorch's is 1e-5
+  bool scale = true;      // learns gamma; false: fixed at 1
+  bool center = true;     // learns beta; false: fixed at 0
+  std::string name = {};
+};
+
+struct EmbeddingLayerOptions {
   std::string name = {};
 };
 
@@ -112,14 +132,14 @@ enum class VariableRole {
   kFrozen,  // never changed by training
 };
 
-enum class Fill { kZeros, kConstant, kGlorotUniform, kHeUniform, kFanInUniform, kDirac, kUnitDeviation };
+enum class Fill { kZeros, kConstant, kGlorotUniform, kHeUniform, kFanInUniform, kDirac, kUnitDeviation, kUniform };
 
 struct VariableSpec {
   std::string name;  // within the layer: "weights"
   Shape shape;
   VariableRole role = VariableRole::kTrained;
   Fill fill = Fill::kZeros;
-  float constant = 1;  // for kConstant
+  float constant = 1;  // for kConstant; for kUniform the limit: uniform in +-constant
   std::int64_t fan_in = 1, fan_out = 1;
   bool product_weights = false;  // only used in products: forward and backward may receive a bf16 copy
 };

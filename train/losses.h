@@ -30,6 +30,7 @@ struct ResultInfo {
   Shape shape;           // of one example
   std::string layer;     // layer name as in messages: "layer 'dense_1' (dense)"
   bool softmax = false;  // the model's last layer is a softmax
+  bool sigmoid = false;  // ... or a sigmoid
 };
 
 // The form in which a loss or metric receives a result that ends in softmax.
@@ -54,6 +55,7 @@ struct LossCall {
   TensorView result = {};
   TensorView labels = {};
   TensorView gradient = {};    // of the result; undefined in an evaluation
+  TensorView weights = {};     // f32 (rows): each row's loss and gradient are multiplied by its own; undefined: 1
   MetricSums* sums = nullptr;  // in device memory
   std::vector<TensorView> device_scratch = {}, pinned_scratch = {};
 };
@@ -72,6 +74,8 @@ class LossFunction {
   virtual bool takes_class_numbers() const { return false; }
   // Returns whether submit() also counts the examples whose largest result is their label's, as accuracy() does.
   virtual bool counts_correct() const { return false; }
+  // Returns whether submit() weighs rows by LossCall::weights. If not, a loss with weights is refused.
+  virtual bool takes_weights() const { return false; }
   virtual ScratchSpec scratch(const TensorView& result, const TensorView& labels) const;
   // Returns its maker's options as a JSON object, from which it can be recreated. Empty for a custom loss, which
   // callers who open the file must supply.
@@ -90,6 +94,8 @@ struct LossTerm {
   std::string label_field = {};  // empty: "label"
   std::string result = {};       // the output it applies to, named after its layer; empty: the first one
   float weight = 1;
+  std::string weight_field = {};          // see Loss::weighted_by(); empty: none
+  std::vector<float> class_weights = {};  // see Loss::class_weighted(); empty: none
 };
 
 // A copyable description. The loss's value is the weighted sum of its terms.
@@ -103,6 +109,14 @@ struct Loss {
   // Returns a copy for another label field, or for a layer's result.
   Loss against(const std::string& label_field) const;
   Loss of(const std::string& layer) const;
+  // Returns a copy that multiplies each example's loss by its weight: a field of the data, one f32, in training
+  // and in evaluations. As in Keras the mean is the sum of weight * loss divided by the number of examples, not by
+  // the sum of the weights.
+  Loss weighted_by(const std::string& field) const;
+  // Returns a copy that multiplies each example's loss by the weight of its class, in training only: one weight
+  // for each class, or two for a net with one result. The class of labels that are f32 is the largest one's or, of
+  // one number, that number rounded. FitOptions::class_weights does so for a single fit.
+  Loss class_weighted(const std::vector<float>& weights) const;
 
   std::vector<LossTerm> terms;
   Reduction reduction = Reduction::kMean;
@@ -138,6 +152,12 @@ struct BinaryCrossEntropyOptions {
 Loss binary_crossentropy(const BinaryCrossEntropyOptions& options = {});
 Loss mean_squared_error(Reduction reduction = Reduction::kMean);
 Loss mean_absolute_error(Reduction reduction = Reduction::kMean);
+// Squared below an error of 1, linear above: error^2 / 2 and |error| - 1/2.
+Loss huber(Reduction reduction = Reduction::kMean);
+// The mean of max(0, 1 - s x): labels above 0 stand for s = 1, others for s = -1.
+Loss hinge(Reduction reduction = Reduction::kMean);
+// The sum over an example's elements of t log(t / x), labels and results being probabilities.
+Loss kl_divergence(Reduction reduction = Reduction::kMean);
 
 // One real example for a loss that is computed on the host.
 struct HostExample {

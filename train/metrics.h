@@ -22,6 +22,10 @@ namespace HEADRACE_API headrace {
 struct MetricTotals {
   MetricSums sums;
   std::span<const std::int64_t> table = {};
+  std::optional<double> weight = std::nullopt;  // the examples', if the metric is weighted
+
+  // Returns what the examples add up to, weighted or not, per example or per weight; 0 if there are none.
+  double mean(double unweighted) const;
 };
 
 // A metric's value: one number or, with a shape, as many as the shape has elements.
@@ -40,6 +44,8 @@ struct MetricCall {
   const StepScalars* scalars = nullptr;  // in device memory
   TensorView result = {};
   TensorView labels = {};
+  TensorView weights = {};     // f32 (rows); undefined: not weighted
+  bool probabilities = false;  // the result is what a softmax or sigmoid gave
   MetricSums* sums = nullptr;  // in device memory, like the table
   TensorView table = {};       // i64
   std::vector<TensorView> device_scratch = {}, pinned_scratch = {};
@@ -60,6 +66,9 @@ class MetricFunction {
   virtual std::optional<Shape> table(const ResultInfo&) const { return std::nullopt; }
   // Returns whether it counts the same as a loss with counts_correct(): nothing is submitted if there is one.
   virtual bool is_accuracy() const { return false; }
+  // Returns whether it can be weighted: with MetricCall::weights, submit() adds weight * value to
+  // MetricSums::loss.
+  virtual bool takes_weights() const { return false; }
   // See LossFunction.
   virtual std::string options_json() const { return {}; }
 
@@ -80,6 +89,11 @@ struct Metric {
   // Returns a copy for a layer's result. With several outputs the copy's name is "<layer>/<name>".
   Metric of(const std::string& layer) const;
 
+  // Returns a copy in which each example counts by its weight in the loss of the same result: the sum of weight *
+  // value divided by that of the weights. Its name is "weighted_<name>". Throws ConfigError if it is a table's.
+  Metric weighted() const;
+
+  bool is_weighted = false;
   std::string label_field = {};  // empty: that of the first term on the same result, or else of the first term
   std::string result = {};       // the output it applies to; empty: the first one
 };
@@ -92,6 +106,43 @@ Metric top_k(int k);
 // Counts how often the model predicted each class (column) for examples of each class (row): "confusion_matrix", a
 // square table with one row and one column per class.
 Metric confusion_matrix();
+
+// How the values of classes become one.
+enum class Average {
+  kMacro,     // their mean
+  kMicro,     // the value of the counts of all classes together
+  kWeighted,  // their mean, each weighted by the class's examples
+  kNone,      // one value for each class
+};
+
+// Options of precision(), recall() and f1_score(). An average is that of scikit-learn; 0 / 0 is 0.
+struct ClassScoreOptions {
+  Average average = Average::kMacro;
+  // The model predicts every class whose probability is above the threshold. Without one: the class of the largest
+  // result or, of one result, whether its probability is above 0.5.
+  std::optional<float> threshold = std::nullopt;
+};
+
+// Count exactly how many of the predictions of a class are right (precision), how many of its examples are found
+// (recall), and the harmonic mean of both. Labels are class numbers, or numbers of the result's shape that are at
+// least 0.5 for an example of the class. With one result the class is that of label 1, and there is nothing to
+// average. Results are probabilities if the net ends in softmax or sigmoid, otherwise logits.
+Metric precision(const ClassScoreOptions& options = {});
+Metric recall(const ClassScoreOptions& options = {});
+Metric f1_score(const ClassScoreOptions& options = {});
+
+enum class AucCurve { kRoc, kPrecisionRecall };
+
+struct AucOptions {
+  AucCurve curve = AucCurve::kRoc;
+  // The curve's points are those of thresholds at equal distances in [0, 1], as in Keras: the counts, and so the
+  // value, are exact for them whatever the replicas.
+  int thresholds = 200;
+  Average average = Average::kMacro;  // each class against the rest
+};
+// Computes the area under the curve, by trapezoids or, of precision and recall, by Davis and Goadrich's
+// interpolation: "auc", "pr_auc". Labels and results as for precision().
+Metric auc(const AucOptions& options = {});
 
 inline MetricSums& operator+=(MetricSums& sums, const MetricSums& more) {
   sums.loss += more.loss;

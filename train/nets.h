@@ -39,10 +39,24 @@ struct ResNetWidths {
 // if a block changes the shape, its shortcut is a 1x1 convolution with batch norm.
 Node resnet18(Graph& graph, const ResNetWidths& widths = {});
 
+struct ImageNetOptions {
+  int classes = 1000;
+  Shape image = {224, 224, 3};  // of one example, if the graph does not know the data set's
+};
+// Adds ResNet-18 as for ImageNet: a 7x7 convolution with a stride of 2, max pooling of 3 with a stride of 2, then
+// as resnet18(). 11,689,512 parameters with 1000 classes. Its layers have the names that torchvision's resnet18
+// gives its modules ("layer1.0.conv1", "fc"), so that load_pretrained() takes that net's weights.
+Node resnet18_imagenet(Graph& graph, const ImageNetOptions& options = {});
+// Adds a net for photographs that a processor trains quickly: a convolution and three blocks of two, each with
+// batch norm and ReLU, all of which begin with a stride of 2; global average pooling, dropout and a dense layer.
+// 297 thousand parameters and those of the dense layer.
+Node small_image_cnn(Graph& graph, const ImageNetOptions& options = {});
+
 // Returns the function names of the nets above.
 std::vector<std::string> net_names();
-// Returns the net of this name with its default options. Throws ConfigError listing the names if there is none.
-Net net_named(const std::string& name);
+// Returns the net of this name with its default options, but for the number of classes; 0: the default. Throws
+// ConfigError listing the names if there is none, or if the net has a fixed number of classes and it is another.
+Net net_named(const std::string& name, int classes = 0);
 
 // A net that is one chain of layers:
 //   Net net = Sequential().flatten().dense(256, {.activation = Activation::kRelu}).dense(10).net("image");
@@ -57,7 +71,12 @@ class Sequential {
   Sequential& silu();
   Sequential& sigmoid();
   Sequential& tanh();
+  Sequential& leaky_relu();
+  Sequential& elu();
+  Sequential& softplus();
   Sequential& softmax();
+  Sequential& layer_norm(LayerNormLayerOptions options = {});
+  Sequential& embedding(int entries, int width, EmbeddingLayerOptions options = {});
   Sequential& max_pool(int window, PoolLayerOptions options = {});
   Sequential& average_pool(int window, PoolLayerOptions options = {});
   Sequential& global_average_pool();

@@ -34,7 +34,9 @@ HR_API hr_status hr_normalize(hr_operations* chain, const float* mean, const flo
 HR_API hr_status hr_cast(hr_operations* chain, int32_t dtype);
 HR_API hr_status hr_to_layout(hr_operations* chain, int32_t layout);
 HR_API hr_status hr_flatten(hr_operations* chain);
+/* The shorter side to `size`; the aspect is kept. */
 HR_API hr_status hr_resize(hr_operations* chain, int32_t size);
+HR_API hr_status hr_resize_to(hr_operations* chain, int32_t height, int32_t width);
 HR_API hr_status hr_center_crop(hr_operations* chain, int32_t size);
 HR_API hr_status hr_color_jitter(hr_operations* chain, float brightness, float contrast, float saturation,
                                  float hue);

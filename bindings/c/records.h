@@ -16,7 +16,7 @@ enum { HR_U8 = 0, HR_I32 = 1, HR_I64 = 2, HR_F16 = 3, HR_BF16 = 4, HR_F32 = 5 };
 enum { HR_RAW = 0, HR_IMAGE = 1 }; /* encodings: elements, or the bytes of a JPEG or PNG file */
 
 #define HR_MAX_RANK 6
-#define HR_MAX_FIELDS 4
+#define HR_MAX_FIELDS 64
 #define HR_DYNAMIC (-1) /* an extent that differs from record to record */
 
 /* The type and shape of one named field of a record. This struct does not grow. */

@@ -105,6 +105,13 @@ void bind_stages(nb::class_<Dataset>& dataset) {
       .def("cache", &Dataset::cache, "cache"_a, Unlocked())
       .def("unbatch", &Dataset::unbatch, Unlocked())
       .def(
+          "window",
+          [](const Dataset& data, std::uint64_t size, std::uint64_t shift, bool drop) {
+            return data.window(
+                {.size = size, .shift = shift, .remainder = drop ? Remainder::kDrop : Remainder::kKeep});
+          },
+          "size"_a, "shift"_a, "drop_remainder"_a, Unlocked())
+      .def(
           "batch",
           [](const Dataset& data, std::int64_t size, bool drop) {
             return data.batch({.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep});

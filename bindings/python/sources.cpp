@@ -32,6 +32,7 @@ Dataset open(const std::string& path, const std::string& split, const std::strin
       "label_type", label_type,
       {{"auto", LabelType::kAuto}, {"class", LabelType::kClass}, {"number", LabelType::kNumber}});
   const WithoutGil others_run;
+  const SignalPoll poll;
   const LayoutOptions layout{.classes_at = classes_at, .train_folder = train_folder, .test_folder = test_folder};
   return Dataset::from(open_source(
       path, which,

@@ -33,6 +33,8 @@ Batch\.__suffix__$:
     @property
     def bad_records(self) -> list[BadRecord]:
         """Records of the global batch that could not be used."""
+    def text(self, field: str, errors: str = "strict") -> list[str]:
+        """A field of text as strings: its bytes up to the zeros that fill it up, or as long as <field>_length says."""
     def numpy(self) -> dict[str, NDArray[Any]]:
         """All fields as NumPy arrays of the batch's memory: no copy, and they keep it alive."""
     def torch(self) -> dict[str, Any]: ...

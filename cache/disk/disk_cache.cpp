@@ -225,6 +225,12 @@ void DiskCache::bind(std::uint64_t fingerprint, std::uint64_t records) {
   state.followers->open([&state](const auto& reader, const auto& entry) { state.take(reader, entry); });
 }
 
+bool DiskCache::holds(std::uint64_t record) const noexcept {
+  const State& state = *state_;
+  return state.is_bound() && record < state.stream.records &&
+         state.table[record].load(std::memory_order_acquire) != nullptr;
+}
+
 std::span<const std::byte> DiskCache::find(std::uint64_t record, std::vector<std::byte>& scratch) noexcept {
   State& state = *state_;
   if (!state.is_bound() || record >= state.stream.records) {

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/devices/base/system_file.h"
 
 namespace headrace {
@@ -51,7 +52,16 @@ DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, con
 
 }  // namespace
 
+bool is_url(const std::filesystem::path& path) noexcept {
+  const std::string& text = path.native();
+  return text.starts_with("http://") || text.starts_with("https://") || text.starts_with("s3://");
+}
+
+File::File(std::filesystem::path path, std::shared_ptr<remote::Handle> remote)
+    : path_(std::move(path)), size_(remote->size()), modified_ns_(remote->version()), remote_(std::move(remote)) {}
+
 File File::open(const std::filesystem::path& path) {
+  if (is_url(path)) return File(path, remote::open(path));
   // Without O_NONBLOCK a named pipe would wait for a writer; regular files ignore it.
   Descriptor descriptor = os::open(path, O_RDONLY | O_NONBLOCK);
   if (!descriptor.is_open()) os::fail(path, "cannot open", errno);
@@ -65,7 +75,12 @@ File File::open(const std::filesystem::path& path) {
   return File(path, std::move(descriptor), static_cast<std::uint64_t>(status.st_size), time_of_change(status));
 }
 
+void File::will_read(std::span<const ByteExtent> extents) const {
+  if (remote_ != nullptr) remote_->will_read(extents);
+}
+
 std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> into) const {
+  if (remote_ != nullptr) return remote_->read_some(offset, into);
   while (true) {
     std::size_t wanted = std::min(into.size(), os::kMaxCall);
     if (const int error = os::fault(FileOperation::kRead, path_, offset, &wanted))
@@ -116,6 +131,7 @@ void remove_file(const std::filesystem::path& path) {
 }
 
 PathKind path_kind(const std::filesystem::path& path) {
+  if (is_url(path)) return remote::kind(path);
   struct stat status {};
   if (!os::look_at(path, status)) return PathKind::kMissing;
   if (S_ISREG(status.st_mode)) return PathKind::kFile;
@@ -124,12 +140,14 @@ PathKind path_kind(const std::filesystem::path& path) {
 }
 
 FileIdentity identity_of(const std::filesystem::path& path) {
+  if (is_url(path)) return remote::identity(path);
   struct stat status {};
   if (!os::look_at(path, status)) os::fail(path, "cannot look at the file", errno);
   return identity_of(status);
 }
 
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
+  if (is_url(path)) return remote::list(path);
   struct Close {
     void operator()(DIR* folder) const noexcept { ::closedir(folder); }
   };

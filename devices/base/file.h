@@ -1,11 +1,12 @@
-// Access to the operating system's files. All other code reads and writes through this header, or through
-// file_writer.h and file_lock.h.
+// Access to files: the operating system's and, for reading, those behind URLs (remote.h). All other code reads and
+// writes through this header, or through file_writer.h and file_lock.h.
 #pragma once
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,16 @@
 #include "headrace/devices/base/descriptor.h"
 
 namespace HEADRACE_API headrace {
+
+namespace remote {
+class Handle;
+}
+
+// Bytes of a file that will be read.
+struct ByteExtent {
+  std::uint64_t offset = 0, size = 0;
+  std::uint64_t used = 0;  // of them, after which they are not needed any more; 0: all
+};
 
 // A file opened for reading by position. Thread-safe: reads carry their own offset.
 // Every failure is a DataError that names the path and the offset.
@@ -26,22 +37,29 @@ class File {
   const std::filesystem::path& path() const noexcept { return path_; }
   // Returns the size in bytes when the file was opened.
   std::uint64_t size() const noexcept { return size_; }
-  // Returns the time of the last change before it was opened: nanoseconds of the system's clock.
+  // Returns the time of the last change before it was opened: nanoseconds of the system's clock. Of a URL: a
+  // number that changes with the file's ETag or time of change.
   std::uint64_t modified_ns() const noexcept { return modified_ns_; }
 
   // Fills `into` from `offset`. Throws DataError(kDataCorrupt) if the file is too short.
   void read_exact(std::uint64_t offset, std::span<std::byte> into) const;
   // Reads at most into.size() bytes; returns how many, 0 at the end.
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) const;
+  // Fetches these bytes ahead, neighbours together, if the file is remote; affects speed only. Does not block.
+  void will_read(std::span<const ByteExtent> extents) const;
+  bool is_remote() const noexcept { return remote_ != nullptr; }
 
  private:
   File(std::filesystem::path path, Descriptor descriptor, std::uint64_t size, std::uint64_t modified_ns)
       : path_(std::move(path)), descriptor_(std::move(descriptor)), size_(size), modified_ns_(modified_ns) {}
 
+  File(std::filesystem::path path, std::shared_ptr<remote::Handle> remote);
+
   std::filesystem::path path_;
-  Descriptor descriptor_;
+  Descriptor descriptor_;  // not open if the file is remote
   std::uint64_t size_ = 0;
   std::uint64_t modified_ns_ = 0;
+  std::shared_ptr<remote::Handle> remote_;  // null: the operating system's
 };
 
 // Reads the whole file. Throws DataError(kOutOfMemory) if it is larger than `limit`.

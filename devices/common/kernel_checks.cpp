@@ -136,15 +136,9 @@ void channels(const char* kernel, const TensorView& vector, const TensorView& x)
   vector_of(kernel, "a coefficient vector", vector, x.shape.back());
 }
 
-void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
-              const PoolOptions& options, Half half) {
-  average_pool(kernel, x, y, options, half);
-  need(argmax.defined() && argmax.shape == y.shape, kernel, "argmax must have y's shape", argmax, y);
-  if (argmax.dtype != DType::kU8) refuse(kernel, "argmax must be uint8");
-}
+namespace {
 
-void average_pool(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options,
-                  Half half) {
+void pooled(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options, Half half) {
   images(kernel, x, y, half);
   alike(kernel, x, y);
   need(x.shape[3] == y.shape[3], kernel, "x and y must have equally many channels", x, y);
@@ -152,8 +146,31 @@ void average_pool(const char* kernel, const TensorView& x, const TensorView& y, 
     refuse(kernel, fmt::format("the window is {} and the stride {}; windows go from 1 to 16, strides from 1",
                                options.window, options.stride));
   }
-  convolved(kernel, "height", x.shape[1], 0, options.window, options.stride, y.shape[1]);
-  convolved(kernel, "width", x.shape[2], 0, options.window, options.stride, y.shape[2]);
+  if (options.pad < 0 || options.pad > options.window / 2) {
+    refuse(kernel, fmt::format("a window of {} is padded by {}; paddings go from 0 to half a window",
+                               options.window, options.pad));
+  }
+  convolved(kernel, "height", x.shape[1], 2 * options.pad, options.window, options.stride, y.shape[1]);
+  convolved(kernel, "width", x.shape[2], 2 * options.pad, options.window, options.stride, y.shape[2]);
+}
+
+void unpadded(const char* kernel, const PoolOptions& options) {
+  if (options.pad != 0) refuse(kernel, "pads nothing; only max_pool_forward and max_pool_backward do");
+}
+
+}  // namespace
+
+void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
+              const PoolOptions& options, Half half) {
+  pooled(kernel, x, y, options, half);
+  need(argmax.defined() && argmax.shape == y.shape, kernel, "argmax must have y's shape", argmax, y);
+  if (argmax.dtype != DType::kU8) refuse(kernel, "argmax must be uint8");
+}
+
+void average_pool(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options,
+                  Half half) {
+  unpadded(kernel, options);
+  pooled(kernel, x, y, options, half);
 }
 
 void columns(const char* kernel, const TensorView& from, std::int64_t from_column, const TensorView& to,
@@ -196,7 +213,7 @@ void global_pool(const char* kernel, const TensorView& x, const TensorView& y, H
 
 void scale(const char* kernel, const TensorView& x, const TensorView& y, Half half) {
   TensorView values = x;
-  if (x.dtype == DType::kU8) values.dtype = DType::kF32;
+  if (x.dtype == DType::kU8 || x.dtype == DType::kI64) values.dtype = DType::kF32;
   tensor(kernel, "x", values, half);
   tensor(kernel, "y", y, half);
   need(x.shape == y.shape, kernel, "x and y must have the same shape", x, y);
@@ -211,6 +228,7 @@ void convert(const char* kernel, const TensorView& from, const TensorView& to) {
 void batch_norm(const char* kernel, const TensorView& x, const Kernels::BatchNorm& norm, Half half) {
   tensor(kernel, "x", x, half);
   if (norm.gamma.defined()) channels(kernel, norm.gamma, x);
+  fused(kernel, norm.activation);
   channels(kernel, norm.beta, x);
   channels(kernel, norm.running_mean, x);
   channels(kernel, norm.running_var, x);
@@ -225,6 +243,7 @@ void batch_norm_training(const char* kernel, const TensorView& x, const Kernels:
 void max_pool_batch_norm(const char* kernel, const TensorView& x, const Kernels::MaxPool& pool,
                          const TensorView& pooled, const Kernels::BatchNorm& norm, const TensorView& y,
                          Half half) {
+  unpadded(kernel, pool.options);
   max_pool(kernel, x, pooled, pool.argmax, pool.options, half);
   batch_norm_training(kernel, pooled, norm, half);
   same(kernel, y, pooled, half);
@@ -234,6 +253,34 @@ void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorVi
   for (const TensorView& view : {dgamma, dbeta}) {
     if (view.defined()) channels(kernel, view, x);
   }
+}
+
+void elementwise(const char* kernel, Activation activation) {
+  if (activation == Activation::kSoftmax) refuse(kernel, "a softmax is not a function of single elements");
+}
+
+void fused(const char* kernel, Activation activation) {
+  if (!is_fused(activation)) refuse(kernel, "the activation needs a pass of its own");
+}
+
+void layer_norm(const char* kernel, const TensorView& x, const Kernels::LayerNorm& norm) {
+  ranked(kernel, "x", x, 2);
+  for (const TensorView& view : {norm.gamma, norm.beta}) {
+    if (view.defined()) channels(kernel, view, x);
+  }
+  for (const TensorView& view : {norm.saved_mean, norm.saved_inv_std}) {
+    vector_of(kernel, "a saved statistic", view, x.shape[0]);
+  }
+}
+
+void embedding(const char* kernel, const TensorView& ids, const TensorView& table, const TensorView& y) {
+  ranked(kernel, "table", table, 2);
+  ranked(kernel, "y", y, 2);
+  vector_of(kernel, "ids", ids, y.shape[0]);
+  need(table.shape[1] == y.shape[1], kernel, "the table and y must have equally many columns", table, y);
+  constexpr std::int64_t kMaxEntries = std::int64_t{1} << 24;
+  if (table.shape[0] <= kMaxEntries) return;
+  refuse(kernel, fmt::format("the table has {} rows, it may have {}", table.shape[0], kMaxEntries));
 }
 
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels) {
@@ -281,6 +328,38 @@ void confusions(const char* kernel, const TensorView& x, const TensorView& count
   if (!counts.defined() || counts.dtype != DType::kI64) refuse(kernel, "counts must be int64");
   const std::int64_t classes = x.shape.back();
   need(counts.shape == Shape{classes, classes}, kernel, "counts must be a square of x's classes", counts, x);
+}
+
+void weights(const char* kernel, const ExampleRows& rows, const TensorView& x) {
+  if (rows.weights.defined()) vector_of(kernel, "the weights", rows.weights, x.shape[0]);
+}
+
+void scores(const char* kernel, const TensorView& x, const TensorView& labels, const ScoreBuckets& buckets,
+            const TensorView& counts) {
+  ranked(kernel, "x", x, 2);
+  if (!labels.defined() || (labels.dtype != DType::kF32 && labels.dtype != DType::kI64)) {
+    refuse(kernel, "labels must be float32 or int64");
+  }
+  const bool numbers = labels.dtype == DType::kI64 && labels.shape.rank() == 1;
+  need(labels.shape.rank() > 0 && labels.shape[0] == x.shape[0] && (numbers || labels.elements() == x.elements()),
+       kernel, "there must be a label for each element, or a class number for each row", labels, x);
+  if (buckets.count < 2) refuse(kernel, fmt::format("{} buckets, there must be 2 or more", buckets.count));
+  if (!counts.defined() || counts.dtype != DType::kI64) refuse(kernel, "counts must be int64");
+  need(counts.shape == Shape{x.shape[1], buckets.count, 2}, kernel, "counts must be (columns, buckets, 2)", counts,
+       x);
+}
+
+void example_weights(const char* kernel, const TensorView& labels, std::span<const float> by_class,
+                     const TensorView& given, const TensorView& weights) {
+  ranked(kernel, "weights", weights, 1);
+  if (given.defined()) vector_of(kernel, "the given weights", given, weights.elements());
+  if (by_class.empty()) refuse(kernel, "there is no class with a weight");
+  if (!labels.defined() || (labels.dtype != DType::kF32 && labels.dtype != DType::kI64)) {
+    refuse(kernel, "labels must be float32 or int64");
+  }
+  const bool number = labels.dtype == DType::kF32 || labels.elements() == weights.elements();
+  need(number && labels.shape.rank() > 0 && labels.shape[0] == weights.shape[0], kernel,
+       "there must be a label for each row", labels, weights);
 }
 
 void shift(const char* kernel, const TensorView& x, const ImageShift& shift, const TensorView& y, Half half) {

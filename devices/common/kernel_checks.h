@@ -42,7 +42,7 @@ void average_pool(const char* kernel, const TensorView& x, const TensorView& y, 
 void columns(const char* kernel, const TensorView& from, std::int64_t from_column, const TensorView& to,
              std::int64_t to_column, std::int64_t columns, Half half = Half::kRefused);
 void global_pool(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
-// x u8 or an activation, y an activation of its shape.
+// x u8, i64 or an activation, y an activation of its shape.
 void scale(const char* kernel, const TensorView& x, const TensorView& y, Half half = Half::kRefused);
 // Both f32 or bf16, of one shape.
 void convert(const char* kernel, const TensorView& from, const TensorView& to);
@@ -62,6 +62,13 @@ void numbers(const char* kernel, const char* name, const TensorView& view, std::
 void statistics(const char* kernel, const TensorView& statistics, int replica, const Kernels::BatchNorm& norm);
 // Gradients of gamma and beta, each if defined: one number per channel of x.
 void norm_gradients(const char* kernel, const TensorView& dgamma, const TensorView& dbeta, const TensorView& x);
+// An activation of single elements; one that products and norms apply.
+void elementwise(const char* kernel, Activation activation);
+void fused(const char* kernel, Activation activation);
+// x (M, C), f32; gamma and beta (C), each if defined, the saved statistics (M).
+void layer_norm(const char* kernel, const TensorView& x, const Kernels::LayerNorm& norm);
+// ids (M), table (V, C), y (M, C), f32; V is at most 2^24, up to which f32 has all whole numbers.
+void embedding(const char* kernel, const TensorView& ids, const TensorView& table, const TensorView& y);
 // logits (M, K), labels i64 (M).
 void loss(const char* kernel, const TensorView& logits, const TensorView& labels);
 // x (M, K); labels i64 (M) or f32 (M, K).
@@ -77,6 +84,14 @@ void example_losses(const char* kernel, const TensorView& losses);
 void top(const char* kernel, int k);
 // counts (K, K) i64 for x (M, K).
 void confusions(const char* kernel, const TensorView& x, const TensorView& counts);
+// The weights, if there are any, are one f32 for each row of x.
+void weights(const char* kernel, const ExampleRows& rows, const TensorView& x);
+// x (M, K), labels i64 (M), or f32 or i64 with as many elements as x; counts (K, buckets, 2) i64.
+void scores(const char* kernel, const TensorView& x, const TensorView& labels, const ScoreBuckets& buckets,
+            const TensorView& counts);
+// labels i64 (M), or f32 with M as first extent; given, if defined, and weights f32 (M).
+void example_weights(const char* kernel, const TensorView& labels, std::span<const float> by_class,
+                     const TensorView& given, const TensorView& weights);
 // f32 or, if accepted, bf16; at least one axis, no empty extent.
 void tensor(const char* kernel, const char* name, const TensorView& tensor, Half half = Half::kRefused);
 // x and y are images of one shape; the shift is smaller than they are.

@@ -1,5 +1,5 @@
-// Elements at rest (f32, bf16, bytes) and in arithmetic (f32), one or several at a time. Private to the CUDA
-// backend.
+// Elements at rest (f32, bf16, bytes, whole numbers) and in arithmetic (f32), one or several at a time. Private to
+// the CUDA backend.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@ namespace headrace::cuda {
 HEADRACE_HOST_DEVICE float value_of(float x) { return x; }
 HEADRACE_HOST_DEVICE float value_of(BFloat16 x) { return widened(x); }
 HEADRACE_HOST_DEVICE float value_of(std::uint8_t x) { return static_cast<float>(x); }
+HEADRACE_HOST_DEVICE float value_of(std::int64_t x) { return static_cast<float>(x); }
 
 // Returns the T, f32 or bf16, nearest to x.
 template <typename T>

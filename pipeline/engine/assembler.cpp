@@ -76,7 +76,11 @@ void Assembler::begin(std::uint64_t sequence) {
     return ring_.complete(slot);
   }
   // If the system refused oneTBB a thread, calls to oneTBB may never return.
-  run_user_code(state_, [&] { compute_.offer(sequence, is_for_readers()); });
+  const bool for_readers = is_for_readers();
+  run_user_code(state_, [&] {
+    if (for_readers) remote_reads_.announce(slot);
+    compute_.offer(sequence, for_readers);
+  });
 }
 
 void Assembler::add_guests(Slot& slot) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "headrace/pipeline/engine/compute.h"
+#include "headrace/pipeline/engine/remote_reads.h"
 #include "headrace/pipeline/engine/stream_feed.h"
 #include "headrace/pipeline/engine/transfer.h"
 
@@ -14,13 +15,14 @@ class Assembler {
   // `feed`: null unless the source is a stream. `readers`: whether there are readers.
   // REQUIRES: all arguments outlive this.
   Assembler(RunPlan& run, Ring& ring, Compute& compute, Transfer& transfer, ThreadState& state, StreamFeed* feed,
-            bool readers)
+            RemoteReads& remote_reads, bool readers)
       : run_(run),
         ring_(ring),
         compute_(compute),
         transfer_(transfer),
         state_(state),
         feed_(feed),
+        remote_reads_(remote_reads),
         readers_(readers) {}
 
   // Runs in the thread. Returns when all batches have begun and been sent, or the ring has stopped.
@@ -42,6 +44,7 @@ class Assembler {
   Transfer& transfer_;
   ThreadState& state_;
   StreamFeed* feed_;
+  RemoteReads& remote_reads_;
   bool readers_;
   bool end_is_known_ = false;  // for a stream
   std::uint64_t idle_since_ = 0;

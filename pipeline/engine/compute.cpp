@@ -226,8 +226,7 @@ void Compute::run_row(Slot& slot, std::int64_t example, const SampleProgram::Row
     context.record = slot.records[static_cast<std::size_t>(example)];
     context.pass = slot.passes[static_cast<std::size_t>(example)];
     const bool streamed = !slot.streamed.empty();
-    const std::span<const std::byte> cached =
-        streamed ? std::span<const std::byte>() : reader_.find_cached(context.record, scratch.read);
+    const FoundSample cached = streamed ? FoundSample{} : reader_.find_cached(context.record, scratch.read);
     RecordView view;
     if (streamed) {
       view = slot.streamed[static_cast<std::size_t>(example)].get();

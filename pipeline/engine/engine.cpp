@@ -45,10 +45,11 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
       reader_(run_, ring_->stopped(), clock),
       errors_(run_, reader_),
       read_ahead_(*ring_, buffers_of(run_), budgets_.memory),
+      remote_reads_(run_, budgets_.memory),
       compute_(run_, *ring_, reader_, errors_, read_ahead_, memory_.stores, budgets_),
       readers_(*ring_, reader_, errors_, read_ahead_, compute_),
       feed_(make_feed(run_, *ring_, budgets_.memory)),
-      assembler_(run_, *ring_, compute_, transfer_, *assembling_, feed_.get(), run_.readers > 0),
+      assembler_(run_, *ring_, compute_, transfer_, *assembling_, feed_.get(), remote_reads_, run_.readers > 0),
       telemetry_({.run = run_,
                   .budgets = budgets_,
                   .ring = *ring_,
@@ -113,6 +114,7 @@ void Engine::shut_down() noexcept {
   if (assembler_thread_) assembler_thread_->end(ring_->clock(), deadline);
   readers_.end(deadline);
   compute_.lanes().end(deadline, shared_from_this());
+  remote_reads_.forget();
   transfer_.free_streams();
   ring_->free_memory();
   transfer_.free_memory();

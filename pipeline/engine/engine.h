@@ -54,6 +54,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   RecordReader reader_;
   RowErrors errors_;
   ReadAhead read_ahead_;
+  RemoteReads remote_reads_;
   Compute compute_;
   Readers readers_;
   std::unique_ptr<StreamFeed> feed_;  // null unless the source is a stream

@@ -15,8 +15,8 @@ namespace headrace {
 
 struct FetchedRecord {
   Slot* slot = nullptr;
-  std::int64_t example = 0;           // of the slot
-  std::span<const std::byte> cached;  // the cache's sample; empty: `view` holds the source's bytes
+  std::int64_t example = 0;  // of the slot
+  FoundSample cached;        // a cache's sample; empty: `view` holds the source's bytes
   RecordView view;
   std::vector<std::byte> scratch;  // memory that `view` may point to; reused
   ChargedBytes charged;            // for `scratch`

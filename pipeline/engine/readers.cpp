@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/remote.h"
 
 namespace headrace {
 namespace {
@@ -42,6 +43,7 @@ void Readers::end(std::uint64_t deadline) {
 }
 
 void Readers::run(ThreadState& state, int number) {
+  const remote::AbandonableThread mark;
   std::uint64_t idle_since = now_ns();
   while (FetchedRecord* const record = read_ahead_.next(number)) {
     const std::uint64_t begin = now_ns();

@@ -16,7 +16,7 @@ constexpr std::uint16_t kSubstitution = 0xFFFF;  // keys the draws; operations a
 
 }  // namespace
 
-std::span<const std::byte> RecordReader::find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const {
+FoundSample RecordReader::find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const {
   run_.filter_failures.check(record);
   return run_.program.find_cached(record, scratch);
 }
@@ -47,8 +47,8 @@ RecordView RecordReader::read_once(std::uint64_t record, std::vector<std::byte>&
 std::span<const std::byte> RecordReader::look_ahead(std::span<const std::uint64_t> records) const noexcept {
   constexpr std::size_t kExpected = 4;
   if (records.empty()) return {};
-  SampleCache* const cache = run_.plan.cache.get();
-  if (cache == nullptr) return run_.source().peek(records.front());
+  if (run_.plan.caches.empty()) return run_.source().peek(records.front());
+  SampleCache* const cache = run_.plan.caches.back().cache.get();
   if (records.size() > kExpected) cache->expect(records[kExpected]);
   return cache->peek(records.front());
 }

@@ -20,9 +20,9 @@ class RecordReader {
   RecordReader(const RunPlan& run, const std::atomic<bool>& stopped, const Clock& clock)
       : run_(run), stopped_(stopped), clock_(clock) {}
 
-  // Returns a record's cached sample, empty if there is none. Throws FilterError, without a look-up, for a record
-  // that a filter could not judge.
-  std::span<const std::byte> find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const;
+  // Returns a record's sample of the last cache that has it, empty if none has. Throws FilterError, without a
+  // look-up, for a record that a filter could not judge.
+  FoundSample find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const;
   // Returns the source's bytes. Throws as read_with_retries() does. REQUIRES: after find_cached().
   RecordView read(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
 

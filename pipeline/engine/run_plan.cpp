@@ -90,6 +90,7 @@ std::string describe_difference(StreamPlan plan, std::uint64_t seed, const Filte
   const auto name = [](const auto& stage) { return describe(stage); };
   if (const auto found = is.stage_of(&StreamPlan::index_stages, name)) return *found;
   if (const auto found = is.stage_of(&StreamPlan::sample_stages, name)) return *found;
+  if (const auto found = is.stage_of(&StreamPlan::batch_stages, name)) return *found;
   return "its data or its operations were others, or more than one thing differs";
 }
 

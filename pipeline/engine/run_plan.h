@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/engine/bad_records.h"
 #include "headrace/pipeline/engine/batch_layout.h"
 #include "headrace/pipeline/loader.h"
@@ -44,6 +45,9 @@ struct RunPlan {
     if (!source().info().streamed) return position.epoch;
     return position.sequence * static_cast<std::uint64_t>(plan.batch->global) / bad_records_of;
   }
+
+  // Returns whether readers wait for a network rather than a disk.
+  bool reads_network() const noexcept { return readers > 0 && is_url(source().info().name); }
 
   // Returns whether other loaders serve some of the replicas.
   bool is_part() const noexcept { return layout.local_replicas < layout.world_replicas; }

@@ -50,8 +50,10 @@ Telemetry::Telemetry(const Parts& parts) : at_(parts), start_ns_(parts.ring.cloc
 
 StageStats Telemetry::read_stats(const Tuning& tuning) const {
   const bool pulled = at_.run.source().info().streamed;
-  StageStats stage{
-      .name = pulled ? "pull" : "read", .kind = StageKind::kRead, .threads = pulled ? 1 : tuning.readers()};
+  StageStats stage{.name = pulled ? "pull" : "read",
+                   .kind = StageKind::kRead,
+                   .remote = at_.run.reads_network(),
+                   .threads = pulled ? 1 : tuning.readers()};
   for (const EngineThread& thread : at_.readers.threads()) {
     add_work(stage, thread.state().reading);
     add_waits(stage, thread.state().waits);
@@ -131,7 +133,7 @@ LoaderStats Telemetry::stats(const Delivery& delivery, const Tuning& tuning) con
   for (const auto& lane : at_.lanes.lanes()) stats.read_retries += lane->state.retries.load();
   for (const EngineThread& thread : at_.readers.threads()) stats.read_retries += thread.state().retries.load();
   stats.first_batch_ns = at_.ring.first_batch_ns();
-  if (at_.run.plan.cache != nullptr) stats.cache = at_.run.plan.cache->counters();
+  stats.cache = counted(at_.run.plan.caches);
   return stats;
 }
 

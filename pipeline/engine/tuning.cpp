@@ -14,10 +14,11 @@ constexpr int kFirstReaders = 4;
 
 TuningLimits tuning_limits(const RunPlan& run) {
   const bool choose_readers = run.options.reader_threads == 0;
+  const bool remote = run.reads_network();  // readers that wait cost nothing
   return {.threads = run.lanes,
           .min_threads = run.options.threads > 0 ? run.lanes : 1,
-          .readers = choose_readers ? std::min(run.readers, kFirstReaders) : run.readers,
-          .min_readers = choose_readers ? 1 : run.readers,
+          .readers = choose_readers && !remote ? std::min(run.readers, kFirstReaders) : run.readers,
+          .min_readers = choose_readers && !remote ? 1 : run.readers,
           .max_readers = run.readers};
 }
 

@@ -80,6 +80,7 @@ Line line_of(const LoaderStats& stats) {
       station.name = stage.name;
       highest = cost;
     }
+    if (stage.remote) station.kind = "network";
     station.threads = std::max(1, stage.threads);
     station.cost_ns += cost;
     if (stage.kind == StageKind::kDecode) line.preparing_ns += cost;

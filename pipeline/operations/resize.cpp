@@ -41,17 +41,59 @@ class ResizeDefinition final : public DataOperation<Resize> {
   void show(Resize& options, OptionVisitor& visit) const override { visit("size", options.size); }
 };
 
-ImageSize resized_to(const Resize& options, const ImageSize& size) {
+class ResizeToDefinition final : public DataOperation<ResizeTo> {
+ public:
+  using DataOperation::DataOperation;
+
+  const char* name() const noexcept override { return "resize_to"; }
+
+  std::string describe() const override { return fmt::format("resize({}, {})", options_.height, options_.width); }
+
+  Field apply(const Field& before) const override {
+    const FieldChecks checks(*this, before);
+    checks.want_channels_last();
+    checks.want_type({DType::kU8});
+    checks.want_size(options_.height);
+    checks.want_size(options_.width);
+    Field after = before;
+    after.shape = Shape{options_.height, options_.width, before.shape[2]};
+    return after;
+  }
+
+  void compile(StepList& steps, const OperationPlace& /*place*/) const override {
+    steps.add(std::make_unique<ResizeStep>(options_), describe());
+  }
+
+ private:
+  void show(ResizeTo& options, OptionVisitor& visit) const override {
+    visit("height", options.height);
+    visit("width", options.width);
+  }
+};
+
+ImageSize size_after(const Resize& options, const ImageSize& size) {
   const auto [height, width] = shorter_side_to(options.size, size.height, size.width);
   check_pixels(height, width);  // for a line of pixels the longer side grows with the shorter
   return {.height = height, .width = width};
+}
+
+ImageSize size_after(const ResizeTo& options, const ImageSize& /*size*/) {
+  return {.height = options.height, .width = options.width};
+}
+
+ImageSize resized_to(const AnyResize& options, const ImageSize& size) {
+  return std::visit([&](const auto& one) { return size_after(one, size); }, options);
 }
 
 }  // namespace
 
 OperationPtr define(Resize options) { return std::make_shared<ResizeDefinition>(options); }
 
+OperationPtr define(ResizeTo options) { return std::make_shared<ResizeToDefinition>(options); }
+
 Operations resize(int size) { return Operation{Resize{.size = size}}; }
+
+Operations resize(int height, int width) { return Operation{ResizeTo{.height = height, .width = width}}; }
 
 FieldView ResizeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
   const ImageSize size{.height = in.shape[0], .width = in.shape[1]};

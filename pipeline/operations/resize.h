@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <variant>
 
 #include "headrace/pipeline/operations/machinery/encoded_image.h"
 #include "headrace/pipeline/operations/machinery/step.h"
@@ -11,22 +12,24 @@ namespace headrace {
 // Returns the part of an image that a centre crop leaves. Throws Error(kDataCorrupt) if the image is smaller.
 ImageWindow center_of(const ImageSize& image, const CenterCrop& crop);
 
+using AnyResize = std::variant<Resize, ResizeTo>;
+
 class ResizeStep final : public Step {
  public:
-  explicit ResizeStep(const Resize& options) : options_(options) {}
+  explicit ResizeStep(const AnyResize& options) : options_(options) {}
 
-  const Resize& options() const noexcept { return options_; }
+  const AnyResize& options() const noexcept { return options_; }
   bool takes_long() const noexcept override { return true; }
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
 
  private:
-  Resize options_;
+  AnyResize options_;
 };
 
 // Computes only what the crop leaves, from only the input it needs; decodes no others of an encoded image.
 class ResizeAndCropStep final : public Step {
  public:
-  ResizeAndCropStep(const Resize& resize, const CenterCrop& crop) : resize_(resize), crop_(crop) {}
+  ResizeAndCropStep(const AnyResize& resize, const CenterCrop& crop) : resize_(resize), crop_(crop) {}
 
   // Makes the step accept encoded images instead of pixels.
   void decode_by_itself(const DecodeOptions& options) { encoded_ = EncodedImages{.options = options}; }
@@ -35,7 +38,7 @@ class ResizeAndCropStep final : public Step {
   FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
 
  private:
-  Resize resize_;
+  AnyResize resize_;
   CenterCrop crop_;
   std::optional<EncodedImages> encoded_;
 };

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources/combined/joined_source.h"
 #include "headrace/pipeline/sources/combined/union_source.h"
+#include "headrace/pipeline/sources/combined/windowed_source.h"
 
 namespace headrace {
 namespace {
@@ -31,6 +33,7 @@ class JudgedSource final : public Source {
     filter_failures_.check(index);
     return source_->read(index, scratch);
   }
+  void will_read(std::span<const std::uint64_t> records) const override { source_->will_read(records); }
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override { return source_->label(index); }
   std::uint64_t offset(std::uint64_t index) const noexcept override { return source_->offset(index); }
   std::string describe(std::uint64_t index) const override { return source_->describe(index); }
@@ -40,21 +43,25 @@ class JudgedSource final : public Source {
   FilterFailures filter_failures_;
 };
 
-// The plan of a dataset that has nothing but a source and index stages.
+// The plan of a dataset without batches.
 StreamPlan plan_of_part(const std::string& what, const Dataset& part) {
   StreamPlan plan = make_stream_plan(part.plan());
   refuse_stream(*plan.source, what);
-  const auto refuse = [&](const std::string& stage) {
-    throw ConfigError(fmt::format("{}: the dataset of {} already has {}", what, plan.source->info().name, stage),
-                      fmt::format("call {} first and decode, map, cache and batch its result", what));
-  };
-  if (plan.cache != nullptr) refuse("a cache()");
-  if (plan.batch) refuse("a batch()");
-  if (!plan.sample_stages.empty()) {
-    const auto* planned = std::get_if<PlannedOperation>(&plan.sample_stages.front());
-    refuse(planned != nullptr ? describe(planned->operation) : "decode()");
+  if (plan.batch) {
+    throw ConfigError(fmt::format("{}: the dataset of {} already has a batch()", what, plan.source->info().name),
+                      fmt::format("batch the result of {}, or end the dataset with unbatch()", what));
   }
   return plan;
+}
+
+bool any_processed(const std::vector<StreamPlan>& plans) {
+  return !std::ranges::all_of(plans, &StreamPlan::is_unprocessed);
+}
+
+std::vector<StreamPlan> plans_of(const std::string& what, const std::vector<Dataset>& parts) {
+  std::vector<StreamPlan> plans;
+  for (const Dataset& part : parts) plans.push_back(plan_of_part(what, part));
+  return plans;
 }
 
 void want_parts(const std::string& what, const std::vector<Dataset>& parts) {
@@ -65,49 +72,42 @@ template <typename How>
 Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How how) {
   want_parts(what, parts);
   auto combination = std::make_shared<Combination>(Combination{.how = std::move(how), .parts = {}});
+  const std::vector<StreamPlan> plans = plans_of(what, parts);
+  const bool processed = any_processed(plans);
   std::vector<SourcePtr> sources;
+  std::vector<Fields> made;
   std::uint64_t first = 0;
-  for (const Dataset& part : parts) {
-    StreamPlan plan = plan_of_part(what, part);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const StreamPlan& plan = plans[i];
     const SourceInfo& info = plan.source->info();
     combination->parts.push_back({.name = info.name,
                                   .records = info.records,
                                   .first_record = first,
-                                  .stages = std::move(plan.index_stages),
-                                  .plan = part.plan()});
+                                  .stages = plan.index_stages,
+                                  .plan = parts[i].plan()});
+    if (processed) {
+      combination->processed.push_back({.plan = std::make_shared<const StreamPlan>(plan), .first_record = first});
+      made.push_back(plan.fields);
+    }
     const auto sum = checked_sum({first, info.records});
     if (!sum) throw ConfigError(fmt::format("{}: more records than can be counted", what));
     first = *sum;
     sources.push_back(plan.source);
   }
-  auto source = std::make_shared<const PlanNode>(
-      PlanNode{.before = nullptr, .stage = SourceStage{std::make_shared<UnionSource>(what, std::move(sources))}});
+  SourceStage stage{.source = std::make_shared<UnionSource>(what, std::move(sources), made),
+                    .processed = processed};
+  auto source = std::make_shared<const PlanNode>(PlanNode{.before = nullptr, .stage = std::move(stage)});
   return Dataset(std::make_shared<const PlanNode>(
       PlanNode{.before = std::move(source), .stage = CombineStage{std::move(combination)}}));
 }
 
-bool is_shuffled(const std::vector<Stage>& stages) {
-  for (const Stage& stage : stages) {
-    if (std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage))
-      return true;
-    const auto* combine = std::get_if<CombineStage>(&stage);
-    if (combine == nullptr) continue;
-    if (std::holds_alternative<MixOptions>(combine->combination->how)) return true;
-    for (const CombinedPart& part : combine->combination->parts) {
-      if (is_shuffled(part.stages)) return true;
-    }
-  }
-  return false;
-}
-
 // position -> record of a part that has index stages; it finds each again, for it is called by many threads.
-JoinedPart joined_part(const Dataset& dataset) {
-  StreamPlan plan = plan_of_part("zip()", dataset);
+JoinedPart joined_part(const std::string& what, const StreamPlan& plan) {
   JoinedPart part{.source = plan.source, .size = 0, .record_at = {}, .fingerprint = 0};
   if (is_shuffled(plan.index_stages)) {
-    throw ConfigError(fmt::format("zip(): the dataset of {} is shuffled: its order changes from epoch to epoch",
+    throw ConfigError(fmt::format("{}: the dataset of {} is shuffled: its order changes from epoch to epoch", what,
                                   plan.source->info().name),
-                      "shuffle after zip()");
+                      "shuffle after " + what);
   }
   const auto map = std::make_shared<const IndexMap>(plan.index_map(0));
   part.size = map->size();
@@ -122,7 +122,22 @@ JoinedPart joined_part(const Dataset& dataset) {
   return part;
 }
 
+Dataset from_stage(SourceStage stage) {
+  return Dataset(std::make_shared<const PlanNode>(PlanNode{.before = nullptr, .stage = std::move(stage)}));
+}
+
 }  // namespace
+
+Dataset Dataset::window(WindowOptions options) const {
+  if (options.size < 1) throw ConfigError("window(0): a window has at least one record");
+  const StreamPlan plan = plan_of_part("window()", *this);
+  if (!plan.is_unprocessed()) {
+    throw ConfigError("window() after decode(), map() or cache()", "put window() before them");
+  }
+  auto source = std::make_shared<const WindowedSource>(joined_part("window()", plan), options);
+  return from_stage({.source = std::move(source),
+                     .windowed = std::make_shared<const Windowed>(Windowed{.plan = plan_, .options = options})});
+}
 
 Dataset concatenate(const std::vector<Dataset>& parts) { return combine("concatenate()", parts, InSequence{}); }
 
@@ -149,14 +164,24 @@ Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
   want_parts("zip()", parts);
   std::vector<JoinedPart> sources;
   auto zipped = std::make_shared<Zipped>();
-  for (const Dataset& part : parts) {
-    sources.push_back(joined_part(part));
-    zipped->parts.push_back(part.plan());
+  const std::vector<StreamPlan> plans = plans_of("zip()", parts);
+  const bool processed = any_processed(plans);
+  std::size_t fields = 0, operations = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    sources.push_back(joined_part("zip()", plans[i]));
+    zipped->parts.push_back(parts[i].plan());
+    if (!processed) continue;
+    sources.back().made = plans[i].fields;
+    auto plan = std::make_shared<const StreamPlan>(renumbered(plans[i], operations));
+    operations = plan->operations;
+    zipped->processed.push_back(
+        {.plan = std::move(plan), .first_field = fields, .record_at = sources.back().record_at});
+    fields += plans[i].source->info().fields.size();
   }
-  SourceStage stage{.source = std::make_shared<JoinedSource>(std::move(sources), options)};
+  SourceStage stage{.source = std::make_shared<JoinedSource>(std::move(sources), options), .processed = processed};
   zipped->options = std::move(options);
   stage.zipped = std::move(zipped);
-  return Dataset(std::make_shared<const PlanNode>(PlanNode{.before = nullptr, .stage = std::move(stage)}));
+  return from_stage(std::move(stage));
 }
 
 }  // namespace headrace

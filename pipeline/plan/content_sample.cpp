@@ -10,6 +10,9 @@
 namespace headrace {
 namespace {
 
+constexpr std::size_t kMinHashedFields =
+    4;  // keys of caches on disk depend on it: fields that are not there count
+
 std::vector<std::uint64_t> sampled_records(const SourceInfo& info) {
   std::vector<std::uint64_t> sampled;
   const std::uint64_t count = std::min(info.records, kSampledRecords);
@@ -34,10 +37,14 @@ std::optional<std::uint64_t> sample_content(const Source& source) {
   if (!source.info().revision && !lacks_identity(source.info())) return std::nullopt;
   std::uint64_t hash = kSampledRecords;
   std::vector<std::byte> scratch;
-  for (const std::uint64_t record : sampled_records(source.info())) {
+  const std::vector<std::uint64_t> records = sampled_records(source.info());
+  source.will_read(records);
+  for (const std::uint64_t record : records) {
     hash = mix_seed(hash, record);
     try {
-      for (const std::span<const std::byte> field : source.read(record, scratch).fields) hash = xxh3(field, hash);
+      const RecordView view = source.read(record, scratch);
+      const std::size_t fields = std::max(source.info().fields.size(), kMinHashedFields);
+      for (std::size_t i = 0; i < fields; ++i) hash = xxh3(view.fields[i], hash);
     } catch (const DataError& error) {
       hash = mix_seed(hash, static_cast<std::uint64_t>(error.code()));
     }

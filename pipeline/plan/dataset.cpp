@@ -142,9 +142,10 @@ Dataset Dataset::shard_for_worker(WorkerShard shard) const {
 }
 
 Dataset Dataset::unbatch() const {
+  if (make_stream_plan(plan_).batch) return Dataset(grow(plan_, UnbatchStage{}));
   const StreamPlan plan = plan_of_numbered(plan_, "Dataset::unbatch()", "unbatching");
-  if (!plan.sample_stages.empty() || plan.cache != nullptr || plan.batch) {
-    throw ConfigError("unbatch() after decode(), map(), cache() or batch()", "put unbatch() before them");
+  if (!plan.is_unprocessed()) {
+    throw ConfigError("unbatch() of records after decode(), map() or cache()", "put unbatch() before them");
   }
   auto source = std::make_shared<const UnbatchedSource>(plan.source);
   auto combination = std::make_shared<Combination>(Combination{.how = UnbatchRows{source->rows()}, .parts = {}});
@@ -155,8 +156,12 @@ Dataset Dataset::unbatch() const {
 }
 
 Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
-  plan_of_numbered(plan_, "Dataset::padded_batch()",
-                   "padding");  // refuses what makes no sense before any record is read
+  // Refuses what makes no sense before any record is read.
+  const StreamPlan plan = plan_of_numbered(plan_, "Dataset::padded_batch()", "padding");
+  if (!plan.parts.empty()) {
+    throw ConfigError("padded_batch() after a combination of datasets that were decoded, mapped or cached",
+                      "combine them first, then call padded_batch()");
+  }
   const SourcePtr source = source_of(plan_);
   const auto padded =
       std::make_shared<PaddedSource>(source, with_lengths(source, plan_padding(source->info(), options.pad)));
@@ -204,13 +209,13 @@ std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency
 bool Dataset::streamed() const { return source_of(plan_)->info().streamed; }
 
 std::uint64_t Dataset::size() const {
-  return plan_of_numbered(plan_, "Dataset::size()", "the number of records").index_map(0).size();
+  return plan_of_numbered(plan_, "Dataset::size()", "the number of records").examples_per_epoch();
 }
 
 std::uint64_t Dataset::steps_per_epoch() const {
   const StreamPlan plan = plan_of_numbered(plan_, "Dataset::steps_per_epoch()", "the number of steps");
   if (!plan.batch) throw ConfigError("the plan has no batches yet", "call batch() before steps_per_epoch()");
-  return plan.steps_per_epoch(plan.index_map(0).size());
+  return plan.steps_per_epoch();
 }
 
 Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }
@@ -218,6 +223,14 @@ Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }
 std::vector<LeftOut> Dataset::left_out() const { return source_of(plan_)->info().left_out; }
 
 SourcePtr Dataset::source() const { return source_of(plan_); }
+
+Fields Dataset::source_fields() const {
+  const StreamPlan plan = make_stream_plan(plan_);
+  const StreamPlan* first = &plan;
+  while (!first->parts.empty() && !first->zipped) first = first->parts.front().plan.get();
+  return first->source->info().fields;
+}
+
 std::vector<SourceColumn> Dataset::columns() const { return source_of(plan_)->info().columns; }
 
 std::vector<std::string> Dataset::classes() const { return make_stream_plan(plan_).source->info().classes; }

@@ -31,6 +31,7 @@ class EvaluationStages {
   }
 
   void operator()(const SourceStage& stage) {
+    if (stage.windowed != nullptr) refuse_stage("window() puts together the records of a data set");
     if (stage.zipped != nullptr) refuse_stage("zip() puts together the records of several data sets");
     fields_ = stage.source->info().fields;
     if (stage.unpadded != nullptr) unpadded_ = stage.unpadded->info().fields;
@@ -88,6 +89,17 @@ class EvaluationStages {
     kept.options.remainder = Remainder::kKeep;
     if (kept.pad) kept.pad = padding(*kept.pad);
     kept_.emplace_back(std::move(kept));
+  }
+
+  // The last batch() counts; a padded_batch() has changed the records.
+  void operator()(const UnbatchStage& stage) {
+    const auto batch = std::ranges::find_if(
+        kept_.rbegin(), kept_.rend(), [](const Stage& kept) { return std::holds_alternative<BatchStage>(kept); });
+    if (std::get<BatchStage>(*batch).pad) {
+      kept_.emplace_back(stage);
+    } else {
+      kept_.erase(std::next(batch).base());
+    }
   }
 
   // Chooses or orders records, or keeps them.

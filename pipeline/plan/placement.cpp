@@ -30,7 +30,7 @@ std::vector<FieldOperation> operations_on(const StreamPlan& plan, std::size_t in
     const OperationDefinition& operation = planned->operation.definition();
     if (operation.spans_fields()) {  // what it sees is the host's
       if (operation.touches(name)) operations.clear();
-    } else if (operation.touches(name) && i >= plan.cached_stages) {
+    } else if (operation.touches(name) && i >= plan.cached_stages()) {
       operations.push_back({.stage = i, .planned = *planned, .before = fields[find_field(fields, name)]});
     }
     fields = operation.apply_to_sample(fields);
@@ -80,7 +80,7 @@ constexpr std::uint64_t kFreeShare = 4;  // a quarter of what is free: the train
 
 // Returns the first operation left to the host, after the cache, that may give another sample every time.
 const Operation* changing_on_host(const StreamPlan& host) {
-  for (std::size_t i = host.cached_stages; i < host.sample_stages.size(); ++i) {
+  for (std::size_t i = host.cached_stages(); i < host.sample_stages.size(); ++i) {
     const auto* planned = std::get_if<PlannedOperation>(&host.sample_stages[i]);
     if (planned == nullptr) continue;
     if (planned->operation.definition().may_change()) return &planned->operation;
@@ -124,6 +124,7 @@ std::uint64_t room(const DeviceGroup& devices, const ResidentWish& wish) {
 std::string obstacle_to_residence(const StreamPlan& plan, const DeviceSplit& split, const ResidentWish& wish) {
   if (wish.residency == Residency::kNever) return "as the options say";
   if (split.passes.empty()) return split.reason;
+  if (!plan.parts.empty()) return "they are made of datasets that were processed before they were combined";
   const StreamPlan host = host_part(plan, split.passes);
   if (const Operation* operation = changing_on_host(host)) {
     return fmt::format("{} is done on the host and may give another sample every time", describe(*operation));
@@ -133,7 +134,7 @@ std::string obstacle_to_residence(const StreamPlan& plan, const DeviceSplit& spl
   if (records > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
     return fmt::format("{} records are more than can be numbered", records);
   }
-  const bool seen_again = wish.epochs > 1 || plan.index_map(0).size() > records;
+  const bool seen_again = wish.epochs > 1 || plan.examples_per_epoch() > records;
   if (wish.residency == Residency::kAuto && !seen_again) return "nothing is seen again in a run of one epoch";
   return {};
 }

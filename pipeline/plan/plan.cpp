@@ -82,6 +82,12 @@ struct DescribeStage {
                        stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "");
   }
   std::string operator()(const PrefetchStage& stage) const { return fmt::format("prefetch({})", stage.batches); }
+  std::string operator()(const UnbatchStage& /*stage*/) const { return "unbatch()"; }
+  std::string operator()(const BatchOrderStage& stage) const {
+    std::string text = describe(Stage{BatchStage{.options = stage.order->batch}});
+    for (const Stage& inner : stage.order->stages) text += " | " + describe(inner);
+    return text + " | unbatch()";
+  }
 };
 
 }  // namespace
@@ -95,5 +101,20 @@ std::vector<Stage> stages_of(const PlanPtr& plan) {
 }
 
 std::string describe(const Stage& stage) { return std::visit(DescribeStage{}, stage); }
+
+bool is_shuffled(const Stage& stage) {
+  if (std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage))
+    return true;
+  if (const auto* batches = std::get_if<BatchOrderStage>(&stage)) return is_shuffled(batches->order->stages);
+  const auto* combine = std::get_if<CombineStage>(&stage);
+  if (combine == nullptr) return false;
+  if (std::holds_alternative<MixOptions>(combine->combination->how)) return true;
+  return std::ranges::any_of(combine->combination->parts,
+                             [](const CombinedPart& part) { return is_shuffled(part.stages); });
+}
+
+bool is_shuffled(const std::vector<Stage>& stages) {
+  return std::ranges::any_of(stages, [](const Stage& stage) { return is_shuffled(stage); });
+}
 
 }  // namespace headrace

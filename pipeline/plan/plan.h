@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,16 +15,35 @@
 
 namespace headrace {
 
+struct StreamPlan;
+
+// One of several combined datasets that were decoded, mapped or cached before.
+struct ProcessedPart {
+  std::shared_ptr<const StreamPlan> plan;  // what is done to its records; its index stages are the combination's
+  std::uint64_t first_record = 0;          // in the combined source; not of zip()
+  std::size_t first_field = 0;             // of zip(): in the combined record
+  // Of zip(): the record of the part's source. Null: the one of the combination's number.
+  std::function<std::uint64_t(std::uint64_t)> record_at = {};
+};
+
 // The datasets whose records are joined field by field.
 struct Zipped {
   std::vector<PlanPtr> parts;
   ZipOptions options;
+  std::vector<ProcessedPart> processed = {};  // one a part; empty: all are as their sources hold them
+};
+// The dataset whose records are put together.
+struct Windowed {
+  PlanPtr plan;
+  WindowOptions options;
 };
 struct SourceStage {
-  SourcePtr source;
+  SourcePtr source;  // of processed parts: its fields are those of samples, its bytes the parts'
   // The source's origin, for writing the plan:
-  std::shared_ptr<const Zipped> zipped = {};  // by zip(); else null
-  SourcePtr unpadded = {};                    // the source that padded_batch() pads; else null
+  std::shared_ptr<const Zipped> zipped = {};      // by zip(); else null
+  std::shared_ptr<const Windowed> windowed = {};  // by window(); else null
+  SourcePtr unpadded = {};                        // the source that padded_batch() pads; else null
+  bool processed = false;                         // whether its parts are decoded, mapped or cached before
 };
 struct MapStage {
   std::vector<Operation> operations;
@@ -76,10 +96,17 @@ struct BatchStage {
 struct PrefetchStage {
   int batches = 2;
 };
+// Undoes the batch() before it.
+struct UnbatchStage {};
+// batch(), stages on its batches, and unbatch(): an order of records. Only the planner makes it.
+struct BatchOrder;
+struct BatchOrderStage {
+  std::shared_ptr<const BatchOrder> order;
+};
 
 using Stage = std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage,
                            ShardStage, WithoutShardStage, FilterStage, ShuffleWindowStage, ShardFilesStage,
-                           CombineStage, CacheStage, BatchStage, PrefetchStage>;
+                           CombineStage, CacheStage, BatchStage, PrefetchStage, UnbatchStage, BatchOrderStage>;
 
 // One of the datasets that were combined.
 struct CombinedPart {
@@ -99,6 +126,12 @@ struct InSequence {};
 struct Combination {
   std::variant<InSequence, InterleaveOptions, MixOptions, UnbatchRows> how;
   std::vector<CombinedPart> parts;
+  std::vector<ProcessedPart> processed = {};  // one a part; empty: all are as their sources hold them
+};
+
+struct BatchOrder {
+  BatchOptions batch;
+  std::vector<Stage> stages;  // on batch numbers
 };
 
 // Immutable. The first node of a chain holds a SourceStage and no other does.
@@ -112,6 +145,11 @@ std::vector<Stage> stages_of(const PlanPtr& plan);
 
 // Returns a stage as explain() shows it and as fingerprints include it: "shuffle(seed=7)".
 std::string describe(const Stage& stage);
+
+// Returns whether the record at a position of the stage depends on the seed or the epoch.
+bool is_shuffled(const Stage& stage);
+// Returns whether this is so for any of them.
+bool is_shuffled(const std::vector<Stage>& stages);
 
 // The function of with_labels(): a filter defined by data.
 struct LabelFilter {

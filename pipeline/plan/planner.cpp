@@ -12,6 +12,7 @@
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/first_image.h"
+#include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/index/selection.h"
 
 namespace headrace {
@@ -24,10 +25,10 @@ class Planner {
  public:
   StreamPlan plan(const std::vector<Stage>& stages) {
     for (const Stage& stage : stages) {
-      want_before_batch(stage);
       std::visit(*this, stage);
     }
     want_fixed_fields();
+    plan_.operations = operations_;
     return std::move(plan_);
   }
 
@@ -38,8 +39,10 @@ class Planner {
       throw ConfigError(fmt::format("source {} has {} fields; 1 to {} are possible", stage.source->info().name,
                                     plan_.fields.size(), kMaxFields));
     }
+    if (stage.zipped != nullptr) take_parts(stage.zipped->processed, /*zipped=*/true);
+    processed_ = stage.processed;
     for (const Field& field : plan_.fields) {
-      if (field.encoding != Encoding::kRaw || !field.shape.is_dynamic()) continue;
+      if (processed_ || field.encoding != Encoding::kRaw || !field.shape.is_dynamic()) continue;
       if (!field.shape.without_front().is_dynamic()) continue;
       throw ConfigError(fmt::format("source {}: raw field '{}' {} differs in more than its first extent",
                                     stage.source->info().name, field.name, field.shape.to_string()));
@@ -53,6 +56,7 @@ class Planner {
       field = decoded_field(field, stage);
       found = true;
     }
+    want_before_mixing("decode()");
     if (!found)
       throw ConfigError("decode(): no field is an encoded image", "remove decode(), or decode only once");
     plan_.sample_stages.emplace_back(stage);
@@ -64,36 +68,81 @@ class Planner {
       plan_.fields = operation.definition().apply_to_sample(plan_.fields);
       PlannedOperation planned{.operation = operation, .number = static_cast<std::uint16_t>(operations_++)};
       if (is_batch_level(operation)) {
+        want_batch(operation);
         want_soft_labels(operation);
         plan_.batch_operations.push_back(std::move(planned));
       } else {
+        want_before_mixing(describe(operation));
         plan_.sample_stages.emplace_back(std::move(planned));
       }
     }
   }
 
   void operator()(const CacheStage& stage) {
-    if (plan_.cache != nullptr) throw ConfigError("a plan has at most one cache()");
+    if (std::ranges::find(plan_.caches, stage.cache, &PlannedCache::cache) != plan_.caches.end()) {
+      throw ConfigError("one cache stands at two places of a plan", "give each cache() a cache of its own");
+    }
     want_numbers("cache()");
+    want_before_mixing("cache()");
     want_nothing_random("cache()");
-    plan_.cache = stage.cache;
-    plan_.cached_stages = plan_.sample_stages.size();
+    plan_.caches.push_back({.cache = stage.cache, .stages = plan_.sample_stages.size()});
   }
 
   void operator()(const FilterStage& stage) {
     want_numbers(describe(Stage{stage}));
-    if (stage.selection->filter().processed) want_nothing_random("filter()");
+    if (plan_.batch) {
+      throw ConfigError(fmt::format("{} stands after batch() and judges single records", describe(Stage{stage})),
+                        "put filter() before batch(), or unbatch() before it and another batch() after it");
+    }
+    if (stage.selection->filter().processed || !plan_.parts.empty()) want_nothing_random("filter()");
     const std::size_t place = stages_before_filter(plan_.index_stages);
     plan_.index_stages.insert(plan_.index_stages.begin() + static_cast<std::ptrdiff_t>(place), Stage{stage});
   }
 
-  void operator()(const BatchStage& stage) { plan_.batch = stage.options; }
-  void operator()(const PrefetchStage& stage) { plan_.prefetch = stage.batches; }
+  void operator()(const CombineStage& stage) {
+    take_parts(stage.combination->processed, /*zipped=*/false);
+    plan_.index_stages.emplace_back(stage);
+  }
+
+  void operator()(const BatchStage& stage) {
+    if (plan_.batch) {
+      const std::string again = describe(Stage{stage});
+      throw ConfigError(fmt::format("{} stands after batch({}): a batch of batches", again, plan_.batch->global),
+                        fmt::format("leave one of them out, or write unbatch() before {}", again));
+    }
+    plan_.batch = stage.options;
+  }
+
+  void operator()(const PrefetchStage& stage) {
+    if (!plan_.batch) {
+      throw ConfigError("prefetch() counts batches and there are none yet", "put prefetch() after batch()");
+    }
+    plan_.prefetch = stage.batches;
+  }
+
+  // What was done to batches before it becomes an order of records. Trailing repeats do the same to records.
+  void operator()(const UnbatchStage& /*stage*/) {
+    want_before_mixing("unbatch()");
+    std::vector<Stage> repeats;
+    std::vector<Stage>& stages = plan_.batch_stages;
+    for (; !stages.empty() && std::holds_alternative<RepeatStage>(stages.back()); stages.pop_back()) {
+      repeats.push_back(std::move(stages.back()));
+    }
+    const bool keeps_order = plan_.batch->remainder == Remainder::kKeep && stages.empty();
+    if (is_shuffled(stages)) want_numbers("shuffle_window() between batch() and unbatch()");
+    if (!keeps_order) {
+      plan_.index_stages.emplace_back(BatchOrderStage{
+          std::make_shared<BatchOrder>(BatchOrder{.batch = *plan_.batch, .stages = std::move(stages)})});
+    }
+    plan_.index_stages.insert(plan_.index_stages.end(), repeats.rbegin(), repeats.rend());
+    stages.clear();
+    plan_.batch.reset();
+  }
 
   template <typename IndexStage>
   void operator()(const IndexStage& stage) {
     if (!keeps_streaming<IndexStage>) want_numbers(describe(Stage{stage}));
-    plan_.index_stages.emplace_back(stage);
+    (plan_.batch ? plan_.batch_stages : plan_.index_stages).emplace_back(stage);
   }
 
  private:
@@ -106,9 +155,18 @@ class Planner {
 
   void want_numbers(const std::string& stage) const { refuse_stream(*plan_.source, stage); }
 
+  void take_parts(const std::vector<ProcessedPart>& parts, bool zipped) {
+    plan_.parts = parts;
+    plan_.zipped = zipped;
+    for (const ProcessedPart& part : parts) operations_ = std::max(operations_, part.plan->operations);
+  }
+
   // Refuses random operations before `stage`, whose result is made once.
-  void want_nothing_random(const std::string& stage) const {
-    for (const SampleStage& earlier : plan_.sample_stages) {
+  void want_nothing_random(const std::string& stage) const { want_nothing_random(stage, plan_); }
+
+  static void want_nothing_random(const std::string& stage, const StreamPlan& plan) {
+    for (const ProcessedPart& part : plan.parts) want_nothing_random(stage, *part.plan);
+    for (const SampleStage& earlier : plan.sample_stages) {
       const auto* planned = std::get_if<PlannedOperation>(&earlier);
       if (planned == nullptr || !is_random(planned->operation)) continue;
       throw ConfigError(
@@ -117,22 +175,18 @@ class Planner {
     }
   }
 
-  void want_before_batch(const Stage& stage) const {
-    const bool prefetch = std::holds_alternative<PrefetchStage>(stage);
-    const auto* map = std::get_if<MapStage>(&stage);
-    const auto mixing = map != nullptr ? std::ranges::count_if(map->operations, is_batch_level) : 0;
-    const bool only_mixing = map != nullptr && mixing == std::ssize(map->operations);
-    if (plan_.batch && !prefetch && !only_mixing) {
-      throw ConfigError(fmt::format("{} stands after batch()", describe(stage)),
-                        "put batch() last, only mixup(), cutmix() and prefetch() may follow it");
-    }
-    if (!plan_.batch && mixing > 0) {
-      throw ConfigError(fmt::format("{} stands before batch() and mixes the examples of a batch", describe(stage)),
-                        "put map(mixup()) or map(cutmix()) after batch()");
-    }
-    if (!plan_.batch && prefetch) {
-      throw ConfigError("prefetch() counts batches and there are none yet", "put prefetch() after batch()");
-    }
+  void want_batch(const Operation& mixing) const {
+    if (plan_.batch) return;
+    throw ConfigError(fmt::format("{} stands before batch() and mixes the examples of a batch", describe(mixing)),
+                      "put map(mixup()) or map(cutmix()) after batch()");
+  }
+
+  // Refuses what works on single examples if those of a batch have been mixed.
+  void want_before_mixing(const std::string& stage) const {
+    if (plan_.batch_operations.empty()) return;
+    const std::string mixing = describe(plan_.batch_operations.front().operation);
+    throw ConfigError(fmt::format("{} stands after {}, which mixes the examples of a batch", stage, mixing),
+                      fmt::format("put it before map({})", mixing));
   }
 
   // Labels that can be blended.
@@ -152,7 +206,7 @@ class Planner {
                           "call decode() and crop or resize to one size");
       }
       const bool read_raw =
-          plan_.source->info().fields.size() > find_field(plan_.fields, field.name) &&
+          !processed_ && plan_.source->info().fields.size() > find_field(plan_.fields, field.name) &&
           plan_.source->info().fields[find_field(plan_.fields, field.name)].encoding == Encoding::kRaw;
       if (field.shape.is_dynamic() && read_raw) {
         throw ConfigError(fmt::format("batch(): field '{}' {} differs in length from record to record", field.name,
@@ -171,6 +225,7 @@ class Planner {
 
   StreamPlan plan_;
   std::size_t operations_ = 0;
+  bool processed_ = false;  // whether the source's fields are those of processed parts
 };
 
 // Gives decode() the size of the first image where it has none. False: it has one, or there is no such image.
@@ -180,6 +235,7 @@ bool size_by_first_image(std::vector<Stage>& stages) {
     return decode != nullptr && decode->options.height == 0;
   });
   if (found == stages.end()) return false;
+  if (std::get<SourceStage>(stages.front()).processed) return false;  // its bytes are not those that are decoded
   const SourcePtr& source = std::get<SourceStage>(stages.front()).source;
   auto sized = sized_by_first_image(std::get<DecodeStage>(*found), *source);
   if (sized) *found = std::move(*sized);
@@ -198,6 +254,9 @@ constexpr std::uint64_t kBitsVersion = 2;
 
 std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std::uint64_t seed) {
   std::uint64_t hash = mix_seed(mix_seed(seed, kBitsVersion), plan.source->info().fingerprint);
+  for (const ProcessedPart& part : plan.parts) {
+    hash = mix_seed(hash, hash_sample_stages(*part.plan, part.plan->sample_stages.size(), seed));
+  }
   for (std::size_t i = 0; i < count; ++i) {
     const SampleStage& stage = plan.sample_stages[i];
     hash = xxh3(describe(stage), hash);
@@ -212,20 +271,29 @@ IndexMap StreamPlan::index_map(std::uint64_t seed) const {
   return IndexMap(source->info().records, index_stages, seed);
 }
 
-std::uint64_t StreamPlan::steps_per_epoch(std::uint64_t records) const {
-  const auto global = static_cast<std::uint64_t>(batch->global);
-  return batch->remainder == Remainder::kDrop ? records / global : records / global + (records % global != 0);
+IndexMap StreamPlan::batch_index_map(std::uint64_t records, std::uint64_t seed) const {
+  return batch_map(count_batches(records, *batch), batch_stages, seed);
 }
 
-std::uint64_t StreamPlan::cache_fingerprint() const {
-  return hash_sample_stages(*this, cached_stages, mix_seed(1, source->info().revision.value_or(0)));
+std::uint64_t StreamPlan::steps_per_epoch() const { return batch_index_map(index_map(0).size(), 0).size(); }
+
+std::uint64_t StreamPlan::examples_per_epoch() const {
+  const std::uint64_t records = index_map(0).size();
+  return batch_stages.empty() ? records : count_examples(records, *batch, batch_stages, 0);
+}
+
+std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
+  return hash_sample_stages(*this, planned.stages, mix_seed(1, source->info().revision.value_or(0)));
 }
 
 std::uint64_t StreamPlan::fingerprint() const {
   std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);
   for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
   for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
-  return batch ? xxh3(describe(Stage{BatchStage{*batch}}), hash) : hash;
+  if (!batch) return hash;
+  hash = xxh3(describe(Stage{BatchStage{*batch}}), hash);
+  for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
+  return hash;
 }
 
 void refuse_stream(const Source& source, const std::string& what) {
@@ -235,6 +303,18 @@ void refuse_stream(const Source& source, const std::string& what) {
       fmt::format("{} of {}: a stream has no record numbers and no known length", what, info.name),
       joined({"write it to a file first", advice("keep all records in memory: {}", named("pulled()")),
               advice("shuffle within a window: {}", named("Dataset::shuffle_window()"))}));
+}
+
+StreamPlan renumbered(StreamPlan plan, std::size_t by) {
+  for (SampleStage& stage : plan.sample_stages) {
+    auto* planned = std::get_if<PlannedOperation>(&stage);
+    if (planned != nullptr) planned->number = static_cast<std::uint16_t>(planned->number + by);
+  }
+  for (ProcessedPart& part : plan.parts) {
+    part.plan = std::make_shared<const StreamPlan>(renumbered(*part.plan, by));
+  }
+  plan.operations += by;
+  return plan;
 }
 
 StreamPlan make_stream_plan(const PlanPtr& plan) {
@@ -248,18 +328,41 @@ StreamPlan make_stream_plan(const PlanPtr& plan) {
   return Planner().plan(stages);
 }
 
-std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device) {
-  std::string text = printable(describe(Stage{SourceStage{plan.source}})) + "\n";
-  for (const Stage& stage : plan.index_stages) text += printable(describe(stage)) + "  [on indices]\n";
+namespace {
+
+// The stages of a sample, one a line; of parts of a combination, indented.
+std::string explain_sample_stages(const StreamPlan& plan, const std::vector<std::size_t>& on_device,
+                                  const std::string& indent) {
+  std::string text;
+  for (std::size_t part = 0; part < plan.parts.size(); ++part) {
+    const std::string inner = explain_sample_stages(*plan.parts[part].plan, {}, indent + "  ");
+    if (!inner.empty()) text += fmt::format("{}records of dataset {}:\n{}", indent, part, inner);
+  }
   for (std::size_t i = 0; i <= plan.sample_stages.size(); ++i) {
-    if (plan.cache != nullptr && i == plan.cached_stages) {
-      text += printable(describe(Stage{CacheStage{plan.cache}})) + "\n";
+    for (const PlannedCache& planned : plan.caches) {
+      if (planned.stages != i) continue;
+      text += indent + printable(describe(Stage{CacheStage{planned.cache}}));
+      text += indent.empty() ? "\n" : "  [its records are read nevertheless]\n";
     }
     if (i == plan.sample_stages.size()) break;
     const bool marked = std::ranges::find(on_device, i) != on_device.end();
-    text += printable(describe(plan.sample_stages[i]) + note_on_size(plan.sample_stages[i]));
+    text += indent + printable(describe(plan.sample_stages[i]) + note_on_size(plan.sample_stages[i]));
     text += marked ? "  [on the device]\n" : "\n";
   }
+  return text;
+}
+
+}  // namespace
+
+std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device) {
+  std::string text = printable(describe(Stage{SourceStage{plan.source}})) + "\n";
+  for (const Stage& stage : plan.index_stages) {
+    const auto* batches = std::get_if<BatchOrderStage>(&stage);
+    const bool scans = batches != nullptr && may_scan(*batches->order);
+    text += printable(describe(stage)) + "  [on indices";
+    text += scans ? "; a pass first looks at all batches' numbers if the last batch is smaller]\n" : "]\n";
+  }
+  text += explain_sample_stages(plan, on_device, "");
   for (const Field& field : plan.fields) {
     text += fmt::format("  -> {} {} {}\n", printable(field.name), to_string(field.dtype), field.shape.to_string());
   }
@@ -268,6 +371,7 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
     for (const PlannedOperation& planned : plan.batch_operations) {
       text += printable(describe(planned.operation)) + "  [on batches]\n";
     }
+    for (const Stage& stage : plan.batch_stages) text += printable(describe(stage)) + "  [on batches]\n";
     text += describe(Stage{PrefetchStage{plan.prefetch}}) + "\n";
   }
   return text;

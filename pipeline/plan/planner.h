@@ -1,5 +1,5 @@
 // Turns the stages as written into the engine's plan: index stages first, then decode and operations with a cache
-// among them, then batches.
+// among them, then batches and the stages on them.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,48 @@
 
 namespace headrace {
 
+struct PlannedCache {
+  std::shared_ptr<SampleCache> cache;
+  std::size_t stages = 0;  // leading stages whose result it holds
+};
+
 // The plan after push-down.
 struct StreamPlan {
   SourcePtr source;
   std::vector<Stage> index_stages;         // in the order written
   std::vector<SampleStage> sample_stages;  // in the order written
-  std::size_t cached_stages = 0;           // leading stages whose result the cache holds
-  std::shared_ptr<SampleCache> cache;      // null: none
+  std::vector<PlannedCache> caches;        // in the order written
+  std::vector<ProcessedPart> parts;        // of a combination, done before the sample stages; empty: none are
+  bool zipped = false;                     // whether each sample has the fields of all those parts
+  std::size_t operations = 0;              // those of the parts included
   std::optional<BatchOptions> batch;
+  std::vector<Stage> batch_stages;                 // index stages on the batches' numbers, in the order written
   std::vector<PlannedOperation> batch_operations;  // batch-level ones, in the order written
   int prefetch = 2;
   Fields fields;  // of a finished sample
 
+  // Returns the number of leading sample stages whose result the last cache holds.
+  std::size_t cached_stages() const noexcept { return caches.empty() ? 0 : caches.back().stages; }
+  // Returns whether records are as the source holds them.
+  bool is_unprocessed() const noexcept { return sample_stages.empty() && caches.empty() && parts.empty(); }
   IndexMap index_map(std::uint64_t seed) const;
-  std::uint64_t steps_per_epoch(std::uint64_t records) const;  // REQUIRES: `batch` is set
-  // Return the identity of the cache's contents, and of the whole stream.
-  std::uint64_t cache_fingerprint() const;
+  // Returns the index of the batches of `records` records: (epoch, step) -> (batch, pass). REQUIRES: `batch` is
+  // set.
+  IndexMap batch_index_map(std::uint64_t records, std::uint64_t seed) const;
+  // Returns the number of batches, and of examples, of an epoch. Run filters that have not run yet.
+  std::uint64_t steps_per_epoch() const;  // REQUIRES: `batch` is set
+  std::uint64_t examples_per_epoch() const;
+  // Return the identity of a cache's contents, and of the whole stream.
+  std::uint64_t cache_fingerprint(const PlannedCache& planned) const;
   std::uint64_t fingerprint() const;
 };
 
 // Throws ConfigError if the source is a stream: `what` takes records by their numbers, or needs their count.
 void refuse_stream(const Source& source, const std::string& what);
+
+// Returns a part's plan with the numbers of its operations raised by `by`, so that two zipped parts draw other
+// random numbers.
+StreamPlan renumbered(StreamPlan plan, std::size_t by);
 
 // Throws ConfigError, naming the stage and the reason, if the plan is invalid.
 StreamPlan make_stream_plan(const PlanPtr& plan);

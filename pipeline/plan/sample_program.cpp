@@ -1,13 +1,5 @@
 #include "headrace/pipeline/plan/sample_program.h"
 
-#include <algorithm>
-
-#include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/rng.h"
-#include "headrace/pipeline/plan/cached_sample.h"
-#include "headrace/pipeline/plan/content_sample.h"
-
 namespace headrace {
 namespace {
 
@@ -16,20 +8,6 @@ Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t
   const Shape rest = shape.without_front();
   const std::size_t one = static_cast<std::size_t>(rest.elements()) * element_bytes;
   return rest.with_front(one == 0 ? 0 : static_cast<std::int64_t>(bytes / one));
-}
-
-// Differs for files that are alike in names, sizes and times. What lies on a disk was perhaps made of files that
-// are gone: their content tells. What lies in memory is of files that this process opened: their path does,
-// unread.
-std::uint64_t tell_apart(const Source& source, bool resident_cache) {
-  if (!resident_cache) return sample_content(source).value_or(0);
-  return source.info().revision || lacks_identity(source.info()) ? xxh3(source.info().name) : 0;
-}
-
-std::optional<SampleChains> compile_before_cache(const StreamPlan& plan) {
-  if (plan.cache == nullptr) return std::nullopt;
-  return SampleChains(plan.source->info().fields, std::span(plan.sample_stages).first(plan.cached_stages),
-                      ChainPlace::kBeforeCache);
 }
 
 }  // namespace
@@ -44,52 +22,44 @@ FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept
 
 SampleProgram::SampleProgram(const StreamPlan& plan)
     : fields_(plan.source->info().fields),
-      cache_(plan.cache),
-      before_(compile_before_cache(plan)),
-      after_(before_ ? before_->output() : fields_, std::span(plan.sample_stages).subspan(plan.cached_stages),
-             ChainPlace::kAfterCache),
-      records_(plan.source->info().records),
-      labels_(*plan.source),
-      slow_before_cache_(before_ && before_->is_slow()),
-      slow_after_cache_(after_.is_slow()) {
-  if (before_) before_->add_stages(stages_);
-  after_.add_stages(stages_);
+      parts_(plan.parts.empty() ? nullptr : std::make_unique<PartSamples>(plan)),
+      chains_(plan, fields_),
+      records_(plan.source->info().records) {
+  if (parts_ == nullptr) labels_.emplace(*plan.source);
+  if (parts_ != nullptr) parts_->add_stages(stages_);
+  chains_.add_stages(stages_);
   stages_.push_back({.name = "write rows"});
-  if (cache_ == nullptr) return;
-  cache_->bind(mix_seed(plan.cache_fingerprint(), tell_apart(*plan.source, cache_->resident())), records_);
+  is_single_ = parts_ == nullptr && chains_.last().are_single();
 }
 
-void SampleProgram::keep_jpeg_indexes(MemoryBudget& budget) { after_.keep_jpeg_indexes(records_, budget); }
+void SampleProgram::keep_jpeg_indexes(MemoryBudget& budget) { chains_.last().keep_jpeg_indexes(records_, budget); }
 
 void SampleProgram::name_spans(Trace& trace) {
-  if (before_) before_->name_spans(trace);
-  after_.name_spans(trace);
+  if (parts_ != nullptr) parts_->name_spans(trace);
+  chains_.name_spans(trace);
 }
 
-bool SampleProgram::is_warm() const noexcept {
-  return cache_ != nullptr && cache_->counters().records == records_;
+bool SampleProgram::is_slow() const noexcept {
+  return chains_.is_slow() || (parts_ != nullptr && !is_warm() && parts_->is_slow());
 }
 
 bool SampleProgram::only_copies() const noexcept {
-  return cache_ == nullptr && labels_.does_nothing() && after_.does_nothing();
+  return is_single_ && !chains_.has_caches() && labels_->does_nothing() && chains_.last().does_nothing();
 }
 
-std::span<const std::byte> SampleProgram::find_cached(std::uint64_t record,
-                                                      std::vector<std::byte>& scratch) const noexcept {
-  return cache_ != nullptr ? cache_->find(record, scratch) : std::span<const std::byte>{};
+FoundSample SampleProgram::find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const noexcept {
+  return chains_.has_caches() ? chains_.find(record, scratch) : FoundSample{};
 }
 
-void SampleProgram::run_cached(std::span<const std::byte> sample, const StepContext& context,
-                               const Rows& rows) const {
-  CachedSampleReader reader(sample);
-  const std::size_t count = before_->output().size();
-  if (after_.are_single()) {
-    for (std::size_t i = 0; i < count; ++i) after_.run_field(i, reader.next(), context, rows[i]);
-    return;
-  }
-  SampleView fields;
-  for (std::size_t i = 0; i < count; ++i) fields[i] = reader.next();
-  after_.run_into(fields, context, rows);
+void SampleProgram::run_cached(const FoundSample& found, const StepContext& context, const Rows& rows) const {
+  std::size_t made = 0;
+  write(chains_.run(found, context.record, context, made), context, rows);
+}
+
+void SampleProgram::write(SampleView sample, const StepContext& context, const Rows& rows) const {
+  const SampleChains& last = chains_.last();
+  if (!last.are_single()) return last.run_into(sample, context, rows);
+  for (std::size_t i = 0; i < last.output().size(); ++i) last.run_field(i, sample[i], context, rows[i]);
 }
 
 SampleView SampleProgram::view(const RecordView& record) const noexcept {
@@ -99,26 +69,16 @@ SampleView SampleProgram::view(const RecordView& record) const noexcept {
 }
 
 void SampleProgram::run_record(const RecordView& record, const StepContext& context, const Rows& rows) const {
-  labels_.check(record);
-  if (cache_ == nullptr && after_.are_single()) {
+  if (labels_) labels_->check(record);
+  if (is_single_ && !chains_.has_caches()) {
     for (std::size_t i = 0; i < fields_.size(); ++i) {
-      after_.run_field(i, view_of(fields_[i], record.fields[i]), context, rows[i]);
+      chains_.last().run_field(i, view_of(fields_[i], record.fields[i]), context, rows[i]);
     }
     return;
   }
-  SampleView fields = view(record);
-  if (cache_ == nullptr) return after_.run_into(fields, context, rows);
-  std::vector<std::byte>& sample = context.scratch->sample;
-  std::size_t used = 0;
-  before_->run(fields, context, [&](std::size_t, const FieldView& field) {
-    const std::size_t more = appended_bytes(field);
-    if (sample.capacity() < used + more) context.scratch->charge(more);
-    used = append_field(sample, used, field);
-  });
-  const std::span<const std::byte> whole = std::span(sample).first(used);
-  cache_->insert(context.record, whole);
-  if (context.samples != nullptr) context.scratch->stamp_ns = now_ns();  // keeping a sample is no step of the plan
-  run_cached(whole, context, rows);
+  std::size_t made = 0;
+  const SampleView sample = parts_ != nullptr ? parts_->run(record, context, made) : view(record);
+  write(chains_.run(sample, context.record, context, made), context, rows);
 }
 
 }  // namespace headrace

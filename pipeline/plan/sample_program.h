@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "headrace/pipeline/operations/machinery/label_check.h"
-#include "headrace/pipeline/operations/machinery/sample_chains.h"
+#include "headrace/pipeline/plan/cached_chains.h"
+#include "headrace/pipeline/plan/part_samples.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/record.h"
 
@@ -17,13 +18,13 @@ namespace headrace {
 // Returns a record's field as its first step sees it.
 FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept;
 
-// Const except for the cache, which is thread-safe; shared by all threads.
+// Const except for the caches, which are thread-safe; shared by all threads.
 class SampleProgram {
  public:
   // The destination of each field of a sample in its batch.
   using Rows = SampleRows;
 
-  // Binds the plan's cache, if it has one.
+  // Binds the plan's caches.
   explicit SampleProgram(const StreamPlan& plan);
 
   // Keeps indexes of JPEGs of which windows are decoded, for repeated records. They are charged to the budget.
@@ -34,35 +35,36 @@ class SampleProgram {
   void name_spans(Trace& trace);
 
   // Returns whether a sample currently merits a separate task: samples in a warm cache are not decoded any more.
-  bool is_slow() const noexcept { return slow_after_cache_ || (slow_before_cache_ && !is_warm()); }
+  bool is_slow() const noexcept;
   // Returns whether a record's fields are only copied to their rows, which does not require this program.
   bool only_copies() const noexcept;
   // Returns the categories of a compute thread's time, in the order in which a record meets them: each step, then
   // everything else. StepContext::samples has one entry for each.
   const std::vector<StageName>& stages() const noexcept { return stages_; }
   // Returns whether every record is in the cache, so that the source need not be read.
-  bool is_warm() const noexcept;
+  bool is_warm() const noexcept { return chains_.is_warm(); }
 
   // Returns whether finding a cached sample may wait for a file.
-  bool cache_may_wait() const noexcept { return cache_ != nullptr && !cache_->resident(); }
+  bool cache_may_wait() const noexcept { return chains_.may_wait(); }
 
-  // Returns the cached sample of a record, possibly in `scratch`; empty if there is none. Counts a hit or a miss.
-  std::span<const std::byte> find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const noexcept;
-  void run_cached(std::span<const std::byte> sample, const StepContext& context, const Rows& rows) const;
-  // Also stores the sample in the cache.
+  // Returns the record's sample of the last cache that has it, possibly in `scratch`; empty if none has.
+  FoundSample find_cached(std::uint64_t record, std::vector<std::byte>& scratch) const noexcept;
+  void run_cached(const FoundSample& found, const StepContext& context, const Rows& rows) const;
+  // Also stores the sample in the caches.
   void run_record(const RecordView& record, const StepContext& context, const Rows& rows) const;
 
  private:
   SampleView view(const RecordView& record) const noexcept;
+  // Runs the stages after the last cache into the rows.
+  void write(SampleView sample, const StepContext& context, const Rows& rows) const;
 
-  Fields fields_;  // of a record
-  std::shared_ptr<SampleCache> cache_;
-  std::optional<SampleChains> before_;  // the cache; std::nullopt if there is no cache
-  SampleChains after_;
+  Fields fields_;                       // of a record
+  std::unique_ptr<PartSamples> parts_;  // null: records are as the source holds them
+  std::optional<LabelCheck> labels_;    // std::nullopt: the parts check theirs
+  CachedChains chains_;
   std::uint64_t records_ = 0;
-  LabelCheck labels_;
   std::vector<StageName> stages_;
-  bool slow_before_cache_ = false, slow_after_cache_ = false;
+  bool is_single_ = false;  // whether each field of a record can be run by itself
 };
 
 }  // namespace headrace

@@ -25,6 +25,7 @@ namespace headrace {
 // Each is defined in the file of its opener.
 SourceOriginPtr cifar_binary_origin();
 SourceOriginPtr csv_manifest_origin();
+SourceOriginPtr csv_table_origin();
 SourceOriginPtr idx_files_origin();
 SourceOriginPtr idx_folder_origin();
 SourceOriginPtr image_archive_origin();
@@ -67,8 +68,10 @@ bool is_cifar_folder(const FoundPath& found) {
   return false;
 }
 
+bool is_table(const FoundPath& found) { return is_csv_table(found.path(), found.options().columns); }
+
 // Callers who name columns mean a table: the error is the column it lacks.
-bool is_table(const FoundPath& found) {
+bool is_image_table(const FoundPath& found) {
   const ColumnOptions& columns = found.options().columns;
   return is_csv_manifest(found.path(), columns) || (!columns.empty() && found.path().string().ends_with(".csv"));
 }
@@ -103,6 +106,9 @@ using Options = SourceOptions;
 SourcePtr open_cifar(const Path& path, Split split, const Options&) { return cifar_binary(path, split); }
 SourcePtr open_csv(const Path& path, Split, const Options& options) {
   return csv_manifest(path, csv_options(options.columns, options.label_count));
+}
+SourcePtr open_csv_table(const Path& path, Split, const Options& options) {
+  return csv_table(path, csv_options(options.columns, options.label_count));
 }
 SourcePtr open_idx(const Path& path, Split split, const Options& options) {
   return idx_folder(path, split, options.label_count);
@@ -139,9 +145,10 @@ std::span<const SourceFormat> source_formats() {
        .forms = {{kFile, "records", by_path<is_record_file>, open_record_file}},
        .openers = {record_file_origin()}},
       {.name = "CSV tables",
-       .accepts = "a .csv with the columns path and label",
-       .forms = {{kFile, "a CSV table of images", is_table, open_csv, /*has_splits=*/false}},
-       .openers = {csv_manifest_origin()},
+       .accepts = "a .csv with the columns path and label, or label and numbers",
+       .forms = {{kFile, "a CSV table", is_table, open_csv_table, /*has_splits=*/false},
+                 {kFile, "a CSV table of images", is_image_table, open_csv, /*has_splits=*/false}},
+       .openers = {csv_manifest_origin(), csv_table_origin()},
        .takes_columns = true},
       {.name = "IDX files",
        .accepts = "MNIST's IDX files in a folder, plain or .gz",

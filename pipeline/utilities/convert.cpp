@@ -284,7 +284,7 @@ void pack(const ConvertedPart& part, const ConvertOptions& options, RecordFileWr
       packed.failure->raise();
     }
     RecordView view;
-    std::ranges::copy(packed.bytes, view.fields.begin());
+    for (std::size_t i = 0; i < packed.bytes.size(); ++i) view.fields[i] = packed.bytes[i];
     writer.append(view, record_name(*part.source, record));
   });
 }

@@ -51,7 +51,7 @@ class InspectPass final : public RecordScan {
   std::unique_ptr<Visitor> create_visitor(ThreadState& state) override;
 
   // Evenly spread, the first record among them.
-  std::uint64_t record_at(std::uint64_t position) const noexcept {
+  std::uint64_t record_at(std::uint64_t position) const override {
     const std::uint64_t records = source().info().records;
     return position * (records / positions_) + position * (records % positions_) / positions_;
   }
@@ -180,6 +180,19 @@ Inspection inspect_source(const SourcePtr& source, const InspectOptions& options
   inspection.first_warned = std::move(found.warned);
   inspection.oriented = found.oriented;
   return inspection;
+}
+
+std::int64_t read_label(const Source& source, std::uint64_t record, std::size_t field,
+                        std::vector<std::byte>& scratch) {
+  if (const std::optional<std::int64_t> known = source.label(record)) return *known;
+  const std::span<const std::byte> bytes = source.read(record, scratch).fields[field];
+  std::int64_t label = 0;
+  if (bytes.size() != sizeof label) {
+    throw DataError(ErrorCode::kDataCorrupt, source.describe(record) + ": its label has another size than 8 bytes",
+                    {.source = source.info().name, .record = record});
+  }
+  std::memcpy(&label, bytes.data(), sizeof label);
+  return label;
 }
 
 }  // namespace headrace

@@ -106,7 +106,7 @@ class BytesRead(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.expect_each_record_once(file)
 
-    def test_a_tar_archive_whose_members_are_found_by_reading_it_once(self):
+    def test_a_tar_archive_of_which_all_read_the_headers(self):
         file = self.scratch / "packed.tar"
         subprocess.run(["tar", "-C", self.photos, "-cf", file, "."], check=True)
         self.expect_each_record_once(file)

@@ -43,6 +43,7 @@ struct OtherProductsTarget {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsBatchNormSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsConvSuite, CpuKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsCountsSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsDenseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsElementwiseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsFusedNormSuite, CpuKernelsTarget);
@@ -52,10 +53,12 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsJoiningSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsLossesSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsMuonSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsPoolingSuite, CpuKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsSequencesSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsTrainingSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsUpdateSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsViewsSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsConvSuite, OtherProductsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsCountsSuite, OtherProductsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsDenseSuite, OtherProductsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsHalfProductsSuite, OtherProductsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsHalfSuite, OtherProductsTarget);

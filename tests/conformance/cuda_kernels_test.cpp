@@ -21,6 +21,7 @@ struct CudaKernelsTarget {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsBatchNormSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsConvSuite, CudaKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsCountsSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsDenseSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsElementwiseSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsFusedNormSuite, CudaKernelsTarget);
@@ -30,6 +31,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsJoiningSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsLossesSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsMuonSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsPoolingSuite, CudaKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsSequencesSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsTrainingSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsUpdateSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsViewsSuite, CudaKernelsTarget);

@@ -10,8 +10,9 @@ template <typename Target>
 class KernelsElementwiseSuite : public KernelsFixture<Target> {
  protected:
   static inline const std::vector<Shape> kShapes{{1}, {7}, {3, 5, 5, 3}, {33, 65}, {2, 70001}};
-  static inline const std::vector<Activation> kActivations{Activation::kNone, Activation::kRelu, Activation::kGelu,
-                                                           Activation::kSilu};
+  static inline const std::vector<Activation> kActivations{
+      Activation::kNone, Activation::kRelu,      Activation::kGelu, Activation::kSilu,    Activation::kSigmoid,
+      Activation::kTanh, Activation::kLeakyRelu, Activation::kElu,  Activation::kSoftplus};
 
   // Numbers from -8 to 8: past where the activations bend.
   TensorView wide(const Shape& shape, std::uint64_t seed) {
@@ -55,27 +56,63 @@ TYPED_TEST_P(KernelsElementwiseSuite, ActivationBackward) {
   for (const Shape& shape : this->kShapes) {
     for (const Activation activation : this->kActivations) {
       const TensorView x = this->wide(shape, 2), dy = this->random(shape, 3), dx = this->result(shape);
-      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, x, dy, dx); }, {dx});
+      const TensorView y = this->result(shape);
+      this->kernels().activation_forward(this->stream(), activation, x, y);
+      const TensorView& known = slope_from_result(activation) ? y : x;
+      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, known, dy, dx); },
+                {dx});
       constexpr double kStep = 1e-5;
       Reals expected = this->read_reals(dy);
       const Reals xs = this->read_reals(x);
       for (std::size_t i = 0; i < xs.size(); ++i) {
         expected[i] *= (activated(activation, xs[i] + kStep) - activated(activation, xs[i] - kStep)) / (2 * kStep);
       }
-      // Differences of the relu are wrong within a step of its corner.
-      for (std::size_t i = 0; activation == Activation::kRelu && i < xs.size(); ++i) {
-        if (std::abs(xs[i]) <= kStep) expected[i] = xs[i] > 0 ? this->read_reals(dy)[i] : 0;
+      // Differences are wrong within a step of a corner.
+      const bool bent = activation == Activation::kRelu || activation == Activation::kLeakyRelu;
+      for (std::size_t i = 0; bent && i < xs.size(); ++i) {
+        if (std::abs(xs[i]) <= kStep) expected[i] = this->read_reals(dy)[i] * activation_slope(activation, xs[i]);
       }
       this->expect_close(dx, expected, 2e-6, shape.to_string());
       // In place, and for the relu from its result.
-      const TensorView y = this->result(shape);
-      this->kernels().activation_forward(this->stream(), activation, x, y);
-      const TensorView& from = activation == Activation::kRelu ? y : x;
+      const TensorView& from = activation == Activation::kRelu ? y : known;
       this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, from, dy, dy); },
                 {dy});
       this->expect_close(dy, expected, 2e-6, shape.to_string());
     }
   }
+}
+
+// Numbers in bf16, and functions that are small near 0: they keep their digits.
+TYPED_TEST_P(KernelsElementwiseSuite, ActivationsOfBf16AndOfSmallNumbers) {
+  const Shape shape{33, 65};
+  for (const Activation activation : this->kActivations) {
+    const TensorView wide = this->wide(shape, 5), x = this->result(shape, DType::kBF16);
+    this->kernels().convert(this->stream(), wide, x);
+    const TensorView y = this->result(shape, DType::kBF16);
+    this->run([&](Stream& stream) { this->kernels().activation_forward(stream, activation, x, y); }, {y});
+    this->expect_close(y, activated(activation, this->read_reals(x)), 4e-3, to_string(DType::kBF16));
+  }
+  const std::vector<float> values{1e-20F, -1e-5F, 1e-3F, 0.05F, -0.05F, -0.099F, -0.19F, 0.21F, 0.0F};
+  const TensorView x = this->tensor({static_cast<std::int64_t>(values.size())}, values), y = this->result(x.shape);
+  for (const Activation activation : {Activation::kTanh, Activation::kElu}) {
+    this->kernels().activation_forward(this->stream(), activation, x, y);
+    const auto results = this->template read<float>(y);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double expected = activated(activation, static_cast<double>(values[i]));
+      EXPECT_NEAR(results[i], expected, 1e-6 * std::abs(expected)) << values[i];
+    }
+  }
+  EXPECT_THROW(this->kernels().activation_forward(this->stream(), Activation::kSoftmax, x, y), ConfigError);
+  this->stream().synchronize();
+}
+
+// u8 and whole numbers become floats.
+TYPED_TEST_P(KernelsElementwiseSuite, WholeNumbersBecomeFloats) {
+  const std::vector<std::int64_t> numbers{0, 1, -7, 255, 65'537, (1 << 24) - 1, 3, 1'000'003, 12};
+  const TensorView x = this->tensor({3, 3}, numbers), y = this->result({3, 3});
+  this->run([&](Stream& stream) { this->kernels().scale(stream, x, 1.0F, y); }, {y});
+  const auto results = this->template read<float>(y);
+  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(results[i], static_cast<float>(numbers[i]));
 }
 
 TYPED_TEST_P(KernelsElementwiseSuite, AddAndAccumulate) {
@@ -221,7 +258,8 @@ TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
   EXPECT_THROW(this->kernels().dropout(this->stream(), a, 0.5F, 0, 1 << 16, scalars, a), ConfigError);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(KernelsElementwiseSuite, ActivationForward, ActivationBackward, AddAndAccumulate,
+REGISTER_TYPED_TEST_SUITE_P(KernelsElementwiseSuite, ActivationForward, ActivationBackward,
+                            ActivationsOfBf16AndOfSmallNumbers, WholeNumbersBecomeFloats, AddAndAccumulate,
                             SumTreeAddsPairs, ScaleByANumberAndByOneInDeviceMemory,
                             StoredFactorsMayChangeBetweenLaunches, ConvertRoundsToTheNearestAndWidensExactly,
                             DropoutMaskIsTheStatedFunction, DropoutKeepsItsShareAndForgetsTheReplicas,

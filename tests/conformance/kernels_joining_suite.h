@@ -1,5 +1,5 @@
 // What the kernels of every device must compute that join tensors: columns side by side, means of windows, and the
-// statistics of several replicas; and sigmoidal functions.
+// statistics of several replicas.
 #pragma once
 
 #include "headrace/tests/conformance/kernels_norm_fixture.h"
@@ -31,44 +31,6 @@ class KernelsJoiningSuite : public KernelsNormFixture<Target> {
   static double tolerance(DType dtype) { return dtype == DType::kF32 ? 1e-6 : 4e-3; }
 };
 TYPED_TEST_SUITE_P(KernelsJoiningSuite);
-
-TYPED_TEST_P(KernelsJoiningSuite, SigmoidalFunctionsAndTheirSlopes) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const Shape& shape : {Shape{1}, Shape{33, 65}, Shape{2, 20001}}) {
-      for (const Sigmoidal sigmoidal : {Sigmoidal::kSigmoid, Sigmoidal::kTanh}) {
-        const TensorView x = this->random_as(shape, 1, dtype), dy = this->random_as(shape, 2, dtype);
-        this->kernels().scale(this->stream(), x, 8.0F, x);
-        const TensorView y = this->result(shape, dtype), dx = this->result(shape, dtype);
-        this->run([&](Stream& stream) { this->kernels().sigmoidal_forward(stream, sigmoidal, x, y); }, {y});
-        Reals expected = this->read_reals(x);
-        for (double& value : expected) {
-          value = sigmoidal == Sigmoidal::kSigmoid ? 1 / (1 + std::exp(-value)) : std::tanh(value);
-        }
-        this->expect_close(y, expected, dtype == DType::kF32 ? 3e-7 : 4e-3, shape.to_string());
-        this->run([&](Stream& stream) { this->kernels().sigmoidal_backward(stream, sigmoidal, y, dy, dx); }, {dx});
-        Reals slopes = this->read_reals(dy);
-        const Reals results = this->read_reals(y);
-        for (std::size_t i = 0; i < slopes.size(); ++i) {
-          slopes[i] *=
-              sigmoidal == Sigmoidal::kSigmoid ? results[i] * (1 - results[i]) : 1 - results[i] * results[i];
-        }
-        this->expect_close(dx, slopes, this->tolerance(dtype), shape.to_string());
-      }
-    }
-  }
-}
-
-TYPED_TEST_P(KernelsJoiningSuite, TanhKeepsTheDigitsOfSmallNumbers) {
-  const std::vector<float> values{1e-20F, -1e-5F, 1e-3F, 0.05F, -0.19F, 0.21F, 0.0F};
-  const Shape shape{static_cast<std::int64_t>(values.size())};
-  const TensorView x = this->tensor(shape, values), y = this->result(shape);
-  this->kernels().sigmoidal_forward(this->stream(), Sigmoidal::kTanh, x, y);
-  const auto results = this->template read<float>(y);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double expected = std::tanh(static_cast<double>(values[i]));
-    EXPECT_NEAR(results[i], expected, 1e-6 * std::abs(expected)) << values[i];
-  }
-}
 
 TYPED_TEST_P(KernelsJoiningSuite, CopiesColumnsAndNoOthers) {
   struct Columns {
@@ -105,8 +67,8 @@ TYPED_TEST_P(KernelsJoiningSuite, MeansOfWindows) {
       Reals mean(s.y_count()), gradient(xs.size());
       for (std::size_t to = 0; to < s.y_count(); ++to) {
         for (std::size_t position = 0; position < window; ++position) {
-          mean[to] += xs[s.source(to, position)] / static_cast<double>(window);
-          gradient[s.source(to, position)] += dys[to] / static_cast<double>(window);
+          mean[to] += xs[s.source(to, position).value()] / static_cast<double>(window);
+          gradient[s.source(to, position).value()] += dys[to] / static_cast<double>(window);
         }
       }
       const std::string what = this->x_shape(s).to_string();
@@ -200,7 +162,6 @@ TYPED_TEST_P(KernelsJoiningSuite, StatisticsOfReplicasAreThoseOfTheWholeBatch) {
 
 TYPED_TEST_P(KernelsJoiningSuite, WrongShapesAreRefusedAtOnce) {
   const TensorView a = this->random({3, 4}, 1), b = this->random({3, 5}, 2), c = this->random({2, 5}, 3);
-  EXPECT_THROW(this->kernels().sigmoidal_forward(this->stream(), Sigmoidal::kTanh, a, b), ConfigError);
   EXPECT_THROW(this->kernels().copy_columns(this->stream(), a, 0, c, 0, 2), ConfigError);
   EXPECT_THROW(this->kernels().copy_columns(this->stream(), a, 2, b, 0, 3), ConfigError);
   EXPECT_THROW(this->kernels().copy_columns(this->stream(), a, 0, b, 3, 3), ConfigError);
@@ -214,8 +175,7 @@ TYPED_TEST_P(KernelsJoiningSuite, WrongShapesAreRefusedAtOnce) {
   this->stream().synchronize();
 }
 
-REGISTER_TYPED_TEST_SUITE_P(KernelsJoiningSuite, SigmoidalFunctionsAndTheirSlopes,
-                            TanhKeepsTheDigitsOfSmallNumbers, CopiesColumnsAndNoOthers, MeansOfWindows,
+REGISTER_TYPED_TEST_SUITE_P(KernelsJoiningSuite, CopiesColumnsAndNoOthers, MeansOfWindows,
                             StatisticsOfReplicasAreThoseOfTheWholeBatch, WrongShapesAreRefusedAtOnce);
 
 }  // namespace headrace::test

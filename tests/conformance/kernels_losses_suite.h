@@ -134,13 +134,15 @@ TYPED_TEST_P(KernelsLossesSuite, SoftCrossEntropyOfOneHotTargetsIsThatOfClassNum
 
 TYPED_TEST_P(KernelsLossesSuite, ElementLosses) {
   for (const ElementLoss loss : {ElementLoss::kSquaredError, ElementLoss::kAbsoluteError,
-                                 ElementLoss::kBinaryFromLogits, ElementLoss::kBinaryFromProbabilities}) {
+                                 ElementLoss::kBinaryFromLogits, ElementLoss::kBinaryFromProbabilities,
+                                 ElementLoss::kHuber, ElementLoss::kHinge, ElementLoss::kKullbackLeibler}) {
     for (const auto& of : this->kSizes) {
       for (const DType type : {DType::kF32, DType::kI64}) {
         const Shape shape =
             of.elements % 2 == 0 ? Shape{of.rows, 2, of.elements / 2} : Shape{of.rows, of.elements};
         auto values = random_floats(shape.elements(), 1), shares = random_floats(shape.elements(), 2);
-        const bool probable = loss == ElementLoss::kBinaryFromProbabilities;
+        const bool probable =
+            loss == ElementLoss::kBinaryFromProbabilities || loss == ElementLoss::kKullbackLeibler;
         for (float& value : values) value = probable ? 0.5F + 0.45F * value : 4 * value;
         std::vector<std::int64_t> numbers;
         for (float& value : shares) {
@@ -185,8 +187,9 @@ TYPED_TEST_P(KernelsLossesSuite, ElementLossesAtTheirLimits) {
   EXPECT_NEAR(at(ElementLoss::kBinaryFromProbabilities, 0, 1).first, -std::log(1e-7), 1e-3);
   EXPECT_NEAR(at(ElementLoss::kBinaryFromProbabilities, 1, 0).first, -std::log(1e-7), 0.2) << "1 - 1e-7 in f32";
   EXPECT_TRUE(std::isfinite(at(ElementLoss::kBinaryFromProbabilities, -3, 1).second));
-  for (const ElementLoss loss : {ElementLoss::kSquaredError, ElementLoss::kBinaryFromLogits,
-                                 ElementLoss::kBinaryFromProbabilities, ElementLoss::kAbsoluteError}) {
+  for (const ElementLoss loss :
+       {ElementLoss::kSquaredError, ElementLoss::kBinaryFromLogits, ElementLoss::kBinaryFromProbabilities,
+        ElementLoss::kAbsoluteError, ElementLoss::kHuber, ElementLoss::kHinge, ElementLoss::kKullbackLeibler}) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     EXPECT_TRUE(std::isnan(at(loss, nan, 0.5F).first));
     EXPECT_TRUE(std::isnan(at(loss, 0.5F, nan).first));

@@ -9,17 +9,33 @@ namespace headrace::test {
 template <typename Target>
 class KernelsPoolingSuite : public KernelsFixture<Target> {
  protected:
-  // Even and odd images, windows that touch, overlap and leave gaps, more channels than a vector.
-  static inline const std::vector<PoolSizes> kSizes{
-      {1, 2, 2, 1},          {2, 8, 8, 32},          {3, 7, 9, 5},          {2, 5, 4, 130},
-      {2, 3, 3, 64, {3, 3}}, {1, 9, 8, 17, {3, 2}},  {2, 9, 9, 70, {2, 3}}, {1, 4, 4, 6, {4, 1}},
-      {1, 2, 3, 4, {1, 1}},  {3, 11, 8, 16, {3, 3}}, {2, 7, 7, 24, {2, 2}}, {2, 8, 9, 8, {4, 4}}};
+  // Even and odd images, windows that touch, overlap, leave gaps and reach into padding, more channels than a
+  // vector.
+  static inline const std::vector<PoolSizes> kSizes{{1, 2, 2, 1},
+                                                    {2, 8, 8, 32},
+                                                    {3, 7, 9, 5},
+                                                    {2, 5, 4, 130},
+                                                    {2, 3, 3, 64, {3, 3}},
+                                                    {1, 9, 8, 17, {3, 2}},
+                                                    {2, 9, 9, 70, {2, 3}},
+                                                    {1, 4, 4, 6, {4, 1}},
+                                                    {1, 2, 3, 4, {1, 1}},
+                                                    {3, 11, 8, 16, {3, 3}},
+                                                    {2, 7, 7, 24, {2, 2}},
+                                                    {2, 8, 9, 8, {4, 4}},
+                                                    {2, 8, 9, 64, {3, 2, 1}},
+                                                    {1, 7, 7, 5, {3, 2, 1}},
+                                                    {1, 1, 1, 3, {3, 2, 1}},
+                                                    {2, 5, 6, 70, {3, 1, 1}},
+                                                    {1, 4, 5, 16, {2, 2, 1}},
+                                                    {1, 9, 7, 8, {5, 3, 2}},
+                                                    {2, 4, 3, 8, {3, 3, 1}}};
 
   static Shape x_shape(const PoolSizes& s) { return shape(s.images, s.height, s.width, s.channels); }
   static Shape y_shape(const PoolSizes& s) { return shape(s.images, s.out_height(), s.out_width(), s.channels); }
   static std::string label(const PoolSizes& s) {
     return x_shape(s).to_string() + " window " + std::to_string(s.window()) + " stride " +
-           std::to_string(s.stride());
+           std::to_string(s.stride()) + " padding " + std::to_string(s.pad());
   }
 
  private:
@@ -103,6 +119,11 @@ TYPED_TEST_P(KernelsPoolingSuite, WrongShapesAreRefusedAtOnce) {
   EXPECT_THROW(pool(y, y, {}), ConfigError);
   EXPECT_THROW(pool(y, argmax, {.window = 2, .stride = 0}), ConfigError);
   EXPECT_THROW(pool(y, argmax, {.window = 17, .stride = 1}), ConfigError);
+  EXPECT_NO_THROW(pool(y, argmax, {.window = 3, .stride = 2, .pad = 1}));
+  EXPECT_THROW(pool(y, argmax, {.window = 3, .stride = 2, .pad = 2}), ConfigError);
+  EXPECT_THROW(pool(y, argmax, {.window = 3, .stride = 2, .pad = -1}), ConfigError);
+  EXPECT_THROW(this->kernels().average_pool_forward(this->stream(), x, y, {.window = 3, .stride = 2, .pad = 1}),
+               ConfigError);
   EXPECT_THROW(this->kernels().global_average_pool_forward(this->stream(), x, y), ConfigError);
   this->stream().synchronize();
 }

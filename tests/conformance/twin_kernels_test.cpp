@@ -16,6 +16,7 @@ struct TwinTarget {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsBatchNormSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsConvSuite, TwinTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsCountsSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsDenseSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsElementwiseSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsFusedNormSuite, TwinTarget);
@@ -24,6 +25,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsHalfSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsJoiningSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsLossesSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsPoolingSuite, TwinTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsSequencesSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsTrainingSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsUpdateSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsViewsSuite, TwinTarget);

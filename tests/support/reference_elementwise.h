@@ -14,6 +14,12 @@ inline double activated(Activation activation, double x) {
     case Activation::kRelu: return x > 0 ? x : 0;
     case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case Activation::kSilu: return x / (1 + std::exp(-x));
+    case Activation::kSigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::kTanh: return std::tanh(x);
+    case Activation::kLeakyRelu: return x > 0 ? x : static_cast<double>(kLeakySlope) * x;
+    case Activation::kElu: return x > 0 ? x : std::expm1(x);
+    case Activation::kSoftplus: return std::log1p(std::exp(-std::abs(x))) + (x > 0 ? x : 0);
+    case Activation::kSoftmax: break;
   }
   return x;
 }
@@ -26,6 +32,12 @@ inline double activation_slope(Activation activation, double x) {
     case Activation::kRelu: return x > 0 ? 1 : 0;
     case Activation::kGelu: return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * kDensity * std::exp(-0.5 * x * x);
     case Activation::kSilu: return sigmoid + x * sigmoid * (1 - sigmoid);
+    case Activation::kSigmoid: return sigmoid * (1 - sigmoid);
+    case Activation::kTanh: return 1 - std::tanh(x) * std::tanh(x);
+    case Activation::kLeakyRelu: return x > 0 ? 1 : static_cast<double>(kLeakySlope);
+    case Activation::kElu: return x > 0 ? 1 : std::exp(x);
+    case Activation::kSoftplus: return sigmoid;
+    case Activation::kSoftmax: break;
   }
   return 1;
 }

@@ -43,15 +43,18 @@ inline double element_loss(ElementLoss loss, double x, double t) {
     case ElementLoss::kAbsoluteError: return std::abs(x - t);
     case ElementLoss::kBinaryFromLogits: x = 1 / (1 + std::exp(-x)); break;
     case ElementLoss::kBinaryFromProbabilities: break;
+    case ElementLoss::kHuber: return std::abs(x - t) > 1 ? std::abs(x - t) - 0.5 : (x - t) * (x - t) / 2;
+    case ElementLoss::kHinge: return std::max(0.0, 1 - (t > 0 ? x : -x));
+    case ElementLoss::kKullbackLeibler: return std::max(t, 1e-7) * std::log(std::max(t, 1e-7) / x);
   }
   return -t * std::log(x) - (1 - t) * std::log(1 - x);
 }
 
-// The mean over a row's elements.
+// The mean over a row's elements, or their sum.
 inline double element_loss(ElementLoss loss, const Reals& x, const Reals& targets) {
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) sum += element_loss(loss, x[i], targets[i]);
-  return sum / static_cast<double>(x.size());
+  return sums_elements(loss) ? sum : sum / static_cast<double>(x.size());
 }
 
 }  // namespace headrace::test

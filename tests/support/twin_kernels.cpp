@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "headrace/devices/cuda/math/bias_calls.h"
+#include "headrace/devices/cuda/math/count_calls.h"
 #include "headrace/devices/cuda/math/direct_convolution_calls.h"
 #include "headrace/devices/cuda/math/elementwise_calls.h"
 #include "headrace/devices/cuda/math/loss_calls.h"
@@ -10,6 +11,7 @@
 #include "headrace/devices/cuda/math/optimizer_calls.h"
 #include "headrace/devices/cuda/math/pooling_calls.h"
 #include "headrace/devices/cuda/math/product_calls.h"
+#include "headrace/devices/cuda/math/sequence_calls.h"
 
 namespace headrace::cuda {
 

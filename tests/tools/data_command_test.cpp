@@ -159,7 +159,7 @@ TEST(DataCommands, SayWhichColumnsTheyLeaveOutAndTakeThoseThatAreNamed) {
   const CommandResult numbers = with({"--label-type", "number"});
   EXPECT_EQ(numbers.status, 0) << numbers.errors;
   EXPECT_EQ(numbers.errors,
-            "headrace: left out of each record: rooms (integers), note (text); --columns takes numbers along\n");
+            "headrace: left out of each record: rooms (integers), note (text); --columns takes them along\n");
   const CommandResult rooms = with({"--label-type", "number", "--columns", "rooms"});
   EXPECT_EQ(rooms.status, 0) << rooms.errors;
   EXPECT_THAT(rooms.errors, HasSubstr("left out of each record: note (text)"));

@@ -148,21 +148,22 @@ class Quickstart(unittest.TestCase):
         if not os.access(secret, os.R_OK):  # root reads everything
             self.assertIn("secret.tar cannot be read\n", self.refused("--data", "secret.tar", status=1))
 
-    def test_data_that_fit_no_recipe_are_refused_before_the_build(self):
+    def test_data_that_do_not_fit_the_recipe_are_refused_before_the_build(self):
         photographs = write_images(self.elsewhere / "photographs", 40)
-        self.assertRegex(self.refused("--data", "photographs", status=2),
-                         "no recipe fits photographs, which has images of 40 x 40, JPEG or PNG\n.*32 x 32 x 3")
-        self.refused("--data", zipped(photographs), status=2)
-        self.refused("--data", packed(photographs, ".tar", "tar", "-cf"), status=2)
-        self.refused(f"--data={packed(photographs, '.tar.zst', 'tar', '--zstd', '-cf')}", status=2)
+        cnn = ["--recipe", "cifar10-cnn"]
+        self.assertRegex(self.refused("--data", "photographs", *cnn, status=2),
+                         "recipe cifar10-cnn does not fit photographs, which has images of 40 x 40, JPEG or PNG\n.*32 x 32 x 3")
+        self.refused("--data", zipped(photographs), *cnn, status=2)
+        self.refused("--data", packed(photographs, ".tar", "tar", "-cf"), *cnn, status=2)
+        self.refused(f"--data={packed(photographs, '.tar.zst', 'tar', '--zstd', '-cf')}", *cnn, status=2)
         write_digits(self.elsewhere / "digits", 20)
-        self.assertIn("which has images of 20 x 20\n", self.refused("--data", "digits", status=2))
+        self.assertIn("which has images of 20 x 20\n", self.refused("--data", "digits", *cnn, status=2))
         write_images(self.elsewhere / "hundred", 32, classes=11)
-        self.assertIn("32 x 32 in 11 classes", self.refused("--data", "hundred", status=2))
+        self.assertIn("32 x 32 in 11 classes", self.refused("--data", "hundred", *cnn, status=2))
         write_images(self.elsewhere / "other", 32, ending=".webp")
         self.assertIn("other holds .webp files alone", self.refused("--data", "other", status=1))
         (self.elsewhere / "list.csv").write_text("path,label\nphotographs/train/class0/0.png,0\n")
-        self.assertIn("list.csv: one file has no two splits", self.refused("--data", "list.csv", status=2))
+        self.assertIn("list.csv: one file has no two splits", self.refused("--data", "list.csv", *cnn, status=2))
 
     def test_a_recipe_that_does_not_fit_is_refused_before_the_build(self):
         write_digits(self.elsewhere / "digits", 28)
@@ -171,8 +172,8 @@ class Quickstart(unittest.TestCase):
         self.assertEqual(self.trained("--data", "digits", "--recipe", "fashion-mnist")[0][:2], ["--data", "digits"])
 
     def test_data_that_fit_are_built_for(self):
-        images = write_images(self.elsewhere / "images", 32)
-        for data in (images, zipped(images), packed(images, ".tar.zst", "tar", "--zstd", "-cf")):
+        images, photographs = write_images(self.elsewhere / "images", 32), write_images(self.elsewhere / "photographs", 40, 11)
+        for data in (images, zipped(images), packed(images, ".tar.zst", "tar", "--zstd", "-cf"), photographs):
             self.log.unlink(missing_ok=True)
             self.trained("--data", str(data))
         write_images(self.elsewhere / "many", 32, classes=11)
@@ -188,7 +189,7 @@ class Quickstart(unittest.TestCase):
     @unittest.skipUnless(COMMAND, "HEADRACE_COMMAND names no command")
     def test_it_refuses_what_the_command_refuses(self):
         data = [write_images(self.elsewhere / f"images{side}", side) for side in (28, 32, 40)]
-        data += [write_digits(self.elsewhere / f"digits{side}", side, 5040) for side in (20, 28)]  # 5,000 are for validation
+        data += [write_digits(self.elsewhere / "digits20", 20, 40), write_digits(self.elsewhere / "digits28", 28, 5040)]
         data += [write_images(self.elsewhere / "many", 32, classes=11), zipped(data[1]), zipped(data[2])]
         rows = [f"{image},{image.parent.name}" for image in sorted(data[1].rglob("*.png"))]
         (self.elsewhere / "list.csv").write_text("\n".join(["path,label", *rows, ""]))

@@ -173,7 +173,11 @@ TEST(LaunchedFailures, OneThatIsToldToStopStopsAll) {
                          train_small(data, "cpu:1",
                                      {"--checkpoint-dir", checkpoints.path().string(), "--epochs", "500",
                                       "--checkpoint-every", "5"}));
-  ASSERT_TRUE(workers[0].wait_until([&] { return !std::filesystem::is_empty(checkpoints.path()); }));
+  // A checkpoint is there after both have trained, and so listen to signals.
+  ASSERT_TRUE(workers[0].wait_until([&] {
+    return std::ranges::any_of(std::filesystem::directory_iterator(checkpoints.path()),
+                               [](const auto& entry) { return entry.path().extension() == ".safetensors"; });
+  }));
   workers[1].send(SIGTERM);
   const std::vector<int> statuses = workers.wait();
   EXPECT_EQ(statuses[0], 75) << workers[0].output();

@@ -211,7 +211,8 @@ inline WrongInputs wrong_choices() {
       {train + "alchemy", 2, "mnist-mlp"},
       {train + "cifar10-fats", 2,
        "--recipe cifar10-fats is unknown: did you mean 'cifar10-fast'?\n  hint: must be auto, "
-       "mnist-mlp, fashion-mnist, cifar10-cnn, cifar10-fast, cifar10-fast-b or cifar10-resnet18\n"},
+       "mnist-mlp, fashion-mnist, cifar10-cnn, cifar10-fast, cifar10-fast-b, cifar10-resnet18, "
+       "images-small or images-resnet18\n"},
       {train + "''", 2, "mnist-mlp"},
       {train + "mnist-mlp --precision fp16", 2, "--precision"},
       {train + "mnist-mlp --precision ''", 2, "--precision"},

@@ -17,13 +17,7 @@ Node gap(Graph& g, Node x, Between between) { return between == Between::kDropou
 
 Node norm(Graph& g, Node x, Activation activation, Between between) {
   x = gap(g, g.batch_norm(gap(g, x, between), {.momentum = 0.6F}), between);
-  switch (activation) {
-    case Activation::kRelu: return g.relu(x);
-    case Activation::kGelu: return g.gelu(x);
-    case Activation::kSilu: return g.silu(x);
-    case Activation::kNone: break;
-  }
-  return x;
+  return g.activation(x, activation);
 }
 
 // Pooling, normalisation and activation in a row, and the last two alone.

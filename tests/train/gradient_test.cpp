@@ -102,6 +102,35 @@ const GradientCase kCases[] = {
     {"sigmoid_and_tanh",
      [](Graph& g) { return head(g, g.sigmoid(g.dense(g.tanh(g.dense(g.input("image", {5}), 4)), 5))); },
      {5}},
+    {"leaky_relu_elu_softplus",
+     [](Graph& g) {
+       Node x = g.dense(g.input("image", {5}), 4, {.activation = Activation::kLeakyRelu});
+       x = g.dense(x, 4, {.activation = Activation::kElu});
+       return head(g, g.dense(x, 5, {.activation = Activation::kSoftplus}));
+     },
+     {5}},
+    {"activations_as_options",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kImage), 2, {.activation = Activation::kSigmoid});
+       x = g.dense(g.flatten(x), 4, {.activation = Activation::kTanh});
+       return head(g, g.scale(g.dense(x, 5, {.activation = Activation::kSoftmax}), 5));
+     },
+     kImage},
+    {"layer_norm",
+     [](Graph& g) {
+       const Node x = g.layer_norm(g.dense(g.input("image", {4, 3}), 5), {.epsilon = 1e-2F});
+       return head(g, g.flatten(g.layer_norm(g.gelu(x), {.epsilon = 1e-2F, .scale = false, .center = false})));
+     },
+     {4, 3}},
+    {"layer_norm_first",
+     [](Graph& g) { return head(g, g.layer_norm(g.input("image", {5}), {.center = false})); },
+     {5}},
+    {"embedding",
+     [](Graph& g) {
+       const Node x = g.embedding(g.input("label", Shape{}), 3, 4);
+       return head(g, g.gelu(g.concat({x, g.dense(g.input("image", {5}), 3)})));
+     },
+     {5}},
     {"average_pool",
      [](Graph& g) { return head(g, g.flatten(g.average_pool(g.conv(g.input("image", kImage), 3), 2))); }, kImage},
     {"average_pool_overlapping",

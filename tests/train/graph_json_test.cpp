@@ -68,6 +68,17 @@ const JsonCase kJsonCases[] = {
        return g.softmax(g.scale(sum, 0.1F));
      },
      {5}},
+    {"activations",
+     [](Graph& g) {
+       Node x = g.dense(g.input("image", {5}), 4, {.activation = Activation::kLeakyRelu});
+       x = g.dense(x, 4, {.activation = Activation::kTanh});
+       return g.dense(g.elu(g.softplus(g.layer_norm(x, {.epsilon = 0.01F, .center = false}))), 3,
+                      {.activation = Activation::kSoftmax});
+     },
+     {5}},
+    {"embedding",
+     [](Graph& g) { return g.dense(g.embedding(g.input("label", Shape{}), 4, 6, {.name = "words"}), 3); },
+     {5}},
     {"joined",
      [](Graph& g) {
        const Node x = g.conv(g.input("image", kSmallImage), 3);

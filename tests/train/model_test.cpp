@@ -160,6 +160,21 @@ TEST_F(ModelTest, KnowsItsStepsBeforeItTrains) {
   EXPECT_EQ(model.global_step(), steps_of_fit(data_, {.epochs = 2, .step = {.accumulate = 3}}));
 }
 
+TEST_F(ModelTest, ValidatesWithTheShareThatItHoldsOut) {
+  const Dataset records = test::blobs(203);
+  const Dataset train = records.take(162).shuffle({.seed = 5}).batch({.global = 10});
+  const FitOptions split{.epochs = 2, .validation_split = 0.2, .verbose = 0};
+  Model model = make(), other = make();
+  const History history = model.fit(records.shuffle({.seed = 5}).batch({.global = 10}), split);
+  const History wanted =
+      other.fit(train, {.epochs = 2, .validation = records.skip(162).batch({.global = 10}), .verbose = 0});
+  EXPECT_EQ(history["val_loss"], wanted["val_loss"]);
+  EXPECT_EQ(model.weights_sha256(), other.weights_sha256());
+  EXPECT_EQ(steps_of_fit(records.batch({.global = 10}), split), 34U);
+  EXPECT_THROW(model.fit(train, {.validation = data_, .validation_split = 0.2}), ConfigError);
+  EXPECT_THROW(model.fit(train, {.validation_split = 1}), ConfigError);
+}
+
 TEST_F(ModelTest, PrintsALineAnEpochWhereThereIsNoTerminal) {
   Model model = make();
   testing::internal::CaptureStdout();

@@ -24,6 +24,23 @@ TEST(Nets, TheMlpHasTheDocumentedParameters) {
   EXPECT_THAT(summarize(g), testing::HasSubstr("Total parameters: 269322, trained: 269322, not trained: 0"));
 }
 
+TEST(Nets, TheNetsForImagesHaveAnyNumberOfClasses) {
+  Graph imagenet;
+  imagenet.finish(net_named("resnet18_imagenet")(imagenet));
+  EXPECT_EQ(parameters(imagenet), 11'689'512) << "as torchvision's";
+  EXPECT_EQ(imagenet.shape(imagenet.node("layer4.1.bn2")), (Shape{7, 7, 512}));
+  Graph three({{.name = "image", .dtype = DType::kF32, .shape = {64, 64, 3}}});
+  three.finish(net_named("resnet18_imagenet", 3)(three));
+  EXPECT_EQ(three.shape(three.node("fc")), (Shape{3}));
+  EXPECT_EQ(three.shape(three.node("layer1.0.conv1")), (Shape{16, 16, 64}));
+  Graph small({{.name = "image", .dtype = DType::kF32, .shape = {96, 96, 3}}});
+  small.finish(net_named("small_image_cnn", 3)(small));
+  EXPECT_EQ(parameters(small) - 3 * 129, 296'736);
+  EXPECT_THROW(net_named("resnet18", 3), ConfigError);
+  EXPECT_THROW(net_named("small_image_cnn", -1), ConfigError);
+  EXPECT_NO_THROW(net_named("resnet18", 10));
+}
+
 TEST(Nets, TheMlpTakesFlatImages) {
   Graph g({{.name = "image", .dtype = DType::kF32, .shape = {784}}});
   g.finish(mnist_mlp(g));
@@ -69,11 +86,11 @@ TEST(Nets, TheResNetLearns) {
   EXPECT_LT(history["loss"].back(), 0.5 * history["loss"].front());
 }
 
-TEST(Nets, EveryNamedOneEndsInTenClasses) {
-  EXPECT_EQ(net_names().size(), 5U);
+TEST(Nets, EveryNamedOneCanEndInTenClasses) {
+  EXPECT_EQ(net_names().size(), 7U);
   for (const std::string& name : net_names()) {
     Graph g;
-    const Node result = net_named(name)(g).nodes.front();
+    const Node result = net_named(name, 10)(g).nodes.front();
     EXPECT_EQ(g.shape(result), (Shape{10})) << name;
     g.finish(result);
   }

@@ -35,10 +35,10 @@ class HookedKernels final : public test::TwinKernels {
   std::function<void(Stream&, const TensorView& weights)> after_gradient;
 
   void softmax_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& labels,
-                             float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                             float label_smoothing, const ExampleRows& rows, const TensorView& dlogits,
                              MetricSums* sums) override {
     if (before_loss) before_loss(stream);
-    TwinKernels::softmax_cross_entropy(stream, logits, labels, label_smoothing, scalars, dlogits, sums);
+    TwinKernels::softmax_cross_entropy(stream, logits, labels, label_smoothing, rows, dlogits, sums);
   }
   void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
                               const TensorView& dweights, const TensorView& dbias, Precision precision) override {

@@ -193,6 +193,35 @@ TEST(SharedFit, GoesOnAsOneProcessWithTheSameReplicas) {
   EXPECT_EQ(continue_training({.workers = 1, .replicas = 2}, 0, folder.path()), whole);
 }
 
+// Also saves the restored model: only the chief writes.
+TEST(SharedFit, AllRestoreWhatTheChiefFinds) {
+  const SharedJob job;
+  const TempFolder folder;
+  const SharedOutcome trained = continue_training(job, 5, folder.path());
+  const auto errors = run_workers(2, [&](Workers& workers) {
+    DeviceGroup devices = replicas_of(1);
+    Strategy strategy(devices, {.announce = false, .workers = shared(workers)});
+    const TempFolder local;
+    const auto never = []() -> Model { throw std::logic_error("a new model"); };
+    Model model = restore_or_create(strategy, workers.rank() == 0 ? folder.path() : local.path(), never);
+    EXPECT_EQ(model.weights_sha256(), trained.weights);
+    save_model(model, local.path() / "model.safetensors");
+    EXPECT_EQ(std::filesystem::is_empty(local.path()), workers.rank() != 0);
+  });
+  EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(SharedFit, AllFailWhereTheChiefCannotRestore) {
+  const TempFolder folder;
+  folder.write("ckpt-3.safetensors", "damaged");
+  const auto errors = run_workers(2, [&](Workers& workers) {
+    DeviceGroup devices = replicas_of(1);
+    Strategy strategy(devices, {.announce = false, .workers = shared(workers)});
+    restore_or_create(strategy, folder.path(), [&] { return shared_model({}, strategy); });
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("ckpt-3.safetensors")));
+}
+
 // What `change` makes different for worker 1.
 std::vector<std::string> errors_of(const std::function<void(SharedJob&)>& change) {
   return run_workers(2, [&](Workers& workers) {

@@ -31,8 +31,10 @@ std::string standard_input_for_dash(std::string& path) {
 CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout) {
   CLI::Option* option =
       command
-          .add_option("--data", data,
-                      "a folder, archive, file or pipe, - for standard input; its format is recognised by content")
+          .add_option(
+              "--data", data,
+              "a folder, archive, file, pipe or URL (https://HOST/FILE, https://HOST/train-{000..099}.tar, "
+              "s3://BUCKET/PREFIX/), - for standard input; its format is recognised by content")
           ->type_name("PATH")
           ->transform(CLI::Validator([](std::string& path) { return standard_input_for_dash(path); }, ""));
   command
@@ -72,7 +74,9 @@ void add_column_options(CLI::App& command, ColumnOptions& columns, bool further)
   if (!further) return;
   command
       .add_option("--columns", columns.more,
-                  "columns of numbers, or features of numbers or images, to take along as fields: A,B")
+                  "columns, or features, to take along as fields: A,B; text as A:text, names of classes as "
+                  "A:class, several "
+                  "columns of numbers as one field: F=A+B")
       ->delimiter(',')
       ->type_name("NAMES");
 }
@@ -82,7 +86,7 @@ std::vector<std::string> left_out_lines(const std::vector<LeftOut>& left_out,
   std::vector<std::string> lines;
   if (!left_out.empty()) lines.push_back(describe(left_out));
   if (std::string text = describe(columns); !text.empty()) {
-    lines.push_back(text + (columns_option ? "; --columns takes numbers along" : ""));
+    lines.push_back(text + (columns_option ? "; --columns takes them along" : ""));
   }
   return lines;
 }

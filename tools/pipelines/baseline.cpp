@@ -56,7 +56,7 @@ double jpeg_decode_rate(const Source& source, int threads, double seconds) {
     std::uint64_t done = 0;
     for (std::uint64_t at = static_cast<std::uint64_t>(thread); keep_going();
          at += static_cast<std::uint64_t>(threads)) {
-      jpeg.decode(source.read(at % records, scratch).fields.front());
+      jpeg.decode(source.read(at % records, scratch).fields[0]);
       ++done;
     }
     return done;

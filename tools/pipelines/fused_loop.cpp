@@ -58,8 +58,7 @@ DecodedSamples decoded_samples(const Source& source) {
   for (std::uint64_t record = 0; record < records; ++record) {
     announce(watch, record, records);
     const RecordView view = source.read(record, scratch);
-    const std::span<const std::byte> bytes =
-        encoded ? std::as_bytes(jpeg.decode(view.fields.front())) : view.fields.front();
+    const std::span<const std::byte> bytes = encoded ? std::as_bytes(jpeg.decode(view.fields[0])) : view.fields[0];
     if (bytes.size() != samples.sample_bytes) {
       throw DataError(ErrorCode::kDataCorrupt, "is not a 32x32 RGB image", {.source = source.describe(record)},
                       "the baseline needs images of one size");

@@ -9,6 +9,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/inspect.h"
+#include "headrace/tools/recipes/image_data.h"
 #include "headrace/tools/recipes/recipes.h"
 
 namespace headrace::tools {
@@ -17,6 +18,7 @@ namespace {
 constexpr std::uint64_t kExamined = 16;
 
 struct FoundImages {
+  DType dtype = DType::kU8;
   Inspection::Range height = {}, width = {};  // 0 where none could be looked at
   std::int64_t channels = 0;
   bool encoded = false;
@@ -26,7 +28,9 @@ struct FoundImages {
 FoundImages look_at(const SourcePtr& source) {
   const SourceInfo& info = source->info();
   const Field& field = info.fields.at(find_field(info.fields, "image"));
-  FoundImages images{.encoded = field.encoding == Encoding::kImage, .classes = info.classes.size()};
+  FoundImages images{.dtype = field.dtype,
+                     .encoded = field.encoding == Encoding::kImage,
+                     .classes = std::max<std::uint64_t>(info.classes.size(), info.label_count)};
   if (field.shape.rank() != 3) return images;
   images.channels = field.shape.back();
   if (images.encoded) {
@@ -45,6 +49,7 @@ bool covers(const Inspection::Range& range, std::int64_t side) {
 }
 
 bool fits(const WantedImages& wanted, const FoundImages& images) {
+  if (wanted.side == 0) return images.dtype == DType::kU8 && (images.channels == 1 || images.channels == 3);
   return images.channels == wanted.channels && covers(images.height, wanted.side) &&
          covers(images.width, wanted.side) && images.classes <= kClasses && (wanted.encoded || !images.encoded);
 }
@@ -53,7 +58,13 @@ std::string text_of(const Inspection::Range& range) {
   return range.min == range.max ? fmt::format("{}", range.min) : fmt::format("{} to {}", range.min, range.max);
 }
 
+bool are_all_of(const FoundImages& images, std::int64_t side) {
+  const auto all = [side](const Inspection::Range& range) { return range.min == side && range.max == side; };
+  return all(images.height) && all(images.width);
+}
+
 std::string text_of(const WantedImages& wanted) {
+  if (wanted.side == 0) return "images of any size in any number of classes";
   return fmt::format("images of {0} x {0} x {1} in {2} classes{3}", wanted.side, wanted.channels, kClasses,
                      wanted.encoded ? "" : ", stored as pixels");
 }
@@ -89,31 +100,52 @@ std::string wants_of_all() {
 }
 
 std::string what_fits(const FoundImages& images) {
+  std::vector<std::string> names;
   for (const NamedRecipe& recipe : all_recipes()) {
-    if (fits(*recipe.images, images)) return fmt::format("{} fit this data", recipes_for(recipe.images));
+    if (fits(*recipe.images, images)) names.emplace_back(recipe.name);
   }
+  if (!names.empty()) return fmt::format("{} fit this data", fmt::join(names, ", "));
   return fmt::format("no recipe fits this data: {}", wants_of_all());
+}
+
+const NamedRecipe& recipe_named(const std::string& name) {
+  return *std::ranges::find_if(all_recipes(), [&](const NamedRecipe& one) { return name == one.name; });
+}
+
+// Returns `small`, or the recipe that needs many images, or weights to begin with, and a GPU's time.
+const NamedRecipe& recipe_for_any(const RecipeOptions& options, const NamedRecipe& small) {
+  const bool large = options.gpu && options.train->info().records >= kManyImages;
+  return large || !options.pretrained.empty() ? recipe_named("images-resnet18") : small;
+}
+
+bool has_image_options(const RecipeOptions& options) {
+  return options.image_size != 0 || options.validation_split != 0 || !options.pretrained.empty();
 }
 
 }  // namespace
 
-const NamedRecipe& choose_recipe(const SourcePtr& source) {
-  const FoundImages images = look_at(source);
+const NamedRecipe& choose_recipe(const RecipeOptions& options) {
+  const SourcePtr& source = options.train;
+  FoundImages images = look_at(source);
+  if (images.classes == 0) images.classes = class_count(*source);
   for (const NamedRecipe& recipe : all_recipes()) {
-    if (recipe.automatic && fits(*recipe.images, images)) return recipe;
+    if (!recipe.automatic || !fits(*recipe.images, images)) continue;
+    if (recipe.images->side == 0) return recipe_for_any(options, recipe);
+    if (!has_image_options(options) && are_all_of(images, recipe.images->side) && has_test_split(options)) {
+      return recipe;
+    }
   }
   throw ConfigError(fmt::format("no recipe fits {}, which has {}", source->info().name, text_of(images)),
                     fmt::format("{}; for other data write a custom net in C++ or Python", wants_of_all()));
 }
 
 void require_fit(const std::string& recipe, const SourcePtr& source) {
-  const auto named =
-      std::ranges::find_if(all_recipes(), [&](const NamedRecipe& one) { return recipe == one.name; });
+  const WantedImages& wanted = *recipe_named(recipe).images;
   const FoundImages images = look_at(source);
-  if (fits(*named->images, images)) return;
-  throw ConfigError(fmt::format("recipe {} wants {}; {} has {}", recipe, text_of(*named->images),
-                                source->info().name, text_of(images)),
-                    what_fits(images));
+  if (fits(wanted, images)) return;
+  throw ConfigError(
+      fmt::format("recipe {} wants {}; {} has {}", recipe, text_of(wanted), source->info().name, text_of(images)),
+      what_fits(images));
 }
 
 }  // namespace headrace::tools

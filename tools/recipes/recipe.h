@@ -31,6 +31,11 @@ struct RecipeOptions {
   std::uint64_t steps_per_epoch = 0;
   int accumulate = 1;
   int prefetch = 2;
+  // For recipes on images of any size; ConfigError with others.
+  int image_size = 0;                     // the side of the net's input
+  double validation_split = 0;            // the share of the train split that validates
+  std::filesystem::path pretrained = {};  // weights to begin with, a .safetensors file
+  bool gpu = false;                       // whether a GPU trains, for kAutoRecipe's choice
   // Called for each split; returns the cache of its samples before random operations, null for none.
   // Empty: a memory cache if they are decoded, else none.
   std::function<std::shared_ptr<SampleCache>()> open_cache = {};
@@ -47,8 +52,10 @@ struct Recipe {
   Optimizer optimizer;
   Loss loss = sparse_categorical_crossentropy();
   std::vector<Metric> metrics = {accuracy()};
-  bool tuned_plans = false;      // Kernels::tune_plans()
-  std::vector<View> views = {};  // of the test images
+  bool tuned_plans = false;               // Kernels::tune_plans()
+  std::vector<View> views = {};           // of the test images
+  std::filesystem::path pretrained = {};  // weights to begin with: load_pretrained()
+  std::vector<std::string> notes = {};    // for people, one line each
   // Fills caches before the clock of train_seconds starts.
   std::function<void()> load = {};
   // For values of the model that depend on data. Brings the data to the devices before the clock starts, and

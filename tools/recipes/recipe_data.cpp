@@ -14,21 +14,33 @@ bool is_encoded(const Source& source) {
   return fields.at(find_field(fields, "image")).encoding == Encoding::kImage;
 }
 
+// What a recipe for images of one size cannot honour.
+void refuse_image_options(const std::string& recipe, const RecipeOptions& options) {
+  const auto refuse = [&](const char* what, const std::string& option) {
+    throw ConfigError(fmt::format("recipe {} has {} of its own", recipe, what),
+                      advice("leave out {}, or train images-small or images-resnet18", option));
+  };
+  if (options.image_size != 0) refuse("an image size", named("RecipeOptions::image_size"));
+  if (options.validation_split != 0) refuse("a validation split", named("RecipeOptions::validation_split"));
+  if (!options.pretrained.empty()) refuse("first values", named("RecipeOptions::pretrained"));
+}
+
 }  // namespace
 
-SourcePtr open_split(const RecipeOptions& options, Split split) {
+SourcePtr open_split(const RecipeOptions& options, Split split, std::uint64_t label_count) {
   if (options.data.empty()) {
     throw ConfigError(fmt::format("no {} given", named_or("RecipeOptions::data", "data")),
                       "name a folder or archive of images");
   }
   return open_source(options.data, split,
-                     {.layout = options.layout, .label_count = kClasses, .columns = options.columns});
+                     {.layout = options.layout, .label_count = label_count, .columns = options.columns});
 }
 
 Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
-  Splits splits{.train = options.train ? options.train : open_split(options, Split::kTrain)};
+  refuse_image_options(recipe, options);
+  Splits splits{.train = options.train ? options.train : open_split(options, Split::kTrain, kClasses)};
   require_fit(recipe, splits.train);
-  splits.test = open_split(options, Split::kTest);
+  splits.test = open_split(options, Split::kTest, kClasses);
   if (options.apply_orientation && !is_encoded(*splits.train)) {
     throw ConfigError(splits.train->info().name + ": its images are raw pixels, which have no EXIF orientation",
                       advice("leave out {}", named("RecipeOptions::apply_orientation")));

@@ -15,8 +15,8 @@ struct Splits {
   SourcePtr test = {};
 };
 
-// Throws ConfigError if there are no data.
-SourcePtr open_split(const RecipeOptions& options, Split split);
+// `label_count` as in SourceOptions. Throws ConfigError if there are no data.
+SourcePtr open_split(const RecipeOptions& options, Split split, std::uint64_t label_count);
 
 // Throws as open_split() does, and ConfigError if the data are for another recipe.
 Splits open_splits(const std::string& recipe, const RecipeOptions& options);

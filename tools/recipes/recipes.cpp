@@ -16,6 +16,8 @@ namespace {
 constexpr WantedImages kDigits{.side = 28, .channels = 1};
 constexpr WantedImages kCifar{.side = 32, .channels = 3, .encoded = true};
 
+constexpr WantedImages kAnyImages{.encoded = true};
+
 constexpr std::array kRecipes = {
     NamedRecipe{.name = "mnist-mlp", .make = mnist_mlp_recipe, .images = &kDigits},
     NamedRecipe{.name = "fashion-mnist", .make = fashion_mnist_recipe, .images = &kDigits, .automatic = true},
@@ -23,6 +25,8 @@ constexpr std::array kRecipes = {
     NamedRecipe{.name = "cifar10-fast", .make = cifar10_fast_recipe, .images = &kCifar},
     NamedRecipe{.name = "cifar10-fast-b", .make = cifar10_fast_b_recipe, .images = &kCifar},
     NamedRecipe{.name = "cifar10-resnet18", .make = cifar10_resnet18_recipe, .images = &kCifar},
+    NamedRecipe{.name = "images-small", .make = images_small_recipe, .images = &kAnyImages, .automatic = true},
+    NamedRecipe{.name = "images-resnet18", .make = images_resnet18_recipe, .images = &kAnyImages},
 };
 
 }  // namespace
@@ -38,8 +42,11 @@ std::vector<std::string> recipe_names() {
 Recipe make_recipe(const std::string& name, const RecipeOptions& options) {
   if (name == kAutoRecipe) {
     RecipeOptions opened = options;
-    opened.train = open_split(options, Split::kTrain);
-    return choose_recipe(opened.train).make(opened);
+    opened.train = open_split(options, Split::kTrain, 0);
+    const NamedRecipe& chosen = choose_recipe(opened);
+    // Where the data do not say how many classes there are, a recipe does.
+    if (opened.train->info().classes.empty() && chosen.images->side > 0) opened.train = nullptr;
+    return chosen.make(opened);
   }
   const auto found = std::ranges::find_if(kRecipes, [&](const NamedRecipe& one) { return name == one.name; });
   if (found != kRecipes.end()) return found->make(options);

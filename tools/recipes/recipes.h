@@ -17,11 +17,13 @@ Recipe cifar10_cnn_recipe(const RecipeOptions& options);
 Recipe cifar10_fast_recipe(const RecipeOptions& options);
 Recipe cifar10_fast_b_recipe(const RecipeOptions& options);
 Recipe cifar10_resnet18_recipe(const RecipeOptions& options);
+Recipe images_small_recipe(const RecipeOptions& options);
+Recipe images_resnet18_recipe(const RecipeOptions& options);
 
 // The images that a recipe takes.
 struct WantedImages {
-  std::int64_t side = 0, channels = 0;
-  bool encoded = false;  // also encoded images
+  std::int64_t side = 0, channels = 0;  // 0: of any size, with any number of classes; grey or colour
+  bool encoded = false;                 // also encoded images
 };
 
 struct NamedRecipe {
@@ -34,8 +36,11 @@ std::span<const NamedRecipe> all_recipes();
 
 std::vector<std::string> recipe_names();
 
-// In place of a name: the recipe that fits the data. ConfigError, with the recipes' requirements, if none does.
+// In place of a name: the recipe that fits the data. Of those for any images, images-resnet18 on GPUs for at least
+// kManyImages or with pretrained weights, else images-small. ConfigError, with the recipes' requirements, if none
+// fits.
 inline constexpr const char* kAutoRecipe = "auto";
+inline constexpr std::uint64_t kManyImages = 10'000;
 
 // Throws ConfigError, listing the recipes, for an unknown name; throws as the source does for data that cannot be
 // opened or do not fit the recipe.

@@ -66,6 +66,10 @@ dt { color: var(--soft); }
 dd { margin: 0; }
 pre { overflow-x: auto; background: var(--panel); border-radius: 8px; padding: 10px; font-size: .82rem; overflow-wrap: normal; }
 summary { cursor: pointer; font-weight: 600; padding: 4px 0; }
+.matrix { border-collapse: collapse; font-size: .8rem; font-variant-numeric: tabular-nums; }
+.matrix th { font-weight: 500; text-align: right; padding: 1px 6px; white-space: nowrap; }
+.matrix thead th { writing-mode: vertical-rl; text-align: left; padding: 6px 1px; }
+.matrix td { text-align: center; min-width: 1.9em; padding: 1px 3px; border: 1px solid var(--rule); }
 @media print {
   body { max-width: none; padding: 0; font-size: 9.5pt; }
   figure { flex-basis: 220px; }

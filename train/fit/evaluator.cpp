@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
@@ -51,7 +50,7 @@ BatchQueueOptions queue_options(const ModelState& model, const Loader& loader, c
     queue.nan = NanPolicy::kIgnore;
     return queue;
   }
-  queue.loss = model.compiled->loss;
+  queue.loss = model.compiled->loss.class_weighted({});  // they count in training
   queue.metrics = model.compiled->metrics;
   queue.virtual_shards = options.virtual_shards;
   return queue;
@@ -84,6 +83,7 @@ class ResultReader {
   Predictions finish() {
     const auto examples = static_cast<std::int64_t>(predictions_.records.size());
     predictions_.shape = graph_.layer(graph_.output()).shape().with_front(examples);
+    predictions_.probabilities = graph_.layer(graph_.output()).kind() == "softmax";
     for (std::size_t i = 0; i < predictions_.others.size(); ++i) {
       const int output = graph_.outputs()[i + 1];
       predictions_.others[i].layer = graph_.name(output);
@@ -105,18 +105,8 @@ class ResultReader {
   std::vector<std::uint64_t> rows_of_batch_;  // by batch: the rows of this worker up to its end
 };
 
-template <typename T>
-std::vector<std::vector<T>> gather_lists(Workers& workers, const std::vector<T>& mine) {
-  std::vector<std::vector<T>> lists;
-  for (const std::string& bytes :
-       workers.all_gather({reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(T)})) {
-    std::memcpy(lists.emplace_back(bytes.size() / sizeof(T)).data(), bytes.data(), bytes.size());
-  }
-  return lists;
-}
-
 void ResultReader::gather(Workers& workers) {
-  const auto ends = gather_lists(workers, rows_of_batch_);
+  const auto ends = gather_values(workers, std::span<const std::uint64_t>(rows_of_batch_));
   for (std::size_t i = 0; i < graph_.outputs().size(); ++i) gather(workers, ends, values(i));
   gather(workers, ends, predictions_.records);
 }
@@ -125,7 +115,7 @@ void ResultReader::gather(Workers& workers) {
 template <typename T>
 void ResultReader::gather(Workers& workers, const std::vector<std::vector<std::uint64_t>>& ends,
                           std::vector<T>& values) {
-  const auto lists = gather_lists(workers, values);
+  const auto lists = gather_values(workers, std::span<const T>(values));
   values.clear();
   for (std::size_t batch = 0; batch < ends.front().size(); ++batch) {
     for (std::size_t worker = 0; worker < lists.size(); ++worker) {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "headrace/devices/base/check.h"
@@ -60,6 +58,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
       options_(options_of_worker(options, model.strategy())),
       compilation_(model.state().compilations),
+      class_weighting_(model, options_.class_weights),
       control_(model, [this] { return input_stats(); }),
       callbacks_(options_.callbacks, control_),
       agreement_(model.strategy()),
@@ -290,9 +289,8 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
 std::vector<FitLoop::WorkerShare> FitLoop::gather(const WorkerShare& mine) const {
   if (!agreement_.several()) return {mine};
   std::vector<WorkerShare> shares;
-  const std::string_view bytes(reinterpret_cast<const char*>(&mine), sizeof mine);
-  for (const std::string& one : model_.strategy().workers()->all_gather(bytes)) {
-    std::memcpy(&shares.emplace_back(), one.data(), sizeof(WorkerShare));
+  for (const auto& share : gather_values(*model_.strategy().workers(), std::span(&mine, 1))) {
+    shares.push_back(share.front());
   }
   return shares;
 }

@@ -10,6 +10,7 @@
 #include "headrace/train/callbacks.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/fit/callback_list.h"
+#include "headrace/train/fit/class_weighting.h"
 #include "headrace/train/fit/fit_checkpoints.h"
 #include "headrace/train/fit/progress.h"
 #include "headrace/train/fit/resumption.h"
@@ -87,6 +88,7 @@ class FitLoop {
   const FitOptions options_;
   std::uint64_t compilation_;  // of the model, when it was prepared
   bool begun_ = false;
+  ClassWeighting class_weighting_;
   FitControl control_;
   CallbackList callbacks_;
   WorkerAgreement agreement_;

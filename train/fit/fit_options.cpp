@@ -5,8 +5,17 @@
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/train/fit/validation_split.h"
 
 namespace headrace {
+
+std::optional<HeldOut> split_of_fit(const Dataset& data, const FitOptions& options) {
+  if (options.validation_split == 0) return std::nullopt;
+  if (options.validation) {
+    throw ConfigError("a fit has both a validation set and a validation split", "leave one of them out");
+  }
+  return hold_out_last(data, options.validation_split);
+}
 
 std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options) {
   if (options.step.accumulate < 1) {
@@ -16,7 +25,8 @@ std::uint64_t steps_of_pass(const Dataset& train, const FitOptions& options) {
     throw ConfigError("the training data is a stream of unknown length",
                       advice("set {}", named("FitOptions::steps_per_epoch")));
   }
-  const std::uint64_t batches = train.steps_per_epoch();
+  const std::optional<HeldOut> split = split_of_fit(train, options);
+  const std::uint64_t batches = (split ? split->train : train).steps_per_epoch();
   if (batches == 0)
     throw ConfigError("the training data gives no batch", "keep the remainder, or use smaller batches");
   const auto group = static_cast<std::uint64_t>(options.step.accumulate);

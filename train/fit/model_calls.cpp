@@ -1,6 +1,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/fit/fit_loop.h"
+#include "headrace/train/fit/validation_split.h"
 #include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
@@ -26,7 +27,17 @@ Predictions Model::predict(const Dataset& data, const EvaluateOptions& options) 
 PreparedFit::PreparedFit(Model& model, const Dataset& train, const FitOptions& options) {
   model.state().require_compiled("fit()");
   const ScanPoll poll(options.input.while_waiting);  // counting steps may need a filter's pass
-  with_workers(model.strategy(), [&] { loop_ = std::make_unique<FitLoop>(model, train, options); });
+  with_workers(model.strategy(), [&] {
+    const std::optional<HeldOut> split = split_of_fit(train, options);
+    if (!split) {
+      loop_ = std::make_unique<FitLoop>(model, train, options);
+      return;
+    }
+    FitOptions divided = options;
+    divided.validation = split->validation;
+    divided.validation_split = 0;
+    loop_ = std::make_unique<FitLoop>(model, split->train, divided);
+  });
 }
 
 PreparedFit::~PreparedFit() = default;

@@ -1,7 +1,6 @@
 #include "headrace/train/fit/resumption.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,12 +8,12 @@
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/train/records/checkpoint_folder.h"
 #include "headrace/train/records/differences.h"
+#include "headrace/train/records/shared_record.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -22,7 +21,6 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kMaxPlansNamed = 4;
-constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20;  // of a checkpoint, sent to other workers at once
 
 void compare_data(const std::string& what, const DataIdentity& was, const DataIdentity& is, Differences& differ) {
   if (was.fingerprint == is.fingerprint) return;
@@ -74,7 +72,7 @@ void Resumption::find(Model& model, const FitOptions& options) {
         joined({advice("name the folder in {}", named("FitOptions::checkpoints")), "restore the model first"}));
   }
   if (model.strategy().is_chief()) find_newest(options);
-  if (workers != nullptr) share(*workers);
+  if (workers != nullptr) share_record(*workers, record_);
   if (!record_) return;
   if (options.verbose > 0 && model.strategy().is_chief()) {
     fmt::print(options.output, "Restoring from {}\n", printable(record_->file().path().native()));
@@ -92,30 +90,6 @@ void Resumption::find_newest(const FitOptions& options) {
   }
   if (!record_ && path_kind(files.record) == PathKind::kFile) record_.emplace(files.record);
   if (record_ && !record_->training()) record_.reset();
-}
-
-// The others cannot be expected to see the chief's folder.
-void Resumption::share(Workers& workers) {
-  const bool chief = workers.rank() == 0;
-  std::optional<File> from;
-  if (chief && record_) from = File::open(record_->file().path());
-  const std::uint64_t size = std::stoull(workers.all_gather(std::to_string(from ? from->size() : 0)).front());
-  if (size == 0) return;
-  const std::filesystem::path copy = std::filesystem::temp_directory_path() /
-                                     fmt::format("headrace-worker-{}-{}.safetensors", workers.rank(), getpid());
-  std::optional<FileWriter> into;
-  if (!chief) into.emplace(copy);
-  std::vector<std::byte> piece;
-  for (std::uint64_t at = 0; at < size; at += piece.size()) {
-    piece.resize(std::min<std::uint64_t>(kPieceBytes, size - at));
-    if (chief) from->read_exact(at, piece);
-    workers.broadcast(piece, 0);
-    if (into) into->append(piece);
-  }
-  if (!into) return;
-  into->commit(Durability::kLater);
-  record_.emplace(copy);
-  remove_file(copy);  // the record keeps it open
 }
 
 void Resumption::check(const ModelState& model, const FitOptions& options, const Work& work) const {

@@ -16,8 +16,6 @@
 
 namespace headrace {
 
-class Workers;
-
 class Resumption {
  public:
   // The work of a fit, besides its model and options.
@@ -46,8 +44,6 @@ class Resumption {
  private:
   void find(Model& model, const FitOptions& options);
   void find_newest(const FitOptions& options);
-  // Gives the chief's record to all workers.
-  void share(Workers& workers);
   // Throws ConfigError naming all differences that change the result.
   void check(const ModelState& model, const FitOptions& options, const Work& work) const;
 

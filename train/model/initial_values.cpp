@@ -9,6 +9,7 @@ namespace headrace {
 namespace {
 
 float uniform_limit(const VariableSpec& spec) {
+  if (spec.fill == Fill::kUniform) return spec.constant;
   const auto fan_in = static_cast<float>(spec.fan_in);
   if (spec.fill == Fill::kFanInUniform || spec.fill == Fill::kDirac) return 1.0F / std::sqrt(fan_in);
   return std::sqrt(6.0F /

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/buffer.h"
 #include "headrace/train/model/variable_layout.h"
 
-namespace headrace {
-
+namespace HEADRACE_API headrace {
 class Strategy;
+}
+
+namespace headrace {
 
 // All calls wait for the streams they use. One thread at a time.
 class MirroredVariables {

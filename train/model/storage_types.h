@@ -1,13 +1,17 @@
 // Storage types of a step's tensors, as a strategy's devices prefer them.
 #pragma once
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/layers.h"
+
+namespace HEADRACE_API headrace {
+class Strategy;
+}
 
 namespace headrace {
 
 struct ModelState;
-class Strategy;
 
 // f32 if devices do not agree, since one program serves all.
 struct StorageTypes {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/workers.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -120,16 +120,14 @@ double Strategy::reduce(ReduceOp op, std::span<const double> values) const {
 
 std::vector<std::vector<double>> Strategy::gather(const std::vector<std::vector<double>>& lists) const {
   if (!workers_) return lists;
-  std::string mine;
-  for (const std::vector<double>& list : lists) {
-    mine.append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(double));
-  }
+  std::vector<double> mine;
+  for (const std::vector<double>& list : lists) mine.insert(mine.end(), list.begin(), list.end());
   std::vector<std::vector<double>> all;
-  for (const std::string& one : workers_->all_gather(mine)) {
-    const std::size_t each = one.size() / sizeof(double) / lists.size();
+  for (const std::vector<double>& values : gather_values(*workers_, std::span<const double>(mine))) {
+    const auto each = static_cast<std::ptrdiff_t>(values.size() / lists.size());
     for (std::size_t r = 0; r < lists.size(); ++r) {
-      std::vector<double>& list = all.emplace_back(each);
-      std::memcpy(list.data(), one.data() + r * each * sizeof(double), each * sizeof(double));
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(r) * each;
+      all.emplace_back(begin, begin + each);
     }
   }
   return all;

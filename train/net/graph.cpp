@@ -12,13 +12,14 @@
 #include "headrace/train/net/layers/conv_layer.h"
 #include "headrace/train/net/layers/dense_layer.h"
 #include "headrace/train/net/layers/dropout_layer.h"
+#include "headrace/train/net/layers/embedding_layer.h"
 #include "headrace/train/net/layers/flatten_layer.h"
 #include "headrace/train/net/layers/global_average_pool_layer.h"
 #include "headrace/train/net/layers/input_layer.h"
 #include "headrace/train/net/layers/layer.h"
+#include "headrace/train/net/layers/layer_norm_layer.h"
 #include "headrace/train/net/layers/max_pool_layer.h"
 #include "headrace/train/net/layers/scale_layer.h"
-#include "headrace/train/net/layers/sigmoidal_layer.h"
 #include "headrace/train/net/layers/softmax_layer.h"
 
 namespace headrace {
@@ -57,14 +58,14 @@ Node Graph::dense(Node x, int units, const DenseLayerOptions& options) {
   const std::string name = unique_name(options.name, "dense");
   const int from = require(x, name);
   const Node y = append(std::make_unique<DenseLayer>(name, shape(x), units, options), {from});
-  return activation(y, options.activation, name);
+  return activation_behind(y, options.activation, name);
 }
 
 Node Graph::conv(Node x, int filters, const ConvLayerOptions& options) {
   const std::string name = unique_name(options.name, "conv");
   const int from = require(x, name);
   const Node y = append(std::make_unique<ConvLayer>(name, shape(x), filters, options), {from});
-  return activation(y, options.activation, name);
+  return activation_behind(y, options.activation, name);
 }
 
 Node Graph::batch_norm(Node x, const BatchNormLayerOptions& options) {
@@ -73,34 +74,50 @@ Node Graph::batch_norm(Node x, const BatchNormLayerOptions& options) {
   return append(std::make_unique<BatchNormLayer>(name, shape(x), options), {from});
 }
 
-Node Graph::relu(Node x, const LayerOptions& options) {
-  return activation(x, Activation::kRelu, unique_name(options.name, "relu"));
+Node Graph::relu(Node x, const LayerOptions& options) { return activation(x, Activation::kRelu, options); }
+Node Graph::gelu(Node x, const LayerOptions& options) { return activation(x, Activation::kGelu, options); }
+Node Graph::silu(Node x, const LayerOptions& options) { return activation(x, Activation::kSilu, options); }
+Node Graph::sigmoid(Node x, const LayerOptions& options) { return activation(x, Activation::kSigmoid, options); }
+Node Graph::tanh(Node x, const LayerOptions& options) { return activation(x, Activation::kTanh, options); }
+Node Graph::leaky_relu(Node x, const LayerOptions& options) {
+  return activation(x, Activation::kLeakyRelu, options);
+}
+Node Graph::elu(Node x, const LayerOptions& options) { return activation(x, Activation::kElu, options); }
+Node Graph::softplus(Node x, const LayerOptions& options) { return activation(x, Activation::kSoftplus, options); }
+Node Graph::softmax(Node x, const LayerOptions& options) { return activation(x, Activation::kSoftmax, options); }
+
+Node Graph::activation(Node x, Activation kind, const LayerOptions& options) {
+  if (kind == Activation::kNone) return x;
+  const std::string name = unique_name(options.name, to_text(kind));
+  return append_activation(require(x, name), kind, name, /*behind=*/false);
 }
 
-Node Graph::gelu(Node x, const LayerOptions& options) {
-  return activation(x, Activation::kGelu, unique_name(options.name, "gelu"));
+Node Graph::activation_behind(Node x, Activation kind, const std::string& behind) {
+  if (kind == Activation::kNone) return x;
+  return append_activation(require(x, behind), kind, behind + "/" + to_text(kind), /*behind=*/true);
 }
 
-Node Graph::silu(Node x, const LayerOptions& options) {
-  return activation(x, Activation::kSilu, unique_name(options.name, "silu"));
+Node Graph::append_activation(int from, Activation kind, const std::string& name, bool behind) {
+  const Shape& input = layer(from).shape();
+  std::shared_ptr<const Layer> made;
+  if (kind == Activation::kSoftmax) {
+    made = std::make_shared<SoftmaxLayer>(name, input);
+  } else {
+    made = std::make_shared<ActivationLayer>(name, input, kind);
+  }
+  return append({.name = name, .layer = std::move(made), .behind = behind, .inputs = {from}});
 }
 
-Node Graph::sigmoid(Node x, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "sigmoid");
+Node Graph::layer_norm(Node x, const LayerNormLayerOptions& options) {
+  const std::string name = unique_name(options.name, "layer_norm");
   const int from = require(x, name);
-  return append(std::make_shared<SigmoidalLayer<Sigmoidal::kSigmoid>>(name, shape(x)), {from});
+  return append(std::make_shared<LayerNormLayer>(name, shape(x), options), {from});
 }
 
-Node Graph::tanh(Node x, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "tanh");
+Node Graph::embedding(Node x, int entries, int width, const EmbeddingLayerOptions& options) {
+  const std::string name = unique_name(options.name, "embedding");
   const int from = require(x, name);
-  return append(std::make_shared<SigmoidalLayer<Sigmoidal::kTanh>>(name, shape(x)), {from});
-}
-
-Node Graph::softmax(Node x, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "softmax");
-  const int from = require(x, name);
-  return append(std::make_unique<SoftmaxLayer>(name, shape(x)), {from});
+  return append(std::make_shared<EmbeddingLayer>(name, shape(x), entries, width), {from});
 }
 
 Node Graph::max_pool(Node x, int window, const PoolLayerOptions& options) {
@@ -153,17 +170,6 @@ Node Graph::concat(const std::vector<Node>& several, const LayerOptions& options
   std::vector<int> inputs = require(several, name);
   auto layer = std::make_shared<ConcatLayer>(name, shapes_of(inputs));
   return append(std::move(layer), std::move(inputs));
-}
-
-// As an option of layer `name`, the activation after it gets a name derived from the layer's.
-Node Graph::activation(Node x, Activation kind, const std::string& name) {
-  if (kind == Activation::kNone) return x;
-  const int from = require(x, name);
-  const bool behind = this->name(from) == name;
-  auto made = std::make_shared<ActivationLayer>(name, shape(x), kind);
-  if (behind) made = std::make_shared<ActivationLayer>(name + "/" + made->kind(), shape(x), kind);
-  Entry entry{.name = made->name(), .layer = std::move(made), .behind = behind, .inputs = {from}};
-  return append(std::move(entry));
 }
 
 Node Graph::append(std::shared_ptr<const Layer> layer, std::vector<int> inputs) {

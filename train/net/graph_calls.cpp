@@ -46,9 +46,9 @@ Node Graph::again(Node first, const std::vector<Node>& inputs, const LayerOption
   const Entry& entry = nodes_[static_cast<std::size_t>(id)];
   const std::string kind = entry.layer->kind();
   if (entry.behind) {
-    const Activation activated = *entry.layer->as_epilogue();
+    const Activation activated = activation_named(kind);
     const Node x = again({.graph = this, .id = entry.inputs.front()}, inputs, options);
-    return activation(x, activated, name(x.id));
+    return activation_behind(x, activated, name(x.id));
   }
   const auto maker = built_in_layers().find(kind);
   if (maker == built_in_layers().end()) return call_with(first, entry.layer, inputs, options);

@@ -31,34 +31,61 @@ Node speed_group(Graph& graph, Node x, int filters, const SpeedNetOptions& optio
   return norm_active(graph, identity_conv(graph, x, filters), options);
 }
 
+// Names of a convolution and its norm; empty ones are the graph's choice.
+struct ConvNormNames {
+  std::string conv = {}, norm = {};
+};
+
 // Matches PyTorch's batch norm.
-Node conv_norm(Graph& graph, Node x, int filters, int kernel, int stride) {
+Node conv_norm(Graph& graph, Node x, int filters, int kernel, int stride, const ConvNormNames& names = {}) {
   x = graph.conv(x, filters,
                  {.kernel = kernel,
                   .stride = stride,
                   .padding = ConvPadding::kEven,
                   .bias = false,
-                  .initializer = Initializer::kHeUniform});
-  return graph.batch_norm(x, {.momentum = 0.9F, .epsilon = 1e-5F});
+                  .initializer = Initializer::kHeUniform,
+                  .name = names.conv});
+  return graph.batch_norm(x, {.momentum = 0.9F, .epsilon = 1e-5F, .name = names.norm});
 }
 
-Node basic_block(Graph& graph, Node x, int filters, int stride) {
-  const Node straight = graph.relu(conv_norm(graph, x, filters, 3, stride));
+// `name`: that of torchvision's module, "layer1.0"; empty: layers have no names of their own.
+Node basic_block(Graph& graph, Node x, int filters, int stride, const std::string& name = {}) {
+  const auto names = [&](const char* conv, const char* norm) {
+    return name.empty() ? ConvNormNames{} : ConvNormNames{.conv = name + conv, .norm = name + norm};
+  };
+  const Node straight = graph.relu(conv_norm(graph, x, filters, 3, stride, names(".conv1", ".bn1")));
   const bool same = stride == 1 && graph.shape(x)[2] == filters;
-  const Node shortcut = same ? x : conv_norm(graph, x, filters, 1, stride);
-  return graph.relu(graph.add(conv_norm(graph, straight, filters, 3, 1), shortcut));
+  const Node shortcut =
+      same ? x : conv_norm(graph, x, filters, 1, stride, names(".downsample.0", ".downsample.1"));
+  return graph.relu(graph.add(conv_norm(graph, straight, filters, 3, 1, names(".conv2", ".bn2")), shortcut));
 }
 
 struct NamedNet {
   const char* name;
-  Results (*build)(Graph& graph);
+  int classes;
+  bool any_classes;
+  Results (*build)(Graph& graph, int classes);
 };
 
-constexpr NamedNet kNets[]{{"mnist_mlp", [](Graph& graph) -> Results { return mnist_mlp(graph); }},
-                           {"fashion_cnn", [](Graph& graph) -> Results { return fashion_cnn(graph); }},
-                           {"cifar10_cnn", [](Graph& graph) -> Results { return cifar10_cnn(graph); }},
-                           {"cifar10_speed_net", [](Graph& graph) -> Results { return cifar10_speed_net(graph); }},
-                           {"resnet18", [](Graph& graph) -> Results { return resnet18(graph); }}};
+constexpr NamedNet kNets[]{
+    {"mnist_mlp", 10, false, [](Graph& graph, int) -> Results { return mnist_mlp(graph); }},
+    {"fashion_cnn", 10, false, [](Graph& graph, int) -> Results { return fashion_cnn(graph); }},
+    {"cifar10_cnn", 10, false, [](Graph& graph, int) -> Results { return cifar10_cnn(graph); }},
+    {"cifar10_speed_net", 10, false, [](Graph& graph, int) -> Results { return cifar10_speed_net(graph); }},
+    {"resnet18", 10, false, [](Graph& graph, int) -> Results { return resnet18(graph); }},
+    {"resnet18_imagenet", 1000, true,
+     [](Graph& graph, int classes) -> Results { return resnet18_imagenet(graph, {.classes = classes}); }},
+    {"small_image_cnn", 1000, true,
+     [](Graph& graph, int classes) -> Results { return small_image_cnn(graph, {.classes = classes}); }}};
+
+void require_classes(const NamedNet& net, int classes) {
+  if (classes == 0 || classes == net.classes || (net.any_classes && classes > 0)) return;
+  throw ConfigError(
+      fmt::format("the net {} cannot have {} classes", net.name, classes),
+      net.any_classes
+          ? "give one or more"
+          : fmt::format("it has {}; resnet18_imagenet and small_image_cnn have any number", net.classes));
+}
 
 }  // namespace
 
@@ -68,9 +95,11 @@ std::vector<std::string> net_names() {
   return names;
 }
 
-Net net_named(const std::string& name) {
+Net net_named(const std::string& name, int classes) {
   for (const NamedNet& net : kNets) {
-    if (name == net.name) return net.build;
+    if (name != net.name) continue;
+    require_classes(net, classes);
+    return [&net, count = classes > 0 ? classes : net.classes](Graph& graph) { return net.build(graph, count); };
   }
   throw ConfigError("no net is called '" + name + "'", fmt::format("there are {}", fmt::join(net_names(), ", ")));
 }
@@ -132,6 +161,28 @@ Node resnet18(Graph& graph, const ResNetWidths& widths) {
     stride = 2;
   }
   return graph.dense(graph.global_average_pool(x), 10);
+}
+
+Node resnet18_imagenet(Graph& graph, const ImageNetOptions& options) {
+  Node x = conv_norm(graph, image(graph, options.image), 64, 7, 2, {.conv = "conv1", .norm = "bn1"});
+  x = graph.max_pool(graph.relu(x), 3, {.stride = 2, .padding = 1});
+  int stride = 1, group = 1;
+  for (const int filters : {64, 128, 256, 512}) {
+    const std::string name = fmt::format("layer{}", group++);
+    x = basic_block(graph, x, filters, stride, name + ".0");
+    x = basic_block(graph, x, filters, 1, name + ".1");
+    stride = 2;
+  }
+  return graph.dense(graph.global_average_pool(x), options.classes, {.name = "fc"});
+}
+
+Node small_image_cnn(Graph& graph, const ImageNetOptions& options) {
+  Node x = graph.relu(conv_norm(graph, image(graph, options.image), 32, 3, 2));
+  for (const int filters : {32, 64, 128}) {
+    x = graph.relu(conv_norm(graph, x, filters, 3, 2));
+    x = graph.relu(conv_norm(graph, x, filters, 3, 1));
+  }
+  return graph.dense(graph.dropout(graph.global_average_pool(x), 0.2F), options.classes, {.name = "head"});
 }
 
 }  // namespace headrace

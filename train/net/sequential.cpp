@@ -31,8 +31,23 @@ Sequential& Sequential::sigmoid() {
 Sequential& Sequential::tanh() {
   return then([](Graph& g, Node x) { return g.tanh(x); });
 }
+Sequential& Sequential::leaky_relu() {
+  return then([](Graph& g, Node x) { return g.leaky_relu(x); });
+}
+Sequential& Sequential::elu() {
+  return then([](Graph& g, Node x) { return g.elu(x); });
+}
+Sequential& Sequential::softplus() {
+  return then([](Graph& g, Node x) { return g.softplus(x); });
+}
 Sequential& Sequential::softmax() {
   return then([](Graph& g, Node x) { return g.softmax(x); });
+}
+Sequential& Sequential::layer_norm(LayerNormLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.layer_norm(x, options); });
+}
+Sequential& Sequential::embedding(int entries, int width, EmbeddingLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.embedding(x, entries, width, options); });
 }
 Sequential& Sequential::max_pool(int window, PoolLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.max_pool(x, window, options); });

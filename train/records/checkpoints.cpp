@@ -12,9 +12,33 @@
 #include "headrace/train/records/load_variables.h"
 #include "headrace/train/records/model_snapshot.h"
 #include "headrace/train/records/record.h"
+#include "headrace/train/records/shared_record.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
+namespace {
+
+std::optional<Record> newest_record(const std::filesystem::path& folder) {
+  FoundCheckpoint found = find_newest_checkpoint(folder, /*trained=*/false);
+  warn_of(found.unreadable, stderr);
+  return std::move(found.record);
+}
+
+std::optional<Record> newest_of_chief(Strategy& strategy, const std::filesystem::path& folder) {
+  const std::shared_ptr<Workers>& workers = strategy.workers();
+  if (!workers) return newest_record(folder);
+  std::optional<Record> record;
+  try {
+    if (strategy.is_chief()) record = newest_record(folder);
+  } catch (const std::exception& error) {
+    workers->abort(error.what());
+    throw;
+  }
+  share_record(*workers, record);
+  return record;
+}
+
+}  // namespace
 
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& folder,
                                                        std::vector<UnreadableCheckpoint>* unreadable) {
@@ -33,9 +57,7 @@ Model restore_model(Strategy& strategy, const std::filesystem::path& file, const
 
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
                         const std::function<Model()>& create, const OwnParts& own) {
-  const FoundCheckpoint found = find_newest_checkpoint(folder, /*trained=*/false);
-  warn_of(found.unreadable, stderr);
-  const std::optional<Record>& newest = found.record;
+  const std::optional<Record> newest = newest_of_chief(strategy, folder);
   if (strategy.is_chief()) {
     const std::string told =
         newest ? "Restoring from " + printable(newest->file().path().native()) : "Creating a new model";
@@ -51,6 +73,7 @@ void load_weights(Model& model, const std::filesystem::path& file) {
 
 void save_model(const Model& model, const std::filesystem::path& file, const std::optional<Dataset>& input) {
   const ModelState& state = model.state();
+  if (!state.strategy->is_chief()) return;
   const RecordTexts texts = model_texts(state, input ? describe_input(*input, state.input.views) : state.input);
   ModelSnapshot snapshot(state, 0, 0);
   snapshot.take({});

@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/train/objectives/metrics/class_averages.h"
 
 namespace headrace {
 namespace {
@@ -54,6 +55,9 @@ std::optional<Loss> built_in_loss(const std::string& name, const Json& options) 
   if (name == "categorical_crossentropy") return categorical_crossentropy(cross_entropy());
   if (name == "mean_squared_error") return mean_squared_error();
   if (name == "mean_absolute_error") return mean_absolute_error();
+  if (name == "huber") return huber();
+  if (name == "hinge") return hinge();
+  if (name == "kl_divergence") return kl_divergence();
   if (name != "binary_crossentropy") return std::nullopt;
   return binary_crossentropy({.from_logits = options.at("from_logits").get<bool>(),
                               .label_smoothing = options.value("label_smoothing", 0.0F)});
@@ -77,6 +81,8 @@ Loss loss_from(const Json& json, const std::vector<Loss>& own) {
   for (const Json& each : json.at("terms")) {
     LossTerm term{.function = loss_function(each, own), .weight = each.at("weight").get<float>()};
     read_labels(each, term);
+    term.weight_field = each.value("weight_field", "");
+    term.class_weights = each.value("class_weights", std::vector<float>{});
     loss.terms.push_back(std::move(term));
   }
   return loss;
@@ -87,13 +93,32 @@ Json loss_to_json(const Loss& loss) {
   for (const LossTerm& term : loss.terms) {
     terms.push_back(labels_to_json(function_to_json(*term.function), term));
     terms.back()["weight"] = term.weight;
+    if (!term.weight_field.empty()) terms.back()["weight_field"] = term.weight_field;
+    if (!term.class_weights.empty()) terms.back()["class_weights"] = term.class_weights;
   }
   return {{"reduction", loss.reduction == Reduction::kSum ? "sum" : "mean"}, {"terms", terms}};
+}
+
+ClassScoreOptions score_options(const Json& options) {
+  ClassScoreOptions made{.average = average_named(options.at("average").get<std::string>())};
+  if (!options.at("threshold").is_null()) made.threshold = options.at("threshold").get<float>();
+  return made;
+}
+
+Metric area_from(AucCurve curve, const Json& options) {
+  return auc({.curve = curve,
+              .thresholds = options.at("thresholds").get<int>(),
+              .average = average_named(options.at("average").get<std::string>())});
 }
 
 std::optional<Metric> built_in_metric(const std::string& name, const Json& options) {
   if (name == "accuracy") return accuracy();
   if (name == "confusion_matrix") return confusion_matrix();
+  if (name == "precision") return precision(score_options(options));
+  if (name == "recall") return recall(score_options(options));
+  if (name == "f1_score") return f1_score(score_options(options));
+  if (name == "auc") return area_from(AucCurve::kRoc, options);
+  if (name == "pr_auc") return area_from(AucCurve::kPrecisionRecall, options);
   if (const auto loss = built_in_loss(name, options)) return Metric(*loss);
   int k = 0;
   if (!name.starts_with(kTopK)) return std::nullopt;
@@ -110,6 +135,7 @@ Metric metric_from(const Json& json, const std::vector<Metric>& own) {
   }
   if (!metric) refuse_function("metric", name);
   read_labels(json, *metric);
+  metric->is_weighted = json.value("weighted", false);
   return *metric;
 }
 
@@ -119,6 +145,7 @@ Json to_record_json(const CompileOptions& options) {
   Json metrics = Json::array();
   for (const Metric& metric : options.metrics) {
     metrics.push_back(labels_to_json(function_to_json(*metric.function), metric));
+    if (metric.is_weighted) metrics.back()["weighted"] = true;
   }
   return {{"optimizer", record_json::parse(to_json(options.optimizer))},
           {"loss", loss_to_json(options.loss)},

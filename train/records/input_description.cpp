@@ -78,7 +78,7 @@ InputDescription describe_input(const Dataset& data, std::vector<View> views) {
   const SourcePtr source = data.source();
   const SourceInfo& info = source->info();
   InputDescription input{.views = std::move(views),
-                         .types = types_of(info.fields),
+                         .types = types_of(data.source_fields()),
                          .classes = info.classes,
                          .label_count = info.label_count};
   if (input.label_count == 0) input.label_count = info.classes.size();

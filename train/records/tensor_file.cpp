@@ -61,9 +61,16 @@ std::string header_text(const File& file) {
   return header;
 }
 
-std::string read_header(const File& file) {
+// Returns whether this is the header of a safetensors file that Headrace did not write. One of ours with damaged
+// first bytes still has the name in its format.
+bool is_others(const std::string& header) {
+  return header.starts_with('{') && header.find("headrace") == std::string::npos && ParsedHeader::accept(header);
+}
+
+std::string read_header(const File& file, OtherFiles others) {
   using namespace tensor_header;
   std::string header = header_text(file);
+  if (others == OtherFiles::kAccepted && is_others(header)) return header;
   if (header.size() < kStart.size() + kDigits || !header.starts_with(kStart)) {
     refuse_file(file, kLengthBytes, "is no record or checkpoint: its header does not begin as theirs do",
                 ErrorCode::kUnsupported);
@@ -76,19 +83,22 @@ std::string read_header(const File& file) {
 
 // Checks values even though the header's checksum covers them: anybody can compute one.
 StoredTensor tensor_from(const File& file, const std::string& name, const ParsedHeader& json,
-                         std::uint64_t payload) {
+                         std::uint64_t payload, bool checked) {
   const auto wrong = [&](const std::string& why) {
     refuse_file(file, tensor_header::kLengthBytes, fmt::format("its header is wrong: tensor '{}' {}", name, why));
   };
   StoredTensor tensor{.name = name, .shape = {}, .checksums = {}};
   const auto dtype = tensor_header::dtype_named(json.at("dtype").get<std::string>());
-  if (!dtype) wrong("is of an unknown type");
-  tensor.dtype = *dtype;
-  const auto extents = json.at("shape").get<std::vector<std::int64_t>>();
+  const auto offsets = json.at("data_offsets").get<std::array<std::uint64_t, 2>>();
+  if (!dtype && checked) wrong("is of an unknown type");
+  tensor.dtype = dtype.value_or(DType::kU8);
+  auto extents = json.at("shape").get<std::vector<std::int64_t>>();
+  if (!dtype && offsets[0] <= offsets[1] && offsets[1] <= kMaxSize) {
+    extents = {static_cast<std::int64_t>(offsets[1] - offsets[0])};
+  }
   if (extents.size() > Shape::kMaxRank) wrong("has too many axes");
   if (std::ranges::any_of(extents, [](std::int64_t extent) { return extent < 0; })) wrong("has a negative extent");
   tensor.shape = Shape(extents);
-  const auto offsets = json.at("data_offsets").get<std::array<std::uint64_t, 2>>();
   const auto bytes = checked_product({static_cast<std::uint64_t>(tensor.shape.elements()), size_of(tensor.dtype)});
   if (!bytes || offsets[1] < offsets[0] || offsets[1] - offsets[0] != *bytes || offsets[1] > kMaxSize - payload) {
     wrong("has offsets that are not its size apart");
@@ -102,9 +112,7 @@ StoredTensor tensor_from(const File& file, const std::string& name, const Parsed
 
 bool is_other_tensor_file(const std::filesystem::path& path) {
   try {
-    const std::string header = header_text(File::open(path));
-    // One of ours with damaged first bytes still has the name in its format.
-    return header.starts_with('{') && header.find("headrace") == std::string::npos && ParsedHeader::accept(header);
+    return is_others(header_text(File::open(path)));
   } catch (const DataError&) {
     return false;
   }
@@ -114,8 +122,9 @@ std::size_t StoredTensor::block_bytes(std::size_t block) const noexcept {
   return static_cast<std::size_t>(std::min<std::uint64_t>(kTensorBlock, bytes - block * kTensorBlock));
 }
 
-TensorFile::TensorFile(const std::filesystem::path& path) : file_(open_file(path)) {
-  std::string header = read_header(file_);
+TensorFile::TensorFile(const std::filesystem::path& path, OtherFiles others) : file_(open_file(path)) {
+  std::string header = read_header(file_, others);
+  checked_ = header.starts_with(tensor_header::kStart);
   try {
     parse(header);
   } catch (const ParsedHeader::exception& error) {
@@ -133,11 +142,14 @@ void TensorFile::parse(std::string& header) {
     return true;
   };
   const ParsedHeader parsed = ParsedHeader::parse(header, shallow);
-  texts_ = parsed.at(std::string(tensor_header::kMetadata)).get<RecordTexts>();
-  const ParsedHeader checksums = ParsedHeader::parse(text(std::string(tensor_header::kChecksums)), shallow);
+  ParsedHeader checksums;
+  if (checked_) {
+    texts_ = parsed.at(std::string(tensor_header::kMetadata)).get<RecordTexts>();
+    checksums = ParsedHeader::parse(text(std::string(tensor_header::kChecksums)), shallow);
+  }
   std::vector<StoredTensor> all;
   for (const auto& [name, json] : parsed.items()) {
-    if (name != tensor_header::kMetadata) all.push_back(tensor_from(file_, name, json, payload));
+    if (name != tensor_header::kMetadata) all.push_back(tensor_from(file_, name, json, payload, checked_));
   }
   std::ranges::sort(all, {}, &StoredTensor::offset);
   std::uint64_t end = payload;
@@ -148,8 +160,10 @@ void TensorFile::parse(std::string& header) {
       refuse_file(file_, file_.size(),
                   fmt::format("is cut short within tensor '{}', which ends at {}", tensor.name, end));
     }
-    tensor.checksums = checksums.at(tensor.name).get<std::vector<std::string>>();
-    if (tensor.checksums.size() != (tensor.bytes + kTensorBlock - 1) / kTensorBlock) {
+    const auto blocks = static_cast<std::size_t>((tensor.bytes + kTensorBlock - 1) / kTensorBlock);
+    tensor.checksums =
+        checked_ ? checksums.at(tensor.name).get<std::vector<std::string>>() : std::vector<std::string>(blocks);
+    if (tensor.checksums.size() != blocks) {
       refuse_file(file_, tensor.offset,
                   fmt::format("its header is wrong: checksums of tensor '{}' are missing", tensor.name));
     }
@@ -177,7 +191,7 @@ void TensorFile::read(const StoredTensor& tensor, std::span<std::byte> into) con
 void TensorFile::read_block(const StoredTensor& tensor, std::size_t block, std::span<std::byte> into) const {
   const std::uint64_t offset = tensor.offset + block * kTensorBlock;
   file_.read_exact(offset, into);
-  if (xxh3_128_hex(into) == tensor.checksums[block]) return;
+  if (!checked_ || xxh3_128_hex(into) == tensor.checksums[block]) return;
   refuse_file(file_, offset, fmt::format("is damaged: the checksum of tensor '{}' is wrong", tensor.name));
 }
 

@@ -50,12 +50,18 @@ struct StoredTensor {
   std::size_t block_bytes(std::size_t block) const noexcept;
 };
 
+enum class OtherFiles {
+  kRefused,
+  kAccepted,  // safetensors files of other programs, too, whose tensors have no checksums
+};
+
 // A file opened for reading, its header read and checked. Thread-safe. Every failure is a DataError that names the
 // file, the tensor and the offset.
 class TensorFile {
  public:
-  // Throws kDataCorrupt if it is truncated or damaged, kUnsupported if it is something else.
-  explicit TensorFile(const std::filesystem::path& path);
+  // Throws kDataCorrupt if it is truncated or damaged, kUnsupported if it is something else. A tensor of another
+  // program whose type is none of ours counts as its bytes.
+  explicit TensorFile(const std::filesystem::path& path, OtherFiles others = OtherFiles::kRefused);
 
   const std::filesystem::path& path() const noexcept { return file_.path(); }
   // Throws DataError if there is no text of this name.
@@ -73,6 +79,7 @@ class TensorFile {
   void parse(std::string& header);
 
   File file_;
+  bool checked_ = true;  // ours: texts and checksums are there
   RecordTexts texts_;
   std::vector<StoredTensor> tensors_;
 };

@@ -16,8 +16,8 @@ void check_input(const Field& field, const Shape& wanted) {
                       joined({"map the data to that shape",
                               advice("build the net with the data's fields: {}", named("BuildOptions::fields"))}));
   }
-  if (field.dtype != DType::kF32 && field.dtype != DType::kU8) {
-    throw ConfigError(fmt::format("field '{}' of the data is {}; a net takes float32 or uint8", field.name,
+  if (field.dtype != DType::kF32 && field.dtype != DType::kU8 && field.dtype != DType::kI64) {
+    throw ConfigError(fmt::format("field '{}' of the data is {}; a net takes float32, uint8 or int64", field.name,
                                   to_string(field.dtype)),
                       "cast it to float32 in the data set");
   }
@@ -63,7 +63,8 @@ void BatchFeed::load_input(const Input& input, const TensorView& from, const Pro
   }
   if (input.dtype == DType::kF32)
     return binding.kernels.convert(binding.stream, {from.data, to.shape, from.dtype}, to);
-  binding.kernels.scale(binding.stream, {from.data, to.shape, DType::kU8}, 1.0F / 255.0F, to);
+  const float factor = input.dtype == DType::kU8 ? 1.0F / 255.0F : 1.0F;
+  binding.kernels.scale(binding.stream, {from.data, to.shape, input.dtype}, factor, to);
 }
 
 }  // namespace headrace

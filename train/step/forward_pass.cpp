@@ -133,7 +133,9 @@ TensorView ForwardPass::predictions(int replica, int output) const {
 
 TensorView ForwardPass::prediction_gradients(int replica, int output) const {
   const std::vector<TensorView> gradients = queue_.program().result_gradients(replica);
-  if (gradients.empty()) throw ConfigError("a pass without training has no gradients", "take that of a Trainer");
+  if (gradients.empty() || !gradients.front().defined()) {
+    throw ConfigError("a pass without training has no gradients", "take that of a Trainer");
+  }
   return gradients.at(static_cast<std::size_t>(output));
 }
 

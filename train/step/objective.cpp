@@ -42,7 +42,8 @@ std::string label_field(const Graph& graph, const Loss& loss, const Metric& metr
 
 std::string metric_name(const Graph& graph, const Metric& metric) {
   const bool one = metric.result.empty() || graph.outputs().size() == 1;
-  return one ? metric.function->name() : metric.result + "/" + metric.function->name();
+  const std::string name = (metric.is_weighted ? "weighted_" : "") + metric.function->name();
+  return one ? name : metric.result + "/" + name;
 }
 
 // Returns names by term; none if there is only one term.
@@ -80,7 +81,8 @@ ResultInfo result_info(const Graph& graph, std::size_t output) {
   const Layer& last = graph.layer(id);
   return {.shape = last.shape(),
           .layer = label(graph.name(id), last.kind()),
-          .softmax = last.traits(Mode::kEvaluate).softmax};
+          .softmax = last.traits(Mode::kEvaluate).softmax,
+          .sigmoid = last.kind() == to_text(Activation::kSigmoid)};
 }
 
 std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss) {
@@ -107,6 +109,11 @@ void check_objective(const Graph& graph, const Loss& loss, const std::vector<Met
   for (const LossTerm& term : loss.terms) {
     if (term.function == nullptr) throw ConfigError("a term of the loss has no function");
     term.function->check_result(result_info(graph, output_of(graph, term.function->name(), term.result)));
+    const bool weighted = !term.weight_field.empty() || !term.class_weights.empty();
+    if (weighted && !term.function->takes_weights()) {
+      throw ConfigError("the loss '" + term.function->name() + "' does not weigh examples",
+                        "let its submit() use LossCall::weights and its takes_weights() return true");
+    }
   }
   const std::vector<bool> logits = leaves_out_softmax(graph, loss);
   for (const Metric& metric : metrics) {
@@ -170,6 +177,9 @@ void Objective::add_labels(const Graph& graph, const Loss& loss, const std::vect
     labels_of(term.label_field, fields, term.function->takes_class_numbers() ? info.shape.back() : 0);
   }
   for (const Metric& metric : metrics) labels_of(label_field(graph, loss, metric), fields, 0);
+  for (const LossTerm& term : loss.terms) {
+    if (!term.weight_field.empty()) labels_of(term.weight_field, fields, 0);
+  }
   place_labels();
 }
 
@@ -179,6 +189,67 @@ void Objective::place_labels() {
     labels.offset = labels_bytes_;
     labels_bytes_ += on_place(labels.batch.bytes());
     if (labels.classes > 0) class_labels_bytes_ = labels.offset + labels.batch.bytes();
+  }
+}
+
+int Objective::weights_of(const LossTerm& term, const ResultInfo& result, const Fields& fields) {
+  if (term.weight_field.empty() && term.class_weights.empty()) return -1;
+  Weights weights;
+  if (!term.weight_field.empty()) {
+    weights.given = static_cast<int>(labels_of(term.weight_field, fields, 0));
+    const Field& field = labels_[static_cast<std::size_t>(weights.given)].field;
+    if (field.dtype != DType::kF32 || field.shape.is_dynamic() || field.shape.elements() != 1) {
+      throw ConfigError(fmt::format("field '{}' is {} of shape {}; a weight is one float32", field.name,
+                                    to_string(field.dtype), field.shape.to_string()));
+    }
+  }
+  if (!term.class_weights.empty()) {
+    const std::size_t classes =
+        result.shape.elements() > 1 ? static_cast<std::size_t>(result.shape.elements()) : 2;
+    if (term.class_weights.size() != classes) {
+      throw ConfigError(fmt::format("there are {} class weights, but {} is of {} classes",
+                                    term.class_weights.size(), result.layer, classes),
+                        "give each class a weight, 1 if nothing is to change");
+    }
+    weights.classes = static_cast<int>(labels_of(term.label_field, fields, 0));
+    const Labels& labels = labels_[static_cast<std::size_t>(weights.classes)];
+    if (labels.batch.dtype != DType::kF32 &&
+        (labels.batch.dtype != DType::kI64 || labels.batch.shape.rank() != 1)) {
+      throw ConfigError(
+          fmt::format("field '{}' is {} of shape {}; class weights need one class number, or float32",
+                      labels.field.name, to_string(labels.field.dtype), labels.field.shape.to_string()));
+    }
+    weights.by_class = term.class_weights;
+    weights.at = device_scratch_bytes_;
+    device_scratch_bytes_ += on_place(static_cast<std::size_t>(rows_) * sizeof(float));
+  }
+  const auto same = [&](const Weights& other) {
+    return other.given == weights.given && other.classes == weights.classes && other.by_class == weights.by_class;
+  };
+  const auto known = std::ranges::find_if(weights_, same);
+  if (known != weights_.end()) return static_cast<int>(known - weights_.begin());
+  weights_.push_back(std::move(weights));
+  return static_cast<int>(weights_.size()) - 1;
+}
+
+TensorView Objective::weights_view(const ObjectiveBinding& binding, int index) const {
+  if (index < 0) return {};
+  const Weights& weights = weights_[static_cast<std::size_t>(index)];
+  void* place = binding.device_scratch + weights.at;
+  if (weights.classes < 0) place = labels_view(binding, static_cast<std::size_t>(weights.given)).data;
+  return {place, Shape{rows_}, DType::kF32};
+}
+
+void Objective::submit_weights(const ObjectiveBinding& binding) const {
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const Weights& weights = weights_[i];
+    if (weights.classes < 0) continue;
+    TensorView given;
+    if (weights.given >= 0) given = labels_view(binding, static_cast<std::size_t>(weights.given));
+    given.shape = Shape{rows_};
+    binding.kernels.example_weights(binding.stream,
+                                    labels_view(binding, static_cast<std::size_t>(weights.classes)),
+                                    weights.by_class, given, weights_view(binding, static_cast<int>(i)));
   }
 }
 
@@ -201,6 +272,7 @@ void Objective::add_terms(const Graph& graph, const Loss& loss, const Fields& fi
     const Output& output = outputs_[term.output];
     const Labels& labels = labels_[term.labels];
     each.function->check_labels(output.info, labels.field);
+    term.weights = weights_of(each, output.info, fields);
     const ScratchSpec scratch = each.function->scratch(output.result, labels.batch);
     term.device = reserve(scratch.device, device_scratch_bytes_);
     term.pinned = reserve(scratch.pinned, pinned_scratch_bytes_);
@@ -228,9 +300,14 @@ void Objective::add_metrics(const Graph& graph, const Loss& loss, const std::vec
     judge.labels = labels_of(label_field(graph, loss, each), fields, 0);
     Output& output = outputs_[judge.output];
     each.function->check_labels(output.info, labels_[judge.labels].field);
-    judge.counted = each.function->is_accuracy() && terms_.front().loss.function->counts_correct() &&
-                    judge.labels == terms_.front().labels && judge.output == terms_.front().output;
+    const auto of_output = [&](const Term& term) { return term.output == judge.output; };
+    const auto term = std::ranges::find_if(terms_, of_output);
+    if (each.is_weighted && term != terms_.end()) judge.weights = term->weights;
+    judge.counted = judge.weights < 0 && each.function->is_accuracy() &&
+                    terms_.front().loss.function->counts_correct() && judge.labels == terms_.front().labels &&
+                    judge.output == terms_.front().output;
     judge.sums = judge.counted ? 0 : sums_++;
+    if (judge.weights >= 0) ++sums_;
     judge.normalised = output.logits && each.function->form() == ResultForm::kWhole;
     if (judge.normalised && !output.normalised) {
       output.normalised = true;
@@ -268,6 +345,7 @@ std::vector<TensorView> Objective::placed(const Scratch& scratch, std::byte* bas
 
 // A result without a term has no influence on the loss.
 void Objective::submit(const ObjectiveBinding& binding) const {
+  submit_weights(binding);
   for (std::size_t i = 0; i < terms_.size(); ++i) submit_term(binding, i);
   for (std::size_t i = 0; i < binding.gradients.size(); ++i) {
     const TensorView& gradient = binding.gradients[i];
@@ -296,6 +374,7 @@ void Objective::submit_term(const ObjectiveBinding& binding, std::size_t index) 
                               .result = binding.results[output.index],
                               .labels = labels_view(binding, term.labels),
                               .gradient = term.whole || !learns ? gradient : mine,
+                              .weights = weights_view(binding, term.weights),
                               .sums = reinterpret_cast<MetricSums*>(binding.totals) + index,
                               .device_scratch = placed(term.device, binding.device_scratch),
                               .pinned_scratch = placed(term.pinned, binding.pinned_scratch)});
@@ -313,10 +392,15 @@ void Objective::submit_metric(const ObjectiveBinding& binding, const Judge& judg
        .result = judge.normalised ? scratch_view(binding, output, output.probabilities_at)
                                   : binding.results[output.index],
        .labels = labels_view(binding, judge.labels),
+       .weights = weights_view(binding, judge.weights),
+       .probabilities = output.info.softmax || output.info.sigmoid,
        .sums = reinterpret_cast<MetricSums*>(binding.totals) + judge.sums,
        .table = {reinterpret_cast<std::int64_t*>(binding.tables) + judge.table_at, judge.table, DType::kI64},
        .device_scratch = placed(judge.device, binding.device_scratch),
        .pinned_scratch = placed(judge.pinned, binding.pinned_scratch)});
+  if (judge.weights < 0) return;
+  binding.kernels.add_losses(binding.stream, weights_view(binding, judge.weights), binding.scalars,
+                             reinterpret_cast<MetricSums*>(binding.totals) + judge.sums + 1);
 }
 
 ObjectiveTotals Objective::no_totals() const { return {.sums = std::vector<MetricSums>(sums_)}; }
@@ -353,7 +437,8 @@ std::vector<MetricValue> Objective::values(const ObjectiveTotals& totals) const 
     const std::span all(totals.tables);
     MetricValue value = judge.metric.function->value(
         {.sums = totals.sums[judge.sums],
-         .table = elements > 0 ? all.subspan(judge.table_at, elements) : std::span<const std::int64_t>()});
+         .table = elements > 0 ? all.subspan(judge.table_at, elements) : std::span<const std::int64_t>(),
+         .weight = judge.weights >= 0 ? std::optional(totals.sums[judge.sums + 1].loss) : std::nullopt});
     value.name = judge.name;
     values.push_back(std::move(value));
   }

@@ -105,6 +105,13 @@ class Objective {
     std::size_t probabilities_at = 0;  // scratch for the softmax of the logits, for metrics
     bool normalised = false;           // a metric is given it
   };
+  // The weights of a batch's examples.
+  struct Weights {
+    int given = -1;                    // index of the label field that holds them; -1: each is 1
+    int classes = -1;                  // index of the label field whose classes have weights; -1: none
+    std::vector<float> by_class = {};  // multiplied with the given ones into scratch
+    std::size_t at = 0;                // that scratch
+  };
   struct Term {
     LossTerm loss;
     std::string name = {};  // in reports
@@ -112,6 +119,7 @@ class Objective {
     std::size_t labels = 0;  // index
     bool first = true;       // of its result
     bool whole = true;       // no other term is about its result
+    int weights = -1;        // index; -1: none
     Scratch device = {}, pinned = {};
   };
   struct Judge {
@@ -122,6 +130,7 @@ class Objective {
     std::size_t sums = 0;     // index: its own, or the term's that counts the same
     bool counted = false;     // by that term
     bool normalised = false;  // is given the softmax of the result
+    int weights = -1;         // index; -1: none. The next sums are then those of the weights
     Shape table = Shape{0};
     std::size_t table_at = 0;  // elements before it
     Scratch device = {}, pinned = {};
@@ -133,6 +142,10 @@ class Objective {
   void add_labels(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics, const Fields& fields);
   std::size_t labels_of(const std::string& field, const Fields& fields, std::int64_t classes);
   void place_labels();
+  // Returns the index of the term's weights; -1 if it has none.
+  int weights_of(const LossTerm& term, const ResultInfo& result, const Fields& fields);
+  void submit_weights(const ObjectiveBinding& binding) const;
+  TensorView weights_view(const ObjectiveBinding& binding, int index) const;
   TensorView labels_view(const ObjectiveBinding& binding, std::size_t index) const;
   Scratch reserve(const std::vector<TensorView>& views, std::size_t& bytes) const;
   static std::vector<TensorView> placed(const Scratch& scratch, std::byte* base);
@@ -148,6 +161,7 @@ class Objective {
   std::vector<Term> terms_;
   std::vector<Judge> metrics_;
   std::vector<Labels> labels_;
+  std::vector<Weights> weights_;
   std::size_t sums_ = 0;  // their number
   std::size_t table_elements_ = 0;
   std::size_t labels_bytes_ = 0, class_labels_bytes_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/workers.h"
 #include "headrace/train/model/submission.h"
 #include "headrace/train/strategy.h"
 
@@ -37,10 +38,10 @@ std::vector<std::vector<std::byte>> RunningTotals::gather() const {
       save(r, mine.data() + static_cast<std::size_t>(r) * of_replica);
   });
   std::vector<std::vector<std::byte>> sets;
-  const std::string_view text(reinterpret_cast<const char*>(mine.data()), mine.size());
-  for (const std::string& one : strategy_.workers()->all_gather(text)) {
-    const auto* begin = reinterpret_cast<const std::byte*>(one.data());
-    for (std::size_t at = 0; at < one.size(); at += bytes) sets.emplace_back(begin + at, begin + at + bytes);
+  for (const auto& worker : gather_values(*strategy_.workers(), std::span<const std::byte>(mine))) {
+    for (const std::byte* set = worker.data(); set != worker.data() + worker.size(); set += bytes) {
+      sets.emplace_back(set, set + bytes);
+    }
   }
   return sets;
 }

@@ -3,14 +3,17 @@
 
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/devices/stream.h"
 #include "headrace/pipeline/loader.h"
 
-namespace headrace {
-
+namespace HEADRACE_API headrace {
 class Strategy;
+}
+
+namespace headrace {
 
 // One shard per replica, computed on the replica's stream; or a number of virtual shards that does not depend on
 // the replicas. A replica then computes its shards on the lanes of its device, several at a time; a shard's

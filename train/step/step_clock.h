@@ -4,14 +4,17 @@
 #include <memory>
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/trace.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/step/shards.h"
 #include "headrace/train/step/step_slot.h"
 
-namespace headrace {
-
+namespace HEADRACE_API headrace {
 class Reducer;
+}
+
+namespace headrace {
 
 // Reads only completed events: it makes no thread wait.
 class StepClock {

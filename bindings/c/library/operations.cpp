@@ -98,6 +98,10 @@ hr_status hr_resize(hr_operations* chain, int32_t size) {
   return add_operation(__func__, chain, [&] { return headrace::Resize{.size = size}; });
 }
 
+hr_status hr_resize_to(hr_operations* chain, int32_t height, int32_t width) {
+  return add_operation(__func__, chain, [&] { return headrace::ResizeTo{.height = height, .width = width}; });
+}
+
 hr_status hr_center_crop(hr_operations* chain, int32_t size) {
   return add_operation(__func__, chain, [&] { return headrace::CenterCrop{.size = size}; });
 }

@@ -75,6 +75,16 @@ def _bad_records(batch):
     return [BadRecord(*bad) for bad in batch._bad_records()]
 
 
+def _text(batch, field, errors="strict"):
+    """A field of text as strings: its bytes up to the zeros that fill it up, or as long as <field>_length says."""
+    rows = _numpy(batch[field])
+    if rows.dtype != np.uint8 or rows.ndim != 2:
+        raise TypeError(f"field '{field}' is no text: {rows.dtype} of {rows.shape[1:]} a record, not uint8 of (n)")
+    if f"{field}_length" in batch:
+        return [bytes(row[:length]).decode(errors=errors) for row, length in zip(rows, _numpy(batch[f"{field}_length"]))]
+    return [bytes(row).rstrip(b"\0").decode(errors=errors) for row in rows]
+
+
 def _dict_of(name, convert):
     def method(self):
         return {field: convert(tensor) for field, tensor in self.items()}
@@ -88,6 +98,6 @@ for _name, _convert in {"numpy": _numpy, "torch": _torch, "jax": _jax, "tensorfl
     setattr(Tensor, _name, _convert)
     setattr(Batch, _name, _dict_of(_name, _convert))
 for _kind, _name, _member in [(Tensor, "__array__", _array), (Tensor, "__repr__", _tensor_repr),
-                              (Batch, "records", property(_records)), (Batch, "bad_records", property(_bad_records))]:
+                              (Batch, "text", _text), (Batch, "records", property(_records)), (Batch, "bad_records", property(_bad_records))]:
     setattr(_kind, _name, _member)
 Mapping.register(Batch)

@@ -65,8 +65,9 @@ class Dataset:
 
     def map(self, *operations: _native.Operations | Function |
             Callable[[dict[str, NDArray[Any]]], Mapping[str, ArrayLike]]) -> Dataset:
-        """What is done to each sample, one after another: the engine's operations and Python functions. mixup(),
-        cutmix() and functions of whole batches go behind batch(), all others before."""
+        """What is done to each sample, one after another, also after batch(): the engine's operations and Python
+        functions. mixup(), cutmix() and functions of whole batches follow batch(); after them, samples stay as they
+        are."""
         result = self
         for operation in operations:
             result = result._map_one(operation)
@@ -89,8 +90,11 @@ class Dataset:
         if any(field.encoded or None in field.shape for field in fields.values()):
             return self._first_through_filter(list(fields.values()))
         from ._loader import Loader
-        with Loader(Dataset(self._native.take(1).batch(1, False)), threads=1) as loader:
+        with Loader(Dataset(self._of_samples().take(1).batch(1, False)), threads=1) as loader:
             return {name: tensor.numpy()[0].copy() for name, tensor in loader.next().items()}
+
+    def _of_samples(self):
+        return self._native if self.batch_size is None else self._native.unbatch()
 
     def _first_through_filter(self, fields):
         seen = {}
@@ -100,7 +104,7 @@ class Dataset:
             return True
 
         native = [field.native() for field in fields]
-        self._native.take(1).filter(look, "first record", 1, True, native).size()
+        self._of_samples().take(1).filter(look, "first record", 1, True, native).size()
         return seen
 
     def filter(self, keeps: Callable[[dict[str, Any]], Any] | None = None, *, labels: Sequence[int] | None = None,
@@ -121,34 +125,37 @@ class Dataset:
                           "filter()")
 
     def cache(self, where: Cache | Path | Literal["memory"] = "memory", *, budget_bytes: int = 0) -> Dataset:
-        """Decoded samples kept: in memory, in a folder, or in a Cache. What follows must be able to come after it."""
+        """Each sample kept as the stages before leave it: in memory, in a folder, or in a Cache. A plan may have
+        several. Nothing random may precede it."""
         cache = where if isinstance(where, Cache) else Cache(where, budget_bytes=budget_bytes)
         return self._with(self._native.cache(cache._native), "cache()")
 
     # --------------------------------------------------------------------------------------------------- order
 
     def shuffle(self, seed: int = 0, *, reshuffle_each_epoch: bool = True) -> Dataset:
-        """A permutation of the whole epoch, in O(1) memory. The seed is mixed with the loader's."""
+        """A permutation of the whole epoch, in O(1) memory; after batch(), of its batches. The seed is mixed with the
+        loader's."""
         return self._with(self._native.shuffle(seed, reshuffle_each_epoch), "shuffle()")
 
     def shuffle_window(self, size: int = 1024, *, seed: int = 0, reshuffle_each_epoch: bool = True) -> Dataset:
-        """Shuffles each `size` consecutive records among themselves: for what is best read nearly in order."""
+        """Shuffles each `size` consecutive records, after batch() batches, among themselves: for what is best read
+        nearly in order."""
         return self._with(self._native.shuffle_window(size, seed, reshuffle_each_epoch), "shuffle_window()")
 
     def repeat(self, times: int) -> Dataset:
-        """An epoch becomes `times` passes, each shuffled again."""
+        """An epoch becomes `times` passes, each shuffled again. After batch() a batch does not cross passes."""
         return self._with(self._native.repeat(times), "repeat()")
 
     def take(self, count: int) -> Dataset:
-        """The first records."""
+        """The first records; after batch(), batches."""
         return self._with(self._native.take(count), "take()")
 
     def skip(self, count: int) -> Dataset:
-        """All but the first records."""
+        """All but the first records; after batch(), batches."""
         return self._with(self._native.skip(count), "skip()")
 
     def shard(self, count: int, index: int) -> Dataset:
-        """Every count-th record from `index` on."""
+        """Every count-th record, after batch() batch, from `index` on."""
         return self._with(self._native.shard(count, index), "shard()")
 
     def without_shard(self, count: int, index: int) -> Dataset:
@@ -161,8 +168,21 @@ class Dataset:
         return self._with(self._native.shard_for_worker(count, index, by), "shard_for_worker()")
 
     def unbatch(self) -> Dataset:
-        """A record of N equal samples, the first extent of every field, becomes N records."""
-        return Dataset(self._with(self._native, "unbatch()")._native.unbatch())
+        """After batch(), undoes it: what follows counts records, in the order of the batches. Before it, a record of N
+        equal samples, the first extent of every field, becomes N records."""
+        unbatched = self._with(self._native, "unbatch()")
+        if self.batch_size is not None:
+            return unbatched._with(self._native.unbatch())
+        return Dataset(self._native.unbatch())
+
+    def window(self, size: int, *, shift: int | None = None, drop_remainder: bool = True) -> Dataset:
+        """A record of each `size` consecutive ones, every `shift` records (default: size), with a new first axis. What
+        it is called on is neither shuffled, decoded, mapped nor cached: do so with the result. Without drop_remainder
+        the last windows are shorter, for padded_batch()."""
+        if shift is not None and shift < 1:
+            raise config_error(f"window(shift={shift}): the next window begins at least one record later",
+                               "leave shift out for windows that do not overlap")
+        return Dataset(self._with(self._native, "window()")._native.window(size, shift or 0, drop_remainder))
 
     def concatenate(self, *others: Dataset) -> Dataset:
         """This and the others, one after the other."""

@@ -13,7 +13,7 @@ Path: TypeAlias = str | os.PathLike[str]
 DTypeName: TypeAlias = Literal["uint8", "int32", "int64", "float16", "bfloat16", "float32"]
 Shape: TypeAlias = tuple[int | None, ...]
 
-MAX_FIELDS = 4
+MAX_FIELDS = 64
 _DTYPES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32")
 # What NumPy's other types become, as in .npy files.
 _WIDER = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "uint64": "int64",

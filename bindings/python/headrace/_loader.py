@@ -25,7 +25,7 @@ _STATE = "headrace"
 _FUNCTIONS = "functions"
 
 # Closed when the interpreter ends, while the engine's threads can still come back from Python.
-_open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
+_open_loaders: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def _close_all():

@@ -56,9 +56,12 @@ def random_resized_crop(size: int = 224, *, area: tuple[float, float] = (0.08, 1
                      max_ratio=max_ratio)
 
 
-def resize(size: int) -> Operations:
-    """The shorter side to `size` (antialiased), aspect kept."""
-    return operation("resize", size=size)
+def resize(size: int | tuple[int, int]) -> Operations:
+    """The shorter side to `size`, aspect kept; or to (height, width), whatever the aspect. Antialiased."""
+    if isinstance(size, int):
+        return operation("resize", size=size)
+    height, width = size
+    return operation("resize_to", height=height, width=width)
 
 
 def center_crop(size: int) -> Operations:

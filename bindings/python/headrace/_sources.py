@@ -23,13 +23,16 @@ from ._records import as_array, fields_of, is_encoded, packer
 def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: str = "", train_folder: str = "",
          test_folder: str = "", label_count: int = 0, image_column: str = "", label_column: str = "",
          columns: Sequence[str] = (), label_type: Literal["auto", "class", "number"] = "auto") -> Dataset:
-    """Opens whatever lies at `path`, recognised by content: folders, tar and zip archives of images, IDX and CIFAR
+    """Opens whatever lies at `path`, a path or a URL ("https://host/train-{000..099}.tar", "s3://bucket/prefix/", with
+    the credentials of the environment), recognised by content: folders, tar and zip archives of images, IDX and CIFAR
     binaries, WebDataset shards, TFRecords, NumPy arrays, CSV lists, Headrace's own record files. Where folder names
     do not tell, classes_at says which folder names an image's class ("2", "parent", "none" or a pattern),
     train_folder and test_folder the splits; label_count how many classes there are where the data do not. Of CSV
     tables and TFRecords, image_column and label_column name the columns or features that are these; columns are
-    taken along as fields of their own: numbers, of TFRecords also lists of them and encoded images. label_type is
-    "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
+    taken along as fields: numbers, of TFRecords also lists of them and encoded images; "caption:text" is text (see
+    Batch.text), "breed:class" the numbers of classes, "pixels:list" several numbers in one cell, "size=width+height"
+    several columns in one field. Of a CSV table without images, those columns and the label are all there is; if none
+    are named, all columns of numbers. label_type is "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
     Dataset.columns says what was taken and what was left out."""
     if isinstance(columns, str):
         raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")

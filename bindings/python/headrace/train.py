@@ -8,8 +8,8 @@
     history = model.fit(data, epochs=3, validation=test)
     plt.plot(history["loss"])
 
-Nets are functions that call the methods of a Graph; there is no layer, loss or optimizer in Python. A training runs
-without the GIL; Ctrl-C ends it after the present step.
+Nets are functions that call the methods of a Graph, or a Sequential. A training runs without the GIL; Ctrl-C ends it after
+the present step. Strategy.run() and Trainer are for training loops of one's own.
 """
 
 from __future__ import annotations
@@ -18,30 +18,41 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headrace import Dataset, Workers
 from headrace._errors import HeadraceError, config_error
-from headrace._show import counted, history_html, history_text
+from headrace._plans import plan_of
+from headrace._record import RecordFile, TrainingRecord, create_training_record, evaluate_record, predict_record
+from headrace._results import Classification, ClassifiedExample, History, Predictions
+from headrace._sequential import Sequential, layer
+from headrace._show import counted
+from headrace._steps import DistributedDataset, Evaluator, Trainer, compute_average_loss, position_of
+from headrace._weights import Rename, renaming
 from headrace._native import train as _native
 from headrace._native.train import (  # what is the same in Python
+    DeviceTensor,
     EpochReport,
     FitControl,
+    ForwardPass,
+    GlobalBatch,
     Graph,
     Loss,
     Metric,
     Node,
     Optimizer,
     ReadyCallback,
+    Replica,
     Schedule,
     StepReport,
     VariableRule,
     accuracy,
     adam,
     adamw,
+    auc,
     binary_crossentropy,
     categorical_crossentropy,
     chained,
@@ -50,6 +61,10 @@ from headrace._native.train import (  # what is the same in Python
     csv_logger,
     early_stopping,
     exponential_decay,
+    f1_score,
+    hinge,
+    huber,
+    kl_divergence,
     learning_rate_scheduler,
     linear_decay,
     mean_absolute_error,
@@ -63,6 +78,8 @@ from headrace._native.train import (  # what is the same in Python
     on_chief,
     one_cycle,
     piecewise,
+    precision,
+    recall,
     reduce_lr_on_plateau,
     sgd,
     sparse_categorical_crossentropy,
@@ -77,16 +94,20 @@ if TYPE_CHECKING:
     from headrace._native import LoaderOptions
 
 __all__ = [
-    "Checkpoints", "EpochReport", "FitControl", "Graph", "History", "Loss", "Metric", "Model", "Node", "Optimizer",
-    "Predictions", "ReadyCallback", "Schedule", "StepReport", "Strategy", "VariableRule", "accuracy", "adam", "adamw",
-    "binary_crossentropy", "categorical_crossentropy", "chained", "confusion_matrix", "cosine_decay", "csv_logger",
-    "early_stopping", "exponential_decay", "learning_rate_scheduler", "linear_decay", "mean_absolute_error",
-    "mean_squared_error", "muon", "named", "net_names", "newest_checkpoint", "of_kind", "of_rank", "on_chief",
-    "one_cycle", "piecewise", "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd",
-    "sparse_categorical_crossentropy", "tensorboard", "top_k", "warm_up",
+    "Checkpoints", "Classification", "ClassifiedExample", "DeviceTensor", "DistributedDataset", "EpochReport",
+    "Evaluator", "FitControl", "ForwardPass", "GlobalBatch", "Graph", "History", "Loss", "Metric", "Model", "Node",
+    "Optimizer", "Predictions", "ReadyCallback", "Replica", "Schedule", "Sequential", "StepReport", "Strategy",
+    "Trainer", "TrainingRecord", "VariableRule", "accuracy", "adam", "adamw", "auc", "binary_crossentropy",
+    "categorical_crossentropy", "chained", "compute_average_loss", "confusion_matrix", "cosine_decay",
+    "create_training_record", "csv_logger", "early_stopping", "evaluate_record", "exponential_decay", "f1_score",
+    "hinge", "huber", "kl_divergence", "layer", "learning_rate_scheduler", "linear_decay", "mean_absolute_error",
+    "mean_squared_error", "muon", "named", "net_from_json", "net_names", "newest_checkpoint", "of_kind", "of_rank",
+    "on_chief", "one_cycle", "piecewise", "precision", "predict_record", "recall", "reduce_lr_on_plateau",
+    "restore_model", "restore_or_create", "sgd", "sparse_categorical_crossentropy", "tensorboard", "top_k", "warm_up",
 ]
 
 _Path = str | os.PathLike[str]
+_Result = TypeVar("_Result")
 
 
 def _schedule_repr(schedule: Schedule) -> str:
@@ -94,36 +115,6 @@ def _schedule_repr(schedule: Schedule) -> str:
 
 
 setattr(Schedule, "__repr__", _schedule_repr)
-
-
-class History(dict[str, list[float]]):
-    """What a fit saw: a list a metric, an entry an epoch. pandas.DataFrame(history) is a table of it."""
-
-    @property
-    def history(self) -> dict[str, list[float]]:
-        """The same, as Keras has it."""
-        return self
-
-    @property
-    def epochs(self) -> int:
-        return len(self["loss"]) if "loss" in self else 0
-
-    def __missing__(self, name: str) -> list[float]:
-        raise KeyError(f"no '{name}'; there are {', '.join(sorted(self))}")
-
-    def __repr__(self) -> str:
-        return history_text(self)
-
-    def _repr_html_(self) -> str:
-        return history_html(self)
-
-
-class Predictions(NamedTuple):
-    """Results in the order in which the dataset gives its records."""
-
-    values: NDArray[np.float32]  # (examples, ...)
-    records: NDArray[np.uint64]  # source record of each example
-    others: dict[str, NDArray[np.float32]]  # of a net of several outputs: those after the first, by layer
 
 
 class Checkpoints(NamedTuple):
@@ -168,7 +159,49 @@ class Strategy:
               data: Dataset | None = None) -> Model:
         """The model of a net: a function of a Graph that returns its results, or a name of net_names(). `data` tells
         the shapes of inputs that have none."""
-        return Model(self._native.build(net, seed=seed, data=_plan(data)), self)
+        return Model(self._native.build(net, seed=seed, data=plan_of(data)), self)
+
+    def distribute(self, data: Dataset, *, epochs: int = 1, start: Mapping[str, str] | None = None,
+                   **input: Unpack[LoaderOptions]) -> DistributedDataset:
+        """The dataset's batches, each divided among the replicas, for a training loop of one's own. start: what
+        state_dict() gave. input: options of headrace.Loader."""
+        options = {**input, "epochs": epochs} | ({} if start is None else {"start": position_of(start)})
+        return DistributedDataset(_native.distribute(self._native, plan_of(data), options))
+
+    def run(self, function: Callable[[Replica], Any], batches: GlobalBatch | None = None) -> list[Any]:
+        """Calls function(replica) for each local replica, one after another; the work that was submitted runs concurrently.
+        Gives the results in the order of the replicas. With batches, replica["image"] is a copy of its share's field."""
+        return self._native.run(function, batches)
+
+    def on(self, device: str | int, function: Callable[[Replica], _Result]) -> _Result:
+        """Calls function(replica) for one device, "cuda:1", or the replica of this number; gives its result."""
+        result: Any = self._native.on(device, function)
+        return result
+
+    def reduce(self, op: str, values: Sequence[ArrayLike]) -> Any:
+        """Combines one number, or one array, a replica, as run() gives them, over all replicas of the world. op: "sum",
+        "max", or "mean", in which every replica counts alike. Of several workers all call it."""
+        if any(value is None for value in values):
+            raise config_error("the replicas gave None to reduce", "return a number, or an array, from the function of run()")
+        arrays = [np.asarray(value, np.float64) for value in values]
+        if len({array.shape for array in arrays}) > 1:
+            raise config_error(f"arrays to reduce have the shapes {', '.join(str(array.shape) for array in arrays)}",
+                               "give one of the same shape a replica")
+        reduced = self._native.reduce(op.lower(), [array.ravel().tolist() for array in arrays])
+        return reduced[0] if arrays[0].ndim == 0 else np.reshape(reduced, arrays[0].shape)
+
+    def all_reduce(self, tensors: Sequence[DeviceTensor]) -> None:
+        """Replaces each of these float32 tensors in device memory, one a replica, by their sum."""
+        self._native.all_reduce(list(tensors))
+
+    def synchronize(self) -> None:
+        """Waits for all submitted work; raises its errors."""
+        self._native.synchronize()
+
+    @property
+    def devices(self) -> str:
+        """Their names, "cpu:0, cpu:1"."""
+        return self._native.devices
 
     @property
     def local_replicas(self) -> int:
@@ -216,14 +249,23 @@ class Model:
         return f"<headrace.train.Model: {about}; {str(self.strategy).splitlines()[0]}>"
 
     def compile(self, optimizer: Optimizer | None = None, loss: Loss | None = None,
-                metrics: Iterable[Metric | Loss | str] = ("accuracy",), *, precision: str = "float32") -> None:
+                metrics: Iterable[Metric | Loss | str] = ("accuracy",), *, precision: str = "float32",
+                sample_weight: str | None = None, weighted_metrics: Iterable[Metric | Loss | str] = ()) -> None:
         """Sets what to train for and resets the optimizer: adam() and sparse_categorical_crossentropy() unless said
-        otherwise. Metrics may be words: "accuracy", "top_5", "confusion_matrix". precision: "float32", or "bfloat16"
-        for products in it."""
+        otherwise. Metrics may be words: "accuracy", "top_5", "confusion_matrix", "precision", "recall", "f1_score",
+        "auc", "pr_auc". precision: "float32", or "bfloat16" for products in it.
+
+        sample_weight: the float32 field of the data that weighs the examples in the loss, in training and in
+            evaluations: as in Keras the loss is the sum of weight * loss, divided by the number of examples.
+        weighted_metrics: metrics in which examples count by these weights, and in training by those of their classes:
+            "weighted_accuracy".
+        """
+        used = sparse_categorical_crossentropy() if loss is None else loss
         self._native.compile(
             optimizer=adam() if optimizer is None else optimizer,
-            loss=sparse_categorical_crossentropy() if loss is None else loss,
-            metrics=[_metric(metric) for metric in metrics], precision=precision)
+            loss=used if sample_weight is None else used.weighted_by(sample_weight),
+            metrics=[_metric(each) for each in metrics] + [_metric(each).weighted() for each in weighted_metrics],
+            precision=precision)
 
     def fit(
         self,
@@ -232,21 +274,24 @@ class Model:
         epochs: int = 1,
         steps_per_epoch: int = 0,
         validation: Dataset | None = None,
+        validation_split: float = 0.0,
         callbacks: Iterable[Any] = (),
         verbose: int = 1,
         accumulate: int = 1,
         virtual_shards: int = 0,
         stop_after_steps: int = 0,
         nan: str = "stop",
-        checkpoints: Checkpoints | _Path | None = None,
+        checkpoints: Checkpoints | RecordFile | _Path | None = None,
         resume: bool = False,
         validate_averaged: bool = False,
         mirror_check_every: int = 0,
         gradient_norms: bool = False,
+        class_weight: Mapping[int, float] | Sequence[float] | None = None,
         **input: Unpack[LoaderOptions],
     ) -> History:
         """Trains on a batched dataset.
 
+        validation_split: this share of the records, the last ones before any shuffle, validates instead of training.
         callbacks: functions of (report, control) that are called after each epoch, objects with some of
             on_train_begin(control), on_epoch_begin(epoch, control), on_step(report, control), on_epoch_end(report,
             control) and on_train_end(control), and early_stopping() and the like. What one raises ends the fit. Every
@@ -255,26 +300,41 @@ class Model:
         accumulate: batches whose gradients are summed before an update.
         virtual_shards: a power of two makes the result the same bits for any number of replicas up to that.
         nan: "stop" ends with an error, "ignore" does not, "trace" names the operation that made it.
+        class_weight: what the loss of each class's examples is multiplied by in this fit, {0: 1.0, 1: 5.0}; the
+            validation's is not.
         input: options of headrace.Loader: seed, threads, prefetch, on_error, max_bad_share, ...
         """
         return History(self._native.fit(
-            _plan(train), epochs=epochs, steps_per_epoch=steps_per_epoch, validation=_plan(validation),
-            callbacks=list(callbacks), verbose=verbose, input=input,
+            plan_of(train), epochs=epochs, steps_per_epoch=steps_per_epoch, validation=plan_of(validation),
+            validation_split=validation_split, callbacks=list(callbacks), verbose=verbose, input=input,
             accumulate=accumulate, virtual_shards=virtual_shards, stop_after_steps=stop_after_steps, nan=nan,
             checkpoints=_checkpoints(checkpoints), resume=resume, validate_averaged=validate_averaged,
-            mirror_check_every=mirror_check_every, gradient_norms=gradient_norms))
+            mirror_check_every=mirror_check_every, gradient_norms=gradient_norms,
+            class_weights=_class_weights(class_weight)))
 
     def evaluate(self, data: Dataset, *, steps: int = 0, views: str | None = None, virtual_shards: int = 0,
                  averaged_weights: bool = False, **input: Unpack[LoaderOptions]) -> dict[str, Any]:
         """Loss and metrics by name, and how many examples they are of. views: "mirrored" or "mirrored_and_shifted" for
         test-time augmentation."""
-        return self._native.evaluate(_plan(data), steps=steps, input=input, views=views,
+        return self._native.evaluate(plan_of(data), steps=steps, input=input, views=views,
                                      virtual_shards=virtual_shards, averaged_weights=averaged_weights)
 
-    def predict(self, data: Dataset, *, steps: int = 0, averaged_weights: bool = False, **input: Unpack[LoaderOptions]) -> Predictions:
-        """The net's results. Needs no compile()."""
-        return Predictions(*self._native.predict(_plan(data), steps=steps, input=input,
-                                                 averaged_weights=averaged_weights))
+    def predict(self, data: Dataset, *, names: bool = False, steps: int = 0, averaged_weights: bool = False,
+                **input: Unpack[LoaderOptions]) -> Predictions:
+        """The net's results. Needs no compile(). names: also the name of each example."""
+        found = Predictions(*self._native.predict(plan_of(data), steps=steps, input=input, averaged_weights=averaged_weights))
+        return found._replace(names=self._native.names_of(plan_of(data), found.records.tolist())) if names else found
+
+    def classify(self, data: Dataset, *, worst: int = 20, steps: int = 0, averaged_weights: bool = False,
+                 **input: Unpack[LoaderOptions]) -> Classification:
+        """Predictions compared with the labels of the dataset's source, for a net whose result is one value a class."""
+        matrix, examples = self._native.classify(plan_of(data), worst=worst, steps=steps, input=input,
+                                                          averaged_weights=averaged_weights)
+        return Classification(matrix, [ClassifiedExample(*one) for one in examples])
+
+    def to_json(self) -> str:
+        """The net as text, without its weights: what net_from_json() and Graph.call_net() take."""
+        return self._native.to_json()
 
     def summary(self) -> str:
         """A table of layers, shapes and parameters."""
@@ -342,11 +402,27 @@ class Model:
     def save(self, file: _Path, *, input: Dataset | None = None) -> None:
         """The model as it is now; it must be compiled. restore_model() and `headrace evaluate` read it. input: as that of
         Checkpoints; None: what the last fit() was given. Of several workers the chief is to call it."""
-        self._native.save(os.fspath(file), _plan(input))
+        self._native.save(os.fspath(file), plan_of(input))
 
-    def load_weights(self, file: _Path) -> None:
-        """A file's variables become those of this model."""
-        self._native.load_weights(os.fspath(file))
+    def load_weights(self, file: _Path, rename: Rename = None, *, strict: bool = True) -> dict[str, list[str]]:
+        """A .safetensors file's tensors become this model's variables, by the names of these or of PyTorch's modules.
+
+        rename: the name in the model by the name in the file, or a function of it; None leaves the tensor out.
+        strict: a variable without a tensor, or a tensor without a variable, is an error that lists them all. Otherwise
+            they are given back: "loaded" and "left_out" variables, and the file's "unused" tensors.
+        """
+        return self._native.load_weights(os.fspath(file), renaming(rename), strict)
+
+    def load_pretrained(self, file: _Path) -> dict[str, list[str]]:
+        """Weights from another program's .safetensors file, such as those of torchvision's resnet18 for
+        "resnet18_imagenet": by the names of the variables or of PyTorch's modules. The last layers keep their values if
+        they are missing there or have another shape. The names: "loaded", "left_out", and the file's "unused" ones."""
+        return self._native.load_pretrained(os.fspath(file))
+
+
+def net_from_json(text: str) -> Callable[[Graph], Node | Sequence[Node]]:
+    """The net that Model.to_json() wrote, to be given to Strategy.build()."""
+    return lambda g: g.call_net(text)
 
 
 def restore_model(strategy: Strategy, file: _Path) -> Model:
@@ -366,33 +442,36 @@ def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Mo
     return create() if newest is None else restore_model(strategy, newest)
 
 
-def _plan(dataset: Dataset | None) -> Any:
-    if dataset is None:
-        return None
-    if not isinstance(dataset, Dataset):
-        raise config_error(f"a {type(dataset).__name__} is not a headrace.Dataset",
-                           "make one with headrace.open(), from_arrays(), from_function() or from_torch_dataset()")
-    if dataset._functions:
-        raise config_error("the trainer cannot call Python functions of whole batches",
-                           "use functions of samples, before batch(), or operations of the engine")
-    return dataset._native
-
-
 def _metric(metric: Metric | Loss | str) -> Metric:
     if not isinstance(metric, str):
         return metric if isinstance(metric, Metric) else Metric(metric)
-    words = {"accuracy": accuracy, "confusion_matrix": confusion_matrix}
+    words: dict[str, Callable[[], Metric]] = {
+        "accuracy": accuracy, "auc": auc, "confusion_matrix": confusion_matrix, "f1_score": f1_score,
+        "pr_auc": lambda: auc(curve="pr"), "precision": precision, "recall": recall}
     if metric in words:
         return words[metric]()
     if found := re.fullmatch(r"top_([1-9]\d*)", metric):
         return top_k(int(found[1]))
-    raise config_error(f"metric '{metric}' is not known", "choose 'accuracy', 'top_5', 'confusion_matrix', or give a "
-                                                          "Metric or a Loss")
+    raise config_error(f"metric '{metric}' is not known",
+                       f"choose 'top_5' or one of {', '.join(sorted(words))}, or give a Metric or a Loss")
 
 
-def _checkpoints(checkpoints: Checkpoints | _Path | None) -> Mapping[str, Any]:
+def _class_weights(weights: Mapping[int, float] | Sequence[float] | None) -> list[float]:
+    if weights is None:
+        return []
+    if not isinstance(weights, Mapping):
+        return [float(weight) for weight in weights]
+    if sorted(weights) != list(range(len(weights))):
+        raise config_error(f"class_weight has the classes {sorted(weights)}, not 0 to {len(weights) - 1}",
+                           "give each class a weight, 1 if nothing is to change")
+    return [float(weights[number]) for number in range(len(weights))]
+
+
+def _checkpoints(checkpoints: Checkpoints | RecordFile | _Path | None) -> Mapping[str, Any]:
     if checkpoints is None:
         return {}
+    if isinstance(checkpoints, RecordFile):
+        return {"record": os.fspath(checkpoints.file), "input": plan_of(checkpoints.input), "views": checkpoints.views}
     if not isinstance(checkpoints, Checkpoints):
         checkpoints = Checkpoints(checkpoints)
-    return {**checkpoints._asdict(), "folder": os.fspath(checkpoints.folder), "input": _plan(checkpoints.input)}
+    return {**checkpoints._asdict(), "folder": os.fspath(checkpoints.folder), "input": plan_of(checkpoints.input)}

@@ -6,6 +6,7 @@
 namespace headrace::python {
 
 class PythonModel;
+class PythonStrategy;
 
 // REQUIRES: called in this order, as later ones use the classes of earlier ones.
 void bind_graph(nanobind::module_& module);
@@ -15,10 +16,16 @@ void bind_schedules(nanobind::module_& module);
 void bind_optimizers(nanobind::module_& module);
 void bind_reports(nanobind::module_& module);  // StepReport and EpochReport
 void bind_callbacks(nanobind::module_& module);
+void bind_replicas(nanobind::module_& module);  // what Strategy.run() gives its function
 void bind_models(nanobind::module_& module);
+void bind_steps(nanobind::module_& module);        // Trainer, Evaluator and their batches
+void bind_record_runs(nanobind::module_& module);  // evaluate_record() and predict_record()
 
 // Adds the class's methods fit(), evaluate() and predict(), which take long and run without the interpreter's
 // lock.
 void bind_runs(nanobind::class_<PythonModel>& model);
+
+// Adds the class's methods run(), on(), reduce() and so on.
+void bind_strategy_calls(nanobind::class_<PythonStrategy>& strategy);
 
 }  // namespace headrace::python

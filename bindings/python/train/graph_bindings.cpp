@@ -51,11 +51,14 @@ PythonNode add_layer(const GraphPtr& graph, const PythonNode& x, const std::stri
   return {graph, (graph->get().*kLayer)(x.node, {.name = name})};
 }
 
-using PoolLayer = Node (Graph::*)(Node, int, const PoolLayerOptions&);
+PythonNode add_max_pool(const GraphPtr& graph, const PythonNode& x, int window, int stride, int padding,
+                        const std::string& name) {
+  return {graph, graph->get().max_pool(x.node, window, {.stride = stride, .padding = padding, .name = name})};
+}
 
-template <PoolLayer kLayer>
-PythonNode add_pool(const GraphPtr& graph, const PythonNode& x, int window, int stride, const std::string& name) {
-  return {graph, (graph->get().*kLayer)(x.node, window, {.stride = stride, .name = name})};
+PythonNode add_average_pool(const GraphPtr& graph, const PythonNode& x, int window, int stride,
+                            const std::string& name) {
+  return {graph, graph->get().average_pool(x.node, window, {.stride = stride, .name = name})};
 }
 
 PythonNode add_input(const GraphPtr& graph, const std::string& field,
@@ -152,13 +155,14 @@ void method(nb::class_<OpenGraph>& graph, const char* name, Function&& function,
 }
 
 void bind_layers_with_variables(nb::class_<OpenGraph>& graph) {
-  method(
-      graph, "input", &add_input, "field"_a, "shape"_a = nb::none(),
-      "A field of the batch. float32 is taken as it is, uint8 becomes x / 255. The shape is one example's; None: "
-      "that of the data given to build().");
+  method(graph, "input", &add_input, "field"_a, "shape"_a = nb::none(),
+         "A field of the batch. float32 is taken as it is, uint8 becomes x / 255, int64 the nearest float32. The "
+         "shape is one example's; None: "
+         "that of the data given to build().");
   method(graph, "dense", &add_dense, "x"_a, "units"_a, nb::kw_only(), "activation"_a = nb::none(), "bias"_a = true,
          "initializer"_a = "glorot_uniform", "name"_a = "",
-         "Acts on the last axis; any other axes count as rows.");
+         "Acts on the last axis; any other axes count as rows. activation: 'relu', 'gelu', 'silu', 'sigmoid', "
+         "'tanh', 'leaky_relu', 'elu', 'softplus', 'softmax' or 'linear': that layer follows.");
   method(graph, "conv", &add_conv, "x"_a, "filters"_a, nb::kw_only(), "kernel"_a = 3, "stride"_a = 1,
          "padding"_a = "same", "activation"_a = nb::none(), "bias"_a = true, "trained_weights"_a = true,
          "initializer"_a = "glorot_uniform", "name"_a = "",
@@ -170,21 +174,50 @@ void bind_layers_with_variables(nb::class_<OpenGraph>& graph) {
          "Running statistics are momentum * running + (1 - momentum) * batch.");
 }
 
+void bind_sequence_layers(nb::class_<OpenGraph>& graph) {
+  method(
+      graph, "layer_norm",
+      [](const GraphPtr& open, const PythonNode& x, float epsilon, bool scale, bool center,
+         const std::string& name) {
+        return PythonNode{open, open->get().layer_norm(
+                                    x.node, {.epsilon = epsilon, .scale = scale, .center = center, .name = name})};
+      },
+      "x"_a, nb::kw_only(), "epsilon"_a = 1e-3F, "scale"_a = true, "center"_a = true, "name"_a = "",
+      "Normalises each example's last axis.");
+  method(
+      graph, "embedding",
+      [](const GraphPtr& open, const PythonNode& x, int entries, int width, const std::string& name) {
+        return PythonNode{open, open->get().embedding(x.node, entries, width, {.name = name})};
+      },
+      "x"_a, "entries"_a, "width"_a, nb::kw_only(), "name"_a = "",
+      "A trained vector for each number of x, an int64 field of numbers below `entries`.");
+}
+
 void bind_functions(nb::class_<OpenGraph>& graph) {
   method(graph, "relu", &add_layer<&Graph::relu>, "x"_a, nb::kw_only(), "name"_a = "");
   method(graph, "gelu", &add_layer<&Graph::gelu>, "x"_a, nb::kw_only(), "name"_a = "");
   method(graph, "silu", &add_layer<&Graph::silu>, "x"_a, nb::kw_only(), "name"_a = "");
   method(graph, "sigmoid", &add_layer<&Graph::sigmoid>, "x"_a, nb::kw_only(), "name"_a = "");
   method(graph, "tanh", &add_layer<&Graph::tanh>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(graph, "leaky_relu", &add_layer<&Graph::leaky_relu>, "x"_a, nb::kw_only(), "name"_a = "",
+         "With the slope 0.2 below 0.");
+  method(graph, "elu", &add_layer<&Graph::elu>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(graph, "softplus", &add_layer<&Graph::softplus>, "x"_a, nb::kw_only(), "name"_a = "");
+  method(
+      graph, "activation",
+      [](const GraphPtr& open, const PythonNode& x, const std::string& word, const std::string& name) {
+        return PythonNode{open, open->get().activation(x.node, activation_named(word), {.name = name})};
+      },
+      "x"_a, "activation"_a, nb::kw_only(), "name"_a = "", "The layer of this word: 'relu', 'softmax', ...");
   method(graph, "softmax", &add_layer<&Graph::softmax>, "x"_a, nb::kw_only(), "name"_a = "",
          "Over the last axis.");
   method(graph, "flatten", &add_layer<&Graph::flatten>, "x"_a, nb::kw_only(), "name"_a = "");
   method(graph, "global_average_pool", &add_layer<&Graph::global_average_pool>, "x"_a, nb::kw_only(),
          "name"_a = "");
-  method(graph, "max_pool", &add_pool<&Graph::max_pool>, "x"_a, "window"_a, nb::kw_only(), "stride"_a = 0,
-         "name"_a = "", "stride 0: the window.");
-  method(graph, "average_pool", &add_pool<&Graph::average_pool>, "x"_a, "window"_a, nb::kw_only(), "stride"_a = 0,
-         "name"_a = "", "stride 0: the window.");
+  method(graph, "max_pool", &add_max_pool, "x"_a, "window"_a, nb::kw_only(), "stride"_a = 0, "padding"_a = 0,
+         "name"_a = "", "stride 0: the window. padding: pixels beyond each side, never the maximum.");
+  method(graph, "average_pool", &add_average_pool, "x"_a, "window"_a, nb::kw_only(), "stride"_a = 0, "name"_a = "",
+         "stride 0: the window.");
   method(
       graph, "dropout",
       [](const GraphPtr& open, const PythonNode& x, float rate, const std::string& name) {
@@ -221,14 +254,33 @@ void bind_layers_of_several(nb::class_<OpenGraph>& graph) {
       "first"_a, "inputs"_a, nb::kw_only(), "name"_a = "",
       "The layer that gave `first` once more, on other inputs, with the same variables.");
   method(
+      graph, "call_net",
+      [](const GraphPtr& open, const std::string& json, const std::vector<PythonNode>& inputs,
+         const std::vector<std::string>& outputs, const std::string& name) {
+        std::vector<PythonNode> nodes;
+        for (const Node node :
+             open->get().call(open->read(json), nodes_of(inputs), {.name = name, .outputs = outputs})) {
+          nodes.push_back({open, node});
+        }
+        return nodes;
+      },
+      "json"_a, "inputs"_a = std::vector<PythonNode>(), nb::kw_only(), "outputs"_a = std::vector<std::string>(),
+      "name"_a = "",
+      "The results of the net that Model.to_json() wrote, or those of the layers named `outputs`, on as many "
+      "inputs as "
+      "it has, or on the fields that it names. Calls of the same text share their variables. name: before the "
+      "names of "
+      "its layers, 'encoder/conv'.");
+  method(
       graph, "net",
-      [](const GraphPtr& open, const std::string& name) {
-        const Results results = net_named(name)(open->get());
+      [](const GraphPtr& open, const std::string& name, int classes) {
+        const Results results = net_named(name, classes)(open->get());
         std::vector<PythonNode> nodes;
         for (const Node node : results.nodes) nodes.push_back({open, node});
         return nodes;
       },
-      "name"_a, "The results of one of net_names(), within this graph.");
+      "name"_a, nb::kw_only(), "classes"_a = 0,
+      "The results of one of net_names(), within this graph. classes 0: the net's usual number.");
 }
 
 }  // namespace
@@ -237,6 +289,12 @@ Graph& OpenGraph::get() const {
   if (graph_ != nullptr) return *graph_;
   throw ConfigError("the net of this graph is built: it takes no more layers and its nodes are gone",
                     "call its methods within the function given to build()");
+}
+
+const Graph& OpenGraph::read(const std::string& json) {
+  std::unique_ptr<Graph>& net = nets_[json];
+  if (net == nullptr) net = graph_from_json(json);
+  return *net;
 }
 
 Net net_of_python(nb::object net) {
@@ -265,6 +323,7 @@ void bind_graph(nb::module_& module) {
   });
   bind_layers_with_variables(graph);
   bind_functions(graph);
+  bind_sequence_layers(graph);
   bind_layers_of_several(graph);
   module.def("net_names", &net_names, "The nets that build() knows by name.");
 }

@@ -1,5 +1,9 @@
 #include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
 
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/words.h"
@@ -16,6 +20,10 @@ void bind_loss_class(nb::module_& module) {
   nb::class_<Loss>(module, "Loss", "What training makes small. 0.7 * a + 0.3 * b is the weighted sum of two.")
       .def("of", &Loss::of, "layer"_a, "The same of a layer's result, for a model of several outputs.")
       .def("against", &Loss::against, "field"_a, "The same of another field of the data than 'label'.")
+      .def("weighted_by", &Loss::weighted_by, "field"_a,
+           "The same with each example's loss multiplied by a float32 field of the data.")
+      .def("class_weighted", &Loss::class_weighted, "weights"_a,
+           "The same with each example's loss multiplied by its class's weight, in training only.")
       .def("__add__", [](const Loss& a, const Loss& b) { return a + b; })
       .def("__mul__", [](const Loss& loss, float weight) { return weight * loss; })
       .def("__rmul__", [](const Loss& loss, float weight) { return weight * loss; })
@@ -62,13 +70,66 @@ void bind_losses(nb::module_& module) {
       "mean_absolute_error",
       [](const std::string& reduction) { return mean_absolute_error(reduction_of(reduction)); }, nb::kw_only(),
       "reduction"_a = "mean");
+  module.def(
+      "huber", [](const std::string& reduction) { return huber(reduction_of(reduction)); }, nb::kw_only(),
+      "reduction"_a = "mean", "Squared below an error of 1, linear above.");
+  module.def(
+      "hinge", [](const std::string& reduction) { return hinge(reduction_of(reduction)); }, nb::kw_only(),
+      "reduction"_a = "mean", "Of labels that are above 0, or not.");
+  module.def(
+      "kl_divergence", [](const std::string& reduction) { return kl_divergence(reduction_of(reduction)); },
+      nb::kw_only(), "reduction"_a = "mean", "Labels and results are probabilities.");
+}
+
+ClassScoreOptions score_options(const std::string& average, std::optional<float> threshold) {
+  return {.average = average_of(average), .threshold = threshold};
+}
+
+void bind_class_scores(nb::module_& module) {
+  module.def(
+      "precision",
+      [](const std::string& average, std::optional<float> threshold) {
+        return precision(score_options(average, threshold));
+      },
+      nb::kw_only(), "average"_a = "macro", "threshold"_a = nb::none(),
+      "How many of the predictions of a class are right. average: 'macro', 'micro', 'weighted' or 'none', as in "
+      "scikit-learn. threshold: every class above it is predicted, in place of the largest.");
+  module.def(
+      "recall",
+      [](const std::string& average, std::optional<float> threshold) {
+        return recall(score_options(average, threshold));
+      },
+      nb::kw_only(), "average"_a = "macro", "threshold"_a = nb::none(),
+      "How many examples of a class are found. Options as for precision().");
+  module.def(
+      "f1_score",
+      [](const std::string& average, std::optional<float> threshold) {
+        return f1_score(score_options(average, threshold));
+      },
+      nb::kw_only(), "average"_a = "macro", "threshold"_a = nb::none(),
+      "The harmonic mean of precision and recall. Options as for precision().");
+  module.def(
+      "auc",
+      [](const std::string& curve, int thresholds, const std::string& average) {
+        return auc({.curve = choose<AucCurve>("curve", curve,
+                                              {{"roc", AucCurve::kRoc}, {"pr", AucCurve::kPrecisionRecall}}),
+                    .thresholds = thresholds,
+                    .average = average_of(average)});
+      },
+      nb::kw_only(), "curve"_a = "roc", "thresholds"_a = 200, "average"_a = "macro",
+      "The area under the curve, at thresholds as in Keras: 'auc', or of curve='pr' 'pr_auc'.");
 }
 
 void bind_metrics(nb::module_& module) {
+  bind_class_scores(module);
   nb::class_<Metric>(module, "Metric", "What is counted beside the loss: exact sums over examples and replicas.")
       .def(nb::init<const Loss&>(), "loss"_a, "The mean of a loss.")
       .def("of", &Metric::of, "layer"_a, "The same of a layer's result, for a model of several outputs.")
-      .def_prop_ro("name", [](const Metric& metric) { return metric.function->name(); })
+      .def("weighted", &Metric::weighted,
+           "The same with each example counted by its weight in the loss: 'weighted_accuracy'.")
+      .def_prop_ro(
+          "name",
+          [](const Metric& metric) { return (metric.is_weighted ? "weighted_" : "") + metric.function->name(); })
       .def("__repr__", [](const Metric& metric) { return "Metric(" + metric.function->name() + ")"; });
   nb::implicitly_convertible<Loss, Metric>();
   module.def(

@@ -34,12 +34,13 @@ std::shared_ptr<PythonModel> build(const StrategyPtr& strategy, nb::object net, 
 
 void compile(PythonModel& model, const Optimizer& optimizer, const Loss& loss, const std::vector<Metric>& metrics,
              const std::string& precision) {
-  model.use()->compile(
-      {.optimizer = optimizer,
-       .loss = loss,
-       .metrics = metrics,
-       .precision = choose<Precision>("precision", precision,
-                                      {{"float32", Precision::kF32}, {"bfloat16", Precision::kBF16}})});
+  const PythonModel::Use use = model.use();
+  model.note_compile();
+  use->compile({.optimizer = optimizer,
+                .loss = loss,
+                .metrics = metrics,
+                .precision = choose<Precision>("precision", precision,
+                                               {{"float32", Precision::kF32}, {"bfloat16", Precision::kBF16}})});
 }
 
 void write_variable(PythonModel& model, const std::string& name, const FloatArray& values) {
@@ -73,21 +74,23 @@ nb::dict groups_of(PythonModel& model) {
 }
 
 void bind_strategy(nb::module_& module) {
-  nb::class_<PythonStrategy>(module, "Strategy",
-                             "Synchronous training with one mirrored copy of every variable on each device.")
+  nb::class_<PythonStrategy> strategy(
+      module, "Strategy", "Synchronous training with one mirrored copy of every variable on each device.");
+  strategy
       .def(nb::init<const std::string&, WorkersPtr, bool>(), "devices"_a = "auto", nb::kw_only(),
            "workers"_a = nb::none(), "standalone"_a = false, nb::call_guard<WithoutGil>())
       .def("build", &build, "net"_a, nb::kw_only(), "seed"_a = 0, "data"_a = nb::none(),
            "Builds the net, a function of a Graph or a name of net_names(), and gives every replica the same "
            "initial "
            "variables. `data` tells the shapes of inputs that have none.")
-      .def_prop_ro("local_replicas", [](PythonStrategy& strategy) { return strategy.get().local_replicas(); })
-      .def_prop_ro("world_replicas", [](PythonStrategy& strategy) { return strategy.get().world_replicas(); })
-      .def_prop_ro("first_replica", [](PythonStrategy& strategy) { return strategy.get().first_replica(); })
+      .def_prop_ro("local_replicas", [](PythonStrategy& self) { return self.get().local_replicas(); })
+      .def_prop_ro("world_replicas", [](PythonStrategy& self) { return self.get().world_replicas(); })
+      .def_prop_ro("first_replica", [](PythonStrategy& self) { return self.get().first_replica(); })
       .def_prop_ro("workers", &PythonStrategy::workers,
                    nb::for_getter(nb::sig("def workers(self, /) -> headrace._native.Workers | None")))
-      .def_prop_ro("is_chief", [](PythonStrategy& strategy) { return strategy.get().is_chief(); })
-      .def("__str__", [](PythonStrategy& strategy) { return strategy.get().to_string(); });
+      .def_prop_ro("is_chief", [](PythonStrategy& self) { return self.get().is_chief(); })
+      .def("__str__", [](PythonStrategy& self) { return self.get().to_string(); });
+  bind_strategy_calls(strategy);
 }
 
 void bind_variables(nb::class_<PythonModel>& model) {
@@ -117,6 +120,23 @@ void bind_variables(nb::class_<PythonModel>& model) {
       .def_prop_ro("parameter_groups", &groups_of, "By rule, the variables that the optimizer updates with it.");
 }
 
+nb::dict dict_of_pretrained(const PretrainedReport& report) {
+  nb::dict found;
+  found["loaded"] = report.loaded;
+  found["left_out"] = report.left_out;
+  found["unused"] = report.unused;
+  return found;
+}
+
+// `rename`: a function of a tensor's name, or None.
+nb::dict load_named(PythonModel& model, const std::filesystem::path& file, const nb::object& rename, bool strict) {
+  PretrainedOptions options{.match = strict ? PretrainedMatch::kAll : PretrainedMatch::kAny};
+  if (!rename.is_none()) {
+    options.rename = [&](const std::string& name) { return nb::cast<std::string>(rename(name)); };
+  }
+  return dict_of_pretrained(load_pretrained(*model.use(), file, options));
+}
+
 void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
   model
       .def(
@@ -125,9 +145,13 @@ void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
             save_model(*self.use(), file, input);
           },
           "file"_a, "input"_a.none(), "The model as it is now, in a .safetensors file that restore_model() reads.")
+      .def("load_weights", &load_named, "file"_a, "rename"_a.none(), "strict"_a)
       .def(
-          "load_weights",
-          [](PythonModel& self, const std::filesystem::path& file) { load_weights(*self.use(), file); }, "file"_a);
+          "load_pretrained",
+          [](PythonModel& self, const std::filesystem::path& file) {
+            return dict_of_pretrained(load_pretrained(*self.use(), file));
+          },
+          "file"_a, "Weights that another program trained, by the names of variables or of PyTorch's modules.");
   module.def(
       "restore_model",
       [](const StrategyPtr& strategy, const std::filesystem::path& file) {
@@ -141,6 +165,7 @@ void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
 void bind_model(nb::module_& module) {
   nb::class_<PythonModel> model(module, "Model", "A net with its variables mirrored on every replica.");
   model.def("compile", &compile, nb::kw_only(), "optimizer"_a, "loss"_a, "metrics"_a, "precision"_a = "float32")
+      .def("to_json", [](PythonModel& self) { return to_json(self.use()->graph()); })
       .def("summary", [](PythonModel& self) { return self.use()->summary(); })
       .def_prop_ro("parameter_count", [](PythonModel& self) { return self.use()->parameter_count(); })
       .def_prop_ro("global_step", [](PythonModel& self) { return self.use()->global_step(); })

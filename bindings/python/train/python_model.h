@@ -1,6 +1,8 @@
 // Strategies and models in Python: each keeps alive what it needs.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -28,6 +30,10 @@ class PythonStrategy {
   Strategy& get() noexcept { return strategy_; }
   const WorkersPtr& workers() const noexcept { return workers_; }
 
+  // Counts the recoveries of the strategy from a failed run(): trainers made earlier can no longer be used.
+  std::uint64_t failures() const noexcept { return failures_; }
+  void note_failure() noexcept { ++failures_; }
+
  private:
   std::shared_ptr<Workers> joined() const { return workers_ ? workers_->get() : nullptr; }
 
@@ -43,6 +49,7 @@ class PythonStrategy {
   WorkersPtr workers_;  // destroyed last: signs off
   DeviceGroup devices_;
   Strategy strategy_;
+  std::atomic<std::uint64_t> failures_{0};
 };
 using StrategyPtr = std::shared_ptr<PythonStrategy>;
 
@@ -71,9 +78,14 @@ class PythonModel {
 
   const StrategyPtr& strategy() const noexcept { return strategy_; }
 
+  // Counts the calls of compile(): trainers made earlier use memory that is gone.
+  std::uint64_t compiled() const noexcept { return compiled_; }
+  void note_compile() noexcept { ++compiled_; }
+
  private:
   StrategyPtr strategy_;  // destroyed last
   Model model_;
+  std::atomic<std::uint64_t> compiled_{0};
   std::recursive_mutex used_;
 };
 

@@ -1,8 +1,10 @@
 // Nodes and graphs in Python: they may outlive the net being built, and then throw.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "headrace/pipeline/dataset.h"
@@ -16,14 +18,19 @@ namespace headrace::python {
 class OpenGraph {
  public:
   explicit OpenGraph(Graph& graph) : graph_(&graph) {}
+  OpenGraph(const OpenGraph&) = delete;
+  OpenGraph& operator=(const OpenGraph&) = delete;
 
   // Throws ConfigError once the net is built.
   Graph& get() const;
+  // Returns the net of this JSON text, the same one each time: calls of it share their variables.
+  const Graph& read(const std::string& json);
   bool is_closed() const noexcept { return graph_ == nullptr; }
   void close() noexcept { graph_ = nullptr; }
 
  private:
   Graph* graph_;
+  std::map<std::string, std::unique_ptr<Graph>> nets_;
 };
 
 struct PythonNode {

@@ -14,7 +14,7 @@ namespace {
 
 namespace nb = nanobind;
 
-nb::dict dict_of(const EpochReport& report) {
+nb::dict dict_of_epoch(const EpochReport& report) {
   nb::dict values;
   for (const auto& [name, value] : epoch_values(report)) values[name.c_str()] = value;
   return values;
@@ -77,7 +77,7 @@ void bind_epoch_report(nb::module_& module) {
       .def_prop_ro("metrics", [](const EpochReport& report) { return values_of_metrics(report.metrics); })
       .def_prop_ro("val_metrics", [](const EpochReport& report) { return values_of_metrics(report.val_metrics); })
       .def_prop_ro("gradient_norm", [](const EpochReport& report) { return norm_of(report.gradient_norms); })
-      .def_prop_ro("values", &dict_of, "What History remembers of the epoch, by its names.")
+      .def_prop_ro("values", &dict_of_epoch, "What History remembers of the epoch, by its names.")
       .def("__repr__", [](const EpochReport& report) {
         return report_text("EpochReport", report.epoch, report.steps, report.loss, report.metrics);
       });

@@ -1,5 +1,6 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -17,6 +18,7 @@
 #include "headrace/bindings/python/train/reports.h"
 #include "headrace/bindings/python/train/run_options.h"
 #include "headrace/bindings/python/train/words.h"
+#include "headrace/train/training_record.h"
 
 namespace headrace::python {
 namespace {
@@ -45,6 +47,12 @@ auto unlocked(const Run& run) {
 std::optional<CheckpointOptions> checkpoints_of(const nb::dict& said) {
   if (said.size() == 0) return std::nullopt;
   CheckpointOptions options;
+  if (said.contains("record")) {
+    options.record = nb::cast<std::filesystem::path>(said["record"]);
+    options.input = nb::cast<std::optional<Dataset>>(said["input"]);
+    options.views = views_of(nb::cast<std::optional<std::string>>(said["views"]));
+    return options;
+  }
   options.folder = nb::cast<std::filesystem::path>(said["folder"]);
   options.name = nb::cast<std::string>(said["name"]);
   options.every_steps = nb::cast<std::uint64_t>(said["every_steps"]);
@@ -57,16 +65,18 @@ std::optional<CheckpointOptions> checkpoints_of(const nb::dict& said) {
 }
 
 nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t steps_per_epoch,
-             const std::optional<Dataset>& validation, const nb::list& callbacks, int verbose,
-             const nb::dict& input, int accumulate, int virtual_shards, std::uint64_t stop_after_steps,
-             const std::string& nan, const nb::dict& checkpoints, bool resume, bool validate_averaged,
-             std::uint64_t mirror_check_every, bool gradient_norms) {
+             const std::optional<Dataset>& validation, double validation_split, const nb::list& callbacks,
+             int verbose, const nb::dict& input, int accumulate, int virtual_shards,
+             std::uint64_t stop_after_steps, const std::string& nan, const nb::dict& checkpoints, bool resume,
+             bool validate_averaged, std::uint64_t mirror_check_every, bool gradient_norms,
+             const std::vector<float>& class_weights) {
   const PythonModel::Use use = model.use();
   const PythonOutput output;
   FitOptions options;
   options.epochs = epochs;
   options.steps_per_epoch = steps_per_epoch;
   options.validation = validation;
+  options.validation_split = validation_split;
   options.callbacks = callbacks_of(callbacks);
   options.verbose = verbose;
   options.output = output.file();
@@ -76,6 +86,7 @@ nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t
                   .nan = nan_policy_of(nan),
                   .mirror_check_every = mirror_check_every,
                   .gradient_norms = gradient_norms};
+  options.class_weights = class_weights;
   options.stop_after_steps = stop_after_steps;
   options.checkpoints = checkpoints_of(checkpoints);
   options.resume = resume;
@@ -99,15 +110,7 @@ EvaluateOptions evaluate_options(std::uint64_t steps, const nb::dict& input, int
   return options;
 }
 
-nb::dict evaluate(PythonModel& model, const Dataset& data, std::uint64_t steps, const nb::dict& input,
-                  const std::optional<std::string>& views, int virtual_shards, bool averaged_weights) {
-  const PythonModel::Use use = model.use();
-  EvaluateOptions options = evaluate_options(steps, input, virtual_shards, averaged_weights);
-  options.views = views_of(views);
-  const Evaluation evaluation = unlocked([&](const std::atomic<bool>* stop) {
-    options.stop = stop;
-    return use->evaluate(data, options);
-  });
+nb::dict dict_of_evaluation(const Evaluation& evaluation) {
   nb::dict values;
   values["loss"] = evaluation.loss;
   values.update(values_of_metrics(evaluation.metrics));
@@ -117,14 +120,7 @@ nb::dict evaluate(PythonModel& model, const Dataset& data, std::uint64_t steps, 
 }
 
 // (values, records, values of the other outputs by layer)
-nb::tuple predict(PythonModel& model, const Dataset& data, std::uint64_t steps, const nb::dict& input,
-                  bool averaged_weights) {
-  const PythonModel::Use use = model.use();
-  EvaluateOptions options = evaluate_options(steps, input, 0, averaged_weights);
-  Predictions predictions = unlocked([&](const std::atomic<bool>* stop) {
-    options.stop = stop;
-    return use->predict(data, options);
-  });
+nb::tuple tuple_of(Predictions predictions) {
   nb::dict others;
   for (OutputValues& other : predictions.others) {
     others[other.layer.c_str()] = array_of(std::move(other.values), other.shape);
@@ -133,16 +129,105 @@ nb::tuple predict(PythonModel& model, const Dataset& data, std::uint64_t steps, 
                         array_of(std::move(predictions.records)), others);
 }
 
+nb::dict evaluate(PythonModel& model, const Dataset& data, std::uint64_t steps, const nb::dict& input,
+                  const std::optional<std::string>& views, int virtual_shards, bool averaged_weights) {
+  const PythonModel::Use use = model.use();
+  EvaluateOptions options = evaluate_options(steps, input, virtual_shards, averaged_weights);
+  options.views = views_of(views);
+  const Evaluation evaluation = unlocked([&](const std::atomic<bool>* stop) {
+    options.stop = stop;
+    return use->evaluate(data, options);
+  });
+  return dict_of_evaluation(evaluation);
+}
+
+// Returns the source if the dataset is nothing else, for the form that a record describes; null for one in
+// batches. Throws ConfigError for operations without batches.
+SourcePtr bare_source(const Dataset& data) {
+  if (Dataset::from(data.source()).to_json() == data.to_json()) return data.source();
+  throw ConfigError("the dataset has operations, but no batches",
+                    "give what headrace.open() returns, for the operations that the file tells, or end it with "
+                    "batch()");
+}
+
+nb::dict evaluate_file(const StrategyPtr& strategy, const std::filesystem::path& file, const Dataset& data,
+                       bool batched, std::uint64_t steps, const nb::dict& input,
+                       const std::optional<std::string>& views) {
+  EvaluateOptions options = evaluate_options(steps, input, 0, false);
+  options.views = views_of(views);
+  const SourcePtr source = batched ? nullptr : bare_source(data);
+  return dict_of_evaluation(unlocked([&](const std::atomic<bool>* stop) {
+    options.stop = stop;
+    return source ? evaluate_record(strategy->get(), file, source, options)
+                  : evaluate_record(strategy->get(), file, data, options);
+  }));
+}
+
+nb::tuple predict_file(const StrategyPtr& strategy, const std::filesystem::path& file, const Dataset& data,
+                       bool batched, std::uint64_t steps, const nb::dict& input) {
+  EvaluateOptions options = evaluate_options(steps, input, 0, false);
+  const SourcePtr source = batched ? nullptr : bare_source(data);
+  return tuple_of(unlocked([&](const std::atomic<bool>* stop) {
+    options.stop = stop;
+    return source ? predict_record(strategy->get(), file, source, options)
+                  : predict_record(strategy->get(), file, data, options);
+  }));
+}
+
+nb::tuple predict(PythonModel& model, const Dataset& data, std::uint64_t steps, const nb::dict& input,
+                  bool averaged_weights) {
+  const PythonModel::Use use = model.use();
+  EvaluateOptions options = evaluate_options(steps, input, 0, averaged_weights);
+  return tuple_of(unlocked([&](const std::atomic<bool>* stop) {
+    options.stop = stop;
+    return use->predict(data, options);
+  }));
+}
+
+std::vector<std::string> names_of(const Dataset& data, const std::vector<std::uint64_t>& records) {
+  const SourcePtr source = data.source();
+  std::vector<std::string> names;
+  for (const std::uint64_t record : records) names.push_back(source->describe(record));
+  return names;
+}
+
+// (confusion matrix, the worst as (record, name, label, prediction, loss))
+nb::tuple classified(PythonModel& model, const Dataset& data, std::size_t worst, std::uint64_t steps,
+                     const nb::dict& input, bool averaged_weights) {
+  const PythonModel::Use use = model.use();
+  EvaluateOptions options = evaluate_options(steps, input, 0, averaged_weights);
+  const SourcePtr source = data.source();
+  const Classification found = unlocked([&](const std::atomic<bool>* stop) {
+    options.stop = stop;
+    return classify(use->predict(data, options), *source, worst);
+  });
+  nb::list examples;
+  for (const ClassifiedExample& one : found.worst) {
+    examples.append(nb::make_tuple(one.record, source->describe(one.record), one.label, one.prediction, one.loss));
+  }
+  return nb::make_tuple(array_of(found.confusion, Shape{found.classes, found.classes}), examples);
+}
+
 }  // namespace
+
+void bind_record_runs(nb::module_& module) {
+  module.def("evaluate_record", &evaluate_file, "strategy"_a, "file"_a, "data"_a, "batched"_a, nb::kw_only(),
+             "steps"_a, "input"_a, "views"_a.none());
+  module.def("predict_record", &predict_file, "strategy"_a, "file"_a, "data"_a, "batched"_a, nb::kw_only(),
+             "steps"_a, "input"_a);
+}
 
 void bind_runs(nb::class_<PythonModel>& model) {
   model.def("fit", &fit, "train"_a, nb::kw_only(), "epochs"_a, "steps_per_epoch"_a, "validation"_a.none(),
-            "callbacks"_a, "verbose"_a, "input"_a, "accumulate"_a, "virtual_shards"_a, "stop_after_steps"_a,
-            "nan"_a, "checkpoints"_a, "resume"_a, "validate_averaged"_a, "mirror_check_every"_a,
-            "gradient_norms"_a);
+            "validation_split"_a, "callbacks"_a, "verbose"_a, "input"_a, "accumulate"_a, "virtual_shards"_a,
+            "stop_after_steps"_a, "nan"_a, "checkpoints"_a, "resume"_a, "validate_averaged"_a,
+            "mirror_check_every"_a, "gradient_norms"_a, "class_weights"_a);
   model.def("evaluate", &evaluate, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "views"_a.none(),
             "virtual_shards"_a, "averaged_weights"_a);
   model.def("predict", &predict, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "averaged_weights"_a);
+  model.def("classify", &classified, "data"_a, nb::kw_only(), "worst"_a, "steps"_a, "input"_a,
+            "averaged_weights"_a);
+  model.def_static("names_of", &names_of, "data"_a, "records"_a);
 }
 
 }  // namespace headrace::python

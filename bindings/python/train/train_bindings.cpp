@@ -11,7 +11,10 @@ void bind_train(nanobind::module_& module) {
   bind_schedules(train);
   bind_optimizers(train);
   bind_callbacks(train);
+  bind_replicas(train);
   bind_models(train);
+  bind_steps(train);
+  bind_record_runs(train);
 }
 
 }  // namespace headrace::python

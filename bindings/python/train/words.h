@@ -7,19 +7,26 @@
 #include "headrace/bindings/python/names.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/train/callbacks.h"
+#include "headrace/train/layers.h"
 #include "headrace/train/losses.h"
+#include "headrace/train/metrics.h"
 
 namespace headrace::python {
 
 inline Activation activation_of(const std::optional<std::string>& word) {
-  if (!word) return Activation::kNone;
-  return choose<Activation>(
-      "activation", *word,
-      {{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}, {"silu", Activation::kSilu}});
+  return word ? activation_named(*word) : Activation::kNone;
 }
 
 inline Reduction reduction_of(const std::string& word) {
   return choose<Reduction>("reduction", word, {{"mean", Reduction::kMean}, {"sum", Reduction::kSum}});
+}
+
+inline Average average_of(const std::string& word) {
+  return choose<Average>("average", word,
+                         {{"macro", Average::kMacro},
+                          {"micro", Average::kMicro},
+                          {"weighted", Average::kWeighted},
+                          {"none", Average::kNone}});
 }
 
 inline Better better_of(const std::string& word) {

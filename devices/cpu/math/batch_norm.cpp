@@ -110,6 +110,7 @@ HEADRACE_INLINE void normalize_as(Activation activation, const T* x, const NormA
     case Activation::kRelu: return normalize_rows<Activation::kRelu>(x, by, y, rows, channels);
     case Activation::kGelu: return normalize_rows<Activation::kGelu>(x, by, y, rows, channels);
     case Activation::kSilu: return normalize_rows<Activation::kSilu>(x, by, y, rows, channels);
+    default: break;  // is_fused() is checked
   }
 }
 

@@ -61,6 +61,7 @@ HEADRACE_INLINE void sum_strip_as(Activation activation, const GradientStrip<T>&
     case Activation::kRelu: return sum_gradient_strip<Activation::kRelu>(strip, sums, rows, channels, width);
     case Activation::kGelu: return sum_gradient_strip<Activation::kGelu>(strip, sums, rows, channels, width);
     case Activation::kSilu: return sum_gradient_strip<Activation::kSilu>(strip, sums, rows, channels, width);
+    default: break;  // is_fused() is checked
   }
 }
 
@@ -117,6 +118,7 @@ HEADRACE_INLINE void input_gradient_as(Activation activation, const T* x, const 
     case Activation::kRelu: return input_gradient_rows<Activation::kRelu>(x, dy, by, dx, rows, channels);
     case Activation::kGelu: return input_gradient_rows<Activation::kGelu>(x, dy, by, dx, rows, channels);
     case Activation::kSilu: return input_gradient_rows<Activation::kSilu>(x, dy, by, dx, rows, channels);
+    default: break;  // is_fused() is checked
   }
 }
 

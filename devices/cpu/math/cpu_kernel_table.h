@@ -45,9 +45,6 @@ class CpuKernels final : public Kernels {
                           const TensorView& y) override;
   void activation_backward(Stream& stream, Activation activation, const TensorView& x, const TensorView& dy,
                            const TensorView& dx) override;
-  void sigmoidal_forward(Stream& stream, Sigmoidal sigmoidal, const TensorView& x, const TensorView& y) override;
-  void sigmoidal_backward(Stream& stream, Sigmoidal sigmoidal, const TensorView& y, const TensorView& dy,
-                          const TensorView& dx) override;
   void add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) override;
   void accumulate(Stream& stream, const TensorView& x, const TensorView& into) override;
   void sum_tree(Stream& stream, std::span<const TensorView> parts, const TensorView& sum) override;
@@ -85,23 +82,36 @@ class CpuKernels final : public Kernels {
                            const TensorView& joint, const TensorView& inverse_counts, const StepScalars* scalars,
                            const TensorView& dx) override;
 
-  // --- losses and counts: cpu_kernels_losses.cpp ---
+  // --- layer normalisation and embedding: cpu_kernels_sequences.cpp ---
+  void layer_norm_forward(Stream& stream, const TensorView& x, const LayerNorm& norm,
+                          const TensorView& y) override;
+  void layer_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy, const LayerNorm& norm,
+                           const TensorView& dgamma, const TensorView& dbeta, const TensorView& dx) override;
+  void embed(Stream& stream, const TensorView& ids, const TensorView& table, const TensorView& y) override;
+  void embed_backward(Stream& stream, const TensorView& ids, const TensorView& dy,
+                      const TensorView& dtable) override;
+
+  // --- losses: cpu_kernels_losses.cpp; counts: cpu_kernels_counts.cpp ---
   void softmax_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& labels,
-                             float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                             float label_smoothing, const ExampleRows& rows, const TensorView& dlogits,
                              MetricSums* sums) override;
   void softmax(Stream& stream, const TensorView& logits, const TensorView& probabilities) override;
   void softmax_backward(Stream& stream, const TensorView& p, const TensorView& dy, const TensorView& dx) override;
   void soft_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& targets,
-                          float label_smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                          float label_smoothing, const ExampleRows& rows, const TensorView& dlogits,
                           MetricSums* sums) override;
   void element_loss(Stream& stream, ElementLoss loss, const TensorView& x, const TensorView& targets,
-                    float label_smoothing, const StepScalars* scalars, const TensorView& dx,
+                    float label_smoothing, const ExampleRows& rows, const TensorView& dx,
                     MetricSums* sums) override;
-  void add_losses(Stream& stream, const TensorView& losses, const StepScalars* scalars, MetricSums* sums) override;
-  void count_top(Stream& stream, const TensorView& x, const TensorView& labels, int k, const StepScalars* scalars,
+  void add_losses(Stream& stream, const TensorView& losses, const ExampleRows& rows, MetricSums* sums) override;
+  void count_top(Stream& stream, const TensorView& x, const TensorView& labels, int k, const ExampleRows& rows,
                  MetricSums* sums) override;
   void count_confusions(Stream& stream, const TensorView& x, const TensorView& labels, const StepScalars* scalars,
                         const TensorView& counts) override;
+  void count_scores(Stream& stream, const TensorView& x, const TensorView& labels, const ScoreBuckets& buckets,
+                    const StepScalars* scalars, const TensorView& counts) override;
+  void example_weights(Stream& stream, const TensorView& labels, std::span<const float> by_class,
+                       const TensorView& given, const TensorView& weights) override;
 
   // --- optimizers and around an update: cpu_kernels_updates.cpp ---
   void adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,

@@ -123,6 +123,7 @@ void CpuKernels::convert(Stream& stream, const TensorView& from, const TensorVie
 
 void CpuKernels::activation_forward(Stream& stream, Activation activation, const TensorView& x,
                                     const TensorView& y) {
+  check::elementwise("activation_forward", activation);
   check::same("activation_forward", x, x, kHalf);
   check::same("activation_forward", y, x, kHalf);
   submit(stream, [=] {
@@ -132,27 +133,11 @@ void CpuKernels::activation_forward(Stream& stream, Activation activation, const
 
 void CpuKernels::activation_backward(Stream& stream, Activation activation, const TensorView& x,
                                      const TensorView& dy, const TensorView& dx) {
+  check::elementwise("activation_backward", activation);
   for (const TensorView& view : {x, dy, dx}) check::same("activation_backward", view, x, kHalf);
   submit(stream, [=] {
     with_type(x, [&]<typename T>(T) {
       cpu::activate_backward(activation, x.as<T>(), dy.as<T>(), dx.as<T>(), x.elements());
-    });
-  });
-}
-
-void CpuKernels::sigmoidal_forward(Stream& stream, Sigmoidal sigmoidal, const TensorView& x, const TensorView& y) {
-  for (const TensorView& view : {x, y}) check::same("sigmoidal_forward", view, x, kHalf);
-  submit(stream, [=] {
-    with_type(x, [&]<typename T>(T) { cpu::sigmoidal(sigmoidal, x.as<T>(), y.as<T>(), x.elements()); });
-  });
-}
-
-void CpuKernels::sigmoidal_backward(Stream& stream, Sigmoidal sigmoidal, const TensorView& y, const TensorView& dy,
-                                    const TensorView& dx) {
-  for (const TensorView& view : {y, dy, dx}) check::same("sigmoidal_backward", view, y, kHalf);
-  submit(stream, [=] {
-    with_type(y, [&]<typename T>(T) {
-      cpu::sigmoidal_backward(sigmoidal, y.as<T>(), dy.as<T>(), dx.as<T>(), y.elements());
     });
   });
 }
@@ -180,6 +165,7 @@ void CpuKernels::scale(Stream& stream, const TensorView& x, const Factor& factor
     const float by = factor.stored == nullptr ? factor.value : *factor.stored;
     with_type(y, [&]<typename Out>(Out) {
       if (x.dtype == DType::kU8) return cpu::scale(x.as<std::uint8_t>(), by, y.as<Out>(), x.elements());
+      if (x.dtype == DType::kI64) return cpu::scale(x.as<std::int64_t>(), by, y.as<Out>(), x.elements());
       with_type(x, [&]<typename In>(In) { cpu::scale(x.as<In>(), by, y.as<Out>(), x.elements()); });
     });
   });

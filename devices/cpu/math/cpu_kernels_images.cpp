@@ -47,7 +47,8 @@ PoolGeometry pool_geometry(const TensorView& x, const PoolOptions& options) {
           .width = x.shape[2],
           .channels = x.shape[3],
           .window = options.window,
-          .stride = options.stride};
+          .stride = options.stride,
+          .pad = options.pad};
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ void submit_column_sums(Stream& stream, const char* kernel, const TensorView& ma
 void CpuKernels::dense_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                                const TensorView& bias, const TensorView& y, Activation activation,
                                Precision precision) {
+  check::fused("dense_forward", activation);
   check::dense("dense_forward", x, weights, bias, y, kHalf, check::half_weights(precision));
   submit(stream, headrace::dense_forward(onednn_, dense_shape(x, weights, precision), operand(x), operand(weights),
                                          f32(bias), operand(y), activation));
@@ -68,6 +69,7 @@ void CpuKernels::dense_backward_weights(Stream& stream, const TensorView& x, con
 void CpuKernels::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                               const TensorView& bias, const TensorView& y, const ConvOptions& options,
                               Activation activation) {
+  check::fused("conv_forward", activation);
   check::convolution("conv_forward", x, weights, bias, y, options, kHalf, check::half_weights(options.precision));
   submit(stream, headrace::conv_forward(onednn_, conv_shape(x, weights, y, options), operand(x), operand(weights),
                                         f32(bias), operand(y), activation));

@@ -11,6 +11,7 @@
 namespace headrace::cpu {
 
 HEADRACE_INLINE float value(std::uint8_t x) noexcept { return static_cast<float>(x); }
+HEADRACE_INLINE float value(std::int64_t x) noexcept { return static_cast<float>(x); }
 HEADRACE_INLINE float value(float x) noexcept { return x; }
 HEADRACE_INLINE float value(BFloat16 x) noexcept { return widened(x); }
 

@@ -22,6 +22,12 @@ HEADRACE_INLINE void activate_as(Activation activation, const In* x, Out* y, std
     case Activation::kRelu: return activate_each<Activation::kRelu>(x, y, count);
     case Activation::kGelu: return activate_each<Activation::kGelu>(x, y, count);
     case Activation::kSilu: return activate_each<Activation::kSilu>(x, y, count);
+    case Activation::kSigmoid: return activate_each<Activation::kSigmoid>(x, y, count);
+    case Activation::kTanh: return activate_each<Activation::kTanh>(x, y, count);
+    case Activation::kLeakyRelu: return activate_each<Activation::kLeakyRelu>(x, y, count);
+    case Activation::kElu: return activate_each<Activation::kElu>(x, y, count);
+    case Activation::kSoftplus: return activate_each<Activation::kSoftplus>(x, y, count);
+    case Activation::kSoftmax: break;
   }
 }
 
@@ -51,6 +57,12 @@ HEADRACE_INLINE void activate_backward_as(Activation activation, const T* x, con
     case Activation::kRelu: return activate_each_backward<Activation::kRelu>(x, dy, dx, count);
     case Activation::kGelu: return activate_each_backward<Activation::kGelu>(x, dy, dx, count);
     case Activation::kSilu: return activate_each_backward<Activation::kSilu>(x, dy, dx, count);
+    case Activation::kSigmoid: return activate_each_backward<Activation::kSigmoid>(x, dy, dx, count);
+    case Activation::kTanh: return activate_each_backward<Activation::kTanh>(x, dy, dx, count);
+    case Activation::kLeakyRelu: return activate_each_backward<Activation::kLeakyRelu>(x, dy, dx, count);
+    case Activation::kElu: return activate_each_backward<Activation::kElu>(x, dy, dx, count);
+    case Activation::kSoftplus: return activate_each_backward<Activation::kSoftplus>(x, dy, dx, count);
+    case Activation::kSoftmax: break;
   }
 }
 
@@ -96,6 +108,8 @@ HEADRACE_INLINE void scale_each(const In* x, float factor, Out* y, std::int64_t 
   }
 HEADRACE_SCALE(std::uint8_t, float)
 HEADRACE_SCALE(std::uint8_t, BFloat16)
+HEADRACE_SCALE(std::int64_t, float)
+HEADRACE_SCALE(std::int64_t, BFloat16)
 HEADRACE_SCALE(float, float)
 HEADRACE_SCALE(float, BFloat16)
 HEADRACE_SCALE(BFloat16, float)
@@ -107,54 +121,6 @@ HEADRACE_SIMD_MATH void clamp_range(float* x, float limit, std::int64_t count) {
     const float low = x[i] < -limit ? -limit : x[i];
     x[i] = low > limit ? limit : low;
   }
-}
-
-constexpr std::int64_t kSigmoidalGrain = row_grain(1);
-
-// Near 0 the difference of two numbers near 1 has few digits; the Taylor polynomial is used there, whose remainder
-// is below 6e-8 of the result.
-HEADRACE_INLINE float fast_tanh(float x) noexcept {
-  const float far = 2.0F * sigmoid(2.0F * x) - 1.0F;
-  const float s = x * x;
-  const float near = x * (1.0F + s * (-1.0F / 3 + s * (2.0F / 15 + s * (-17.0F / 315))));
-  return s < 0.04F ? near : far;
-}
-
-template <typename T>
-HEADRACE_INLINE void sigmoidal_each(Sigmoidal sigmoidal, const T* x, T* y, std::int64_t count) {
-  if (sigmoidal == Sigmoidal::kSigmoid) {
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) y[i] = element<T>(sigmoid(value(x[i])));
-  } else {
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) y[i] = element<T>(fast_tanh(value(x[i])));
-  }
-}
-HEADRACE_SIMD_MATH void sigmoidal_range(Sigmoidal sigmoidal, const float* x, float* y, std::int64_t count) {
-  sigmoidal_each(sigmoidal, x, y, count);
-}
-HEADRACE_SIMD_MATH void sigmoidal_range(Sigmoidal sigmoidal, const BFloat16* x, BFloat16* y, std::int64_t count) {
-  sigmoidal_each(sigmoidal, x, y, count);
-}
-
-template <typename T>
-HEADRACE_INLINE void sigmoidal_each_backward(Sigmoidal sigmoidal, const T* y, const T* dy, T* dx,
-                                             std::int64_t count) {
-  const bool sigmoid = sigmoidal == Sigmoidal::kSigmoid;
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float result = value(y[i]);
-    const float slope = sigmoid ? result * (1.0F - result) : 1.0F - result * result;
-    dx[i] = element<T>(value(dy[i]) * slope);
-  }
-}
-HEADRACE_SIMD_MATH void sigmoidal_backward_range(Sigmoidal sigmoidal, const float* y, const float* dy, float* dx,
-                                                 std::int64_t count) {
-  sigmoidal_each_backward(sigmoidal, y, dy, dx, count);
-}
-HEADRACE_SIMD_MATH void sigmoidal_backward_range(Sigmoidal sigmoidal, const BFloat16* y, const BFloat16* dy,
-                                                 BFloat16* dx, std::int64_t count) {
-  sigmoidal_each_backward(sigmoidal, y, dy, dx, count);
 }
 
 }  // namespace
@@ -197,6 +163,8 @@ void scale(const In* x, float factor, Out* y, std::int64_t count) {
 }
 template void scale(const std::uint8_t*, float, float*, std::int64_t);
 template void scale(const std::uint8_t*, float, BFloat16*, std::int64_t);
+template void scale(const std::int64_t*, float, float*, std::int64_t);
+template void scale(const std::int64_t*, float, BFloat16*, std::int64_t);
 template void scale(const float*, float, float*, std::int64_t);
 template void scale(const float*, float, BFloat16*, std::int64_t);
 template void scale(const BFloat16*, float, float*, std::int64_t);
@@ -220,24 +188,5 @@ void from_bf16(const BFloat16* x, float* y, std::int64_t count) {
     from_bf16_range(x + begin, y + begin, end - begin);
   });
 }
-
-template <typename T>
-void sigmoidal(Sigmoidal sigmoidal, const T* x, T* y, std::int64_t count) {
-  parallel_ranges(count, kSigmoidalGrain, [=](std::int64_t begin, std::int64_t end) {
-    sigmoidal_range(sigmoidal, x + begin, y + begin, end - begin);
-  });
-}
-
-template <typename T>
-void sigmoidal_backward(Sigmoidal sigmoidal, const T* y, const T* dy, T* dx, std::int64_t count) {
-  parallel_ranges(count, kSigmoidalGrain, [=](std::int64_t begin, std::int64_t end) {
-    sigmoidal_backward_range(sigmoidal, y + begin, dy + begin, dx + begin, end - begin);
-  });
-}
-
-template void sigmoidal(Sigmoidal, const float*, float*, std::int64_t);
-template void sigmoidal(Sigmoidal, const BFloat16*, BFloat16*, std::int64_t);
-template void sigmoidal_backward(Sigmoidal, const float*, const float*, float*, std::int64_t);
-template void sigmoidal_backward(Sigmoidal, const BFloat16*, const BFloat16*, BFloat16*, std::int64_t);
 
 }  // namespace headrace::cpu

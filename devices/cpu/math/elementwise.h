@@ -9,17 +9,17 @@
 
 namespace headrace::cpu {
 
-// y may be x. kNone copies.
+// y may be x. kNone copies, kSoftmax does nothing.
 template <typename In, typename Out>
 void activate(Activation activation, const In* x, Out* y, std::int64_t count);  // not from BFloat16 to float
-// dx may be dy.
+// Takes the result as x if slope_from_result(). dx may be dy.
 template <typename T>
 void activate_backward(Activation activation, const T* x, const T* dy, T* dx, std::int64_t count);
 // sum may be a or b.
 template <typename T>
 void add(const T* a, const T* b, T* sum, std::int64_t count);
 
-// y = factor x. x may be std::uint8_t, and of another type than y; y may be x.
+// y = factor x. x may be std::uint8_t or std::int64_t, and of another type than y; y may be x.
 template <typename In, typename Out>
 void scale(const In* x, float factor, Out* y, std::int64_t count);
 
@@ -30,12 +30,5 @@ void clamp(float* x, float limit, std::int64_t count);
 void to_bf16(const float* x, BFloat16* y, std::int64_t count);
 void round_to_bf16(const float* x, float* y, std::int64_t count);
 void from_bf16(const BFloat16* x, float* y, std::int64_t count);
-
-// T is float or BFloat16.
-template <typename T>
-void sigmoidal(Sigmoidal sigmoidal, const T* x, T* y, std::int64_t count);
-// Takes the forward result y.
-template <typename T>
-void sigmoidal_backward(Sigmoidal sigmoidal, const T* y, const T* dy, T* dx, std::int64_t count);
 
 }  // namespace headrace::cpu

@@ -131,6 +131,7 @@ struct ElementTerm {
 
 template <ElementLoss kLoss>
 ElementTerm element_term(float x, float t) {
+  constexpr float kLeast = 1e-7F;
   if constexpr (kLoss == ElementLoss::kSquaredError) return {(x - t) * (x - t), 2 * (x - t)};
   if constexpr (kLoss == ElementLoss::kAbsoluteError) {
     return {std::abs(x - t), x > t ? 1.0F : x < t ? -1.0F : 0.0F};
@@ -139,7 +140,19 @@ ElementTerm element_term(float x, float t) {
     const float e = std::exp(-std::abs(x)), p = (x < 0 ? e : 1.0F) / (1.0F + e);
     return {std::max(x, 0.0F) - x * t + std::log1p(e), p - t};
   }
-  constexpr float kLeast = 1e-7F;
+  if constexpr (kLoss == ElementLoss::kHuber) {
+    const float error = x - t, distance = std::abs(error);
+    if (distance > 1) return {distance - 0.5F, error > 0 ? 1.0F : -1.0F};
+    return {0.5F * error * error, error};
+  }
+  if constexpr (kLoss == ElementLoss::kHinge) {
+    const float sign = t > 0 ? 1.0F : t <= 0 ? -1.0F : t, short_of = 1 - sign * x;
+    return short_of <= 0 ? ElementTerm{0, 0} : ElementTerm{short_of, -sign};
+  }
+  if constexpr (kLoss == ElementLoss::kKullbackLeibler) {
+    const float target = std::clamp(t, kLeast, 1.0F), p = x < kLeast ? kLeast : x > 1 ? 1.0F : x;
+    return {target * std::log(target / p), x < kLeast || x > 1 ? 0.0F : -target / p};
+  }
   const float p = x < kLeast ? kLeast : x > 1 - kLeast ? 1 - kLeast : x;  // NaN stays
   return {-t * std::log(p) - (1 - t) * std::log1p(-p), (p - t) / (p * (1 - p))};
 }
@@ -156,65 +169,49 @@ double element_loss_row(const ElementRows<Target>& of, std::int64_t at, float fa
     loss += static_cast<double>(term.loss);
     if (gradient != nullptr) gradient[i] = term.slope * factor;
   }
-  return loss / static_cast<double>(elements);
+  return sums_elements(kLoss) ? loss : loss / static_cast<double>(elements);
 }
 
 template <ElementLoss kLoss, typename Target>
-void element_loss_rows(const ElementRows<Target>& of, const StepScalars& scalars, float* dx, MetricSums& sums) {
+void element_loss_rows(const ElementRows<Target>& of, const RealRows& real, float* dx, MetricSums& sums) {
   const std::int64_t elements = of.elements;
-  const float factor = scalars.inverse_global_rows / static_cast<float>(elements);
-  const auto bytes = static_cast<std::size_t>(scalars.rows) * sizeof(double);
+  const float factor = sums_elements(kLoss) ? real.factor : real.factor / static_cast<float>(elements);
+  const auto bytes = static_cast<std::size_t>(real.count) * sizeof(double);
   auto* losses = reinterpret_cast<double*>(Workspace::of_this_thread().reserve(bytes));
-  parallel_ranges(scalars.rows, row_grain(4 * elements), [=](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(real.count, row_grain(4 * elements), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t at = row * elements;
-      losses[row] = element_loss_row<kLoss>(of, at, factor, dx == nullptr ? nullptr : dx + at);
+      const float weight = real.weight(row);
+      losses[row] = static_cast<double>(weight) *
+                    element_loss_row<kLoss>(of, at, factor * weight, dx == nullptr ? nullptr : dx + at);
     }
   });
   double loss = 0;
-  for (std::int64_t row = 0; row < scalars.rows; ++row) loss += losses[row];
-  if (dx != nullptr) std::fill(dx + scalars.rows * elements, dx + of.rows * elements, 0.0F);
+  for (std::int64_t row = 0; row < real.count; ++row) loss += losses[row];
+  if (dx != nullptr) std::fill(dx + real.count * elements, dx + of.rows * elements, 0.0F);
   sums.loss += loss;
-  sums.examples += scalars.rows;
-}
-
-// Returns -1 if it is no class.
-std::int64_t class_of(const ClassRows& of, std::int64_t row) {
-  if (of.labels.dtype == DType::kF32) {
-    const float* target = of.labels.as<float>() + row * of.classes;
-    return std::max_element(target, target + of.classes) - target;
-  }
-  const std::int64_t label = of.labels.as<std::int64_t>()[row];
-  return label < of.classes ? std::max<std::int64_t>(label, -1) : -1;
-}
-
-// Returns how many elements of the row precede the label, ordered from the largest, earlier ones first on ties;
-// all if the label's is NaN.
-std::int64_t rank_of(const float* x, std::int64_t classes, std::int64_t label) {
-  const float value = x[label];
-  std::int64_t before = 0;
-  for (std::int64_t k = 0; k < classes; ++k) before += !(x[k] < value || (x[k] == value && k >= label));
-  return before;
+  sums.examples += real.count;
 }
 
 }  // namespace
 
 void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int64_t* labels,
-                           float label_smoothing, const StepScalars& scalars, float* dlogits, MetricSums& sums) {
+                           float label_smoothing, const RealRows& real, float* dlogits, MetricSums& sums) {
   const std::int64_t classes = shape.classes;
   const float smooth = label_smoothing / static_cast<float>(classes);
   const auto bytes = static_cast<std::size_t>(classes) * sizeof(float);
   auto* unwanted = reinterpret_cast<float*>(Workspace::of_this_thread().reserve(bytes));
   double loss = 0;
   std::int64_t correct = 0;
-  for (std::int64_t row = 0; row < scalars.rows; ++row, logits += classes) {
+  for (std::int64_t row = 0; row < real.count; ++row, logits += classes) {
+    const float factor = real.factor * real.weight(row);
     const std::int64_t label = labels[row];
     const bool known = label >= 0 && label < classes;
     float* gradient = dlogits != nullptr ? dlogits + row * classes : unwanted;
     RowSums of;
-    loss_row(logits, gradient, classes, smooth, scalars.inverse_global_rows, of);
+    loss_row(logits, gradient, classes, smooth, factor, of);
     if (known) {
-      gradient[label] -= (1.0F - label_smoothing) * scalars.inverse_global_rows;
+      gradient[label] -= (1.0F - label_smoothing) * factor;
     } else {
       std::memset(gradient, 0, bytes);
     }
@@ -222,31 +219,32 @@ void softmax_cross_entropy(const LossShape& shape, const float* logits, const st
     const double target =
         known ? static_cast<double>(1.0F - label_smoothing) * static_cast<double>(logits[label] - of.maximum.value)
               : std::numeric_limits<double>::quiet_NaN();
-    loss += std::log(static_cast<double>(of.exp_sum)) - target -
-            static_cast<double>(smooth) * static_cast<double>(of.total);
+    loss += static_cast<double>(real.weight(row)) * (std::log(static_cast<double>(of.exp_sum)) - target -
+                                                     static_cast<double>(smooth) * static_cast<double>(of.total));
   }
-  clear_padding(shape, scalars.rows, dlogits);
+  clear_padding(shape, real.count, dlogits);
   sums.loss += loss;
   sums.correct += correct;
-  sums.examples += scalars.rows;
+  sums.examples += real.count;
 }
 
 void soft_cross_entropy(const LossShape& shape, const float* logits, const float* targets, float label_smoothing,
-                        const StepScalars& scalars, float* dlogits, MetricSums& sums) {
+                        const RealRows& real, float* dlogits, MetricSums& sums) {
   const std::int64_t classes = shape.classes;
   const auto bytes = static_cast<std::size_t>(classes) * sizeof(float);
   auto* unwanted = reinterpret_cast<float*>(Workspace::of_this_thread().reserve(bytes));
   double loss = 0;
-  for (std::int64_t row = 0; row < scalars.rows; ++row) {
+  for (std::int64_t row = 0; row < real.count; ++row) {
     float* gradient = dlogits != nullptr ? dlogits + row * classes : unwanted;
     SoftRowSums of;
     soft_loss_row(logits + row * classes, targets + row * classes, gradient, classes, label_smoothing,
-                  scalars.inverse_global_rows, of);
-    loss += of.total * std::log(static_cast<double>(of.exp_sum)) - of.weighted;
+                  real.factor * real.weight(row), of);
+    loss += static_cast<double>(real.weight(row)) *
+            (of.total * std::log(static_cast<double>(of.exp_sum)) - of.weighted);
   }
-  clear_padding(shape, scalars.rows, dlogits);
+  clear_padding(shape, real.count, dlogits);
   sums.loss += loss;
-  sums.examples += scalars.rows;
+  sums.examples += real.count;
 }
 
 void softmax_backward(const LossShape& shape, const float* p, const float* dy, float* dx) {
@@ -265,42 +263,32 @@ void softmax(const LossShape& shape, const float* logits, float* probabilities) 
 }
 
 template <typename Target>
-void element_loss(ElementLoss loss, const ElementRows<Target>& of, const StepScalars& scalars, float* dx,
+void element_loss(ElementLoss loss, const ElementRows<Target>& of, const RealRows& real, float* dx,
                   MetricSums& sums) {
   switch (loss) {
-    case ElementLoss::kSquaredError: return element_loss_rows<ElementLoss::kSquaredError>(of, scalars, dx, sums);
-    case ElementLoss::kAbsoluteError: return element_loss_rows<ElementLoss::kAbsoluteError>(of, scalars, dx, sums);
+    case ElementLoss::kSquaredError: return element_loss_rows<ElementLoss::kSquaredError>(of, real, dx, sums);
+    case ElementLoss::kAbsoluteError: return element_loss_rows<ElementLoss::kAbsoluteError>(of, real, dx, sums);
     case ElementLoss::kBinaryFromLogits:
-      return element_loss_rows<ElementLoss::kBinaryFromLogits>(of, scalars, dx, sums);
+      return element_loss_rows<ElementLoss::kBinaryFromLogits>(of, real, dx, sums);
     case ElementLoss::kBinaryFromProbabilities:
-      return element_loss_rows<ElementLoss::kBinaryFromProbabilities>(of, scalars, dx, sums);
+      return element_loss_rows<ElementLoss::kBinaryFromProbabilities>(of, real, dx, sums);
+    case ElementLoss::kHuber: return element_loss_rows<ElementLoss::kHuber>(of, real, dx, sums);
+    case ElementLoss::kHinge: return element_loss_rows<ElementLoss::kHinge>(of, real, dx, sums);
+    case ElementLoss::kKullbackLeibler:
+      return element_loss_rows<ElementLoss::kKullbackLeibler>(of, real, dx, sums);
   }
 }
 
-template void element_loss(ElementLoss, const ElementRows<float>&, const StepScalars&, float*, MetricSums&);
-template void element_loss(ElementLoss, const ElementRows<std::int64_t>&, const StepScalars&, float*, MetricSums&);
+template void element_loss(ElementLoss, const ElementRows<float>&, const RealRows&, float*, MetricSums&);
+template void element_loss(ElementLoss, const ElementRows<std::int64_t>&, const RealRows&, float*, MetricSums&);
 
-void add_losses(const float* losses, const StepScalars& scalars, MetricSums& sums) {
+void add_losses(const float* losses, const RealRows& real, MetricSums& sums) {
   double loss = 0;
-  for (std::int64_t row = 0; row < scalars.rows; ++row) loss += static_cast<double>(losses[row]);
+  for (std::int64_t row = 0; row < real.count; ++row) {
+    loss += static_cast<double>(real.weight(row)) * static_cast<double>(losses[row]);
+  }
   sums.loss += loss;
-  sums.examples += scalars.rows;
-}
-
-void count_top(const ClassRows& of, int k, MetricSums& sums) {
-  for (std::int64_t row = 0; row < of.rows; ++row) {
-    const std::int64_t label = class_of(of, row);
-    if (label >= 0) sums.correct += rank_of(of.x + row * of.classes, of.classes, label) < k;
-  }
-  sums.examples += of.rows;
-}
-
-void count_confusions(const ClassRows& of, std::int64_t* counts) {
-  for (std::int64_t row = 0; row < of.rows; ++row) {
-    const std::int64_t label = class_of(of, row);
-    const float* x = of.x + row * of.classes;
-    if (label >= 0) ++counts[label * of.classes + (std::max_element(x, x + of.classes) - x)];
-  }
+  sums.examples += real.count;
 }
 
 }  // namespace headrace::cpu

@@ -1,4 +1,4 @@
-// Losses and counts of correct predictions, row by row. Private to the CPU backend.
+// Losses, row by row. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,15 @@
 
 namespace headrace::cpu {
 
+// The rows of a call that are real, the factor of their gradients, and their weights.
+struct RealRows {
+  std::int64_t count = 0;
+  float factor = 0;
+  const float* weights = nullptr;  // null: 1
+
+  float weight(std::int64_t row) const noexcept { return weights == nullptr ? 1.0F : weights[row]; }
+};
+
 struct LossShape {
   std::int64_t rows = 0;
   std::int64_t classes = 0;
@@ -14,10 +23,10 @@ struct LossShape {
 
 // dlogits may be null. Losses are added in f64 in row order.
 void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int64_t* labels,
-                           float label_smoothing, const StepScalars& scalars, float* dlogits, MetricSums& sums);
+                           float label_smoothing, const RealRows& real, float* dlogits, MetricSums& sums);
 // Takes a target for every class.
 void soft_cross_entropy(const LossShape& shape, const float* logits, const float* targets, float label_smoothing,
-                        const StepScalars& scalars, float* dlogits, MetricSums& sums);
+                        const RealRows& real, float* dlogits, MetricSums& sums);
 void softmax(const LossShape& shape, const float* logits, float* probabilities);
 // dx may be dy.
 void softmax_backward(const LossShape& shape, const float* p, const float* dy, float* dx);
@@ -35,21 +44,10 @@ struct ElementRows {
 // dx may be null. For float and std::int64_t targets. Adds an example's elements in f64, in order, then the
 // examples likewise.
 template <typename Target>
-void element_loss(ElementLoss loss, const ElementRows<Target>& of, const StepScalars& scalars, float* dx,
+void element_loss(ElementLoss loss, const ElementRows<Target>& of, const RealRows& real, float* dx,
                   MetricSums& sums);
 
 // Adds losses that were computed elsewhere.
-void add_losses(const float* losses, const StepScalars& scalars, MetricSums& sums);
-
-// Labels are i64 class numbers, or f32 rows whose first maximum is the class.
-struct ClassRows {
-  std::int64_t rows = 0;  // the real ones
-  std::int64_t classes = 0;
-  const float* x = nullptr;
-  TensorView labels = {};
-};
-
-void count_top(const ClassRows& of, int k, MetricSums& sums);
-void count_confusions(const ClassRows& of, std::int64_t* counts);
+void add_losses(const float* losses, const RealRows& real, MetricSums& sums);
 
 }  // namespace headrace::cpu

@@ -13,24 +13,37 @@ namespace {
 
 constexpr std::int64_t kPooledChannels = 64;  // channels at a time
 
+// The places of a window along one axis that lie within the image: [begin, end).
+struct Inside {
+  std::int64_t begin, end;
+};
+// `corner` is the window's first place in the image, negative if that is padding.
+HEADRACE_INLINE Inside inside(std::int64_t corner, std::int64_t window, std::int64_t extent) noexcept {
+  return {corner < 0 ? -corner : 0, corner + window > extent ? extent - corner : window};
+}
+
 // Finds the winners of one window for `width` <= kPooledChannels channels from `corner` on.
 template <typename T>
 HEADRACE_INLINE void pool_strip(const T* corner, T* y, std::uint8_t* argmax, std::int64_t width,
-                                std::int64_t row_step, std::int64_t channels, std::int64_t window) {
+                                std::int64_t row_step, std::int64_t channels, std::int64_t window,
+                                const Inside& rows, const Inside& columns) {
   float best[kPooledChannels];
   std::int32_t winner[kPooledChannels];
+  const T* first = corner + rows.begin * row_step + columns.begin * channels;
   for (std::int64_t c = 0; c < width; ++c) {
-    best[c] = value(corner[c]);
-    winner[c] = 0;
+    best[c] = value(first[c]);
+    winner[c] = static_cast<std::int32_t>(rows.begin * window + columns.begin);
   }
-  for (std::int64_t position = 1; position < window * window; ++position) {
-    const T* from = corner + position / window * row_step + position % window * channels;
-    const auto place = static_cast<std::int32_t>(position);
-    for (std::int64_t c = 0; c < width; ++c) {
-      const float here = value(from[c]);
-      const bool better = here > best[c];
-      best[c] = better ? here : best[c];
-      winner[c] = better ? place : winner[c];
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    for (std::int64_t column = columns.begin; column < columns.end; ++column) {
+      const T* from = corner + row * row_step + column * channels;
+      const auto place = static_cast<std::int32_t>(row * window + column);
+      for (std::int64_t c = 0; c < width; ++c) {
+        const float here = value(from[c]);
+        const bool better = here > best[c];
+        best[c] = better ? here : best[c];
+        winner[c] = better ? place : winner[c];
+      }
     }
   }
   for (std::int64_t c = 0; c < width; ++c) y[c] = element<T>(best[c]);
@@ -56,35 +69,35 @@ HEADRACE_INLINE void pool_pair(const T* __restrict corner, T* __restrict y, std:
   }
 }
 
-// One row of the output.
+// One row of the output, from an image at x.
 template <typename T>
-HEADRACE_INLINE void pool_columns(const T* x, T* y, std::uint8_t* argmax, std::int64_t out_width,
-                                  std::int64_t width, std::int64_t channels, std::int64_t window,
-                                  std::int64_t stride) {
-  const std::int64_t row_step = width * channels;
-  for (std::int64_t column = 0; column < out_width; ++column) {
-    const T* corner = x + column * stride * channels;
-    const std::int64_t to = column * channels;
-    if (window == 2) {
-      pool_pair(corner, y + to, argmax + to, row_step, channels);
+HEADRACE_INLINE void pool_columns(const PoolGeometry& g, std::int64_t row, const T* x, T* y,
+                                  std::uint8_t* argmax) {
+  const std::int64_t row_step = g.width * g.channels, top = row * g.stride - g.pad;
+  const Inside rows = inside(top, g.window, g.height);
+  for (std::int64_t column = 0; column < g.out_width(); ++column) {
+    const std::int64_t left = column * g.stride - g.pad;
+    const T* corner = x + top * row_step + left * g.channels;
+    const std::int64_t to = column * g.channels;
+    if (g.window == 2 && g.pad == 0) {
+      pool_pair(corner, y + to, argmax + to, row_step, g.channels);
       continue;
     }
-    for (std::int64_t c = 0; c < channels; c += kPooledChannels) {
-      const std::int64_t strip = channels - c < kPooledChannels ? channels - c : kPooledChannels;
-      pool_strip(corner + c, y + to + c, argmax + to + c, strip, row_step, channels, window);
+    const Inside columns = inside(left, g.window, g.width);
+    for (std::int64_t c = 0; c < g.channels; c += kPooledChannels) {
+      const std::int64_t strip = g.channels - c < kPooledChannels ? g.channels - c : kPooledChannels;
+      pool_strip(corner + c, y + to + c, argmax + to + c, strip, row_step, g.channels, g.window, rows, columns);
     }
   }
 }
 
-HEADRACE_SIMD_MATH void pool_row(const float* x, float* y, std::uint8_t* argmax, std::int64_t out_width,
-                                 std::int64_t width, std::int64_t channels, std::int64_t window,
-                                 std::int64_t stride) {
-  pool_columns(x, y, argmax, out_width, width, channels, window, stride);
+HEADRACE_SIMD_MATH void pool_row(const PoolGeometry& g, std::int64_t row, const float* x, float* y,
+                                 std::uint8_t* argmax) {
+  pool_columns(g, row, x, y, argmax);
 }
-HEADRACE_SIMD_MATH void pool_row(const BFloat16* x, BFloat16* y, std::uint8_t* argmax, std::int64_t out_width,
-                                 std::int64_t width, std::int64_t channels, std::int64_t window,
-                                 std::int64_t stride) {
-  pool_columns(x, y, argmax, out_width, width, channels, window, stride);
+HEADRACE_SIMD_MATH void pool_row(const PoolGeometry& g, std::int64_t row, const BFloat16* x, BFloat16* y,
+                                 std::uint8_t* argmax) {
+  pool_columns(g, row, x, y, argmax);
 }
 
 template <typename T>
@@ -95,30 +108,30 @@ HEADRACE_INLINE void scatter_position(const T* __restrict dy, const std::uint8_t
   }
 }
 
-// Adds one row of dy into the rows of dx that its windows cover.
+// Adds one row of dy into the rows of the image dx that its windows cover.
 template <typename T>
-HEADRACE_INLINE void scatter_columns(const T* dy, const std::uint8_t* argmax, float* dx, std::int64_t out_width,
-                                     std::int64_t width, std::int64_t channels, std::int64_t window,
-                                     std::int64_t stride) {
-  for (std::int64_t column = 0; column < out_width; ++column) {
-    const std::int64_t from = column * channels;
-    float* corner = dx + column * stride * channels;
-    for (std::int64_t position = 0; position < window * window; ++position) {
-      scatter_position(dy + from, argmax + from,
-                       corner + (position / window * width + position % window) * channels, channels,
-                       static_cast<std::int32_t>(position));
+HEADRACE_INLINE void scatter_columns(const PoolGeometry& g, std::int64_t row, const T* dy,
+                                     const std::uint8_t* argmax, float* dx) {
+  const std::int64_t top = row * g.stride - g.pad;
+  const Inside rows = inside(top, g.window, g.height);
+  for (std::int64_t column = 0; column < g.out_width(); ++column) {
+    const std::int64_t from = column * g.channels, left = column * g.stride - g.pad;
+    const Inside columns = inside(left, g.window, g.width);
+    for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+      for (std::int64_t x = columns.begin; x < columns.end; ++x) {
+        scatter_position(dy + from, argmax + from, dx + ((top + y) * g.width + left + x) * g.channels, g.channels,
+                         static_cast<std::int32_t>(y * g.window + x));
+      }
     }
   }
 }
-HEADRACE_SIMD_MATH void scatter_row(const float* dy, const std::uint8_t* argmax, float* dx, std::int64_t out_width,
-                                    std::int64_t width, std::int64_t channels, std::int64_t window,
-                                    std::int64_t stride) {
-  scatter_columns(dy, argmax, dx, out_width, width, channels, window, stride);
+HEADRACE_SIMD_MATH void scatter_row(const PoolGeometry& g, std::int64_t row, const float* dy,
+                                    const std::uint8_t* argmax, float* dx) {
+  scatter_columns(g, row, dy, argmax, dx);
 }
-HEADRACE_SIMD_MATH void scatter_row(const BFloat16* dy, const std::uint8_t* argmax, float* dx,
-                                    std::int64_t out_width, std::int64_t width, std::int64_t channels,
-                                    std::int64_t window, std::int64_t stride) {
-  scatter_columns(dy, argmax, dx, out_width, width, channels, window, stride);
+HEADRACE_SIMD_MATH void scatter_row(const PoolGeometry& g, std::int64_t row, const BFloat16* dy,
+                                    const std::uint8_t* argmax, float* dx) {
+  scatter_columns(g, row, dy, argmax, dx);
 }
 
 HEADRACE_INLINE float kept(bool keep, float x) noexcept { return keep ? x : 0.0F; }
@@ -182,18 +195,20 @@ void pool_backward_sums(const PoolGeometry& g, const T* dy, const std::uint8_t* 
   clear(dx, g.height * g.width * g.channels);
   for (std::int64_t row = 0; row < g.out_height(); ++row) {
     const std::int64_t from = row * g.out_width() * g.channels;
-    scatter_row(dy + from, argmax + from, dx + row * g.stride * g.width * g.channels, g.out_width(), g.width,
-                g.channels, g.window, g.stride);
+    scatter_row(g, row, dy + from, argmax + from, dx);
   }
 }
 
+// Returns whether windows are of 2 and touch.
+bool are_pairs(const PoolGeometry& g) noexcept { return g.window == 2 && g.stride == 2 && g.pad == 0; }
+
 void pool_backward_image(const PoolGeometry& g, const float* dy, const std::uint8_t* argmax, float* dx) {
-  if (g.window == 2 && g.stride == 2) return pool_backward_pairs(g, dy, argmax, dx);
+  if (are_pairs(g)) return pool_backward_pairs(g, dy, argmax, dx);
   pool_backward_sums(g, dy, argmax, dx);
 }
 
 void pool_backward_image(const PoolGeometry& g, const BFloat16* dy, const std::uint8_t* argmax, BFloat16* dx) {
-  if (g.window == 2 && g.stride == 2) return pool_backward_pairs(g, dy, argmax, dx);
+  if (are_pairs(g)) return pool_backward_pairs(g, dy, argmax, dx);
   const std::int64_t count = g.height * g.width * g.channels;
   auto* sums = reinterpret_cast<float*>(
       Workspace::of_this_thread().reserve(static_cast<std::size_t>(count) * sizeof(float)));
@@ -222,13 +237,12 @@ HEADRACE_SIMD_MATH void spread_average(const BFloat16* dy, BFloat16* dx, std::in
 
 template <typename T>
 void max_pool_forward(const PoolGeometry& geometry, const T* x, T* y, std::uint8_t* argmax) {
+  const std::int64_t in_image = geometry.height * geometry.width * geometry.channels;
   const std::int64_t rows = geometry.out_height();
   const std::int64_t out_row = geometry.out_width() * geometry.channels;
   parallel_ranges(geometry.images * rows, row_grain(out_row), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t from = (row / rows * geometry.height + row % rows * geometry.stride) * geometry.width;
-      pool_row(x + from * geometry.channels, y + row * out_row, argmax + row * out_row, geometry.out_width(),
-               geometry.width, geometry.channels, geometry.window, geometry.stride);
+      pool_row(geometry, row % rows, x + row / rows * in_image, y + row * out_row, argmax + row * out_row);
     }
   });
 }

@@ -5,13 +5,14 @@
 
 namespace headrace::cpu {
 
-// A window without padding over (images, height, width, channels); window^2 <= 256.
+// A window over (images, height, width, channels); window^2 <= 256, pad <= window / 2.
 struct PoolGeometry {
   std::int64_t images = 0, height = 0, width = 0, channels = 0;
   std::int64_t window = 0, stride = 0;
+  std::int64_t pad = 0;  // max pooling only
 
-  std::int64_t out_height() const noexcept { return (height - window) / stride + 1; }
-  std::int64_t out_width() const noexcept { return (width - window) / stride + 1; }
+  std::int64_t out_height() const noexcept { return (height + 2 * pad - window) / stride + 1; }
+  std::int64_t out_width() const noexcept { return (width + 2 * pad - window) / stride + 1; }
 };
 
 // T is float or BFloat16.

@@ -89,10 +89,17 @@ HEADRACE_HOST_DEVICE float activated(Activation activation, float x) {
     case Activation::kRelu: return x > 0 ? x : 0.0F;
     case Activation::kGelu: return x * ActivationMath<T>::normal(x).distribution;
     case Activation::kSilu: return x * ActivationMath<T>::sigmoid(x);
+    case Activation::kSigmoid: return ActivationMath<T>::sigmoid(x);
+    case Activation::kTanh: return tanhf(x);
+    case Activation::kLeakyRelu: return x > 0 ? x : kLeakySlope * x;
+    case Activation::kElu: return x > 0 ? x : expm1f(x);
+    case Activation::kSoftplus: return (x > 0 ? x : 0.0F) + log1pf(expf(-fabsf(x)));
+    case Activation::kSoftmax: break;
   }
   return x;
 }
 
+// Takes the result as x if slope_from_result().
 template <typename T>
 HEADRACE_HOST_DEVICE float activation_slope(Activation activation, float x) {
   switch (activation) {
@@ -106,6 +113,12 @@ HEADRACE_HOST_DEVICE float activation_slope(Activation activation, float x) {
       const float s = ActivationMath<T>::sigmoid(x);
       return s + x * s * (1.0F - s);
     }
+    case Activation::kSigmoid: return x * (1.0F - x);
+    case Activation::kTanh: return 1.0F - x * x;
+    case Activation::kLeakyRelu: return x > 0 ? 1.0F : kLeakySlope;
+    case Activation::kElu: return x > 0 ? 1.0F : x + 1.0F;
+    case Activation::kSoftplus: return -expm1f(-x);
+    case Activation::kSoftmax: break;
   }
   return 1;
 }
@@ -120,15 +133,30 @@ HEADRACE_HOST_DEVICE float activation_gradient(Activation activation, float x, f
 }
 
 // Calls function(integral_constant) with the activation: a kernel of one activation contains no code of others.
+// REQUIRES: is_fused().
 template <typename Function>
-void by_activation(Activation activation, const Function& function) {
+void by_fused_activation(Activation activation, const Function& function) {
   switch (activation) {
     case Activation::kNone: break;
     case Activation::kRelu: return function(std::integral_constant<Activation, Activation::kRelu>{});
     case Activation::kGelu: return function(std::integral_constant<Activation, Activation::kGelu>{});
     case Activation::kSilu: return function(std::integral_constant<Activation, Activation::kSilu>{});
+    default: break;
   }
   function(std::integral_constant<Activation, Activation::kNone>{});
+}
+
+// The same of any function of single elements.
+template <typename Function>
+void by_activation(Activation activation, const Function& function) {
+  switch (activation) {
+    case Activation::kSigmoid: return function(std::integral_constant<Activation, Activation::kSigmoid>{});
+    case Activation::kTanh: return function(std::integral_constant<Activation, Activation::kTanh>{});
+    case Activation::kLeakyRelu: return function(std::integral_constant<Activation, Activation::kLeakyRelu>{});
+    case Activation::kElu: return function(std::integral_constant<Activation, Activation::kElu>{});
+    case Activation::kSoftplus: return function(std::integral_constant<Activation, Activation::kSoftplus>{});
+    default: by_fused_activation(activation, function);
+  }
 }
 
 }  // namespace headrace::cuda

@@ -258,7 +258,7 @@ void by_norm(const Kernels::BatchNorm& norm, const Function& function, const Ten
   by_type(x.dtype, [&](auto type) {
     constexpr int kWidth = kPackWidth<decltype(type)>;
     by_width<kWidth>(x.shape.back() % kWidth == 0 && packs_fit(kWidth, x, others...), [&](auto width) {
-      by_activation(norm.activation, [&](auto activation) { function(type, width, activation); });
+      by_fused_activation(norm.activation, [&](auto activation) { function(type, width, activation); });
     });
   });
 }

@@ -37,6 +37,11 @@ struct BiasActivation {
   }
 };
 
+template <typename Function>
+void by_type_and_fused(DType dtype, Activation activation, const Function& function) {
+  by_type(dtype, [&](auto type) { by_fused_activation(activation, [&](auto which) { function(type, which); }); });
+}
+
 // `bias` may be undefined. Does nothing without a bias and an activation.
 template <typename Launcher>
 void submit_bias_activation(Launcher& launch, const TensorView& y, const TensorView& bias, Activation activation) {
@@ -44,7 +49,7 @@ void submit_bias_activation(Launcher& launch, const TensorView& y, const TensorV
     if (activation != Activation::kNone) submit_activation_forward(launch, activation, y, y);
     return;
   }
-  by_type_and_activation(y.dtype, activation, [&](auto type, auto which) {
+  by_type_and_fused(y.dtype, activation, [&](auto type, auto which) {
     using T = decltype(type);
     const std::int64_t columns = y.shape.back();
     const BiasActivation<T, which()> work{y.as<T>(), bias.as<float>(), columns};

@@ -129,8 +129,10 @@ DirectConvolution<T, Window> direct_convolution(const TensorView& x, const Tenso
 template <typename Function>
 void by_direct_convolution(const TensorView& y, const TensorView& weights, Activation activation,
                            const Function& function) {
-  by_type_and_activation(y.dtype, activation, [&](auto type, auto which) {
-    by_conv_window(weights.shape, [&](auto window) { function(type, which, window); });
+  by_type(y.dtype, [&](auto type) {
+    by_fused_activation(activation, [&](auto which) {
+      by_conv_window(weights.shape, [&](auto window) { function(type, which, window); });
+    });
   });
 }
 

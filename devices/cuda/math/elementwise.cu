@@ -7,10 +7,6 @@ template void GpuKernels<CudaLaunches>::activation_forward(Stream&, Activation, 
                                                            const TensorView&);
 template void GpuKernels<CudaLaunches>::activation_backward(Stream&, Activation, const TensorView&,
                                                             const TensorView&, const TensorView&);
-template void GpuKernels<CudaLaunches>::sigmoidal_forward(Stream&, Sigmoidal, const TensorView&,
-                                                          const TensorView&);
-template void GpuKernels<CudaLaunches>::sigmoidal_backward(Stream&, Sigmoidal, const TensorView&,
-                                                           const TensorView&, const TensorView&);
 template void GpuKernels<CudaLaunches>::add(Stream&, const TensorView&, const TensorView&, const TensorView&);
 template void GpuKernels<CudaLaunches>::accumulate(Stream&, const TensorView&, const TensorView&);
 template void GpuKernels<CudaLaunches>::sum_tree(Stream&, std::span<const TensorView>, const TensorView&);

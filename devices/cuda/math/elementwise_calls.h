@@ -128,6 +128,7 @@ void GpuKernels<Launches>::convert(Stream& stream, const TensorView& from, const
 template <typename Launches>
 void GpuKernels<Launches>::activation_forward(Stream& stream, Activation activation, const TensorView& x,
                                               const TensorView& y) {
+  check::elementwise("activation_forward", activation);
   for (const TensorView& view : {x, y}) check::same("activation_forward", view, x, kHalf);
   launches_.submit(stream, "activation_forward",
                    [=](auto& launch) { submit_activation_forward(launch, activation, x, y); });
@@ -136,25 +137,10 @@ void GpuKernels<Launches>::activation_forward(Stream& stream, Activation activat
 template <typename Launches>
 void GpuKernels<Launches>::activation_backward(Stream& stream, Activation activation, const TensorView& x,
                                                const TensorView& dy, const TensorView& dx) {
+  check::elementwise("activation_backward", activation);
   for (const TensorView& view : {x, dy, dx}) check::same("activation_backward", view, x, kHalf);
   launches_.submit(stream, "activation_backward",
                    [=](auto& launch) { submit_activation_backward(launch, activation, x, dy, dx); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::sigmoidal_forward(Stream& stream, Sigmoidal sigmoidal, const TensorView& x,
-                                             const TensorView& y) {
-  for (const TensorView& view : {x, y}) check::same("sigmoidal_forward", view, x, kHalf);
-  launches_.submit(stream, "sigmoidal_forward",
-                   [=](auto& launch) { submit_sigmoidal_forward(launch, sigmoidal, x, y); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::sigmoidal_backward(Stream& stream, Sigmoidal sigmoidal, const TensorView& y,
-                                              const TensorView& dy, const TensorView& dx) {
-  for (const TensorView& view : {y, dy, dx}) check::same("sigmoidal_backward", view, y, kHalf);
-  launches_.submit(stream, "sigmoidal_backward",
-                   [=](auto& launch) { submit_sigmoidal_backward(launch, sigmoidal, y, dy, dx); });
 }
 
 template <typename Launches>

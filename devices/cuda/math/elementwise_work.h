@@ -39,41 +39,6 @@ struct ActivationBackward {
   }
 };
 
-template <typename T, Sigmoidal kFunction>
-struct SigmoidalForward {
-  const T* x;
-  T* y;
-
-  template <int kWidth>
-  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
-    Pack<T, kWidth> pack = load_pack<kWidth>(x + at);
-    for (T& element : pack.values) {
-      const float from = value_of(element);
-      element = element_of<T>(kFunction == Sigmoidal::kSigmoid ? ActivationMath<T>::sigmoid(from) : tanhf(from));
-    }
-    store_pack(y + at, pack);
-  }
-};
-
-template <typename T, Sigmoidal kFunction>
-struct SigmoidalBackward {
-  const T* y;
-  const T* dy;
-  T* dx;
-
-  template <int kWidth>
-  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
-    const Pack<T, kWidth> results = load_pack<kWidth>(y + at);
-    Pack<T, kWidth> pack = load_pack<kWidth>(dy + at);
-    for (int k = 0; k < kWidth; ++k) {
-      const float result = value_of(results.values[k]);
-      const float slope = kFunction == Sigmoidal::kSigmoid ? result * (1.0F - result) : 1.0F - result * result;
-      pack.values[k] = element_of<T>(value_of(pack.values[k]) * slope);
-    }
-    store_pack(dx + at, pack);
-  }
-};
-
 template <typename T>
 struct Add {
   const T* a;
@@ -163,34 +128,6 @@ void submit_activation_backward(Launcher& launch, Activation activation, const T
   });
 }
 
-template <typename Function>
-void by_type_and_sigmoidal(DType dtype, Sigmoidal sigmoidal, const Function& function) {
-  by_type(dtype, [&](auto type) {
-    if (sigmoidal == Sigmoidal::kSigmoid)
-      return function(type, std::integral_constant<Sigmoidal, Sigmoidal::kSigmoid>{});
-    function(type, std::integral_constant<Sigmoidal, Sigmoidal::kTanh>{});
-  });
-}
-
-template <typename Launcher>
-void submit_sigmoidal_forward(Launcher& launch, Sigmoidal sigmoidal, const TensorView& x, const TensorView& y) {
-  by_type_and_sigmoidal(x.dtype, sigmoidal, [&](auto type, auto which) {
-    using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, SigmoidalForward<T, which()>{x.as<T>(), y.as<T>()}, x.elements(),
-                               packs_fit(kPackWidth<T>, x, y));
-  });
-}
-
-template <typename Launcher>
-void submit_sigmoidal_backward(Launcher& launch, Sigmoidal sigmoidal, const TensorView& y, const TensorView& dy,
-                               const TensorView& dx) {
-  by_type_and_sigmoidal(y.dtype, sigmoidal, [&](auto type, auto which) {
-    using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, SigmoidalBackward<T, which()>{y.as<T>(), dy.as<T>(), dx.as<T>()},
-                               y.elements(), packs_fit(kPackWidth<T>, y, dy, dx));
-  });
-}
-
 template <typename Launcher>
 void submit_add(Launcher& launch, const TensorView& a, const TensorView& b, const TensorView& sum) {
   by_type(a.dtype, [&](auto type) {
@@ -223,10 +160,11 @@ void submit_scale_of(Launcher& launch, const TensorView& x, const Factor& factor
   });
 }
 
-// x u8, f32 or bf16.
+// x u8, i64, f32 or bf16.
 template <typename Launcher>
 void submit_scale(Launcher& launch, const TensorView& x, const Factor& factor, const TensorView& y) {
   if (x.dtype == DType::kU8) return submit_scale_of<std::uint8_t>(launch, x, factor, y);
+  if (x.dtype == DType::kI64) return submit_scale_of<std::int64_t>(launch, x, factor, y);
   by_type(x.dtype, [&](auto type) { submit_scale_of<decltype(type)>(launch, x, factor, y); });
 }
 

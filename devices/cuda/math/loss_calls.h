@@ -1,4 +1,4 @@
-// Losses and counts of GpuKernels. Private to the CUDA backend.
+// Losses of GpuKernels. Private to the CUDA backend.
 #pragma once
 
 #include <type_traits>
@@ -16,6 +16,7 @@ struct ElementTerm {
 
 template <ElementLoss kLoss>
 HEADRACE_HOST_DEVICE ElementTerm element_term(float x, float t) {
+  constexpr float kLeast = 1e-7F;
   if constexpr (kLoss == ElementLoss::kSquaredError) return {(x - t) * (x - t), 2 * (x - t)};
   if constexpr (kLoss == ElementLoss::kAbsoluteError) {
     return {fabsf(x - t), x > t ? 1.0F : x < t ? -1.0F : 0.0F};
@@ -24,7 +25,19 @@ HEADRACE_HOST_DEVICE ElementTerm element_term(float x, float t) {
     const float e = expf(-fabsf(x)), p = (x < 0 ? e : 1.0F) / (1.0F + e);
     return {(x > 0 ? x : 0.0F) - x * t + log1pf(e), p - t};
   }
-  constexpr float kLeast = 1e-7F;
+  if constexpr (kLoss == ElementLoss::kHuber) {
+    const float error = x - t, distance = fabsf(error);
+    if (distance > 1) return {distance - 0.5F, error > 0 ? 1.0F : -1.0F};
+    return {0.5F * error * error, error};
+  }
+  if constexpr (kLoss == ElementLoss::kHinge) {
+    const float sign = t > 0 ? 1.0F : t <= 0 ? -1.0F : t, short_of = 1 - sign * x;
+    return short_of <= 0 ? ElementTerm{0, 0} : ElementTerm{short_of, -sign};
+  }
+  if constexpr (kLoss == ElementLoss::kKullbackLeibler) {
+    const float target = t < kLeast ? kLeast : t > 1 ? 1.0F : t, p = x < kLeast ? kLeast : x > 1 ? 1.0F : x;
+    return {target * logf(target / p), x < kLeast || x > 1 ? 0.0F : -target / p};
+  }
   const float p = x < kLeast ? kLeast : x > 1 - kLeast ? 1 - kLeast : x;  // NaN stays
   return {-t * logf(p) - (1 - t) * log1pf(-p), (p - t) / (p * (1 - p))};
 }
@@ -54,16 +67,20 @@ template <ElementLoss kLoss, typename Target>
 struct ElementLossRows {
   ElementRows<kLoss, Target> in;
   const StepScalars* scalars;
-  float* dx;        // or null
-  RowLoss* losses;  // one per row
+  const float* weights;  // or null
+  float* dx;             // or null
+  RowLoss* losses;       // one per row
 
   HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum&, const RowLoss& sums) const {
     const bool real = row < scalars->rows;
-    const float factor = scalars->inverse_global_rows / static_cast<float>(in.elements);
+    const std::int64_t divisor = sums_elements(kLoss) ? 1 : in.elements;
+    const float weight = real ? weight_of(weights, row) : 0.0F;
+    const float factor = scalars->inverse_global_rows / static_cast<float>(divisor) * weight;
     for (std::int64_t i = row * in.elements + lane; dx != nullptr && i < (row + 1) * in.elements; i += kRowLanes) {
       dx[i] = real ? in.term(i).slope * factor : 0.0F;
     }
-    if (lane == 0) losses[row] = {real ? sums.loss / static_cast<double>(in.elements) : 0.0, 0};
+    const double loss = static_cast<double>(weight) * (sums.loss / static_cast<double>(divisor));
+    if (lane == 0) losses[row] = {real ? loss : 0.0, 0};
   }
 };
 
@@ -77,22 +94,28 @@ void by_element_loss(ElementLoss loss, const Function& function) {
     case ElementLoss::kBinaryFromLogits: return run.template operator()<ElementLoss::kBinaryFromLogits>();
     case ElementLoss::kBinaryFromProbabilities:
       return run.template operator()<ElementLoss::kBinaryFromProbabilities>();
+    case ElementLoss::kHuber: return run.template operator()<ElementLoss::kHuber>();
+    case ElementLoss::kHinge: return run.template operator()<ElementLoss::kHinge>();
+    case ElementLoss::kKullbackLeibler: return run.template operator()<ElementLoss::kKullbackLeibler>();
   }
 }
 
 template <typename Launcher, typename Loss, typename Target>
 void submit_element_loss(Launcher& launch, Loss, const TensorView& x, const Target* targets, float label_smoothing,
-                         const StepScalars* scalars, const TensorView& dx, MetricSums* sums, void* scratch) {
+                         const ExampleRows& rows, const TensorView& dx, MetricSums* sums, void* scratch) {
   auto* losses = static_cast<RowLoss*>(scratch);
-  const std::int64_t rows = x.shape[0];
-  const ElementRows<Loss::value, Target> in{x.as<float>(), targets, x.elements() / rows, label_smoothing};
-  launch.rows(ElementLossRows<Loss::value, Target>{in, scalars, dx.as<float>(), losses}, rows);
-  launch.total(MetricTotal{losses, rows, scalars, sums});
+  const std::int64_t examples = x.shape[0];
+  const ElementRows<Loss::value, Target> in{x.as<float>(), targets, x.elements() / examples, label_smoothing};
+  launch.rows(ElementLossRows<Loss::value, Target>{in, rows.scalars, rows.weights.as<const float>(),
+                                                   dx.as<float>(), losses},
+              examples);
+  launch.total(MetricTotal{losses, examples, rows.scalars, sums});
 }
 
 // Losses that were computed elsewhere.
 struct GivenLosses {
   const float* losses;
+  const float* weights;  // or null
   std::int64_t all_rows;
   const StepScalars* scalars;
   MetricSums* sums;
@@ -100,7 +123,9 @@ struct GivenLosses {
   HEADRACE_HOST_DEVICE RowLoss part(int thread, int threads) const {
     const std::int64_t rows = scalars->rows < all_rows ? scalars->rows : all_rows;
     RowLoss total{};
-    for (std::int64_t row = thread; row < rows; row += threads) total.loss += static_cast<double>(losses[row]);
+    for (std::int64_t row = thread; row < rows; row += threads) {
+      total.loss += static_cast<double>(weight_of(weights, row)) * static_cast<double>(losses[row]);
+    }
     return total;
   }
   HEADRACE_HOST_DEVICE void finish(const RowLoss& total) const {
@@ -109,110 +134,16 @@ struct GivenLosses {
   }
 };
 
-// Adds one, from any thread: integer counts do not depend on the order.
-HEADRACE_HOST_DEVICE void count_one(std::int64_t* count) {
-#ifdef __CUDA_ARCH__
-  atomicAdd(reinterpret_cast<unsigned long long*>(count), 1ULL);
-#else
-  ++*count;
-#endif
-}
-
-// A row's class as `index`: its label's, or that of its largest target. Out of range if there is none.
-struct ClassLabels {
-  const std::int64_t* classes;  // or null:
-  LogitRows targets;
-
-  HEADRACE_HOST_DEVICE RowMaximum of(std::int64_t row, int lane) const {
-    return classes != nullptr ? RowMaximum{0, classes[row]} : targets.maximum(row, lane);
-  }
-  HEADRACE_HOST_DEVICE bool known(const RowMaximum& label) const {
-    return label.index >= 0 && label.index < targets.classes;
-  }
-};
-
-struct TopRows {
-  // Counts a row's elements that precede the label, as `total`; all if the label's is NaN.
-  struct Rows {
-    const float* x;
-    ClassLabels labels;
-
-    HEADRACE_HOST_DEVICE RowMaximum maximum(std::int64_t row, int lane) const { return labels.of(row, lane); }
-    HEADRACE_HOST_DEVICE RowLoss sums(std::int64_t row, int lane, const RowMaximum& label) const {
-      RowLoss before{};
-      if (!labels.known(label)) return before;
-      const std::int64_t classes = labels.targets.classes;
-      const float* z = x + row * classes;
-      const float value = z[label.index];
-      for (std::int64_t k = lane; k < classes; k += kRowLanes) {
-        before.correct += !(z[k] < value || (z[k] == value && k >= label.index));
-      }
-      return before;
-    }
-  };
-  Rows in;
-  int k;
-  const StepScalars* scalars;
-  RowLoss* hits;  // one per row
-
-  HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& label,
-                                  const RowLoss& before) const {
-    if (lane == 0) hits[row] = {0, row < scalars->rows && in.labels.known(label) && before.correct < k ? 1 : 0};
-  }
-};
-
-struct ConfusionRows {
-  struct Rows {
-    LogitRows x;
-    ClassLabels labels;
-
-    HEADRACE_HOST_DEVICE RowMaximum maximum(std::int64_t row, int lane) const { return labels.of(row, lane); }
-    // The prediction.
-    HEADRACE_HOST_DEVICE RowMaximum sums(std::int64_t row, int lane, const RowMaximum&) const {
-      return x.maximum(row, lane);
-    }
-  };
-  Rows in;
-  const StepScalars* scalars;
-  std::int64_t* counts;
-
-  HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& label,
-                                  const RowMaximum& predicted) const {
-    if (lane != 0 || row >= scalars->rows || !in.labels.known(label)) return;
-    count_one(counts + label.index * in.x.classes + predicted.index);
-  }
-};
-
-inline ClassLabels class_labels(const TensorView& x, const TensorView& labels) {
-  const bool targets = labels.dtype == DType::kF32;
-  return {targets ? nullptr : labels.as<std::int64_t>(), {targets ? labels.as<float>() : nullptr, x.shape[1]}};
-}
-
-template <typename Launcher>
-void submit_count_top(Launcher& launch, const TensorView& x, const TensorView& labels, int k,
-                      const StepScalars* scalars, MetricSums* sums, void* scratch) {
-  auto* hits = static_cast<RowLoss*>(scratch);
-  launch.rows(TopRows{{x.as<float>(), class_labels(x, labels)}, k, scalars, hits}, x.shape[0]);
-  launch.total(MetricTotal{hits, x.shape[0], scalars, sums});
-}
-
-template <typename Launcher>
-void submit_count_confusions(Launcher& launch, const TensorView& x, const TensorView& labels,
-                             const StepScalars* scalars, const TensorView& counts) {
-  launch.rows(
-      ConfusionRows{{{x.as<float>(), x.shape[1]}, class_labels(x, labels)}, scalars, counts.as<std::int64_t>()},
-      x.shape[0]);
-}
-
 template <typename Launches>
 void GpuKernels<Launches>::softmax_cross_entropy(Stream& stream, const TensorView& logits,
                                                  const TensorView& labels, float label_smoothing,
-                                                 const StepScalars* scalars, const TensorView& dlogits,
+                                                 const ExampleRows& rows, const TensorView& dlogits,
                                                  MetricSums* sums) {
   check::loss("softmax_cross_entropy", logits, labels);
   if (dlogits.defined()) check::same("softmax_cross_entropy", dlogits, logits);
+  check::weights("softmax_cross_entropy", rows, logits);
   launches_.submit(stream, "softmax_cross_entropy", loss_scratch_bytes(logits), [=](auto& launch, void* scratch) {
-    submit_cross_entropy(launch, logits, labels, label_smoothing, scalars, dlogits, sums, scratch);
+    submit_cross_entropy(launch, logits, labels, label_smoothing, rows, dlogits, sums, scratch);
   });
 }
 
@@ -231,25 +162,27 @@ void GpuKernels<Launches>::softmax_backward(Stream& stream, const TensorView& p,
 
 template <typename Launches>
 void GpuKernels<Launches>::soft_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& targets,
-                                              float label_smoothing, const StepScalars* scalars,
+                                              float label_smoothing, const ExampleRows& rows,
                                               const TensorView& dlogits, MetricSums* sums) {
   check::soft_loss("soft_cross_entropy", logits, targets, dlogits);
+  check::weights("soft_cross_entropy", rows, logits);
   launches_.submit(stream, "soft_cross_entropy", loss_scratch_bytes(logits), [=](auto& launch, void* scratch) {
-    submit_soft_cross_entropy(launch, logits, targets, label_smoothing, scalars, dlogits, sums, scratch);
+    submit_soft_cross_entropy(launch, logits, targets, label_smoothing, rows, dlogits, sums, scratch);
   });
 }
 
 template <typename Launches>
 void GpuKernels<Launches>::element_loss(Stream& stream, ElementLoss loss, const TensorView& x,
-                                        const TensorView& targets, float label_smoothing,
-                                        const StepScalars* scalars, const TensorView& dx, MetricSums* sums) {
+                                        const TensorView& targets, float label_smoothing, const ExampleRows& rows,
+                                        const TensorView& dx, MetricSums* sums) {
   check::element_loss("element_loss", x, targets, dx);
+  check::weights("element_loss", rows, x);
   launches_.submit(stream, "element_loss", loss_scratch_bytes(x), [=](auto& launch, void* scratch) {
     by_element_loss(loss, [&](auto which) {
       if (targets.dtype == DType::kF32) {
-        submit_element_loss(launch, which, x, targets.as<float>(), label_smoothing, scalars, dx, sums, scratch);
+        submit_element_loss(launch, which, x, targets.as<float>(), label_smoothing, rows, dx, sums, scratch);
       } else {
-        submit_element_loss(launch, which, x, targets.as<std::int64_t>(), label_smoothing, scalars, dx, sums,
+        submit_element_loss(launch, which, x, targets.as<std::int64_t>(), label_smoothing, rows, dx, sums,
                             scratch);
       }
     });
@@ -257,32 +190,14 @@ void GpuKernels<Launches>::element_loss(Stream& stream, ElementLoss loss, const 
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::add_losses(Stream& stream, const TensorView& losses, const StepScalars* scalars,
+void GpuKernels<Launches>::add_losses(Stream& stream, const TensorView& losses, const ExampleRows& rows,
                                       MetricSums* sums) {
   check::example_losses("add_losses", losses);
+  check::weights("add_losses", rows, losses);
   launches_.submit(stream, "add_losses", [=](auto& launch) {
-    launch.total(GivenLosses{losses.as<float>(), losses.shape[0], scalars, sums});
+    launch.total(
+        GivenLosses{losses.as<float>(), rows.weights.as<const float>(), losses.shape[0], rows.scalars, sums});
   });
-}
-
-// The counts of GpuKernels.
-template <typename Launches>
-void GpuKernels<Launches>::count_top(Stream& stream, const TensorView& x, const TensorView& labels, int k,
-                                     const StepScalars* scalars, MetricSums* sums) {
-  check::top("count_top", k);
-  check::classes("count_top", x, labels);
-  launches_.submit(stream, "count_top", loss_scratch_bytes(x), [=](auto& launch, void* scratch) {
-    submit_count_top(launch, x, labels, k, scalars, sums, scratch);
-  });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::count_confusions(Stream& stream, const TensorView& x, const TensorView& labels,
-                                            const StepScalars* scalars, const TensorView& counts) {
-  check::classes("count_confusions", x, labels);
-  check::confusions("count_confusions", x, counts);
-  launches_.submit(stream, "count_confusions",
-                   [=](auto& launch) { submit_count_confusions(launch, x, labels, scalars, counts); });
 }
 
 }  // namespace headrace::cuda

@@ -103,13 +103,19 @@ HEADRACE_HOST_DEVICE RowLoss merged(const RowLoss& a, const RowLoss& b) {
   return {a.loss + b.loss, a.correct + b.correct};
 }
 
+// The factor of a row's loss and gradient.
+HEADRACE_HOST_DEVICE float weight_of(const float* weights, std::int64_t row) {
+  return weights == nullptr ? 1.0F : weights[row];
+}
+
 struct CrossEntropyRows {
   LogitRows in;
   const std::int64_t* labels;
   float smoothing;
   const StepScalars* scalars;
-  float* dlogits;   // or null
-  RowLoss* losses;  // one per row
+  const float* weights;  // or null
+  float* dlogits;        // or null
+  RowLoss* losses;       // one per row
 
   HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& maximum,
                                   const RowSums& sums) const {
@@ -125,7 +131,7 @@ struct CrossEntropyRows {
                                            const RowSums& sums, std::int64_t label) const {
     const float* z = in.logits + row * in.classes;
     float* gradient = dlogits + row * in.classes;
-    const float factor = scalars->inverse_global_rows;
+    const float factor = scalars->inverse_global_rows * (label < 0 ? 0.0F : weight_of(weights, row));
     const float inverse = 1.0F / sums.exp_sum;
     const float smooth = smoothing / static_cast<float>(in.classes);
     for (std::int64_t k = lane; k < in.classes; k += kRowLanes) {
@@ -140,8 +146,8 @@ struct CrossEntropyRows {
     const double distance = in.logits[row * in.classes + label] - maximum.value;
     const double smooth = smoothing / static_cast<float>(in.classes);
     const double target = static_cast<double>(1.0F - smoothing) * distance;
-    return {log(static_cast<double>(sums.exp_sum)) - target - smooth * static_cast<double>(sums.total),
-            maximum.index == label ? 1 : 0};
+    const double loss = log(static_cast<double>(sums.exp_sum)) - target - smooth * static_cast<double>(sums.total);
+    return {static_cast<double>(weight_of(weights, row)) * loss, maximum.index == label ? 1 : 0};
   }
 };
 
@@ -185,16 +191,17 @@ void submit_softmax_backward(Launcher& launch, const TensorView& p, const Tensor
 
 template <typename Launcher>
 void submit_cross_entropy(Launcher& launch, const TensorView& logits, const TensorView& labels, float smoothing,
-                          const StepScalars* scalars, const TensorView& dlogits, MetricSums* sums, void* scratch) {
+                          const ExampleRows& rows, const TensorView& dlogits, MetricSums* sums, void* scratch) {
   auto* losses = static_cast<RowLoss*>(scratch);
   launch.rows(CrossEntropyRows{{logits.as<float>(), logits.shape[1]},
                                labels.as<std::int64_t>(),
                                smoothing,
-                               scalars,
+                               rows.scalars,
+                               rows.weights.as<const float>(),
                                dlogits.as<float>(),
                                losses},
               logits.shape[0]);
-  launch.total(MetricTotal{losses, logits.shape[0], scalars, sums});
+  launch.total(MetricTotal{losses, logits.shape[0], rows.scalars, sums});
 }
 
 // Sums of e^(z - maximum), of the targets, and of target * (z - maximum).
@@ -227,8 +234,9 @@ struct SoftLogitRows {
 struct SoftCrossEntropyRows {
   SoftLogitRows in;
   const StepScalars* scalars;
-  float* dlogits;   // or null
-  RowLoss* losses;  // one per row
+  const float* weights;  // or null
+  float* dlogits;        // or null
+  RowLoss* losses;       // one per row
 
   HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& maximum,
                                   const SoftSums& sums) const {
@@ -237,14 +245,15 @@ struct SoftCrossEntropyRows {
     if (lane != 0) return;
     losses[row] = {};
     if (!real) return;
-    losses[row].loss = static_cast<double>(sums.targets) * log(static_cast<double>(sums.exp_sum)) -
-                       static_cast<double>(sums.weighted);
+    const double loss = static_cast<double>(sums.targets) * log(static_cast<double>(sums.exp_sum)) -
+                        static_cast<double>(sums.weighted);
+    losses[row].loss = static_cast<double>(weight_of(weights, row)) * loss;
   }
 
   HEADRACE_HOST_DEVICE void write_gradient(std::int64_t row, int lane, const RowMaximum& maximum,
                                            const SoftSums& sums, bool real) const {
     const LogitRows& z = in.logits;
-    const float factor = scalars->inverse_global_rows;
+    const float factor = scalars->inverse_global_rows * (real ? weight_of(weights, row) : 0.0F);
     const float share = sums.targets / sums.exp_sum;
     for (std::int64_t k = row * z.classes + lane; k < (row + 1) * z.classes; k += kRowLanes) {
       dlogits[k] = real ? (expf(z.logits[k] - maximum.value) * share - in.target(k)) * factor : 0.0F;
@@ -254,7 +263,7 @@ struct SoftCrossEntropyRows {
 
 template <typename Launcher>
 void submit_soft_cross_entropy(Launcher& launch, const TensorView& logits, const TensorView& targets,
-                               float smoothing, const StepScalars* scalars, const TensorView& dlogits,
+                               float smoothing, const ExampleRows& rows, const TensorView& dlogits,
                                MetricSums* sums, void* scratch) {
   auto* losses = static_cast<RowLoss*>(scratch);
   const std::int64_t classes = logits.shape[1];
@@ -262,8 +271,9 @@ void submit_soft_cross_entropy(Launcher& launch, const TensorView& logits, const
                          targets.as<float>(),
                          1.0F - smoothing,
                          smoothing / static_cast<float>(classes)};
-  launch.rows(SoftCrossEntropyRows{in, scalars, dlogits.as<float>(), losses}, logits.shape[0]);
-  launch.total(MetricTotal{losses, logits.shape[0], scalars, sums});
+  launch.rows(SoftCrossEntropyRows{in, rows.scalars, rows.weights.as<const float>(), dlogits.as<float>(), losses},
+              logits.shape[0]);
+  launch.total(MetricTotal{losses, logits.shape[0], rows.scalars, sums});
 }
 
 }  // namespace headrace::cuda

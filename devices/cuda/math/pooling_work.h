@@ -64,7 +64,7 @@ struct PixelGrid {
 // Images hold fewer than 2^31 elements (kernel_checks.cpp), so indices within one are 32-bit.
 struct PoolShape {
   PixelGrid in, out;
-  int channels, window, stride;
+  int channels, window, stride, pad;
   Divisor by_stride;
 
   HEADRACE_HOST_DEVICE std::int64_t in_image() const { return std::int64_t{in.height} * in.width * channels; }
@@ -96,11 +96,11 @@ void by_window(int window, const Function& function) {
   if (window == 3) return function(std::integral_constant<int, 3>{});
   function(std::integral_constant<int, 0>{});
 }
-// Like by_window(), for backward passes specialised for windows that touch, with neither overlap nor gaps: 0 for
-// all others.
+// Like by_window(), for backward passes specialised for windows that touch, with neither overlap, gaps nor
+// padding: 0 for all others.
 template <typename Function>
 void by_touching_window(const PoolOptions& options, const Function& function) {
-  by_window(options.window == options.stride ? options.window : 0, function);
+  by_window(options.window == options.stride && options.pad == 0 ? options.window : 0, function);
 }
 
 template <typename T, int kWindow>
@@ -145,6 +145,48 @@ struct MaxPoolForward {
     store_pack(y + to, best);
     store_pack(argmax + to, winner);
     return best;
+  }
+};
+
+// For windows that reach beyond the image.
+template <typename T, int kWindow>
+struct PaddedMaxPoolForward {
+  PoolShape shape;
+  const T* x;
+  T* y;
+  std::uint8_t* argmax;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Nothing begin(std::int64_t) const {
+    return {};
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(Nothing, std::int64_t row, std::int64_t column) const {
+    const Pixel out = shape.out.pixel(row);
+    const int top = out.y * shape.stride - shape.pad, left = out.x * shape.stride - shape.pad;
+    const T* image = x + out.image * shape.in_image() + column;
+    const int window = window_of<kWindow>(shape);
+    Pack<T, kWidth> best{};
+    Pack<std::uint8_t, kWidth> winner{};
+    bool found = false;  // the first pixel within the image is the first winner
+    HEADRACE_UNROLLED(unrolled(kWindow))
+    for (int dy = 0; dy < window; ++dy) {
+      HEADRACE_UNROLLED(unrolled(kWindow))
+      for (int dx = 0; dx < window; ++dx) {
+        const int in_y = top + dy, in_x = left + dx;
+        if (in_y < 0 || in_x < 0 || in_y >= shape.in.height || in_x >= shape.in.width) continue;
+        const Pack<T, kWidth> other = load_pack<kWidth>(image + (in_y * shape.in.width + in_x) * shape.channels);
+        for (int k = 0; k < kWidth; ++k) {
+          if (found && !(value_of(other.values[k]) > value_of(best.values[k]))) continue;
+          best.values[k] = other.values[k];
+          winner.values[k] = static_cast<std::uint8_t>(dy * window + dx);
+        }
+        found = true;
+      }
+    }
+    const std::int64_t to = row * shape.channels + column;
+    store_pack(y + to, best);
+    store_pack(argmax + to, winner);
   }
 };
 
@@ -219,15 +261,16 @@ struct MaxPoolBackward {
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(Nothing, std::int64_t row, std::int64_t column) const {
     const Pixel in = shape.in.pixel(row);
-    const Windows lines = covering(in.y, shape.window, shape.by_stride, shape.out.height);
-    const Windows rows = covering(in.x, shape.window, shape.by_stride, shape.out.width);
+    const int in_y = in.y + shape.pad, in_x = in.x + shape.pad;
+    const Windows lines = covering(in_y, shape.window, shape.by_stride, shape.out.height);
+    const Windows rows = covering(in_x, shape.window, shape.by_stride, shape.out.width);
     const std::int64_t out_image = in.image * shape.out.height * shape.out.width;
     float sum[kWidth] = {};
     HEADRACE_ROLLED
     for (int oy = lines.first; oy <= lines.last; ++oy) {
       HEADRACE_ROLLED
       for (int ox = rows.first; ox <= rows.last; ++ox) {
-        const int place = (in.y - oy * shape.stride) * shape.window + (in.x - ox * shape.stride);
+        const int place = (in_y - oy * shape.stride) * shape.window + (in_x - ox * shape.stride);
         const std::int64_t from = (out_image + oy * shape.out.width + ox) * shape.channels + column;
         const Pack<std::uint8_t, kWidth> winner = load_pack<kWidth>(argmax + from);
         const Pack<T, kWidth> gradient = load_pack<kWidth>(dy + from);
@@ -243,8 +286,13 @@ struct MaxPoolBackward {
 };
 
 inline PoolShape pool_shape(const TensorView& x, const TensorView& y, const PoolOptions& options) {
-  return {{x.shape[1], x.shape[2]}, {y.shape[1], y.shape[2]}, static_cast<int>(x.shape[3]),
-          options.window,           options.stride,           Divisor(options.stride)};
+  return {.in = {x.shape[1], x.shape[2]},
+          .out = {y.shape[1], y.shape[2]},
+          .channels = static_cast<int>(x.shape[3]),
+          .window = options.window,
+          .stride = options.stride,
+          .pad = options.pad,
+          .by_stride = Divisor(options.stride)};
 }
 
 template <typename Launcher>
@@ -254,11 +302,17 @@ void submit_max_pool_forward(Launcher& launch, const TensorView& x, const Tensor
     by_window(options.window, [&](auto window) {
       using T = decltype(type);
       const std::int64_t channels = y.shape[3];
-      const MaxPoolForward<T, window()> work{pool_shape(x, y, options), x.as<T>(), y.as<T>(),
-                                             argmax.as<std::uint8_t>()};
+      const PoolShape shape = pool_shape(x, y, options);
       constexpr int kWidth = kPackWidth<T>;
       by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y, argmax), [&](auto width) {
-        launch.template columns<width()>(work, column_grid(y.elements() / channels, channels, width()));
+        const auto grid = column_grid(y.elements() / channels, channels, width());
+        if (options.pad > 0) {
+          const PaddedMaxPoolForward<T, window()> work{shape, x.as<T>(), y.as<T>(), argmax.as<std::uint8_t>()};
+          launch.template columns<width()>(work, grid);
+        } else {
+          const MaxPoolForward<T, window()> work{shape, x.as<T>(), y.as<T>(), argmax.as<std::uint8_t>()};
+          launch.template columns<width()>(work, grid);
+        }
       });
     });
   });

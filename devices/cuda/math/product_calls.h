@@ -11,6 +11,7 @@ template <typename Launches>
 void GpuKernels<Launches>::dense_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                                          const TensorView& bias, const TensorView& y, Activation activation,
                                          Precision precision) {
+  check::fused("dense_forward", activation);
   check::dense("dense_forward", x, weights, bias, y, kHalf, check::half_weights(precision));
   const bool fused = products_fuse(activation);
   dense_product(stream, x, weights, fused ? bias : TensorView{}, y, fused ? activation : Activation::kNone,
@@ -38,6 +39,7 @@ template <typename Launches>
 void GpuKernels<Launches>::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                                         const TensorView& bias, const TensorView& y, const ConvOptions& options,
                                         Activation activation) {
+  check::fused("conv_forward", activation);
   check::convolution("conv_forward", x, weights, bias, y, options, kHalf, check::half_weights(options.precision));
   if (x.dtype == y.dtype && computes_directly(x.dtype, weights.shape, options)) {
     return direct_conv_forward(stream, x, weights, bias, y, options, activation);

@@ -13,8 +13,8 @@ struct OperationList {};
 
 // To add an operation, add its options here.
 using DataOperations =
-    OperationList<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize, CenterCrop,
-                  ColorJitter, BrightnessContrast, Cutout, OneHot, Mixup, Cutmix>;
+    OperationList<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize, ResizeTo,
+                  CenterCrop, ColorJitter, BrightnessContrast, Cutout, OneHot, Mixup, Cutmix>;
 
 // Returns one of each, with default options.
 std::span<const OperationPtr> data_operations();

@@ -2,7 +2,6 @@
 // needs several fields at once.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,7 +12,7 @@
 namespace headrace {
 
 // The fields of one sample in progress, in the order of its Fields.
-using SampleView = std::array<FieldView, kMaxFields>;
+using SampleView = PerField<FieldView>;
 
 // An operation on several fields, compiled. Const and shared by all threads.
 class SampleStep {

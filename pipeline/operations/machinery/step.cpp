@@ -10,16 +10,18 @@ namespace headrace {
 std::size_t Scratch::bytes() const noexcept {
   std::size_t between = made.capacity();
   for (const std::vector<std::byte>& field : fields) between += field.capacity();
+  for (const std::vector<std::byte>& sample : samples_made) between += sample.capacity();
   return between + canvas.bytes.capacity() + decoded.capacity() + turned.capacity() + results[0].capacity() +
-         results[1].capacity() + sample.capacity() + read.capacity();
+         results[1].capacity() + read.capacity();
 }
 
 void Scratch::free_buffers() noexcept {
-  for (std::vector<std::byte>* buffer : {&decoded, &turned, &results[0], &results[1], &sample, &read}) {
+  for (std::vector<std::byte>* buffer : {&decoded, &turned, &results[0], &results[1], &read}) {
     std::vector<std::byte>().swap(*buffer);
   }
   std::vector<std::byte>().swap(made);
   for (std::vector<std::byte>& field : fields) std::vector<std::byte>().swap(field);
+  samples_made.clear();
   canvas = {};
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,7 +63,7 @@ struct Scratch {
   std::vector<std::byte> results[2];                      // between steps, alternating
   std::array<std::vector<std::byte>, kMaxFields> fields;  // between operations on several fields
   std::vector<std::byte> made;                            // by such an operation
-  std::vector<std::byte> sample;                          // a sample on its way to the cache
+  std::deque<std::vector<std::byte>> samples_made;        // whole samples: on their way to a cache, or of a part
   std::vector<std::byte> read;                            // for Source::read()
   ImageNotes notes;                                       // since they were last taken
   std::uint64_t decode_ns = 0;                            // spent in `decoder`

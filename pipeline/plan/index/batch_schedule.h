@@ -25,7 +25,10 @@ class BatchSchedule {
   std::int64_t largest_batch() const noexcept {
     return static_cast<std::int64_t>(std::clamp<std::uint64_t>(size_, 1, global_));
   }
-  std::uint64_t examples_per_epoch() const noexcept { return std::min(steps_ * global_, size_); }
+  // Returns the examples of an epoch, as if all batches chosen after batch() were full.
+  std::uint64_t examples_per_epoch() const noexcept {
+    return plain_ ? std::min(steps_ * global_, size_) : steps_ * global_;
+  }
   // Returns the number of batches of the whole run.
   std::uint64_t batches() const noexcept { return steps_ * epochs_; }
 
@@ -35,12 +38,14 @@ class BatchSchedule {
   // after it, so that it is not the last.
   bool holds(std::uint64_t records, std::uint64_t sequence) const;
   // Returns the first record that this batch or a later one may need.
-  std::uint64_t first_record(std::uint64_t sequence) const { return map_.first_record(sequence * global_); }
+  std::uint64_t first_record(std::uint64_t sequence) const {
+    return map_.first_record(batches_.first_record(sequence) * global_);
+  }
   // Returns the number of batches of a stream of `records` records.
   std::uint64_t batches_of(std::uint64_t records) const;
 
-  // REQUIRES: `sequence` < batches().
-  BatchPosition position(std::uint64_t sequence) const noexcept;
+  // REQUIRES: `sequence` < batches(), and no other thread calls locate().
+  BatchPosition position(std::uint64_t sequence) const;
   // Writes record and pass of the batch's examples from `position.first_row` on, in order.
   void locate(const BatchPosition& position, std::span<std::uint64_t> records, std::span<std::uint64_t> passes);
   // Returns record and pass of one example of the batch, by its zero-based index.
@@ -49,10 +54,22 @@ class BatchSchedule {
   Located draw(std::uint64_t epoch, Philox& random) const;
 
  private:
+  // Returns the batch, in the order of batch(), that stands at this step, and its pass.
+  Located batch_at(std::uint64_t epoch, std::uint64_t step) const {
+    return plain_ ? Located{.record = step, .pass = epoch} : batch_cursor_.locate(epoch, step);
+  }
+  // Returns the number of examples of a batch.
+  std::uint64_t examples_of(std::uint64_t batch) const noexcept {
+    return std::min(global_, map_.size() - batch * global_);
+  }
+
   const StreamPlan& plan_;
   std::uint64_t seed_;
+  bool plain_;  // whether no stage orders the batches
   IndexMap map_;
   IndexCursor cursor_;
+  IndexMap batches_;  // of the stages after batch()
+  IndexCursor batch_cursor_;
   std::uint64_t global_;
   std::uint64_t size_, steps_;  // of an epoch
   std::uint64_t epochs_;

@@ -12,6 +12,7 @@
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/permutation.h"
+#include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/index/bit_select.h"
 #include "headrace/pipeline/plan/index/combination_index.h"
 #include "headrace/pipeline/plan/index/index_stage.h"
@@ -237,6 +238,9 @@ IndexStagePtr IndexMap::create_stage(const Stage& stage, std::uint64_t seed) con
   }
   if (const auto* files = std::get_if<ShardFilesStage>(&stage)) return std::make_shared<ShardFilesIndex>(*files);
   if (const auto* filter = std::get_if<FilterStage>(&stage)) return std::make_shared<FilterIndex>(*filter);
+  if (const auto* batches = std::get_if<BatchOrderStage>(&stage)) {
+    return std::make_shared<BatchOrderIndex>(size_, *batches->order, key(0));
+  }
   const auto* combine = std::get_if<CombineStage>(&stage);
   HEADRACE_CHECK(combine != nullptr, "not an index stage: " + describe(stage));
   HEADRACE_CHECK(stages_.empty(), "datasets are combined before anything else");

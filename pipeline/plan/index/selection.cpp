@@ -13,20 +13,6 @@ bool changes_order(const Stage& stage) {
   return std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage);
 }
 
-// Which records come at which position depends on seed or epoch.
-bool is_random(const Stage& stage) {
-  if (changes_order(stage)) return true;
-  const auto* combine = std::get_if<CombineStage>(&stage);
-  if (combine == nullptr) return false;
-  if (std::holds_alternative<MixOptions>(combine->combination->how)) return true;
-  for (const CombinedPart& part : combine->combination->parts) {
-    for (const Stage& inner : part.stages) {
-      if (is_random(inner)) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 std::size_t stages_before_filter(const std::vector<Stage>& index_stages) {
@@ -36,7 +22,7 @@ std::size_t stages_before_filter(const std::vector<Stage>& index_stages) {
     --end;
   }
   for (std::size_t i = 0; i < end; ++i) {
-    if (!is_random(index_stages[i])) continue;
+    if (!is_shuffled(index_stages[i])) continue;
     throw ConfigError(fmt::format("filter() behind {}, then {}: what it sees changes from epoch to epoch",
                                   describe(index_stages[i]), describe(index_stages[end - 1])),
                       "put filter() first, before shuffling, mixing and taking parts");
@@ -92,7 +78,7 @@ FilterScan Selection::scan() const {
   std::vector<Stage> stages = plan.index_stages;
   stages.resize(stages_before_filter(stages));
   const std::vector<SampleStage> none;
-  return run_filter(plan.source, stages, filter_.processed ? plan.sample_stages : none, filter_);
+  return run_filter(plan, stages, filter_.processed ? plan.sample_stages : none, filter_);
 }
 
 }  // namespace headrace

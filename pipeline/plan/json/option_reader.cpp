@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/remote.h"
 
 namespace headrace::plan_json {
 namespace {
@@ -41,7 +42,7 @@ class ValueReader {
                     advice("name one of {}: {\"named\": ...}", named("PlanParts::sources")));
     }
     if (text.empty() || text.find('\0') != std::string::npos) place_.refuse(place_.shown() + " is no path");
-    *value = options_.base / text;  // an absolute one stays as it is
+    *value = is_url(text) ? std::filesystem::path(text) : options_.base / text;  // an absolute one stays as it is
   }
 
   template <typename Item>

@@ -145,6 +145,10 @@ const std::map<std::string, ReadStage, std::less<>>& stage_table() {
          read<NoOptions>(place, plan);
          return before.unbatch();
        }},
+      {"window",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.window(read<WindowOptions>(place, plan, {.required = {"size"}}));
+       }},
       {"without_shard",
        [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
          const auto shard = read<ShardOf>(place, plan, {.required = {"count", "index"}});
@@ -191,7 +195,7 @@ class Growth {
 
 class PlanReader {
  public:
-  explicit PlanReader(const PlanOptions& plan) : plan_(plan) {}
+  explicit PlanReader(const PlanOptions& plan) : plan_(plan), as_written_(plan) { as_written_.global_batch = 0; }
 
   // {"source": ..., "stages": [...]}
   Dataset dataset(const JsonPlace& place, const std::vector<std::string>& others = {}) {
@@ -202,11 +206,15 @@ class PlanReader {
     const JsonPlace from = place.member("source");
     Growth growth(from, plan_.data != nullptr ? Dataset::from(plan_.data) : source(from));
     if (!place.has("stages")) return growth.last();
-    for (const JsonPlace& item : place.member("stages").items()) {
+    const std::vector<JsonPlace> items = place.member("stages").items();
+    for (auto at = items.begin(); at != items.end(); ++at) {
+      const JsonPlace& item = *at;
       if (++stages_ > kMaxStages) item.refuse(fmt::format("the plan has more than {} stages", kMaxStages));
       if (is_decoded(item)) continue;
       try {
-        growth.add(item, stage(growth.last(), item));
+        const bool undone =
+            std::any_of(at + 1, items.end(), [](const JsonPlace& later) { return later.has("unbatch"); });
+        growth.add(item, stage(growth.last(), item, undone ? as_written_ : plan_));
       } catch (const PlaceError&) {
         throw;
       } catch (const ConfigError& error) {
@@ -226,7 +234,7 @@ class PlanReader {
                                 [](const Field& field) { return field.encoding == Encoding::kImage; });
   }
 
-  Dataset stage(const Dataset& before, const JsonPlace& place) {
+  static Dataset stage(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
     const std::string name = place.only_name("a stage");
     const auto found = stage_table().find(name);
     if (found == stage_table().end()) {
@@ -234,7 +242,7 @@ class PlanReader {
       for (const auto& [one, read_it] : stage_table()) known.push_back(one);
       place.refuse(fmt::format("there is no stage {}", in_quotes(name)), "write " + one_of(std::move(known)));
     }
-    return found->second(before, place.member(name), plan_);
+    return found->second(before, place.member(name), plan);
   }
 
   Dataset source(const JsonPlace& place) {
@@ -267,6 +275,7 @@ class PlanReader {
   }
 
   const PlanOptions& plan_;
+  PlanOptions as_written_;  // with the batches of the plan: for those that unbatch() undoes
   std::size_t stages_ = 0;
 };
 

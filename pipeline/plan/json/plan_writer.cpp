@@ -39,8 +39,13 @@ class PlanWriter {
     count_stages(stages.size());
     const auto* combine = stages.size() > 1 ? std::get_if<CombineStage>(&stages[1]) : nullptr;
     Out written;
-    if (combine == nullptr) {
-      written = {{"source", source(std::get<SourceStage>(stages[0]), path + "source")}, {"stages", Out::array()}};
+    const auto& first = std::get<SourceStage>(stages[0]);
+    if (first.windowed != nullptr) {
+      written = dataset(first.windowed->plan, path);
+      written["stages"].push_back(named_options(fmt::format("{}stages[{}]", path, written["stages"].size()),
+                                                "window", first.windowed->options));
+    } else if (combine == nullptr) {
+      written = {{"source", source(first, path + "source")}, {"stages", Out::array()}};
     } else {
       written = combined(*combine->combination, path);
     }
@@ -177,6 +182,9 @@ class PlanWriter {
   Out write(const PrefetchStage& stage, const std::string& path) {
     return named_options(path, "prefetch", BatchesAhead{stage.batches});
   }
+
+  Out write(const UnbatchStage& /*stage*/, const std::string& /*path*/) { return write_unbatch(); }
+  Out write(const BatchOrderStage& /*stage*/, const std::string& path) { throw misplaced(path); }
 
   static Out write_unbatch() { return {{"unbatch", Out::object()}}; }
 

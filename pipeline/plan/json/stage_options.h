@@ -78,6 +78,11 @@ inline void show(BatchOptions& options, OptionVisitor& visit) {
   visit("global", options.global);
   show_remainder(options.remainder, visit);
 }
+inline void show(WindowOptions& options, OptionVisitor& visit) {
+  visit("size", options.size);
+  visit("shift", options.shift);
+  show_remainder(options.remainder, visit);
+}
 inline void show_pad(PadField& pad, OptionVisitor& visit) {
   visit("field", pad.field);
   visit("length", pad.length);

@@ -11,6 +11,7 @@
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/operations/machinery/sample_chains.h"
 #include "headrace/pipeline/plan/index/index_map.h"
+#include "headrace/pipeline/plan/part_samples.h"
 #include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/pipeline/plan/scan/record_scan.h"
 
@@ -58,11 +59,12 @@ class Findings {
 // Judges the record at every position of a plan: the bits of one word are one thread's.
 class FilterPass final : public RecordScan {
  public:
-  FilterPass(const SourcePtr& source, const std::vector<Stage>& index_stages,
+  FilterPass(const StreamPlan& plan, const std::vector<Stage>& index_stages,
              const std::vector<SampleStage>& sample_stages, IndexMap map, const RecordFilter& filter)
-      : RecordScan(source, map.size(), filter.stall_timeout_seconds),
+      : RecordScan(plan.source, map.size(), filter.stall_timeout_seconds),
         filter_(filter),
-        chains_(source->info().fields, sample_stages, ChainPlace::kBeforeCache),
+        parts_(plan.parts.empty() ? nullptr : std::make_unique<PartSamples>(plan)),
+        chains_(plan.source->info().fields, sample_stages, ChainPlace::kBeforeCache),
         step_(describe(filter)),
         map_(std::move(map)),
         earlier_(FilterFailures::of(index_stages)),
@@ -76,9 +78,13 @@ class FilterPass final : public RecordScan {
 
   class Judge;
   std::unique_ptr<Visitor> create_visitor(ThreadState& state) override;
+  std::uint64_t record_at(std::uint64_t position) const override {
+    return IndexCursor(map_).locate(0, position).record;
+  }
 
   RecordFilter filter_;
-  SampleChains chains_;  // what is done to a record before it is judged
+  std::unique_ptr<PartSamples> parts_;  // null: records are as the source holds them
+  SampleChains chains_;                 // what is done to a record before it is judged
   std::string step_;
   IndexMap map_;
   FilterFailures earlier_;  // of filters before this one
@@ -112,7 +118,7 @@ class FilterPass::Judge final : public Visitor {
 
   bool judge(std::uint64_t record, const RecordView& view) {
     const Fields& fields = pass_.chains_.output();
-    if (pass_.chains_.does_nothing()) return judge(record, ExampleView(fields, view));
+    if (pass_.parts_ == nullptr && pass_.chains_.does_nothing()) return judge(record, ExampleView(fields, view));
     RecordView processed;
     std::array<Shape, kMaxFields> shapes;
     process(record, view, processed, shapes);
@@ -122,9 +128,14 @@ class FilterPass::Judge final : public Visitor {
   void process(std::uint64_t record, const RecordView& view, RecordView& processed,
                std::array<Shape, kMaxFields>& shapes) {
     const Fields& fields = pass_.source().info().fields;
-    SampleView sample;
-    for (std::size_t i = 0; i < fields.size(); ++i) sample[i] = view_of(fields[i], view.fields[i]);
     const StepContext context{.record = record, .scratch = &working_, .probe = &state_};
+    SampleView sample;
+    if (pass_.parts_ != nullptr) {
+      std::size_t made = 0;
+      sample = pass_.parts_->run(view, context, made);
+    } else {
+      for (std::size_t i = 0; i < fields.size(); ++i) sample[i] = view_of(fields[i], view.fields[i]);
+    }
     pass_.chains_.run(sample, context, [&](std::size_t field, const FieldView& result) {
       results_[field].assign(result.bytes.begin(), result.bytes.end());
       processed.fields[field] = results_[field];
@@ -159,10 +170,10 @@ std::unique_ptr<RecordScan::Visitor> FilterPass::create_visitor(ThreadState& sta
 
 }  // namespace
 
-FilterScan run_filter(const SourcePtr& source, const std::vector<Stage>& index_stages,
+FilterScan run_filter(const StreamPlan& plan, const std::vector<Stage>& index_stages,
                       const std::vector<SampleStage>& sample_stages, const RecordFilter& filter) {
-  IndexMap map(source->info().records, index_stages, 0);
-  const auto pass = std::make_shared<FilterPass>(source, index_stages, sample_stages, std::move(map), filter);
+  IndexMap map(plan.source->info().records, index_stages, 0);
+  const auto pass = std::make_shared<FilterPass>(plan, index_stages, sample_stages, std::move(map), filter);
   RecordScan::run(pass);
   return pass->take();
 }

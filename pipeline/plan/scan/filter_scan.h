@@ -3,6 +3,7 @@
 
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/index/bit_select.h"
+#include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/scan/filter_failures.h"
 
 namespace headrace {
@@ -13,10 +14,11 @@ struct FilterScan {
 };
 
 // Reads and judges the record at every position of `index_stages`, as RecordScan does, or the result of
-// `sample_stages` if it is not empty. Keeps, without judging again, records that filters among the stages could
-// not judge. Throws the error of the smallest position: the filter's ConfigError or an error for which no record
-// is at fault, such as running out of memory; and as RecordScan::run() does.
-FilterScan run_filter(const SourcePtr& source, const std::vector<Stage>& index_stages,
+// `sample_stages` if it is not empty; of a combination of processed parts, the combined sample instead of the
+// record. Keeps, without judging again, records that filters among the stages could not judge. Throws the error of
+// the smallest position: the filter's ConfigError or an error for which no record is at fault, such as running out
+// of memory; and as RecordScan::run() does.
+FilterScan run_filter(const StreamPlan& plan, const std::vector<Stage>& index_stages,
                       const std::vector<SampleStage>& sample_stages, const RecordFilter& filter);
 
 }  // namespace headrace

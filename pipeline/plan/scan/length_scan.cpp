@@ -29,6 +29,7 @@ class LengthPass final : public RecordScan {
  private:
   class Reader;
   std::unique_ptr<Visitor> create_visitor(ThreadState& state) override;
+  std::uint64_t record_at(std::uint64_t position) const override { return position; }
 
   void merge(const std::vector<std::int64_t>& longest) {
     const std::lock_guard lock(mutex_);

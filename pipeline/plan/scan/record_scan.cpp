@@ -13,6 +13,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/tasks/retry.h"
 #include "headrace/pipeline/tasks/worker_allowance.h"
@@ -134,8 +135,17 @@ void RecordScan::work(ThreadState& state) {
   }
 }
 
+// A source behind a network fetches a block's records at once.
+void RecordScan::announce(std::uint64_t first, std::uint64_t end) const {
+  if (!is_url(source_->info().name)) return;
+  std::vector<std::uint64_t> records;
+  for (std::uint64_t position = first; position < end; ++position) records.push_back(record_at(position));
+  source_->will_read(records);
+}
+
 void RecordScan::visit_block(Visitor& visitor, std::uint64_t first, ThreadState& state) {
   const std::uint64_t end = std::min(first + kBlock, positions_);
+  announce(first, end);
   for (std::uint64_t position = first; position < end && !error_.is_beyond(position); ++position) {
     if (stopped_.load(std::memory_order_relaxed)) return;
     try {
@@ -173,9 +183,13 @@ RecordView RecordScan::read_once(std::uint64_t record, std::vector<std::byte>& s
 
 ScanPoll::ScanPoll(std::function<void()> look) : look_(std::move(look)), outer_(innermost) {
   if (look_) innermost = &look_;
+  remote::set_wait_poll(innermost);
 }
 
-ScanPoll::~ScanPoll() { innermost = outer_; }
+ScanPoll::~ScanPoll() {
+  innermost = outer_;
+  remote::set_wait_poll(outer_);
+}
 
 void ScanPoll::look() {
   if (innermost != nullptr) (*innermost)();

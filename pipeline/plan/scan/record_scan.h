@@ -46,6 +46,8 @@ class RecordScan {
     virtual void finish() {}
   };
   virtual std::unique_ptr<Visitor> create_visitor(ThreadState& state) = 0;
+  // Returns the record read at a position, by which it is announced to the source. Thread-safe.
+  virtual std::uint64_t record_at(std::uint64_t position) const = 0;
 
   const Source& source() const noexcept { return *source_; }
   // Returns the record, for a visitor. Throws as read_with_retries() does.
@@ -55,6 +57,7 @@ class RecordScan {
   class Tasks;
 
   void work(ThreadState& state);
+  void announce(std::uint64_t first, std::uint64_t end) const;
   void visit_block(Visitor& visitor, std::uint64_t first, ThreadState& state);
   RecordView read_once(std::uint64_t record, std::vector<std::byte>& scratch, ThreadState& state) const;
   void stop() noexcept {

@@ -8,12 +8,12 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+constexpr std::size_t kMinRead = std::size_t{4} << 10, kMaxRead = std::size_t{64} << 10;
 
 }  // namespace
 
 FileInput::FileInput(const std::filesystem::path& path)
-    : ByteInput(path.string()), file_(File::open(path)), buffer_(kBufferBytes) {}
+    : ByteInput(path.string()), file_(File::open(path)), buffer_(kMaxRead), next_read_(kMinRead) {}
 
 void FileInput::skip(std::uint64_t count) {
   if (count > max_left()) {
@@ -27,10 +27,13 @@ std::uint64_t FileInput::max_left() const noexcept {
 }
 
 void FileInput::refill() {
-  if (position_ >= buffer_offset_ && position_ < buffer_offset_ + buffered_) return;
+  const std::uint64_t end = buffer_offset_ + buffered_;
+  if (position_ >= buffer_offset_ && position_ < end) return;
+  const bool in_order = position_ >= end && position_ - end <= next_read_;
+  next_read_ = in_order ? std::min(2 * next_read_, kMaxRead) : kMinRead;
   buffer_offset_ = position_;
   buffered_ = 0;
-  buffered_ = file_.read_some(position_, buffer_);
+  buffered_ = file_.read_some(position_, std::span(buffer_).first(next_read_));
 }
 
 std::size_t FileInput::read_some(std::span<std::byte> into) {

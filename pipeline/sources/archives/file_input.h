@@ -1,4 +1,5 @@
-// A file's own bytes, read ahead in pieces.
+// A file's own bytes, read ahead in pieces: small ones where much is skipped, so that the headers of an archive
+// are read without its members' data.
 #pragma once
 
 #include <vector>
@@ -26,6 +27,7 @@ class FileInput final : public ByteInput {
   std::vector<std::byte> buffer_;
   std::uint64_t buffer_offset_ = 0;  // of buffer_[0] within the file
   std::size_t buffered_ = 0;
+  std::size_t next_read_;  // bytes
 };
 
 }  // namespace headrace

@@ -102,6 +102,12 @@ class ZipData {
 
 }  // namespace
 
+ByteExtent extent_of(const StoredFile& file) noexcept {
+  constexpr std::uint64_t kNameAndExtra = 256;
+  if (file.kind == StoredFile::Kind::kPlain) return {.offset = file.offset, .size = file.size};
+  return {.offset = file.offset, .size = kLocalBytes + kNameAndExtra + file.packed_size, .used = file.packed_size};
+}
+
 void read_stored(const StoredFile& file, const std::string& archive, const ReadAt& read_at,
                  std::span<std::byte> into) {
   if (file.kind == StoredFile::Kind::kPlain) return read_at(file.offset, into);

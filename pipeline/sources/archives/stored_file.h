@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/file.h"
+
 namespace headrace {
 
 struct StoredFile {
@@ -19,6 +21,9 @@ struct StoredFile {
   std::uint32_t crc = 0;          // in a zip: CRC-32 of the file
   Kind kind = Kind::kPlain;
 };
+
+// Returns what reading the file will touch; in a zip, as much as the header before the bytes usually takes.
+ByteExtent extent_of(const StoredFile& file) noexcept;
 
 // Fills `into` from a position of the archive. Throws DataError. Thread-safe.
 using ReadAt = std::function<void(std::uint64_t offset, std::span<std::byte> into)>;

@@ -46,8 +46,10 @@ std::vector<BorrowedArray> owned(std::vector<Array> arrays) {
 }  // namespace
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
-                         std::vector<std::string> classes, std::uint64_t label_count, std::uint64_t begins_at)
+                         std::vector<std::string> classes, std::uint64_t label_count, std::uint64_t begins_at,
+                         std::vector<SourceColumn> columns)
     : ArraySource(std::move(name), records, owned(std::move(arrays)), std::move(classes), label_count, begins_at) {
+  info_.columns = std::move(columns);
 }
 
 ArraySource::ArraySource(std::string name, std::uint64_t records, std::vector<BorrowedArray> arrays,

@@ -17,9 +17,10 @@ class ArraySource final : public Source {
   ArraySource(std::string name, std::uint64_t records, std::vector<BorrowedArray> arrays,
               std::vector<std::string> classes = {}, std::uint64_t label_count = 0,
               std::uint64_t begins_at = DataLocation::kUnknown);
+  // `columns` as in SourceInfo.
   ArraySource(std::string name, std::uint64_t records, std::vector<Array> arrays,
               std::vector<std::string> classes = {}, std::uint64_t label_count = 0,
-              std::uint64_t begins_at = DataLocation::kUnknown);
+              std::uint64_t begins_at = DataLocation::kUnknown, std::vector<SourceColumn> columns = {});
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;

@@ -58,7 +58,7 @@ class Gatherer {
   std::vector<std::byte>& buffer_;
   std::size_t used_ = 0;
   std::size_t count_ = 0;
-  std::array<Place, kMaxFields> places_{};
+  PerField<Place> places_;
 };
 
 }  // namespace
@@ -90,10 +90,10 @@ void JoinedSource::name_fields(const ZipOptions& options) {
   }
   std::map<std::string, int> uses;
   for (const JoinedPart& part : parts_) {
-    for (const Field& field : part.source->info().fields) ++uses[field.name];
+    for (const Field& field : fields_of(part)) ++uses[field.name];
   }
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    for (Field field : parts_[i].source->info().fields) {
+    for (Field field : fields_of(parts_[i])) {
       if (uses[field.name] > 1 && !options.suffixes.empty()) field.name += options.suffixes[i];
       for (const Field& other : info_.fields) {
         if (other.name != field.name) continue;
@@ -104,9 +104,10 @@ void JoinedSource::name_fields(const ZipOptions& options) {
       info_.fields.push_back(std::move(field));
     }
   }
-  if (info_.fields.size() > kMaxFields) {
-    throw ConfigError(
-        fmt::format("zip(): {} fields together; a record has at most {}", info_.fields.size(), kMaxFields));
+  std::size_t read = 0;
+  for (const JoinedPart& part : parts_) read += part.source->info().fields.size();
+  if (const std::size_t fields = std::max(read, info_.fields.size()); fields > kMaxFields) {
+    throw ConfigError(fmt::format("zip(): {} fields together; a record has at most {}", fields, kMaxFields));
   }
 }
 
@@ -119,6 +120,14 @@ RecordView JoinedSource::read(std::uint64_t index, std::vector<std::byte>& scrat
     for (std::size_t i = 0; i < part.source->info().fields.size(); ++i) gathered.add(view.fields[i], *own);
   }
   return gathered.view();
+}
+
+void JoinedSource::will_read(std::span<const std::uint64_t> records) const {
+  for (const JoinedPart& part : parts_) {
+    std::vector<std::uint64_t> those;
+    for (const std::uint64_t record : records) those.push_back(record_of(part, record));
+    part.source->will_read(those);
+  }
 }
 
 std::string JoinedSource::describe(std::uint64_t index) const {

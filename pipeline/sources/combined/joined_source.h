@@ -16,6 +16,7 @@ struct JoinedPart {
   std::uint64_t size = 0;                                 // of its records, those that take part
   std::function<std::uint64_t(std::uint64_t)> record_at;  // thread-safe; null: the record of that number
   std::uint64_t fingerprint = 0;                          // of record_at
+  Fields made = {};                                       // once it is processed; empty: as the source holds them
 };
 
 class JoinedSource final : public Source {
@@ -25,10 +26,14 @@ class JoinedSource final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  void will_read(std::span<const std::uint64_t> records) const override;
   std::string describe(std::uint64_t index) const override;  // "a/1.jpg + b/1.png"
 
  private:
   void name_fields(const ZipOptions& options);
+  static const Fields& fields_of(const JoinedPart& part) {
+    return part.made.empty() ? part.source->info().fields : part.made;
+  }
   static std::uint64_t record_of(const JoinedPart& part, std::uint64_t index) {
     return part.record_at ? part.record_at(index) : index;
   }

@@ -34,7 +34,7 @@ RecordView PaddedSource::read(std::uint64_t index, std::vector<std::byte>& scrat
   const RecordView view = source_->read(index, *own);
   // Copies everything: bytes in the source's own scratch are invalid after this call.
   const std::size_t fields = source_->info().fields.size();
-  std::array<std::size_t, kMaxFields> offset{}, size{};
+  std::array<std::size_t, kMaxFields> offset, size;
   std::size_t end = 0;
   const auto reserve = [&](std::size_t field, std::size_t bytes) {
     offset[field] = end;

@@ -15,6 +15,7 @@ class PaddedSource final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  void will_read(std::span<const std::uint64_t> records) const override { source_->will_read(records); }
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override { return source_->label(index); }
   std::uint64_t offset(std::uint64_t index) const noexcept override { return source_->offset(index); }
   std::string describe(std::uint64_t index) const override { return source_->describe(index); }

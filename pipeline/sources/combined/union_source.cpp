@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/fingerprint.h"
@@ -29,12 +30,15 @@ bool are_alike(const Fields& a, const Fields& b) {
   });
 }
 
-void check_alike(const std::string& what, const SourceInfo& first, const SourceInfo& other) {
-  if (!are_alike(first.fields, other.fields)) {
-    throw ConfigError(fmt::format("{}: {} has the fields {}; {} has {}", what, first.name,
-                                  describe_fields(first.fields), other.name, describe_fields(other.fields)),
-                      "all datasets need the same fields, in the same order");
-  }
+void check_fields(const std::string& what, const Fields& first, const std::string& first_name, const Fields& other,
+                  const std::string& other_name) {
+  if (are_alike(first, other)) return;
+  throw ConfigError(fmt::format("{}: {} has the fields {}; {} has {}", what, first_name, describe_fields(first),
+                                other_name, describe_fields(other)),
+                    "all datasets need the same fields, in the same order");
+}
+
+void check_classes(const std::string& what, const SourceInfo& first, const SourceInfo& other) {
   if (!first.classes.empty() && !other.classes.empty() && first.classes != other.classes) {
     throw ConfigError(fmt::format("{}: {} and {} have other classes: their labels do not mean the same", what,
                                   first.name, other.name),
@@ -44,13 +48,16 @@ void check_alike(const std::string& what, const SourceInfo& first, const SourceI
 
 }  // namespace
 
-UnionSource::UnionSource(const std::string& what, std::vector<SourcePtr> parts) : parts_(std::move(parts)) {
+UnionSource::UnionSource(const std::string& what, std::vector<SourcePtr> parts, const std::vector<Fields>& made)
+    : parts_(std::move(parts)) {
   Fingerprint fingerprint("union 1"), revision("");
   info_.resident = true;
-  info_.fields = parts_.front()->info().fields;
-  for (const SourcePtr& part : parts_) {
-    const SourceInfo& info = part->info();
-    check_alike(what, parts_.front()->info(), info);
+  const auto fields_of = [&](std::size_t part) { return made.empty() ? parts_[part]->info().fields : made[part]; };
+  info_.fields = fields_of(0);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const SourceInfo& info = parts_[i]->info();
+    check_fields(what, info_.fields, parts_.front()->info().name, fields_of(i), info.name);
+    check_classes(what, parts_.front()->info(), info);
     if (info.records > ~std::uint64_t{0} - info_.records)
       throw ConfigError(what + ": more records than can be numbered");
     if (info_.classes.empty()) info_.classes = info.classes;
@@ -78,6 +85,18 @@ const Source& UnionSource::part_of(std::uint64_t& index) const {
 RecordView UnionSource::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
   const Source& part = part_of(index);
   return part.read(index, scratch);
+}
+
+void UnionSource::will_read(std::span<const std::uint64_t> records) const {
+  std::map<const Source*, std::vector<std::uint64_t>> by_part;
+  for (const SourcePtr& part : parts_) {
+    if (records.empty()) part->will_read({});
+  }
+  for (std::uint64_t record : records) {
+    const Source& part = part_of(record);
+    by_part[&part].push_back(record);
+  }
+  for (const auto& [part, those] : by_part) part->will_read(those);
 }
 
 std::optional<std::int64_t> UnionSource::label(std::uint64_t index) const noexcept {

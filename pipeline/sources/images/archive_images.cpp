@@ -56,6 +56,13 @@ RecordView ArchiveImages::read(std::uint64_t index, std::vector<std::byte>& scra
   }
 }
 
+void ArchiveImages::will_read(std::span<const std::uint64_t> records) const {
+  if (!file_.is_remote()) return;
+  std::vector<ByteExtent> extents;
+  for (const std::uint64_t record : records) extents.push_back(extent_of(places_[record]));
+  file_.will_read(extents);
+}
+
 std::string ArchiveImages::describe(std::uint64_t index) const { return std::string(table_.name(index)); }
 
 }  // namespace headrace

@@ -19,6 +19,7 @@ class ArchiveImages final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  void will_read(std::span<const std::uint64_t> records) const override;
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {
     return table_.label_value(index);
   }

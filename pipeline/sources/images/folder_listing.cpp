@@ -5,6 +5,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/remote.h"
 
 namespace headrace {
 namespace {
@@ -86,6 +87,16 @@ class Walk {
 
 }  // namespace
 
-FolderListing list_files_below(const std::filesystem::path& folder) { return Walk(folder).take(); }
+FolderListing list_files_below(const std::filesystem::path& folder) {
+  if (!is_url(folder)) return Walk(folder).take();
+  FolderListing listing;
+  const std::size_t prefix = folder.native().size() + (folder.native().ends_with('/') ? 0 : 1);
+  for (const DirectoryEntry& entry : remote::list_below(folder)) {
+    listing.paths.push_back(entry.path.native().substr(prefix));
+    listing.sizes.push_back(entry.size);
+    listing.modified_ns.push_back(entry.modified_ns);
+  }
+  return listing;
+}
 
 }  // namespace headrace

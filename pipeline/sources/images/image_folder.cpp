@@ -2,6 +2,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/images/folder_listing.h"
 #include "headrace/pipeline/sources/images/image_table.h"
@@ -44,6 +45,13 @@ class ImageFolder final : public Source {
       throw DataError(error.code(), "cannot read " + describe(index),
                       {.source = info_.name, .record = index, .offset = error.location().offset}, error.message());
     }
+  }
+
+  void will_read(std::span<const std::uint64_t> records) const override {
+    if (!is_url(folder_)) return;
+    if (records.empty()) remote::forget_whole();
+    for (const std::uint64_t record : records)
+      remote::will_read_whole(folder_ / table_.name(record), sizes_[record]);
   }
 
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {

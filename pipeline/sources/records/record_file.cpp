@@ -47,7 +47,7 @@ RecordFile::RecordFile(const std::filesystem::path& path, Split split) : file_(F
   for (const std::string& name : header.classes) fingerprint.add(name);
   fingerprint.add(found->records);
   for (std::uint64_t i = 0; i < found->records; ++i) {
-    fingerprint.add(index_[first_ + i].checksum).add(index_[first_ + i].bytes());
+    fingerprint.add(index_[first_ + i].checksum).add(index_.bytes(first_ + i));
   }
   info_ = {.name = path.string(),
            .records = found->records,
@@ -59,7 +59,7 @@ RecordFile::RecordFile(const std::filesystem::path& path, Split split) : file_(F
 RecordView RecordFile::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
   if (index >= info_.records) throw no_such_record(info_, index);
   const RecordFileIndex::Entry& entry = index_[first_ + index];
-  const auto size = static_cast<std::size_t>(entry.bytes());
+  const auto size = static_cast<std::size_t>(index_.bytes(first_ + index));
   if (scratch.size() < size) scratch.resize(size);
   const std::span<std::byte> bytes = std::span(scratch).first(size);
   const DataLocation place{.source = info_.name, .record = index, .offset = entry.offset};
@@ -74,11 +74,20 @@ RecordView RecordFile::read(std::uint64_t index, std::vector<std::byte>& scratch
   }
   RecordView view;
   std::size_t at = 0;
-  for (std::size_t i = 0; i < info_.fields.size(); ++i) {
-    view.fields[i] = bytes.subspan(at, static_cast<std::size_t>(entry.field_bytes[i]));
-    at += view.fields[i].size();
+  for (const std::uint64_t length : index_.field_bytes(first_ + index)) {
+    view.fields[view.fields.size()] = bytes.subspan(at, static_cast<std::size_t>(length));
+    at += static_cast<std::size_t>(length);
   }
   return view;
+}
+
+void RecordFile::will_read(std::span<const std::uint64_t> records) const {
+  if (!file_.is_remote()) return;
+  std::vector<ByteExtent> extents;
+  for (const std::uint64_t record : records) {
+    extents.push_back({.offset = index_[first_ + record].offset, .size = index_.bytes(first_ + record)});
+  }
+  file_.will_read(extents);
 }
 
 std::string RecordFile::describe(std::uint64_t index) const {

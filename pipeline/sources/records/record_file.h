@@ -18,13 +18,14 @@ class RecordFile final : public Source {
   const SourceInfo& info() const noexcept override { return info_; }
   // Returns a record. Throws kDataCorrupt with record and offset if it differs from its checksum.
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  void will_read(std::span<const std::uint64_t> records) const override;
   std::uint64_t offset(std::uint64_t index) const noexcept override { return index_[first_ + index].offset; }
   std::string describe(std::uint64_t index) const override;
 
  private:
   File file_;
-  RecordFileIndex index_;    // of all splits
-  std::uint64_t first_ = 0;  // first record of this split
+  RecordFileIndex index_{0};  // of all splits
+  std::uint64_t first_ = 0;   // first record of this split
   SourceInfo info_;
 };
 

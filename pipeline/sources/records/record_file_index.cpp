@@ -49,16 +49,17 @@ Footer read_footer(const File& file, std::uint64_t first) {
 
 }  // namespace
 
-std::uint64_t RecordFileIndex::Entry::bytes() const noexcept {
+std::uint64_t RecordFileIndex::bytes(std::uint64_t record) const noexcept {
   std::uint64_t sum = 0;
-  for (const std::uint64_t field : field_bytes) sum += field;
+  for (const std::uint64_t field : field_bytes(record)) sum += field;
   return sum;
 }
 
-void RecordFileIndex::add(Entry entry, std::string_view name) {
+void RecordFileIndex::add(std::uint64_t offset, std::uint64_t checksum, std::span<const std::uint64_t> field_bytes,
+                          std::string_view name) {
   names_ += name;
-  entry.name_end = names_.size();
-  entries_.push_back(entry);
+  field_bytes_.insert(field_bytes_.end(), field_bytes.begin(), field_bytes.end());
+  entries_.push_back({.offset = offset, .checksum = checksum, .name_end = names_.size()});
 }
 
 std::string_view RecordFileIndex::name(std::uint64_t record) const noexcept {
@@ -66,12 +67,12 @@ std::string_view RecordFileIndex::name(std::uint64_t record) const noexcept {
   return std::string_view(names_).substr(begin, entries_[record].name_end - begin);
 }
 
-std::vector<std::byte> RecordFileIndex::encode(std::uint64_t offset, std::size_t fields) const {
+std::vector<std::byte> RecordFileIndex::encode(std::uint64_t offset) const {
   ByteWriter index;
   for (std::uint64_t i = 0; i < size(); ++i) {
     const Entry& entry = entries_[i];
     index.u64(entry.offset).u64(entry.checksum).u64(name(i).size());
-    for (std::size_t field = 0; field < fields; ++field) index.u64(entry.field_bytes[field]);
+    for (const std::uint64_t bytes : field_bytes(i)) index.u64(bytes);
   }
   index.raw(std::as_bytes(std::span(names_)));
   ByteWriter footer;
@@ -101,8 +102,9 @@ RecordFileIndex RecordFileIndex::read(const File& file, const RecordFileHeader& 
     fail_index(file, "the index does not agree with its checksum", footer.index_offset);
   }
 
-  RecordFileIndex index;
+  RecordFileIndex index(fields);
   index.entries_.reserve(static_cast<std::size_t>(footer.records));
+  index.field_bytes_.reserve(static_cast<std::size_t>(footer.records) * fields);
   ByteReader in(bytes, file.path().string(), footer.index_offset);
   std::uint64_t at = first, names = 0;
   const std::uint64_t max_names = footer.index_bytes - footer.records * entry_bytes(fields);
@@ -122,7 +124,7 @@ RecordFileIndex RecordFileIndex::read(const File& file, const RecordFileHeader& 
         in.fail("field '" + header.fields[field].name + "' of record " + std::to_string(record) + " has " +
                 std::to_string(length) + " bytes instead of " + std::to_string(fixed_bytes(header.fields[field])));
       }
-      entry.field_bytes[field] = length;
+      index.field_bytes_.push_back(length);
       at += length;
     }
     index.entries_.push_back(entry);

@@ -1,7 +1,6 @@
 // The positions, checksums and names of the records of a record file. pipeline/FORMAT.md describes the bytes.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,24 +21,32 @@ class RecordFileIndex {
     std::uint64_t offset = 0;  // in the file
     std::uint64_t checksum = 0;
     std::uint64_t name_end = 0;  // in the names
-    std::array<std::uint64_t, kMaxFields> field_bytes{};
-
-    std::uint64_t bytes() const noexcept;  // of the whole record
   };
 
-  void add(Entry entry, std::string_view name);
-  // Returns the index and the footer, for an index at `offset` of the file and records of `fields` fields.
-  std::vector<std::byte> encode(std::uint64_t offset, std::size_t fields) const;
+  // `fields`: of a record.
+  explicit RecordFileIndex(std::size_t fields) : fields_(fields) {}
+
+  // REQUIRES: `field_bytes` has the length of each field.
+  void add(std::uint64_t offset, std::uint64_t checksum, std::span<const std::uint64_t> field_bytes,
+           std::string_view name);
+  // Returns the index and the footer, for an index at `offset` of the file.
+  std::vector<std::byte> encode(std::uint64_t offset) const;
   // Reads and checks both; the records begin at `first`. Throws DataError saying what is wrong.
   static RecordFileIndex read(const File& file, const RecordFileHeader& header, std::uint64_t first);
 
   std::uint64_t size() const noexcept { return entries_.size(); }
   const Entry& operator[](std::uint64_t record) const noexcept { return entries_[record]; }
   std::string_view name(std::uint64_t record) const noexcept;
+  std::span<const std::uint64_t> field_bytes(std::uint64_t record) const noexcept {
+    return std::span(field_bytes_).subspan(static_cast<std::size_t>(record) * fields_, fields_);
+  }
+  std::uint64_t bytes(std::uint64_t record) const noexcept;
 
  private:
+  std::size_t fields_;
   std::vector<Entry> entries_;
-  std::string names_;  // back to back
+  std::vector<std::uint64_t> field_bytes_;  // by record and field
+  std::string names_;                       // back to back
 };
 
 }  // namespace headrace

@@ -11,13 +11,13 @@ RecordFileWriter::RecordFileWriter(const std::filesystem::path& path, RecordFile
     : RecordFileWriter(std::make_unique<FileWriter>(path), std::move(header)) {}
 
 RecordFileWriter::RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header)
-    : header_(std::move(header)), file_(std::move(file)) {
+    : header_(std::move(header)), file_(std::move(file)), index_(header_.fields.size()) {
   file_->append(header_.encode());
 }
 
 void RecordFileWriter::append(const RecordView& record, std::string_view name) {
-  RecordFileIndex::Entry entry{.offset = file_->size()};
   record_.clear();
+  field_bytes_.clear();
   for (std::size_t i = 0; i < header_.fields.size(); ++i) {
     const Field& field = header_.fields[i];
     const std::span<const std::byte> bytes = record.fields[i];
@@ -27,17 +27,17 @@ void RecordFileWriter::append(const RecordView& record, std::string_view name) {
                           std::to_string(fixed_bytes(field)),
                       {.source = std::string(name), .record = index_.size()});
     }
-    entry.field_bytes[i] = bytes.size();
+    field_bytes_.push_back(bytes.size());
     record_.insert(record_.end(), bytes.begin(), bytes.end());
   }
-  entry.checksum = xxh3(std::span<const std::byte>(record_));
+  const std::uint64_t offset = file_->size();
   file_->append(record_);
-  index_.add(entry, name);
+  index_.add(offset, xxh3(std::span<const std::byte>(record_)), field_bytes_, name);
 }
 
 std::uint64_t RecordFileWriter::finish() {
   HEADRACE_CHECK(index_.size() == header_.records(), "another number of records than the header says");
-  file_->append(index_.encode(file_->size(), header_.fields.size()));
+  file_->append(index_.encode(file_->size()));
   const std::uint64_t bytes = file_->size();
   file_->commit();
   return bytes;

@@ -30,7 +30,8 @@ class RecordFileWriter {
   RecordFileHeader header_;
   std::unique_ptr<FileWriter> file_;
   RecordFileIndex index_;
-  std::vector<std::byte> record_;
+  std::vector<std::byte> record_;           // the last one
+  std::vector<std::uint64_t> field_bytes_;  // of it
 };
 
 }  // namespace headrace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote.h"
 
 namespace headrace {
 namespace {
@@ -116,11 +117,12 @@ void check_complete(const std::filesystem::path& folder, const std::vector<std::
 }  // namespace
 
 ShardFiles::ShardFiles(std::vector<std::filesystem::path> paths) : paths_(std::move(paths)), open_(paths_.size()) {
+  if (!paths_.empty() && is_url(paths_.front())) remote::will_open(paths_);
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     File file = File::open(paths_[i]);
     bytes_.push_back(file.size());
     revision_.add(file.modified_ns());
-    if (paths_.size() <= kMaxOpen) open_[i] = std::move(file);
+    if (paths_.size() <= kMaxOpen || file.is_remote()) open_[i] = std::move(file);
   }
 }
 

@@ -15,7 +15,7 @@
 
 namespace headrace {
 
-// Thread-safe. A few hundred files stay open; any others are opened for each read.
+// Thread-safe. A few hundred files stay open, and all that are remote; any others are opened for each read.
 class ShardFiles {
  public:
   // Opens each, at least to check that it can be opened.
@@ -26,6 +26,15 @@ class ShardFiles {
   std::uint64_t bytes(std::size_t file) const noexcept { return bytes_[file]; }
   // Returns the fingerprint of their modification times: SourceInfo::revision.
   std::uint64_t revision() const noexcept { return revision_.value(); }
+  bool is_remote() const noexcept { return !open_.empty() && open_.front() && open_.front()->is_remote(); }
+  // Fetches these bytes of a file ahead if it is remote.
+  void will_read(std::size_t file, std::span<const ByteExtent> extents) const {
+    if (open_[file]) open_[file]->will_read(extents);
+  }
+  // Forgets what was fetched ahead of all files and not read.
+  void forget() const {
+    for (std::size_t file = 0; file < open_.size(); ++file) will_read(file, {});
+  }
   // Throws DataError naming the file.
   void read_exact(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const;
 

@@ -15,6 +15,7 @@
 #include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/column_choice.h"
 #include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/records/wire_reader.h"
 #include "headrace/pipeline/sources/sample_table.h"
@@ -105,17 +106,18 @@ FeatureContent content_of(std::span<const std::byte> feature) {
   return content;
 }
 
-std::span<const std::byte> image_in(std::span<const std::byte> feature, const std::string& key) {
-  std::span<const std::byte> image;
+// Returns the only value of the feature; `what` it is, in plural.
+std::span<const std::byte> bytes_in(std::span<const std::byte> feature, const std::string& key, const char* what) {
+  std::span<const std::byte> bytes;
   std::size_t count = 0;
   visit_bytes(feature, [&](std::span<const std::byte> value) {
     ++count;
-    image = value;
+    bytes = value;
   });
-  if (count == 1) return image;
+  if (count == 1) return bytes;
   throw Error(ErrorCode::kDataCorrupt, count == 0
                                            ? fmt::format("feature '{}' holds no bytes", key)
-                                           : fmt::format("feature '{}' holds {} images, not one", key, count));
+                                           : fmt::format("feature '{}' holds {} {}, not one", key, count, what));
 }
 
 std::size_t tf_value_bytes(const Field& field) {
@@ -242,22 +244,46 @@ std::string how_to_name_keys() {
 
 Shape shape_of(std::int64_t count) { return count == 1 ? Shape{} : Shape{count}; }
 
-Field further_field(const std::string& key, const FeatureContent& content, const std::string& source) {
-  if (key == "image" || key == "label") {
-    throw ConfigError(
-        fmt::format("{}: the feature '{}' cannot be taken along: a field is called so already", source, key),
-        "each further feature is a field of its name");
+Field further_field(const ColumnChoice& choice, const FeatureContent& content, const std::string& source) {
+  const std::string& name = choice.field;
+  const std::string& key = choice.columns.front();
+  if (choice.type == ColumnType::kText && content.bytes == 1) {
+    return {.name = name, .dtype = DType::kU8, .shape = {Shape::kDynamic}};
   }
-  if (content.image) {
+  if (choice.type == ColumnType::kNumber && content.image) {
     Field field = labelled_image_fields().front();
-    field.name = key;
+    field.name = name;
     return field;
   }
-  if (content.floats > 0) return {.name = key, .dtype = DType::kF32, .shape = shape_of(content.floats)};
-  if (content.integers > 0) return {.name = key, .dtype = DType::kI64, .shape = shape_of(content.integers)};
+  if (choice.type == ColumnType::kNumber && content.floats > 0) {
+    return {.name = name, .dtype = DType::kF32, .shape = shape_of(content.floats)};
+  }
+  if (choice.type == ColumnType::kNumber && content.integers > 0) {
+    return {.name = name, .dtype = DType::kI64, .shape = shape_of(content.integers)};
+  }
   throw ConfigError(
       fmt::format("{}: the feature '{}' cannot be taken along: it holds {}", source, key, content.describe()),
-      "further features are integers, floats, or an encoded image");
+      fmt::format("further features are integers, floats, an encoded image, or one text: '{}:text'", key));
+}
+
+// Parses what is to be taken along. Throws ConfigError if it is no feature, or if a field is called so already.
+ColumnChoice choose_feature(const std::string& text, std::span<const std::byte> example,
+                            const std::vector<TfField>& before, const std::string& source) {
+  const auto is_key = [&](const std::string& name) {
+    bool found = false;
+    visit_features(example,
+                   [&](std::string_view key, std::span<const std::byte>) { found = found || key == name; });
+    return found;
+  };
+  ColumnChoice choice = parse_column_choice(text, is_key, source);
+  const bool named =
+      std::ranges::any_of(before, [&](const TfField& one) { return one.field.name == choice.field; });
+  if (named || choice.columns.size() > 1) {
+    throw ConfigError(fmt::format("{}: the feature '{}' cannot be taken along: {}", source, choice.columns.front(),
+                                  named ? "a field is called so already" : "a field is of one feature"),
+                      "each further feature is a field of its name; FIELD=FEATURE gives it another one");
+  }
+  return choice;
 }
 
 // Returns the field of a label in the first example.
@@ -276,6 +302,10 @@ Field label_field(const std::string& key, const FeatureContent& content, LabelTy
 }
 
 }  // namespace
+
+bool lies_in_payload(const Field& field) noexcept {
+  return field.encoding == Encoding::kImage || field.shape.is_dynamic();
+}
 
 std::vector<TfField> tf_fields(const TfRecordOptions& options) {
   if (options.feature_keys.size() > kMaxFields - 2) {
@@ -297,7 +327,9 @@ std::vector<TfField> tf_fields(const TfRecordOptions& options, std::span<const s
   if (label.found()) {
     fields.back().field = label_field(label.key(), content_of(label.feature()), options.label_type, source);
   }
-  for (const std::string& key : options.feature_keys) {
+  for (const std::string& text : options.feature_keys) {
+    const ColumnChoice choice = choose_feature(text, example, fields, source);
+    const std::string& key = choice.columns.front();
     const std::vector<std::string> keys{key};
     Wanted wanted(keys);
     visit_features(example, [&](std::string_view name, std::span<const std::byte> feature) {
@@ -308,7 +340,7 @@ std::vector<TfField> tf_fields(const TfRecordOptions& options, std::span<const s
                                     names_in(example), did_you_mean(key, first_keys(example))),
                         "name some of these with " + named_or("ColumnOptions::more", "the options for features"));
     }
-    fields.push_back({.field = further_field(key, content_of(wanted.feature()), source), .keys = keys});
+    fields.push_back({.field = further_field(choice, content_of(wanted.feature()), source), .keys = keys});
   }
   return fields;
 }
@@ -335,14 +367,14 @@ std::vector<SourceColumn> tf_columns(std::span<const std::byte> example, const s
 std::size_t number_bytes(const std::vector<TfField>& fields) {
   std::size_t bytes = 0;
   for (const auto& [field, keys] : fields) {
-    if (field.encoding == Encoding::kRaw) bytes += (tf_value_bytes(field) + 7) / 8 * 8;
+    if (!lies_in_payload(field)) bytes += (tf_value_bytes(field) + 7) / 8 * 8;
   }
   return bytes;
 }
 
 RecordView parse_tf_example(std::span<const std::byte> payload, const std::vector<TfField>& fields,
                             std::span<std::byte> numbers) {
-  std::array<Wanted, kMaxFields> wanted;
+  PerField<Wanted> wanted;
   for (std::size_t i = 0; i < fields.size(); ++i) wanted[i] = Wanted(fields[i].keys);
   visit_features(payload, [&](std::string_view key, std::span<const std::byte> feature) {
     for (std::size_t i = 0; i < fields.size(); ++i) wanted[i].look_at(key, feature);
@@ -351,8 +383,9 @@ RecordView parse_tf_example(std::span<const std::byte> payload, const std::vecto
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!wanted[i].found()) fail_without(fields[i], payload);
     const Field& field = fields[i].field;
-    if (field.encoding == Encoding::kImage) {
-      view.fields[i] = image_in(wanted[i].feature(), wanted[i].key());
+    if (lies_in_payload(field)) {
+      const char* const what = field.encoding == Encoding::kImage ? "images" : "texts";
+      view.fields[i] = bytes_in(wanted[i].feature(), wanted[i].key(), what);
       continue;
     }
     const std::size_t bytes = tf_value_bytes(field);

@@ -13,7 +13,7 @@ namespace headrace {
 
 // A field of the records, and the features it may come from.
 struct TfField {
-  Field field;                    // encoded images, i64 or f32
+  Field field;                    // encoded images, i64, f32, or texts of varying length
   std::vector<std::string> keys;  // the first that an example has
 };
 
@@ -28,10 +28,12 @@ std::vector<TfField> tf_fields(const TfRecordOptions& options);
 // Returns all features of an example, by name, and their fields. Throws Error(kDataCorrupt).
 std::vector<SourceColumn> tf_columns(std::span<const std::byte> example, const std::vector<TfField>& fields);
 
-// Returns the bytes of one record's numbers: all fields except images.
+// Returns whether the field is bytes of the payload, an encoded image or text, rather than numbers parsed from it.
+bool lies_in_payload(const Field& field) noexcept;
+// Returns the bytes of one record's numbers: all fields that do not lie in the payload.
 std::size_t number_bytes(const std::vector<TfField>& fields);
 
-// Returns the fields of an example: images lie in the payload, numbers are written to `numbers`. Throws
+// Returns the fields of an example: images and texts lie in the payload, numbers are written to `numbers`. Throws
 // Error(kDataCorrupt) if the payload is not an Example, lacks a key (naming those it has), or has another number
 // of values. REQUIRES: `numbers` has number_bytes() bytes and is aligned to 8.
 RecordView parse_tf_example(std::span<const std::byte> payload, const std::vector<TfField>& fields,

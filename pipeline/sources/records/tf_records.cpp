@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -259,7 +260,7 @@ RecordView TfRecords::read(std::uint64_t index, std::vector<std::byte>& scratch)
     RecordView view = parse_tf_example(example, fields_, *parsed);
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       const std::span<const std::byte> field = view.fields[i];
-      if (fields_[i].field.encoding != Encoding::kRaw) continue;
+      if (lies_in_payload(fields_[i].field)) continue;
       const auto at = static_cast<std::size_t>(field.data() - (*parsed).data());
       view.fields[i] = std::span(numbers_).subspan(index * number_bytes_ + at, field.size());
     }
@@ -267,6 +268,18 @@ RecordView TfRecords::read(std::uint64_t index, std::vector<std::byte>& scratch)
   } catch (const Error& error) {
     fail_record(index, error.code(), error.message(), error.hint());
   }
+}
+
+void TfRecords::will_read(std::span<const std::uint64_t> records) const {
+  if (info_.resident || !files_.is_remote()) return;
+  if (records.empty()) return files_.forget();
+  std::map<std::size_t, std::vector<ByteExtent>> extents;  // by file
+  for (const std::uint64_t record : records) {
+    if (extents_[record].bytes == nullptr)
+      extents[file_of(record)].push_back(
+          ByteExtent{.offset = extents_[record].offset, .size = extents_[record].size + kFooter});
+  }
+  for (const auto& [file, those] : extents) files_.will_read(file, those);
 }
 
 std::string TfRecords::describe(std::uint64_t index) const {

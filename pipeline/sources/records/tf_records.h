@@ -27,6 +27,7 @@ class TfRecords final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  void will_read(std::span<const std::uint64_t> records) const override;
   std::uint64_t offset(std::uint64_t index) const noexcept override { return extents_[index].offset; }
   std::string describe(std::uint64_t index) const override;  // "train-00000.tfrecord[17]"
 

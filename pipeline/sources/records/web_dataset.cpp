@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <new>
 #include <optional>
 
@@ -123,6 +124,16 @@ RecordView WebDataset::read(std::uint64_t index, std::vector<std::byte>& scratch
 
 std::optional<std::int64_t> WebDataset::label(std::uint64_t index) const noexcept {
   return faults_.contains(index) ? std::nullopt : std::optional(table_.label_value(index));
+}
+
+void WebDataset::will_read(std::span<const std::uint64_t> records) const {
+  if (info_.resident || !files_.is_remote()) return;
+  if (records.empty()) return files_.forget();
+  std::map<std::size_t, std::vector<ByteExtent>> extents;  // by file
+  for (const std::uint64_t record : records) {
+    if (images_[record].bytes == nullptr) extents[file_of(record)].push_back(extent_of(images_[record].place));
+  }
+  for (const auto& [file, those] : extents) files_.will_read(file, those);
 }
 
 std::string WebDataset::describe(std::uint64_t index) const {

@@ -27,6 +27,7 @@ class WebDataset final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  void will_read(std::span<const std::uint64_t> records) const override;
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override;
   std::uint64_t offset(std::uint64_t index) const noexcept override { return images_[index].place.offset; }
   std::string describe(std::uint64_t index) const override;  // "shard-0.tar/0007.jpg"

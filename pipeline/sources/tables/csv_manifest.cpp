@@ -1,7 +1,6 @@
 #include "headrace/pipeline/sources/tables/csv_manifest.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -9,16 +8,15 @@
 #include <string_view>
 #include <utility>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/sample_table.h"
-#include "headrace/pipeline/sources/tables/csv_labels.h"
-#include "headrace/pipeline/sources/tables/csv_table.h"
+#include "headrace/pipeline/sources/tables/csv_cells.h"
+#include "headrace/pipeline/sources/tables/csv_reader.h"
 
 namespace headrace {
 namespace {
@@ -26,154 +24,39 @@ namespace {
 constexpr std::size_t kHeaderBytes = 4096;
 constexpr std::uint64_t kMissing = ~std::uint64_t{0};
 
-struct Entry {
-  std::string path;
-  std::uint64_t line, offset;
-};
-struct Manifest {
-  std::vector<Entry> entries;
-  std::vector<CsvCell> labels;                // of each
-  std::vector<std::vector<CsvCell>> further;  // by column of CsvOptions::columns
-  std::vector<SourceColumn> columns;          // of the table
-};
-
-// Finds a column; `option` is the option that names it.
-std::size_t find_column(const CsvRow& header, const std::string& name, std::string_view option,
-                        const std::string& source) {
-  const auto found = std::ranges::find(header.cells, name);
-  if (found == header.cells.end()) {
-    throw DataError(ErrorCode::kDataCorrupt,
-                    fmt::format("has no column '{}'; its first line names {}{}", name,
-                                fmt::join(header.cells, ", "), did_you_mean(name, header.cells)),
-                    {.source = source}, "name one of these with " + named_or(option, "the options for columns"));
-  }
-  if (std::ranges::count(header.cells, name) > 1) {
-    throw DataError(ErrorCode::kDataCorrupt, fmt::format("has more than one column '{}'", name),
-                    {.source = source}, "give each column that is taken a name of its own in the first line");
-  }
-  return static_cast<std::size_t>(found - header.cells.begin());
-}
-
-// The taken columns, by their place in a row.
-struct TakenColumns {
-  TakenColumns(const CsvRow& header, const CsvOptions& options, const std::string& source)
-      : path(find_column(header, options.path_column, "ColumnOptions::image", source)),
-        label(find_column(header, options.label_column, "ColumnOptions::label", source)) {
-    if (options.columns.size() > kMaxFields - 2) {
-      throw ConfigError(
-          fmt::format("{}: {} further columns: a record has at most {} fields, the image and the label "
-                      "among them",
-                      source, options.columns.size(), kMaxFields));
-    }
-    for (const std::string& name : options.columns) {
-      const std::size_t place = find_column(header, name, "ColumnOptions::more", source);
-      const bool twice = place == path || place == label || std::ranges::count(further, place) > 0;
-      if (twice || name == "image" || name == "label") {
-        throw ConfigError(fmt::format("{}: the column '{}' cannot be taken along: {}", source, name,
-                                      twice ? "it is taken already" : "a field is called so already"),
-                          "each further column is a field of its name");
-      }
-      further.push_back(place);
-    }
-  }
-
-  std::string field_of(std::size_t place, const CsvRow& header) const {
-    if (place == path) return "image";
-    if (place == label) return "label";
-    return std::ranges::count(further, place) > 0 ? header.cells[place] : std::string();
-  }
-
-  std::size_t path, label;
-  std::vector<std::size_t> further;
-};
-
-CsvCell cell_of(CsvRow& row, std::size_t place) {
-  return {.text = std::move(row.cells[place]), .line = row.line, .quoted = row.quoted[place]};
-}
-
-void check_row(const CsvRow& row, const CsvRow& header, const TakenColumns& taken, const DataLocation& at) {
-  if (row.cells.size() != header.cells.size()) {
-    throw DataError(ErrorCode::kDataCorrupt,
-                    fmt::format("line {} has {} fields where the first line has {}", row.line, row.cells.size(),
-                                header.cells.size()),
-                    at, "put text with commas in quotes");
-  }
-  for (const std::size_t place : {taken.path, taken.label}) {
-    if (!row.cells[place].empty()) continue;
-    throw DataError(ErrorCode::kDataCorrupt,
-                    fmt::format("line {} has an empty {}", row.line, place == taken.path ? "path" : "label"), at,
-                    "put text with commas in quotes");
-  }
-}
-
-Manifest read_manifest(const std::filesystem::path& csv, const CsvOptions& options) {
-  const std::vector<std::byte> bytes = read_whole_file(csv);
-  const std::string source = csv.string();
-  CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source);
-  CsvRow row;
-  if (!reader.next(row)) {
-    throw DataError(ErrorCode::kDataCorrupt, "is empty, no CSV manifest", {.source = source},
-                    "name the columns in its first line: path,label");
-  }
-  const CsvRow header = row;
-  const TakenColumns taken(header, options, source);
-  Manifest manifest;
-  manifest.further.resize(taken.further.size());
-  std::vector<CsvKind> kinds(header.cells.size());
-  while (reader.next(row)) {
-    check_row(row, header, taken, {.source = source, .record = manifest.entries.size(), .offset = row.offset});
-    for (std::size_t i = 0; i < kinds.size(); ++i) kinds[i].look_at(row.cells[i]);
-    manifest.labels.push_back(cell_of(row, taken.label));
-    for (std::size_t i = 0; i < taken.further.size(); ++i) {
-      manifest.further[i].push_back(cell_of(row, taken.further[i]));
-    }
-    manifest.entries.push_back({.path = std::move(row.cells[taken.path]), .line = row.line, .offset = row.offset});
-  }
-  if (manifest.entries.empty()) {
-    throw DataError(ErrorCode::kDataCorrupt, "names no image", {.source = source},
-                    "add a line for each image below the first line");
-  }
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    manifest.columns.push_back(
-        {.name = header.cells[i], .holds = kinds[i].name(), .field = taken.field_of(i, header)});
-  }
-  return manifest;
-}
-
 class CsvManifest final : public Source {
  public:
   CsvManifest(const std::filesystem::path& csv, const CsvOptions& options) : folder_(csv.parent_path()) {
-    Manifest manifest = read_manifest(csv, options);
+    CsvCells cells = read_csv_cells(csv, options, CsvImages::kInColumn);
     info_.name = csv.string();
     info_.fields = labelled_image_fields();
-    const bool is_number = options.label_type == LabelType::kNumber;
     CsvLabels labels;
-    if (is_number) {
-      add_numbers("label", manifest.labels, true);
-      labels.values.resize(manifest.labels.size());
+    if (options.label_type == LabelType::kNumber) {
+      info_.fields.pop_back();
+      add_field(csv_number_labels(cells, info_.name));
+      labels.values.resize(cells.labels.size());
     } else {
-      labels = number_labels(options.label_column, manifest.labels, info_.name, options.label_type);
+      labels = number_labels(options.label_column, cells.labels, info_.name, options.label_type);
     }
-    for (std::size_t i = 0; i < options.columns.size(); ++i) {
-      add_numbers(options.columns[i], manifest.further[i], false);
-    }
+    for (CsvColumn& column : cells.further) add_field(std::move(column.array));
+    ask_for_remote(cells.rows);
     Fingerprint revision("");
-    for (std::size_t i = 0; i < manifest.entries.size(); ++i) {
-      table_.add(manifest.entries[i].path, labels.values[i]);
-      offsets_.push_back(manifest.entries[i].offset);
-      look_at(manifest.entries[i], revision);
+    for (std::size_t i = 0; i < cells.rows.size(); ++i) {
+      table_.add(cells.rows[i].path, labels.values[i]);
+      offsets_.push_back(cells.rows[i].offset);
+      look_at(cells.rows[i], revision);
     }
-    if (missing_.size() == manifest.entries.size()) fail_without_files();
+    if (missing_.size() == cells.rows.size()) fail_without_files();
     info_.revision = revision.value();
     info_.records = table_.size();
     info_.classes = std::move(labels.classes);
     info_.label_count = options.label_count;
-    info_.columns = std::move(manifest.columns);
+    info_.columns = std::move(cells.columns);
     Fingerprint fingerprint("csv manifest 1");
     table_.add_to(fingerprint);
     for (const std::string& name : info_.classes) fingerprint.add(name);
     for (const std::uint64_t size : sizes_) fingerprint.add(size);
-    for (const Array& numbers : numbers_) fingerprint.add(numbers.field).add(numbers.bytes);
+    for (const Array& column : columns_) fingerprint.add(column.field).add(column.bytes);
     info_.fingerprint = fingerprint.value();
   }
 
@@ -188,7 +71,7 @@ class CsvManifest final : public Source {
     }
     std::optional<File> file;
     try {
-      file = File::open(folder_ / table_.name(index));
+      file = File::open(remote::named_in(folder_, std::string(table_.name(index))));
       const auto size = static_cast<std::size_t>(sizes_[index]);
       if (file->size() == size) {
         if (scratch.size() < size) scratch.resize(size);
@@ -204,6 +87,14 @@ class CsvManifest final : public Source {
                     at, "files must not change while they are read");
   }
 
+  void will_read(std::span<const std::uint64_t> records) const override {
+    if (records.empty()) remote::forget_whole();
+    for (const std::uint64_t record : records) {
+      const std::filesystem::path path = remote::named_in(folder_, std::string(table_.name(record)));
+      if (is_url(path) && sizes_[record] != kMissing) remote::will_read_whole(path, sizes_[record]);
+    }
+  }
+
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {
     if (info_.fields[1].dtype != DType::kI64) return std::nullopt;
     return table_.label_value(index);
@@ -212,27 +103,34 @@ class CsvManifest final : public Source {
   std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
 
  private:
-  // Adds a column of numbers, as the label or as a further field.
-  void add_numbers(const std::string& name, const std::vector<CsvCell>& column, bool is_label) {
-    numbers_.push_back(number_field(name, column, info_.name, is_label));
-    if (is_label) info_.fields.pop_back();
-    info_.fields.push_back(numbers_.back().field);
+  void add_field(Array column) {
+    info_.fields.push_back(column.field);
+    columns_.push_back(std::move(column));
   }
 
   RecordView view(std::span<const std::byte> image, std::uint64_t index) const {
     RecordView view{.fields = {image, table_.label(index)}};
-    std::size_t field = info_.fields.size() - numbers_.size();
-    for (const Array& numbers : numbers_) {
-      const std::size_t bytes = size_of(numbers.field.dtype);
-      view.fields[field++] = std::span(numbers.bytes).subspan(static_cast<std::size_t>(index) * bytes, bytes);
+    std::size_t field = info_.fields.size() - columns_.size();
+    for (const Array& column : columns_) {
+      const std::size_t bytes = column.bytes.size() / static_cast<std::size_t>(info_.records);
+      view.fields[field++] = std::span(column.bytes).subspan(static_cast<std::size_t>(index) * bytes, bytes);
     }
     return view;
   }
 
+  void ask_for_remote(const std::vector<CsvCells::Row>& rows) const {
+    std::vector<std::filesystem::path> urls;
+    for (const CsvCells::Row& entry : rows) {
+      if (std::filesystem::path path = remote::named_in(folder_, entry.path); is_url(path))
+        urls.push_back(std::move(path));
+    }
+    remote::will_open(urls);
+  }
+
   // Inspects a file. A missing file is a bad record at every read; a refusal by the system ends it here.
-  void look_at(const Entry& entry, Fingerprint& revision) {
+  void look_at(const CsvCells::Row& entry, Fingerprint& revision) {
     try {
-      const File file = File::open(folder_ / entry.path);
+      const File file = File::open(remote::named_in(folder_, entry.path));
       sizes_.push_back(file.size());
       revision.add(file.modified_ns());
     } catch (const DataError& error) {
@@ -255,7 +153,7 @@ class CsvManifest final : public Source {
 
   std::filesystem::path folder_;
   SampleTable table_;
-  std::vector<Array> numbers_;                    // the last fields
+  std::vector<Array> columns_;                    // the last fields
   std::vector<std::uint64_t> sizes_;              // kMissing if the file could not be opened
   std::vector<std::uint64_t> offsets_;            // of each record's row in the table
   std::map<std::uint64_t, std::string> missing_;  // reason, by record
@@ -279,6 +177,28 @@ struct CsvManifestCall {
   SourcePtr open() const { return csv_manifest(path, options); }
 };
 
+// Returns nothing for what is no text of cells.
+std::vector<std::string> names_in_first_line(const std::filesystem::path& path) {
+  const File file = File::open(path);
+  std::vector<std::byte> start(kHeaderBytes);
+  start.resize(file.read_some(0, start));
+  std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  text = text.substr(0, text.find('\n'));
+  if (text.find('\0') != std::string_view::npos) return {};
+  const std::string source = path.string();
+  CsvRow row;
+  try {
+    CsvReader(text, source).next(row);
+  } catch (const DataError&) {
+    return {};
+  }
+  return std::move(row.cells);
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::count(names, name) > 0;
+}
+
 }  // namespace
 
 CsvOptions csv_options(const ColumnOptions& columns, std::uint64_t label_count) {
@@ -289,22 +209,17 @@ CsvOptions csv_options(const ColumnOptions& columns, std::uint64_t label_count) 
 }
 
 bool is_csv_manifest(const std::filesystem::path& path, const ColumnOptions& columns) {
-  const File file = File::open(path);
-  std::vector<std::byte> start(kHeaderBytes);
-  start.resize(file.read_some(0, start));
-  std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-  text = text.substr(0, text.find('\n'));
-  if (text.find('\0') != std::string_view::npos) return false;
-  const std::string source = path.string();
-  CsvRow row;
-  try {
-    if (!CsvReader(text, source).next(row)) return false;
-  } catch (const DataError&) {
-    return false;
-  }
-  const auto has = [&](const std::string& name) { return std::ranges::find(row.cells, name) != row.cells.end(); };
+  const std::vector<std::string> names = names_in_first_line(path);
   const CsvOptions options = csv_options(columns, 0);
-  return has(options.path_column) && has(options.label_column);
+  return has(names, options.path_column) && has(names, options.label_column);
+}
+
+bool is_csv_table(const std::filesystem::path& path, const ColumnOptions& columns) {
+  if (!columns.image.empty()) return false;
+  const std::vector<std::string> names = names_in_first_line(path);
+  const CsvOptions options = csv_options(columns, 0);
+  if (names.size() < 2 || has(names, options.path_column)) return false;
+  return has(names, options.label_column) || (!columns.more.empty() && path.string().ends_with(".csv"));
 }
 
 SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options) {

@@ -1,13 +1,10 @@
-// Numbers in the cells of a table, and columns of them as fields.
+// Numbers in the cells of a table.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "headrace/pipeline/sources.h"
 
 namespace headrace {
 
@@ -38,10 +35,5 @@ class CsvKind {
  private:
   bool plain_ = true, numbers_ = true;
 };
-
-// Returns a scalar field of a column's numbers: i64 if all are written as integers, else f32, rounded to nearest.
-// Throws DataError naming `source` and the line of a cell that is not a number, or does not fit a f32.
-Array number_field(const std::string& name, const std::vector<CsvCell>& column, const std::string& source,
-                   bool only_floats = false);
 
 }  // namespace headrace

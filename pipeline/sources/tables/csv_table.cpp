@@ -1,69 +1,70 @@
-#include "headrace/pipeline/sources/tables/csv_table.h"
+// Tables without images: each row is a record of numbers, classes and texts.
+#include <fmt/format.h>
 
-#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/arrays/array_source.h"
+#include "headrace/pipeline/sources/origin.h"
+#include "headrace/pipeline/sources/tables/csv_cells.h"
 
 namespace headrace {
+namespace {
 
-CsvReader::CsvReader(std::string_view text, const std::string& source) : text_(text), source_(source) {
-  if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
-}
+struct CsvTableCall {
+  static constexpr const char* kName = "csv_table";
 
-void CsvReader::fail(const std::string& what, std::size_t at) const {
-  throw DataError(ErrorCode::kDataCorrupt, "line " + std::to_string(line_) + ": " + what,
-                  {.source = source_, .offset = at},
-                  "a field in quotes ends with one before the next comma, and quotes within it are doubled");
-}
+  std::filesystem::path path = {};
+  CsvOptions options = {};
 
-bool CsvReader::ends_line(std::size_t at) const noexcept {
-  return text_[at] == '\n' || (text_[at] == '\r' && !text_.substr(at + 1).starts_with('\n'));
-}
-
-std::string CsvReader::quoted_cell() {
-  const std::size_t begin = at_++;
-  const std::uint64_t first_line = line_;
-  std::string cell;
-  for (;; ++at_) {
-    if (at_ >= text_.size()) {
-      line_ = first_line;
-      fail("a quoted field is never closed", begin);
-    }
-    if (text_[at_] == '"') {
-      if (at_ + 1 >= text_.size() || text_[at_ + 1] != '"') break;
-      ++at_;
-    }
-    if (ends_line(at_)) ++line_;
-    cell += text_[at_];
+  void show(OptionVisitor& visit) {
+    visit("path", path);
+    visit("label_column", options.label_column);
+    visit("label_count", options.label_count);
+    visit("columns", options.columns);
+    show_label_type(options.label_type, visit);
   }
-  ++at_;
-  if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') {
-    fail("a quoted field goes on behind its quote", at_);
-  }
-  return cell;
+  SourcePtr open() const { return csv_table(path, options); }
+};
+
+Array class_numbers(const CsvLabels& labels) {
+  const auto bytes = std::as_bytes(std::span(labels.values));
+  return {.field = {.name = "label", .dtype = DType::kI64, .shape = {}}, .bytes = {bytes.begin(), bytes.end()}};
 }
 
-std::string CsvReader::plain_cell() {
-  const std::size_t end = std::min(text_.find_first_of(",\r\n\"", at_), text_.size());
-  if (end < text_.size() && text_[end] == '"') fail("a quote in the middle of a field", end);
-  std::string cell(text_.substr(at_, end - at_));
-  at_ = end;
-  return cell;
+}  // namespace
+
+SourcePtr csv_table(const std::filesystem::path& csv, CsvOptions options) {
+  const std::string name = csv.string();
+  if (options.path_column != CsvOptions().path_column) {
+    throw ConfigError(fmt::format("{}: a column of images, '{}', is named for a table without images", name,
+                                  options.path_column),
+                      "open it with csv_manifest()");
+  }
+  CsvCells cells = read_csv_cells(csv, options, CsvImages::kNone);
+  std::vector<Array> arrays;
+  CsvLabels labels;
+  if (!cells.labels.empty() && options.label_type == LabelType::kNumber) {
+    arrays.push_back(csv_number_labels(cells, name));
+  } else if (!cells.labels.empty()) {
+    labels = number_labels(options.label_column, cells.labels, name, options.label_type);
+    arrays.push_back(class_numbers(labels));
+  }
+  for (CsvColumn& column : cells.further) arrays.push_back(std::move(column.array));
+  if (arrays.empty()) {
+    throw ConfigError(name + ": no column of numbers, and no label",
+                      "name columns of text or classes to take along: COLUMN:text, COLUMN:class");
+  }
+  const std::uint64_t records = cells.rows.size();
+  auto source =
+      std::make_shared<ArraySource>(name, records, std::move(arrays), std::move(labels.classes),
+                                    options.label_count, DataLocation::kUnknown, std::move(cells.columns));
+  return opened_by(CsvTableCall{.path = csv, .options = std::move(options)}, std::move(source));
 }
 
-bool CsvReader::next(CsvRow& row) {
-  while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += ends_line(at_++) ? 1 : 0;
-  row.line = line_;
-  row.offset = at_;
-  row.cells.clear();
-  row.quoted.clear();
-  if (at_ >= text_.size()) return false;
-  for (;;) {
-    row.quoted.push_back(at_ < text_.size() && text_[at_] == '"');
-    row.cells.push_back(row.quoted.back() ? quoted_cell() : plain_cell());
-    if (at_ >= text_.size() || text_[at_] != ',') return true;
-    ++at_;
-  }
-}
+SourceOriginPtr csv_table_origin() { return std::make_shared<const CallOrigin<CsvTableCall>>(); }
 
 }  // namespace headrace

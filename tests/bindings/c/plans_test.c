@@ -79,6 +79,7 @@ static void test_geometry(void) {
   OK(hr_operations_create(&resized));
   OK(hr_operations_create(&cropped));
   OK(hr_resize(resized, 16));
+  OK(hr_resize_to(resized, 12, 9));
   OK(hr_center_crop(resized, 6));
   OK(hr_cast(resized, HR_F32));
   OK(hr_flatten(resized));

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "bindings/python/examples").glob("*.py"))
+FOLDER = Path(__file__).resolve().parents[3] / "bindings/python/examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+FASHION = Path("/usr/share/datasets/fashion-mnist")
 MODULES = {"tensorflow-cpu": "tensorflow", "pillow": "PIL"}
 ONE_PROCESS = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 
@@ -32,3 +34,15 @@ def test_without_data_an_example_says_so(example, tmp_path):
                           capture_output=True, env=os.environ | ONE_PROCESS)
     assert done.returncode == 1, done.stderr
     assert "no/such/data" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(not FASHION.is_dir(), reason="the package dataset-fashion-mnist is not installed")
+@pytest.mark.parametrize("name, options", [
+    ("keras_distributed_training", ["--epochs", "1", "--records", "4000"]),
+    ("custom_training", ["--epochs", "1", "--records", "2000", "--devices", "cpu:2"]),
+    ("train_from_python", ["--records", "6000"]),
+])
+def test_programs_of_the_trainer(name, options, tmp_path):
+    done = subprocess.run([sys.executable, FOLDER / f"{name}.py", *options], cwd=tmp_path, timeout=300, text=True,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr

@@ -68,6 +68,39 @@ def test_unbatch(images):
     np.testing.assert_array_equal(hr.Loader(records.unbatch().batch(100)).next()["image"].numpy(), images)
 
 
+def first_values(plan):
+    return [batch["x"].numpy().tolist() for batch in hr.Loader(plan)]
+
+
+def counting(*bounds):
+    return hr.from_arrays({"x": np.arange(*bounds)})
+
+
+def test_stages_after_batch_count_batches():
+    plan = counting(10).batch(4)
+    assert first_values(plan.skip(1)) == [[4, 5, 6, 7], [8, 9]]
+    assert first_values(plan.take(1).repeat(2).map(lambda sample: {"x": sample["x"] * 2})) == [[0, 2, 4, 6]] * 2
+    assert first_values(plan.shard(2, 1).cache().unbatch().batch(3)) == [[4, 5, 6], [7]]
+    assert sorted(map(len, first_values(plan.shuffle(1)))) == [2, 4, 4]
+    assert plan.take(2).records == 8 and len(plan.take(2)) == 2
+    with pytest.raises(hr.ConfigError, match="put filter.. before batch"):
+        plan.filter(lambda sample: True).explain()
+
+
+def test_windows():
+    assert first_values(counting(7).window(3, shift=2).batch(2)) == [[[0, 1, 2], [2, 3, 4]], [[4, 5, 6]]]
+    assert first_values(counting(5).window(2, drop_remainder=False).skip(2).padded_batch(1)) == [[[4, 0]]]
+    with pytest.raises(hr.ConfigError, match="shift=0"):
+        counting(5).window(2, shift=0)
+
+
+def test_combinations_of_mapped_datasets():
+    tens = counting(3).map(lambda sample: {"x": sample["x"] * 10}).cache()
+    assert first_values(hr.concatenate(tens, counting(2)).batch(5)) == [[0, 10, 20, 0, 1]]
+    batch = next(iter(hr.Loader(hr.zip(tens, counting(5, 9), suffixes=["", "_2"]).batch(3))))
+    assert batch["x"].numpy().tolist() == [0, 10, 20] and batch["x_2"].numpy().tolist() == [5, 6, 7]
+
+
 def test_padded_batch():
     rows = [np.arange(n, dtype=np.int32) for n in (1, 3, 2)]
     plan = hr.from_function(lambda i: {"tokens": rows[i]}, 3, fields={"tokens": ("int32", (None,))}).padded_batch(3)

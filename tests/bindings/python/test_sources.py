@@ -51,6 +51,15 @@ def test_decode_takes_the_size_of_the_first_image(table):
         list(hr.Loader(hr.open(table, label_column="rooms").decode().batch(4)))
 
 
+def test_images_are_resized_to_height_and_width_as_pillow_does(table):
+    data = hr.open(table, label_column="rooms").decode().map(hr.resize((20, 7))).batch(8)
+    ours = next(iter(hr.Loader(data))).numpy()["image"].astype(int)
+    for i, image in enumerate(ours):
+        with Image.open(table.parent / f"{i}.jpg") as whole:
+            theirs = np.asarray(whole.resize((7, 20), Image.BILINEAR)).astype(int)
+        assert np.abs(image - theirs).max() <= 1
+
+
 class Numbers:
     def __init__(self, first):
         self.first = first
@@ -69,3 +78,11 @@ def test_a_cache_on_disk_tells_datasets_of_one_class_apart(tmp_path):
 
     for first in (0, 100, 0):
         assert values(first) == list(range(first, first + 6))
+
+
+def test_records_from_python_have_as_many_fields_as_others():
+    data = hr.from_function(lambda i: {f"f{k}": np.float32(100 * i + k) for k in range(64)}, 6).batch(6)
+    batch = next(iter(hr.Loader(data))).numpy()
+    assert all((batch[f"f{k}"] == 100 * np.arange(6) + k).all() for k in range(64))
+    with pytest.raises(hr.ConfigError, match="65 fields"):
+        hr.from_function(lambda i: {f"f{k}": np.float32(k) for k in range(65)}, 6)

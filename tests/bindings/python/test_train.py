@@ -72,6 +72,31 @@ def test_predicts_in_the_order_of_the_records(batches, easy):
     assert right == pytest.approx(model.evaluate(easy.batch(40))["accuracy"])
 
 
+def test_says_where_it_is_wrong(batches, easy):
+    model = compiled(batches)
+    data = easy.batch(40)
+    predictions = model.predict(data, names=True)
+    assert len(predictions.names) == EXAMPLES and model.predict(data).names is None
+    found = model.classify(data, worst=3)
+    right = predictions.values.argmax(1) == np.arange(EXAMPLES) % CLASSES
+    assert found.confusion_matrix.shape == (CLASSES, CLASSES) and found.confusion_matrix.sum() == EXAMPLES
+    assert found.confusion_matrix.trace() == right.sum()
+    losses = [one.loss for one in found.worst]
+    assert len(losses) == 3 and losses == sorted(losses, reverse=True)
+    assert found.worst[0].name == predictions.names[found.worst[0].record]
+
+
+def test_nets_for_images_have_any_number_of_classes(batches, tmp_path):
+    strategy = train.Strategy("cpu")
+    model = strategy.build(lambda g: g.dense(g.flatten(g.max_pool(g.input("image", (9, 9, 3)), 3, stride=2, padding=1)), 2))
+    assert model.variable_shape("dense/weights") == (2, 75)
+    small = strategy.build(lambda g: g.dense(g.input("image", (4,)), 3))
+    small.compile()
+    small.save(tmp_path / "small.safetensors")
+    larger = strategy.build(lambda g: g.dense(g.input("image", (4,)), 5))
+    assert larger.load_pretrained(tmp_path / "small.safetensors")["left_out"] == ["dense/weights", "dense/bias"]
+
+
 def test_replicas_give_the_same_bits_with_virtual_shards(batches):
     def weights(devices):
         model = compiled(batches, devices)
@@ -247,6 +272,16 @@ def test_an_object_is_called_wherever_it_wants(batches):
     assert callback.calls == ["begin", "epoch 0", 2, 4, 6, "end"]
     with pytest.raises(hr.ConfigError, match="a call that is over"):
         callback.control.request_stop()
+
+
+def test_a_validation_split_holds_out_the_last_records(easy):
+    split, said = compiled(easy.batch(32)), compiled(easy.batch(32))
+    history = split.fit(easy.shuffle(3).batch(32), validation_split=0.25, verbose=0)
+    count = len(easy) * 3 // 4
+    wanted = said.fit(easy.take(count).shuffle(3).batch(32), validation=easy.skip(count).batch(32), verbose=0)
+    assert history["val_loss"] == wanted["val_loss"] and split.weights_sha256() == said.weights_sha256()
+    with pytest.raises(hr.ConfigError, match="both"):
+        split.fit(easy.batch(32), validation=easy.batch(32), validation_split=0.5, verbose=0)
 
 
 def test_ready_callbacks(batches, easy, tmp_path):

@@ -64,6 +64,17 @@ TEST(Streams, HaveTheStagesThatNeedNoNumbers) {
       [](const Dataset& data) { return data.shuffle_window({.size = 8}).skip(17).take(30).batch({.global = 6}); },
       [](const Dataset& data) { return data.shard(3, 1).shuffle_window({.size = 5}).batch({.global = 6}); },
       [](const Dataset& data) { return data.without_shard(4, 3).take(20).batch({.global = 5}); },
+      [](const Dataset& data) { return data.batch({.global = 6}).skip(2).shuffle_window({.size = 4}); },
+      [](const Dataset& data) {
+        return data.batch({.global = 6}).shuffle_window({.size = 3}).shard(2, 1).take(4);
+      },
+      [](const Dataset& data) {
+        return data.batch({.global = 5, .remainder = Remainder::kDrop})
+            .without_shard(3, 0)
+            .unbatch()
+            .batch({.global = 4});
+      },
+      [](const Dataset& data) { return data.batch({.global = 7}).take(9).unbatch().skip(1).batch({.global = 4}); },
       [](const Dataset& data) {
         return data.shuffle_window({.size = 9}).shuffle_window({.size = 7}).batch({.global = 4});
       },

@@ -27,11 +27,37 @@ TEST(Resize, RefusesToMakeALineMorePixelsThanAnImageMayHave) {
       Error);
 }
 
-TEST(Resize, TellsTheFieldAfterIt) { EXPECT_EQ(field_after(resize(16), rgb_field()), image_field({16, 24, 3})); }
+TEST(Resize, ToHeightAndWidth) {
+  const Image wide = random_image(20, 45, 3, 2), high = random_image(45, 20, 3, 3);
+  for (const Image& image : {wide, high}) {
+    const auto result = run_chain(resize(10, 31), image, DType::kU8);
+    EXPECT_EQ(result.field.shape, (Shape{10, 31, 3}));
+  }
+  // Where the aspect is kept, it is the other resize.
+  EXPECT_EQ(run_chain(resize(10, 22), wide, DType::kU8).values, run_chain(resize(10), wide, DType::kU8).values);
+  EXPECT_EQ(run_chain(resize(22, 10), high, DType::kU8).values, run_chain(resize(10), high, DType::kU8).values);
+}
+
+TEST(Resize, ToHeightAndWidthComputesOnlyWhatACropLeaves) {
+  const Image image = random_image(33, 47, 3, 4);
+  const auto whole = run_chain(resize(12, 30), image, DType::kU8);
+  const auto cropped = run_chain(resize(12, 30) | center_crop(8), image, DType::kU8);
+  for (std::int64_t row = 0; row < 8; ++row) {
+    const float* const from = whole.values.data() + ((row + 2) * 30 + 11) * 3;
+    EXPECT_TRUE(std::equal(from, from + 24, cropped.values.data() + row * 24)) << row;
+  }
+}
+
+TEST(Resize, TellsTheFieldAfterIt) {
+  EXPECT_EQ(field_after(resize(16), rgb_field()), image_field({16, 24, 3}));
+  EXPECT_EQ(field_after(resize(16, 9), rgb_field()), image_field({16, 9, 3}));
+}
 
 TEST(Resize, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal_of_operations(resize(1 << 30), rgb_field()), HasSubstr("above 16384"));
   EXPECT_THAT(refusal_of_operations(resize(0), rgb_field()), HasSubstr("not positive"));
+  EXPECT_THAT(refusal_of_operations(resize(8, 0), rgb_field()), HasSubstr("not positive"));
+  EXPECT_THAT(refusal_of_operations(resize(1 << 30, 8), rgb_field()), HasSubstr("above 16384"));
   EXPECT_THAT(refusal_of_operations(normalize({0}, {1}) | resize(8), rgb_field()), HasSubstr("uint8 is needed"));
 }
 

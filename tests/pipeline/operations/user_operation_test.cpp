@@ -197,8 +197,11 @@ TEST(UserOperation, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal_of(operation), HasSubstr("fixed shape"));
   operation.outputs = {kSum, kSum};
   EXPECT_THAT(refusal_of(operation), HasSubstr("two outputs"));
-  operation.outputs = {kSum, {.name = "b", .shape = {}}, {.name = "c", .shape = {}}};
-  EXPECT_THAT(refusal_of(operation), HasSubstr("5 fields"));
+  operation.outputs = {kSum};
+  for (std::size_t i = 2; i < kMaxFields; ++i) {
+    operation.outputs.push_back({.name = "f" + std::to_string(i), .shape = {}});
+  }
+  EXPECT_THAT(refusal_of(operation), HasSubstr("65 fields; 64 are possible"));
   operation.outputs = {};
   EXPECT_THAT(refusal_of(operation), HasSubstr("no outputs"));
   operation.outputs = {kSum};

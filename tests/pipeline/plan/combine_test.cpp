@@ -189,8 +189,36 @@ TEST(Unbatch, TakesRecordsApart) {
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(shuffled[i] % 4, static_cast<std::int64_t>(i % 4));
   EXPECT_EQ(batches_of_four().unbatch().fields()[0].shape, Shape());
   EXPECT_THAT(refusal_of_combining([] { return counting(0, 5).unbatch(); }), HasSubstr("is no batch"));
-  EXPECT_THAT(refusal_of_combining([] { return batches_of_four().batch({.global = 2}).unbatch(); }),
+  EXPECT_THAT(refusal_of_combining([] { return batches_of_four().cache(memory()).unbatch(); }),
               HasSubstr("before them"));
+}
+
+TEST(Window, PutsConsecutiveRecordsTogether) {
+  const Dataset windows = counting(0, 8).window({.size = 3, .shift = 2});
+  EXPECT_EQ(windows.fields()[0].shape, Shape{3});
+  EXPECT_THAT(first_epoch_of(windows), ElementsAre(0, 1, 2, 2, 3, 4, 4, 5, 6));
+  EXPECT_THAT(first_epoch_of(counting(0, 8).skip(1).shard(2, 0).window({.size = 2})), ElementsAre(1, 3, 5, 7));
+  EXPECT_THAT(first_epoch_of(counting(0, 7).window({.size = 3}).unbatch()), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_EQ(counting(0, 2).window({.size = 3}).size(), 0U);
+  EXPECT_EQ(counting(0, 8).window({.size = 3, .shift = 5}).size(), 2U);
+}
+
+TEST(Window, MayHaveFewerRecordsAtTheEnd) {
+  const Dataset windows = counting(0, 5).window({.size = 3, .shift = 2, .remainder = Remainder::kKeep});
+  EXPECT_TRUE(windows.fields()[0].shape.is_dynamic());
+  EXPECT_THAT(values_of(windows.padded_batch({.global = 2}))[0], ElementsAre(0, 1, 2, 2, 3, 4, 4, 0, 0));
+}
+
+TEST(Window, IsOneStream) {
+  test::expect_one_stream(
+      counting(0, 40).window({.size = 4, .shift = 1}).shuffle().repeat(2).batch({.global = 7}));
+  EXPECT_NE(counting(0, 9).window({.size = 3}).fingerprint(),
+            counting(0, 9).window({.size = 3, .shift = 2}).fingerprint());
+  EXPECT_THAT(refusal_of_combining([] { return counting(0, 5).shuffle().window({}); }),
+              HasSubstr("after window()"));
+  EXPECT_THAT(refusal_of_combining([] { return counting(0, 5).window({.size = 0}); }), HasSubstr("window(0)"));
+  EXPECT_THAT(refusal_of_combining([] { return counting(0, 5).cache(memory()).window({}); }),
+              HasSubstr("put window() before them"));
 }
 
 TEST(Combine, IsOneStream) {
@@ -250,13 +278,13 @@ TEST(Combine, RefusesWhatDoesNotFit) {
               HasSubstr("same fields"));
   const Dataset images = Dataset::from(test::noise_images(5, 8, 8));
   EXPECT_THAT(refusal_of_combining([&] {
-                return concatenate({images, images.map(flip())});
+                return concatenate({images, images.map(cast(DType::kF32))});
               }),
-              HasSubstr("flip(0.5)"));
+              HasSubstr("same fields"));
   EXPECT_THAT(refusal_of_combining([&] { return mix({a.batch({.global = 2})}); }),
               HasSubstr("already has a batch()"));
-  EXPECT_THAT(refusal_of_combining([&] { return mix({images.cache(memory())}); }),
-              HasSubstr("already has a cache()"));
+  EXPECT_THAT(refusal_of_combining([&] { return mix({images.map(flip())}).filter(with_labels({1})); }),
+              HasSubstr("flip(0.5): its result changes"));
   EXPECT_THAT(refusal_of_combining([&] {
                 return mix({a, a}, {.weights = {1}});
               }),

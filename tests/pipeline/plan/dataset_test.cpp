@@ -91,8 +91,10 @@ TEST(Dataset, RefusesPlansThatMakeNoSense) {
   const Dataset images = Dataset::from(noise_images(10, 8, 8));
   EXPECT_THAT(refusal_of_plan(images.decode()), HasSubstr("no field is an encoded image"));
   EXPECT_THAT(refusal_of_plan(images.map(flip()).cache(memory())), HasSubstr("flip(0.5)"));
-  EXPECT_THAT(refusal_of_plan(images.cache(memory()).cache(memory())), HasSubstr("at most one cache"));
-  EXPECT_THAT(refusal_of_plan(images.batch({.global = 2}).shuffle()), HasSubstr("after batch"));
+  const auto cache = memory();
+  EXPECT_THAT(refusal_of_plan(images.cache(cache).cache(cache)), HasSubstr("one cache stands at two places"));
+  EXPECT_THAT(refusal_of_plan(images.batch({.global = 2}).batch({.global = 2})), HasSubstr("a batch of batches"));
+  EXPECT_THAT(refusal_of_plan(images.batch({.global = 2}).filter(with_labels({1}))), HasSubstr("single records"));
   EXPECT_THAT(refusal_of_plan(images.prefetch(2)), HasSubstr("prefetch"));
   EXPECT_THAT(refusal_of_plan(Dataset::from(numbers(3)).map(flip())), HasSubstr("image"));
   EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).batch({.global = 2})), HasSubstr("still encoded"));

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources.h"
 #include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/tools/recipes/data_fit.h"
+#include "headrace/train/graph.h"
 
 namespace headrace::tools {
 namespace {
@@ -129,6 +132,84 @@ TEST_F(Recipes, SamplesAreKeptWhereTheUserSays) {
 TEST_F(Recipes, TheDataChooseOne) {
   EXPECT_EQ(make_recipe(kAutoRecipe, options_for("mnist-mlp")).name, "fashion-mnist");
   EXPECT_EQ(make_recipe(kAutoRecipe, options_for("cifar10-fast")).name, "cifar10-cnn");
+  RecipeOptions options = options_for("cifar10-fast");
+  options.image_size = 32;
+  EXPECT_EQ(make_recipe(kAutoRecipe, options).name, "images-small") << "only that one can honour it";
+}
+
+// Test data of the recipes for any images, without files of pixels.
+RecipeOptions photographs(std::int64_t classes, std::uint64_t images) {
+  RecipeOptions options;
+  options.data = "a folder without a test split";
+  options.train = generator({.name = "photographs",
+                             .fields = {{.name = "image", .dtype = DType::kU8, .shape = {40, 30, 3}},
+                                        {.name = "label", .dtype = DType::kI64, .shape = {}}},
+                             .records = images,
+                             .classes = std::vector<std::string>(static_cast<std::size_t>(classes), "a class"),
+                             .function = [=](std::uint64_t index, RecordWriter& record) {
+                               const std::vector<std::byte> pixels(40 * 30 * 3);
+                               record.put(0, pixels);
+                               record.put(1, static_cast<std::int64_t>(index) % classes);
+                             }});
+  return options;
+}
+
+TEST(ImageRecipes, TheDataSayHowManyClassesThereAre) {
+  for (const std::int64_t classes : {2, 1000, 5000}) {
+    const Recipe recipe = make_recipe("images-small", photographs(classes, 50));
+    Graph graph(recipe.train.fields());
+    graph.finish(recipe.net(graph));
+    EXPECT_EQ(graph.layer(graph.output()).shape(), (Shape{classes}));
+  }
+}
+
+TEST(ImageRecipes, WithoutATestSplitAPartOfTheTrainSplitIsHeldOut) {
+  RecipeOptions options = photographs(3, 50);
+  const Recipe tenth = make_recipe("images-small", options);
+  EXPECT_EQ(tenth.test.size(), 5U);
+  EXPECT_EQ(tenth.train.size(), 45U);
+  EXPECT_EQ(tenth.fit.validation->size(), 5U);
+  EXPECT_THAT(tenth.notes, testing::Contains(HasSubstr("Validation: 1 image in 10 of the train split, 5 images")));
+  EXPECT_THAT(tenth.notes, testing::Contains(HasSubstr("Test: the validation images, too; ")));
+  options.validation_split = 0.5;
+  EXPECT_EQ(make_recipe("images-small", options).test.size(), 25U);
+  EXPECT_THROW(make_recipe("images-small", photographs(1, 1)), ConfigError);
+  EXPECT_EQ(make_recipe("images-small", photographs(2, 2)).train.size(), 1U);
+}
+
+TEST(ImageRecipes, ManyImagesOnAGpuAreForTheLargeNet) {
+  const auto chosen = [](std::uint64_t images, bool gpu, const char* pretrained = "") {
+    RecipeOptions options = photographs(3, images);
+    options.gpu = gpu;
+    options.pretrained = pretrained;
+    return choose_recipe(options).name;
+  };
+  EXPECT_STREQ(chosen(kManyImages, true), "images-resnet18");
+  EXPECT_STREQ(chosen(kManyImages - 1, true), "images-small");
+  EXPECT_STREQ(chosen(kManyImages, false), "images-small");
+  EXPECT_STREQ(chosen(100, false, "weights.safetensors"), "images-resnet18");
+}
+
+TEST(ImageRecipes, WhatTheyCannotHonourIsRefused) {
+  RecipeOptions options = photographs(3, 50);
+  options.pretrained = "weights.safetensors";
+  EXPECT_THROW(make_recipe("images-small", options), ConfigError);
+  for (const int size : {-1, 8, 2000}) {
+    RecipeOptions sized = photographs(3, 50);
+    sized.image_size = size;
+    if (size > 0) {
+      EXPECT_THROW(make_recipe("images-small", sized), ConfigError);
+    }
+  }
+  test::TempFolder folder;
+  test::write_cifar(folder);
+  for (const auto& set :
+       {+[](RecipeOptions& one) { one.image_size = 64; }, +[](RecipeOptions& one) { one.validation_split = 0.1; },
+        +[](RecipeOptions& one) { one.pretrained = "weights.safetensors"; }}) {
+    RecipeOptions other{.data = folder.path()};
+    set(other);
+    EXPECT_THROW(make_recipe("cifar10-cnn", other), ConfigError);
+  }
 }
 
 TEST_F(Recipes, AnUnknownNameListsTheRecipes) {

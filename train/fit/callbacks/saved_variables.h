@@ -6,9 +6,13 @@
 #include <utility>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
 
+namespace HEADRACE_API headrace {
 class Model;
+}
+
+namespace headrace {
 
 class SavedVariables {
  public:

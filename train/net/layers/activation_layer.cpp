@@ -2,21 +2,18 @@
 
 namespace headrace {
 
-std::string ActivationLayer::kind() const {
-  switch (activation_) {
-    case Activation::kRelu: return "relu";
-    case Activation::kGelu: return "gelu";
-    case Activation::kSilu: return "silu";
-    case Activation::kNone: break;
-  }
-  return "linear";
+bool ActivationLayer::slope_from_result() const noexcept {
+  return activation_ == Activation::kRelu || headrace::slope_from_result(activation_);
 }
 
-// ReLU's derivative follows from its result: its input need not be kept, and a convolution before it may apply it.
-// The others need their input.
+// If the derivative follows from the result, the input need not be kept; a convolution before a ReLU may apply it.
 LayerTraits ActivationLayer::traits(Mode) const {
-  const bool relu = activation_ == Activation::kRelu;
-  return {.backward_in_place = true, .backward_reads_input = !relu, .backward_reads_output = relu};
+  const bool result = slope_from_result();
+  return {.backward_in_place = true, .backward_reads_input = !result, .backward_reads_output = result};
+}
+
+std::optional<Activation> ActivationLayer::as_epilogue() const {
+  return is_fused(activation_) ? std::optional(activation_) : std::nullopt;
 }
 
 void ActivationLayer::forward(LayerContext& context) const {
@@ -25,8 +22,8 @@ void ActivationLayer::forward(LayerContext& context) const {
 
 void ActivationLayer::backward(LayerContext& context) const {
   if (!context.input_gradients[0].defined()) return;
-  const bool relu = activation_ == Activation::kRelu;
-  context.kernels.activation_backward(context.stream, activation_, relu ? context.output : context.inputs[0],
+  context.kernels.activation_backward(context.stream, activation_,
+                                      slope_from_result() ? context.output : context.inputs[0],
                                       context.output_gradient, context.input_gradients[0]);
 }
 

@@ -1,12 +1,24 @@
 #include "headrace/train/net/layers/average_pool_layer.h"
 
+#include "headrace/devices/base/error.h"
 #include "headrace/train/net/layers/max_pool_layer.h"
 
 namespace headrace {
+namespace {
+
+Shape averaged_shape(const std::string& who, const Shape& input, const PoolOptions& geometry) {
+  if (geometry.pad != 0) {
+    throw ConfigError(who + " pads nothing, and was given a padding of " + std::to_string(geometry.pad),
+                      "leave it out; only max pooling takes one");
+  }
+  return pooled_shape(who, input, geometry);
+}
+
+}  // namespace
 
 AveragePoolLayer::AveragePoolLayer(const std::string& name, const Shape& input, int window,
                                    const PoolLayerOptions& options)
-    : Layer(name, pooled_shape(label(name, "average_pool"), input, pool_geometry(window, options))),
+    : Layer(name, averaged_shape(label(name, "average_pool"), input, pool_geometry(window, options))),
       geometry_(pool_geometry(window, options)) {}
 
 LayerAttributes AveragePoolLayer::attributes() const {

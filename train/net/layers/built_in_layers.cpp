@@ -7,12 +7,13 @@
 #include "headrace/train/net/layers/conv_layer.h"
 #include "headrace/train/net/layers/dense_layer.h"
 #include "headrace/train/net/layers/dropout_layer.h"
+#include "headrace/train/net/layers/embedding_layer.h"
 #include "headrace/train/net/layers/flatten_layer.h"
 #include "headrace/train/net/layers/global_average_pool_layer.h"
 #include "headrace/train/net/layers/layer.h"
+#include "headrace/train/net/layers/layer_norm_layer.h"
 #include "headrace/train/net/layers/max_pool_layer.h"
 #include "headrace/train/net/layers/scale_layer.h"
-#include "headrace/train/net/layers/sigmoidal_layer.h"
 #include "headrace/train/net/layers/softmax_layer.h"
 
 namespace headrace {
@@ -25,16 +26,21 @@ const LayerMakers& built_in_layers() {
                                   {"conv", ConvLayer::from},
                                   {"dense", DenseLayer::from},
                                   {"dropout", DropoutLayer::from},
+                                  {"elu", ActivationLayer::from<Activation::kElu>},
+                                  {"embedding", EmbeddingLayer::from},
                                   {"flatten", remake<FlattenLayer>},
                                   {"gelu", ActivationLayer::from<Activation::kGelu>},
                                   {"global_average_pool", remake<GlobalAveragePoolLayer>},
+                                  {"layer_norm", LayerNormLayer::from},
+                                  {"leaky_relu", ActivationLayer::from<Activation::kLeakyRelu>},
                                   {"max_pool", MaxPoolLayer::from},
                                   {"relu", ActivationLayer::from<Activation::kRelu>},
                                   {"scale", ScaleLayer::from},
-                                  {"sigmoid", remake<SigmoidalLayer<Sigmoidal::kSigmoid>>},
+                                  {"sigmoid", ActivationLayer::from<Activation::kSigmoid>},
                                   {"silu", ActivationLayer::from<Activation::kSilu>},
                                   {"softmax", remake<SoftmaxLayer>},
-                                  {"tanh", remake<SigmoidalLayer<Sigmoidal::kTanh>>}};
+                                  {"softplus", ActivationLayer::from<Activation::kSoftplus>},
+                                  {"tanh", ActivationLayer::from<Activation::kTanh>}};
   return makers;
 }
 

@@ -1,11 +1,22 @@
 #include "headrace/train/net/layers/max_pool_layer.h"
 
+#include <algorithm>
+
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
+namespace {
+
+int pool_padding(const LayerAttributes& attributes) {
+  const bool given =
+      std::ranges::any_of(attributes.entries(), [](const auto& entry) { return entry.first == "padding"; });
+  return given ? attributes.whole("padding") : 0;
+}
+
+}  // namespace
 
 PoolOptions pool_geometry(int window, const PoolLayerOptions& options) {
-  return {.window = window, .stride = options.stride == 0 ? window : options.stride};
+  return {.window = window, .stride = options.stride == 0 ? window : options.stride, .pad = options.padding};
 }
 
 Shape pooled_shape(const std::string& who, const Shape& input, const PoolOptions& geometry) {
@@ -16,11 +27,16 @@ Shape pooled_shape(const std::string& who, const Shape& input, const PoolOptions
     throw ConfigError(who + " needs a window of 1 to 16 and a stride of at least 1, got " +
                       std::to_string(geometry.window) + " and " + std::to_string(geometry.stride));
   }
-  if (input[0] < geometry.window || input[1] < geometry.window) {
+  if (geometry.pad < 0 || geometry.pad > geometry.window / 2) {
+    throw ConfigError(who + " of window " + std::to_string(geometry.window) + " cannot be padded by " +
+                      std::to_string(geometry.pad) + ": paddings go from 0 to half a window");
+  }
+  const std::int64_t height = input[0] + 2 * geometry.pad, width = input[1] + 2 * geometry.pad;
+  if (height < geometry.window || width < geometry.window) {
     throw ConfigError(who + " of window " + std::to_string(geometry.window) + " does not fit into " +
                       input.to_string());
   }
-  return {(input[0] - geometry.window) / geometry.stride + 1, (input[1] - geometry.window) / geometry.stride + 1,
+  return {(height - geometry.window) / geometry.stride + 1, (width - geometry.window) / geometry.stride + 1,
           input[2]};
 }
 
@@ -30,12 +46,15 @@ MaxPoolLayer::MaxPoolLayer(const std::string& name, const Shape& input, int wind
       geometry_(pool_geometry(window, options)) {}
 
 LayerAttributes MaxPoolLayer::attributes() const {
-  return {{"window", geometry_.window}, {"stride", geometry_.stride}};
+  LayerAttributes attributes{{"window", geometry_.window}, {"stride", geometry_.stride}};
+  if (geometry_.pad > 0) attributes.add("padding", geometry_.pad);  // absent from earlier files
+  return attributes;
 }
 
 std::shared_ptr<const Layer> MaxPoolLayer::from(const LayerRecord& record) {
-  return std::make_shared<MaxPoolLayer>(record.name, only_input(record), record.attributes.whole("window"),
-                                        PoolLayerOptions{.stride = record.attributes.whole("stride")});
+  return std::make_shared<MaxPoolLayer>(
+      record.name, only_input(record), record.attributes.whole("window"),
+      PoolLayerOptions{.stride = record.attributes.whole("stride"), .padding = pool_padding(record.attributes)});
 }
 
 std::vector<SavedSpec> MaxPoolLayer::saved(const StepShape& step) const {

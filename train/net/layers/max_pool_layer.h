@@ -18,7 +18,9 @@ class MaxPoolLayer final : public Layer {
   std::string kind() const override { return "max_pool"; }
   LayerAttributes attributes() const override;
   std::vector<SavedSpec> saved(const StepShape& step) const override;
-  std::optional<PoolOptions> as_pooling() const override { return geometry_; }
+  std::optional<PoolOptions> as_pooling() const override {
+    return geometry_.pad == 0 ? std::optional(geometry_) : std::nullopt;
+  }
   void forward(LayerContext& context) const override;
   void backward(LayerContext& context) const override;
 

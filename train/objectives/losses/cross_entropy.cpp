@@ -18,13 +18,14 @@ class DenseCrossEntropy final : public LossFunction {
     check_class_shares("the loss", result, labels);
   }
   ResultForm form() const override { return options_.from_logits ? ResultForm::kWhole : ResultForm::kLogits; }
+  bool takes_weights() const override { return true; }
   std::string options_json() const override {
     return cross_entropy_json(options_.from_logits, options_.label_smoothing);
   }
 
   void submit(const LossCall& call) const override {
-    call.kernels.soft_cross_entropy(call.stream, call.result, call.labels, options_.label_smoothing, call.scalars,
-                                    call.gradient, call.sums);
+    call.kernels.soft_cross_entropy(call.stream, call.result, call.labels, options_.label_smoothing,
+                                    ExampleRows(call.scalars, call.weights), call.gradient, call.sums);
   }
 
  private:

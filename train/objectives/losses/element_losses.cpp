@@ -1,4 +1,4 @@
-// Losses that are the mean over an example's elements.
+// Losses that are the mean, or the sum, over an example's elements.
 #include "headrace/train/losses.h"
 #include "headrace/train/objectives/losses/result_checks.h"
 
@@ -17,6 +17,7 @@ class MeanOverElements final : public LossFunction {
   void check_labels(const ResultInfo& result, const Field& labels) const override {
     check_targets(name_, result, labels);
   }
+  bool takes_weights() const override { return true; }
   std::string options_json() const override {
     const bool from_logits = loss_ == ElementLoss::kBinaryFromLogits;
     if (!from_logits && loss_ != ElementLoss::kBinaryFromProbabilities) return "{}";
@@ -24,8 +25,8 @@ class MeanOverElements final : public LossFunction {
   }
 
   void submit(const LossCall& call) const override {
-    call.kernels.element_loss(call.stream, loss_, call.result, call.labels, label_smoothing_, call.scalars,
-                              call.gradient, call.sums);
+    call.kernels.element_loss(call.stream, loss_, call.result, call.labels, label_smoothing_,
+                              {call.scalars, call.weights}, call.gradient, call.sums);
   }
 
  private:
@@ -50,6 +51,14 @@ Loss mean_squared_error(Reduction reduction) {
 
 Loss mean_absolute_error(Reduction reduction) {
   return mean_over_elements("mean_absolute_error", ElementLoss::kAbsoluteError, reduction);
+}
+
+Loss huber(Reduction reduction) { return mean_over_elements("huber", ElementLoss::kHuber, reduction); }
+
+Loss hinge(Reduction reduction) { return mean_over_elements("hinge", ElementLoss::kHinge, reduction); }
+
+Loss kl_divergence(Reduction reduction) {
+  return mean_over_elements("kl_divergence", ElementLoss::kKullbackLeibler, reduction);
 }
 
 Loss binary_crossentropy(const BinaryCrossEntropyOptions& options) {

@@ -8,7 +8,7 @@ namespace headrace {
 namespace {
 
 // The parts of pinned scratch.
-enum HostPart { kHostScalars, kHostResult, kHostLabels, kHostLosses, kHostGradient };
+enum HostPart { kHostScalars, kHostResult, kHostLabels, kHostLosses, kHostGradient, kHostWeights };
 
 class HostLoss final : public LossFunction {
  public:
@@ -24,10 +24,11 @@ class HostLoss final : public LossFunction {
                       labels.shape.to_string() + "; " + name_ + " is given float32, or one int64 an example");
   }
 
+  bool takes_weights() const override { return true; }
   ScratchSpec scratch(const TensorView& result, const TensorView& labels) const override {
     const TensorView losses{nullptr, {result.shape[0]}, DType::kF32};
     const TensorView scalars{nullptr, {static_cast<std::int64_t>(sizeof(StepScalars))}, DType::kU8};
-    return {.device = {losses}, .pinned = {scalars, result, labels, losses, result}};
+    return {.device = {losses}, .pinned = {scalars, result, labels, losses, result, losses}};
   }
 
   void submit(const LossCall& call) const override {
@@ -35,16 +36,21 @@ class HostLoss final : public LossFunction {
     call.stream.copy(host[kHostScalars].data, call.scalars, sizeof(StepScalars));
     call.stream.copy(host[kHostResult].data, call.result.data, call.result.bytes());
     call.stream.copy(host[kHostLabels].data, call.labels.data, call.labels.bytes());
-    const bool learns = call.gradient.defined();
-    call.stream.call([function = function_, host, learns] { compute(function, host, learns); });
+    const bool learns = call.gradient.defined(), weighted = call.weights.defined();
+    if (weighted) call.stream.copy(host[kHostWeights].data, call.weights.data, call.weights.bytes());
+    call.stream.call([function = function_, host, learns, weighted] {
+      compute(function, host, learns, weighted ? host[kHostWeights].as<const float>() : nullptr);
+    });
     const TensorView& losses = call.device_scratch.front();
     call.stream.copy(losses.data, host[kHostLosses].data, losses.bytes());
     if (learns) call.stream.copy(call.gradient.data, host[kHostGradient].data, call.gradient.bytes());
-    call.kernels.add_losses(call.stream, losses, call.scalars, call.sums);
+    call.kernels.add_losses(call.stream, losses, {call.scalars, call.weights}, call.sums);
   }
 
  private:
-  static void compute(const Function& function, const std::vector<TensorView>& host, bool learns) {
+  // `weights` may be null: they are 1.
+  static void compute(const Function& function, const std::vector<TensorView>& host, bool learns,
+                      const float* weights) {
     const auto& scalars = *host[kHostScalars].as<StepScalars>();
     const TensorView &result = host[kHostResult], &labels = host[kHostLabels];
     const auto width = static_cast<std::size_t>(result.elements() / result.shape[0]);
@@ -58,7 +64,8 @@ class HostLoss final : public LossFunction {
       if (labels.dtype == DType::kI64) example.class_number = labels.as<std::int64_t>()[at];
       if (learns) example.gradient = {gradient + at * width, width};
       host[kHostLosses].as<float>()[at] = static_cast<float>(function(example));
-      for (float& slope : example.gradient) slope *= scalars.inverse_global_rows;
+      const float factor = scalars.inverse_global_rows * (weights == nullptr ? 1.0F : weights[at]);
+      for (float& slope : example.gradient) slope *= factor;
     }
   }
 

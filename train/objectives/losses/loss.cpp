@@ -22,6 +22,23 @@ Loss Loss::of(const std::string& layer) const {
   return loss;
 }
 
+Loss Loss::weighted_by(const std::string& field) const {
+  if (field.empty()) throw ConfigError("a loss is weighted by a field without a name");
+  Loss loss = *this;
+  for (LossTerm& term : loss.terms) term.weight_field = field;
+  return loss;
+}
+
+Loss Loss::class_weighted(const std::vector<float>& weights) const {
+  for (const float weight : weights) {
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    throw ConfigError(fmt::format("a class weighs {}; a weight must be a finite number of at least 0", weight));
+  }
+  Loss loss = *this;
+  for (LossTerm& term : loss.terms) term.class_weights = weights;
+  return loss;
+}
+
 Loss operator*(float weight, const Loss& loss) {
   if (!(weight > 0) || !std::isfinite(weight)) {
     throw ConfigError(fmt::format("a loss is weighted with {}; a weight must be a positive number", weight));

@@ -20,13 +20,14 @@ class SparseCrossEntropy final : public LossFunction {
   ResultForm form() const override { return options_.from_logits ? ResultForm::kWhole : ResultForm::kLogits; }
   bool takes_class_numbers() const override { return true; }
   bool counts_correct() const override { return true; }
+  bool takes_weights() const override { return true; }
   std::string options_json() const override {
     return cross_entropy_json(options_.from_logits, options_.label_smoothing);
   }
 
   void submit(const LossCall& call) const override {
     call.kernels.softmax_cross_entropy(call.stream, call.result, call.labels, options_.label_smoothing,
-                                       call.scalars, call.gradient, call.sums);
+                                       ExampleRows(call.scalars, call.weights), call.gradient, call.sums);
   }
 
  private:

@@ -22,11 +22,14 @@ class TopShare final : public MetricFunction {
   ResultForm form() const override { return ResultForm::kOrder; }
   std::string options_json() const override { return "{}"; }  // the name says k
   bool is_accuracy() const override { return k_ == 1; }
+  bool takes_weights() const override { return true; }
 
   void submit(const MetricCall& call) const override {
-    call.kernels.count_top(call.stream, call.result, call.labels, k_, call.scalars, call.sums);
+    call.kernels.count_top(call.stream, call.result, call.labels, k_, {call.scalars, call.weights}, call.sums);
   }
-  MetricValue value(const MetricTotals& totals) const override { return {.values = {mean_accuracy(totals.sums)}}; }
+  MetricValue value(const MetricTotals& totals) const override {
+    return {.values = {totals.mean(static_cast<double>(totals.sums.correct))}};
+  }
 
  private:
   std::string name_;

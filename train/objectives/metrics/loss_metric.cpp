@@ -18,6 +18,7 @@ class LossMetric final : public MetricFunction {
   ScratchSpec scratch(const TensorView& result, const TensorView& labels) const override {
     return loss_->scratch(result, labels);
   }
+  bool takes_weights() const override { return loss_->takes_weights(); }
   std::string options_json() const override { return loss_->options_json(); }
 
   void submit(const MetricCall& call) const override {
@@ -26,11 +27,14 @@ class LossMetric final : public MetricFunction {
                    .scalars = call.scalars,
                    .result = call.result,
                    .labels = call.labels,
+                   .weights = call.weights,
                    .sums = call.sums,
                    .device_scratch = call.device_scratch,
                    .pinned_scratch = call.pinned_scratch});
   }
-  MetricValue value(const MetricTotals& totals) const override { return {.values = {mean_loss(totals.sums)}}; }
+  MetricValue value(const MetricTotals& totals) const override {
+    return {.values = {totals.mean(totals.sums.loss)}};
+  }
 
  private:
   std::shared_ptr<const LossFunction> loss_;

@@ -67,7 +67,7 @@ TEST_F(PlanJsonErrors, NameThePlace) {
 TEST_F(PlanJsonErrors, SayWhatThereIs) {
   EXPECT_THAT(refusal_of_stages(R"({"shufle": {}})"),
               AllOf(StartsWith("plan at stages[0]: there is no stage \"shufle\" (write batch, cache, decode, "),
-                    HasSubstr("unbatch or without_shard")));
+                    HasSubstr("unbatch, window or without_shard")));
   EXPECT_THAT(
       refusal_of_stages(R"({"map": [{"Flip": {}}]})"),
       AllOf(StartsWith("plan at stages[0].map[0]: there is no operation \"Flip\" (write named, pad_crop, "),
@@ -81,8 +81,8 @@ TEST_F(PlanJsonErrors, SayWhatThereIs) {
 TEST_F(PlanJsonErrors, NameTheStageThatMakesNoSense) {
   EXPECT_THAT(refusal_of_stages(R"({"shuffle": {}}, {"map": [{"pad_crop": {"pad": -1}}]}, {"batch": {}})"),
               StartsWith("plan at stages[1]: pad_crop(32, pad=-1, zero)"));
-  EXPECT_THAT(refusal_of_stages(R"({"batch": {}}, {"prefetch": {"batches": 1}}, {"shuffle": {}})"),
-              StartsWith("plan at stages[2]: shuffle(seed=0) stands after batch()"));
+  EXPECT_THAT(refusal_of_stages(R"({"batch": {}}, {"prefetch": {"batches": 1}}, {"batch": {"global": 2}})"),
+              StartsWith("plan at stages[2]: batch(2) stands after batch(32)"));
   EXPECT_THAT(refusal_of_stages(R"({"map": [{"mixup": {}}]}, {"padded_batch": {}})"),
               StartsWith("plan at stages[0]: mixup("));
   EXPECT_THAT(refusal_of_stages(R"({"decode": {}})"), StartsWith("plan at stages[0]: decode(): no field is"));

@@ -121,7 +121,18 @@ TEST_F(EvaluationJson, TakesPartsThatWereTreatedAlike) {
   const Dataset some = pixels().take(3), odd = pixels().filter(with_labels({1}));
   EXPECT_THAT(stages_of_evaluation(mix({some, pixels()}).map(normal_).batch({.global = 5})),
               ElementsAre(decoded_, halves_, batch_));
+  EXPECT_THAT(stages_of_evaluation(concatenate({some.map(normal_), pixels().map(normal_)}).batch({.global = 5})),
+              ElementsAre(decoded_, halves_, batch_));
   EXPECT_THAT(refusal_of_evaluation(concatenate({some, odd}).batch({.global = 5})), HasSubstr("combined"));
+}
+
+TEST_F(EvaluationJson, HasTheLastBatchAndDropsWhatIsDoneToBatches) {
+  const Dataset data = pixels().batch({.global = 3}).shuffle().unbatch().map(normal_).batch({.global = 5}).take(2);
+  EXPECT_THAT(stages_of_evaluation(data), ElementsAre(decoded_, halves_, batch_));
+  const Dataset other = Dataset::from_json(data.to_json({.sources = {{"pixels", data.source()}}}),
+                                           {.parts = {.sources = {{"pixels", data.source()}}}, .global_batch = 2});
+  EXPECT_EQ(other.explain().find("batch(3) | shuffle(seed=0) | unbatch()") != std::string::npos, true);
+  EXPECT_EQ(other.global_batch(), 2);
 }
 
 // The plan's operations on other data: the same bits as the plan itself makes of them.

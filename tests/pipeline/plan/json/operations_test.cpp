@@ -84,6 +84,7 @@ TEST(PlanJsonOperations, GiveTheSameStream) {
       {"pad_crop", pad_crop(11, 3, Padding::kReflect)},
       {"random_resized_crop", random_resized_crop({.size = 6, .min_area = 0.3F, .max_ratio = 1.7F})},
       {"resize", resize(9)},
+      {"resize_to", resize(9, 14)},
       {"to_layout", floats | to_layout(ImageLayout::kChannelsFirst)},
   };
   const SourcePtr source = test::noise_images(29, 12, 10);

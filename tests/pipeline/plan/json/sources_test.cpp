@@ -39,6 +39,7 @@ class PlanJsonSources : public ::testing::Test {
         {test::entry("image", test::bytes_feature(picture)), test::entry("label", test::packed_feature(1))}));
     folder_.write("tf/x.tfrecord", records);
     folder_.write("table.csv", "file,path,kind\na,images/train/cat/0.jpg,3\n");
+    folder_.write("numbers.csv", "y,a,b,town\n1,2,3,Ulm\n");
     const test::Bytes numbers(24, std::byte{1});
     folder_.write("npy/x_train.npy", test::make_npy("|u1", "(6, 4)", numbers));
   }
@@ -76,6 +77,7 @@ TEST_F(PlanJsonSources, AreOpenedAgain) {
   expect_opened(tf_records(at("tf"), TfRecordOptions{.image_keys = {"image"}, .label_keys = {"label"}}));
   expect_opened(tf_records({at("tf/x.tfrecord"), at("tf/x.tfrecord")}, TfRecordOptions{.classes = {"a", "b"}}));
   expect_opened(csv_manifest(at("table.csv"), {.label_column = "kind", .label_count = 9}));
+  expect_opened(csv_table(at("numbers.csv"), {.label_column = "y", .columns = {"a", "town:text"}}));
   expect_opened(numpy_arrays(at("npy")));
   expect_opened(idx_folder(digits.path(), Split::kTest, 10));
   expect_opened(idx_files(digits / "train-images-idx3-ubyte", digits / "train-labels-idx1-ubyte"));
@@ -99,6 +101,7 @@ TEST_F(PlanJsonSources, ShowEveryArgument) {
       {"web_stream", path + count_members<WebStreamOptions>()},
       {"tf_records", path + count_members<TfRecordOptions>()},
       {"csv_manifest", path + count_members<CsvOptions>()},
+      {"csv_table", path + count_members<CsvOptions>() - 1},
       {"numpy_arrays", path + count_members<NumpyOptions>()},
       {"record_file", path + split},
       {"idx_folder", path + split + 1},

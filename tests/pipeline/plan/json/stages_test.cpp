@@ -55,6 +55,8 @@ TEST_F(PlanJsonStages, OfBatches) {
   const Dataset read = test::written_and_read(first().batch({.global = 7}).prefetch(5), parts_);
   EXPECT_THAT(read.explain(), HasSubstr("prefetch(5)"));
   EXPECT_EQ(read.global_batch(), 7);
+  expect_same_stream(first().batch({.global = 4}).shuffle().unbatch().batch({.global = 5}).skip(1).repeat(2),
+                     parts_);
 }
 
 TEST_F(PlanJsonStages, LabelsAreData) {
@@ -76,6 +78,7 @@ TEST_F(PlanJsonStages, LabelsAreData) {
 TEST_F(PlanJsonStages, Caches) {
   const test::TempFolder folder;
   expect_same(images().cache(memory(1 << 20)).map(flip()));
+  expect_same(images().cache(disk(folder / "inner")).map(center_crop(4)).cache(memory()).map(flip()));
   expect_same(
       images().cache(disk(folder / "cache", {.budget_bytes = 1 << 20, .segment_bytes = 1 << 16})).map(flip()));
   const Dataset in_memory = images().cache(memory(12345));
@@ -90,6 +93,9 @@ TEST_F(PlanJsonStages, Combinations) {
   expect_same(zip({first(), second().skip(2)}, {.suffixes = {"", "_2"}}).shuffle({.seed = 4}));
   const Dataset inner = concatenate({first(), mix({second(), first().take(4)}, {.weights = {2, 1}})});
   expect_same(interleave({inner.take(40), second()}).repeat(2));
+  expect_same(concatenate({images().map(flip()), images().cache(memory()).take(3)}).map(center_crop(4)));
+  expect_same(zip({first().window({.size = 3}), second().window({.size = 3, .shift = 1}).skip(1)},
+                  {.suffixes = {"", "_2"}}));
   expect_same(zip({concatenate({first(), first()}), zip({second().filter(even_)})}, {.suffixes = {"_a", "_b"}}));
 }
 

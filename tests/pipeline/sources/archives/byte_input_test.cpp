@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "headrace/devices/base/error.h"
@@ -80,6 +82,30 @@ TEST_P(ByteInputTest, NoTruncationGivesTheWholeOrWrongBytes) {
 
 INSTANTIATE_TEST_SUITE_P(All, ByteInputTest, ::testing::Values(Packing::kPlain, Packing::kGzip, Packing::kZstd),
                          packing_name);
+
+// The bytes that this process has read so far; std::nullopt where the system does not count them.
+std::optional<std::uint64_t> bytes_read() {
+  std::ifstream counts("/proc/self/io");
+  std::string name;
+  std::uint64_t bytes = 0;
+  if (!(counts >> name >> bytes) || name != "rchar:") return std::nullopt;
+  return bytes;
+}
+
+TEST(PlainInputTest, DoesNotReadWhatIsSkipped) {
+  TempFolder folder;
+  constexpr std::size_t kMembers = 40, kMember = 100'000, kHeader = 512;
+  const auto path = folder.write("data", Bytes(kMembers * kMember));
+  const auto before = bytes_read();
+  if (!before) GTEST_SKIP() << "the system does not count what a process reads";
+  const auto input = open_input(path);
+  Bytes header(kHeader);
+  for (std::size_t i = 0; i < kMembers; ++i) {
+    input->read_exact(header, "a header");
+    input->skip(kMember - kHeader);
+  }
+  EXPECT_LT(*bytes_read() - *before, kMembers * kMember / 10);
+}
 
 TEST(GzipInputTest, ReadsJoinedMembers) {
   TempFolder folder;

@@ -73,7 +73,7 @@ TEST(InMemoryTest, RefusesArraysThatDoNotFit) {
   EXPECT_THROW(in_memory("a", 4, {images(4, 0), labels(5)}), ConfigError);
   EXPECT_THROW(in_memory("a", ~std::uint64_t{0} / 2, {images(4, 0)}), ConfigError) << "the product wraps around";
   EXPECT_THROW(in_memory("a", 0, {}), ConfigError);
-  EXPECT_THROW(in_memory("a", 4, std::vector<Array>(5, images(4, 0))), ConfigError);
+  EXPECT_THROW(in_memory("a", 4, std::vector<Array>(kMaxFields + 1, images(4, 0))), ConfigError);
   Array ragged = images(4, 0);
   ragged.field.shape = {Shape::kDynamic, 3, 1};
   EXPECT_THROW(in_memory("a", 4, {ragged}), ConfigError);

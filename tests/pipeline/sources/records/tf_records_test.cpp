@@ -294,7 +294,7 @@ TEST(TfRecordsTest, TakesFeaturesByTheirKeysAndSaysWhatItLeavesOut) {
   }
 }
 
-TEST(TfRecordsTest, TakesASecondImageAndRefusesText) {
+TEST(TfRecordsTest, TakesASecondImageAndText) {
   const TempFolder folder;
   const auto path = folder.write("x.tfrecord", make_rich_record(0, {1}));
   const auto open_with = [&](TfRecordOptions options) {
@@ -305,6 +305,9 @@ TEST(TfRecordsTest, TakesASecondImageAndRefusesText) {
   EXPECT_EQ(source->info().fields[2].encoding, Encoding::kImage);
   std::vector<std::byte> scratch;
   EXPECT_EQ(to_bytes(source->read(0, scratch).fields[2]), image_of(50));
+  const SourcePtr texts = open_with({.label_keys = {"id"}, .feature_keys = {"caption=text:text", "score"}});
+  EXPECT_EQ(texts->info().fields[2], (Field{.name = "caption", .dtype = DType::kU8, .shape = {Shape::kDynamic}}));
+  EXPECT_EQ(to_bytes(texts->read(0, scratch).fields[2]), to_bytes("a cat"));
   const auto error_with = [&](TfRecordOptions options) -> std::string {
     try {
       open_with(std::move(options));
@@ -314,7 +317,12 @@ TEST(TfRecordsTest, TakesASecondImageAndRefusesText) {
     return "no error";
   };
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"text"}}),
-              HasSubstr("the feature 'text' cannot be taken along: it holds bytes"));
+              HasSubstr("the feature 'text' cannot be taken along: it holds bytes (further features are integers, "
+                        "floats, an encoded image, or one text: 'text:text')"));
+  EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"score:text"}}), HasSubstr("it holds 1 float"));
+  EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"text:class"}}), HasSubstr("it holds bytes"));
+  EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"score", "score"}}),
+              HasSubstr("called so already"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"name"}}),
               HasSubstr("there is no feature 'name'; its first record has photo, score, box"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"scroe"}}),

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/tables/csv_manifest.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
@@ -153,12 +154,13 @@ TEST(CsvManifestTest, TakesIntegersHoweverTheyAreWritten) {
   EXPECT_THAT(classes, ElementsAre("-", "0x1", "1e", "inf", "nan"));
 }
 
+// Returns the field's first element.
 template <typename Value>
 Value value_of_field(const Source& source, std::uint64_t record, std::size_t field) {
   std::vector<std::byte> scratch;
   const std::span<const std::byte> bytes = source.read(record, scratch).fields[field];
   Value value{};
-  EXPECT_EQ(bytes.size(), sizeof value);
+  EXPECT_EQ(bytes.size() % sizeof value, 0U);
   std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
   return value;
 }
@@ -230,10 +232,98 @@ TEST(CsvManifestTest, RefusesColumnsThatAreNoFields) {
               HasSubstr(": did you mean 'width'? (name one of these with ColumnOptions::more)"));
   EXPECT_THAT(error_with({"label"}), HasSubstr("'label' cannot be taken along: it is taken already"));
   EXPECT_THAT(error_with({"image"}), HasSubstr("a field is called so already"));
-  EXPECT_THAT(error_with({"a", "b", "c"}), HasSubstr("a record has at most 4 fields"));
   EXPECT_THROW(open_source(folder.write("x/a/1.jpg", "x").parent_path().parent_path(), Split::kTrain,
                            {.columns = {.label = "y"}}),
                ConfigError);
+}
+
+// The text of a row, without the zeros after it.
+std::string text_of_field(const Source& source, std::uint64_t record, std::size_t field) {
+  std::vector<std::byte> scratch;
+  const RecordView view = source.read(record, scratch);
+  const std::span<const std::byte> bytes = view.fields[field];
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return text.substr(0, text.find('\0'));
+}
+
+TEST(CsvManifestTest, TakesTextsClassesListsAndSeveralColumnsAsOne) {
+  const TempFolder folder;
+  const std::string table =
+      "path,label,caption,breed,pixels,w,h,a:b\n"
+      "a.jpg,1,\"a, b\",pug,1 2 3,4,5,7\nb.jpg,0,,collie,\"4,5;6\",6,7,8\n";
+  const SourcePtr source = open_table(
+      folder, table, {.columns = {"caption:text", "breed:class", "grey=pixels:list", "size=w+h", "a:b"}});
+  const Fields& fields = source->info().fields;
+  ASSERT_EQ(fields.size(), 7U);
+  EXPECT_EQ(fields[2], (Field{.name = "caption", .dtype = DType::kU8, .shape = {4}}));
+  EXPECT_EQ(fields[3], (Field{.name = "breed", .dtype = DType::kI64, .shape = {}}));
+  EXPECT_EQ(fields[4], (Field{.name = "grey", .dtype = DType::kI64, .shape = {3}}));
+  EXPECT_EQ(fields[5], (Field{.name = "size", .dtype = DType::kI64, .shape = {2}}));
+  EXPECT_EQ(fields[6].name, "a:b");
+  EXPECT_EQ(text_of_field(*source, 0, 2), "a, b");
+  EXPECT_EQ(text_of_field(*source, 1, 2), "");
+  EXPECT_EQ(value_of_field<std::int64_t>(*source, 0, 3), 1) << "collie, pug";
+  EXPECT_EQ(value_of_field<std::int64_t>(*source, 1, 4), 4);
+  EXPECT_EQ(value_of_field<std::int64_t>(*source, 1, 5), 6);
+  EXPECT_EQ(value_of_field<std::int64_t>(*source, 1, 6), 8);
+}
+
+TEST(CsvManifestTest, RefusesChoicesThatMeanNothing) {
+  const TempFolder folder;
+  const std::string table = "path,label,caption,list,w\na.jpg,1,cat,1 2,3\nb.jpg,2,dog,1,4\n";
+  const auto error_with = [&](const std::string& column) -> std::string {
+    try {
+      open_table(folder, table, {.columns = {column}});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_with("caption:txt"), HasSubstr("'txt' is no type of one: did you mean 'text'?"));
+  EXPECT_THAT(error_with("list:list"), HasSubstr("line 3: column 'list' has 1 number, the first row 2"));
+  EXPECT_THAT(error_with("caption:list"), HasSubstr("'cat' in column 'caption' is no number"));
+  EXPECT_THAT(error_with("x=w+caption:text"), HasSubstr("makes one field of several columns, whose type is text"));
+  EXPECT_THAT(error_with("x=w+w"), HasSubstr("'w' cannot be taken along: it is taken already"));
+  EXPECT_THAT(error_with("label=w"), HasSubstr("a field is called so already"));
+  EXPECT_THAT(error_with("=w"), HasSubstr("has an empty name"));
+  EXPECT_THAT(error_with("caption"), HasSubstr("for text say 'caption:text'"));
+}
+
+TEST(CsvTableTest, HasAsManyFieldsAsARecord) {
+  const TempFolder folder;
+  std::string names = "label", values = "1";
+  for (std::size_t i = 1; i < kMaxFields; ++i) {
+    names += fmt::format(",c{}", i);
+    values += fmt::format(",{}", i);
+  }
+  const auto open = [&] { return csv_table(folder.write("wide.csv", names + "\n" + values + "\n")); };
+  EXPECT_EQ(value_of_field<std::int64_t>(*open(), 0, kMaxFields - 1), kMaxFields - 1);
+  names += ",more";
+  values += ",0";
+  try {
+    open();
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("64 further columns: a record has at most 64 fields"));
+  }
+  EXPECT_THROW(csv_table(folder / "wide.csv", {.path_column = "file"}), ConfigError);
+}
+
+TEST(CsvTableTest, NeedsNoImages) {
+  const TempFolder folder;
+  const auto path = folder.write("houses.csv", "rooms,town,price\n3,Ulm,1.5\n4,Bonn,2\n");
+  const ColumnOptions columns{.label = "price", .label_type = LabelType::kNumber};
+  const SourcePtr source = open_source(path, Split::kTrain, {.columns = columns});
+  ASSERT_EQ(source->info().fields.size(), 2U);
+  EXPECT_EQ(source->info().fields[0], (Field{.name = "label", .dtype = DType::kF32, .shape = {}}));
+  EXPECT_EQ(value_of_field<float>(*source, 1, 0), 2.0F);
+  EXPECT_EQ(value_of_field<std::int64_t>(*source, 0, 1), 3);
+  EXPECT_EQ(describe(source->info().columns), "left out of each record: town (text)");
+  const SourcePtr unlabelled = open_source(path, Split::kTrain, {.columns = {.more = {"rooms", "town:class"}}});
+  EXPECT_EQ(unlabelled->info().fields.size(), 2U);
+  EXPECT_EQ(value_of_field<std::int64_t>(*unlabelled, 0, 1), 1) << "Bonn, Ulm";
+  const Dataset data = Dataset::from(source).batch({.global = 2});
+  EXPECT_EQ(Dataset::from_json(data.to_json()).fingerprint(), data.fingerprint());
 }
 
 // Which of the two is meant?

@@ -1,0 +1,103 @@
+// Files behind URLs, http://, https:// and s3://. They are read through file.h like those of the operating system;
+// this header holds what only they have. All requests go through libcurl; a build without it refuses URLs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/devices/base/api.h"
+#include "headrace/devices/base/file.h"
+
+namespace HEADRACE_API headrace {
+
+// Returns whether the path starts with http://, https:// or s3://.
+bool is_url(const std::filesystem::path& path) noexcept;
+
+namespace remote {
+
+// How requests are retried: a refusal that may pass (5xx, 429, a reset, a stall, a short or wrong answer) is
+// answered by another request after a growing, random pause, until nothing has arrived for `deadline`.
+struct Timing {
+  std::chrono::milliseconds first_pause{100}, max_pause{5'000};
+  std::chrono::milliseconds stall{10'000};  // without a byte, after which a request counts as failed
+  std::chrono::milliseconds deadline{60'000};
+};
+// Sets it for all later requests of the process.
+void set_timing(const Timing& timing);
+
+// Counters of the process since its start.
+struct Counters {
+  std::uint64_t requests = 0;  // sent, retries among them
+  std::uint64_t retries = 0;
+  std::uint64_t bytes = 0;       // of answers' bodies
+  std::uint64_t held_bytes = 0;  // now in memory, fetched or being fetched
+  double latency_seconds = 0;    // from a request to the first byte of its answer, recently
+};
+Counters counters() noexcept;
+
+// Returns one sentence on the library used, such as "libcurl 7.88.1"; empty if built without remote data.
+std::string library();
+
+// Lets fetches ahead of reads hold so many more bytes while it lives. Without any the process holds a few MiB.
+class Window {
+ public:
+  Window() = default;
+  explicit Window(std::uint64_t bytes);
+  ~Window();
+  Window(Window&& other) noexcept : bytes_(std::exchange(other.bytes_, 0)) {}
+  Window& operator=(Window&&) = delete;
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
+// Marks a thread that may be left alone when it hangs: a signal need not end the process because it waits.
+class AbandonableThread {
+ public:
+  AbandonableThread() noexcept;
+};
+
+// Lets the waits of this thread call `look` about twenty times a second, which may throw. Returns the previous
+// one. REQUIRES: `look` outlives its use; null: none.
+const std::function<void()>* set_wait_poll(const std::function<void()>* look) noexcept;
+
+// A file as it was found, opened for reading by position. Thread-safe.
+class Handle {
+ public:
+  virtual ~Handle() = default;
+  virtual std::uint64_t size() const noexcept = 0;
+  // Returns a number that changes with the file's ETag or, without one, its time of change.
+  virtual std::uint64_t version() const noexcept = 0;
+  // Fills `into`, to the end of the file at most; returns how many bytes. Blocks. Throws DataError.
+  virtual std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) = 0;
+  virtual void will_read(std::span<const ByteExtent> extents) = 0;
+};
+
+// What file.h calls for URLs. Each throws DataError.
+std::shared_ptr<Handle> open(const std::filesystem::path& url);
+PathKind kind(const std::filesystem::path& url);
+std::vector<DirectoryEntry> list(const std::filesystem::path& url);
+FileIdentity identity(const std::filesystem::path& url);
+
+// Returns the path of a file that a table in `folder` names: a URL as it is; relative to a URL, with what no URL
+// may hold as %XX, and never a path of this machine.
+std::filesystem::path named_in(const std::filesystem::path& folder, const std::string& name);
+
+// Returns all files below a folder; sizes and versions (as modified_ns) are those of the listing.
+std::vector<DirectoryEntry> list_below(const std::filesystem::path& url);
+// Finds out about many files at once: those that File::open() will be asked for. What is missing shows there.
+void will_open(std::span<const std::filesystem::path> urls);
+// Starts to fetch a whole file of `size` bytes, for the next File::open() of it.
+void will_read_whole(const std::filesystem::path& url, std::uint64_t size);
+// Forgets all files that were fetched so and not opened.
+void forget_whole() noexcept;
+
+}  // namespace remote
+}  // namespace headrace

@@ -1,0 +1,383 @@
+#include "headrace/devices/base/remote/http_client.h"
+
+#include <curl/curl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <thread>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote/retries.h"
+
+namespace headrace::remote {
+namespace {
+
+using Time = std::chrono::steady_clock::time_point;
+
+constexpr std::size_t kMaxActive = 64;  // requests at once
+constexpr long kMaxRedirects = 5, kBufferBytes = 256 << 10;
+constexpr int kMaxWaitMs = 1000;
+// S3 wants the SHA-256 of the body to be signed: that of none.
+constexpr const char* kNoBody =
+    "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+// Whether the next attempt may fare better.
+bool may_pass(CURLcode code) {
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM: return true;
+    default: return false;
+  }
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// One attempt of a call, in libcurl's hands.
+class Attempt {
+ public:
+  explicit Attempt(std::shared_ptr<HttpCall> call) : call_(std::move(call)), handle_(curl_easy_init()) {
+    if (handle_ == nullptr) throw std::bad_alloc();
+    prepare(call_->request());
+  }
+  ~Attempt() {
+    curl_easy_cleanup(handle_);
+    curl_slist_free_all(headers_);
+  }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  CURL* handle() const noexcept { return handle_; }
+  const std::shared_ptr<HttpCall>& call() const noexcept { return call_; }
+
+  HttpAnswer finish(CURLcode code) {
+    curl_easy_getinfo(handle_, CURLINFO_RESPONSE_CODE, &answer_.status);
+    curl_off_t first = 0, sent = 0, after = 0;
+    curl_easy_getinfo(handle_, CURLINFO_STARTTRANSFER_TIME_T, &first);
+    curl_easy_getinfo(handle_, CURLINFO_PRETRANSFER_TIME_T, &sent);
+    if (first > sent) answer_.latency_seconds = static_cast<double>(first - sent) * 1e-6;
+    curl_easy_getinfo(handle_, CURLINFO_RETRY_AFTER, &after);
+    if (after > 0) answer_.retry_after = static_cast<std::uint64_t>(after);
+    if (code != CURLE_OK && !enough_) {
+      answer_.trouble = code == CURLE_OPERATION_TIMEDOUT ? "nothing came for too long" : curl_easy_strerror(code);
+      answer_.may_pass = may_pass(code);
+    }
+    return answer_;
+  }
+
+ private:
+  template <typename Value>
+  void set(CURLoption option, Value value) {
+    if (curl_easy_setopt(handle_, option, value) != CURLE_OK) throw std::bad_alloc();
+  }
+
+  void prepare(const HttpRequest& request) {
+    set(CURLOPT_URL, request.url.c_str());
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_PATH_AS_IS, 1L);
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+    set(CURLOPT_BUFFERSIZE, kBufferBytes);
+    set(CURLOPT_USERAGENT, "headrace");
+    set(CURLOPT_PRIVATE, this);
+    set(CURLOPT_HEADERFUNCTION, &Attempt::on_header);
+    set(CURLOPT_HEADERDATA, this);
+    set(CURLOPT_WRITEFUNCTION, &Attempt::on_body);
+    set(CURLOPT_WRITEDATA, this);
+    const auto stall = timing().stall;
+    set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(stall.count()));
+    if (request.range) {
+      const std::string range = std::to_string(request.range->first) + "-" + std::to_string(request.range->second);
+      set(CURLOPT_RANGE, range.c_str());
+    }
+    for (const std::string& header : request.headers) add_header(header);
+    if (request.access == nullptr) {
+      set(CURLOPT_FOLLOWLOCATION, 1L);
+      set(CURLOPT_MAXREDIRS, kMaxRedirects);
+      // Never from https to http.
+      set(CURLOPT_REDIR_PROTOCOLS_STR, request.url.starts_with("https") ? "https" : "http,https");
+    } else {
+      sign(*request.access);
+    }
+    if (headers_ != nullptr) set(CURLOPT_HTTPHEADER, headers_);
+  }
+
+  // Redirects are not followed: another host must not get the session token.
+  void sign(const S3Access& access) {
+    if (!access.is_signed()) return;
+    set(CURLOPT_AWS_SIGV4, ("aws:amz:" + access.region + ":s3").c_str());
+    set(CURLOPT_USERNAME, access.key_id.c_str());
+    set(CURLOPT_PASSWORD, access.secret.c_str());
+    add_header(kNoBody);
+    if (!access.session_token.empty()) add_header("X-Amz-Security-Token: " + access.session_token);
+  }
+
+  void add_header(const std::string& line) {
+    curl_slist* const longer = curl_slist_append(headers_, line.c_str());
+    if (longer == nullptr) throw std::bad_alloc();
+    headers_ = longer;
+  }
+
+  static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self) {
+    try {
+      static_cast<Attempt*>(self)->take_header({data, size * count});
+      return size * count;
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
+  void take_header(std::string_view line) {
+    if (line.starts_with("HTTP/")) answer_ = {};  // of a redirect, or 100 Continue, before
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return;
+    const std::string name = in_lower_case(line.substr(0, colon));
+    const std::string value(trimmed(line.substr(colon + 1)));
+    if (name == "etag") answer_.etag = value;
+    if (name == "last-modified") answer_.last_modified = value;
+    if (name == "content-range") answer_.content_range = value;
+    if (name == "location") answer_.location = value;
+    if (name == "x-amz-bucket-region") answer_.bucket_region = value;
+    if (name != "content-length") return;
+    std::uint64_t length = 0;
+    if (std::from_chars(value.data(), value.data() + value.size(), length).ec == std::errc())
+      answer_.length = length;
+  }
+
+  static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self) {
+    return static_cast<Attempt*>(self)->take_body(std::as_bytes(std::span(data, size * count))) ? size * count : 0;
+  }
+
+  bool take_body(std::span<const std::byte> bytes) {
+    http_counters().bytes += bytes.size();
+    if (!begun_) {
+      curl_easy_getinfo(handle_, CURLINFO_RESPONSE_CODE, &answer_.status);
+      call_->begin(answer_);
+      begun_ = true;
+    }
+    enough_ = !call_->take(bytes);
+    return !enough_;
+  }
+
+  std::shared_ptr<HttpCall> call_;
+  CURL* handle_;
+  curl_slist* headers_ = nullptr;
+  HttpAnswer answer_;
+  bool begun_ = false, enough_ = false;
+
+ public:
+  Time heard = std::chrono::steady_clock::now();  // when its last byte came
+  curl_off_t received = 0;                        // by then
+};
+
+class Client {
+ public:
+  Client() : process_(getpid()), multi_(curl_multi_init()) {
+    if (multi_ == nullptr) throw std::bad_alloc();
+    curl_multi_setopt(multi_, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(kMaxActive));
+    thread_ = std::thread([this] { run(); });
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Ends the thread: OpenSSL frees at the process's end what it would use. Calls are answered no more.
+  void stop() {
+    stopped_.store(true);
+    wake();
+    thread_.join();
+  }
+
+  bool is_here() const noexcept { return process_ == getpid(); }
+
+  void submit(std::shared_ptr<HttpCall> call, bool urgent) {
+    {
+      const std::lock_guard lock(mutex_);
+      urgent ? queue_.push_front(std::move(call)) : queue_.push_back(std::move(call));
+    }
+    wake();
+  }
+  void wake() noexcept { curl_multi_wakeup(multi_); }
+
+ private:
+  struct Paused {
+    std::shared_ptr<HttpCall> call;
+    Time until;
+  };
+
+  void run() {
+    // Signals are others' to handle. A SIGPIPE of a connection that was closed stays pending, and the call fails.
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    while (!stopped_.load()) {
+      drop_cancelled();
+      start_due();
+      int running = 0;
+      curl_multi_perform(multi_, &running);
+      int left = 0;
+      while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+        if (message->msg == CURLMSG_DONE) finish(message->easy_handle, message->data.result);
+      }
+      end_stalled();
+      curl_multi_poll(multi_, nullptr, 0, wait_ms(), nullptr);
+    }
+  }
+
+  int wait_ms() const {
+    using std::chrono::duration_cast, std::chrono::milliseconds;
+    const Time now = std::chrono::steady_clock::now();
+    milliseconds wait(active_.empty() ? kMaxWaitMs
+                                      : std::clamp<int>(static_cast<int>(timing().stall.count() / 4), 5, 250));
+    for (const Paused& paused : paused_) {
+      wait = std::min(
+          wait, std::max(milliseconds(0), duration_cast<milliseconds>(paused.until - now) + milliseconds(1)));
+    }
+    return static_cast<int>(wait.count());
+  }
+
+  void drop_cancelled() {
+    std::erase_if(paused_, [](const Paused& paused) { return paused.call->cancelled(); });
+    std::erase_if(active_, [&](const auto& attempt) {
+      if (!attempt->call()->cancelled()) return false;
+      curl_multi_remove_handle(multi_, attempt->handle());
+      return true;
+    });
+  }
+
+  void start_due() {
+    const Time now = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < paused_.size() && active_.size() < kMaxActive;) {
+      if (paused_[i].until > now) {
+        ++i;
+        continue;
+      }
+      std::shared_ptr<HttpCall> call = std::move(paused_[i].call);
+      paused_.erase(paused_.begin() + static_cast<std::ptrdiff_t>(i));
+      ++http_counters().retries;
+      start(std::move(call));
+    }
+    while (active_.size() < kMaxActive) {
+      std::shared_ptr<HttpCall> call;
+      {
+        const std::lock_guard lock(mutex_);
+        if (queue_.empty()) return;
+        call = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      if (!call->cancelled()) start(std::move(call));
+    }
+  }
+
+  void start(std::shared_ptr<HttpCall> call) {
+    ++http_counters().requests;
+    try {
+      active_.push_back(std::make_unique<Attempt>(call));
+      if (curl_multi_add_handle(multi_, active_.back()->handle()) == CURLM_OK) return;
+      active_.pop_back();
+    } catch (const std::bad_alloc&) {
+    }
+    settle(call, {.trouble = "there is no memory for it", .may_pass = true});
+  }
+
+  void finish(CURL* handle, CURLcode code) {
+    const auto found = std::ranges::find(active_, handle, [](const auto& attempt) { return attempt->handle(); });
+    if (found != active_.end()) end(found - active_.begin(), code);
+  }
+
+  void end(std::ptrdiff_t which, CURLcode code) {
+    const std::unique_ptr<Attempt> attempt = std::move(active_[static_cast<std::size_t>(which)]);
+    active_.erase(active_.begin() + which);
+    curl_multi_remove_handle(multi_, attempt->handle());
+    const HttpAnswer answer = attempt->finish(code);
+    if (answer.latency_seconds > 0) {
+      std::atomic<double>& latency = http_counters().latency_seconds;
+      const double before = latency.load();
+      latency.store(before == 0 ? answer.latency_seconds : 0.8 * before + 0.2 * answer.latency_seconds);
+    }
+    settle(attempt->call(), answer);
+  }
+
+  void settle(const std::shared_ptr<HttpCall>& call, const HttpAnswer& answer) {
+    const auto pause = call->end(answer);
+    if (pause) paused_.push_back({.call = call, .until = std::chrono::steady_clock::now() + *pause});
+  }
+
+  // libcurl's own limit counts whole seconds.
+  void end_stalled() {
+    const Time now = std::chrono::steady_clock::now();
+    for (std::size_t i = active_.size(); i-- > 0;) {
+      Attempt& attempt = *active_[i];
+      curl_off_t received = 0;
+      curl_easy_getinfo(attempt.handle(), CURLINFO_SIZE_DOWNLOAD_T, &received);
+      if (received != attempt.received) {
+        attempt.received = received;
+        attempt.heard = now;
+      } else if (now - attempt.heard > timing().stall) {
+        end(static_cast<std::ptrdiff_t>(i), CURLE_OPERATION_TIMEDOUT);
+      }
+    }
+  }
+
+  pid_t process_;
+  CURLM* multi_;
+  std::thread thread_;
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<HttpCall>> queue_;  // by mutex_
+  // By its thread.
+  std::vector<std::unique_ptr<Attempt>> active_;
+  std::vector<Paused> paused_;
+};
+
+Client* the_client = nullptr;
+
+void stop_client() {
+  if (the_client != nullptr && the_client->is_here()) the_client->stop();
+}
+
+// Never destroyed: threads may wait for answers while the process ends. Another one in a forked process, where the
+// first one's thread does not exist.
+Client& client() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (the_client == nullptr) {
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    std::atexit(stop_client);  // before what OpenSSL registered: last in, first out
+  }
+  if (the_client == nullptr || !the_client->is_here()) the_client = new Client;
+  return *the_client;
+}
+
+}  // namespace
+
+HttpCounters& http_counters() noexcept {
+  static HttpCounters counters;
+  return counters;
+}
+
+void submit(std::shared_ptr<HttpCall> call, bool urgent) { client().submit(std::move(call), urgent); }
+
+void wake_client() noexcept { client().wake(); }
+
+}  // namespace headrace::remote

@@ -1,0 +1,37 @@
+// Remote data in a build without libcurl: URLs are recognised and refused.
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote.h"
+
+namespace headrace {
+
+namespace remote {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw ConfigError("this Headrace was built without remote data: URLs cannot be read",
+                    "install libcurl4-openssl-dev and libpugixml-dev, and configure with -DHEADRACE_REMOTE=on");
+}
+
+}  // namespace
+
+void set_timing(const Timing&) {}
+Counters counters() noexcept { return {}; }
+std::string library() { return {}; }
+Window::Window(std::uint64_t) {}
+Window::~Window() = default;
+AbandonableThread::AbandonableThread() noexcept = default;
+const std::function<void()>* set_wait_poll(const std::function<void()>*) noexcept { return nullptr; }
+std::shared_ptr<Handle> open(const std::filesystem::path&) { refuse(); }
+PathKind kind(const std::filesystem::path&) { refuse(); }
+std::vector<DirectoryEntry> list(const std::filesystem::path&) { refuse(); }
+std::filesystem::path named_in(const std::filesystem::path& folder, const std::string& name) {
+  return is_url(name) ? std::filesystem::path(name) : folder / name;
+}
+FileIdentity identity(const std::filesystem::path&) { refuse(); }
+std::vector<DirectoryEntry> list_below(const std::filesystem::path&) { refuse(); }
+void will_open(std::span<const std::filesystem::path>) {}
+void will_read_whole(const std::filesystem::path&, std::uint64_t) {}
+void forget_whole() noexcept {}
+
+}  // namespace remote
+}  // namespace headrace

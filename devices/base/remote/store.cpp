@@ -1,0 +1,425 @@
+// What file.h asks about URLs: what is there, and opening it.
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <optional>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/remote.h"
+#include "headrace/devices/base/remote/listing.h"
+#include "headrace/devices/base/remote/remote_file.h"
+#include "headrace/devices/base/remote/shard_pattern.h"
+#include "headrace/devices/base/remote/whole_answer.h"
+
+namespace headrace::remote {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Fetched with a file's size, since its format is asked for next.
+constexpr std::uint64_t kHead = std::uint64_t{16} << 10;
+// How long what was found out holds for further questions: those that opening a source asks.
+constexpr std::chrono::seconds kHolds{5};
+constexpr std::size_t kMaxAsked = 16;    // of many files at once
+constexpr std::size_t kMaxAttempts = 5;  // where an answer contradicts itself
+
+class OpenFile final : public Handle {
+ public:
+  explicit OpenFile(std::shared_ptr<RemoteFile> file) : file_(std::move(file)) {}
+  ~OpenFile() override { file_->drop_all(); }
+  std::uint64_t size() const noexcept override { return file_->version().size; }
+  std::uint64_t version() const noexcept override { return file_->version().number(); }
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) override {
+    return file_->read_some(offset, into);
+  }
+  void will_read(std::span<const ByteExtent> extents) override { file_->will_read(extents); }
+
+ private:
+  std::shared_ptr<RemoteFile> file_;
+};
+
+// What is known of URLs. Thread-safe.
+class Known {
+ public:
+  struct Found {
+    FileVersion version;
+    std::vector<std::byte> head;
+  };
+  struct Listing {
+    std::uint64_t size;
+    std::string etag, last_modified;
+    Clock::time_point when = Clock::now();
+  };
+
+  void note(const std::string& url, Found found) {
+    const std::lock_guard lock(mutex_);
+    const Clock::time_point now = Clock::now();
+    std::erase_if(found_, [&](const auto& one) { return one.second.until < now; });
+    found_.insert_or_assign(url, Entry{.found = std::move(found), .until = now + kHolds});
+  }
+  // Keeps it as long as the process: files of a listing are opened one by one, much later.
+  void note_listed(const std::string& url, Listing listing) {
+    const std::lock_guard lock(mutex_);
+    listed_.insert_or_assign(url, std::move(listing));
+  }
+  void forget_listed(const std::string& url) {
+    const std::lock_guard lock(mutex_);
+    listed_.erase(url);
+  }
+  void forget(const std::string& url) {
+    const std::lock_guard lock(mutex_);
+    listed_.erase(url);
+    found_.erase(url);
+  }
+  std::optional<Found> find(const std::string& url) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = found_.find(url); found != found_.end()) {
+      if (found->second.until >= Clock::now()) return found->second.found;
+      found_.erase(found);
+    }
+    return std::nullopt;
+  }
+  std::optional<Listing> find_listed(const std::string& url) {
+    const std::lock_guard lock(mutex_);
+    const auto found = listed_.find(url);
+    return found == listed_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void note_folder(const std::string& url, std::vector<DirectoryEntry> entries) {
+    const std::lock_guard lock(mutex_);
+    const Clock::time_point now = Clock::now();
+    std::erase_if(folders_, [&](const auto& one) { return one.second.until < now; });
+    folders_.insert_or_assign(url, Folder{.entries = std::move(entries), .until = now + kHolds});
+  }
+  std::optional<std::vector<DirectoryEntry>> find_folder(const std::string& url) {
+    const std::lock_guard lock(mutex_);
+    const auto found = folders_.find(url);
+    if (found == folders_.end() || found->second.until < Clock::now()) return std::nullopt;
+    return found->second.entries;
+  }
+
+  void put_ahead(const std::string& url, std::shared_ptr<RemoteFile> file) {
+    const std::lock_guard lock(mutex_);
+    ahead_.emplace(url, std::move(file));
+  }
+  void drop_ahead() noexcept {
+    std::map<std::string, std::shared_ptr<RemoteFile>> dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(ahead_);
+  }
+  std::shared_ptr<RemoteFile> take_ahead(const std::string& url) {
+    const std::lock_guard lock(mutex_);
+    const auto found = ahead_.find(url);
+    if (found == ahead_.end()) return nullptr;
+    std::shared_ptr<RemoteFile> file = std::move(found->second);
+    ahead_.erase(found);
+    return file;
+  }
+
+ private:
+  struct Entry {
+    Found found;
+    Clock::time_point until;
+  };
+  struct Folder {
+    std::vector<DirectoryEntry> entries;
+    Clock::time_point until;
+  };
+
+  std::mutex mutex_;
+  // By mutex_, and by URL.
+  std::map<std::string, Entry> found_;
+  std::map<std::string, Listing> listed_;
+  std::map<std::string, Folder> folders_;
+  std::map<std::string, std::shared_ptr<RemoteFile>> ahead_;
+};
+
+Known& known() {
+  static Known* const one = new Known;  // threads may still read while the process ends
+  return *one;
+}
+
+FileVersion version_of(const std::string& text) {
+  const Url url = parse_url(text);
+  FileVersion version;
+  version.asked.url = version.url = text;
+  version.asked.is_s3 = url.is_s3();
+  if (!url.is_s3()) return version;
+  version.access = std::make_shared<const S3Access>(s3_access());
+  version.asked.is_signed = version.access->is_signed();
+  version.url = version.access->url_of(url.host, url.path);
+  return version;
+}
+
+// Returns the size that "bytes 0-16383/1234" or "bytes */0" ends with.
+std::optional<std::uint64_t> total_of(const std::string& content_range) {
+  const std::size_t slash = content_range.rfind('/');
+  if (slash == std::string::npos) return std::nullopt;
+  std::uint64_t total = 0;
+  const char* const end = content_range.data() + content_range.size();
+  const auto [stop, error] = std::from_chars(content_range.data() + slash + 1, end, total);
+  return error == std::errc() && stop == end ? std::optional(total) : std::nullopt;
+}
+
+// A question about one file, on its way.
+class Question {
+ public:
+  explicit Question(const std::string& text) : version_(version_of(text)) { send(); }
+
+  // Blocks. Throws DataError.
+  Known::Found answer() {
+    for (std::size_t attempt = 1;; ++attempt) {
+      const WholeAnswer::Result& result = call_->wait();
+      if (result.error != nullptr) throw DataError(*result.error);
+      if (take(result)) return {.version = version_, .head = std::move(head_)};
+      if (attempt == kMaxAttempts) {
+        throw DataError(ErrorCode::kUnsupported, "the server does not say how large the file is",
+                        {.source = version_.asked.url},
+                        "it needs Content-Length, or Content-Range for a range; download the file");
+      }
+      send();
+    }
+  }
+
+ private:
+  void send() {
+    call_ = WholeAnswer::send({.url = version_.url,
+                               .range = std::pair<std::uint64_t, std::uint64_t>(0, kHead - 1),
+                               .access = version_.access},
+                              version_.asked, kHead);
+  }
+
+  bool take(const WholeAnswer::Result& result) {
+    const HttpAnswer& answer = result.answer;
+    const auto size = answer.status == 200 ? answer.length : total_of(answer.content_range);
+    if (!size) return false;
+    if (answer.status == 206 && !answer.content_range.starts_with("bytes 0-")) return false;
+    head_ = result.body;
+    if (answer.status == 416) head_.clear();
+    if (head_.size() != std::min<std::uint64_t>(*size, kHead)) return false;
+    version_.size = *size;
+    version_.etag = answer.etag;
+    version_.last_modified = answer.last_modified;
+    return true;
+  }
+
+  FileVersion version_;
+  std::vector<std::byte> head_;
+  std::shared_ptr<WholeAnswer> call_;
+};
+
+FileVersion listed_version(const std::string& text, Known::Listing listing) {
+  FileVersion version = version_of(text);
+  version.size = listing.size;
+  version.etag = std::move(listing.etag);
+  version.last_modified = std::move(listing.last_modified);
+  return version;
+}
+
+// Asks the server, unless it was asked a moment ago.
+Known::Found find_out_now(const std::string& text) {
+  if (auto found = known().find(text)) return *std::move(found);
+  known().forget_listed(text);
+  Known::Found found = Question(text).answer();
+  known().note(text, found);
+  return found;
+}
+
+Known::Found find_out(const std::string& text) {
+  if (auto found = known().find(text)) return *std::move(found);
+  if (auto listed = known().find_listed(text))
+    return {.version = listed_version(text, *std::move(listed)), .head = {}};
+  return find_out_now(text);
+}
+
+std::string with_slash(std::string text) {
+  if (!text.ends_with('/')) text += '/';
+  return text;
+}
+
+// The part of an S3 URL before its key: "s3://bucket/".
+std::string bucket_url(const Url& url) { return "s3://" + url.host + "/"; }
+
+DirectoryEntry entry_of(const std::string& path, const Listed& listed) {
+  FileVersion version;
+  version.size = listed.size;
+  version.etag = listed.etag;
+  return {.path = path,
+          .is_directory = listed.is_folder,
+          .size = listed.size,
+          .modified_ns = listed.is_folder ? 0 : version.number(),
+          .identity = identity(path)};
+}
+
+std::vector<DirectoryEntry> list_prefix(const std::string& text, bool by_folders) {
+  const Url url = parse_url(text);
+  std::string prefix = url.path;
+  if (!prefix.empty()) prefix = with_slash(prefix);
+  std::vector<DirectoryEntry> entries;
+  for (Listed& listed : list_objects(url, prefix, by_folders)) {
+    if (listed.key == prefix || (!listed.is_folder && listed.key.ends_with('/')))
+      continue;  // a folder's own object
+    std::string path = bucket_url(url) + listed.key;
+    if (listed.is_folder) path.pop_back();
+    entries.push_back(entry_of(path, listed));
+    if (!listed.is_folder)
+      known().note_listed(path, {.size = listed.size, .etag = std::move(listed.etag), .last_modified = {}});
+  }
+  return entries;
+}
+
+std::vector<DirectoryEntry> list_pattern(const std::string& text) {
+  std::vector<std::filesystem::path> paths;
+  for (std::string& url : expand_shard_pattern(text)) paths.emplace_back(std::move(url));
+  will_open(paths);
+  std::vector<DirectoryEntry> entries;
+  for (const std::filesystem::path& path : paths) {
+    const Known::Found found = find_out_now(path.string());
+    entries.push_back({.path = path,
+                       .size = found.version.size,
+                       .modified_ns = found.version.number(),
+                       .identity = identity(path)});
+  }
+  return entries;
+}
+
+[[noreturn]] void refuse_listing(const std::string& text) {
+  throw DataError(ErrorCode::kUnsupported, "HTTP has no listing of folders", {.source = text},
+                  "name a file, shards such as train-{000..099}.tar, or a prefix of a store: s3://BUCKET/PREFIX/");
+}
+
+// Returns the entry of a path in its folder, if that was listed a moment ago.
+std::optional<PathKind> kind_as_listed(const std::string& text) {
+  const auto entries = known().find_folder(with_slash(std::filesystem::path(text).parent_path().string()));
+  if (!entries) return std::nullopt;
+  const auto found = std::ranges::find(*entries, std::filesystem::path(text), &DirectoryEntry::path);
+  if (found == entries->end()) return PathKind::kMissing;
+  return found->is_directory ? PathKind::kDirectory : PathKind::kFile;
+}
+
+PathKind kind_of_prefix(const Url& url) {
+  const std::string prefix = url.path.empty() ? "" : with_slash(url.path);
+  return list_objects(url, prefix, true, 1).empty() ? PathKind::kMissing : PathKind::kDirectory;
+}
+
+}  // namespace
+
+void forget_version(const std::string& url) { known().forget(url); }
+
+std::string library() { return curl_version_info(CURLVERSION_NOW)->version; }
+
+Counters counters() noexcept {
+  const HttpCounters& now = http_counters();
+  return {.requests = now.requests.load(),
+          .retries = now.retries.load(),
+          .bytes = now.bytes.load(),
+          .held_bytes = held_bytes(),
+          .latency_seconds = now.latency_seconds.load()};
+}
+
+std::shared_ptr<Handle> open(const std::filesystem::path& url) {
+  const std::string text = url.string();
+  if (auto ahead = known().take_ahead(text)) return std::make_shared<OpenFile>(std::move(ahead));
+  if (text.ends_with('/') || is_shard_pattern(text)) {
+    parse_url(text);
+    throw DataError(ErrorCode::kInvalidArgument, "names several files, not one", {.source = text}, "name a file");
+  }
+  Known::Found found = find_out(text);
+  return std::make_shared<OpenFile>(std::make_shared<RemoteFile>(std::move(found.version), std::move(found.head)));
+}
+
+PathKind kind(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  const Url url = parse_url(text);
+  if (is_below_shard_pattern(text)) return PathKind::kMissing;
+  if (is_shard_pattern(text)) return PathKind::kDirectory;
+  const bool folder = text.ends_with('/');
+  if (url.is_s3() && (folder || url.path.empty())) return kind_of_prefix(url);
+  if (folder && url.path != "/") refuse_listing(text);
+  if (url.is_s3()) {
+    if (const auto kind = kind_as_listed(text)) return *kind;
+  }
+  try {
+    find_out_now(text);
+    return PathKind::kFile;
+  } catch (const DataError& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+  }
+  return url.is_s3() ? kind_of_prefix(url) : PathKind::kMissing;
+}
+
+std::vector<DirectoryEntry> list(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  if (is_shard_pattern(text)) return list_pattern(text);
+  if (!parse_url(text).is_s3()) refuse_listing(text);
+  if (auto entries = known().find_folder(with_slash(text))) return *std::move(entries);
+  std::vector<DirectoryEntry> entries = list_prefix(text, true);
+  known().note_folder(with_slash(text), entries);
+  return entries;
+}
+
+std::vector<DirectoryEntry> list_below(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  if (is_shard_pattern(text)) return list_pattern(text);
+  if (!parse_url(text).is_s3()) refuse_listing(text);
+  return list_prefix(text, false);
+}
+
+std::filesystem::path named_in(const std::filesystem::path& folder, const std::string& name) {
+  if (is_url(name)) return name;
+  if (!is_url(folder)) return folder / name;
+  const std::string relative = name.substr(std::min(name.find_first_not_of('/'), name.size()));
+  if (folder.native().starts_with("s3://")) return folder / relative;
+  std::string encoded;
+  for (const char c : relative) {
+    const auto byte = static_cast<unsigned char>(c);
+    encoded +=
+        byte <= ' ' || byte >= 0x7F || c == '#' || c == '?' ? percent_encoded({&c, 1}, true) : std::string(1, c);
+  }
+  return folder / encoded;
+}
+
+FileIdentity identity(const std::filesystem::path& url) {
+  return {.device = ~std::uint64_t{0}, .inode = xxh3(std::string_view(url.native()))};
+}
+
+void will_open(std::span<const std::filesystem::path> urls) {
+  for (std::size_t first = 0; first < urls.size(); first += kMaxAsked) {
+    std::vector<std::pair<std::string, Question>> questions;
+    for (const std::filesystem::path& url : urls.subspan(first, std::min(kMaxAsked, urls.size() - first))) {
+      const std::string text = url.string();
+      const auto listed = known().find_listed(text);
+      if (known().find(text) || (listed && Clock::now() - listed->when < kHolds)) continue;
+      questions.emplace_back(text, Question(text));
+    }
+    for (auto& [text, question] : questions) {
+      try {
+        Known::Found found = question.answer();
+        const FileVersion& version = found.version;
+        known().note_listed(text,
+                            {.size = version.size, .etag = version.etag, .last_modified = version.last_modified});
+        known().note(text, std::move(found));
+      } catch (const DataError&) {  // File::open() says it again
+      }
+    }
+  }
+}
+
+void forget_whole() noexcept { known().drop_ahead(); }
+
+void will_read_whole(const std::filesystem::path& url, std::uint64_t size) {
+  const std::string text = url.string();
+  auto listed = known().find_listed(text);
+  if (!listed || listed->size != size || size == 0) return;
+  auto file = std::make_shared<RemoteFile>(listed_version(text, *std::move(listed)), std::vector<std::byte>());
+  const ByteExtent whole{.offset = 0, .size = size};
+  file->will_read(std::span(&whole, 1));
+  known().put_ahead(text, std::move(file));
+}
+
+}  // namespace headrace::remote

@@ -1,0 +1,51 @@
+// Short requests whose whole answer is waited for: what a file is, what a store lists.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "headrace/devices/base/remote/http_client.h"
+#include "headrace/devices/base/remote/refusals.h"
+#include "headrace/devices/base/remote/retries.h"
+
+namespace headrace::remote {
+
+// A request with retries. Thread-safe.
+class WholeAnswer final : public HttpCall {
+ public:
+  struct Result {
+    HttpAnswer answer;
+    std::vector<std::byte> body;  // at most what was asked for
+    Refusal error;                // null: status 200, 206 or 416
+  };
+
+  // Sends the request, and takes at most `max_body` bytes of the answer.
+  static std::shared_ptr<WholeAnswer> send(HttpRequest request, Asked asked, std::size_t max_body);
+
+  WholeAnswer(HttpRequest request, Asked asked, std::size_t max_body)
+      : request_(std::move(request)), asked_(std::move(asked)), max_body_(max_body) {}
+
+  // Blocks until the answer is there.
+  const Result& wait();
+
+  HttpRequest request() override { return request_; }
+  void begin(const HttpAnswer& answer) override;
+  bool take(std::span<const std::byte> bytes) override;
+  std::optional<std::chrono::nanoseconds> end(const HttpAnswer& answer) override;
+
+ private:
+  const HttpRequest request_;
+  const Asked asked_;
+  const std::size_t max_body_;
+  Retries retries_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;  // by mutex_, as is the result until then
+  Result result_;
+};
+
+}  // namespace headrace::remote

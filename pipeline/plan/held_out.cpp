@@ -1,0 +1,73 @@
+#include "headrace/pipeline/held_out.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/plan/index/selection.h"
+#include "headrace/pipeline/plan/plan.h"
+
+namespace headrace {
+namespace {
+
+template <typename... Kinds>
+bool is_any(const Stage& stage) {
+  return (std::holds_alternative<Kinds>(stage) || ...);
+}
+
+bool ends_record_order(const Stage& stage) {
+  return is_any<ShuffleStage, ShuffleWindowStage, RepeatStage, BatchStage>(stage);
+}
+
+// Whether a stage after the split only says which records of the training come when.
+bool orders_training(const Stage& stage) {
+  return is_any<ShuffleStage, ShuffleWindowStage, RepeatStage, TakeStage, SkipStage, ShardStage,
+                WithoutShardStage>(stage);
+}
+
+Dataset with_stage(const Dataset& data, const Stage& stage) {
+  if (const auto* filter = std::get_if<FilterStage>(&stage)) return data.filter(filter->selection->filter());
+  return Dataset(std::make_shared<const PlanNode>(PlanNode{.before = data.plan(), .stage = stage}));
+}
+
+// Returns the number of records that train.
+std::uint64_t trained(std::uint64_t records, double share) {
+  const auto count = static_cast<std::uint64_t>(std::floor(static_cast<double>(records) * (1 - share)));
+  if (count > 0 && count < records) return count;
+  throw ConfigError(fmt::format("a validation split of {} of {} records leaves {} to {}", share, records, "none",
+                                count == 0 ? "train on" : "validate with"),
+                    "choose another share");
+}
+
+}  // namespace
+
+HeldOut hold_out_last(const Dataset& data, double share) {
+  if (!(share > 0 && share < 1)) {
+    throw ConfigError(fmt::format("a validation split of {} is no part of the data", share),
+                      "give a share between 0 and 1");
+  }
+  const std::vector<Stage> stages = stages_of(data.plan());
+  const auto split = std::ranges::find_if(stages, ends_record_order);
+  const std::vector<Stage> before(stages.begin(), split);
+  if (is_shuffled(before)) {
+    throw ConfigError("a validation split of records that are mixed or shuffled before they are combined",
+                      "give the validation a data set of its own");
+  }
+  PlanPtr plan = data.plan();
+  for (auto stage = split; stage != stages.end(); ++stage) plan = plan->before;
+  const Dataset records(plan);
+  const std::uint64_t count = trained(records.size(), share);
+  HeldOut result{.train = records.take(count), .validation = records.skip(count)};
+  for (const Stage& stage : std::span(split, stages.end())) {
+    result.train = with_stage(result.train, stage);
+    if (!orders_training(stage)) result.validation = with_stage(result.validation, stage);
+  }
+  return result;
+}
+
+}  // namespace headrace

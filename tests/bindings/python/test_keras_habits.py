@@ -1,0 +1,101 @@
+"""What a Keras user says to the trainer: activations by word, weights of examples and classes, scores of classes."""
+
+import numpy as np
+import pytest
+
+import headrace as hr
+from headrace import train
+
+CLASSES, COUNT = 3, 60
+
+
+@pytest.fixture
+def arrays():
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, CLASSES, COUNT)
+    x = (np.eye(CLASSES)[labels] + rng.normal(size=(COUNT, CLASSES))).astype(np.float32)
+    return {"x": x, "label": labels, "weight": (2 * rng.random(COUNT)).astype(np.float32)}
+
+
+@pytest.fixture
+def data(arrays):
+    return hr.from_arrays(arrays).batch(16)
+
+
+def model_of(net, **options):
+    model = train.Strategy("cpu", announce=False).build(net, seed=1)
+    model.compile(optimizer=train.sgd(0.1), **options)
+    return model
+
+
+def classifier(g):
+    return g.dense(g.input("x", (CLASSES,)), CLASSES, name="out")
+
+
+WORDS = ["relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "softmax"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_an_activation_is_the_layer_that_follows(data, word):
+    strategy = train.Strategy("cpu", announce=False)
+    x = ("x", (CLASSES,))
+    models = [strategy.build(lambda g: g.dense(g.input(*x), 4, activation=word), seed=1),
+              strategy.build(lambda g: getattr(g, word)(g.dense(g.input(*x), 4)), seed=1),
+              strategy.build(lambda g: g.activation(g.dense(g.input(*x), 4), word), seed=1)]
+    first, *others = (model.predict(data).values for model in models)
+    for other in others:
+        assert np.array_equal(first, other)
+    with pytest.raises(hr.ConfigError, match="there is no activation 'rellu'.*leaky_relu"):
+        strategy.build(lambda g: g.dense(g.input(*x), 4, activation="rellu"))
+
+
+def test_a_softmax_by_word_ends_the_net(data):
+    model = model_of(lambda g: g.dense(g.input("x", (CLASSES,)), CLASSES, activation="softmax"),
+                     loss=train.sparse_categorical_crossentropy(from_logits=False))
+    history = model.fit(data, epochs=5, verbose=0)
+    assert history["loss"][-1] < history["loss"][0]
+    assert np.allclose(model.predict(data).values.sum(1), 1, atol=1e-6)
+
+
+def test_weights_of_examples_and_classes(arrays, data):
+    by_class = {0: 1.0, 1: 5.0, 2: 0.5}
+    model = model_of(classifier, sample_weight="weight", weighted_metrics=["accuracy"])
+    logits = model.predict(data).values
+    losses = np.log(np.exp(logits).sum(1)) - logits[np.arange(COUNT), arrays["label"]]
+    hits = logits.argmax(1) == arrays["label"]
+    seen = model.evaluate(data)
+    weights = arrays["weight"]
+    assert seen["loss"] == pytest.approx((weights * losses).mean(), abs=1e-6)
+    assert seen["weighted_accuracy"] == pytest.approx((weights * hits).sum() / weights.sum(), abs=1e-6)
+    frozen = model_of(classifier, loss=train.sparse_categorical_crossentropy())
+    frozen.compile(optimizer=train.sgd(0.0))
+    history = frozen.fit(data, validation=data, class_weight=by_class, verbose=0)
+    factors = np.array([by_class[label] for label in arrays["label"]])
+    assert history["loss"][0] == pytest.approx((factors * losses).mean(), abs=1e-6)
+    assert history["val_loss"][0] == pytest.approx(losses.mean(), abs=1e-6)
+    with pytest.raises(hr.ConfigError, match=r"classes \[0, 2\]"):
+        frozen.fit(data, class_weight={0: 1, 2: 1}, verbose=0)
+    with pytest.raises(hr.ConfigError, match="2 class weights"):
+        frozen.fit(data, class_weight=[1, 2], verbose=0)
+
+
+def test_scores_of_classes(arrays, data):
+    model = model_of(classifier, metrics=["precision", "recall", "f1_score", "auc", "pr_auc"])
+    predicted = model.predict(data).values.argmax(1)
+    seen = model.evaluate(data)
+    precisions = [(arrays["label"][predicted == c] == c).mean() if (predicted == c).any() else 0 for c in range(CLASSES)]
+    assert seen["precision"] == pytest.approx(np.mean(precisions))
+    assert 0 < seen["auc"] < 1 and 0 < seen["pr_auc"] < 1
+    model.compile(metrics=[train.recall(average="none")])
+    assert len(model.evaluate(data)["recall"]) == CLASSES
+    with pytest.raises(hr.ConfigError, match="average"):
+        train.precision(average="binary")
+
+
+def test_embedding_of_whole_numbers():
+    rng = np.random.default_rng(5)
+    words = rng.integers(0, 20, (COUNT, 4))
+    data = hr.from_arrays({"words": words, "label": (words[:, 0] % 2).astype(np.int64)}).batch(12)
+    model = model_of(lambda g: g.dense(g.flatten(g.layer_norm(g.embedding(g.input("words", (4,)), 20, 8))), 2))
+    history = model.fit(data, epochs=30, verbose=0)
+    assert history["accuracy"][-1] > 0.95

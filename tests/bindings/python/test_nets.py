@@ -1,0 +1,158 @@
+"""headrace.train: nets as chains, nets from nets, and weights from files."""
+
+import json
+
+import numpy as np
+import pytest
+
+import headrace as hr
+from headrace import train
+
+CLASSES = 3
+
+
+@pytest.fixture
+def batches():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (48, 6, 6, 1)).astype(np.uint8)
+    return hr.from_arrays({"image": images, "label": np.arange(48) % CLASSES}).batch(16)
+
+
+def built(net, data, seed=1):
+    return train.Strategy("cpu:2", announce=False).build(net, data=data, seed=seed)
+
+
+def base_net(g):
+    x = g.max_pool(g.conv(g.input("image"), 4, activation="relu"), 2)
+    return g.dense(g.dense(g.flatten(x), 8, activation="relu", name="features"), CLASSES, name="head")
+
+
+# ------------------------------------------------------------------------------------------------- Sequential
+
+
+def test_a_sequential_is_the_same_net(batches):
+    chain = train.Sequential([train.layer("conv", 4, activation="relu"), train.layer("max_pool", 2)])
+    chain.add(train.layer("flatten")).add(lambda g, x: g.dense(x, 8, activation="relu", name="features"))
+    chain.add(train.layer("dense", CLASSES, name="head"))
+    assert len(chain) == 5
+    model, other = built(chain, batches), built(base_net, batches)
+    assert model.weights_sha256() == other.weights_sha256() and model.summary() == other.summary()
+    shaped = train.Sequential([train.layer("dense", 2)], input="x", shape=(4,))
+    assert built(shaped, None).variable_shape("dense/weights") == (2, 4)
+
+
+def test_what_is_no_layer_is_refused(batches):
+    with pytest.raises(hr.ConfigError, match="there is no layer 'dens'"):
+        train.layer("dens", 3)
+    with pytest.raises(hr.ConfigError, match="a int is no layer"):
+        train.Sequential([3])
+    with pytest.raises(hr.ConfigError, match="layer 1 of the Sequential gave a NoneType"):
+        built(train.Sequential([train.layer("flatten"), lambda g, x: None]), batches)
+
+
+# ------------------------------------------------------------------------------------------------- nets from nets
+
+
+def test_a_net_as_json(batches):
+    model = built(base_net, batches)
+    again = built(train.net_from_json(model.to_json()), batches)
+    assert again.weights_sha256() == model.weights_sha256() and again.to_json() == model.to_json()
+    with pytest.raises(hr.ConfigError):
+        built(train.net_from_json("{}"), batches)
+
+
+def test_a_new_head_on_a_saved_net(batches, tmp_path):
+    base = built(base_net, batches)
+    base.compile(train.adam(1e-2))
+    base.fit(batches, verbose=0)
+    base.save(tmp_path / "base.safetensors")
+    saved = train.restore_model(train.Strategy("cpu:2", announce=False), tmp_path / "base.safetensors")
+
+    def with_new_head(g):
+        [features] = g.call_net(saved.to_json(), outputs=["features/relu"])
+        return g.dense(features, 5, name="new_head")
+
+    model = built(with_new_head, batches, seed=7)
+    copied = model.copy_variables(saved)
+    assert copied == ["conv/weights", "conv/bias", "features/weights", "features/bias"]
+    model.freeze("conv*")
+    model.compile(train.adam(1e-2))
+    model.fit(batches, verbose=0)
+    for name in copied:
+        same = np.array_equal(model.read_variable(name), base.read_variable(name))
+        assert same == name.startswith("conv"), name
+
+
+def test_calls_of_one_net_share_its_variables():
+    encoder = built(lambda g: g.dense(g.input("x", (4,)), 2, name="code"), None)
+
+    def twins(g):
+        [a] = g.call_net(encoder.to_json(), [g.input("left", (4,))], name="encoder")
+        [b] = g.call_net(encoder.to_json(), [g.input("right", (4,))])
+        return g.add([a, b])
+
+    assert built(twins, None).variable_names == ["encoder/code/weights", "encoder/code/bias"]
+
+
+# ------------------------------------------------------------------------------------------------- weights
+
+
+def write_tensors(path, tensors):
+    """A .safetensors file, as PyTorch's users write it."""
+    header, payload = {}, b""
+    for name, values in tensors.items():
+        values = np.asarray(values, np.float32)
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [len(payload), len(payload) + values.nbytes]}
+        payload += values.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + payload)
+    return path
+
+
+def torch_tensors():
+    rng = np.random.default_rng(1)
+    shapes = {"net.0.weight": (4, 1, 3, 3), "net.0.bias": (4,), "net.3.weight": (8, 36), "net.3.bias": (8,),
+              "net.5.weight": (CLASSES, 8), "net.5.bias": (CLASSES,)}
+    return {name: rng.normal(size=shape) for name, shape in shapes.items()}
+
+
+NAMES = {"net.0": "conv", "net.3": "features", "net.5": "head"}
+
+
+def renamed(name):
+    module, part = name.rsplit(".", 1)
+    return f"{NAMES[module]}.{part}"
+
+
+def test_weights_by_name(batches, tmp_path):
+    tensors = torch_tensors()
+    file = write_tensors(tmp_path / "w.safetensors", tensors)
+    by_function, by_dict = built(base_net, batches), built(base_net, batches)
+    found = by_function.load_weights(file, renamed)
+    assert found["loaded"] == by_function.variable_names and found["left_out"] == found["unused"] == []
+    by_dict.load_weights(file, {name: renamed(name) for name in tensors})
+    assert by_function.weights_sha256() == by_dict.weights_sha256()
+    filters = by_function.read_variable("conv/weights")
+    assert np.array_equal(filters, tensors["net.0.weight"].transpose(0, 2, 3, 1).astype(np.float32))
+    dense = tensors["net.3.weight"].reshape(8, 4, 3, 3).transpose(0, 2, 3, 1).reshape(8, 36)  # pixels channels last
+    assert np.array_equal(by_function.read_variable("features/weights"), dense.astype(np.float32))
+
+
+def test_names_that_do_not_match_are_listed(batches, tmp_path):
+    file = write_tensors(tmp_path / "w.safetensors", torch_tensors() | {"extra": [1.0]})
+    model = built(base_net, batches)
+    before = model.weights_sha256()
+    with pytest.raises(hr.DataError) as refused:
+        model.load_weights(file, lambda name: name if name.startswith("net.5") or name == "extra" else renamed(name))
+    for text in ("'head.weight' or 'head/weights'", "'head.bias'", "extra, net.5.bias, net.5.weight"):
+        assert text in refused.value.message
+    assert model.weights_sha256() == before
+    found = model.load_weights(file, lambda name: None if name.startswith("net.5") else renamed(name) if "." in name else name,
+                               strict=False)
+    assert found["left_out"] == ["head/weights", "head/bias"] and found["unused"] == ["extra"]
+    with pytest.raises(hr.DataError, match="are both renamed to 'conv.bias'"):
+        model.load_weights(file, lambda name: "conv.bias")
+    with pytest.raises(hr.ConfigError, match="rename gave 3"):
+        model.load_weights(file, lambda name: 3)
+    with pytest.raises(ZeroDivisionError):
+        model.load_weights(file, lambda name: 1 / 0)

@@ -1,0 +1,38 @@
+#include "headrace/pipeline/held_out.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources.h"
+
+namespace headrace {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Dataset zero_labels(std::uint64_t count) {
+  Field field{.name = "label", .dtype = DType::kI64, .shape = Shape{}};
+  return Dataset::from(
+      in_memory("numbers", count, {{.field = field, .bytes = std::vector<std::byte>(count * 8)}}));
+}
+
+TEST(HeldOut, LeavesTheLastRecordsBeforeAnyShuffle) {
+  const HeldOut parts = hold_out_last(zero_labels(103).shuffle({.seed = 7}).repeat(2).batch({.global = 10}), 0.2);
+  EXPECT_EQ(parts.train.explain().find("take(82)") < parts.train.explain().find("shuffle"), true);
+  EXPECT_EQ(parts.train.steps_per_epoch(), 17U);  // twice 82 records
+  EXPECT_THAT(parts.validation.explain(), HasSubstr("skip(82)"));
+  EXPECT_THAT(parts.validation.explain(), Not(HasSubstr("shuffle")));
+  EXPECT_EQ(parts.validation.steps_per_epoch(), 3U);  // 21 records
+}
+
+TEST(HeldOut, RefusesSharesThatLeaveNothing) {
+  for (const double share : {0.0, 1.0, -0.5, 0.95}) {
+    EXPECT_THROW(hold_out_last(zero_labels(10).batch({.global = 2}), share), ConfigError) << share;
+  }
+  EXPECT_THROW(hold_out_last(mix({zero_labels(10), zero_labels(10)}).batch({.global = 2}), 0.5), ConfigError);
+}
+
+}  // namespace
+}  // namespace headrace

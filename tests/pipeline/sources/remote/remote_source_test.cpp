@@ -1,0 +1,211 @@
+// What is read over a network is what is read from a file: every format, and little more than its bytes.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "headrace/cache/disk_cache.h"
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/convert.h"
+#include "headrace/pipeline/stats.h"
+#include "headrace/tests/pipeline/sources/records/tf_fixture.h"
+#include "headrace/tests/pipeline/sources/remote/remote_fixture.h"
+
+namespace headrace::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RemoteSources : public RemoteTest {
+ protected:
+  // Opens both and compares what they are and give.
+  void expect_same(const std::filesystem::path& remote, const std::filesystem::path& local,
+                   Split split = Split::kTrain) {
+    const OpenedSource far = recognise_source(remote, split), near = recognise_source(local, split);
+    EXPECT_EQ(far.format, near.format) << remote;
+    EXPECT_EQ(far.source->info().records, near.source->info().records) << remote;
+    EXPECT_EQ(far.source->info().classes, near.source->info().classes) << remote;
+    EXPECT_EQ(far.source->info().fingerprint, near.source->info().fingerprint) << remote;
+    EXPECT_EQ(stream_of(decoded(remote, split)), stream_of(decoded(local, split))) << remote;
+  }
+};
+
+Bytes web_shard(std::uint64_t first) {
+  TarBuilder tar;
+  for (std::uint64_t i = first; i < first + 6; ++i) {
+    tar.add(std::to_string(i) + ".jpg", noisy_jpeg(i));
+    tar.add(std::to_string(i) + ".cls", to_bytes("1"));
+  }
+  return tar.finish();
+}
+
+Bytes tf_shard(std::uint64_t first) {
+  Bytes file;
+  for (std::uint64_t i = first; i < first + 5; ++i) {
+    append(file, frame(example({entry("image/encoded", bytes_feature(noisy_jpeg(i))),
+                                entry("image/class/label", packed_feature(1))})));
+  }
+  return file;
+}
+
+TEST_F(RemoteSources, ArchivesOfImages) {
+  const Bytes tar = tar_of_images(20);
+  put("a.tar", tar);
+  put("a.tar.gz", gzip(tar));
+  put("a.tar.zst", zstd(tar));
+  ZipBuilder zip;
+  for (std::uint64_t i = 0; i < 12; ++i)
+    zip.add(std::string(i % 2 == 0 ? "a/" : "b/") + std::to_string(i) + ".jpg", noisy_jpeg(i), i % 3 == 0);
+  put("a.zip", zip.finish());
+  for (const char* name : {"a.tar", "a.tar.gz", "a.tar.zst", "a.zip"}) expect_same(at(name), local_ / name);
+}
+
+TEST_F(RemoteSources, ShardsThatAPatternNames) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    put("web/train-0" + std::to_string(i) + ".tar", web_shard(6 * i));
+    put("tf/train-0" + std::to_string(i) + ".tfrecord", tf_shard(5 * i));
+  }
+  expect_same(at("web/train-{00..02}.tar"), local_ / "web");
+  expect_same(at("tf/train-{00..02}.tfrecord"), local_ / "tf");
+  EXPECT_THROW(open_source(at("web/train-{00..03}.tar"), Split::kTrain), DataError);
+}
+
+TEST_F(RemoteSources, ATableOfImages) {
+  std::string table = "path,label\n", mixed = "path,label\n";
+  for (int i = 0; i < 9; ++i) {
+    const std::string name = "images/no " + std::to_string(i) + ".jpg";
+    local_.write(name, noisy_jpeg(static_cast<std::uint64_t>(i)));
+    server_.serve("/" + name, text_of(noisy_jpeg(static_cast<std::uint64_t>(i))));
+    table += name + "," + std::to_string(i % 2) + "\n";
+    mixed += at("images/no%20" + std::to_string(i) + ".jpg") + "," + std::to_string(i % 2) + "\n";
+  }
+  put("t.csv", to_bytes(table));
+  expect_same(at("t.csv"), local_ / "t.csv");
+  EXPECT_EQ(stream_of(decoded(local_.write("mixed.csv", mixed))), stream_of(decoded(local_ / "t.csv")));
+}
+
+TEST_F(RemoteSources, ARecordFileIsOpenedByFewRequests) {
+  local_.write("a.tar", tar_of_images(200, 20'000));
+  convert_dataset(local_ / "a.tar", local_ / "a.records");
+  const std::vector<std::byte> bytes = read_whole_file(local_ / "a.records");
+  server_.serve("/a.records", text_of(bytes));
+  const SourcePtr source = open_source(at("a.records"), Split::kTrain);
+  EXPECT_LT(server_.request_count(), 6U);
+  EXPECT_LT(server_.sent_bytes(), bytes.size() / 4);
+  expect_same(at("a.records"), local_ / "a.records");
+}
+
+TEST_F(RemoteSources, PrefixesOfAStore) {
+  for (int i = 0; i < 10; ++i) {
+    const Bytes image = noisy_jpeg(static_cast<std::uint64_t>(i));
+    const std::string name = std::string(i % 2 == 0 ? "train/a b/" : "train/b+c/") + std::to_string(i) + ".jpg";
+    local_.write("set/" + name, image);
+    server_.serve("/bucket/set/" + name, text_of(image));
+    server_.serve("/bucket/set/test/a b/" + std::to_string(i) + ".jpg", text_of(image));
+    local_.write("set/test/a b/" + std::to_string(i) + ".jpg", image);
+  }
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    local_.write("web/train-" + std::to_string(i) + ".tar", web_shard(6 * i));
+    server_.serve("/bucket/web/train-" + std::to_string(i) + ".tar", text_of(web_shard(6 * i)));
+  }
+  expect_same(s3("bucket/set/"), local_ / "set");
+  expect_same(s3("bucket/set"), local_ / "set", Split::kTest);
+  expect_same(s3("bucket/web/"), local_ / "web");
+  EXPECT_THROW(open_source(s3("bucket/nothing/"), Split::kTrain), DataError);
+}
+
+TEST_F(RemoteSources, CredentialsSignRequestsAndShowNowhere) {
+  server_.serve("/bucket/a.tar", text_of(tar_of_images(12)));
+  server_.want_signatures();
+  const std::string url = s3("bucket/a.tar");
+  EXPECT_THROW(open_source(url, Split::kTrain), DataError);
+  ::setenv("AWS_ACCESS_KEY_ID", "keyname", 1);
+  ::setenv("AWS_SECRET_ACCESS_KEY", "hunter2", 1);
+  ::setenv("AWS_SESSION_TOKEN", "tokenhunter", 1);
+  const Dataset dataset = decoded(url);
+  const std::string said = dataset.to_json() + dataset.explain();
+  EXPECT_THAT(said, AllOf(HasSubstr(url), Not(HasSubstr("hunter")), Not(HasSubstr("keyname"))));
+  EXPECT_EQ(stream_of(dataset).size(), 2U);
+  const ServedRequest last = server_.requests().back();
+  EXPECT_THAT(last.headers.at("authorization"),
+              AllOf(HasSubstr("AWS4-HMAC-SHA256"), HasSubstr("keyname/"), HasSubstr("/us-east-1/s3/")));
+  EXPECT_THAT(last.headers.at("authorization"), HasSubstr("x-amz-content-sha256;x-amz-date;x-amz-security-token"));
+  EXPECT_EQ(last.headers.at("x-amz-security-token"), "tokenhunter");
+}
+
+TEST_F(RemoteSources, ARedirectIsFollowed) {
+  put("real.tar", tar_of_images(12));
+  server_.redirect("/a.tar", "/real.tar");
+  EXPECT_EQ(stream_of(decoded(at("a.tar"))), stream_of(decoded(local_ / "real.tar")));
+}
+
+TEST_F(RemoteSources, APlanNamesTheUrlAndOpensItAgain) {
+  put("a.tar", tar_of_images(12));
+  const Dataset dataset = decoded(at("a.tar"));
+  EXPECT_THAT(dataset.explain(), HasSubstr(at("a.tar")));
+  const Dataset again = Dataset::from_json(dataset.to_json(), {.base = local_.path()});
+  EXPECT_EQ(stream_of(again), stream_of(dataset));
+}
+
+TEST_F(RemoteSources, WithACacheLaterPassesFetchNothing) {
+  const Bytes tar = tar_of_images(400, 20'000);
+  put("a.tar", tar);
+  const Dataset dataset = Dataset::from(open_source(at("a.tar"), Split::kTrain))
+                              .decode({.height = kSide, .width = kSide})
+                              .cache(disk(local_ / "cache"))
+                              .shuffle({.seed = 1})
+                              .batch({.global = 8});
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(dataset, devices, {.epochs = 8});
+  const std::uint64_t sent = server_.sent_bytes();
+  while (loader.next()) {
+  }
+  // What was announced before the first pass ended may come twice.
+  EXPECT_LT(server_.sent_bytes() - sent, tar.size() * 2);
+}
+
+TEST_F(RemoteSources, APartOfTheReplicasFetchesItsOwnRows) {
+  const Bytes tar = tar_of_images(64, 100'000);
+  put("a.tar", tar);
+  const Dataset dataset = decoded(at("a.tar"));
+  const std::uint64_t sent = server_.sent_bytes();
+  stream_of(dataset, {.world = {.total = 4, .first = 1}});
+  EXPECT_LT(server_.sent_bytes() - sent, tar.size() / 4 * 5 / 4) << "of " << tar.size();
+}
+
+TEST_F(RemoteSources, FetchesEachByteOnceAndHoldsFew) {
+  const Bytes tar = tar_of_images(300, 100'000);
+  put("a.tar", tar);
+  const Dataset dataset = decoded(at("a.tar"));
+  const std::uint64_t sent = server_.sent_bytes();
+  DeviceGroup devices = cpu_replicas(1);
+  {
+    Loader loader(dataset, devices, {.epochs = 2, .memory_budget_bytes = 16 << 20});
+    std::uint64_t most = 0;
+    while (loader.next()) most = std::max(most, remote::counters().held_bytes);
+    EXPECT_LT(most, 30U << 20);
+  }
+  EXPECT_LT(server_.sent_bytes() - sent, 2 * tar.size() * 21 / 20);
+  // Cancelled requests end soon, on the client's thread.
+  const Stopwatch clock;
+  while (remote::counters().held_bytes >= 2U << 20 && clock.seconds() < 30) std::this_thread::yield();
+  EXPECT_LT(remote::counters().held_bytes, 2U << 20);
+}
+
+TEST_F(RemoteSources, AStreamBoundByTheNetworkIsSaidToBe) {
+  put("a.tar", tar_of_images(64, 50'000));
+  const Dataset dataset = decoded(at("a.tar"));
+  server_.slow_down(std::chrono::milliseconds(5), 20'000'000);
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(dataset, devices, {.epochs = 3});
+  while (loader.next()) {
+  }
+  const Verdict verdict = judge(loader.stats());
+  EXPECT_EQ(verdict.kind, "network");
+  EXPECT_EQ(verdict.bottleneck, "read");
+}
+
+}  // namespace
+}  // namespace headrace::test

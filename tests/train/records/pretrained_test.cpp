@@ -1,0 +1,176 @@
+// Weights of other programs, by the names and layouts of PyTorch.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/checkpoints.h"
+#include "headrace/train/graph.h"
+
+namespace headrace {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A file as the safetensors package writes it.
+class OtherFile {
+ public:
+  void add(const std::string& name, const char* type, const std::string& shape, const std::vector<float>& values,
+           std::size_t bytes_each = 4) {
+    const std::size_t begin = payload_.size();
+    for (const float value : values) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      if (bytes_each == 2) bits >>= 16;
+      for (std::size_t i = 0; i < bytes_each; ++i) payload_.push_back(static_cast<char>(bits >> (8 * i)));
+    }
+    header_ += fmt::format(R"({}"{}":{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                           header_.empty() ? "" : ",", name, type, shape, begin, payload_.size());
+  }
+  std::string bytes() const {
+    const std::string header = R"({"__metadata__":{"format":"pt"},)" + header_ + "}";
+    std::string all;
+    for (int i = 0; i < 8; ++i) all.push_back(static_cast<char>(header.size() >> (8 * i)));
+    return all + header + payload_;
+  }
+
+ private:
+  std::string header_, payload_;
+};
+
+// Two channels of 2 x 3 pixels, one filter of 1 x 1 each way, and a head of the flattened pixels.
+Results turned_net(Graph& g) {
+  Node x = g.conv(g.input("image", {2, 3, 2}), 2, {.kernel = 3, .bias = false, .name = "stem.conv"});
+  x = g.relu(g.batch_norm(x, {.name = "stem.bn"}));
+  x = g.dense(g.flatten(x), 2, {.name = "hidden"});
+  return g.dense(x, 3, {.name = "fc"});
+}
+
+std::vector<float> counting(std::size_t count) {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i));
+  return values;
+}
+
+OtherFile torch_file() {
+  OtherFile file;
+  file.add("stem.conv.weight", "F32", "2,2,3,3", counting(36));
+  file.add("stem.bn.weight", "F32", "2", {2, 3});
+  file.add("stem.bn.bias", "BF16", "2", {4, 5}, 2);
+  file.add("stem.bn.running_mean", "F32", "2", {6, 7});
+  file.add("stem.bn.running_var", "F32", "2", {8, 9});
+  file.add("stem.bn.num_batches_tracked", "I64", "", {1, 0});
+  file.add("hidden.weight", "F32", "2,12", counting(24));
+  file.add("hidden.bias", "F32", "2", {1, 2});
+  return file;
+}
+
+class Pretrained : public testing::Test {
+ protected:
+  Model model() { return training_.strategy.build(turned_net, {.seed = 3}); }
+  std::filesystem::path write(const OtherFile& file) const { return folder_.write("w.safetensors", file.bytes()); }
+
+  test::TempFolder folder_;
+  test::Training training_{2};
+};
+
+TEST_F(Pretrained, PyTorchsFiltersAndPixelsAreTurned) {
+  OtherFile file = torch_file();
+  file.add("fc.weight", "F32", "1000,2", std::vector<float>(2000));
+  file.add("fc.bias", "F32", "1000", std::vector<float>(1000));
+  file.add("other.weight", "F64", "1", {0, 0});
+  Model loaded = model();
+  const std::vector<float> head = loaded.read_variable("fc/weights");
+  const PretrainedReport report = load_pretrained(loaded, write(file));
+  EXPECT_EQ(report.loaded.size(), 7U);
+  EXPECT_THAT(report.left_out, ElementsAre("fc/weights", "fc/bias"));
+  EXPECT_THAT(report.unused, ElementsAre("other.weight"));
+  EXPECT_EQ(loaded.read_variable("fc/weights"), head);
+  EXPECT_THAT(loaded.read_variable("stem.bn/gamma"), ElementsAre(2, 3));
+  EXPECT_THAT(loaded.read_variable("stem.bn/beta"), ElementsAre(4, 5));
+  EXPECT_THAT(loaded.read_variable("stem.bn/running_mean"), ElementsAre(6, 7));
+  EXPECT_THAT(loaded.read_variable("stem.bn/running_var"), ElementsAre(8, 9));
+  const std::vector<float> filters = loaded.read_variable("stem.conv/weights");
+  for (std::size_t o = 0; o < 2; ++o) {
+    for (std::size_t c = 0; c < 2; ++c) {
+      for (std::size_t p = 0; p < 9; ++p) {
+        EXPECT_EQ(filters[(o * 9 + p) * 2 + c], static_cast<float>((o * 2 + c) * 9 + p));
+      }
+    }
+  }
+  const std::vector<float> dense = loaded.read_variable("hidden/weights");
+  for (std::size_t p = 0; p < 6; ++p) {
+    EXPECT_EQ(dense[p * 2], static_cast<float>(p)) << "channel 0 of pixel " << p;
+    EXPECT_EQ(dense[p * 2 + 1], static_cast<float>(6 + p));
+  }
+  loaded.check_mirrored();
+}
+
+TEST_F(Pretrained, ARecordOfOursServesToo) {
+  Model saved = model(), loaded = training_.strategy.build(turned_net, {.seed = 4});
+  saved.compile({});
+  save_model(saved, folder_ / "ours.safetensors");
+  EXPECT_EQ(load_pretrained(loaded, folder_ / "ours.safetensors").loaded.size(), 9U);
+  EXPECT_EQ(loaded.weights_sha256(), saved.weights_sha256());
+}
+
+TEST_F(Pretrained, TensorsAreRenamedAndAllMustMatch) {
+  OtherFile file;
+  file.add("body.bn.weight", "F32", "2", {2, 3});
+  file.add("extra.bias", "F32", "1", {1});
+  Model loaded = model();
+  const std::string before = loaded.weights_sha256();
+  const auto rename = [](const std::string& name) { return name == "body.bn.weight" ? "stem.bn/gamma" : name; };
+  try {
+    load_pretrained(loaded, write(file), {.rename = rename, .match = PretrainedMatch::kAll});
+    FAIL() << "no DataError";
+  } catch (const DataError& error) {
+    for (const char* text : {"'stem.conv.weight'", "'fc.bias'", "no variable of the model is for: extra.bias"}) {
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  }
+  EXPECT_EQ(loaded.weights_sha256(), before);
+  const auto report = load_pretrained(loaded, write(file), {.rename = rename, .match = PretrainedMatch::kAny});
+  EXPECT_THAT(report.loaded, ElementsAre("stem.bn/gamma"));
+  EXPECT_THAT(report.unused, ElementsAre("extra.bias"));
+  EXPECT_EQ(report.left_out.size(), 8U);
+  EXPECT_THAT(loaded.read_variable("stem.bn/gamma"), ElementsAre(2, 3));
+  const auto same = [](const std::string&) { return "stem.bn/gamma"; };
+  EXPECT_THROW(load_pretrained(loaded, write(file), {.rename = same, .match = PretrainedMatch::kAny}), DataError);
+}
+
+TEST_F(Pretrained, WeightsOfAnotherNetChangeNothing) {
+  Model loaded = model();
+  const std::string before = loaded.weights_sha256();
+  const auto refusal = [&](const std::filesystem::path& file) -> std::string {
+    try {
+      load_pretrained(loaded, file);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "no DataError";
+  };
+  OtherFile missing;
+  missing.add("stem.conv.weight", "F32", "2,2,3,3", counting(36));
+  EXPECT_THAT(refusal(write(missing)), HasSubstr("no tensor 'stem.bn.bias' or 'stem.bn/beta'"));
+  OtherFile wrong;
+  wrong.add("stem.conv.weight", "F32", "2,3,3,2", counting(36));
+  EXPECT_THAT(refusal(write(wrong)), HasSubstr("needs numbers of shape (2, 2, 3, 3)"));
+  EXPECT_THAT(refusal(folder_.write("short.safetensors", torch_file().bytes().substr(0, 900))),
+              HasSubstr("cut short"));
+  EXPECT_THAT(refusal(folder_.write("no.safetensors", "nothing of the kind")), HasSubstr("is no record"));
+  EXPECT_THAT(refusal(folder_ / "absent"), HasSubstr("absent"));
+  EXPECT_EQ(loaded.weights_sha256(), before);
+}
+
+}  // namespace
+}  // namespace headrace

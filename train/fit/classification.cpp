@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/inspect.h"
+#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/source.h"
+#include "headrace/train/evaluator.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::int64_t kMaxClasses = 10'000;  // the matrix has the square
+
+std::int64_t classes_of(const Predictions& predictions) {
+  const Shape& shape = predictions.shape;
+  if (shape.rank() != 2 || shape[1] < 2 || shape[1] > kMaxClasses) {
+    throw ConfigError("there is no confusion matrix of results of shape " + shape.to_string(),
+                      "it takes one vector of 2 to 10,000 classes for each example");
+  }
+  return shape[1];
+}
+
+std::size_t number_label_field(const Source& source) {
+  const Fields& fields = source.info().fields;
+  const auto found = std::ranges::find(fields, kLabelField, &Field::name);
+  if (found != fields.end() && found->dtype == DType::kI64 && found->shape.rank() == 0) {
+    return static_cast<std::size_t>(found - fields.begin());
+  }
+  throw ConfigError(source.info().name + ": has no field \"label\" of class numbers",
+                    "a confusion matrix needs labelled data");
+}
+
+// Returns -log of the label's probability.
+double cross_entropy(std::span<const float> values, std::size_t label, bool probabilities) {
+  if (probabilities) return -std::log(std::max(static_cast<double>(values[label]), 1e-300));
+  const double max = *std::ranges::max_element(values);
+  double sum = 0;
+  for (const float value : values) sum += std::exp(static_cast<double>(value) - max);
+  return std::log(sum) + max - static_cast<double>(values[label]);
+}
+
+bool is_worse(const ClassifiedExample& a, const ClassifiedExample& b) {
+  return std::tuple(-a.loss, a.record) < std::tuple(-b.loss, b.record);
+}
+
+}  // namespace
+
+Classification classify(const Predictions& predictions, const Source& source, std::size_t worst) {
+  Classification found{.classes = classes_of(predictions)};
+  const auto classes = static_cast<std::size_t>(found.classes);
+  const std::size_t field = number_label_field(source);
+  found.confusion.resize(classes * classes);
+  std::vector<ClassifiedExample> all;
+  std::vector<std::byte> scratch;
+  for (std::size_t i = 0; i < predictions.records.size(); ++i) {
+    const std::span<const float> values(predictions.values.data() + i * classes, classes);
+    const std::uint64_t record = predictions.records[i];
+    const std::int64_t label = read_label(source, record, field, scratch);
+    if (label < 0 || label >= found.classes) continue;
+    const std::int64_t best = std::ranges::max_element(values) - values.begin();
+    ++found.confusion[static_cast<std::size_t>(label) * classes + static_cast<std::size_t>(best)];
+    all.push_back({.record = record,
+                   .label = label,
+                   .prediction = best,
+                   .loss = cross_entropy(values, static_cast<std::size_t>(label), predictions.probabilities)});
+  }
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(worst, all.size()));
+  std::partial_sort(all.begin(), end, all.end(), is_worse);
+  found.worst.assign(all.begin(), end);
+  return found;
+}
+
+}  // namespace headrace

@@ -1,0 +1,69 @@
+#include "headrace/train/objectives/metrics/class_averages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/layers.h"
+#include "headrace/train/objectives/losses/result_checks.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::array<const char*, 4> kAverageWords{"macro", "micro", "weighted",
+                                                   "none"};  // in the order of Average
+
+}  // namespace
+
+std::string to_text(Average average) { return kAverageWords.at(static_cast<std::size_t>(average)); }
+
+Average average_named(const std::string& word) {
+  const auto found = std::ranges::find(kAverageWords, word);
+  if (found != kAverageWords.end()) return static_cast<Average>(found - kAverageWords.begin());
+  throw ConfigError(fmt::format("there is no average '{}'", word),
+                    fmt::format("there are {}", fmt::join(kAverageWords, ", ")));
+}
+
+void check_class_scores(const std::string& who, const ResultInfo& result, const Field& labels) {
+  if (labels.dtype == DType::kI64 && !labels.shape.is_dynamic() && labels.shape.elements() == 1) return;
+  check_targets(who, result, labels);
+}
+
+MetricValue averaged(Average average, const std::vector<double>& values, double micro,
+                     const std::vector<double>& examples) {
+  if (values.size() == 1) return {.values = values};
+  const auto classes = static_cast<std::int64_t>(values.size());
+  double sum = 0, weight = 0;
+  for (std::size_t c = 0; c < values.size(); ++c) {
+    const double mine = average == Average::kWeighted ? examples[c] : 1.0;
+    sum += mine * values[c];
+    weight += mine;
+  }
+  switch (average) {
+    case Average::kNone: return {.values = values, .shape = {classes}};
+    case Average::kMicro: return {.values = {micro}};
+    case Average::kMacro:
+    case Average::kWeighted: break;
+  }
+  return {.values = {weight > 0 ? sum / weight : 0.0}};
+}
+
+ScratchSpec score_scratch(const TensorView& result) { return {.device = {result}}; }
+
+void count_scores(const MetricCall& call, ScoreBuckets buckets) {
+  TensorView scores = as_matrix(call.result);
+  buckets.sigmoid = !call.probabilities && scores.shape[1] == 1;
+  if (!call.probabilities && scores.shape[1] > 1) {
+    const TensorView probabilities = as_matrix(call.device_scratch.front());
+    call.kernels.softmax(call.stream, scores, probabilities);
+    scores = probabilities;
+  }
+  const TensorView counts{call.table.data, {scores.shape[1], buckets.count, 2}, DType::kI64};
+  call.kernels.count_scores(call.stream, scores, call.labels, buckets, call.scalars, counts);
+}
+
+}  // namespace headrace

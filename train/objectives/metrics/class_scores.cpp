@@ -1,0 +1,126 @@
+// Precision, recall and their harmonic mean, from counts of predictions.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/metrics.h"
+#include "headrace/train/objectives/losses/result_checks.h"
+#include "headrace/train/objectives/metrics/class_averages.h"
+
+namespace headrace {
+namespace {
+
+// The predictions of a class that are right, all of them, and the examples of the class.
+struct ClassCounts {
+  double hits = 0, predicted = 0, examples = 0;
+
+  ClassCounts& operator+=(const ClassCounts& more) {
+    hits += more.hits;
+    predicted += more.predicted;
+    examples += more.examples;
+    return *this;
+  }
+};
+
+double precision_of(const ClassCounts& of) { return ratio(of.hits, of.predicted); }
+double recall_of(const ClassCounts& of) { return ratio(of.hits, of.examples); }
+double f1_of(const ClassCounts& of) { return ratio(2 * of.hits, of.predicted + of.examples); }
+
+class ClassScore final : public MetricFunction {
+ public:
+  using Score = double (*)(const ClassCounts&);
+
+  ClassScore(std::string name, Score score, const ClassScoreOptions& options)
+      : name_(std::move(name)), score_(score), options_(options) {}
+
+  std::string name() const override { return name_; }
+  void check_result(const ResultInfo& result) const override { check_classes(name_, result); }
+  void check_labels(const ResultInfo& result, const Field& labels) const override {
+    if (by_largest(result.shape.back())) return check_class_labels(name_, result, labels);
+    check_class_scores(name_, result, labels);
+  }
+  ResultForm form() const override { return options_.threshold ? ResultForm::kWhole : ResultForm::kOrder; }
+  ScratchSpec scratch(const TensorView& result, const TensorView&) const override {
+    return by_largest(result.shape.back()) ? ScratchSpec{} : score_scratch(result);
+  }
+  std::optional<Shape> table(const ResultInfo& result) const override {
+    const std::int64_t classes = result.shape.back();
+    return by_largest(classes) ? Shape{classes, classes} : Shape{classes, 2, 2};
+  }
+  std::string options_json() const override {
+    const std::string threshold = options_.threshold ? fmt::format("{}", *options_.threshold) : "null";
+    return fmt::format(R"({{"average":"{}","threshold":{}}})", to_text(options_.average), threshold);
+  }
+
+  void submit(const MetricCall& call) const override {
+    if (by_largest(call.result.shape.back())) {
+      return call.kernels.count_confusions(call.stream, call.result, call.labels, call.scalars, call.table);
+    }
+    count_scores(call, {.count = 2, .threshold = options_.threshold.value_or(0.5F)});
+  }
+  MetricValue value(const MetricTotals& totals) const override {
+    const std::vector<ClassCounts> classes = counts_of(totals.table);
+    std::vector<double> values, examples;
+    for (const ClassCounts& each : classes) {
+      values.push_back(score_(each));
+      examples.push_back(each.examples);
+    }
+    return averaged(options_.average, values,
+                    score_(std::accumulate(classes.begin(), classes.end(), ClassCounts{},
+                                           [](ClassCounts sum, const ClassCounts& each) { return sum += each; })),
+                    examples);
+  }
+
+ private:
+  // Returns whether the prediction is the class of the largest result.
+  bool by_largest(std::int64_t classes) const { return !options_.threshold && classes > 1; }
+
+  std::vector<ClassCounts> counts_of(std::span<const std::int64_t> table) const {
+    if (options_.threshold || table.size() == 4) return counts_of_scores(table);
+    const auto classes = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(table.size()))));
+    std::vector<ClassCounts> counts(classes);
+    for (std::size_t label = 0; label < classes; ++label) {
+      for (std::size_t predicted = 0; predicted < classes; ++predicted) {
+        const auto count = static_cast<double>(table[label * classes + predicted]);
+        counts[label].examples += count;
+        counts[predicted].predicted += count;
+        if (label == predicted) counts[label].hits += count;
+      }
+    }
+    return counts;
+  }
+
+  // By class: {{below, not of the class}, {below, of it}, {above, not}, {above, of it}}.
+  static std::vector<ClassCounts> counts_of_scores(std::span<const std::int64_t> table) {
+    std::vector<ClassCounts> counts;
+    for (std::size_t at = 0; at < table.size(); at += 4) {
+      const auto hits = static_cast<double>(table[at + 3]);
+      counts.push_back({.hits = hits,
+                        .predicted = static_cast<double>(table[at + 2]) + hits,
+                        .examples = static_cast<double>(table[at + 1]) + hits});
+    }
+    return counts;
+  }
+
+  std::string name_;
+  Score score_;
+  ClassScoreOptions options_;
+};
+
+Metric class_score(const std::string& name, ClassScore::Score score, const ClassScoreOptions& options) {
+  const float threshold = options.threshold.value_or(0.5F);
+  if (!(threshold >= 0 && threshold <= 1)) {
+    throw ConfigError(fmt::format("{}: the threshold is {}, it must be a probability", name, threshold));
+  }
+  return std::make_shared<ClassScore>(name, score, options);
+}
+
+}  // namespace
+
+Metric precision(const ClassScoreOptions& options) { return class_score("precision", precision_of, options); }
+Metric recall(const ClassScoreOptions& options) { return class_score("recall", recall_of, options); }
+Metric f1_score(const ClassScoreOptions& options) { return class_score("f1_score", f1_of, options); }
+
+}  // namespace headrace
