@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import socket
 import subprocess
@@ -20,15 +21,16 @@ with_module = pytest.mark.skipif(not (Path(hr.__file__).parent / "libheadrace_wo
 
 
 def free_port():
-    """The first of two that nobody has: torchrun's own store would take it, the coordinator takes the next one."""
-    for _ in range(100):
+    """The first of two that nobody has: torchrun's own store would take it, the coordinator takes the next one.
+
+    Below the ports that Linux hands to clients (32768 on), which could take them before anybody listens."""
+    for port in random.sample(range(12_000, 32_000, 2), 100):
         with socket.socket() as one, socket.socket() as next_one:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
             try:
-                next_one.bind(("127.0.0.1", port + 1))
+                one.bind(("", port))
+                next_one.bind(("", port + 1))
                 return port
-            except (OSError, OverflowError):
+            except OSError:
                 continue
     raise RuntimeError("no two ports are free")
 

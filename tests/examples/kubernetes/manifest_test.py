@@ -3,6 +3,7 @@ command of the build."""
 import json
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -55,9 +56,15 @@ def doctor(variables, wait):
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """Below the ports that Linux hands to clients (32768 on), which could take it before the first pod listens."""
+    for port in random.sample(range(12_000, 32_000), 100):
+        with socket.socket() as one:
+            try:
+                one.bind(("", port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("no port is free")
 
 
 class Manifest(unittest.TestCase):
