@@ -144,6 +144,8 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("examples", [](const PythonBatch& of) { return of.batch->examples(); })
       .def_prop_ro("rows", &rows)
       .def_prop_ro("replica", [](const PythonBatch& of) { return of.replica; })
+      .def("__arrow_c_array__", &to_arrow, "requested_schema"_a = nb::none(),
+           "The real examples as an Arrow struct of the fields, in the batch's memory.")
       .def("_records", &records)
       .def("_bad_records", &bad_records)
       .def("__repr__", &repr_of);

@@ -47,6 +47,9 @@ struct PythonTensor {
   std::int64_t rows() const { return padding ? view().shape[0] : batch->examples(); }
 };
 
+// Returns the batch as Arrow's capsules of a schema and an array: __arrow_c_array__().
+nanobind::tuple to_arrow(const PythonBatch& batch, nanobind::handle requested_schema);
+
 // Returns a copy in separate memory, including bfloat16 and padding; `devices` own the batch's device. Waits.
 SharedBatch copy_of(const SharedBatch& batch, std::shared_ptr<const void> devices);
 

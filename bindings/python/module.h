@@ -12,6 +12,7 @@ void bind_options(nanobind::module_& module);
 void bind_operations(nanobind::module_& module);
 void bind_datasets(nanobind::module_& module);
 void bind_sources(nanobind::module_& module);
+void bind_arrow(nanobind::module_& module);
 void bind_tensor(nanobind::module_& module);
 void bind_batch(nanobind::module_& module);
 void bind_owned_batch(nanobind::module_& module);

@@ -28,9 +28,7 @@ Dataset open(const std::string& path, const std::string& split, const std::strin
              const std::string& image_column, const std::string& label_column, std::vector<std::string> columns,
              const std::string& label_type) {
   const Split which = split_of(split);
-  const auto type = choose<LabelType>(
-      "label_type", label_type,
-      {{"auto", LabelType::kAuto}, {"class", LabelType::kClass}, {"number", LabelType::kNumber}});
+  const LabelType type = to_label_type(label_type);
   const WithoutGil others_run;
   const SignalPoll poll;
   const LayoutOptions layout{.classes_at = classes_at, .train_folder = train_folder, .test_folder = test_folder};

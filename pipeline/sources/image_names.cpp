@@ -34,6 +34,11 @@ bool starts_with_wnid(std::string_view name) {
 
 }  // namespace
 
+bool begins_as_image(std::span<const std::byte> bytes) {
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return start.starts_with("\xFF\xD8\xFF") || start.starts_with("\x89PNG\r\n\x1A\n");
+}
+
 std::size_t depth_of(std::string_view path) { return static_cast<std::size_t>(std::ranges::count(path, '/')) + 1; }
 
 std::string_view name_at(std::string_view path, std::size_t i) {

@@ -1,8 +1,9 @@
-// Information in the path of a file.
+// Information in the path of a file, and in its first bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@ namespace headrace {
 
 // Returns whether the name ends in .jpg, .jpeg or .png and does not start with a dot (as files left by macOS do).
 bool is_image_path(std::string_view path);
+// Returns whether the bytes begin as a JPEG or PNG file does.
+bool begins_as_image(std::span<const std::byte> bytes);
 
 // Returns the number of names in a path, the file's included.
 std::size_t depth_of(std::string_view path);

@@ -12,6 +12,7 @@
 """
 
 from ._errors import ConfigError, DataError, DeviceError, HeadraceError
+from ._arrow import from_arrow
 from ._batch import BadRecord, Batch, Tensor
 from ._dataset import Cache, Dataset, concatenate, interleave, mix
 from ._dataset import zip_datasets
@@ -29,7 +30,7 @@ from ._workers import open_world
 __all__ = [
     "BadRecord", "Batch", "Cache", "ConfigError", "DataError", "Dataset", "DeviceError", "Field", "Function",
     "HeadraceError", "Loader", "Operations", "Tensor", "WorkerPlan", "Workers", "brightness_contrast", "cast", "center_crop", "color_jitter",
-    "concatenate", "cutmix", "cutout", "flatten", "flip", "from_arrays", "from_function", "from_generator",
+    "concatenate", "cutmix", "cutout", "flatten", "flip", "from_arrays", "from_arrow", "from_function", "from_generator",
     "from_torch_dataset", "function", "interleave", "mix", "mixup", "normalize", "one_hot", "open_world", "pad_crop",
     "plan_workers", "random_resized_crop", "resize", "to_layout",
 ]

@@ -16,6 +16,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/column_choice.h"
+#include "headrace/pipeline/sources/image_names.h"
 #include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/records/wire_reader.h"
 #include "headrace/pipeline/sources/sample_table.h"
@@ -88,11 +89,6 @@ struct FeatureContent {
   }
 };
 
-bool is_image(std::span<const std::byte> bytes) {
-  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return start.starts_with("\xFF\xD8\xFF") || start.starts_with("\x89PNG\r\n\x1A\n");
-}
-
 FeatureContent content_of(std::span<const std::byte> feature) {
   FeatureContent content;
   std::span<const std::byte> last;
@@ -102,7 +98,7 @@ FeatureContent content_of(std::span<const std::byte> feature) {
   });
   visit_floats(feature, [&](float) { ++content.floats; });
   visit_integers(feature, [&](std::int64_t) { ++content.integers; });
-  content.image = content.bytes == 1 && is_image(last);
+  content.image = content.bytes == 1 && begins_as_image(last);
   return content;
 }
 

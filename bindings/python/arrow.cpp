@@ -1,0 +1,99 @@
+// Arrow's PyCapsule interface: tables of other libraries as datasets, batches as arrays of theirs.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/bindings/python/batch.h"
+#include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/module.h"
+#include "headrace/bindings/python/names.h"
+#include "headrace/pipeline/arrow.h"
+#include "headrace/pipeline/arrow_structs.h"
+#include "headrace/pipeline/dataset.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+namespace {
+
+// Returns the stream in the capsule that obj.__arrow_c_stream__() gave. With the GIL.
+ArrowArrayStream* stream_in(nb::handle capsule) {
+  auto* stream = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule.ptr(), "arrow_array_stream"));
+  if (stream == nullptr) throw nb::python_error();
+  return stream;
+}
+
+Dataset table_of(nb::handle capsule, const ArrowOptions& options) {
+  ArrowArrayStream* stream = stream_in(capsule);
+  const WithoutGil others_run;
+  return Dataset::from(arrow_table(stream, options));
+}
+
+// open() gives capsules.
+Dataset stream_of(nb::object open, const ArrowOptions& options) {
+  auto function = [open = PythonCallable(std::move(open))](ArrowArrayStream* stream) {
+    open.call([&](nb::handle give) {
+      const nb::object capsule = give();
+      *stream = std::exchange(*stream_in(capsule), {});
+    });
+  };
+  const WithoutGil others_run;
+  return Dataset::from(arrow_stream(std::move(function), options));
+}
+
+// A capsule of a struct that is released with it, unless its consumer has taken over what it holds.
+template <typename Struct>
+nb::object capsule_of(std::unique_ptr<Struct> content, const char* name) {
+  const auto release = [](PyObject* capsule) {
+    auto* held = static_cast<Struct*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
+    if (held->release != nullptr) held->release(held);
+    delete held;
+  };
+  PyObject* capsule = PyCapsule_New(content.get(), name, release);
+  if (capsule == nullptr) throw nb::python_error();
+  static_cast<void>(content.release());
+  return nb::steal(capsule);
+}
+
+}  // namespace
+
+nb::tuple to_arrow(const PythonBatch& batch, nb::handle /*requested_schema*/) {
+  auto schema = std::make_unique<ArrowSchema>();
+  auto array = std::make_unique<ArrowArray>();
+  {
+    const WithoutGil others_run;
+    export_arrow(batch.batch.shared(), schema.get(), array.get());
+  }
+  nb::object first = capsule_of(std::move(schema), "arrow_schema");
+  return nb::make_tuple(std::move(first), capsule_of(std::move(array), "arrow_array"));
+}
+
+void bind_arrow(nb::module_& module) {
+  nb::class_<ArrowOptions>(module, "ArrowOptions")
+      .def(
+          "__init__",
+          [](ArrowOptions* self, std::string name, std::string image_column, std::string label_column,
+             std::vector<std::string> columns, const std::string& label_type, std::vector<std::string> classes,
+             std::uint64_t label_count, std::uint64_t memory_limit) {
+            new (self) ArrowOptions{.name = std::move(name),
+                                    .columns = {.image = std::move(image_column),
+                                                .label = std::move(label_column),
+                                                .more = std::move(columns),
+                                                .label_type = to_label_type(label_type)},
+                                    .classes = std::move(classes),
+                                    .label_count = label_count};
+            if (memory_limit > 0) self->memory_limit = memory_limit;
+          },
+          "name"_a, "image_column"_a, "label_column"_a, "columns"_a, "label_type"_a, "classes"_a, "label_count"_a,
+          "memory_limit"_a);
+  module.def("arrow_table", &table_of, "capsule"_a, "options"_a);
+  module.def("arrow_stream", &stream_of, "open"_a, "options"_a);
+}
+
+}  // namespace headrace::python

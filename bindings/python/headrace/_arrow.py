@@ -1,0 +1,63 @@
+"""Tables of libraries that speak Arrow: pyarrow, Polars, DuckDB, Hugging Face datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from . import _native
+from ._dataset import Dataset
+from ._errors import config_error
+
+
+def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), image_column: str = "", label_column: str = "",
+               label_type: Literal["auto", "class", "number"] = "auto", classes: Sequence[str] = (),
+               label_count: int = 0, name: str = "arrow", memory_limit: int = 0) -> Dataset:
+    """A table of anything that has __arrow_c_stream__: a pyarrow Table or RecordBatchReader, a Polars or pandas DataFrame,
+    a DuckDB relation; or a Hugging Face dataset. All of it is taken, without a copy of images and of numbers that the
+    engine knows, and records are read by number. A function that returns such an object is a stream: its batches are
+    read once by each loader and not kept, for tables larger than memory.
+
+    The image is the only column of JPEG or PNG files, or image_column; the label is "label", or label_column: a number, or
+    text, whose values are classes in bytewise order, or in the order of `classes`. Columns as in headrace.open():
+    "weight", "caption:text", "breed:class", "size=width+height"; "box.x" is a column in a struct. Lists are vectors, or of
+    a varying first extent where they are of unequal length. Without image and `columns` all columns of numbers are
+    taken. A null makes its record bad. memory_limit is for what must be converted: texts, classes, float64."""
+    if isinstance(columns, str):
+        raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
+    if not classes:
+        classes = _class_names(data, label_column or "label")
+    options = _native.ArrowOptions(name, image_column, label_column, list(columns), label_type, list(classes), label_count,
+                                   memory_limit)
+    if callable(data) and not hasattr(data, "__arrow_c_stream__"):
+        return Dataset(_native.arrow_stream(lambda: _stream_of(data()), options))
+    return Dataset(_native.arrow_table(_stream_of(data), options))
+
+
+def _is_hugging_face(data):
+    return type(data).__module__.partition(".")[0] == "datasets" and hasattr(data, "with_format")
+
+
+def _table_of(data):
+    if not _is_hugging_face(data):
+        return data
+    if not hasattr(data, "__len__"):
+        raise config_error("a streaming dataset of Hugging Face has no table",
+                           "give from_arrow() a loaded one, or from_generator() a function that returns iter(dataset)")
+    if data._indices is not None:  # selected, sorted or shuffled: in its own order
+        data = data.flatten_indices()
+    return data.data.table
+
+
+def _class_names(data, label):
+    if not _is_hugging_face(data) or not data.features:
+        return ()
+    return getattr(data.features.get(label), "names", None) or ()
+
+
+def _stream_of(table):
+    table = _table_of(table)
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise config_error(f"{type(table).__name__} has no __arrow_c_stream__",
+                           "give a pyarrow Table, a DataFrame of Polars, a DuckDB relation or a Hugging Face dataset")
+    return table.__arrow_c_stream__()

@@ -1,0 +1,252 @@
+#include "headrace/pipeline/sources/arrow/arrow_field.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/arrow/arrow_elements.h"
+
+namespace headrace {
+namespace {
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+ArrowField::ArrowField(const ArrowType& root, const ArrowColumn& column, ArrowTableCells cells,
+                       const ArrowOptions& options, const std::vector<std::string>& classes)
+    : name_(fmt::format("{}", fmt::join(column.names, "+"))), cells_(std::move(cells)) {
+  field_ = {.name = column.field, .dtype = DType::kU8, .shape = {}};
+  switch (column.use) {
+    case ArrowUse::kImage: look_at_bytes(); break;
+    case ArrowUse::kText: read_text(options); break;
+    case ArrowUse::kClass: read_classes(options, classes); break;
+    case ArrowUse::kNumbers:
+      classes_ = classes;
+      field_.dtype = number_type(root, column, options.columns.label_type);
+      column.names.size() > 1 ? read_vector(options) : read_numbers(options);
+  }
+}
+
+template <typename Body>
+void ArrowField::for_each_good(const Body& body) {
+  const bool may_be_null = std::ranges::any_of(cells_.columns, [](const ArrowColumnCells& column) {
+    return std::ranges::any_of(column, &ArrowCells::may_have_nulls);
+  });
+  const auto is_null = [&](const ArrowRow& at) {
+    return std::ranges::any_of(cells_.columns,
+                               [&](const ArrowColumnCells& column) { return column[at.batch].is_null(at.row); });
+  };
+  cells_.for_each([&](const ArrowRow& at) {
+    if (is_bad(at.record)) return;
+    try {
+      if (may_be_null && is_null(at)) return mark_bad(at.record);
+      body(at);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDataCorrupt) throw;
+      mark_bad(at.record);
+    }
+  });
+}
+
+template <typename Append>
+void ArrowField::append_each(const Append& append, const ArrowOptions& options) {
+  const bool varies = field_.shape.is_dynamic();
+  if (varies) places_.resize(cells_.records);
+  for_each_good([&](const ArrowRow& at) {
+    if (!varies) owned_.resize(at.record * record_bytes_);
+    const std::size_t before = owned_.size();
+    append(at);
+    if (varies) places_[at.record] = {before, owned_.size() - before};
+    if (owned_.size() <= options.memory_limit) return;
+    throw ConfigError(fmt::format("{}: the column '{}' takes more than the {} bytes allowed for converted columns",
+                                  options.name, name_, options.memory_limit),
+                      joined({advice("raise {}", named("ArrowOptions::memory_limit")), "convert it beforehand"}));
+  });
+  if (!varies) owned_.resize(cells_.records * record_bytes_);
+}
+
+void ArrowField::mark_bad(std::uint64_t record) {
+  if (bad_.empty()) bad_.resize(cells_.records);
+  bad_[record] = true;
+}
+
+void ArrowField::look_at_bytes() {
+  field_.encoding = Encoding::kImage;
+  field_.shape = Shape{Shape::kDynamic, Shape::kDynamic, 3};
+  form_ = Form::kBytes;
+  for_each_good([&](const ArrowRow& at) { cells_.columns.front()[at.batch].bytes(at.row); });
+}
+
+void ArrowField::read_numbers(const ArrowOptions& options) {
+  const ArrowColumnCells& cells = cells_.columns.front();
+  const ArrowType& type = cells.front().type();
+  type.is_list() ? read_shape(type) : for_each_good([](const ArrowRow&) {});
+  if (!field_.shape.is_dynamic()) {
+    record_bytes_ = static_cast<std::size_t>(field_.shape.elements()) * size_of(field_.dtype);
+  }
+  if (is_sliceable(type, field_.dtype)) {
+    form_ = Form::kSlices;
+  } else {
+    append_each([&](const ArrowRow& at) { cells[at.batch].append(at.row, field_.dtype, owned_); }, options);
+  }
+}
+
+// Of the first record's lists; their outermost extent varies if it is another one in any record.
+void ArrowField::read_shape(const ArrowType& type) {
+  const ArrowColumnCells& cells = cells_.columns.front();
+  std::vector<std::int64_t> shape, extents;
+  for_each_good([&](const ArrowRow& at) {
+    cells[at.batch].extents(at.row, extents);
+    if (shape.empty()) shape = extents;
+    if (type.kind == ArrowKind::kList && extents[0] != shape[0]) shape[0] = extents[0] = Shape::kDynamic;
+    const bool is_even = std::ranges::count(extents.begin() + 1, extents.end(), ArrowCells::kUneven) == 0;
+    if (!is_even || !std::ranges::equal(extents.begin() + 1, extents.end(), shape.begin() + 1, shape.end())) {
+      mark_bad(at.record);
+    }
+  });
+  if (shape.empty()) shape = {0};
+  if (field_.name == "image" && shape.size() == 2) shape.push_back(1);
+  field_.shape = Shape(shape);
+}
+
+void ArrowField::read_vector(const ArrowOptions& options) {
+  field_.shape = Shape{std::ssize(cells_.columns)};
+  record_bytes_ = cells_.columns.size() * size_of(field_.dtype);
+  append_each(
+      [&](const ArrowRow& at) {
+        for (const ArrowColumnCells& column : cells_.columns)
+          column[at.batch].append(at.row, field_.dtype, owned_);
+      },
+      options);
+}
+
+void ArrowField::read_text(const ArrowOptions& options) {
+  const ArrowColumnCells& cells = cells_.columns.front();
+  record_bytes_ = 1;
+  for_each_good([&](const ArrowRow& at) {
+    const std::span<const std::byte> text = cells[at.batch].bytes(at.row);
+    if (std::ranges::count(text, std::byte{0}) > 0) return mark_bad(at.record);
+    record_bytes_ = std::max(record_bytes_, text.size());
+  });
+  field_.shape = Shape{static_cast<std::int64_t>(record_bytes_)};
+  append_each(
+      [&](const ArrowRow& at) {
+        const std::span<const std::byte> text = cells[at.batch].bytes(at.row);
+        owned_.insert(owned_.end(), text.begin(), text.end());
+      },
+      options);
+}
+
+void ArrowField::read_classes(const ArrowOptions& options, const std::vector<std::string>& names) {
+  field_.dtype = DType::kI64;
+  record_bytes_ = sizeof(std::int64_t);
+  const ArrowType& type = cells_.columns.front().front().type();
+  if (has_text(type)) return number_names(options, names);
+  if (has_floats(type)) {
+    throw ConfigError(fmt::format("{}: the column '{}' of classes holds {}", options.name, name_, describe(type)),
+                      "classes are integers or text: cast it");
+  }
+  number_values(options);
+  if (!names.empty()) classes_ = names;
+}
+
+// By the given names, else in bytewise order.
+void ArrowField::number_names(const ArrowOptions& options, const std::vector<std::string>& names) {
+  const ArrowColumnCells& cells = cells_.columns.front();
+  const auto name_at = [&](const ArrowRow& at) { return text_of(cells[at.batch].bytes(at.row)); };
+  std::map<std::string, std::int64_t, std::less<>> numbers;
+  classes_ = names;
+  if (names.empty()) {
+    for_each_good([&](const ArrowRow& at) { numbers.try_emplace(name_at(at)); });
+    for (const auto& [name, number] : numbers) classes_.push_back(name);
+  }
+  for (std::size_t i = 0; i < classes_.size(); ++i) numbers[classes_[i]] = static_cast<std::int64_t>(i);
+  append_numbers(options, [&](const ArrowRow& at) {
+    const auto found = numbers.find(name_at(at));
+    if (found != numbers.end()) return found->second;
+    throw ConfigError(fmt::format("{}: the column '{}' holds '{}', which is none of the {} classes given",
+                                  options.name, name_, name_at(at), names.size()),
+                      "name all classes, or none: then they are numbered in bytewise order");
+  });
+}
+
+void ArrowField::number_values(const ArrowOptions& options) {
+  const ArrowColumnCells& cells = cells_.columns.front();
+  std::vector<std::byte> bytes;
+  const auto value_at = [&](const ArrowRow& at) {
+    bytes.clear();
+    cells[at.batch].append(at.row, DType::kI64, bytes);
+    std::int64_t value = 0;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  };
+  std::map<std::int64_t, std::int64_t> numbers;
+  for_each_good([&](const ArrowRow& at) { numbers.try_emplace(value_at(at)); });
+  for (auto& [value, number] : numbers) {
+    number = std::ssize(classes_);
+    classes_.push_back(std::to_string(value));
+  }
+  append_numbers(options, [&](const ArrowRow& at) { return numbers.at(value_at(at)); });
+}
+
+template <typename Number>
+void ArrowField::append_numbers(const ArrowOptions& options, const Number& number) {
+  append_each(
+      [&](const ArrowRow& at) {
+        const std::int64_t value = number(at);
+        const auto bytes = std::as_bytes(std::span(&value, 1));
+        owned_.insert(owned_.end(), bytes.begin(), bytes.end());
+      },
+      options);
+}
+
+std::span<const std::byte> ArrowField::value(const ArrowRow& at) const {
+  if (form_ == Form::kSlices) return cells_.columns.front()[at.batch].slice(at.row);
+  if (form_ == Form::kBytes) return cells_.columns.front()[at.batch].bytes(at.row);
+  const Place place = places_.empty() ? Place{at.record * record_bytes_, record_bytes_} : places_[at.record];
+  return std::span(owned_).subspan(place.offset, place.size);
+}
+
+std::optional<FieldColumn> ArrowField::column() const {
+  if (form_ == Form::kBytes || field_.shape.is_dynamic() || !bad_.empty()) return std::nullopt;
+  if (form_ == Form::kOwned) return FieldColumn{.data = owned_.data(), .record_bytes = record_bytes_};
+  const auto has_records = [](std::int64_t rows) { return rows > 0; };
+  const auto first = std::ranges::find_if(cells_.rows, has_records);
+  if (first == cells_.rows.end() || std::ranges::count_if(cells_.rows, has_records) > 1) return std::nullopt;
+  const auto batch = static_cast<std::size_t>(first - cells_.rows.begin());
+  return FieldColumn{.data = cells_.columns.front()[batch].slice(0).data(), .record_bytes = record_bytes_};
+}
+
+std::string ArrowField::why_bad(const ArrowRow& at) const {
+  if (!is_bad(at.record)) return {};
+  const std::string where = fmt::format("column '{}'", name_);
+  std::vector<std::int64_t> extents;
+  try {
+    for (const ArrowColumnCells& column : cells_.columns) {
+      if (column[at.batch].is_null(at.row)) return where + " is null, or has a null in it";
+    }
+    const ArrowCells& cells = cells_.columns.front()[at.batch];
+    if (!cells.type().is_list()) {
+      if (std::ranges::count(cells.bytes(at.row), std::byte{0}) > 0)
+        return where + " holds a NUL byte, which is no text";
+      return where + " cannot be read";
+    }
+    cells.extents(at.row, extents);
+  } catch (const Error& error) {
+    return where + ": " + error.message();
+  }
+  return fmt::format("{} has lists of {} where others have {}", where, fmt::join(extents, " x "),
+                     field_.shape.to_string());
+}
+
+}  // namespace headrace

@@ -1,0 +1,102 @@
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/arrow.h"
+#include "headrace/pipeline/loader.h"
+#include "headrace/tests/pipeline/sources/arrow/arrow_builder.h"
+#include "headrace/tests/pipeline/streams.h"
+
+namespace headrace::test {
+namespace {
+
+Array array_of_floats(const std::string& name, const Shape& shape, std::int64_t records) {
+  std::vector<float> values(static_cast<std::size_t>(shape.elements() * records));
+  std::iota(values.begin(), values.end(), 0.0F);
+  return {.field = {.name = name, .dtype = DType::kF32, .shape = shape}, .bytes = bytes_of_values(values)};
+}
+
+// One exported batch, given as a stream.
+struct OneBatch {
+  ArrowSchema schema;
+  ArrowArray array;
+
+  static ArrowArrayStream stream(const SharedBatch& batch) {
+    auto* one = new OneBatch;
+    export_arrow(batch, &one->schema, &one->array);
+    return {.get_schema =
+                [](ArrowArrayStream* self, ArrowSchema* out) {
+                  *out = std::exchange(static_cast<OneBatch*>(self->private_data)->schema, {});
+                  return 0;
+                },
+            .get_next =
+                [](ArrowArrayStream* self, ArrowArray* out) {
+                  *out = std::exchange(static_cast<OneBatch*>(self->private_data)->array, {});
+                  return 0;
+                },
+            .get_last_error = nullptr,
+            .release =
+                [](ArrowArrayStream* self) {
+                  auto* given = static_cast<OneBatch*>(self->private_data);
+                  if (given->schema.release != nullptr) given->schema.release(&given->schema);
+                  if (given->array.release != nullptr) given->array.release(&given->array);
+                  delete given;
+                  self->release = nullptr;
+                },
+            .private_data = one};
+  }
+};
+
+SourcePtr three_fields() {
+  return in_memory("a", 5,
+                   {array_of_floats("scalar", {}, 5), array_of_floats("vector", {3}, 5),
+                    array_of_floats("tensor", {2, 2, 3}, 5)});
+}
+
+TEST(ArrowExport, ComesBackAsTheSameRecords) {
+  const SourcePtr wanted = three_fields();
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(wanted).batch({.global = 8}), devices, {.epochs = 1});
+  const SharedBatch batch(std::move(*loader.next(0)));
+  ArrowArrayStream stream = OneBatch::stream(batch);
+  const SourcePtr source = arrow_table(&stream);
+  EXPECT_EQ(source->info().fields, wanted->info().fields) << "with the shape of each";
+  EXPECT_EQ(source->info().records, 5U) << "without the rows that pad the batch";
+  std::vector<std::byte> scratch, other;
+  for (std::uint64_t record = 0; record < 5; ++record) {
+    const RecordView given = source->read(record, scratch), read = wanted->read(record, other);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(to_bytes(given.fields[i]), to_bytes(read.fields[i]));
+  }
+  EXPECT_EQ(source->columns()[2].data, static_cast<const std::byte*>(batch->tensor("tensor").data)) << "no copy";
+}
+
+TEST(ArrowExport, HoldsTheBatchUntilItIsReleased) {
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(three_fields()).batch({.global = 1}).prefetch(1), devices, {.epochs = 1});
+  ArrowSchema schema;
+  ArrowArray array;
+  export_arrow(SharedBatch(std::move(*loader.next(0))), &schema, &array);
+  schema.release(&schema);
+  const auto* values = static_cast<const float*>(array.children[1]->children[0]->buffers[1]);
+  while (loader.next(0)) {
+  }
+  EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{0, 1, 2}));
+  ArrowArray vector = std::exchange(*array.children[1], {});
+  array.release(&array);
+  EXPECT_EQ(*static_cast<const float*>(vector.children[0]->buffers[1]), 0)
+      << "a child that was moved out lives on";
+  vector.release(&vector);
+}
+
+TEST(ArrowExport, RefusesBfloat16) {
+  DeviceGroup devices = cpu_replicas(1);
+  const Dataset images = Dataset::from(in_memory("a", 2, {array_of_floats("image", {2, 2, 3}, 2)}));
+  Loader loader(images.map(cast(DType::kBF16)).batch({.global = 1}), devices);
+  ArrowSchema schema;
+  ArrowArray array;
+  EXPECT_THROW(export_arrow(SharedBatch(std::move(*loader.next(0))), &schema, &array), ConfigError);
+}
+
+}  // namespace
+}  // namespace headrace::test
