@@ -49,7 +49,7 @@ Dataset stream_of(nb::object open, const ArrowOptions& options) {
 
 // A capsule of a struct that is released with it, unless its consumer has taken over what it holds.
 template <typename Struct>
-nb::object capsule_of(std::unique_ptr<Struct> content, const char* name) {
+nb::object arrow_capsule(std::unique_ptr<Struct> content, const char* name) {
   const auto release = [](PyObject* capsule) {
     auto* held = static_cast<Struct*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
     if (held->release != nullptr) held->release(held);
@@ -70,8 +70,8 @@ nb::tuple to_arrow(const PythonBatch& batch, nb::handle /*requested_schema*/) {
     const WithoutGil others_run;
     export_arrow(batch.batch.shared(), schema.get(), array.get());
   }
-  nb::object first = capsule_of(std::move(schema), "arrow_schema");
-  return nb::make_tuple(std::move(first), capsule_of(std::move(array), "arrow_array"));
+  nb::object first = arrow_capsule(std::move(schema), "arrow_schema");
+  return nb::make_tuple(std::move(first), arrow_capsule(std::move(array), "arrow_array"));
 }
 
 void bind_arrow(nb::module_& module) {

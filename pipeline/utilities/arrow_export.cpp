@@ -91,7 +91,9 @@ struct ExportedArray {
 
 std::string metadata_of(const std::vector<std::pair<std::string, std::string>>& entries) {
   std::string bytes;
-  const auto add = [&](std::int32_t number) { bytes.append(reinterpret_cast<const char*>(&number), sizeof number); };
+  const auto add = [&](std::int32_t number) {
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
   add(static_cast<std::int32_t>(entries.size()));
   for (const auto& [key, value] : entries) {
     for (const std::string& text : {key, value}) {
@@ -116,9 +118,9 @@ void export_field_schema(const Field& field, const TensorView& tensor, ArrowSche
     ExportedSchema::fill(std::move(elements), &exported->children.emplace_back());
   }
   if (shape.rank() > 1) {
-    exported->metadata =
-        metadata_of({{"ARROW:extension:name", "arrow.fixed_shape_tensor"},
-                     {"ARROW:extension:metadata", fmt::format(R"({{"shape":[{}]}})", fmt::join(shape.extents(), ","))}});
+    exported->metadata = metadata_of(
+        {{"ARROW:extension:name", "arrow.fixed_shape_tensor"},
+         {"ARROW:extension:metadata", fmt::format(R"({{"shape":[{}]}})", fmt::join(shape.extents(), ","))}});
   }
   ExportedSchema::fill(std::move(exported), schema);
 }

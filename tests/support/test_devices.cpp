@@ -7,6 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/device_spec.h"
+#include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/twin_kernels.h"
@@ -90,6 +91,8 @@ DeviceGroup own_memory_devices(int replicas, const std::string& otherwise, Devic
 }
 
 bool on_gpu() { return test_kind().starts_with("cuda"); }
+
+bool sums_by_shape() { return on_gpu() || !has_avx512(); }
 
 double slack() { return on_gpu() ? 4 : 1; }
 

@@ -39,6 +39,9 @@ DeviceGroup own_memory_devices(int replicas, const std::string& otherwise = "dis
 // Whether results are those of a GPU, whose libraries sum in other orders, which they choose by the shape of a
 // batch. What is computed twice with the same shapes has the same bits there too.
 bool on_gpu();
+// Whether a row's product depends on how many rows there are: on a GPU, and on a CPU without AVX-512, where oneDNN
+// chooses its order of sums by the shape.
+bool sums_by_shape();
 // What tolerances that were chosen for the CPU are multiplied with: 4 on a GPU, as for its kernels (sums in
 // another order, functions of two units in the last place), else 1.
 double slack();

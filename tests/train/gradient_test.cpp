@@ -68,7 +68,7 @@ const GradientCase kCases[] = {
      kImage},
     {"shared_batch_norm",
      [](Graph& g) {
-       const Node x = g.batch_norm(g.dense(g.input("image", {5}), 4));
+       const Node x = g.batch_norm(g.dense(g.input("image", {5}), 4, {.bias = false}));
        return head(g, g.add(g.again(x, {g.gelu(x)}), x));
      },
      {5}},

@@ -14,6 +14,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/registry.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/workers/world_fixture.h"
@@ -25,8 +26,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pointwise;
 
 // All that a step depends on or changes.
 Node shared_net(Graph& g) {
@@ -179,9 +182,14 @@ TEST(SharedFit, ContinuesWithAnotherNumberOfWorkers) {
   for (const auto& [workers, steps] : parts) {
     job.workers = workers;
     const SharedOutcome outcome = continue_training(job, steps, folder.path());
-    if (steps == 0) {
-      EXPECT_EQ(outcome, whole);
-    }
+    if (steps > 0) continue;
+    EXPECT_EQ(outcome.weights, whole.weights);
+    EXPECT_EQ(outcome.history, whole.history);
+    EXPECT_EQ(outcome.evaluated, whole.evaluated);
+    EXPECT_EQ(outcome.confusion, whole.confusion);
+    EXPECT_EQ(outcome.records, whole.records);
+    const float tolerance = sums_by_shape() ? 1e-6F : 0;  // a replica of four predicts fewer rows at once
+    EXPECT_THAT(outcome.predictions, Pointwise(FloatNear(tolerance), whole.predictions));
   }
 }
 

@@ -13,6 +13,7 @@ namespace {
 // Words whose name in the command is not the last part of their C++ name.
 constexpr ReaderWord kWords[] = {
     {"ArchiveOptions::memory_limit", ""},
+    {"ArrowOptions::memory_limit", ""},
     {"BatchOptions::global", "--global-batch"},
     {"BuildOptions::fields", ""},
     {"CheckpointOptions::folder", "--checkpoint-dir"},

@@ -2,15 +2,18 @@
 
 #include <omp.h>
 
+#include <atomic>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/cpu/math/workspace.h"
 
 namespace headrace {
 namespace {
 
-// A primitive is made for as many threads as its maker may use: the host's number differs from the stream's.
+// The number of OpenMP threads that this thread may use, while one lives. A primitive is made for as many as its
+// maker may use: the host's number differs from the stream's.
 class OmpThreads {
  public:
   explicit OmpThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
@@ -61,40 +64,64 @@ Place OneDnnProgram::reserve(std::size_t bytes) {
   return place;
 }
 
+void OneDnnProgram::add_call(Step& step, const std::vector<Argument>& arguments) {
+  std::vector<dnnl_exec_arg_t>& call = step.calls.emplace_back();
+  for (const Argument& argument : arguments) {
+    if (argument.layout.is_zero()) continue;
+    void* data = argument.place.pointer != nullptr ? argument.place.pointer : DNNL_MEMORY_NONE;
+    dnnl::memory memory(argument.layout, onednn_.engine(), data);
+    call.push_back({argument.name, memory.get()});
+    if (argument.place.pointer == nullptr) floating_.push_back({memory, argument.place.offset});
+    memories_.push_back(std::move(memory));
+  }
+}
+
 void OneDnnProgram::add(const dnnl::primitive& primitive, const std::vector<Argument>& arguments) {
   onednn_.guard("binding a primitive", [&] {
-    Step step{.function = {}, .primitive = primitive, .arguments = {}};
-    for (const Argument& argument : arguments) {
-      if (argument.layout.is_zero()) continue;
-      void* data = argument.place.pointer != nullptr ? argument.place.pointer : DNNL_MEMORY_NONE;
-      dnnl::memory memory(argument.layout, onednn_.engine(), data);
-      step.arguments.push_back({argument.name, memory.get()});
-      if (argument.place.pointer == nullptr) floating_.push_back({memory, argument.place.offset});
-      memories_.push_back(std::move(memory));
-    }
+    Step step{.function = {}, .primitive = primitive, .calls = {}};
+    add_call(step, arguments);
+    steps_.push_back(std::move(step));
+  });
+}
+
+void OneDnnProgram::add_single_threaded(const dnnl::primitive& primitive,
+                                        const std::vector<std::vector<Argument>>& calls) {
+  onednn_.guard("binding a primitive", [&] {
+    Step step{.function = {}, .primitive = primitive, .calls = {}, .single_threaded = true};
+    for (const std::vector<Argument>& arguments : calls) add_call(step, arguments);
     steps_.push_back(std::move(step));
   });
 }
 
 void OneDnnProgram::add(std::function<void(std::byte*)> function) {
-  steps_.push_back({.function = std::move(function), .primitive = {}, .arguments = {}});
+  steps_.push_back({.function = std::move(function), .primitive = {}, .calls = {}});
 }
 
 void OneDnnProgram::run() {
   std::byte* workspace = Workspace::of_this_thread().reserve(workspace_bytes_);
   onednn_.guard("running a primitive", [&] {
     if (workspace != bound_) bind(workspace);
-    for (const Step& step : steps_) {
-      if (step.function) {
-        step.function(workspace);
-        continue;
-      }
-      dnnl::error::wrap_c_api(
-          dnnl_primitive_execute(step.primitive.get(), onednn_.stream().get(),
-                                 static_cast<int>(step.arguments.size()), step.arguments.data()),
-          "could not execute a primitive");
-    }
+    for (const Step& step : steps_) step.function ? step.function(workspace) : run(step);
   });
+}
+
+void OneDnnProgram::run(const Step& step) const {
+  const auto execute = [&](const std::vector<dnnl_exec_arg_t>& call) {
+    return dnnl_primitive_execute(step.primitive.get(), onednn_.stream().get(), static_cast<int>(call.size()),
+                                  call.data());
+  };
+  std::atomic<dnnl_status_t> status = dnnl_success;
+  if (step.single_threaded) {
+    parallel_ranges(std::ssize(step.calls), 1, [&](std::int64_t begin, std::int64_t end) {
+      const OmpThreads one(1);
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (const dnnl_status_t failed = execute(step.calls[static_cast<std::size_t>(i)])) status = failed;
+      }
+    });
+  } else {
+    status = execute(step.calls.front());
+  }
+  dnnl::error::wrap_c_api(status, "could not execute a primitive");
 }
 
 void OneDnnProgram::bind(std::byte* workspace) {

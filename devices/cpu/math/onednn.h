@@ -79,6 +79,8 @@ class OneDnnProgram {
   // Add steps, which run in order of addition. Functions must not use the workspace in other ways.
   void add(const dnnl::primitive& primitive, const std::vector<Argument>& arguments);
   void add(std::function<void(std::byte* workspace)> function);
+  // Adds one step of several calls of a primitive, which run at the same time, each on one thread.
+  void add_single_threaded(const dnnl::primitive& primitive, const std::vector<std::vector<Argument>>& calls);
 
   // Runs the steps, on a stream's worker thread. REQUIRES: one run at a time.
   void run();
@@ -87,14 +89,17 @@ class OneDnnProgram {
   struct Step {
     std::function<void(std::byte*)> function;  // or, if empty:
     dnnl::primitive primitive;
-    std::vector<dnnl_exec_arg_t> arguments;
+    std::vector<std::vector<dnnl_exec_arg_t>> calls;
+    bool single_threaded = false;
   };
   struct Floating {  // an argument in the workspace
     dnnl::memory memory;
     std::size_t offset;
   };
 
+  void add_call(Step& step, const std::vector<Argument>& arguments);
   void bind(std::byte* workspace);
+  void run(const Step& step) const;
 
   OneDnn& onednn_;
   std::vector<Step> steps_;

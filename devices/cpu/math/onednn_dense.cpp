@@ -1,5 +1,6 @@
 #include "headrace/devices/cpu/math/onednn_dense.h"
 
+#include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/sums.h"
 
@@ -36,6 +37,38 @@ OneDnnPlan make_product_plan(const OneDnn& onednn, const Product& product) {
   return plan;
 }
 
+std::shared_ptr<const OneDnnPlan> plan_of(OneDnn& onednn, const Product& product) {
+  const OneDnn::Key key{0,
+                        product.m,
+                        product.k,
+                        product.n,
+                        static_cast<std::int64_t>(product.a),
+                        static_cast<std::int64_t>(product.b),
+                        static_cast<std::int64_t>(product.type),
+                        static_cast<std::int64_t>(product.result),
+                        product.activation == Activation::kRelu,
+                        product.bias != nullptr};
+  return onednn.plan(key, [&] { return make_product_plan(onednn, product); });
+}
+
+std::vector<OneDnnProgram::Argument> product_arguments(OneDnnProgram& program, const OneDnnPlan& plan,
+                                                       const Product& product, Place a, Place b, Place result) {
+  return {{DNNL_ARG_SRC, plan.source, a},
+          {DNNL_ARG_WEIGHTS, plan.weights, b},
+          {DNNL_ARG_BIAS, plan.bias, {.pointer = const_cast<float*>(product.bias)}},
+          {DNNL_ARG_DST, plan.result, result},
+          {DNNL_ARG_SCRATCHPAD, plan.scratchpad, program.reserve(plan.scratchpad.get_size())}};
+}
+
+Place moved(const Place& place, std::size_t bytes) {
+  if (place.pointer == nullptr) return {.offset = place.offset + bytes};
+  return {.pointer = static_cast<std::byte*>(place.pointer) + bytes};
+}
+
+std::size_t bytes_of_rows(std::int64_t rows, std::int64_t columns, memory::data_type type) {
+  return static_cast<std::size_t>(rows * columns) * dnnl_data_type_size(memory::convert_to_c(type));
+}
+
 void add_column_sums(OneDnnProgram& program, const Operand& dy, float* dbias, const DenseShape& shape) {
   if (dbias == nullptr) return;
   program.add([=, rows = shape.rows, columns = shape.outputs](std::byte* workspace) {
@@ -48,23 +81,30 @@ void add_column_sums(OneDnnProgram& program, const Operand& dy, float* dbias, co
 }  // namespace
 
 void add_product(OneDnnProgram& program, OneDnn& onednn, const Product& product, Place a, Place b, Place result) {
-  const OneDnn::Key key{0,
-                        product.m,
-                        product.k,
-                        product.n,
-                        static_cast<std::int64_t>(product.a),
-                        static_cast<std::int64_t>(product.b),
-                        static_cast<std::int64_t>(product.type),
-                        static_cast<std::int64_t>(product.result),
-                        product.activation == Activation::kRelu,
-                        product.bias != nullptr};
-  const auto plan = onednn.plan(key, [&] { return make_product_plan(onednn, product); });
-  program.add(plan->primitive,
-              {{DNNL_ARG_SRC, plan->source, a},
-               {DNNL_ARG_WEIGHTS, plan->weights, b},
-               {DNNL_ARG_BIAS, plan->bias, {.pointer = const_cast<float*>(product.bias)}},
-               {DNNL_ARG_DST, plan->result, result},
-               {DNNL_ARG_SCRATCHPAD, plan->scratchpad, program.reserve(plan->scratchpad.get_size())}});
+  const auto plan = plan_of(onednn, product);
+  program.add(plan->primitive, product_arguments(program, *plan, product, a, b, result));
+}
+
+void add_reproducible_product(OneDnnProgram& program, OneDnn& onednn, const Product& product, Place a, Place b,
+                              Place result) {
+  if (has_avx512()) return add_product(program, onednn, product, a, b, result);
+  constexpr std::int64_t kRows = 32;
+  const auto add_rows = [&](std::int64_t begin, std::int64_t end, std::int64_t rows) {
+    if (begin == end) return;
+    Product part = product;
+    part.m = rows;
+    const auto plan = plan_of(onednn, part);
+    std::vector<std::vector<OneDnnProgram::Argument>> calls;
+    for (std::int64_t row = begin; row < end; row += rows) {
+      calls.push_back(product_arguments(program, *plan, part,
+                                        moved(a, bytes_of_rows(row, product.k, product.type)), b,
+                                        moved(result, bytes_of_rows(row, product.n, product.result))));
+    }
+    program.add_single_threaded(plan->primitive, calls);
+  };
+  const std::int64_t whole = product.m / kRows * kRows;
+  add_rows(0, whole, kRows);
+  add_rows(whole, product.m, product.m - whole);
 }
 
 BoundKernel dense_forward(OneDnn& onednn, const DenseShape& shape, const Operand& x, const Operand& weights,

@@ -21,6 +21,10 @@ struct Product {
 };
 
 void add_product(OneDnnProgram& program, OneDnn& onednn, const Product& product, Place a, Place b, Place result);
+// Adds a product whose bits do not depend on the number of threads. Those for AVX-512 never do; the others split
+// sums between threads, so rows are divided here. REQUIRES: a is stored by rows; no bias.
+void add_reproducible_product(OneDnnProgram& program, OneDnn& onednn, const Product& product, Place a, Place b,
+                              Place result);
 
 // x (rows, inputs), weights (outputs, inputs), y (rows, outputs).
 struct DenseShape {

@@ -129,12 +129,13 @@ MuonPlaces reserve(OneDnnProgram& program, const cpu::MuonArena& arena) {
 // x = a x + (b A + c A A) x, A = x x'
 void add_iteration(OneDnnProgram& program, OneDnn& onednn, const MuonPlaces& at, const MuonOptions& options) {
   const std::int64_t rows = at.rows, columns = at.columns;
-  add_product(program, onednn, {.m = rows, .k = columns, .n = rows, .b = Layout::kColumns}, at.x, at.x, at.gram);
-  add_product(program, onednn, {.m = rows, .k = rows, .n = rows}, at.gram, at.gram, at.square);
+  add_reproducible_product(program, onednn, {.m = rows, .k = columns, .n = rows, .b = Layout::kColumns}, at.x,
+                           at.x, at.gram);
+  add_reproducible_product(program, onednn, {.m = rows, .k = rows, .n = rows}, at.gram, at.gram, at.square);
   program.add([=](std::byte* workspace) {
     cpu::combine(options.b, floats(at.gram, workspace), options.c, floats(at.square, workspace), rows * rows);
   });
-  add_product(program, onednn, {.m = rows, .k = rows, .n = columns}, at.square, at.x, at.change);
+  add_reproducible_product(program, onednn, {.m = rows, .k = rows, .n = columns}, at.square, at.x, at.change);
   program.add([=](std::byte* workspace) {
     cpu::scale_add(options.a, floats(at.x, workspace), floats(at.change, workspace), rows * columns);
   });

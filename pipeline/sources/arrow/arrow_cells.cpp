@@ -34,7 +34,7 @@ bool is_null_at(const ArrowArray& array, std::int64_t index) {
   return may_be_null(array) && !bit_at(array.buffers[0], index + array.offset);
 }
 
-std::int64_t buffers_of(const ArrowType& type) {
+std::int64_t arrow_buffers(const ArrowType& type) {
   switch (type.kind) {
     case ArrowKind::kNumbers:
     case ArrowKind::kBits:
@@ -54,10 +54,10 @@ void check_form(const ArrowType& type, const ArrowArray& array) {
                                 : type.kind == ArrowKind::kStruct ? std::ssize(type.children)
                                                                   : 0;
   const bool has_values = (type.kind == ArrowKind::kDictionary) == (array.dictionary != nullptr);
-  const bool fits = array.length >= 0 && array.offset >= 0 && array.n_buffers >= buffers_of(type) &&
+  const bool fits = array.length >= 0 && array.offset >= 0 && array.n_buffers >= arrow_buffers(type) &&
                     array.n_children >= children && has_values;
   if (!fits) fail_corrupt(fmt::format("of column '{}' is not of the type in the schema", type.name));
-  if (array.length == 0 || buffers_of(type) < 2) return;
+  if (array.length == 0 || arrow_buffers(type) < 2) return;
   if (array.buffers[1] == nullptr) fail_corrupt(fmt::format("of column '{}' has no values", type.name));
 }
 

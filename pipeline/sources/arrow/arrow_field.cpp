@@ -16,7 +16,7 @@
 namespace headrace {
 namespace {
 
-std::string text_of(std::span<const std::byte> bytes) {
+std::string name_from(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -163,11 +163,11 @@ void ArrowField::read_classes(const ArrowOptions& options, const std::vector<std
 // By the given names, else in bytewise order.
 void ArrowField::number_names(const ArrowOptions& options, const std::vector<std::string>& names) {
   const ArrowColumnCells& cells = cells_.columns.front();
-  const auto name_at = [&](const ArrowRow& at) { return text_of(cells[at.batch].bytes(at.row)); };
+  const auto name_at = [&](const ArrowRow& at) { return name_from(cells[at.batch].bytes(at.row)); };
   std::map<std::string, std::int64_t, std::less<>> numbers;
   classes_ = names;
   if (names.empty()) {
-    for_each_good([&](const ArrowRow& at) { numbers.try_emplace(name_at(at)); });
+    for_each_good([&](const ArrowRow& at) { numbers.try_emplace(name_at(at), 0); });
     for (const auto& [name, number] : numbers) classes_.push_back(name);
   }
   for (std::size_t i = 0; i < classes_.size(); ++i) numbers[classes_[i]] = static_cast<std::int64_t>(i);
@@ -191,7 +191,7 @@ void ArrowField::number_values(const ArrowOptions& options) {
     return value;
   };
   std::map<std::int64_t, std::int64_t> numbers;
-  for_each_good([&](const ArrowRow& at) { numbers.try_emplace(value_at(at)); });
+  for_each_good([&](const ArrowRow& at) { numbers.try_emplace(value_at(at), 0); });
   for (auto& [value, number] : numbers) {
     number = std::ssize(classes_);
     classes_.push_back(std::to_string(value));

@@ -35,7 +35,7 @@ struct StreamTable {
 }
 
 // The extents that the schema alone tells.
-Shape shape_of(const StreamTable& table, const ArrowColumn& column, const ArrowType& type) {
+Shape schema_shape(const StreamTable& table, const ArrowColumn& column, const ArrowType& type) {
   std::vector<std::int64_t> extents;
   for (const ArrowType* level = &type; level->is_list(); level = &level->children.front()) {
     if (!level->tensor_shape.empty()) {
@@ -69,7 +69,7 @@ Field field_of(const StreamTable& table, const ArrowColumn& column, LabelType la
                     "give the names of the label's classes, or read it as a table");
     case ArrowUse::kNumbers: break;
   }
-  field.shape = column.paths.size() > 1 ? Shape{std::ssize(column.paths)} : shape_of(table, column, type);
+  field.shape = column.paths.size() > 1 ? Shape{std::ssize(column.paths)} : schema_shape(table, column, type);
   field.dtype = number_type(table.root, column, label_type);
   return field;
 }

@@ -2,8 +2,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/arrow.h"
-#include "headrace/tests/pipeline/sources/arrow/arrow_builder.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/arrow_builder.h"
 
 namespace headrace::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "headrace/tests/pipeline/sources/arrow/arrow_builder.h"
+#include "headrace/tests/support/arrow_builder.h"
 
 namespace headrace::test {
 namespace {
@@ -6,15 +6,15 @@ namespace {
 // What a struct points to.
 struct MadeSchema {
   ArrowNode node;
-  std::vector<ArrowSchema> children, dictionary;
-  std::vector<ArrowSchema*> places;
+  std::vector<ArrowSchema> children = {}, dictionary = {};
+  std::vector<ArrowSchema*> places = {};
 };
 struct MadeArray {
   ArrowNode node;
   std::shared_ptr<int> live;
-  std::vector<const void*> buffers;
-  std::vector<ArrowArray> children, dictionary;
-  std::vector<ArrowArray*> places;
+  std::vector<const void*> buffers = {};
+  std::vector<ArrowArray> children = {}, dictionary = {};
+  std::vector<ArrowArray*> places = {};
 };
 
 template <typename Made, typename Struct>
