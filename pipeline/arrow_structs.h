@@ -1,10 +1,12 @@
 // The structs of Arrow's C data and C stream interfaces, laid out as the specification says, for programs without
-// an Arrow library. Programs that have one may include both, in any order.
+// an Arrow library, also in C. Programs that have one may include both, in any order.
 #pragma once
 
-#include <cstdint>
+#include <stdint.h>
 
+#ifdef __cplusplus
 extern "C" {
+#endif
 
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
@@ -17,8 +19,8 @@ struct ArrowSchema {
   const char* format;
   const char* name;
   const char* metadata;
-  std::int64_t flags;
-  std::int64_t n_children;
+  int64_t flags;
+  int64_t n_children;
   struct ArrowSchema** children;
   struct ArrowSchema* dictionary;
   void (*release)(struct ArrowSchema* self);
@@ -26,11 +28,11 @@ struct ArrowSchema {
 };
 
 struct ArrowArray {
-  std::int64_t length;
-  std::int64_t null_count;
-  std::int64_t offset;
-  std::int64_t n_buffers;
-  std::int64_t n_children;
+  int64_t length;
+  int64_t null_count;
+  int64_t offset;
+  int64_t n_buffers;
+  int64_t n_children;
   const void** buffers;
   struct ArrowArray** children;
   struct ArrowArray* dictionary;
@@ -51,4 +53,6 @@ struct ArrowArrayStream {
 };
 #endif
 
+#ifdef __cplusplus
 }  // extern "C"
+#endif

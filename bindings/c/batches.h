@@ -87,6 +87,13 @@ HR_API hr_status hr_batch_dlpack(const hr_batch* batch, const char* field, const
 HR_API hr_status hr_batch_legacy_dlpack(const hr_batch* batch, const char* field, const hr_dlpack_options* options,
                                         struct DLManagedTensor** tensor);
 
+struct ArrowArray;
+struct ArrowSchema;
+
+/* Exports the real examples of a batch in the host's memory as an Arrow struct of its fields, which points to the
+ * batch's memory and shares it until it is released. Waits until the batch is ready. */
+HR_API hr_status hr_batch_arrow(const hr_batch* batch, struct ArrowSchema* schema, struct ArrowArray* array);
+
 /* Identifies a stream by a SHA-256 of every global batch, which is the same for any number of replicas, threads
  * and processes, and from C++, C and Python. Used by one thread at a time. */
 typedef struct hr_digest hr_digest;

@@ -164,6 +164,30 @@ typedef struct hr_stream_options {
   }
 HR_API hr_status hr_source_stream(const hr_stream_options* options, hr_source** source);
 
+/* Arrow's structs, in its own abi.h or in headrace/pipeline/arrow_structs.h. */
+struct ArrowArrayStream;
+
+/* Which columns of a table of Arrow become fields; see ArrowOptions in C++. */
+typedef struct hr_arrow_options {
+  size_t size;
+  const char* name;         /* null: "arrow" */
+  const char* image_column; /* null: the only column of images */
+  const char* label_column; /* null: "label", if there is one */
+  const char* const* columns;
+  size_t column_count;
+  int32_t label_type;
+  const char* const* classes; /* class names by label, if the table does not have them */
+  size_t class_count;
+  uint64_t label_count;
+  uint64_t memory_limit; /* for what has to be converted; 0: 4 GiB */
+} hr_arrow_options;
+#define HR_ARROW_OPTIONS_INIT \
+  { sizeof(hr_arrow_options), NULL, NULL, NULL, NULL, 0, HR_LABEL_AUTO, NULL, 0, 0, 0 }
+/* Takes all batches of the stream, without a copy, and keeps them while the source lives. The stream is moved
+ * from, also on failure. `options` may be null. */
+HR_API hr_status hr_source_arrow(struct ArrowArrayStream* stream, const hr_arrow_options* options,
+                                 hr_source** source);
+
 typedef struct hr_source_info {
   size_t size;
   const char* name;
