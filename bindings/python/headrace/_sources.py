@@ -31,7 +31,9 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
     tables and TFRecords, image_column and label_column name the columns or features that are these; columns are
     taken along as fields: numbers, of TFRecords also lists of them and encoded images; "caption:text" is text (see
     Batch.text), "breed:class" the numbers of classes, "pixels:list" several numbers in one cell, "size=width+height"
-    several columns in one field. Of a CSV table without images, those columns and the label are all there is; if none
+    several columns in one field. Of WebDataset's samples and image folders, columns are members, or files beside the
+    images, by their extension: "txt" (text), "npy", "seg.png", "seg.png:mask" (its numbers as they are), "json.boxes:list",
+    "html:text", "boxes=json.boxes". Of a CSV table without images, those columns and the label are all there is; if none
     are named, all columns of numbers. label_type is "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
     Dataset.columns says what was taken and what was left out."""
     if isinstance(columns, str):

@@ -161,6 +161,13 @@ std::optional<std::uint64_t> count_elements(const std::vector<std::int64_t>& ext
 bool starts_like_npy(std::span<const std::byte> start) { return text_of(start).starts_with(kMagic); }
 
 NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte> start, std::uint64_t size) {
+  NpyHeader header = parse_npy(source, start, size);
+  if (!header.extents.empty()) return header;
+  throw DataError(ErrorCode::kUnsupported, "holds one number, no array of records", {.source = source},
+                  "its first axis must count the records");
+}
+
+NpyHeader parse_npy(const std::string& source, std::span<const std::byte> start, std::uint64_t size) {
   const auto fail = [&](ErrorCode code, const std::string& what, const std::string& hint = {}) {
     throw DataError(code, what, {.source = source}, hint);
   };
@@ -179,10 +186,6 @@ NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte>
   NpyHeader header;
   Dictionary(text_of(start).substr(before, static_cast<std::size_t>(length)), source).parse(header);
   header.data_offset = before + length;
-  if (header.extents.empty()) {
-    fail(ErrorCode::kUnsupported, "holds one number, no array of records",
-         "its first axis must count the records");
-  }
   if (header.extents.size() > static_cast<std::size_t>(Shape::kMaxRank)) {
     fail(ErrorCode::kUnsupported,
          fmt::format("has {} axes; up to {} are read", header.extents.size(), Shape::kMaxRank));
@@ -199,7 +202,7 @@ NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte>
          fmt::format("has {} bytes left over after its array", there - *elements * header.element.bytes),
          "save each array to a file of its own");
   }
-  if (header.extents.size() == 1) header.is_fortran = false;  // the order of one axis is its own
+  if (header.extents.size() <= 1) header.is_fortran = false;  // the order of one axis is its own
   return header;
 }
 

@@ -35,5 +35,7 @@ bool starts_like_npy(std::span<const std::byte> start);
 // are not numbers (Python objects, texts, structured records, complex numbers), without a first axis or with too
 // many axes.
 NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte> start, std::uint64_t size);
+// Parses the header of one array, or of one number, which has no axes. Throws as parse_npy_header() does.
+NpyHeader parse_npy(const std::string& source, std::span<const std::byte> start, std::uint64_t size);
 
 }  // namespace headrace
