@@ -213,7 +213,8 @@ SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions o
 // "image", y, label, labels, target and targets are "label", others keep their name. Elements are bool (u8),
 // integers of 8 to 64 bits (u8, else i32 or i64, whichever holds them), float16, float32 and float64 (f32, rounded
 // to nearest), in either byte order; a "label" of integers is i64, and an "image" of two axes gets a channel. C or
-// Fortran order. In memory up to `memory_limit` bytes; .npy files larger than that or than 1 GiB are read by
+// Fortran order. A structured array of one axis stands for its members, each a field; texts of bytes (S5) are u8
+// (5). In memory up to `memory_limit` bytes; .npy files larger than that or than 1 GiB are read by
 // position, if in C order.
 struct NumpyOptions {
   Split split = Split::kTrain;

@@ -67,6 +67,9 @@ MemberNumbers& numbers_of_thread() {
 
 NpyHeader array_header(const MemberChoice& choice, std::span<const std::byte> member) {
   NpyHeader header = parse_npy(choice.name, member.first(std::min(member.size(), kMaxNpyHeader)), member.size());
+  if (!header.members.empty()) {
+    fail_member(choice.name, "is a structured array", "save an array of numbers for each of its fields");
+  }
   if (header.is_fortran) {
     fail_member(choice.name, "is in Fortran's order", "save numpy.ascontiguousarray(array)");
   }

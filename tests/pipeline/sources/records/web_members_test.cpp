@@ -23,7 +23,7 @@ Bytes floats(std::initializer_list<float> values) {
 }
 
 template <typename Value>
-std::vector<Value> values_of(std::span<const std::byte> bytes) {
+std::vector<Value> member_values(std::span<const std::byte> bytes) {
   std::vector<Value> values(bytes.size() / sizeof(Value));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -55,14 +55,14 @@ Bytes rich_tar(std::size_t count, bool with_label = true) {
   return tar.finish();
 }
 
-const ColumnOptions kAll{.more = {"caption=txt", "seg=seg.png:mask", "seg.png", "npy", "boxes=json.boxes:list",
-                                  "json.meta.score", "who=json.meta.who:text"}};
+const ColumnOptions kEveryMember{.more = {"caption=txt", "seg=seg.png:mask", "seg.png", "npy",
+                                          "boxes=json.boxes:list", "json.meta.score", "who=json.meta.who:text"}};
 
 TEST(WebMembersTest, BecomeFields) {
   for (const Packing packing : {Packing::kPlain, Packing::kZstd}) {
     const TempFolder folder;
     const auto path = folder.write("a.tar", pack(rich_tar(4), packing));
-    const SourcePtr source = open_source(path, Split::kTrain, {.columns = kAll});
+    const SourcePtr source = open_source(path, Split::kTrain, {.columns = kEveryMember});
     const Fields& fields = source->info().fields;
     ASSERT_EQ(fields.size(), 9U);
     EXPECT_EQ(fields[2], (Field{.name = "caption", .dtype = DType::kU8, .shape = {Shape::kDynamic}}));
