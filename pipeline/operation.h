@@ -21,6 +21,24 @@
 
 namespace HEADRACE_API headrace {
 
+// What becomes of a box of which nothing is left in the image.
+enum class LostBoxes {
+  kZero,  // four zeros in its place, so that other fields with a row for each box stay in line
+  kDrop,  // the boxes after it move up; in a field of fixed length zeros follow them
+};
+// Fields that an operation moves with the image: crops, mirrors and resizes by the same random numbers. A box is
+// there if its right is above its left.
+struct Along {
+  // (H, W, C) of any type, as high and wide as the image. Each number of the result is one of the mask's: number i
+  // of n is that at floor(i m / n) of the m in the window, as in torchvision. Padding is 0, or reflected.
+  std::vector<std::string> masks = {};
+  // (N, 4) or (4): left, top, right, bottom in pixels; f32 afterwards, clipped to the image.
+  std::vector<std::string> boxes = {};
+  LostBoxes lost = LostBoxes::kZero;
+
+  bool empty() const noexcept { return masks.empty() && boxes.empty(); }
+};
+
 enum class Padding { kZero, kReflect };
 
 // Pads by `pad` on each side and crops a random `size` x `size` window.
@@ -28,6 +46,7 @@ struct PadCrop {
   int size = 32;
   int pad = 4;
   Padding padding = Padding::kZero;
+  Along along = {};
 };
 enum class FlipDraw {
   kEachPass,     // drawn again in each pass
@@ -37,6 +56,7 @@ enum class FlipDraw {
 struct Flip {
   float probability = 0.5F;
   FlipDraw draw = FlipDraw::kEachPass;
+  Along along = {};
 };
 // Normalises: (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; the result is f32, and exactly
 // this: x s + t in f32, the product rounded before the sum, with s = 1 / (255 std[c]) for u8 or 1 / std[c] for f32
@@ -103,18 +123,22 @@ struct RandomResizedCrop {
   int size = 224;
   float min_area = 0.08F, max_area = 1.0F;
   float min_ratio = 3.0F / 4, max_ratio = 4.0F / 3;
+  Along along = {};
 };
 // Resizes the shorter side to `size` (antialiased triangle filter), keeping the aspect.
 struct Resize {
   int size = 256;
+  Along along = {};
 };
 // Resizes to height x width (the same filter), whatever the aspect was.
 struct ResizeTo {
   int height = 224, width = 224;
+  Along along = {};
 };
 // Cuts half of the surplus above and to the left; half of an odd surplus is rounded to even, as in torchvision.
 struct CenterCrop {
   int size = 224;
+  Along along = {};
 };
 // A custom function on one field, which keeps its name: reads `in`, fills `out`; UserOperation does more. Must be
 // pure: same input and random numbers, same output. `version` is part of every fingerprint: change it with the
@@ -243,6 +267,10 @@ class Operations {
   Operations(Operation operation) : list_{std::move(operation)} {}  // NOLINT: implicit by design
 
   const std::vector<Operation>& list() const noexcept { return list_; }
+
+  // Returns the chain with these fields moved along by each operation that moves pixels: (random_resized_crop() |
+  // flip() | normalize(mean, std)).along({.masks = {"seg"}}). Throws ConfigError if there is none.
+  Operations along(const Along& fields) const;
 
   friend Operations operator|(Operations left, const Operations& right) {
     left.list_.insert(left.list_.end(), right.list_.begin(), right.list_.end());

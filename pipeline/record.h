@@ -19,7 +19,8 @@ namespace HEADRACE_API headrace {
 
 enum class Encoding {
   kRaw,    // elements of `dtype`, in `shape`
-  kImage,  // the bytes of a JPEG or PNG file; decoded to u8 (H, W, 3)
+  kImage,  // the bytes of a JPEG or PNG file; decoded to u8 (H, W, 3). Of shape (?, ?, 1): a mask, the bytes of a
+           // PNG of one channel and up to 8 bits, decoded to its numbers, u8 (H, W, 1)
 };
 
 struct Field {

@@ -83,6 +83,33 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
 // labels), resident. Fields: image u8 (32, 32, 3), label i64.
 SourcePtr cifar_binary(const std::filesystem::path& folder, Split split);
 
+// How labels are read. kAuto: integers, or the names of classes; numbers that are not whole are refused, as they
+// may be either of the others. kClass: each value that occurs is a class, numbers in numeric order, names in
+// bytewise order. kNumber: float32, to be predicted as they are: regression.
+enum class LabelType { kAuto, kClass, kNumber };
+LabelType parse_label_type(const std::string& name);  // "auto", "class", "number"
+
+// Selects the columns of a table, features of TFRecords, members of WebDataset's samples, or files beside those of
+// an image folder. Members and files are named by their extension, "seg.png", values in JSON by their keys,
+// "json.box" or "json.size.width".
+struct ColumnOptions {
+  std::string image = {};  // empty: path in a table, image/encoded or image in TFRecords, jpg, jpeg or png
+  std::string label = {};  // empty: label; in TFRecords image/class/label or label; cls, or else json.label
+  // Further ones, each a field: "[FIELD=]COLUMN[+COLUMN...][:TYPE]", FIELD being its name if it is not the
+  // column's. Types: number, in a table i64 if all are written as integers, else f32, several columns a vector;
+  // list, numbers with blanks or commas between them; class, numbered like labels; text, its bytes (u8), with
+  // zeros after them up to the longest. Without a type it is number, or in TFRecords what the feature holds.
+  // Members are images, NumPy arrays (npy), text, or numbers in text or JSON; mask is an image whose numbers are
+  // kept, of one channel. Texts, lists, and arrays whose first axis differs are of varying length: padded_batch()
+  // pads them.
+  std::vector<std::string> more = {};
+  LabelType label_type = LabelType::kAuto;
+
+  bool empty() const noexcept {
+    return image.empty() && label.empty() && more.empty() && label_type == LabelType::kAuto;
+  }
+};
+
 // Says how to read the folders of an image collection if their names alone do not tell.
 struct LayoutOptions {
   // The folder in an image's path that names its class. Empty: recognised. "2": the second from the top; "parent":
@@ -103,8 +130,11 @@ struct LayoutOptions {
 // test split if there is no test/ with classes; without split folders all images are the train split. Labels are
 // the classes of all splits in bytewise order; records are in bytewise order of their path. Throws ConfigError
 // showing the tree as found and the option to set if it can be read in several ways: images at several depths,
-// classes at more than one level, a single class. Fields: image (encoded), label i64.
-SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout = {});
+// classes at more than one level, a single class. Fields: image (encoded), label i64, and those of columns.more:
+// files named like an image but for its extension, `cat/1.json` and `cat/1.seg.png` beside `cat/1.jpg`; an image
+// without one is a bad record. Throws ConfigError if `columns` names an image or a label.
+SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout = {},
+                       const ColumnOptions& columns = {});
 
 // Such images in a .tar, .tar.zst, .tar.gz, .tgz or .zip. A plain .tar or a .zip is indexed once and read by
 // position, in a .zip with each image's CRC-32 checked; a compressed tar is unpacked into memory when opened, up
@@ -120,7 +150,9 @@ SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions opt
 // Archives (.tar, .tar.zst, .tar.gz, .zip) in WebDataset's naming: `key.jpg|jpeg|png` and, for its label,
 // `key.cls` (a decimal number) or `key.json` (the integer "label"). Records are in the order of the archives, then
 // of their members. A plain .tar or a .zip is read by position; a compressed tar is unpacked into memory when
-// opened. A sample without its image or its label is a bad record. Fields: image (encoded), label i64.
+// opened. A sample without its image, its label or a chosen member is a bad record. SourceInfo::columns says what
+// is left out. Fields: image (encoded), label i64, and those of `members`; if these are chosen, `label_member` is
+// not, and no sample has a label, the records have none.
 struct WebDatasetOptions {
   // The archives train-*.tar or test-*.tar of a folder; otherwise all are train. As for TFRecords, names may count
   // the shards (train-00000-of-00004.tar), and then none may be missing.
@@ -128,16 +160,14 @@ struct WebDatasetOptions {
   std::vector<std::string> classes = {};  // their names, which the format does not have
   std::uint64_t label_count = 0;          // as in SourceInfo
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
+  std::string image_member = {};            // as ColumnOptions::image
+  std::string label_member = {};            // as ColumnOptions::label
+  std::vector<std::string> members = {};    // as ColumnOptions::more
+  LabelType label_type = LabelType::kAuto;  // kAuto: integers
 };
 // Opens one archive, or a folder of archives.
 SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions options = {});
 SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOptions options = {});
-
-// How labels are read. kAuto: integers, or the names of classes; numbers that are not whole are refused, as they
-// may be either of the others. kClass: each value that occurs is a class, numbers in numeric order, names in
-// bytewise order. kNumber: float32, to be predicted as they are: regression.
-enum class LabelType { kAuto, kClass, kNumber };
-LabelType parse_label_type(const std::string& name);  // "auto", "class", "number"
 
 // A table of image files: the first line names the columns, among them path and label. Paths are relative to the
 // table's folder; fields may be quoted. Labels are integers in any notation (1, 01, 1.0, 1e0) or class names,
@@ -183,7 +213,8 @@ SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions o
 // "image", y, label, labels, target and targets are "label", others keep their name. Elements are bool (u8),
 // integers of 8 to 64 bits (u8, else i32 or i64, whichever holds them), float16, float32 and float64 (f32, rounded
 // to nearest), in either byte order; a "label" of integers is i64, and an "image" of two axes gets a channel. C or
-// Fortran order. In memory up to `memory_limit` bytes; .npy files larger than that or than 1 GiB are read by
+// Fortran order. A structured array of one axis stands for its members, each a field; texts of bytes (S5) are u8
+// (5). In memory up to `memory_limit` bytes; .npy files larger than that or than 1 GiB are read by
 // position, if in C order.
 struct NumpyOptions {
   Split split = Split::kTrain;
@@ -251,21 +282,6 @@ SourcePtr record_file(const std::filesystem::path& path, Split split);
 
 // Returns one sentence with the formats that open_source() reads; errors about unrecognised data end with it.
 std::string accepted_formats();
-// Selects the columns of a table, or features of TFRecords.
-struct ColumnOptions {
-  std::string image = {};  // empty: path in a table, image/encoded or image in TFRecords
-  std::string label = {};  // empty: label; in TFRecords image/class/label or label
-  // Further ones, each a field: "[FIELD=]COLUMN[+COLUMN...][:TYPE]", FIELD being its name if it is not the
-  // column's. Types: number, in a table i64 if all are written as integers, else f32, several columns a vector;
-  // list, numbers with blanks or commas between them; class, numbered like labels; text, its bytes (u8), with
-  // zeros after them up to the longest. Without a type it is number, or in TFRecords what the feature holds.
-  std::vector<std::string> more = {};
-  LabelType label_type = LabelType::kAuto;
-
-  bool empty() const noexcept {
-    return image.empty() && label.empty() && more.empty() && label_type == LabelType::kAuto;
-  }
-};
 // Facts about the data that the data do not state.
 struct SourceOptions {
   LayoutOptions layout = {};      // ConfigError if there are no images in folders

@@ -287,7 +287,7 @@ std::string stopped_text(const TrainOptions& options, std::string text) {
 
 // Returns the run's warnings about its data and caches, which it printed on standard error.
 std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& recipe) {
-  std::vector<std::string> warnings = left_out_lines(recipe.train.left_out(), recipe.train.columns(), false);
+  std::vector<std::string> warnings = left_out_lines(recipe.train.left_out(), recipe.train.columns(), true);
   for (const auto& cache : options.common.opened) {
     if (const std::string trouble = cache->trouble(); !trouble.empty()) warnings.push_back(trouble);
   }
@@ -329,7 +329,7 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
   const Recipe recipe = make_recipe(options.recipe, recipe_options(options, devices));
   if (recipe.tuned_plans) tune_plans(devices);
   warn_of_slow_net(recipe.name, devices);
-  if (chief) report_left_out(recipe.train.left_out(), recipe.train.columns(), false);
+  if (chief) report_left_out(recipe.train.left_out(), recipe.train.columns(), true);
   if (chief) options.common.warn_of_unused(*recipe.train.source());
   require_profiled_epoch(options, recipe);
   if (options.verbose > 0) {
@@ -381,7 +381,7 @@ void add_train_command(CLI::App& program) {
   add_choice(*command, "--recipe", options->recipe, "the recipe to train; auto is the one that fits the data",
              recipes)
       ->capture_default_str();
-  options->common.add_to(*command, /*further_columns=*/false);
+  options->common.add_to(*command);
   add_choice(*command, "--precision", options->precision,
              "the type of products and activations (sums are f32); auto is bf16 where the device has units for it",
              {"auto", "f32", "bf16"})

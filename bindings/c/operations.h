@@ -47,6 +47,20 @@ HR_API hr_status hr_one_hot(hr_operations* chain, int32_t classes, float smoothi
 HR_API hr_status hr_mixup(hr_operations* chain, float alpha, float probability);
 HR_API hr_status hr_cutmix(hr_operations* chain, float alpha, float probability);
 
+enum { HR_LOST_ZERO = 0, HR_LOST_DROP = 1 };
+typedef struct hr_along_options {
+  size_t size;
+  const char* const* masks; /* (H, W, C), as high and wide as the image */
+  size_t mask_count;
+  const char* const* boxes; /* (N, 4) or (4): left, top, right, bottom in pixels */
+  size_t box_count;
+  int32_t lost_boxes; /* what becomes of a box of which nothing is left */
+} hr_along_options;
+#define HR_ALONG_OPTIONS_INIT \
+  { sizeof(hr_along_options), NULL, 0, NULL, 0, HR_LOST_ZERO }
+/* Lets all crops, flips and resizes of the chain so far move these fields with the image; Along in C++. */
+HR_API hr_status hr_along(hr_operations* chain, const hr_along_options* options);
+
 typedef struct hr_random_resized_crop_options {
   size_t size;
   int32_t side; /* of the result */

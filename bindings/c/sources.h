@@ -51,15 +51,17 @@ typedef struct hr_open_options {
   uint64_t memory_limit;      /* bytes unpacked into memory; 0: 4 GiB */
   const char* const* classes; /* class names, for formats that have none */
   size_t class_count;
-  const char* path_column;       /* for CSV; null: "path" */
-  const char* label_column;      /* for CSV; null: "label" */
+  const char* path_column;       /* for CSV; null: "path". For WebDataset the image's extension */
+  const char* label_column;      /* for CSV; null: "label". For WebDataset "cls" or "json.label", as these */
   const char* const* image_keys; /* for TFRecords; null: "image/encoded", "image" */
   size_t image_key_count;
   const char* const* label_keys; /* for TFRecords; null: "image/class/label", "label" */
   size_t label_key_count;
   uint64_t fingerprint;     /* for a web stream: identifies its data */
   uint64_t max_image_bytes; /* for a web stream; 0: 1 GiB */
-  /* for CSV and TFRecords: columns of numbers, or features of numbers or images, that become fields */
+  /* for CSV, TFRecords, WebDataset and images in folders: columns, features, or members and files by their
+   * extension
+   * ("txt:text", "seg.png:mask", "json.box"), that become fields; ColumnOptions::more in C++ */
   const char* const* columns;
   size_t column_count;
   int32_t label_type;

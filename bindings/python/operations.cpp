@@ -71,6 +71,13 @@ Operations operation_of(const std::string& name, const nb::kwargs& given) {
   return made;
 }
 
+Operations moved_along(const Operations& operations, std::vector<std::string> masks,
+                       std::vector<std::string> boxes, const std::string& lost_boxes) {
+  const auto lost =
+      choose<LostBoxes>("lost_boxes", lost_boxes, {{"zero", LostBoxes::kZero}, {"drop", LostBoxes::kDrop}});
+  return operations.along({.masks = std::move(masks), .boxes = std::move(boxes), .lost = lost});
+}
+
 std::string describe_all(const Operations& operations) {
   std::string text;
   for (const Operation& operation : operations.list()) text += (text.empty() ? "" : " | ") + describe(operation);
@@ -84,6 +91,13 @@ void bind_operations(nb::module_& module) {
       .def(
           "__or__", [](const Operations& left, const Operations& right) { return left | right; },
           nb::is_operator())
+      .def("along", &moved_along, nb::kw_only(), "masks"_a = std::vector<std::string>(),
+           "boxes"_a = std::vector<std::string>(), "lost_boxes"_a = "zero",
+           "The chain, whose crops, flips and resizes move these fields with the image: masks, (H, W, C) as high "
+           "and "
+           "wide as the image, resized to the nearest number; boxes, (N, 4) or (4,) in pixels, left, top, right, "
+           "bottom, clipped, float32 afterwards. A box of which nothing is left becomes zeros, or with "
+           "lost_boxes=\"drop\" leaves its place to the next.")
       .def("__len__", [](const Operations& operations) { return operations.list().size(); })
       .def("__repr__", &describe_all);
   module.def("operation", &operation_of, "name"_a, "options"_a);

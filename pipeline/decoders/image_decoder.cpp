@@ -80,6 +80,15 @@ void ImageDecoder::decode(std::span<const std::byte> encoded, std::span<std::uin
   });
 }
 
+void ImageDecoder::decode_numbers(std::span<const std::byte> encoded, std::span<std::uint8_t> numbers) {
+  if (!starts_with_bytes(encoded, kPngStart)) {
+    throw Error(ErrorCode::kDataCorrupt, "a mask is a PNG: a JPEG does not keep numbers",
+                "save masks as PNG; where an image is meant, leave out :mask");
+  }
+  state_->png.decode_numbers(encoded, numbers);
+  state_->warning = state_->png.warning();
+}
+
 void ImageDecoder::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
                                  std::span<std::uint8_t> rgb) {
   state_->with_reader(encoded, [&](auto& reader) {

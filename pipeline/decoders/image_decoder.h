@@ -34,6 +34,10 @@ class ImageDecoder {
   // REQUIRES: `rgb` holds exactly H * W * 3 bytes.
   void decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb);
 
+  // Decodes a PNG of one channel and up to 8 bits to its numbers, as they are stored. Throws Error(kDataCorrupt)
+  // for any other image. REQUIRES: `numbers` holds exactly H * W bytes.
+  void decode_numbers(std::span<const std::byte> encoded, std::span<std::uint8_t> numbers);
+
   // Decodes only the pixels of `window`, as a cropped decode(); skips other work, except what it needs to throw
   // whenever decode() does. REQUIRES: `rgb` holds exactly window.height * window.width * 3 bytes.
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);

@@ -30,6 +30,13 @@ class PngHandle {
   bool read_header() noexcept;
   // Sets the conversion to RGB.
   bool start() noexcept;
+  // Sets the conversion to one byte a pixel, holding the stored number. REQUIRES: has_numbers().
+  bool start_numbers() noexcept;
+  // Returns whether a pixel is one number of up to 8 bits. REQUIRES: the header was read.
+  bool has_numbers() const noexcept {
+    const auto type = png_get_color_type(png_, info_);
+    return (type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_PALETTE) && png_get_bit_depth(png_, info_) <= 8;
+  }
   // Reads one row. If passes() > 1, all rows come once per pass, and `out` must hold the previous pass's row.
   bool read_row(std::uint8_t* out) noexcept;
   // Reads to the end of the file: the checksums of all chunks and that of the pixels' zlib stream.
@@ -130,6 +137,16 @@ bool PngHandle::start() noexcept {
   return true;
 }
 
+bool PngHandle::start_numbers() noexcept {
+  if (setjmp(jump_) != 0) return false;
+  png_set_packing(png_);
+  passes_ = png_set_interlace_handling(png_);
+  png_read_update_info(png_, info_);
+  row_bytes_ = png_get_rowbytes(png_, info_);
+  png_set_benign_errors(png_, 1);
+  return true;
+}
+
 bool PngHandle::read_row(std::uint8_t* out) noexcept {
   if (setjmp(jump_) != 0) return false;
   png_read_row(png_, out, nullptr);
@@ -181,6 +198,21 @@ void PngReader::decode(std::span<const std::byte> encoded, std::span<std::uint8_
   check_window(size, {.height = size.height, .width = size.width}, rgb.size());
   start(png);
   read_rows(png, rgb.data());
+  require_png(png.finish(), png);
+  warning_ = png.warning();
+}
+
+void PngReader::decode_numbers(std::span<const std::byte> encoded, std::span<std::uint8_t> numbers) {
+  PngHandle png(encoded);
+  const ImageSize size = open_png(png);
+  HEADRACE_CHECK(numbers.size() == static_cast<std::size_t>(size.height * size.width), "a mask of another size");
+  if (!png.has_numbers()) {
+    throw Error(ErrorCode::kDataCorrupt, "a PNG with colours, alpha or 16 bits is no mask",
+                "save the mask as a grey PNG of 8 bits, or one with a palette");
+  }
+  require_png(png.start_numbers(), png);
+  HEADRACE_CHECK(png.row_bytes() == std::size_t{png.width()}, "libpng gives other rows than bytes");
+  read_rows(png, numbers.data());
   require_png(png.finish(), png);
   warning_ = png.warning();
 }

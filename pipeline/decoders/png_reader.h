@@ -18,6 +18,9 @@ class PngReader {
   // Returns the memory for decoding a window beside its pixels, by the size that was read last.
   std::size_t window_bytes() const noexcept { return window_bytes_; }
   void decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb);
+  // Decodes the numbers of an image of one channel, grey or indices of a palette, as they are stored: 1 to 8 bits,
+  // not scaled. Throws Error(kDataCorrupt) if it has colours, alpha or more bits.
+  void decode_numbers(std::span<const std::byte> encoded, std::span<std::uint8_t> numbers);
   // Decodes a window. Reads the file to its end: whether it is bad does not depend on the window.
   void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
 

@@ -3,6 +3,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/moving_operation.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/pipeline/operations/resize.h"
@@ -28,13 +29,15 @@ class Center final : public WindowChange {
   CenterCrop options_;
 };
 
-class CenterCropDefinition final : public DataOperation<CenterCrop> {
+class CenterCropDefinition final : public MovingOperation<CenterCrop> {
  public:
-  using DataOperation::DataOperation;
+  using MovingOperation::MovingOperation;
 
   const char* name() const noexcept override { return "center_crop"; }
 
-  std::string describe() const override { return fmt::format("center_crop({})", options_.size); }
+  std::string describe() const override {
+    return fmt::format("center_crop({}){}", options_.size, headrace::describe(options_.along));
+  }
 
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
@@ -70,7 +73,14 @@ class CenterCropDefinition final : public DataOperation<CenterCrop> {
   }
 
  private:
-  void show(CenterCrop& options, OptionVisitor& visit) const override { visit("size", options.size); }
+  std::shared_ptr<const PixelMover> mover(std::uint16_t /*number*/) const override {
+    return window_mover(std::make_shared<Center>(options_));
+  }
+
+  void show(CenterCrop& options, OptionVisitor& visit) const override {
+    visit("size", options.size);
+    show_along(options.along, visit);
+  }
 };
 
 }  // namespace

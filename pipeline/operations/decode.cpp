@@ -6,13 +6,18 @@
 
 namespace headrace {
 
+bool is_mask(const Field& field) noexcept {
+  return field.encoding == Encoding::kImage && field.shape.rank() == 3 && field.shape[2] == 1;
+}
+
 Field decoded_field(const Field& field, const DecodeStage& stage) {
   if (field.encoding != Encoding::kImage) return field;
   const DecodeOptions& size = stage.options;
   const bool any = size.height == 0;
-  return {.name = field.name,
-          .dtype = DType::kU8,
-          .shape = {any ? Shape::kDynamic : size.height, any ? Shape::kDynamic : size.width, 3}};
+  return {
+      .name = field.name,
+      .dtype = DType::kU8,
+      .shape = {any ? Shape::kDynamic : size.height, any ? Shape::kDynamic : size.width, is_mask(field) ? 1 : 3}};
 }
 
 std::string describe(const DecodeStage& stage) {
@@ -25,6 +30,10 @@ std::string describe(const DecodeStage& stage) {
 std::string describe(const SampleStage& stage) {
   const auto* planned = std::get_if<PlannedOperation>(&stage);
   return planned != nullptr ? describe(planned->operation) : describe(std::get<DecodeStage>(stage));
+}
+
+FieldView DecodeMaskStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {
+  return decode_mask(in.bytes, stage_, *context.scratch, output);
 }
 
 FieldView DecodeStep::run(const FieldView& in, const StepContext& context, StepOutput& output) const {

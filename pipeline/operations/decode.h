@@ -12,6 +12,21 @@ namespace headrace {
 // Prefix for the names of steps that decode first.
 inline constexpr std::string_view kDecodeAnd = "decode and ";
 
+// Returns whether the field is an encoded mask: an image of one channel.
+bool is_mask(const Field& field) noexcept;
+
+// Decodes encoded masks to their numbers, u8 (H, W, 1).
+class DecodeMaskStep final : public Step {
+ public:
+  explicit DecodeMaskStep(DecodeStage stage) : stage_(std::move(stage)) {}
+
+  bool takes_long() const noexcept override { return true; }
+  FieldView run(const FieldView& in, const StepContext& context, StepOutput& output) const override;
+
+ private:
+  DecodeStage stage_;
+};
+
 // Decodes encoded bytes to u8 (H, W, 3).
 class DecodeStep final : public Step {
  public:

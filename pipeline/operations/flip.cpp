@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/moving_operation.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
 
 namespace headrace {
@@ -23,15 +24,16 @@ class RandomMirroring final : public WindowChange {
   std::uint16_t number_;
 };
 
-class FlipDefinition final : public DataOperation<Flip> {
+class FlipDefinition final : public MovingOperation<Flip> {
  public:
-  using DataOperation::DataOperation;
+  using MovingOperation::MovingOperation;
 
   const char* name() const noexcept override { return "flip"; }
 
   std::string describe() const override {
     return fmt::format("flip({}{})", options_.probability,
-                       options_.draw == FlipDraw::kAlternating ? ", alternating" : "");
+                       options_.draw == FlipDraw::kAlternating ? ", alternating" : "") +
+           headrace::describe(options_.along);
   }
 
   bool is_random() const noexcept override { return true; }
@@ -50,9 +52,14 @@ class FlipDefinition final : public DataOperation<Flip> {
   }
 
  private:
+  std::shared_ptr<const PixelMover> mover(std::uint16_t number) const override {
+    return window_mover(std::make_shared<RandomMirroring>(options_, number));
+  }
+
   void show(Flip& options, OptionVisitor& visit) const override {
     visit("probability", options.probability);
     visit("draw", options.draw, {"each_pass", "alternating"});
+    show_along(options.along, visit);
   }
 };
 

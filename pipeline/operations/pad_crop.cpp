@@ -2,6 +2,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/moving_operation.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
 
 namespace headrace {
@@ -33,15 +34,16 @@ class RandomPlace final : public WindowChange {
   std::uint16_t number_;
 };
 
-class PadCropDefinition final : public DataOperation<PadCrop> {
+class PadCropDefinition final : public MovingOperation<PadCrop> {
  public:
-  using DataOperation::DataOperation;
+  using MovingOperation::MovingOperation;
 
   const char* name() const noexcept override { return "pad_crop"; }
 
   std::string describe() const override {
     return fmt::format("pad_crop({}, pad={}, {})", options_.size, options_.pad,
-                       options_.padding == Padding::kZero ? "zero" : "reflect");
+                       options_.padding == Padding::kZero ? "zero" : "reflect") +
+           headrace::describe(options_.along);
   }
 
   bool is_random() const noexcept override { return true; }
@@ -67,7 +69,7 @@ class PadCropDefinition final : public DataOperation<PadCrop> {
   // With padding the image has the crop's size; without, it cuts a part out of a larger one.
   std::optional<Field> undisturbed(const Field& before) const override {
     const bool unknown = before.shape[0] == Shape::kDynamic && before.shape[1] == Shape::kDynamic;
-    return unknown && options_.pad > 0 ? apply(before) : DataOperation::undisturbed(before);
+    return unknown && options_.pad > 0 ? apply(before) : MovingOperation::undisturbed(before);
   }
 
   // Padding with zeros after values were changed differs from padding before.
@@ -79,10 +81,16 @@ class PadCropDefinition final : public DataOperation<PadCrop> {
   }
 
  private:
+  std::shared_ptr<const PixelMover> mover(std::uint16_t number) const override {
+    return window_mover(std::make_shared<RandomPlace>(options_, number),
+                        {.pixels = options_.pad, .padding = options_.padding});
+  }
+
   void show(PadCrop& options, OptionVisitor& visit) const override {
     visit("size", options.size);
     visit("pad", options.pad);
     visit("padding", options.padding, {"zero", "reflect"});
+    show_along(options.along, visit);
   }
 };
 

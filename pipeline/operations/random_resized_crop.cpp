@@ -10,6 +10,7 @@
 #include "headrace/pipeline/operations/kernels/portable_math.h"
 #include "headrace/pipeline/operations/machinery/encoded_image.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/moving_operation.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
@@ -51,15 +52,31 @@ class RandomResizedCropStep final : public Step {
   std::optional<EncodedImages> encoded_;
 };
 
-class RandomResizedCropDefinition final : public DataOperation<RandomResizedCrop> {
+class RandomWindow final : public PixelMover {
  public:
-  using DataOperation::DataOperation;
+  RandomWindow(const RandomResizedCrop& options, std::uint16_t number) : options_(options), number_(number) {}
+
+  PixelMove move(const ImageSize& image, const StepContext& context) const override {
+    Philox random = context.random(number_);
+    return {.window = draw_window(options_, image, random),
+            .size = {.height = options_.size, .width = options_.size}};
+  }
+
+ private:
+  RandomResizedCrop options_;
+  std::uint16_t number_;
+};
+
+class RandomResizedCropDefinition final : public MovingOperation<RandomResizedCrop> {
+ public:
+  using MovingOperation::MovingOperation;
 
   const char* name() const noexcept override { return "random_resized_crop"; }
 
   std::string describe() const override {
     return fmt::format("random_resized_crop({}, area={}-{}, ratio={}-{})", options_.size, options_.min_area,
-                       options_.max_area, options_.min_ratio, options_.max_ratio);
+                       options_.max_area, options_.min_ratio, options_.max_ratio) +
+           headrace::describe(options_.along);
   }
 
   bool is_random() const noexcept override { return true; }
@@ -91,12 +108,17 @@ class RandomResizedCropDefinition final : public DataOperation<RandomResizedCrop
   }
 
  private:
+  std::shared_ptr<const PixelMover> mover(std::uint16_t number) const override {
+    return std::make_shared<RandomWindow>(options_, number);
+  }
+
   void show(RandomResizedCrop& options, OptionVisitor& visit) const override {
     visit("size", options.size);
     visit("min_area", options.min_area);
     visit("max_area", options.max_area);
     visit("min_ratio", options.min_ratio);
     visit("max_ratio", options.max_ratio);
+    show_along(options.along, visit);
   }
 };
 

@@ -5,18 +5,23 @@
 #include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
+#include "headrace/pipeline/operations/machinery/moving_operation.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {
 
-class ResizeDefinition final : public DataOperation<Resize> {
+std::shared_ptr<const PixelMover> resize_mover(const AnyResize& options);
+
+class ResizeDefinition final : public MovingOperation<Resize> {
  public:
-  using DataOperation::DataOperation;
+  using MovingOperation::MovingOperation;
 
   const char* name() const noexcept override { return "resize"; }
 
-  std::string describe() const override { return fmt::format("resize({})", options_.size); }
+  std::string describe() const override {
+    return fmt::format("resize({}){}", options_.size, headrace::describe(options_.along));
+  }
 
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
@@ -38,16 +43,25 @@ class ResizeDefinition final : public DataOperation<Resize> {
   }
 
  private:
-  void show(Resize& options, OptionVisitor& visit) const override { visit("size", options.size); }
+  std::shared_ptr<const PixelMover> mover(std::uint16_t /*number*/) const override {
+    return resize_mover(options_);
+  }
+
+  void show(Resize& options, OptionVisitor& visit) const override {
+    visit("size", options.size);
+    show_along(options.along, visit);
+  }
 };
 
-class ResizeToDefinition final : public DataOperation<ResizeTo> {
+class ResizeToDefinition final : public MovingOperation<ResizeTo> {
  public:
-  using DataOperation::DataOperation;
+  using MovingOperation::MovingOperation;
 
   const char* name() const noexcept override { return "resize_to"; }
 
-  std::string describe() const override { return fmt::format("resize({}, {})", options_.height, options_.width); }
+  std::string describe() const override {
+    return fmt::format("resize({}, {}){}", options_.height, options_.width, headrace::describe(options_.along));
+  }
 
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
@@ -65,9 +79,14 @@ class ResizeToDefinition final : public DataOperation<ResizeTo> {
   }
 
  private:
+  std::shared_ptr<const PixelMover> mover(std::uint16_t /*number*/) const override {
+    return resize_mover(options_);
+  }
+
   void show(ResizeTo& options, OptionVisitor& visit) const override {
     visit("height", options.height);
     visit("width", options.width);
+    show_along(options.along, visit);
   }
 };
 
@@ -83,6 +102,22 @@ ImageSize size_after(const ResizeTo& options, const ImageSize& /*size*/) {
 
 ImageSize resized_to(const AnyResize& options, const ImageSize& size) {
   return std::visit([&](const auto& one) { return size_after(one, size); }, options);
+}
+
+class ResizeMover final : public PixelMover {
+ public:
+  explicit ResizeMover(AnyResize options) : options_(std::move(options)) {}
+
+  PixelMove move(const ImageSize& image, const StepContext& /*context*/) const override {
+    return {.window = {.height = image.height, .width = image.width}, .size = resized_to(options_, image)};
+  }
+
+ private:
+  AnyResize options_;
+};
+
+std::shared_ptr<const PixelMover> resize_mover(const AnyResize& options) {
+  return std::make_shared<ResizeMover>(options);
 }
 
 }  // namespace

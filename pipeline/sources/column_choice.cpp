@@ -12,7 +12,8 @@
 namespace headrace {
 namespace {
 
-constexpr std::array kColumnTypes{ColumnType::kNumber, ColumnType::kText, ColumnType::kClass, ColumnType::kList};
+constexpr std::array kColumnTypes{ColumnType::kNumber, ColumnType::kText, ColumnType::kClass, ColumnType::kList,
+                                  ColumnType::kMask};
 
 ColumnType parse_type(const std::string& text, const std::string& word, const std::string& source) {
   std::vector<std::string> words;
@@ -43,6 +44,7 @@ const char* to_string(ColumnType type) noexcept {
     case ColumnType::kText: return "text";
     case ColumnType::kClass: return "class";
     case ColumnType::kList: return "list";
+    case ColumnType::kMask: return "mask";
   }
   return "unknown";
 }

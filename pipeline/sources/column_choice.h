@@ -1,4 +1,5 @@
-// The further columns of a table, or features of TFRecords, that become fields: what ColumnOptions::more says.
+// The further columns of a table, features of TFRecords, or members of samples, that become fields: what
+// ColumnOptions::more says.
 #pragma once
 
 #include <functional>
@@ -8,8 +9,8 @@
 
 namespace headrace {
 
-enum class ColumnType { kNumber, kText, kClass, kList };
-const char* to_string(ColumnType type) noexcept;  // "number", "text", "class", "list"
+enum class ColumnType { kNumber, kText, kClass, kList, kMask };
+const char* to_string(ColumnType type) noexcept;  // "number", "text", "class", "list", "mask"
 
 struct ColumnChoice {
   std::string field;

@@ -7,12 +7,14 @@
 #include <array>
 #include <ranges>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
 #include "headrace/pipeline/sources/arrays/cifar_binary.h"
 #include "headrace/pipeline/sources/arrays/idx.h"
 #include "headrace/pipeline/sources/arrays/numpy_arrays.h"
 #include "headrace/pipeline/sources/image_names.h"
 #include "headrace/pipeline/sources/images/cifar_pickles.h"
+#include "headrace/pipeline/sources/members/member_fields.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/record_file.h"
 #include "headrace/pipeline/sources/records/tf_records.h"
@@ -84,7 +86,12 @@ bool is_web_folder(const FoundPath& found) {
   return std::ranges::any_of(found.files(), is_web_shard) || (!has_images(found) && any_ends_in(found, ".zip"));
 }
 
-bool is_web_archive(const FoundPath& found) { return is_archive(found.path()) && is_web_dataset(found.path()); }
+bool is_web_archive(const FoundPath& found) {
+  if (!is_archive(found.path())) return false;
+  const ColumnOptions& columns = found.options().columns;
+  const MemberFields fields(columns.more, found.path().string());
+  return is_web_dataset(found.path(), web_members(columns, fields.extensions(), found.path().string()));
+}
 
 bool is_numpy_folder(const FoundPath& found) {
   return !found.has_folders() && !has_images(found) && any_ends_in(found, ".npy");
@@ -114,10 +121,16 @@ SourcePtr open_idx(const Path& path, Split split, const Options& options) {
   return idx_folder(path, split, options.label_count);
 }
 SourcePtr open_image_archive(const Path& path, Split split, const Options& options) {
+  if (!options.columns.empty()) {
+    throw ConfigError(path.string() +
+                          ": holds images in the folders of an archive, and no image in it has what is "
+                          "to be taken along beside it",
+                      "files beside images are read from folders, and from archives in WebDataset's naming");
+  }
   return image_archive(path, {.split = split, .layout = options.layout});
 }
 SourcePtr open_image_folder(const Path& path, Split split, const Options& options) {
-  return image_folder(path, split, options.layout);
+  return image_folder(path, split, options.layout, options.columns);
 }
 SourcePtr open_numpy(const Path& path, Split split, const Options&) {
   return numpy_arrays(path, {.split = split});
@@ -127,9 +140,20 @@ SourcePtr open_tf_records(const Path& path, Split split, const Options& options)
   return tf_records(path, tf_record_options(split, options));
 }
 SourcePtr open_web_dataset(const Path& path, Split split, const Options& options) {
-  return web_dataset(path, WebDatasetOptions{.split = split, .label_count = options.label_count});
+  const ColumnOptions& columns = options.columns;
+  return web_dataset(path, WebDatasetOptions{.split = split,
+                                             .label_count = options.label_count,
+                                             .image_member = columns.image,
+                                             .label_member = columns.label,
+                                             .members = columns.more,
+                                             .label_type = columns.label_type});
 }
 SourcePtr open_web_stream(const Path& path, Split, const Options& options) {
+  if (!options.columns.empty()) {
+    throw ConfigError(
+        path.string() + ": members cannot be chosen in a pipe, whose samples are not known beforehand",
+        "write the archive to a file");
+  }
   return web_stream(path, {.label_count = options.label_count});
 }
 
@@ -170,7 +194,8 @@ std::span<const SourceFormat> source_formats() {
                  {kFile, "a WebDataset archive", is_web_archive, open_web_dataset, /*has_splits=*/false},
                  {PathKind::kPipe, "a WebDataset archive through a pipe", anything, open_web_stream,
                   /*has_splits=*/false}},
-       .openers = {web_dataset_origin(), web_stream_origin()}},
+       .openers = {web_dataset_origin(), web_stream_origin()},
+       .takes_columns = true},
       {.name = "NumPy arrays",
        .accepts = "NumPy's .npy and .npz",
        .forms = {{kFolder, "NumPy arrays", is_numpy_folder, open_numpy},
@@ -183,7 +208,8 @@ std::span<const SourceFormat> source_formats() {
        .forms = {{kFolder, "images in folders", anything, open_image_folder},
                  {kFile, "images in the folders of an archive", by_path<is_archive>, open_image_archive}},
        .openers = {image_folder_origin(), image_archive_origin()},
-       .takes_layout = true},
+       .takes_layout = true,
+       .takes_columns = true},
   };
   return formats;
 }

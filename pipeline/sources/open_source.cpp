@@ -25,13 +25,15 @@ void refuse_layout(const std::filesystem::path& path, const std::string& format,
           " and " + named("LayoutOptions::test_folder"));
 }
 
-// Returns "CSV tables and TFRecords": the formats that have columns.
+// Returns "CSV tables, TFRecords and images in folders": the formats that have columns.
 std::string formats_with_columns() {
   std::vector<std::string_view> names;
   for (const SourceFormat& format : source_formats()) {
     if (format.takes_columns) names.emplace_back(format.name);
   }
-  return fmt::format("{}", fmt::join(names, " and "));
+  const std::string_view last = names.back();
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
 // Column options also need a format with columns.

@@ -19,6 +19,7 @@
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/engine/bad_records.h"
+#include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/machinery/image_recoder.h"
 #include "headrace/pipeline/operations/machinery/label_check.h"
 #include "headrace/pipeline/operations/machinery/step.h"
@@ -223,9 +224,15 @@ RecordFileHeader header_of(const std::vector<ConvertedPart>& parts) {
 }
 
 void check_recoding(const Source& source, const ConvertOptions& options) {
+  if (options.max_side == 0 && options.quality == 0 && !options.apply_orientation) return;
+  const auto mask = std::ranges::find_if(source.info().fields, is_mask);
+  if (mask != source.info().fields.end()) {
+    throw ConfigError(
+        source.info().name + ": '" + mask->name + "' is a mask, which does not change with its image",
+        "leave out the longest side, the quality and the orientation");
+  }
   const auto is_encoded = [](const Field& field) { return field.encoding == Encoding::kImage; };
   if (std::ranges::any_of(source.info().fields, is_encoded)) return;
-  if (options.max_side == 0 && options.quality == 0 && !options.apply_orientation) return;
   throw ConfigError(source.info().name + ": its images are raw pixels, which are stored as they are",
                     "leave out the longest side, the quality and the orientation");
 }

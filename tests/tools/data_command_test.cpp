@@ -169,7 +169,8 @@ TEST(DataCommands, SayWhichColumnsTheyLeaveOutAndTakeThoseThatAreNamed) {
   const CommandResult folders = headrace({"digest", "--pipeline", "jpeg-eval", "--split", "train", "--data",
                                           write_images(folder) + "/set", "--label-column", "price"});
   EXPECT_EQ(folders.status, 2);
-  EXPECT_THAT(folders.errors, HasSubstr("only CSV tables and TFRecords have columns to choose from"));
+  EXPECT_THAT(folders.errors,
+              HasSubstr("holds images in folders, whose images are files and whose labels are folders"));
 }
 
 TEST(DoctorCommand, SaysWhichColumnsWereTakenAndLeftOut) {

@@ -109,6 +109,28 @@ TEST_F(Photographs, AreLearntAndNamed) {
                            HasSubstr("Examples with the highest loss"), HasSubstr("<td>sea</td>")));
 }
 
+// What is taken along is read and changes nothing that is learnt; the record can be evaluated without it.
+TEST_F(Photographs, ColumnsMayBeTakenAlong) {
+  write_classes(8);
+  const std::vector<std::string> options{"--epochs", "1", "--seed", "1", "--recipe", "images-small"};
+  const Lines alone = json_of(train(options));
+  for (const char* name : kClasses) {
+    for (int i = 0; i < 8; ++i) data_.write(fmt::format("{}/{:03}.json", name, i), "{\"weight\": 0.5}");
+  }
+  std::vector<std::string> with = options;
+  with.insert(with.end(), {"--columns", "json.weight"});
+  EXPECT_EQ(json_of(train(with)).back()["test_loss"], alone.back()["test_loss"]);
+  EXPECT_EQ(headrace({"evaluate", "--record", record(), "--data", data_.path().string(), "--split", "train",
+                      "--devices", "cpu"})
+                .status,
+            0);
+  std::vector<std::string> wrong = options;
+  wrong.insert(wrong.end(), {"--columns", "json.wait"});
+  const CommandResult refused = headrace(train(wrong));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("member 'json' has no value 'wait'"));
+}
+
 TEST_F(Photographs, AllThatIsHeldOutIsSaid) {
   write_classes(10);
   const CommandResult result = headrace(train({"--epochs", "1"}));

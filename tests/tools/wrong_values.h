@@ -227,7 +227,7 @@ inline WrongInputs wrong_choices() {
       {"digest --pipeline jpeg-train --data @images --train-folder nowhere", 2, "nowhere"},
       {"digest --pipeline jpeg-train --data @images --label-type numbers", 2, "numbers"},
       {"digest --pipeline jpeg-train --data @images --label-column ''", 2, "--label-column"},
-      {"digest --pipeline jpeg-train --data @images --columns width", 2, "only CSV tables and TFRecords"},
+      {"digest --pipeline jpeg-train --data @images --columns width", 2, "no member 'width' in its first samples"},
       {"digest --pipeline trivial --label-column y", 2, "reads no data"},
       {"train --recipe mnist-mlp --data @digits --columns width", 2, "--columns"},
       {"doctor --data @images --classes-at {klass}", 2, "{klass}"},

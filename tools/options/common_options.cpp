@@ -47,8 +47,8 @@ void CommonOptions::add_reading_to(CLI::App& command, bool further_columns) {
              {"auto", "host", "device"});
 }
 
-void CommonOptions::add_to(CLI::App& command, bool further_columns) {
-  add_reading_to(command, further_columns);
+void CommonOptions::add_to(CLI::App& command) {
+  add_reading_to(command, /*further_columns=*/true);
   add_number(command, "--epochs", epochs, "passes over the data",
              {.min = 1, .max = std::numeric_limits<int>::max()});
   add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();

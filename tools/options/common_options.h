@@ -39,7 +39,7 @@ struct CommonOptions {
   // `further_columns`: with --columns.
   void add_reading_to(CLI::App& command, bool further_columns);
   // Adds these, the options of runs that make their own plan of several epochs, and --json.
-  void add_to(CLI::App& command, bool further_columns = true);
+  void add_to(CLI::App& command);
 
   // Opens the devices of --devices. Throws ConfigError if they do not exist or cannot do what is needed.
   DeviceGroup open_devices(DeviceNeed need) const;

@@ -56,13 +56,14 @@ CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, La
 void add_column_options(CLI::App& command, ColumnOptions& columns, bool further) {
   command
       .add_option("--image-column", columns.image,
-                  "the column of a CSV table (without it, path) or feature of TFRecords (image/encoded or image) "
-                  "that is the image")
+                  "the column of a CSV table (without it, path), feature of TFRecords (image/encoded or image) or "
+                  "member of a WebDataset's samples (jpg, jpeg or png) that is the image")
       ->check(kNamed)
       ->type_name("NAME");
   command
       .add_option("--label-column", columns.label,
-                  "the column (without it, label) or feature (image/class/label or label) that is the label")
+                  "the column (without it, label), feature (image/class/label or label) or member (cls, or else "
+                  "json.label) that is the label")
       ->check(kNamed)
       ->type_name("NAME");
   command
@@ -73,10 +74,11 @@ void add_column_options(CLI::App& command, ColumnOptions& columns, bool further)
       ->type_name("TYPE");
   if (!further) return;
   command
-      .add_option("--columns", columns.more,
-                  "columns, or features, to take along as fields: A,B; text as A:text, names of classes as "
-                  "A:class, several "
-                  "columns of numbers as one field: F=A+B")
+      .add_option(
+          "--columns", columns.more,
+          "columns, features, or members of a sample by their extension (txt, seg.png:mask, json.KEY), to take "
+          "along as fields: A,B; text as A:text, names of classes as A:class, several columns of numbers as "
+          "one field: F=A+B")
       ->delimiter(',')
       ->type_name("NAMES");
 }

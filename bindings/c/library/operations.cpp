@@ -143,6 +143,20 @@ hr_status hr_cutmix(hr_operations* chain, float alpha, float probability) {
                        [&] { return headrace::Cutmix{.alpha = alpha, .probability = probability}; });
 }
 
+hr_status hr_along(hr_operations* chain, const hr_along_options* options) {
+  return guarded(__func__, [&] {
+    std::vector<headrace::Operation>& list = given(chain, "chain").list;
+    const auto how = HR_READ(hr_along_options, HR_ALONG_OPTIONS_INIT, options);
+    const headrace::Along along{.masks = headrace::c::texts_of(how.masks, how.mask_count, "masks"),
+                                .boxes = headrace::c::texts_of(how.boxes, how.box_count, "boxes"),
+                                .lost = enum_of(how.lost_boxes, headrace::LostBoxes::kDrop, "lost_boxes")};
+    if (list.empty()) throw headrace::ConfigError("hr_along(): the chain is empty", "append crops or flips first");
+    headrace::Operations all{list.front()};
+    for (std::size_t i = 1; i < list.size(); ++i) all = all | headrace::Operations(list[i]);
+    list = all.along(along).list();
+  });
+}
+
 hr_status hr_random_resized_crop(hr_operations* chain, const hr_random_resized_crop_options* options) {
   return add_operation(__func__, chain, [&] {
     const auto how = HR_READ(hr_random_resized_crop_options, HR_RANDOM_RESIZED_CROP_OPTIONS_INIT, options);

@@ -57,7 +57,11 @@ SourcePtr open_web_dataset(const Opening& at) {
   WebDatasetOptions options{.split = at.split(),
                             .classes = at.classes(),
                             .label_count = at.options.label_count,
-                            .memory_limit = at.memory_limit<WebDatasetOptions>()};
+                            .memory_limit = at.memory_limit<WebDatasetOptions>(),
+                            .image_member = text_of(at.options.path_column),
+                            .label_member = text_of(at.options.label_column),
+                            .members = at.columns(),
+                            .label_type = at.label_type()};
   return at.paths.size() == 1 ? web_dataset(at.path(), std::move(options))
                               : web_dataset(at.paths, std::move(options));
 }
@@ -107,10 +111,15 @@ const std::array<Format, 12> kFormats{{
     {"IDX files", [](const Opening& at) { return idx_folder(at.path(), at.split(), at.options.label_count); },
      kSplit | kLabelCount},
     {"CIFAR binaries", [](const Opening& at) { return cifar_binary(at.path(), at.split()); }, kSplit},
-    {"images in folders", [](const Opening& at) { return image_folder(at.path(), at.split(), at.layout()); },
-     kSplit | kLayout},
+    {"images in folders",
+     [](const Opening& at) {
+       return image_folder(at.path(), at.split(), at.layout(),
+                           {.more = at.columns(), .label_type = at.label_type()});
+     },
+     kSplit | kLayout | kFurther},
     {"images in an archive", open_archive, kSplit | kLayout | kMemoryLimit},
-    {"WebDataset", open_web_dataset, kSplit | kLabelCount | kMemoryLimit | kClasses, 1, kAnyNumber},
+    {"WebDataset", open_web_dataset, kSplit | kLabelCount | kMemoryLimit | kClasses | kColumns | kFurther, 1,
+     kAnyNumber},
     {"a CSV list", open_csv, kLabelCount | kColumns | kFurther},
     {"TFRecords", open_tf_records, kSplit | kLabelCount | kMemoryLimit | kClasses | kKeys | kFurther, 1,
      kAnyNumber},

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from ._dataset import Dataset
@@ -31,7 +31,9 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
     tables and TFRecords, image_column and label_column name the columns or features that are these; columns are
     taken along as fields: numbers, of TFRecords also lists of them and encoded images; "caption:text" is text (see
     Batch.text), "breed:class" the numbers of classes, "pixels:list" several numbers in one cell, "size=width+height"
-    several columns in one field. Of a CSV table without images, those columns and the label are all there is; if none
+    several columns in one field. Of WebDataset's samples and image folders, columns are members, or files beside the
+    images, by their extension: "txt" (text), "npy", "seg.png", "seg.png:mask" (its numbers as they are), "json.boxes:list",
+    "html:text", "boxes=json.boxes". Of a CSV table without images, those columns and the label are all there is; if none
     are named, all columns of numbers. label_type is "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
     Dataset.columns says what was taken and what was left out."""
     if isinstance(columns, str):
@@ -40,9 +42,12 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
                                 image_column, label_column, list(columns), label_type))
 
 
-def from_arrays(arrays: Mapping[str, ArrayLike], *, name: str = "arrays", classes: Sequence[str] = ()) -> Dataset:
+def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "arrays", classes: Sequence[str] = ()) -> Dataset:
     """Arrays whose first axis counts the records, one field each; a list of bytes is a field of JPEG and PNG files.
-    C-ordered arrays of a type that the engine knows are not copied: do not change them while the dataset lives."""
+    A structured array stands for its fields. C-ordered arrays of a type that the engine knows are not copied: do not
+    change them while the dataset lives."""
+    if isinstance(arrays, np.ndarray) and arrays.dtype.names:
+        arrays = {field: arrays[field] for field in arrays.dtype.names}
     if not hasattr(arrays, "items") or not arrays:
         raise config_error("from_arrays() takes a dict of arrays", 'from_arrays({"image": images, "label": labels})')
     columns: Mapping[str, Any] = arrays

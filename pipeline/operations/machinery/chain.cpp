@@ -36,8 +36,12 @@ Chain::Chain(const Field& input, std::span<const SampleStage> stages, ChainPlace
       if (concerns(*planned, output_)) add(*planned, place, steps);
     } else if (output_.encoding == Encoding::kImage) {
       const auto& decode = std::get<DecodeStage>(stage);
+      if (is_mask(output_)) {
+        steps.add(std::make_unique<DecodeMaskStep>(decode), "decode masks");
+      } else {
+        steps.add(std::make_unique<DecodeStep>(decode), "decode");
+      }
       output_ = decoded_field(output_, decode);
-      steps.add(std::make_unique<DecodeStep>(decode), "decode");
     }
   }
   steps_ = steps.take();

@@ -72,6 +72,8 @@ class OperationDefinition {
   virtual Fields apply_to_sample(const Fields& before) const;
   // Returns its step; null if it belongs to the chain of one field.
   virtual std::unique_ptr<const SampleStep> create_step(std::uint16_t number, const Fields& before) const;
+  // Returns the operation with these fields moved along; null if it moves no pixels (MovingOperation).
+  virtual OperationPtr with_along(const Along& /*fields*/) const { return nullptr; }
 
   // Returns the mixer of a batch-level operation for two examples with these fields; null if it works on one
   // sample.

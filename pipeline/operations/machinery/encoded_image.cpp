@@ -69,6 +69,18 @@ FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& st
   return {.bytes = out, .shape = {size.height, size.width, 3}};
 }
 
+FieldView decode_mask(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
+                      StepOutput& output) {
+  const Stopwatch watch;
+  const ImageSize size = scratch.decoder.read_size(encoded);
+  require_size(size, stage.options, stage.first_image);
+  const std::span<std::byte> out = output.take(static_cast<std::size_t>(size.height * size.width));
+  scratch.decoder.decode_numbers(encoded, as_u8(out));
+  note_warning(scratch);
+  scratch.decode_ns += watch.nanoseconds();
+  return {.bytes = out, .shape = {size.height, size.width, 1}};
+}
+
 Pixels part_of(const FieldView& image, const ImageWindow& window) {
   const std::int64_t channels = image.shape[2], stride = image.shape[1] * channels;
   return {.first = as_u8(image.bytes.data()) + window.top * stride + window.left * channels,

@@ -35,6 +35,10 @@ const std::uint8_t* as_u8(const std::byte* bytes) noexcept;
 FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
                        StepOutput& output);
 
+// Decodes a mask to its numbers, u8 (H, W, 1).
+FieldView decode_mask(std::span<const std::byte> encoded, const DecodeStage& stage, Scratch& scratch,
+                      StepOutput& output);
+
 // Returns the size of an image as shown, from its header alone. Throws Error(kDataCorrupt).
 ImageSize read_shown_size(std::span<const std::byte> encoded, const DecodeOptions& options, ImageDecoder& decoder);
 

@@ -22,6 +22,20 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Returns the total number of elements; std::nullopt if there are too many.
+std::optional<std::uint64_t> count_elements(const std::vector<std::int64_t>& extents) {
+  std::uint64_t count = 1;
+  bool is_empty = false;
+  for (const std::int64_t extent : extents) {
+    const auto one = static_cast<std::uint64_t>(extent);
+    is_empty = is_empty || one == 0;
+    if (one == 0) continue;
+    if (count > kMaxElements / one) return std::nullopt;
+    count *= one;
+  }
+  return is_empty ? 0 : count;
+}
+
 // The header's text is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }
 class Dictionary {
  public:
@@ -34,7 +48,12 @@ class Dictionary {
       const std::string_view key = quoted();
       expect(':');
       if (key == "descr") {
-        header.element = element();
+        skip_blanks();
+        if (rest_.starts_with('[')) {
+          members(header);
+        } else {
+          header.element = element(quoted());
+        }
         has_type = true;
       } else if (key == "fortran_order") {
         header.is_fortran = boolean();
@@ -110,13 +129,60 @@ class Dictionary {
     return numbers;
   }
 
-  // Parses "<f4": byte order, kind, bytes.
-  FileElement element() {
-    skip_blanks();
-    if (rest_.starts_with('[')) {
-      refuse("its elements are records of several fields", "save each field as an array of its own");
+  // Parses [('x', '<f4'), ('box', '<f4', (4,)), ('', '|V4')]: nameless ones are bytes between the others.
+  void members(NpyHeader& header) {
+    std::uint64_t offset = 0;
+    expect('[');
+    while (!take(']')) {
+      expect('(');
+      skip_blanks();
+      if (rest_.starts_with('(')) refuse("a field of its elements has a title", "save it without titles");
+      NpyMember member{.name = std::string(quoted()), .element = {}, .extents = {}, .offset = offset};
+      expect(',');
+      skip_blanks();
+      if (rest_.starts_with('[')) {
+        refuse("field '" + member.name + "' of its elements has fields itself",
+               "save an array without nested fields");
+      }
+      const std::string_view type = quoted();
+      if (take(',')) {
+        skip_blanks();
+        if (rest_.starts_with('(')) member.extents = tuple();
+      }
+      expect(')');
+      offset += add_member(std::move(member), type, header);
+      if (take(',')) continue;
+      expect(']');
+      break;
     }
-    const std::string_view type = quoted();
+    if (header.members.empty()) refuse("its elements have no fields", "save an array of numbers");
+    header.element.bytes = static_cast<std::size_t>(offset);
+  }
+
+  // Returns the bytes of a member.
+  std::uint64_t add_member(NpyMember member, std::string_view type, NpyHeader& header) {
+    const bool bytes = type.size() > 2 && (type[1] == 'S' || type[1] == 'V');
+    if (bytes) {
+      std::int64_t length = 0;
+      const auto [end, error] = std::from_chars(type.data() + 2, type.data() + type.size(), length);
+      if (error != std::errc() || end != type.data() + type.size() || length < 1) fail();
+      member.extents.push_back(length);
+    } else {
+      member.element = element(type);
+    }
+    if (member.extents.size() >= static_cast<std::size_t>(Shape::kMaxRank)) {
+      refuse(fmt::format("field '{}' of its elements has {} axes", member.name, member.extents.size()),
+             "save it with fewer axes");
+    }
+    const std::optional<std::uint64_t> count = count_elements(member.extents);
+    if (!count || *count == 0) fail();
+    const std::uint64_t size = *count * member.element.bytes;
+    if (!member.name.empty() && !(bytes && type[1] == 'V')) header.members.push_back(std::move(member));
+    return size;
+  }
+
+  // Parses "<f4": byte order, kind, bytes.
+  FileElement element(std::string_view type) {
     if (type.size() < 2) fail();
     const char order = type[0], kind = type[1];
     if (kind == 'O') {
@@ -142,25 +208,27 @@ class Dictionary {
   std::string source_;
 };
 
-// Returns the total number of elements; std::nullopt if there are too many.
-std::optional<std::uint64_t> count_elements(const std::vector<std::int64_t>& extents) {
-  std::uint64_t count = 1;
-  bool is_empty = false;
-  for (const std::int64_t extent : extents) {
-    const auto one = static_cast<std::uint64_t>(extent);
-    is_empty = is_empty || one == 0;
-    if (one == 0) continue;
-    if (count > kMaxElements / one) return std::nullopt;
-    count *= one;
-  }
-  return is_empty ? 0 : count;
-}
-
 }  // namespace
+
+NpyHeader NpyHeader::of_member(const NpyMember& member) const {
+  NpyHeader header{.element = member.element, .data_offset = data_offset};
+  header.extents = extents;
+  header.extents.insert(header.extents.end(), member.extents.begin(), member.extents.end());
+  header.row_bytes = element.bytes;
+  header.row_offset = member.offset;
+  return header;
+}
 
 bool starts_like_npy(std::span<const std::byte> start) { return text_of(start).starts_with(kMagic); }
 
 NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte> start, std::uint64_t size) {
+  NpyHeader header = parse_npy(source, start, size);
+  if (!header.extents.empty()) return header;
+  throw DataError(ErrorCode::kUnsupported, "holds one number, no array of records", {.source = source},
+                  "its first axis must count the records");
+}
+
+NpyHeader parse_npy(const std::string& source, std::span<const std::byte> start, std::uint64_t size) {
   const auto fail = [&](ErrorCode code, const std::string& what, const std::string& hint = {}) {
     throw DataError(code, what, {.source = source}, hint);
   };
@@ -179,17 +247,13 @@ NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte>
   NpyHeader header;
   Dictionary(text_of(start).substr(before, static_cast<std::size_t>(length)), source).parse(header);
   header.data_offset = before + length;
-  if (header.extents.empty()) {
-    fail(ErrorCode::kUnsupported, "holds one number, no array of records",
-         "its first axis must count the records");
-  }
   if (header.extents.size() > static_cast<std::size_t>(Shape::kMaxRank)) {
     fail(ErrorCode::kUnsupported,
          fmt::format("has {} axes; up to {} are read", header.extents.size(), Shape::kMaxRank));
   }
   const std::optional<std::uint64_t> elements = count_elements(header.extents);
   const std::uint64_t there = size - header.data_offset;
-  if (!elements || *elements * header.element.bytes > there) {
+  if (!elements || *elements > there / header.element.bytes) {
     fail(ErrorCode::kDataCorrupt,
          fmt::format("its header promises more elements than its {} bytes hold: it was cut off", there),
          "copy the file again");
@@ -199,7 +263,12 @@ NpyHeader parse_npy_header(const std::string& source, std::span<const std::byte>
          fmt::format("has {} bytes left over after its array", there - *elements * header.element.bytes),
          "save each array to a file of its own");
   }
-  if (header.extents.size() == 1) header.is_fortran = false;  // the order of one axis is its own
+  if (!header.members.empty() && header.extents.size() != 1) {
+    fail(ErrorCode::kUnsupported,
+         fmt::format("is a structured array of {} axes; those of one axis are read", header.extents.size()),
+         "its only axis must count the records");
+  }
+  if (header.extents.size() <= 1) header.is_fortran = false;  // the order of one axis is its own
   return header;
 }
 

@@ -18,7 +18,7 @@ std::size_t field_bytes(const Field& field) {
 // Reads one record of one column.
 void read_npy_row(const NpyColumn& column, std::uint64_t index, std::span<std::byte> into) {
   const NpyHeader& header = column.header;
-  const std::uint64_t bytes = header.record_bytes(), offset = header.data_offset + index * bytes;
+  const std::uint64_t bytes = header.record_bytes(), offset = header.record_offset(index);
   const bool as_it_is = is_tensor_type(header.element) && column.field.dtype == tensor_type_of(header.element);
   if (as_it_is) return column.file.read_exact(offset, into);
   BorrowedBytes raw;

@@ -148,8 +148,43 @@ std::vector<std::byte> in_c_order(const NpyHeader& header, std::span<const std::
   return ordered;
 }
 
+// Returns one member of all elements of a structured array.
+std::vector<std::byte> member_of(const NpyHeader& header, std::span<const std::byte> data) {
+  const auto one = static_cast<std::size_t>(header.record_bytes()),
+             step = static_cast<std::size_t>(header.row_bytes);
+  std::vector<std::byte> all(one * static_cast<std::size_t>(header.records()));
+  const std::byte* from = data.data() + header.row_offset;
+  for (std::size_t to = 0; to < all.size(); to += one, from += step) std::memcpy(all.data() + to, from, one);
+  return all;
+}
+
+// An array of a file, or a member of a structured one, and its field.
+struct ArrayPartOfFile {
+  NpyHeader header;
+  Field field;
+};
+
+// Returns the fields of an array: itself, or the members of a structured one, of which image and label come first.
+std::vector<ArrayPartOfFile> fields_in(const NpyHeader& header, const std::string& name) {
+  if (header.members.empty()) return {{.header = header, .field = make_field(name, header)}};
+  std::vector<ArrayPartOfFile> parts;
+  for (const NpyMember& member : header.members) {
+    std::string field = field_name(member.name);
+    const auto taken = [&](const ArrayPartOfFile& part) { return part.field.name == field; };
+    if (std::ranges::any_of(parts, taken)) field = member.name;
+    NpyHeader of_member = header.of_member(member);
+    Field made = make_field(field, of_member);
+    parts.push_back({.header = std::move(of_member), .field = std::move(made)});
+  }
+  std::ranges::stable_sort(parts, {}, [](const ArrayPartOfFile& part) {
+    return part.field.name == "image" ? 0 : part.field.name == "label" ? 1 : 2;
+  });
+  return parts;
+}
+
 Array make_array(const std::string& source, const Field& field, const NpyHeader& header,
                  std::vector<std::byte> data) {
+  if (header.row_bytes != 0) data = member_of(header, data);
   if (header.is_fortran) data = in_c_order(header, data);
   Array array{.field = field, .bytes = {}};
   if (is_tensor_type(header.element) && field.dtype == tensor_type_of(header.element)) {
@@ -183,6 +218,20 @@ void check_records(const std::string& source, const std::string& name, std::uint
                   {.source = source}, hint);
 }
 
+// Refuses two fields of one name, which members of several structured arrays may have, and too many.
+template <typename Column, typename NameOf>
+void want_own_names(const std::string& source, const std::vector<Column>& columns, const NameOf& name_of_column) {
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (name_of_column(columns[i]) != name_of_column(columns[j])) continue;
+      throw ConfigError(source + ": has two fields named " + name_of_column(columns[i]), "rename one of them");
+    }
+  }
+  if (columns.size() <= kMaxFields) return;
+  throw ConfigError(fmt::format("{}: has {} fields; a record has at most {}", source, columns.size(), kMaxFields),
+                    "save those that are needed");
+}
+
 // The arrays of an archive are unpacked into memory.
 SourcePtr open_npz(const std::filesystem::path& path, const NumpyOptions& options) {
   const std::string source = path.string();
@@ -212,17 +261,25 @@ SourcePtr open_npz(const std::filesystem::path& path, const NumpyOptions& option
     if (arrays.empty()) records = header.records();
     check_records(source, one.path, header.records(), files[choices.front().index].path, records);
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header.data_offset));
-    arrays.push_back(make_array(name, make_field(choice.field, header), header, std::move(bytes)));
+    for (const ArrayPartOfFile& part : fields_in(header, choice.field)) {
+      arrays.push_back(
+          make_array(name, part.field, part.header, header.members.empty() ? std::move(bytes) : bytes));
+    }
   }
+  want_own_names(source, arrays, [](const Array& array) { return array.field.name; });
   return std::make_shared<ArraySource>(source, records, std::move(arrays));
 }
 
-NpyColumn open_column(const std::filesystem::path& path, const std::string& field) {
+// Adds the columns of a file: one, or one for each member of a structured array.
+void open_columns(const std::filesystem::path& path, const std::string& field, std::vector<NpyColumn>& columns) {
   File file = File::open(path);
   std::vector<std::byte> start(kMaxNpyHeader);
   start.resize(file.read_some(0, start));
   const NpyHeader header = parse_npy_header(path.string(), start, file.size());
-  return {.file = std::move(file), .header = header, .field = make_field(field, header)};
+  for (ArrayPartOfFile& part : fields_in(header, field)) {
+    columns.push_back(
+        {.file = File::open(path), .header = std::move(part.header), .field = std::move(part.field)});
+  }
 }
 
 SourcePtr load_columns(const std::string& source, const std::vector<NpyColumn>& columns) {
@@ -247,12 +304,13 @@ SourcePtr open_npy(const std::filesystem::path& path, const std::vector<std::fil
   std::uint64_t bytes = 0;
   bool is_fortran = false;
   for (const ArrayChoice& choice : choices) {
-    columns.push_back(open_column(files[choice.index], choice.field));
+    open_columns(files[choice.index], choice.field, columns);
     check_records(path.string(), names[choice.index], columns.back().header.records(),
                   names[choices.front().index], columns.front().header.records());
     bytes += columns.back().file.size();
     is_fortran = is_fortran || columns.back().header.is_fortran;
   }
+  want_own_names(path.string(), columns, [](const NpyColumn& column) { return column.field.name; });
   if (bytes <= std::min(options.memory_limit, kMaxResident)) return load_columns(path.string(), columns);
   if (!is_fortran) return std::make_shared<NpyRows>(path.string(), std::move(columns));
   if (bytes <= options.memory_limit) return load_columns(path.string(), columns);

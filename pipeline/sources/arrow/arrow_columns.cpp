@@ -200,6 +200,9 @@ class Chooser {
           refuse_type(one, "':class' takes a column of text or integers");
         }
         return ArrowUse::kClass;
+      case ColumnType::kMask:
+        if (!one.is_image) refuse_type(one, "':mask' takes a column of PNG files");
+        return ArrowUse::kMask;
       case ColumnType::kList:
       case ColumnType::kNumber: break;
     }

@@ -14,6 +14,7 @@ namespace headrace {
 enum class ArrowUse {
   kNumbers,  // numbers, booleans, or lists of them; several columns: a vector
   kImage,    // an encoded image
+  kMask,     // an encoded image of one channel, whose numbers are kept
   kText,     // its bytes
   kClass,    // the number of its value among all values
 };

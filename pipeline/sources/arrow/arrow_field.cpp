@@ -27,7 +27,8 @@ ArrowField::ArrowField(const ArrowType& root, const ArrowColumn& column, ArrowTa
     : name_(fmt::format("{}", fmt::join(column.names, "+"))), cells_(std::move(cells)) {
   field_ = {.name = column.field, .dtype = DType::kU8, .shape = {}};
   switch (column.use) {
-    case ArrowUse::kImage: look_at_bytes(); break;
+    case ArrowUse::kImage: look_at_bytes(3); break;
+    case ArrowUse::kMask: look_at_bytes(1); break;
     case ArrowUse::kText: read_text(options); break;
     case ArrowUse::kClass: read_classes(options, classes); break;
     case ArrowUse::kNumbers:
@@ -80,9 +81,9 @@ void ArrowField::mark_bad(std::uint64_t record) {
   bad_[record] = true;
 }
 
-void ArrowField::look_at_bytes() {
+void ArrowField::look_at_bytes(std::int64_t channels) {
   field_.encoding = Encoding::kImage;
-  field_.shape = Shape{Shape::kDynamic, Shape::kDynamic, 3};
+  field_.shape = Shape{Shape::kDynamic, Shape::kDynamic, channels};
   form_ = Form::kBytes;
   for_each_good([&](const ArrowRow& at) { cells_.columns.front()[at.batch].bytes(at.row); });
 }

@@ -66,7 +66,7 @@ class ArrowField {
     std::size_t offset = 0, size = 0;
   };
 
-  void look_at_bytes();
+  void look_at_bytes(std::int64_t channels);
   void read_numbers(const ArrowOptions& options);
   void read_shape(const ArrowType& type);
   void read_vector(const ArrowOptions& options);

@@ -58,8 +58,9 @@ Field field_of(const StreamTable& table, const ArrowColumn& column, LabelType la
   const ArrowType& type = type_at(table.root, column.paths.front());
   switch (column.use) {
     case ArrowUse::kImage:
+    case ArrowUse::kMask:
       field.encoding = Encoding::kImage;
-      field.shape = Shape{Shape::kDynamic, Shape::kDynamic, 3};
+      field.shape = Shape{Shape::kDynamic, Shape::kDynamic, column.use == ArrowUse::kMask ? 1 : 3};
       return field;
     case ArrowUse::kText: field.shape = Shape{Shape::kDynamic}; return field;
     case ArrowUse::kClass:

@@ -1,22 +1,30 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/images/folder_listing.h"
 #include "headrace/pipeline/sources/images/image_table.h"
+#include "headrace/pipeline/sources/images/sidecars.h"
+#include "headrace/pipeline/sources/members/member_fields.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {
 namespace {
 
-// Images as files: listed once, opened at each read.
+// Images as files: listed once, opened at each read, with the files beside them that are taken along.
 class ImageFolder final : public Source {
  public:
-  ImageFolder(const std::filesystem::path& folder, const FolderListing& listing, const ImageListing& layout)
-      : folder_(folder), table_(layout, listing.paths) {
+  ImageFolder(const std::filesystem::path& folder, const FolderListing& listing, const ImageListing& layout,
+              MemberFields fields, const Sidecars& sidecars)
+      : folder_(folder), table_(layout, listing.paths), fields_(std::move(fields)) {
     Fingerprint fingerprint("image folder 1"), revision("");
     table_.add_to(fingerprint);
     sizes_.reserve(layout.records.size());
@@ -26,6 +34,7 @@ class ImageFolder final : public Source {
       revision.add(listing.modified_ns[record.path]);
     }
     info_ = table_.info(folder.string(), fingerprint);
+    if (!fields_.empty()) take_along(sidecars, fingerprint, revision);
     info_.revision = revision.value();
   }
 
@@ -34,24 +43,28 @@ class ImageFolder final : public Source {
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
     if (index >= info_.records) throw no_such_record(info_, index);
     try {
-      const File file = File::open(folder_ / table_.name(index));
-      if (file.size() != sizes_[index]) throw changed(index, file.size());
-      if (scratch.size() < file.size()) scratch.resize(file.size());
-      const std::span<std::byte> bytes = std::span(scratch).first(file.size());
-      file.read_exact(0, bytes);
-      return {.fields = {bytes, table_.label(index)}};
+      RecordParts parts(scratch);
+      read_file(table_.name(index), parts.room(0, static_cast<std::size_t>(sizes_[index])), index);
+      parts.keep(1, table_.label(index));
+      fields_.read(Beside(*this, index), 2, parts);
+      return parts.view();
     } catch (const DataError& error) {
       if (error.location().record != DataLocation::kUnknown) throw;
       throw DataError(error.code(), "cannot read " + describe(index),
                       {.source = info_.name, .record = index, .offset = error.location().offset}, error.message());
+    } catch (const Error& error) {
+      throw DataError(error.code(), describe(index) + ": " + error.message(),
+                      {.source = info_.name, .record = index}, error.hint());
     }
   }
 
   void will_read(std::span<const std::uint64_t> records) const override {
     if (!is_url(folder_)) return;
     if (records.empty()) remote::forget_whole();
-    for (const std::uint64_t record : records)
+    for (const std::uint64_t record : records) {
       remote::will_read_whole(folder_ / table_.name(record), sizes_[record]);
+      announce_beside(record);
+    }
   }
 
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override {
@@ -60,16 +73,78 @@ class ImageFolder final : public Source {
   std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
 
  private:
-  DataError changed(std::uint64_t index, std::uint64_t size) const {
-    return DataError(ErrorCode::kDataCorrupt,
-                     describe(index) + " has " + std::to_string(size) + " bytes, and had " +
-                         std::to_string(sizes_[index]) + " when the folder was opened",
-                     {.source = info_.name, .record = index}, "files must not change while they are read");
+  // The files beside an image.
+  class Beside final : public SampleMembers {
+   public:
+    Beside(const ImageFolder& images, std::uint64_t record) : images_(images), record_(record) {}
+
+    std::optional<std::uint64_t> size(std::size_t member) const override {
+      const std::uint64_t size = images_.size_beside(record_, member);
+      return size == Sidecars::kMissing ? std::nullopt : std::optional(size);
+    }
+    std::span<const std::byte> kept(std::size_t /*member*/) const override { return {}; }
+    void read(std::size_t member, std::span<std::byte> into) const override {
+      images_.read_file(images_.path_beside(record_, member), into, record_);
+    }
+
+   private:
+    const ImageFolder& images_;
+    std::uint64_t record_;
+  };
+
+  // Reads all of a file that had this many bytes when the folder was opened.
+  void read_file(std::string_view path, std::span<std::byte> into, std::uint64_t record) const {
+    const File file = File::open(folder_ / path);
+    if (file.size() == into.size()) return file.read_exact(0, into);
+    throw DataError(ErrorCode::kDataCorrupt,
+                    std::string(path) + " has " + std::to_string(file.size()) + " bytes, and had " +
+                        std::to_string(into.size()) + " when the folder was opened",
+                    {.source = info_.name, .record = record}, "files must not change while they are read");
+  }
+
+  std::uint64_t size_beside(std::uint64_t record, std::size_t member) const {
+    return beside_[static_cast<std::size_t>(record) * fields_.extensions().size() + member];
+  }
+  std::string path_beside(std::uint64_t record, std::size_t member) const {
+    return Sidecars::path_beside(table_.name(record), fields_.extensions()[member]);
+  }
+
+  void announce_beside(std::uint64_t record) const {
+    for (std::size_t member = 0; member < fields_.extensions().size(); ++member) {
+      const std::uint64_t size = size_beside(record, member);
+      if (size != Sidecars::kMissing) remote::will_read_whole(folder_ / path_beside(record, member), size);
+    }
+  }
+
+  void take_along(const Sidecars& sidecars, Fingerprint& fingerprint, Fingerprint& revision) {
+    const std::vector<std::string>& extensions = fields_.extensions();
+    beside_.reserve(table_.size() * extensions.size());
+    for (std::uint64_t record = 0; record < table_.size(); ++record) {
+      for (std::size_t member = 0; member < extensions.size(); ++member) {
+        const Sidecars::File file = sidecars.find(path_beside(record, member));
+        beside_.push_back(file.size);
+        fingerprint.add(file.size);
+        revision.add(file.modified_ns);
+      }
+    }
+    const std::uint64_t learned = std::min<std::uint64_t>(table_.size(), kSamplesLearnedFrom);
+    const bool remote = is_url(folder_) && !fields_.are_bytes();
+    for (std::uint64_t record = 0; remote && record < learned; ++record) announce_beside(record);
+    for (std::uint64_t record = 0; record < learned; ++record) fields_.learn(Beside(*this, record));
+    fields_.settle(sidecars.extensions_seen());
+    fields_.add_to(info_.fields);
+    for (const Field& field : info_.fields) fingerprint.add(field);
+    info_.fingerprint = fingerprint.value();
+    for (const std::string& extension : extensions) {
+      info_.columns.push_back({.name = extension, .holds = "files", .field = fields_.field_of(extension)});
+    }
   }
 
   std::filesystem::path folder_;
   ImageTable table_;
+  MemberFields fields_;
   std::vector<std::uint64_t> sizes_;
+  std::vector<std::uint64_t> beside_;  // sizes of the files taken along, by record; Sidecars::kMissing
   SourceInfo info_;
 };
 
@@ -79,22 +154,37 @@ struct ImageFolderCall {
   std::filesystem::path path = {};
   Split split = Split::kTrain;
   LayoutOptions layout = {};
+  ColumnOptions columns = {};
 
   void show(OptionVisitor& visit) {
     visit("path", path);
     show_split(split, visit);
     show_layout(layout, visit);
+    visit("columns", columns.more);
   }
-  SourcePtr open() const { return image_folder(path, split, layout); }
+  SourcePtr open() const { return image_folder(path, split, layout, columns); }
 };
+
+void refuse_named_columns(const std::filesystem::path& folder, const ColumnOptions& columns) {
+  if (columns.image.empty() && columns.label.empty() && columns.label_type == LabelType::kAuto) return;
+  throw ConfigError(
+      folder.string() + ": holds images in folders, whose images are files and whose labels are folders",
+      joined({"leave out " + named("ColumnOptions::image"), named("ColumnOptions::label"),
+              named("ColumnOptions::label_type")},
+             ", "));
+}
 
 }  // namespace
 
-SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout) {
-  const FolderListing listing = list_files_below(folder);
-  return opened_by(ImageFolderCall{.path = folder, .split = split, .layout = layout},
-                   std::make_shared<ImageFolder>(folder, listing,
-                                                 lay_out_images(listing.paths, split, folder.string(), layout)));
+SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout,
+                       const ColumnOptions& columns) {
+  refuse_named_columns(folder, columns);
+  MemberFields fields(columns.more, folder.string());
+  FolderListing listing = list_files_below(folder);
+  const Sidecars sidecars(listing, fields.extensions());
+  const ImageListing layout_found = lay_out_images(listing.paths, split, folder.string(), layout);
+  return opened_by(ImageFolderCall{.path = folder, .split = split, .layout = layout, .columns = columns},
+                   std::make_shared<ImageFolder>(folder, listing, layout_found, std::move(fields), sidecars));
 }
 
 SourceOriginPtr image_folder_origin() { return std::make_shared<const CallOrigin<ImageFolderCall>>(); }

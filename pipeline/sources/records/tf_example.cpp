@@ -246,8 +246,8 @@ Field further_field(const ColumnChoice& choice, const FeatureContent& content, c
   if (choice.type == ColumnType::kText && content.bytes == 1) {
     return {.name = name, .dtype = DType::kU8, .shape = {Shape::kDynamic}};
   }
-  if (choice.type == ColumnType::kNumber && content.image) {
-    Field field = labelled_image_fields().front();
+  if ((choice.type == ColumnType::kNumber || choice.type == ColumnType::kMask) && content.image) {
+    Field field = choice.type == ColumnType::kMask ? mask_field() : labelled_image_fields().front();
     field.name = name;
     return field;
   }

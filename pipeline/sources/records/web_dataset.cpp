@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <new>
 #include <optional>
@@ -26,40 +27,195 @@ struct WebDatasetCall {
     visit("classes", options.classes);
     visit("label_count", options.label_count);
     visit("memory_limit", options.memory_limit);
+    visit("image_member", options.image_member);
+    visit("label_member", options.label_member);
+    visit("members", options.members);
+    show_label_type(options.label_type, visit);
   }
   SourcePtr open() const {
     return paths.size() == 1 ? web_dataset(paths.front(), options) : web_dataset(paths, options);
   }
 };
 
+ColumnOptions columns_of(const WebDatasetOptions& options) {
+  return {.image = options.image_member,
+          .label = options.label_member,
+          .more = options.members,
+          .label_type = options.label_type};
+}
+
+std::string hint_without_label(const WebMembers& roles) {
+  if (!roles.image.empty() || roles.named) return "each sample needs its image and its label";
+  return "each image needs key.cls, or a \"label\" in key.json";
+}
+
+const char* held_by(const std::string& extension) {
+  if (is_image_extension(extension)) return "an image";
+  if (extension == "json" || extension.ends_with(".json")) return "JSON";
+  if (extension == "npy" || extension.ends_with(".npy")) return "an array";
+  return extension == "cls" ? "an integer" : extension == "txt" ? "text" : "bytes";
+}
+
+bool all_integers(const std::vector<std::string>& names) {
+  return std::ranges::all_of(names, [](const std::string& name) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
+    return error == std::errc() && end == name.data() + name.size();
+  });
+}
+
+// Returns the names, each once: integers in numeric order, others in bytewise order.
+std::vector<std::string> classes_among(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+  if (all_integers(names)) {
+    std::ranges::stable_sort(names, {}, [](const std::string& name) { return std::stoll(name); });
+  }
+  return names;
+}
+
 }  // namespace
+
+class WebDataset::Further final : public SampleMembers {
+ public:
+  Further(const WebDataset& set, std::uint64_t record) : set_(set), record_(record) {}
+
+  std::optional<std::uint64_t> size(std::size_t member) const override {
+    const StoredFile& place = at(member).place;
+    if (place.offset == WebMember::kMissing) return std::nullopt;
+    if (place.size <= kMaxMember) return place.size;
+    throw Error(ErrorCode::kDataCorrupt, fmt::format("member '{}' has {} bytes; {} can be taken along",
+                                                     set_.fields_.extensions()[member], place.size, kMaxMember));
+  }
+  std::span<const std::byte> kept(std::size_t member) const override {
+    const Image& image = at(member);
+    if (image.bytes == nullptr) return {};
+    return {image.bytes, static_cast<std::size_t>(image.place.size)};
+  }
+  void read(std::size_t member, std::span<std::byte> into) const override {
+    const std::size_t file = set_.file_of(record_);
+    const ReadAt read_at = [&](std::uint64_t offset, std::span<std::byte> bytes) {
+      set_.files_.read_exact(file, offset, bytes);
+    };
+    read_stored(at(member).place, set_.info_.name, read_at, into);
+  }
+
+ private:
+  static constexpr std::uint64_t kMaxMember = std::uint64_t{1} << 30;
+
+  const Image& at(std::size_t member) const {
+    return set_.members_[static_cast<std::size_t>(record_) * set_.fields_.extensions().size() + member];
+  }
+
+  const WebDataset& set_;
+  std::uint64_t record_;
+};
 
 WebDataset::WebDataset(std::string name, std::vector<std::filesystem::path> archives,
                        const WebDatasetOptions& options)
-    : files_(std::move(archives)) {
+    : files_(std::move(archives)),
+      fields_(options.members, name),
+      roles_(web_members(columns_of(options), fields_.extensions(), name)) {
   info_.resident = true;
   for (std::size_t file = 0; file < files_.size(); ++file) {
     add_archive(file, options.memory_limit);
     info_.file_ends.push_back(images_.size());
   }
   info_.name = std::move(name);
-  if (faults_.size() == images_.size()) fail_without_samples();
   info_.records = images_.size();
-  info_.fields = labelled_image_fields();
   info_.classes = options.classes;
   info_.label_count = options.label_count;
+  settle_labels();
+  if (faults_.size() == images_.size()) fail_without_samples();
+  info_.resident = info_.resident && fields_.are_bytes();
+  info_.fields = labelled_image_fields();
+  if (roles_.label_type == LabelType::kNumber) info_.fields.back().dtype = DType::kF32;
+  if (!has_labels_) info_.fields.pop_back();
+  if (!fields_.empty()) learn_fields();
+  describe_columns();
+  take_fingerprint();
+  info_.revision = files_.revision();
+}
+
+void WebDataset::settle_labels() {
+  has_labels_ = fields_.empty() || roles_.named || unlabelled_.size() < images_.size();
+  if (!has_labels_) return unlabelled_.clear();
+  for (auto& [record, fault] : unlabelled_) {
+    if (fault.empty()) fault = fmt::format("'{}' has no label", table_.name(record));
+    faults_.try_emplace(record, std::move(fault));
+  }
+  unlabelled_.clear();
+  if (roles_.label_type != LabelType::kClass) return;
+  if (info_.classes.empty()) {
+    std::vector<std::string> names;
+    for (std::uint64_t i = 0; i < class_names_.size(); ++i) {
+      if (!faults_.contains(i)) names.push_back(class_names_[i]);
+    }
+    info_.classes = classes_among(std::move(names));
+  }
+  std::map<std::string_view, std::int64_t> numbers;
+  for (const std::string& one : info_.classes) numbers.emplace(one, std::ssize(numbers));
+  SampleTable table;
+  for (std::uint64_t i = 0; i < class_names_.size(); ++i) {
+    const auto found = numbers.find(class_names_[i]);
+    if (found == numbers.end()) {
+      faults_.try_emplace(i, fmt::format("'{}' is of the class '{}', which is none of those named", table_.name(i),
+                                         class_names_[i]));
+    }
+    table.add(table_.name(i), found == numbers.end() ? 0 : found->second);
+  }
+  table_ = std::move(table);
+  class_names_.clear();
+  class_names_.shrink_to_fit();
+}
+
+void WebDataset::learn_fields() {
+  std::vector<std::uint64_t> first;
+  for (std::uint64_t i = 0; i < images_.size() && first.size() < kSamplesLearnedFrom; ++i) {
+    if (!faults_.contains(i)) first.push_back(i);
+  }
+  const bool remote = files_.is_remote() && !fields_.are_bytes();
+  if (remote) announce(first, /*with_images=*/false);
+  for (const std::uint64_t record : first) fields_.learn(Further(*this, record));
+  if (remote) files_.forget();
+  fields_.settle(seen_);
+  fields_.add_to(info_.fields);
+}
+
+void WebDataset::describe_columns() {
+  const bool in_text = !roles_.label.empty() && std::ranges::count(seen_, roles_.label) > 0;
+  std::ranges::sort(seen_);
+  for (const std::string& extension : seen_) {
+    const bool image = roles_.image.empty() ? extension == "jpg" || extension == "jpeg" || extension == "png"
+                                            : extension == roles_.image;
+    std::string field = fields_.field_of(extension);
+    if (field.empty() && image) field = "image";
+    const bool label = in_text ? extension == roles_.label : roles_.json && extension == roles_.json->extension;
+    if (label && has_labels_) field = field.empty() ? "label" : "label, " + field;
+    info_.columns.push_back({.name = extension, .holds = held_by(extension), .field = std::move(field)});
+  }
+}
+
+void WebDataset::take_fingerprint() {
   Fingerprint fingerprint("web dataset 1");
   table_.add_to(fingerprint);
   for (const std::string& one : info_.classes) fingerprint.add(one);
   for (const auto& [record, fault] : faults_) fingerprint.add(record).add(fault);
-  for (const Image& image : images_) {
+  const auto add = [&](const Image& image) {
     const StoredFile& place = image.place;
     fingerprint.add(place.size);
     if (place.kind != StoredFile::Kind::kPlain) fingerprint.add(std::uint64_t{place.crc});
     if (image.bytes != nullptr) fingerprint.add(std::span(image.bytes, static_cast<std::size_t>(place.size)));
+  };
+  for (const Image& image : images_) add(image);
+  for (const Image& member : members_) add(member);
+  if (!numbers_.empty()) fingerprint.add(std::as_bytes(std::span(numbers_)));
+  if (!has_labels_) fingerprint.add("no labels");
+  if (!fields_.empty()) {
+    for (const Field& field : info_.fields) fingerprint.add(field);
   }
   info_.fingerprint = fingerprint.value();
-  info_.revision = files_.revision();
 }
 
 void WebDataset::fail_without_samples() const {
@@ -67,7 +223,7 @@ void WebDataset::fail_without_samples() const {
   throw DataError(ErrorCode::kDataCorrupt,
                   fmt::format("none of its {} samples can be used; the first: {}", images_.size(), fault),
                   {.source = files_.path(file_of(record)).string(), .offset = images_[record].place.offset},
-                  "each image needs key.cls, or a \"label\" in key.json");
+                  hint_without_label(roles_));
 }
 
 void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
@@ -84,19 +240,48 @@ void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
                       "unpack it to a plain .tar, which is read from the disk, or raise memory_limit");
     }
     in_memory_ += member.place.size;
-    const std::span<std::byte> bytes = slabs_.allocate(static_cast<std::size_t>(member.place.size));
+    const auto size = static_cast<std::size_t>(member.place.size);
+    const std::span<std::byte> bytes = slabs_.allocate(std::max<std::size_t>(size, 1)).first(size);  // never null
     from.read(bytes);
     return bytes;
   };
-  for (const WebSample& sample : read_web_samples(archive, *members, keep)) {
-    if (!sample.fault.empty()) faults_[images_.size()] = sample.fault;
-    table_.add(sample.image, sample.label);
-    images_.push_back({.place = sample.place, .bytes = sample.bytes.data()});
+  std::vector<std::string> seen;
+  for (WebSample& sample : read_web_samples(archive, *members, keep, roles_, seen)) add_sample(std::move(sample));
+  for (std::string& extension : seen) {
+    if (std::ranges::count(seen_, extension) == 0) seen_.push_back(std::move(extension));
+  }
+}
+
+void WebDataset::add_sample(WebSample sample) {
+  const std::uint64_t record = images_.size();
+  if (!sample.fault.empty()) faults_[record] = std::move(sample.fault);
+  if (!sample.label_fault.empty()) {
+    // Where no sample has a label, a reason for each would be memory for nothing.
+    const bool may_lack = !fields_.empty() && !roles_.named && unlabelled_.size() == record;
+    unlabelled_.emplace_hint(unlabelled_.end(), record, may_lack ? std::string() : std::move(sample.label_fault));
+  }
+  table_.add(sample.image, sample.label);
+  if (roles_.label_type == LabelType::kNumber) numbers_.push_back(sample.number);
+  if (roles_.label_type == LabelType::kClass) class_names_.push_back(std::move(sample.class_name));
+  images_.push_back({.place = sample.place, .bytes = sample.bytes.data()});
+  for (const WebMember& member : sample.further) {
+    members_.push_back({.place = member.place, .bytes = member.bytes.data()});
   }
 }
 
 std::size_t WebDataset::file_of(std::uint64_t index) const noexcept {
   return static_cast<std::size_t>(std::ranges::upper_bound(info_.file_ends, index) - info_.file_ends.begin());
+}
+
+DataError WebDataset::cannot_read(std::uint64_t index, const DataError& error) const {
+  return DataError(error.code(), "cannot read " + describe(index),
+                   {.source = info_.name, .record = index, .offset = images_[index].place.offset},
+                   error.message());
+}
+
+std::span<const std::byte> WebDataset::label_of(std::uint64_t index) const noexcept {
+  if (numbers_.empty()) return table_.label(index);
+  return std::as_bytes(std::span(&numbers_[index], 1));
 }
 
 RecordView WebDataset::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
@@ -105,35 +290,63 @@ RecordView WebDataset::read(std::uint64_t index, std::vector<std::byte>& scratch
   if (const auto fault = faults_.find(index); fault != faults_.end()) {
     throw DataError(ErrorCode::kDataCorrupt, fault->second,
                     {.source = info_.name, .record = index, .offset = image.place.offset},
-                    "each image needs key.cls, or a \"label\" in key.json");
+                    hint_without_label(roles_));
   }
-  if (image.bytes != nullptr) {
-    return {.fields = {std::span(image.bytes, static_cast<std::size_t>(image.place.size)), table_.label(index)}};
-  }
+  const auto size = static_cast<std::size_t>(image.place.size);
   const std::size_t file = file_of(index);
   const ReadAt read_at = [&](std::uint64_t offset, std::span<std::byte> into) {
     files_.read_exact(file, offset, into);
   };
   try {
-    return {.fields = {read_stored_image(image.place, info_.name, read_at, scratch), table_.label(index)}};
+    RecordParts parts(scratch);
+    if (image.bytes != nullptr) {
+      parts.keep(0, std::span(image.bytes, size));
+    } else {
+      parts.keep_first(read_stored_image(image.place, info_.name, read_at, scratch));
+    }
+    if (has_labels_) parts.keep(1, label_of(index));
+    fields_.read(Further(*this, index), has_labels_ ? 2 : 1, parts);
+    return parts.view();
   } catch (const DataError& error) {
-    throw DataError(error.code(), "cannot read " + describe(index),
-                    {.source = info_.name, .record = index, .offset = image.place.offset}, error.message());
+    throw cannot_read(index, error);
+  } catch (const Error& error) {
+    throw DataError(error.code(), fmt::format("{}: {}", describe(index), error.message()),
+                    {.source = info_.name, .record = index, .offset = image.place.offset}, error.hint());
   }
 }
 
 std::optional<std::int64_t> WebDataset::label(std::uint64_t index) const noexcept {
-  return faults_.contains(index) ? std::nullopt : std::optional(table_.label_value(index));
+  if (!has_labels_ || !numbers_.empty() || faults_.contains(index)) return std::nullopt;
+  return table_.label_value(index);
+}
+
+std::vector<ByteExtent> WebDataset::extents_of(std::uint64_t record, bool with_image) const {
+  std::vector<ByteExtent> extents;
+  if (with_image && images_[record].bytes == nullptr) extents.push_back(extent_of(images_[record].place));
+  const std::size_t count = fields_.extensions().size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Image& member = members_[static_cast<std::size_t>(record) * count + i];
+    const bool missing = member.place.offset == WebMember::kMissing;
+    if (!missing && member.bytes == nullptr) extents.push_back(extent_of(member.place));
+  }
+  return extents;
+}
+
+void WebDataset::announce(std::span<const std::uint64_t> records, bool with_images) const {
+  std::map<std::size_t, std::vector<ByteExtent>> extents;  // by file
+  for (const std::uint64_t record : records) {
+    std::vector<ByteExtent>& of_file = extents[file_of(record)];
+    for (const ByteExtent& extent : extents_of(record, with_images)) of_file.push_back(extent);
+  }
+  for (const auto& [file, those] : extents) {
+    if (!those.empty()) files_.will_read(file, those);
+  }
 }
 
 void WebDataset::will_read(std::span<const std::uint64_t> records) const {
   if (info_.resident || !files_.is_remote()) return;
   if (records.empty()) return files_.forget();
-  std::map<std::size_t, std::vector<ByteExtent>> extents;  // by file
-  for (const std::uint64_t record : records) {
-    if (images_[record].bytes == nullptr) extents[file_of(record)].push_back(extent_of(images_[record].place));
-  }
-  for (const auto& [file, those] : extents) files_.will_read(file, those);
+  announce(records, /*with_images=*/true);
 }
 
 std::string WebDataset::describe(std::uint64_t index) const {

@@ -11,6 +11,7 @@
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/stored_file.h"
+#include "headrace/pipeline/sources/members/member_fields.h"
 #include "headrace/pipeline/sources/records/shard_files.h"
 #include "headrace/pipeline/sources/records/web_samples.h"
 #include "headrace/pipeline/sources/sample_table.h"
@@ -37,17 +38,36 @@ class WebDataset final : public Source {
     StoredFile place;
     const std::byte* bytes;  // its position in memory; else null
   };
+  class Further;  // the members of a record that are taken along
 
   [[noreturn]] void fail_without_samples() const;
   void add_archive(std::size_t file, std::uint64_t memory_limit);
+  void add_sample(WebSample sample);
+  // Decides whether records have labels, and numbers their classes.
+  void settle_labels();
+  void learn_fields();
+  void describe_columns();
+  void take_fingerprint();
+  DataError cannot_read(std::uint64_t index, const DataError& error) const;
+  std::span<const std::byte> label_of(std::uint64_t index) const noexcept;
+  std::vector<ByteExtent> extents_of(std::uint64_t record, bool with_image) const;
+  void announce(std::span<const std::uint64_t> records, bool with_images) const;
   std::size_t file_of(std::uint64_t index) const noexcept;
 
   ShardFiles files_;
+  MemberFields fields_;
+  WebMembers roles_;
   ByteSlabs slabs_;
   std::uint64_t in_memory_ = 0;
   SampleTable table_;
   std::vector<Image> images_;
-  std::map<std::uint64_t, std::string> faults_;  // of unusable samples, by record
+  std::vector<Image> members_;                       // by record, as MemberFields::extensions()
+  std::map<std::uint64_t, std::string> faults_;      // of unusable samples, by record
+  std::map<std::uint64_t, std::string> unlabelled_;  // samples without a label, and why; empty: it is missing
+  std::vector<float> numbers_;                       // labels of LabelType::kNumber, by record
+  std::vector<std::string> class_names_;             // of LabelType::kClass, by record
+  std::vector<std::string> seen_;                    // the members' extensions
+  bool has_labels_ = true;
   SourceInfo info_;
 };
 

@@ -31,8 +31,8 @@ class WebStream final : public RecordStream {
   std::optional<RecordView> next(std::vector<std::byte>& buffer) override {
     const std::optional<WebSample> sample = read_sample(buffer);
     if (!sample) return std::nullopt;
-    if (!sample->fault.empty()) {
-      throw DataError(ErrorCode::kDataCorrupt, sample->fault, {.source = name_, .offset = sample->place.offset},
+    if (const std::string& fault = sample->fault_with_label(); !fault.empty()) {
+      throw DataError(ErrorCode::kDataCorrupt, fault, {.source = name_, .offset = sample->place.offset},
                       "each image needs key.cls, or a \"label\" in key.json, right beside it; classes in folders "
                       "are read from a "
                       "file, not through a pipe");

@@ -132,6 +132,9 @@ CsvColumn make_csv_column(const ColumnChoice& choice, std::span<const std::vecto
     case ColumnType::kText: return {.array = texts_of(choice, *columns.front(), source)};
     case ColumnType::kList: return {.array = lists_of(choice, *columns.front(), source)};
     case ColumnType::kClass: return classes_of(choice, *columns.front(), source);
+    case ColumnType::kMask:
+      throw ConfigError(fmt::format("{}: the column '{}' cannot be a mask", source, choice.columns.front()),
+                        "masks are members of archives, files beside images, or features of TFRecords");
     case ColumnType::kNumber: break;
   }
   return {.array = numbers_of(choice, columns, source, false)};

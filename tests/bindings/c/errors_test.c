@@ -87,6 +87,7 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_mixup(NULL, 1, 1));
   NULL_FAILS(hr_cutmix(NULL, 1, 1));
   NULL_FAILS(hr_random_resized_crop(NULL, NULL));
+  NULL_FAILS(hr_along(NULL, NULL));
   NULL_FAILS(hr_user_map(chain, NULL));
   NULL_FAILS(hr_user_map(chain, &map));
   NULL_FAILS(hr_user_operation(chain, NULL));

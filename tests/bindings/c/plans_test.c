@@ -100,6 +100,33 @@ static void test_geometry(void) {
   hr_operations_free(resized);
 }
 
+static void test_fields_moved_along(void) {
+  const char *masks[] = {"mask"}, *boxes[] = {"boxes"};
+  hr_operations *chain = NULL, *cast = NULL;
+  OK(hr_operations_create(&chain));
+  OK(hr_operations_create(&cast));
+  hr_along_options along = HR_ALONG_OPTIONS_INIT;
+  along.masks = masks;
+  along.mask_count = 1;
+  along.boxes = boxes;
+  along.box_count = 1;
+  along.lost_boxes = HR_LOST_DROP;
+  FAILS(HR_INVALID_ARGUMENT, "the chain is empty", hr_along(chain, &along));
+  OK(hr_flip(chain, 0.5F, HR_FLIP_EACH_PASS));
+  OK(hr_cast(chain, HR_F32));
+  OK(hr_along(chain, &along));
+  expect_described(chain, "flip(0.5) along with masks mask and boxes boxes without the lost | cast(");
+  OK(hr_cast(cast, HR_F32));
+  FAILS(HR_INVALID_ARGUMENT, "no operation of the chain moves pixels", hr_along(cast, &along));
+  along.lost_boxes = 5;
+  FAILS(HR_INVALID_ARGUMENT, "lost_boxes = 5", hr_along(chain, &along));
+  hr_dataset* dataset = dataset_of(images());
+  FAILS(HR_INVALID_ARGUMENT, "'mask'", hr_dataset_map(dataset, chain));
+  hr_dataset_free(dataset);
+  hr_operations_free(cast);
+  hr_operations_free(chain);
+}
+
 static void test_refused_operations(void) {
   hr_operations* chain = NULL;
   OK(hr_operations_create(&chain));
@@ -286,6 +313,7 @@ static void test_caches(void) {
 int main(void) {
   test_operations();
   test_geometry();
+  test_fields_moved_along();
   test_refused_operations();
   test_stages();
   test_labels();

@@ -146,6 +146,32 @@ def test_operations_join(data):
     assert data.map(chain).fingerprint == data.map(hr.flip(), hr.cast("float32"), hr.flatten()).fingerprint
 
 
+def test_masks_and_boxes_move_with_their_image(tmp_path):
+    rng = np.random.default_rng(1)
+    images = rng.integers(0, 256, (12, 10, 14, 3), dtype=np.uint8)
+    boxes = np.tile(np.array([[2, 1, 6, 5], [0, 0, 1, 1]], np.float32), (12, 1, 1))
+    data = hr.from_arrays({"image": images, "seg": images[..., :1], "boxes": boxes})
+    moved = data.map((hr.pad_crop(9, 3) | hr.flip() | hr.normalize(0, 1)).along(masks=["seg"], boxes=["boxes"]))
+    for batch in moved.batch(4):
+        arrays = batch.numpy()
+        assert np.allclose(arrays["image"][..., :1] * 255, arrays["seg"], atol=1e-3)
+    mirrored = next(iter(data.map(hr.flip(1).along(masks=["seg"], boxes=["boxes"])).batch(12))).numpy()
+    assert (mirrored["seg"] == images[:, :, ::-1, :1]).all()
+    assert (mirrored["boxes"][0] == [[8, 1, 12, 5], [13, 0, 14, 1]]).all()
+    cut = hr.center_crop(8)
+    assert (next(iter(data.map(cut.along(boxes=["boxes"])).batch(12))).numpy()["boxes"][0] ==
+            [[0, 0, 3, 4], [0, 0, 0, 0]]).all()
+    np.savez(tmp_path / "data.npz", image=images, boxes=boxes)
+    plan = hr.open(tmp_path / "data.npz").map(cut.along(boxes=["boxes"], lost_boxes="drop")).batch(12)
+    again = hr.Dataset.from_json(plan.to_json())
+    assert again.fingerprint == plan.fingerprint and "boxes boxes without the lost" in again.explain()
+    assert (next(iter(again)).numpy()["boxes"][0] == [[0, 0, 3, 4], [0, 0, 0, 0]]).all()
+    with pytest.raises(hr.ConfigError, match="no operation of the chain moves pixels"):
+        hr.normalize(0, 1).along(masks=["seg"])
+    with pytest.raises(hr.ConfigError, match="lost_boxes"):
+        hr.flip().along(masks=["seg"], lost_boxes="never")
+
+
 def test_a_plan_travels_as_json(tmp_path, images, labels):
     np.savez(tmp_path / "data.npz", x_train=images, y_train=labels)
     plan = hr.open(tmp_path / "data.npz").shuffle(2).map(hr.flip(), hr.normalize(0.5, 0.5)).batch(8)

@@ -1,6 +1,8 @@
 """Sources: columns of tables, images that all measure the same, caches of what has no identity."""
 
 import io
+import json
+import tarfile
 
 import numpy as np
 import pytest
@@ -86,3 +88,63 @@ def test_records_from_python_have_as_many_fields_as_others():
     assert all((batch[f"f{k}"] == 100 * np.arange(6) + k).all() for k in range(64))
     with pytest.raises(hr.ConfigError, match="65 fields"):
         hr.from_function(lambda i: {f"f{k}": np.float32(k) for k in range(65)}, 6)
+
+
+def png(array):
+    out = io.BytesIO()
+    Image.fromarray(array).save(out, "PNG")
+    return out.getvalue()
+
+
+def npy(array):
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def test_members_of_a_webdataset_are_fields(tmp_path):
+    masks = np.random.default_rng(1).integers(0, 21, (5, 10, 12), dtype=np.uint8)
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for i in range(5):
+            boxes = [[0, 0, 4, 5.5]] * (i % 3)
+            for extension, content in {"jpg": jpeg(i), "seg.png": png(masks[i]), "txt": f"photo {i}".encode(),
+                                       "json": json.dumps({"boxes": boxes, "meta": {"score": i / 2}}).encode(),
+                                       "npy": npy(np.full((2, 3), i, np.int16))}.items():
+                member = tarfile.TarInfo(f"00{i}.{extension}")
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+    columns = ["caption=txt", "seg=seg.png:mask", "boxes=json.boxes:list", "score=json.meta.score", "npy"]
+    data = hr.open(tmp_path / "a.tar", columns=columns)
+    assert data.columns["seg.png"] == ("an image", "seg") and data.columns["json"] == ("JSON", "boxes, score")
+    assert list(data.fields) == ["image", "caption", "seg", "boxes", "score", "npy"]  # no sample has a label
+    batch = next(iter(data.decode().padded_batch(5)))
+    arrays = batch.numpy()
+    assert batch.text("caption") == [f"photo {i}" for i in range(5)]
+    assert (arrays["seg"][..., 0] == masks).all()
+    assert arrays["boxes"].shape == (5, 2, 4) and (arrays["boxes_length"] == [0, 1, 2, 0, 1]).all()
+    assert (arrays["score"] == np.arange(5, dtype=np.float32) / 2).all()
+    assert arrays["npy"].dtype == np.int32 and (arrays["npy"][3] == 3).all()
+    with pytest.raises(hr.ConfigError, match=r"no member 'tx' in its first samples.*did you mean 'txt'"):
+        hr.open(tmp_path / "a.tar", columns=["tx"])
+
+
+def test_files_beside_images_are_fields(tmp_path):
+    for i, name in enumerate(("cat/1", "cat/2", "dog/1")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.jpg").write_bytes(jpeg(i))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"size": [i, 7]}))
+    data = hr.open(tmp_path, columns=["json.size"])
+    batch = next(iter(data.decode().batch(3))).numpy()
+    assert (batch["json.size"] == [[0, 7], [1, 7], [2, 7]]).all() and (batch["label"] == [0, 0, 1]).all()
+
+
+def test_structured_arrays_are_fields(tmp_path):
+    records = np.zeros(6, np.dtype([("x", np.uint8, (4, 5, 3)), ("y", np.int16), ("box", ">f8", (4,))], align=True))
+    records["x"] = np.random.default_rng(1).integers(0, 256, (6, 4, 5, 3))
+    records["y"], records["box"] = np.arange(6), np.arange(24).reshape(6, 4) / 2
+    np.save(tmp_path / "records.npy", records)
+    given = next(iter(hr.from_arrays(records[["x", "y"]]).batch(6))).numpy()
+    assert (given["x"] == records["x"]).all() and (given["y"] == np.arange(6)).all()
+    read = next(iter(hr.open(tmp_path / "records.npy").batch(6))).numpy()
+    assert (read["image"] == records["x"]).all() and read["label"].dtype == np.int64
+    assert (read["label"] == np.arange(6)).all() and (read["box"] == records["box"]).all()

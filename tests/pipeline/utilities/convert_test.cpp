@@ -188,6 +188,28 @@ TEST(Convert, WritesTheSameBytesWithAnyNumberOfThreads) {
   }
 }
 
+TEST(Convert, KeepsMasksAsTheyAre) {
+  const TempFolder folder;
+  TarBuilder tar;
+  for (const std::string key : {"a", "b", "c"}) {
+    tar.add(key + ".jpg", encode_jpeg(make_picture(20, 30, 3, 1))).add(key + ".cls", to_bytes("1"));
+    tar.add(key + ".seg.png", encode_png(make_picture(20, 30, 1, 2)));
+    tar.add(key + ".json", to_bytes("{\"box\": [1, 2, 3, 4.5]}"));
+  }
+  const auto data = folder.write("a.tar", tar.finish());
+  ConvertOptions options{.source = {.columns = {.more = {"seg=seg.png:mask", "json.box"}}}};
+  convert_dataset(data, folder / "records", options);
+  const SourcePtr before = open_source(data, Split::kTrain, options.source);
+  const SourcePtr after = open_source(folder / "records", Split::kTrain);
+  EXPECT_EQ(after->info().fields, before->info().fields);
+  EXPECT_EQ(read_all(*after), read_all(*before));
+  const Dataset moved = Dataset::from(after).decode().map(center_crop(16).along({.masks = {"seg"}}));
+  EXPECT_EQ(moved.fields()[2].shape, (Shape{16, 16, 1}));
+  options.max_side = 10;
+  EXPECT_THAT(error_of_converting<ConfigError>(data, folder / "smaller", options),
+              HasSubstr("'seg' is a mask, which does not change with its image"));
+}
+
 TEST(Convert, SaysWhatCannotBe) {
   TempFolder folder;
   write_idx(folder);

@@ -32,7 +32,8 @@ TEST_F(PlanJsonErrors, NameThePlace) {
        "plan at stages[0].map[1].pad_crop.pad: \"four\" where a whole number from -2147483648 to 2147483647 is "
        "needed"},
       {R"({"map": [{"pad_crop": {"pda": 4}}]})",
-       "plan at stages[0].map[0].pad_crop: there is no option \"pda\" (it has size, pad, padding)"},
+       "plan at stages[0].map[0].pad_crop: there is no option \"pda\" (it has size, pad, padding, masks, boxes, "
+       "lost_boxes)"},
       {R"({"map": [{"pad_crop": {"padding": "mirror"}}]})",
        "plan at stages[0].map[0].pad_crop.padding: \"mirror\" is not among the choices (write zero or reflect)"},
       {R"({"map": [{"normalize": {"mean": [0.5, null]}}]})",

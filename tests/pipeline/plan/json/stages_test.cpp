@@ -180,7 +180,15 @@ TEST_F(PlanJsonStages, AreReadable) {
     {
       "map": [
         {"normalize": {"mean": [0.1, 0.2, 0.3], "std": [1.0, 1.0, 1.0]}},
-        {"flip": {"probability": 0.5, "draw": "each_pass"}}
+        {
+          "flip": {
+            "probability": 0.5,
+            "draw": "each_pass",
+            "masks": [],
+            "boxes": [],
+            "lost_boxes": "zero"
+          }
+        }
       ]
     },
     {"batch": {"global": 8, "remainder": "keep"}}

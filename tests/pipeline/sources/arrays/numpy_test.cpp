@@ -228,14 +228,97 @@ TEST(NumpyTest, SaysWhatItDoesNotRead) {
   EXPECT_THAT(error_of_npy(make_npy("<f4", "(4611686018427387904, 4)", Bytes(11))), HasSubstr("promises more"));
   EXPECT_THAT(error_of_npy(make_npy("<f4", "(-1,)", Bytes(11))), HasSubstr("its header is not"));
   EXPECT_THAT(error_of_npy(make_npy("<u8", "(1,)", Bytes(8, std::byte{0xFF}))), HasSubstr("too large for int64"));
-  Bytes structured = make_npy("<f4", "(2,)", Bytes(8));
-  std::memcpy(structured.data() + 20, "[('a', '<i4')]", 14);
-  EXPECT_THAT(error_of_npy(structured), HasSubstr("records of several fields"));
+}
+
+// A .npy file of a structured array, as numpy.save writes it.
+Bytes structured_npy(const std::string& fields, const std::string& shape, const Bytes& data) {
+  std::string header = "{'descr': [" + fields + "], 'fortran_order': False, 'shape': " + shape + ", }";
+  header.resize((10 + header.size()) / 64 * 64 + 64 - 11, ' ');
+  header += '\n';
+  Bytes file = to_bytes(std::string("\x93NUMPY\x01", 7) + '\0');
+  file.push_back(static_cast<std::byte>(header.size() % 256));
+  file.push_back(static_cast<std::byte>(header.size() / 256));
+  const Bytes text = to_bytes(header);
+  file.insert(file.end(), text.begin(), text.end());
+  file.insert(file.end(), data.begin(), data.end());
+  return file;
+}
+
+// Three elements of a double, four bytes between, a big-endian box, a label and a text: 30 bytes each.
+const char* const kStructured =
+    "('score', '<f8'), ('', '|V4'), ('box', '>i2', (2, 2)), ('y', '|u1'), ('name', '|S5'), ('x', '<f4')";
+Bytes structured_data() {
+  Bytes data;
+  for (int i = 0; i < 3; ++i) {
+    const double score = 0.5 + i;
+    const float x = 0.25F + static_cast<float>(i);
+    const auto add = [&](const auto& value) {
+      const Bytes bytes = to_bytes(std::as_bytes(std::span(&value, 1)));
+      data.insert(data.end(), bytes.begin(), bytes.end());
+    };
+    add(score);
+    add(std::int32_t{-1});
+    for (int n = 0; n < 4; ++n) add(static_cast<std::uint16_t>((i * 4 + n) << 8));
+    add(static_cast<std::uint8_t>(i + 7));
+    const Bytes name = to_bytes(std::string(i == 1 ? "ab\0\0\0" : "abcde", 5));
+    data.insert(data.end(), name.begin(), name.end());
+    add(x);
+  }
+  return data;
+}
+
+void expect_structured(const Source& source) {
+  ASSERT_EQ(source.info().records, 3U);
+  ASSERT_EQ(source.info().fields.size(), 5U);
+  EXPECT_EQ(source.info().fields[0], (Field{.name = "image", .dtype = DType::kF32, .shape = {}}));
+  EXPECT_EQ(source.info().fields[1], (Field{.name = "label", .dtype = DType::kI64, .shape = {}}));
+  EXPECT_EQ(source.info().fields[2].name, "score");
+  EXPECT_EQ(source.info().fields[3], (Field{.name = "box", .dtype = DType::kI32, .shape = {2, 2}}));
+  EXPECT_EQ(source.info().fields[4], (Field{.name = "name", .dtype = DType::kU8, .shape = {5}}));
+  EXPECT_EQ(values_of<float>(source, 0), (std::vector<float>{0.25F, 1.25F, 2.25F}));
+  EXPECT_EQ(values_of<std::int64_t>(source, 1), (std::vector<std::int64_t>{7, 8, 9}));
+  EXPECT_EQ(values_of<float>(source, 2), (std::vector<float>{0.5F, 1.5F, 2.5F}));
+  EXPECT_EQ(values_of<std::int32_t>(source, 3), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(to_bytes(source.read(1, scratch).fields[4]), to_bytes(std::string("ab\0\0\0", 5)));
+}
+
+TEST(NumpyTest, TheMembersOfAStructuredArrayAreFields) {
+  const TempFolder folder;
+  const Bytes file = structured_npy(kStructured, "(3,)", structured_data());
+  const auto path = folder.write("records.npy", file);
+  expect_structured(*open_source(path, Split::kTrain));
+  const SourcePtr by_position = numpy_arrays(path, {.memory_limit = 16});
+  EXPECT_FALSE(by_position->info().resident);
+  expect_structured(*by_position);
+  ZipBuilder zip;
+  zip.add("records.npy", file, true);
+  expect_structured(*open_source(folder.write("records.npz", zip.finish()), Split::kTrain));
+}
+
+TEST(NumpyTest, RefusesStructuredArraysThatItDoesNotRead) {
+  const auto of = [](const std::string& fields) {
+    return error_of_npy(structured_npy(fields, "(2,)", Bytes(64)));
+  };
+  EXPECT_THAT(of("('a', [('b', '<f4')])"), HasSubstr("field 'a' of its elements has fields itself"));
+  EXPECT_THAT(of("(('title', 'a'), '<f4')"), HasSubstr("has a title"));
+  EXPECT_THAT(of("('a', '<U4')"), HasSubstr("of type '<U4'"));
+  EXPECT_THAT(of("('a', '<f4', (0,))"), HasSubstr("its header is not"));
+  EXPECT_THAT(of("('a', '|S99999999999999999999')"), HasSubstr("its header is not"));
+  EXPECT_THAT(of("('a', '<f4', (1, 1, 1, 1, 1, 1))"), HasSubstr("has 6 axes"));
+  EXPECT_THAT(of("('', '|V4')"), HasSubstr("its elements have no fields"));
+  EXPECT_THAT(error_of_npy(structured_npy("('a', '<f4'), ('a', '<f4')", "(2,)", Bytes(16))),
+              HasSubstr("has two fields named a"));
+  EXPECT_THAT(of("('a', '<i4')"), HasSubstr("has 56 bytes left over"));
+  EXPECT_THAT(of("('a', '<f8', (5,))"), HasSubstr("it was cut off"));
+  EXPECT_THAT(error_of_npy(structured_npy("('a', '<f4')", "(2, 1)", Bytes(8))),
+              HasSubstr("a structured array of 2 axes"));
 }
 
 TEST(NumpyTest, EveryTruncationIsAnError) {
   const TempFolder folder;
-  for (const Bytes& whole : {make_npy("<f4", "(3, 2)", Bytes(24)), mnist()}) {
+  for (const Bytes& whole :
+       {make_npy("<f4", "(3, 2)", Bytes(24)), mnist(), structured_npy(kStructured, "(3,)", structured_data())}) {
     const auto path = folder.write("v.npy", whole);
     for (std::size_t size = whole.size(); size-- > 0;) {
       std::filesystem::resize_file(path, size);

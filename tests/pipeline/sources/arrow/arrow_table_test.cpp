@@ -87,6 +87,20 @@ TEST(ArrowTable, TakesImagesOfEveryLayout) {
   }
 }
 
+TEST(ArrowTable, TakesMasks) {
+  const std::vector<std::string> more{"mask:mask"};
+  const Texts files = {picture(1), picture(2)};
+  const SourcePtr source =
+      table_of({texts("image", "z", files), texts("mask", "z", files)}, {.columns = {.more = more}});
+  EXPECT_EQ(source->info().fields[1].shape, (Shape{Shape::kDynamic, Shape::kDynamic, 1}));
+  EXPECT_EQ(source->info().fields[1].encoding, Encoding::kImage);
+  EXPECT_THAT(
+      message_of([&] {
+        table_of({texts("image", "z", files), texts("mask", "u", {"a", "b"})}, {.columns = {.more = more}});
+      }),
+      ::testing::HasSubstr("':mask' takes a column of PNG files"));
+}
+
 TEST(ArrowTable, TakesTheImagesOfHuggingFace) {
   ArrowNode root = structs("", {structs("img", {texts("bytes", "z", {picture(1)}), texts("path", "u", {"1.jpg"})}),
                                 numbers<std::int64_t>("label", "l", {1})});

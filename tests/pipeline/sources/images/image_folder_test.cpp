@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <cstring>
+
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
@@ -136,6 +139,75 @@ TEST(ImageFolderTest, TakesTheClassesFromWhereTheUserSays) {
   const SourcePtr none = open_source(folder.path(), Split::kTrain, {.layout = {.classes_at = "none"}});
   EXPECT_TRUE(none->info().classes.empty());
   EXPECT_EQ(none->label(0), 0);
+}
+
+// Images of two classes with text, JSON and a mask beside each.
+void write_with_sidecars(const TempFolder& folder) {
+  for (const std::string name : {"cat/1", "cat/2", "dog/1"}) {
+    folder.write(name + ".jpg", encode_jpeg(make_picture(6, 7, 3, name[0])));
+    folder.write(name + ".seg.png", encode_png(make_picture(6, 7, 1, name[0])));
+    folder.write(name + ".txt", "a " + name);
+    folder.write(name + ".json", "{\"size\": [" + name.substr(4) + ", 0.5]}");
+  }
+}
+
+TEST(ImageFolderTest, TakesFilesBesideImagesAlong) {
+  const TempFolder folder;
+  write_with_sidecars(folder);
+  const auto path = folder.path();
+  const ColumnOptions columns{.more = {"txt", "seg.png:mask", "size=json.size"}};
+  const SourcePtr source = open_source(path, Split::kTrain, {.columns = columns});
+  ASSERT_EQ(source->info().records, 3U) << "a mask is no image of its own";
+  ASSERT_EQ(source->info().fields.size(), 5U);
+  EXPECT_EQ(source->info().fields[4], (Field{.name = "size", .dtype = DType::kF32, .shape = {2}}));
+  std::vector<std::byte> scratch;
+  const RecordView view = source->read(2, scratch);
+  EXPECT_EQ(to_bytes(view.fields[0]), encode_jpeg(make_picture(6, 7, 3, 'd')));
+  EXPECT_EQ(label_of(*source, 2), 1);
+  const RecordView again = source->read(2, scratch);
+  EXPECT_EQ(to_bytes(again.fields[2]), to_bytes("a dog/1"));
+  EXPECT_EQ(to_bytes(again.fields[3]), encode_png(make_picture(6, 7, 1, 'd')));
+  float size[2] = {};
+  std::memcpy(size, again.fields[4].data(), sizeof size);
+  EXPECT_EQ(size[0], 1);
+  EXPECT_NE(source->info().fingerprint,
+            image_folder(path, Split::kTrain, {}, {.more = {"txt"}})->info().fingerprint);
+  EXPECT_EQ(image_folder(path, Split::kTrain)->info().records, 6U) << "without them, masks are images as before";
+}
+
+TEST(ImageFolderTest, AnImageWithoutItsFileIsABadRecord) {
+  const TempFolder folder;
+  write_with_sidecars(folder);
+  std::filesystem::remove(folder / "cat/2.txt");
+  const SourcePtr source = image_folder(folder.path(), Split::kTrain, {}, {.more = {"txt", "seg.png"}});
+  std::vector<std::byte> scratch;
+  EXPECT_NO_THROW(source->read(0, scratch));
+  try {
+    source->read(1, scratch);
+    ADD_FAILURE() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cat/2.jpg: there is no member 'txt' beside it"));
+    EXPECT_EQ(error.location().record, 1U);
+  }
+  folder.write("dog/1.txt", "of another size than before");
+  EXPECT_THROW(source->read(2, scratch), DataError);
+}
+
+TEST(ImageFolderTest, NamesNoImageAndNoLabelAmongItsFiles) {
+  const TempFolder folder;
+  write_with_sidecars(folder);
+  const auto error_with = [&](const ColumnOptions& columns) {
+    try {
+      open_source(folder.path(), Split::kTrain, {.columns = columns});
+      return std::string("no error");
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(error_with({.label = "json.size"}), HasSubstr("whose labels are folders"));
+  EXPECT_THAT(
+      error_with({.more = {"text"}}),
+      HasSubstr("no member 'text' in its first samples; they have jpg, json, png, txt: did you mean 'txt'?"));
 }
 
 }  // namespace

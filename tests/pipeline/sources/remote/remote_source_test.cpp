@@ -72,6 +72,47 @@ TEST_F(RemoteSources, ShardsThatAPatternNames) {
   EXPECT_THROW(open_source(at("web/train-{00..03}.tar"), Split::kTrain), DataError);
 }
 
+// Members and files beside images are fetched ahead with the image.
+TEST_F(RemoteSources, MembersAndFilesBesideImages) {
+  TarBuilder tar;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    const std::string key = std::to_string(i), json = "{\"n\": " + key + ".5}";
+    tar.add(key + ".jpg", noisy_jpeg(i))
+        .add(key + ".cls", to_bytes("1"))
+        .add(key + ".txt", to_bytes("text " + key));
+    tar.add(key + ".json", to_bytes(json));
+    for (const auto& [name, bytes] :
+         {std::pair{std::string(".jpg"), noisy_jpeg(i)}, {".json", to_bytes(json)}, {".txt", to_bytes("text")}}) {
+      const std::string path = std::string(i % 2 == 0 ? "a/" : "b/") + key + name;
+      local_.write("set/" + path, bytes);
+      server_.serve("/bucket/set/" + path, text_of(bytes));
+    }
+  }
+  put("a.tar", tar.finish());
+  put("a.tar.zst", zstd(tar.finish()));
+  const SourceOptions options{.columns = {.more = {"txt", "json.n"}}};
+  const auto expect_same_records = [&](const std::filesystem::path& remote, const std::filesystem::path& local) {
+    const SourcePtr far = open_source(remote, Split::kTrain, options),
+                    near = open_source(local, Split::kTrain, options);
+    ASSERT_EQ(far->info().fields.size(), 4U);
+    EXPECT_EQ(far->info().fields[3].dtype, DType::kF32);
+    EXPECT_EQ(far->info().fingerprint, near->info().fingerprint) << remote;
+    std::vector<std::uint64_t> all(12);
+    for (std::uint64_t i = 0; i < 12; ++i) all[i] = i;
+    far->will_read(all);
+    std::vector<std::byte> scratch, other;
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      const RecordView read = far->read(i, scratch), expected = near->read(i, other);
+      for (std::size_t field = 0; field < 4; ++field) {
+        EXPECT_EQ(to_bytes(read.fields[field]), to_bytes(expected.fields[field])) << remote << " " << field;
+      }
+    }
+  };
+  expect_same_records(at("a.tar"), local_ / "a.tar");
+  expect_same_records(at("a.tar.zst"), local_ / "a.tar.zst");
+  expect_same_records(s3("bucket/set/"), local_ / "set");
+}
+
 TEST_F(RemoteSources, ATableOfImages) {
   std::string table = "path,label\n", mixed = "path,label\n";
   for (int i = 0; i < 9; ++i) {

@@ -1,0 +1,121 @@
+#include "headrace/pipeline/sources/members/member_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/record.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::string_view kJson = "json";
+
+// Returns the position after the first "json" between dots; npos if there is none.
+std::size_t end_of_json(const std::string& name) {
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t end = std::min(name.find('.', at), name.size());
+    if (std::string_view(name).substr(at, end - at) == kJson) return end;
+    at = end + 1;
+  }
+  return std::string::npos;
+}
+
+bool is_named_so(std::string_view extension, std::string_view last) {
+  return extension == last || (extension.ends_with(last) && extension[extension.size() - last.size() - 1] == '.');
+}
+
+[[noreturn]] void refuse_choice(const std::string& source, const std::string& name, const std::string& why,
+                                const std::string& hint) {
+  throw ConfigError(fmt::format("{}: the member '{}' cannot be taken along: {}", source, name, why), hint);
+}
+
+void check_member_type(const MemberChoice& choice, const std::string& source) {
+  const std::string& extension = choice.member.extension;
+  const bool image = is_image_extension(extension) && choice.member.keys.empty();
+  if (choice.type == ColumnType::kClass) {
+    refuse_choice(source, choice.name, "values of members are not numbered as classes",
+                  "take it along as text or numbers; the label may be of classes");
+  }
+  if (choice.type == ColumnType::kMask && !image) {
+    refuse_choice(source, choice.name, "only an image is a mask", "name a .png: seg.png:mask");
+  }
+  if (choice.type == ColumnType::kList && image) {
+    refuse_choice(source, choice.name, "it is an image, no list", "leave out :list");
+  }
+  if (choice.type == ColumnType::kNumber && is_named_so(extension, kJson) && choice.member.keys.empty()) {
+    refuse_choice(source, choice.name, "JSON is no number",
+                  fmt::format("name a key in it, '{0}.KEY', or take all of it as text: '{0}:text'", choice.name));
+  }
+}
+
+MemberChoice parse_member_choice(const std::string& text, const std::string& source) {
+  const auto is_member = [](const std::string& name) { return name.find_first_of(":=+") == std::string::npos; };
+  const bool typed = text.find(':') != std::string::npos;
+  const ColumnChoice column = parse_column_choice(text, is_member, source);
+  if (column.columns.size() > 1) {
+    refuse_choice(source, text, "a field is of one member", "take each along by itself");
+  }
+  MemberChoice choice{.field = column.field,
+                      .name = column.columns.front(),
+                      .member = parse_member_name(column.columns.front()),
+                      .type = column.type};
+  if (!typed && choice.member.extension == "txt") choice.type = ColumnType::kText;
+  check_member_type(choice, source);
+  return choice;
+}
+
+}  // namespace
+
+std::string in_lower_case(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  return lower;
+}
+
+MemberName parse_member_name(std::string_view name) {
+  std::string lower = in_lower_case(name);
+  if (lower.starts_with('.')) lower.erase(0, 1), name.remove_prefix(1);
+  MemberName member{.extension = lower, .keys = {}};
+  const std::size_t json = end_of_json(lower);
+  if (json >= lower.size()) return member;
+  member.extension.resize(json);
+  for (std::size_t at = json; at < name.size();) {
+    const std::size_t end = std::min(name.find('.', at + 1), name.size());
+    member.keys.emplace_back(name.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return member;
+}
+
+bool is_image_extension(std::string_view extension) {
+  constexpr std::array<std::string_view, 3> kImages = {"jpg", "jpeg", "png"};
+  return std::ranges::any_of(kImages, [&](std::string_view image) { return is_named_so(extension, image); });
+}
+
+std::vector<MemberChoice> parse_member_choices(const std::vector<std::string>& more, const std::string& source) {
+  std::vector<MemberChoice> choices;
+  for (const std::string& text : more) {
+    MemberChoice choice = parse_member_choice(text, source);
+    const bool taken = choice.field == "image" || choice.field == "label" ||
+                       std::ranges::find(choices, choice.field, &MemberChoice::field) != choices.end();
+    if (taken) {
+      refuse_choice(source, choice.name, fmt::format("a field is called '{}' already", choice.field),
+                    "each further member is a field of its name; FIELD=EXTENSION gives it another one");
+    }
+    choices.push_back(std::move(choice));
+  }
+  if (choices.size() > kMaxFields - 2) {
+    throw ConfigError(
+        fmt::format("{}: {} further members: a record has at most {} fields, image and label included", source,
+                    choices.size(), kMaxFields),
+        "take along those that are needed");
+  }
+  return choices;
+}
+
+}  // namespace headrace

@@ -1,0 +1,36 @@
+// The further members of a sample that become fields: what ColumnOptions::more says of files.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/pipeline/sources/column_choice.h"
+
+namespace headrace {
+
+// A member, "seg.png", or a value in a JSON member, "json.box" or "meta.json.size.width".
+struct MemberName {
+  std::string extension;          // in lower case: "seg.png", "meta.json"
+  std::vector<std::string> keys;  // of a value in JSON, from the outside; none: all of the member
+};
+
+struct MemberChoice {
+  std::string field;
+  std::string name;  // as given: "json.box"
+  MemberName member;
+  ColumnType type = ColumnType::kNumber;
+};
+
+MemberName parse_member_name(std::string_view name);
+// Returns the name in lower case: extensions are compared without regard to case.
+std::string in_lower_case(std::string_view name);
+// Returns whether the extension is that of an image, perhaps after another: "png", "seg.png".
+bool is_image_extension(std::string_view extension);
+
+// Parses "[FIELD=]EXTENSION[.KEY][:TYPE]", each of `more`. Without a type an image is an image and "txt" is text.
+// Throws ConfigError beginning with `source` if two fields, or one and image or label, have one name, if there are
+// too many, or if a member cannot be of this type.
+std::vector<MemberChoice> parse_member_choices(const std::vector<std::string>& more, const std::string& source);
+
+}  // namespace headrace
