@@ -227,7 +227,7 @@ def _variable(spec, where):
 def _shape(shape, where):
     try:
         return tuple(int(extent) for extent in shape)
-    except TypeError:
+    except (TypeError, ValueError):
         raise config_error(f"{where} has the shape {shape!r}", "give a tuple of numbers, of one example") from None
 
 
