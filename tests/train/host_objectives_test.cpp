@@ -142,7 +142,7 @@ TEST(HostMetric, CountsOnAfterAResumption) {
                                     .value = [](std::span<const double> sums) -> MetricValue {
                                       return {.values = {sums[0], sums[1]}, .shape = {2}};
                                     }});
-  const TempFolder folder;
+  const test::TempFolder folder;
   std::vector<double> values;
   const Callback keep{.on_epoch_end = [&](const EpochReport& report, FitControl&) {
     values = find_metric(report.metrics, "count")->values;

@@ -148,7 +148,7 @@ void bind_control(nb::module_& module) {
             control.get();
             return FitOfModel::current();
           },
-          nb::for_getter(nb::sig("def model(self, /) -> headrace.train.Model")), "The model that is trained.")
+          "The model that is trained.")
       .def(
           "input_stats",
           [](const OpenControl& control) {
