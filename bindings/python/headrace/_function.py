@@ -83,10 +83,10 @@ class Function:
             return [exact_array(_made(made, field.name, self), field, dtype, repr(self))
                     for field, dtype in zip(outputs, dtypes)]
 
-        inputs, outputs = ([field.native() for field in several] for several in (inputs, outputs))
-        native = _native.python_operation(self._name, self._version, inputs, outputs, self._random, call)
+        given, gives = ([field.native() for field in several] for several in (inputs, outputs))
+        native = _native.python_operation(self._name, self._version, given, gives, self._random, call)
         return Part("operation", self._name, self._function, {
-            "name": self._name, "version": self._version, "inputs": inputs, "outputs": outputs, "random": self._random}, native)
+            "name": self._name, "version": self._version, "inputs": given, "outputs": gives, "random": self._random}, native)
 
     def _input_names(self, fields):
         if self._inputs is None:

@@ -97,7 +97,8 @@ def read(text: str, allow_imports: bool) -> tuple[str, _native.PlanParts, list[P
 def _part(entry: dict[str, Any]) -> Part:
     kind, path = entry.pop("kind", None), entry.pop("function", None)
     if kind not in MAKERS or not isinstance(path, str):
-        raise config_error(f"a plan's '{_KEY}' has an entry of the kind {kind!r}", f"one of {', '.join(sorted(MAKERS))}, with a function")
+        raise config_error(f"a plan's '{_KEY}' has an entry of the kind {kind!r}",
+                           f"one of {', '.join(sorted(MAKERS))}, with a function")
     try:
         return MAKERS[kind](imported(path), **entry)
     except TypeError as error:
@@ -105,7 +106,8 @@ def _part(entry: dict[str, Any]) -> Part:
 
 
 def _natives(parts: list[Part], entries: list[dict[str, Any]]) -> _native.PlanParts:
-    natives, seen = _native.PlanParts(), {}
+    natives = _native.PlanParts()
+    seen: dict[tuple[str, str], dict[str, Any]] = {}
     for part, entry in zip(parts, entries):
         if part.native is None:
             continue

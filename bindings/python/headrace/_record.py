@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._custom import LossFunction, own_parts
 from ._dataset import Dataset
 from ._errors import config_error
 from ._fields import Path
 from ._native import train as _native
+from ._objectives import LossFunction
+from ._own_parts import own_parts
 from ._plans import plan_of
 from ._results import History, Predictions
 

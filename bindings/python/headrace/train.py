@@ -18,15 +18,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headrace import Dataset, Workers
-from headrace._custom import (CustomMetric, Layer, LayerCall, LossFunction, Variable, custom_loss, custom_metric, loss_of,
-                              metric_of, own_parts, variable)
 from headrace._errors import HeadraceError, config_error
+from headrace._layers import Layer, LayerCall, Variable, variable
+from headrace._objectives import CustomMetric, LossFunction, custom_loss, custom_metric, loss_of, metric_of
+from headrace._own_parts import own_parts
 from headrace._plans import plan_of
 from headrace._record import RecordFile, TrainingRecord, create_training_record, evaluate_record, predict_record
 from headrace._results import Classification, ClassifiedExample, History, Predictions
@@ -112,7 +113,7 @@ __all__ = [
 
 _Path = str | os.PathLike[str]
 _Result = TypeVar("_Result")
-_AnyMetric = Metric | Loss | CustomMetric | Callable[..., Any] | str
+_AnyMetric: TypeAlias = Metric | Loss | CustomMetric | Callable[..., Any] | str
 
 
 def _schedule_repr(schedule: Schedule) -> str:

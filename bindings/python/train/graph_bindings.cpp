@@ -275,8 +275,8 @@ void bind_layers_of_several(nb::class_<OpenGraph>& graph) {
       graph, "call_net",
       [](const GraphPtr& open, const std::string& json, const std::vector<PythonNode>& inputs,
          const std::vector<std::string>& outputs, const std::string& name, const nb::object& custom_objects) {
-        const auto factories =
-            nb::cast<nb::dict>(nb::module_::import_("headrace._custom").attr("layer_factories")(custom_objects));
+        const auto factories = nb::cast<nb::dict>(
+            nb::module_::import_("headrace._own_parts").attr("layer_factories")(custom_objects));
         std::vector<PythonNode> nodes;
         for (const Node node :
              open->get().call(open->read(json, factories), nodes_of(inputs), {.name = name, .outputs = outputs})) {

@@ -1,4 +1,4 @@
-// Losses and metrics that are Python functions: headrace/_custom.py prepares them.
+// Losses and metrics that are Python functions: headrace/_objectives.py prepares them.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -29,7 +29,7 @@ void call_for_batch(const PythonCallable& python, const std::string& where, cons
   python.call_in_run(where, [&](nb::handle function) {
     LentArrays lent;
     body(function, lent);
-    if (lent.are_held()) nb::module_::import_("headrace._custom").attr("refuse_kept")(where);
+    if (lent.are_held()) nb::module_::import_("headrace._lent").attr("refuse_kept")(where);
   });
 }
 

@@ -8,7 +8,7 @@
 
 namespace headrace::python {
 
-// Returns the parts in the dict that headrace/_custom.py makes of custom_objects: "losses", "metrics" and
+// Returns the parts in the dict that headrace/_own_parts.py makes of custom_objects: "losses", "metrics" and
 // "layers". REQUIRES: the GIL; `devices` lives as long as the parts.
 OwnParts own_parts_of(const nanobind::dict& parts, const DeviceGroup& devices);
 

@@ -1,4 +1,4 @@
-// Layers that are Python objects: headrace/_custom.py has their class.
+// Layers that are Python objects: headrace/_layers.py has their class.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -523,8 +523,8 @@ def test_a_loss_trains_the_weights_of_the_built_in_one(batches, replicas):
     known, expected = fitted(net, batches, replicas, loss=train.mean_squared_error().against("target"), metrics=())
     np.testing.assert_allclose(own.read_variable("dense/weights"), known.read_variable("dense/weights"), atol=1e-6)
     np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-6)
-    both, _ = fitted(net, batches, replicas, metrics=(),
-                     loss=0.25 * train.custom_loss(squares).against("target") + 0.75 * train.mean_squared_error().against("target"))
+    of_both = 0.25 * train.custom_loss(squares) + 0.75 * train.mean_squared_error()
+    both, _ = fitted(net, batches, replicas, loss=of_both.against("target"), metrics=())
     np.testing.assert_allclose(both.read_variable("dense/weights"), known.read_variable("dense/weights"), atol=1e-6)
 
 
@@ -616,9 +616,9 @@ def test_a_metric_of_several_numbers_and_weights(batches):
     label, guess = arrays()["label"], model.predict(data).values.argmax(axis=1)
     weight = np.linspace(0, 1, 58, dtype=np.float32)
     for c in range(CLASSES):
-        assert found["per_class"][c] == pytest.approx((guess == label)[label == c].mean())
-        assert found["weighted_per_class"][c] == pytest.approx((weight * (guess == label))[label == c].sum() / weight[label == c].sum(),
-                                                               rel=1e-5)
+        right, weights = (guess == label)[label == c], weight[label == c]
+        assert found["per_class"][c] == pytest.approx(right.mean())
+        assert found["weighted_per_class"][c] == pytest.approx((weights * right).sum() / weights.sum(), rel=1e-5)
     with pytest.raises(hr.ConfigError, match="cannot be weighted"):
         model.compile(weighted_metrics=[RSquared()], sample_weight="weight")
 
@@ -635,7 +635,8 @@ def test_exceptions_of_metrics_are_raised_as_they_are(batches):
             return 1 // (self.where != "result")
 
     net = of_x(train.layer("dense", CLASSES))
-    for where, kind, text in (("update", ZeroDivisionError, "metric 'bad', update()"), ("result", ZeroDivisionError, "metric 'bad', result()"),
+    for where, kind, text in (("update", ZeroDivisionError, "metric 'bad', update()"),
+                              ("result", ZeroDivisionError, "metric 'bad', result()"),
                               ("count", ValueError, "update() of metric 'bad' returned 2 numbers for 1 sums")):
         for replicas in (1, 3):
             with pytest.raises(kind) as raised:
@@ -676,14 +677,16 @@ def test_a_file_says_what_it_lacks(batches, tmp_path):
     file = tmp_path / "model.safetensors"
     model.save(file)
     strategy = train.Strategy("cpu", announce=False)
-    for missing, text in (("Affine", "of the kind 'Affine'"), ("Swish", "of the kind 'Swish'"), ("log_cosh", "loss of its program's own, 'log_cosh'"),
+    for missing, text in (("Affine", "of the kind 'Affine'"), ("Swish", "of the kind 'Swish'"),
+                          ("log_cosh", "loss of its program's own, 'log_cosh'"),
                           ("r_squared", "metric of its program's own, 'r_squared'")):
         with pytest.raises(hr.DataError, match=f"{text}.*custom_objects"):
             train.restore_model(strategy, file, custom_objects={name: part for name, part in parts().items() if name != missing})
     same = train.restore_model(strategy, file, custom_objects=parts())
     assert same.evaluate(batches)["r_squared"] == pytest.approx(model.evaluate(batches)["r_squared"])
     given = {**parts(), "log_cosh": train.custom_loss(log_cosh), "r_squared": RSquared}
-    assert train.evaluate_record(strategy, file, batches, custom_objects=given)["loss"] == pytest.approx(model.evaluate(batches)["loss"])
+    found = train.evaluate_record(strategy, file, batches, custom_objects=given)
+    assert found["loss"] == pytest.approx(model.evaluate(batches)["loss"])
     assert np.allclose(train.predict_record(strategy, file, batches, custom_objects=given).values, model.predict(batches).values)
     with pytest.raises(hr.ConfigError, match=r"custom_objects\['Swish'\] is a int"):
         train.restore_model(strategy, file, custom_objects={"Swish": 3})

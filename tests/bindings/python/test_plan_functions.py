@@ -23,7 +23,7 @@ def full_plan():
 
 
 def batches_of(plan):
-    with hr.Loader(plan, epochs=2) as loader:
+    with hr.Loader(plan, epochs=1 if plan.streamed else 2) as loader:
         return [{name: tensor.numpy().copy() for name, tensor in batch.items()} for batch in loader.all_epochs()]
 
 
@@ -50,8 +50,8 @@ def test_generators_and_combinations(in_memory):
     if in_memory:
         return
     left, right = hr.from_function(record, 6, name="left").map(halved), hr.from_function(record, 6, name="right").map(halved)
-    for joined in (left.concatenate(right), hr.interleave(left, right), hr.mix(left, right, seed=1), hr.zip(left, right),
-                   left.window(2)):
+    for joined in (left.concatenate(right), hr.interleave(left, right), hr.mix(left, right, seed=1),
+                   hr.zip(left, right, suffixes=["", "_2"]), hr.from_function(record, 6).window(2)):
         plan = joined.batch(4)
         assert same(plan, hr.Dataset.from_json(plan.to_json(), allow_imports=True))
 

@@ -1,27 +1,21 @@
-"""Layers, losses and metrics that the user writes in Python."""
+"""Layers that the user writes in Python."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import math
-import re
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ._errors import config_error
+from ._lent import forget_locals, numpy_of, refuse_kept, snake, store
 from ._native import train as _native
-from ._native.train import Graph, Loss, Metric, Node
+from ._native.train import Graph, Node
 
-Shape = tuple[int, ...]
-LossFunction = Callable[[NDArray[Any], NDArray[np.float32]], tuple[ArrayLike, ArrayLike]]
-
-
-# ---------------------------------------------------------------------------------------------------------- layers
+Shape: TypeAlias = tuple[int, ...]
 
 
 class Variable(NamedTuple):
@@ -146,7 +140,7 @@ class Layer:
         if not nodes or not all(isinstance(node, Node) for node in nodes):
             raise config_error(f"{type(self).__name__} was not called on nodes of a net",
                                "call it on what a layer of the graph gave, within the function given to build()")
-        return _native.call_layer(self, nodes, name or self.name, _snake(type(self).__name__))
+        return _native.call_layer(self, nodes, name or self.name, snake(type(self).__name__))
 
     # ------------------------------------------------------------------------------------- called by the extension
 
@@ -171,10 +165,10 @@ class Layer:
             call = LayerCall(_view_of(self), inputs, output, variables, saved, numbers)
             returned = self.forward(*call.inputs, call)
             if returned is not None and returned is not call.output:
-                _store(returned, output, f"forward() of {type(self).__name__}")
+                store(returned, output, f"forward() of {type(self).__name__}")
         except BaseException as raised:
             inputs = output = variables = saved = call = returned = given = None
-            _forget_locals(raised)
+            forget_locals(raised)
             raise
 
     def _run_backward(self, *given):
@@ -192,7 +186,7 @@ class Layer:
         except BaseException as raised:
             inputs = output = gradient = input_gradients = variables = variable_gradients = saved = None
             call = targets = returned = given = None
-            _forget_locals(raised)
+            forget_locals(raised)
             raise
 
     def _refuse_kept(self, method):
@@ -254,18 +248,6 @@ class _Memory:
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
-def _numpy_of(value):
-    detach = getattr(value, "detach", None)  # of a torch.Tensor
-    return np.asarray(value if detach is None else detach())
-
-
-def _store(value, target, what):
-    value = _numpy_of(value)
-    if value.shape != target.shape:
-        raise ValueError(f"{what} returned the shape {value.shape}; it is to be {target.shape}")
-    np.copyto(target, value, casting="same_kind")
-
-
 def _store_gradients(returned, views, targets, what):
     if returned is None:
         return
@@ -274,216 +256,4 @@ def _store_gradients(returned, views, targets, what):
         raise ValueError(f"{what} returned {len(several)} gradients; the layer has {len(targets)} inputs")
     for value, view, target in zip(several, views, targets):
         if value is not None and value is not view:
-            _store(value, target, what)
-
-
-def _snake(name):
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-
-
-def _forget_locals(raised):
-    """Drops the locals of the frames that raised: they may hold lent arrays, whose memory the trainer uses again."""
-    chain, seen = [raised], set()
-    while chain:
-        error = chain.pop()
-        if error is None or id(error) in seen:
-            continue
-        seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
-        chain += [error.__cause__, error.__context__]
-
-
-def refuse_kept(what):
-    raise config_error(f"{what} kept an array that it was given", "keep a copy: the memory is used for something else")
-
-
-# ---------------------------------------------------------------------------------------------------------- losses
-
-
-def custom_loss(function: LossFunction, *, name: str | None = None, reduction: str = "mean") -> Loss:
-    """A loss that Python computes: function(y_true, y_pred) of a replica's examples returns the loss of each one and the
-    gradient of each one's loss by its predictions, (values, gradient).
-
-        def log_cosh(y_true, y_pred):
-            error = y_pred - y_true
-            return np.log(np.cosh(error)).mean(axis=1), np.tanh(error) / error.shape[1]
-
-        model.compile(loss=log_cosh)             # or custom_loss(log_cosh), to add it to others or of("left")
-
-    The arrays are lent: copy what is to stay. It works on GPUs, too, through copies in the host's memory. name: in files
-    and messages; None: the function's.
-    """
-    called = _name_of(function) if name is None else name
-
-    def run(*given):
-        try:
-            y_true, y_pred, losses, gradient = given
-            returned = function(y_true, y_pred)
-            if not isinstance(returned, tuple) or len(returned) != 2:
-                raise TypeError(f"loss '{called}' returned a {type(returned).__name__}: return (values, gradient), the loss "
-                                "of each example and its gradient by the predictions")
-            values, slopes = map(_numpy_of, returned)
-            if values.shape != losses.shape:
-                raise ValueError(f"loss '{called}' returned values of the shape {values.shape} for {len(losses)} examples: "
-                                 "return one loss an example, not their mean")
-            np.copyto(losses, values, casting="same_kind")
-            if gradient is not None:
-                _store(slopes, gradient, f"the gradient of loss '{called}'")
-        except BaseException as raised:
-            y_true = y_pred = losses = gradient = returned = values = slopes = given = None
-            _forget_locals(raised)
-            raise
-
-    return _native.python_loss(called, run, reduction)
-
-
-def loss_of(loss: Loss | LossFunction) -> Loss:
-    """The loss that compile() was given."""
-    if isinstance(loss, Loss):
-        return loss
-    if callable(loss) and not isinstance(loss, type):
-        return custom_loss(loss)
-    raise config_error(f"a {type(loss).__name__} is no loss",
-                       "give one of headrace.train's, or a function of (y_true, y_pred) that returns (values, gradient)")
-
-
-def _name_of(function):
-    return getattr(function, "__name__", type(function).__name__).strip("<>")
-
-
-# --------------------------------------------------------------------------------------------------------- metrics
-
-
-class CustomMetric:
-    """A metric of one's own, from sums over all examples and replicas.
-
-        class RSquared(train.CustomMetric):
-            sums = 4
-
-            def update(self, y_true, y_pred):
-                return [y_true.size, y_true.sum(), (y_true ** 2).sum(), ((y_pred - y_true) ** 2).sum()]
-
-            def result(self, sums):
-                return 1 - sums[3] / (sums[2] - sums[1] ** 2 / sums[0])
-
-        model.compile(metrics=[RSquared()])
-
-    Sums of whole numbers are exact whatever the replicas. Values are known when an epoch or an evaluation ends. An update
-    that takes sample_weight can also be one of compile()'s weighted_metrics.
-    """
-
-    name: str = ""  # "": the class's name, "r_squared"
-    sums: int = 1  # how many there are
-
-    def update(self, y_true: NDArray[Any], y_pred: NDArray[np.float32]) -> ArrayLike:
-        """What a replica's examples add to the sums. The arrays are lent: copy what is to stay."""
-        raise NotImplementedError(f"{type(self).__name__} has no update(self, y_true, y_pred)")
-
-    def result(self, sums: NDArray[np.float64]) -> ArrayLike:
-        """The value, a number or an array of them, from the sums; they are 0 without examples."""
-        raise NotImplementedError(f"{type(self).__name__} has no result(self, sums)")
-
-
-class _MeanOfFunction(CustomMetric):
-    sums = 2
-
-    def __init__(self, function, name):
-        self.function, self.name = function, name
-
-    def update(self, y_true, y_pred, sample_weight=None):
-        values = _numpy_of(self.function(y_true, y_pred))
-        if values.shape != (len(y_pred),):
-            raise ValueError(f"metric '{self.name}' returned the shape {values.shape} for {len(y_pred)} examples: return one "
-                             "value an example, not their mean")
-        weights = np.ones(len(values)) if sample_weight is None else sample_weight
-        return [np.dot(values.astype(np.float64), weights), np.sum(weights, dtype=np.float64)]
-
-    def result(self, sums):
-        return sums[0] / sums[1] if sums[1] else 0.0
-
-
-def custom_metric(metric: Any, *, name: str | None = None) -> Metric:
-    """A metric that Python computes, as compile() makes it of a CustomMetric, or any object with its sums, update() and
-    result(); or of a function(y_true, y_pred) that returns one value an example, whose mean is reported."""
-    if not _is_metric(metric):
-        metric = _MeanOfFunction(metric, _name_of(metric) if name is None else name)
-    called = name or getattr(metric, "name", "") or _snake(type(metric).__name__)
-    weighs = "sample_weight" in inspect.signature(metric.update).parameters
-    return _native.python_metric(called, int(metric.sums), _updater(metric, called), _resulter(metric), weighs)
-
-
-def _updater(metric, called):
-    def run(*given):
-        try:
-            y_true, y_pred, weights, sums = given
-            added = _numpy_of(metric.update(y_true, y_pred) if weights is None else
-                              metric.update(y_true, y_pred, sample_weight=weights))
-            if added.ravel().shape != sums.shape:
-                raise ValueError(f"update() of metric '{called}' returned {added.size} numbers for {len(sums)} sums")
-            sums += added.ravel()
-        except BaseException as raised:
-            y_true = y_pred = weights = sums = added = given = None
-            _forget_locals(raised)
-            raise
-
-    return run
-
-
-def _resulter(metric):
-    def run(sums):
-        value = np.asarray(metric.result(np.asarray(sums, np.float64)), np.float64)
-        return value.ravel().tolist(), list(value.shape)
-
-    return run
-
-
-def _is_metric(value):
-    return all(callable(getattr(value, method, None)) for method in ("update", "result")) and not isinstance(value, type)
-
-
-def metric_of(metric: Any) -> Metric | None:
-    """The metric of a Python object; None if it is none."""
-    return custom_metric(metric) if _is_metric(metric) or (callable(metric) and not isinstance(metric, type)) else None
-
-
-# --------------------------------------------------------------------------------------------- parts of saved models
-
-
-def own_parts(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The losses, metrics and makers of layers in custom_objects, by name."""
-    losses, metrics, layers = [], [], {}
-    for name, part in (custom_objects or {}).items():
-        if isinstance(part, type) and issubclass(part, Layer):
-            layers[name] = _factory(name, part)
-        elif isinstance(part, Loss):
-            losses.append(part)
-        elif isinstance(part, Metric):
-            metrics.append(part)
-        elif isinstance(part, type) and issubclass(part, CustomMetric):
-            metrics.append(custom_metric(part(), name=name))
-        elif _is_metric(part):
-            metrics.append(custom_metric(part, name=name))
-        elif callable(part) and not isinstance(part, type):
-            losses.append(custom_loss(part, name=name))
-            metrics.append(custom_metric(part, name=name))
-        else:
-            raise config_error(f"custom_objects['{name}'] is a {part.__name__ if isinstance(part, type) else type(part).__name__}",
-                               "give a class derived from train.Layer, a loss, a metric, or a function of (y_true, y_pred)")
-    return {"losses": losses, "metrics": metrics, "layers": layers}
-
-
-def layer_factories(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
-    factories: dict[str, Any] = own_parts(custom_objects)["layers"]
-    return factories
-
-
-def _factory(name, kind):
-    def make(text):
-        config = json.loads(text)
-        try:
-            return kind(**config)
-        except TypeError as error:
-            raise config_error(f"{name} cannot be made with the arguments that the file has for it, {config}: {error}",
-                               "let config() return the arguments that __init__ takes") from error
-
-    return make
+            store(value, target, what)
