@@ -4,7 +4,7 @@
 //   model.compile({.loss = categorical_crossentropy({.label_smoothing = 0.1F})});
 //   model.compile({.loss = 0.7F * mean_squared_error() + 0.3F * mean_absolute_error()});
 //
-// A custom function is a LossFunction or, for quick experiments, a host_loss().
+// A custom function is a LossFunction or, for quick experiments, a host_loss() or a host_batch_loss().
 #pragma once
 
 #include <concepts>
@@ -171,6 +171,22 @@ struct HostExample {
 // there and gradients back. Meant for experiments, not for full speed. The streams' threads call it, several at
 // once. An exception ends the run.
 Loss host_loss(const std::string& name, std::function<double(const HostExample&)> function);
+
+// The real examples of one replica's batch, for a loss or a metric that is computed on the host. There may be
+// none.
+struct HostBatch {
+  TensorView result = {};   // f32, one row per example
+  TensorView labels = {};   // of the data's type; class numbers that are i64 have the shape (rows)
+  TensorView weights = {};  // f32 (rows), for a weighted metric; undefined: not weighted
+  // Output of a loss: that of each example, and its gradient by element of the result, 0 at first. Undefined: not
+  // wanted.
+  std::span<float> losses = {};
+  TensorView gradient = {};
+};
+
+// Returns a custom loss from a function of one replica's examples. Like host_loss(), but called once a batch, and
+// for labels of any type.
+Loss host_batch_loss(const std::string& name, std::function<void(const HostBatch&)> function);
 
 // Returns, for a custom training loop, the sum of one replica's losses, one per example, divided by the examples
 // of the global batch. The overload for a single number throws ConfigError: a mean over part of the batch would

@@ -1,10 +1,13 @@
 // Metrics, counted along with the loss: exact sums over examples and replicas, never a mean of means.
 //
 //   model.compile({.loss = categorical_crossentropy(), .metrics = {accuracy(), top_k(5), mean_absolute_error()}});
+//
+// A custom metric is a MetricFunction or, for quick experiments, a host_metric().
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +25,7 @@ namespace HEADRACE_API headrace {
 struct MetricTotals {
   MetricSums sums;
   std::span<const std::int64_t> table = {};
+  std::span<const double> real_table = {};      // in its place for a metric with real_table()
   std::optional<double> weight = std::nullopt;  // the examples', if the metric is weighted
 
   // Returns what the examples add up to, weighted or not, per example or per weight; 0 if there are none.
@@ -64,6 +68,8 @@ class MetricFunction {
   virtual ScratchSpec scratch(const TensorView& result, const TensorView& labels) const;
   // Returns the extents of counts besides the sums. They stay on the device until an epoch or an evaluation ends.
   virtual std::optional<Shape> table(const ResultInfo&) const { return std::nullopt; }
+  // Returns whether the table's elements are doubles in place of i64; shards are added in the order of the world.
+  virtual bool real_table() const { return false; }
   // Returns whether it counts the same as a loss with counts_correct(): nothing is submitted if there is one.
   virtual bool is_accuracy() const { return false; }
   // Returns whether it can be weighted: with MetricCall::weights, submit() adds weight * value to
@@ -143,6 +149,20 @@ struct AucOptions {
 // Computes the area under the curve, by trapezoids or, of precision and recall, by Davis and Goadrich's
 // interpolation: "auc", "pr_auc". Labels and results as for precision().
 Metric auc(const AucOptions& options = {});
+
+// A metric that is computed on the host from sums over all examples.
+struct HostMetricOptions {
+  std::string name = {};  // see MetricFunction::name()
+  int sums = 1;           // how many numbers are summed
+  // Adds a batch's examples to the sums. The streams' threads call it, several at once, each with sums of its own.
+  std::function<void(const HostBatch&, std::span<double> sums)> add = {};
+  // Returns the value from the sums of all replicas; they are 0 without examples. Set a single value or a shape.
+  std::function<MetricValue(std::span<const double> sums)> value = {};
+  bool takes_weights = false;  // see MetricFunction::takes_weights(): `add` uses HostBatch::weights
+};
+// Returns a custom metric from two functions; like host_loss() it works on every device. Sums of whole numbers are
+// exact whatever the replicas. Its value is known when an epoch or an evaluation ends. An exception ends the run.
+Metric host_metric(HostMetricOptions options);
 
 inline MetricSums& operator+=(MetricSums& sums, const MetricSums& more) {
   sums.loss += more.loss;

@@ -1,7 +1,5 @@
 #include "headrace/bindings/python/callable.h"
 
-#include <nanobind/ndarray.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -34,18 +32,6 @@ void with_python(const Body& body) noexcept {
   --visits;
 }
 
-nb::dlpack::dtype numpy_type(DType dtype) {
-  switch (dtype) {
-    case DType::kU8: return nb::dtype<std::uint8_t>();
-    case DType::kI32: return nb::dtype<std::int32_t>();
-    case DType::kI64: return nb::dtype<std::int64_t>();
-    case DType::kF16: return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
-    case DType::kF32: return nb::dtype<float>();
-    case DType::kBF16: break;
-  }
-  throw ConfigError("NumPy has no bfloat16", "cast() to float32 before a Python function");
-}
-
 }  // namespace
 
 void end_of_python() noexcept {
@@ -75,6 +61,18 @@ Visit::Visit() {
 Visit::~Visit() { --visits; }
 
 bool is_refused() noexcept { return refused.load(); }
+
+nb::dlpack::dtype numpy_type(DType dtype) {
+  switch (dtype) {
+    case DType::kU8: return nb::dtype<std::uint8_t>();
+    case DType::kI32: return nb::dtype<std::int32_t>();
+    case DType::kI64: return nb::dtype<std::int64_t>();
+    case DType::kF16: return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+    case DType::kF32: return nb::dtype<float>();
+    case DType::kBF16: break;
+  }
+  throw ConfigError("NumPy has no bfloat16", "cast() to float32 before a Python function");
+}
 
 SharedObject share(nb::object object) {
   return {object.release().ptr(), [](PyObject* owned) { with_python([owned] { Py_DECREF(owned); }); }};

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "headrace/bindings/python/errors.h"
 #include "headrace/devices/base/error.h"
@@ -53,7 +55,7 @@ class Visit {
 using SharedObject = std::shared_ptr<PyObject>;
 SharedObject share(nanobind::object object);
 
-// A Python function that the engine's threads call.
+// A Python function, or an object with methods, that C++ threads call.
 class PythonCallable {
  public:
   explicit PythonCallable(nanobind::object function) : function_(share(std::move(function))) {}
@@ -70,9 +72,26 @@ class PythonCallable {
     }
   }
 
+  // Calls body(function) with the GIL for a run of the trainer. Throws Python exceptions as raise_from_run() does.
+  template <typename Body>
+  auto call_in_run(const std::string& where, const Body& body) const {
+    const Visit visit;
+    const nanobind::gil_scoped_acquire here;
+    try {
+      return body(nanobind::handle(function_.get()));
+    } catch (nanobind::python_error& raised) {
+      raise_from_run(raised, where);
+    }
+  }
+
+  const SharedObject& object() const noexcept { return function_; }
+
  private:
   SharedObject function_;
 };
+
+// Returns NumPy's type. Throws ConfigError for bf16.
+nanobind::dlpack::dtype numpy_type(DType dtype);
 
 // Returns a copy of a field's elements as a NumPy array; of an encoded image as bytes.
 nanobind::object array_of(std::span<const std::byte> bytes, const Field& field, const Shape& shape);

@@ -26,7 +26,8 @@ namespace {
 
 // Calls function(list of the fields' arrays) -> bool. `fields` are those that it sees.
 RecordFilter python_filter(nb::object function, const std::string& name, std::uint32_t version, bool processed,
-                           Fields fields) {
+                           const std::vector<FieldTuple>& tuples) {
+  Fields fields = to_fields(tuples);
   RecordFilter filter{.name = name, .version = version, .keeps = {}, .processed = processed};
   filter.keeps = [function = PythonCallable(std::move(function)),
                   fields = std::move(fields)](const ExampleView& example) {
@@ -96,12 +97,8 @@ void bind_stages(nb::class_<Dataset>& dataset) {
           },
           "labels"_a, Unlocked())
       .def(
-          "filter",
-          [](const Dataset& data, nb::object function, const std::string& name, std::uint32_t version,
-             bool processed, const std::vector<FieldTuple>& fields) {
-            return data.filter(python_filter(std::move(function), name, version, processed, to_fields(fields)));
-          },
-          "function"_a, "name"_a, "version"_a, "processed"_a, "fields"_a)
+          "filter", [](const Dataset& data, const RecordFilter& filter) { return data.filter(filter); },
+          "filter"_a)
       .def("cache", &Dataset::cache, "cache"_a, Unlocked())
       .def("unbatch", &Dataset::unbatch, Unlocked())
       .def(
@@ -145,14 +142,15 @@ void bind_questions(nb::class_<Dataset>& dataset) {
       .def("steps_per_epoch", &Dataset::steps_per_epoch, Unlocked())
       .def("batch_size", &batch_size, Unlocked())
       .def(
-          "to_json", [](const Dataset& data) { return data.to_json(); }, Unlocked())
+          "to_json", [](const Dataset& data, const PlanParts& parts) { return data.to_json(parts); }, "parts"_a,
+          Unlocked())
       .def("evaluation_json", &Dataset::evaluation_json, Unlocked())
       .def_static(
           "from_json",
-          [](const std::string& text, const std::string& base, bool allow_paths) {
-            return Dataset::from_json(text, {.base = base, .allow_paths = allow_paths});
+          [](const std::string& text, const std::string& base, bool allow_paths, const PlanParts& parts) {
+            return Dataset::from_json(text, {.parts = parts, .base = base, .allow_paths = allow_paths});
           },
-          "text"_a, "base"_a, "allow_paths"_a, Unlocked())
+          "text"_a, "base"_a, "allow_paths"_a, "parts"_a, Unlocked())
       .def(
           "fields", [](const Dataset& data) { return to_tuples(data.fields()); }, Unlocked())
       .def("classes", &Dataset::classes, Unlocked())
@@ -168,6 +166,25 @@ void bind_questions(nb::class_<Dataset>& dataset) {
           Unlocked())
       .def(
           "fingerprint", [](const Dataset& data) { return to_hex(data.fingerprint()); }, Unlocked());
+}
+
+// The code of a plan, for its JSON.
+void bind_parts(nb::module_& module) {
+  nb::class_<PlanParts>(module, "PlanParts")
+      .def(nb::init<>())
+      .def(
+          "add_operations",
+          [](PlanParts& parts, const Operations& operations) { parts.operations.push_back(operations); },
+          "operations"_a)
+      .def(
+          "add_filter", [](PlanParts& parts, const RecordFilter& filter) { parts.filters.push_back(filter); },
+          "filter"_a)
+      .def(
+          "add_source",
+          [](PlanParts& parts, const std::string& name, const Dataset& data) {
+            parts.sources[name] = data.source();
+          },
+          "name"_a, "data"_a);
 }
 
 void bind_combinations(nb::module_& module) {
@@ -220,7 +237,10 @@ void bind_datasets(nb::module_& module) {
         return disk(folder, {.budget_bytes = budget});
       },
       "folder"_a, "budget_bytes"_a, Unlocked());
+  nb::class_<RecordFilter>(module, "RecordFilter");
+  module.def("python_filter", &python_filter, "function"_a, "name"_a, "version"_a, "processed"_a, "fields"_a);
   nb::class_<Dataset> dataset(module, "Dataset");
+  bind_parts(module);
   bind_stages(dataset);
   bind_questions(dataset);
   bind_combinations(module);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
@@ -20,34 +21,42 @@ namespace nb = nanobind;
 namespace headrace::python {
 namespace {
 
-// The latest exceptions of Python callables, by the text that they became. Guarded by kept_mutex.
+// An exception of a Python callable and the text that it became. `itself`: it is raised in place of the error.
+struct KeptException {
+  std::string text;
+  nb::object raised;
+  bool itself = false;
+};
+
+// The latest ones. Guarded by kept_mutex.
 constexpr std::size_t kKept = 8;
 nb::ft_mutex kept_mutex;
-std::deque<std::pair<std::string, nb::object>>& kept() {
-  static auto* const list =
-      new std::deque<std::pair<std::string, nb::object>>();  // never destroyed: Python is gone then
+std::deque<KeptException>& kept() {
+  static auto* const list = new std::deque<KeptException>();  // never destroyed: Python is gone then
   return *list;
 }
 
-void keep(const std::string& text, nb::object raised) {
-  nb::object dropped;  // outside of the lock: it may run Python
+void keep(KeptException exception) {
+  KeptException dropped;  // outside of the lock: it may run Python
   const nb::ft_lock_guard lock(kept_mutex);
-  kept().emplace_back(text, std::move(raised));
+  kept().push_back(std::move(exception));
   if (kept().size() <= kKept) return;
-  dropped = std::move(kept().front().second);
+  dropped = std::move(kept().front());
   kept().pop_front();
 }
 
-// Returns the exception that caused an error with this message; null if there is none.
-nb::object take_cause(const std::string& message) {
+// Returns the latest exception that caused an error with this message, without an object if there is none; forgets
+// the others of the same text, as several replicas raise them.
+KeptException take_cause(const std::string& message) {
+  KeptException cause;
+  std::vector<KeptException> dropped;  // outside of the lock
   const nb::ft_lock_guard lock(kept_mutex);
-  for (auto found = kept().begin(); found != kept().end(); ++found) {
-    if (message.find(found->first) == std::string::npos) continue;
-    nb::object cause = std::move(found->second);
-    kept().erase(found);
-    return cause;
+  const auto caused = [&](const KeptException& each) { return message.find(each.text) != std::string::npos; };
+  for (KeptException& each : kept()) {
+    if (caused(each)) dropped.push_back(std::exchange(cause, std::move(each)));
   }
-  return {};
+  std::erase_if(kept(), [](const KeptException& each) { return !each.raised.is_valid(); });
+  return cause;
 }
 
 std::string text_of(nb::handle value) {
@@ -71,17 +80,33 @@ std::string place_of(const nb::python_error& raised) {
   }
 }
 
+// "ValueError: ... (at file.py:12)"
+std::string described(nb::python_error& raised) {
+  return fmt::format("{}: {}{}", text_of(raised.type().attr("__name__")), text_of(raised.value()),
+                     place_of(raised));
+}
+
 nb::object number_or_none(std::uint64_t number) {
   return number == DataLocation::kUnknown ? nb::none() : nb::object(nb::int_(number));
 }
 
+// Raises the exception with a note that says where the run called what raised it.
+void set_itself(const nb::object& raised, const Error& error) {
+  try {
+    if (nb::hasattr(raised, "add_note")) raised.attr("add_note")(nb::str(error.message().c_str()));
+  } catch (const nb::python_error&) {  // an exception that takes none
+  }
+  PyErr_SetObject(raised.type().ptr(), raised.ptr());
+}
+
 // Raises headrace.ConfigError and so on, as headrace/_errors.py defines them.
 void set_python_error(const char* kind, const Error& error, const nb::dict& where) {
+  const KeptException cause = take_cause(error.message());
+  if (cause.itself) return set_itself(cause.raised, error);
   nb::object made =
       nb::module_::import_("headrace._errors")
           .attr("make")(kind, to_string(error.code()), error.what(), error.message(), error.hint(), where);
-  const nb::object cause = take_cause(error.message());
-  if (cause.is_valid()) PyException_SetCause(made.ptr(), nb::object(cause).release().ptr());
+  if (cause.raised.is_valid()) PyException_SetCause(made.ptr(), nb::object(cause.raised).release().ptr());
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
@@ -96,8 +121,9 @@ constexpr ReaderWord kWords[] = {
     {"Dataset::size()", "Dataset.records"},
     {"Dataset::steps_per_epoch()", "len(Dataset)"},
     {"LoaderOptions::trace", ""},
-    {"OwnParts::losses", ""},
-    {"OwnParts::metrics", ""},
+    {"OwnParts::layers", "custom_objects"},
+    {"OwnParts::losses", "custom_objects"},
+    {"OwnParts::metrics", "custom_objects"},
     {"PlanParts::filters", ""},
     {"PlanParts::operations", ""},
     {"PlanParts::sources", ""},
@@ -142,14 +168,19 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
 }  // namespace
 
 void raise_as_error(nb::python_error& raised) {
-  const std::string text =
-      fmt::format("{}: {}{}", text_of(raised.type().attr("__name__")), text_of(raised.value()), place_of(raised));
+  const std::string text = described(raised);
   if (!raised.matches(PyExc_Exception)) {
     if (raised.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw Error(ErrorCode::kCancelled, text);
   }
-  keep(printable(text), nb::borrow(raised.value()));  // as in the error
+  keep({.text = printable(text), .raised = nb::borrow(raised.value())});  // as in the error
   throw Error(ErrorCode::kInvalidArgument, text);
+}
+
+void raise_from_run(nb::python_error& raised, const std::string& where) {
+  const std::string text = described(raised);
+  keep({.text = printable(text), .raised = nb::borrow(raised.value()), .itself = true});
+  throw Error(ErrorCode::kInvalidArgument, where + ": " + text);
 }
 
 void check_signals() {
@@ -163,7 +194,7 @@ void bind_errors(nb::module_& module) {
   module.def("words_of", [](const std::string& name) { return named(name); });  // for tests
   nb::register_exception_translator(translate);
   module.def("forget_exceptions", [] {
-    std::deque<std::pair<std::string, nb::object>> dropped;
+    std::deque<KeptException> dropped;
     const nb::ft_lock_guard lock(kept_mutex);
     dropped.swap(kept());
   });

@@ -41,3 +41,9 @@ Batch\.__suffix__$:
     def jax(self) -> dict[str, Any]: ...
     def tensorflow(self) -> dict[str, Any]: ...
     def cupy(self) -> dict[str, Any]: ...
+
+FitControl\.model$:
+    \from headrace.train import Model
+    @property
+    def model(self) -> Model:
+        """The model that is trained."""

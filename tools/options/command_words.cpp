@@ -36,6 +36,7 @@ constexpr ReaderWord kWords[] = {
     {"LoaderOptions::reader_threads", "--readers"},
     {"LoaderOptions::start", ""},
     {"LoaderOptions::trace_spans", ""},
+    {"OwnParts::layers", ""},
     {"OwnParts::losses", ""},
     {"OwnParts::metrics", ""},
     {"PlanOptions::allow_paths", ""},

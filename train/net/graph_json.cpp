@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/net/attribute_json.h"
 #include "headrace/train/net/layers/layer.h"
 
@@ -103,8 +104,10 @@ class GraphReader {
   const LayerMaker& maker(const std::string& kind) const {
     if (const auto found = own_->find(kind); found != own_->end()) return found->second;
     if (const auto found = built_in_layers().find(kind); found != built_in_layers().end()) return found->second;
-    throw ConfigError("no layer is of the kind '" + kind + "'",
-                      "if it is a custom one, hand over what makes it: {{\"" + kind + "\", maker}}");
+    throw ConfigError(
+        "no layer is of the kind '" + kind + "'",
+        joined({advice("if it is a custom one, hand over what makes it in {}", named("OwnParts::layers")),
+                "read the net in the program that made it"}));
   }
 
   static void check_known(const std::string& name, const Layer& layer) {

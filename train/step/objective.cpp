@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "headrace/devices/base/error.h"
@@ -65,6 +66,17 @@ std::vector<std::string> term_names(const Graph& graph, const Loss& loss) {
     names.push_back(name + "_loss");
   }
   return names;
+}
+
+// Adds the doubles that these are the bits of.
+std::int64_t real_sum(std::int64_t a, std::int64_t b) {
+  return std::bit_cast<std::int64_t>(std::bit_cast<double>(a) + std::bit_cast<double>(b));
+}
+
+std::vector<double> real_values(std::span<const std::int64_t> bits) {
+  std::vector<double> values;
+  for (const std::int64_t each : bits) values.push_back(std::bit_cast<double>(each));
+  return values;
 }
 
 }  // namespace
@@ -413,7 +425,13 @@ void Objective::add(const std::byte* totals, ObjectiveTotals& into) const {
 void Objective::add_tables(const std::byte* tables, ObjectiveTotals& into) const {
   const auto* counts = reinterpret_cast<const std::int64_t*>(tables);
   into.tables.resize(table_elements_);
-  for (std::size_t i = 0; i < table_elements_; ++i) into.tables[i] += counts[i];
+  for (const Judge& judge : metrics_) {
+    const auto end = judge.table_at + static_cast<std::size_t>(judge.table.elements());
+    const bool real = judge.metric.function->real_table();
+    for (std::size_t i = judge.table_at; i < end; ++i) {
+      into.tables[i] = real ? real_sum(into.tables[i], counts[i]) : into.tables[i] + counts[i];
+    }
+  }
 }
 
 MetricSums Objective::sums(const ObjectiveTotals& totals) const {
@@ -434,10 +452,15 @@ std::vector<MetricValue> Objective::values(const ObjectiveTotals& totals) const 
   for (const Judge& judge : metrics_) {
     const auto elements = static_cast<std::size_t>(judge.table.elements());
     if (elements > 0 && totals.tables.empty()) continue;
-    const std::span all(totals.tables);
+    const bool real = judge.metric.function->real_table();
+    const std::span<const std::int64_t> counts = elements > 0
+                                                     ? std::span(totals.tables).subspan(judge.table_at, elements)
+                                                     : std::span<const std::int64_t>();
+    const std::vector<double> reals = real ? real_values(counts) : std::vector<double>();
     MetricValue value = judge.metric.function->value(
         {.sums = totals.sums[judge.sums],
-         .table = elements > 0 ? all.subspan(judge.table_at, elements) : std::span<const std::int64_t>(),
+         .table = elements > 0 && !real ? counts : std::span<const std::int64_t>(),
+         .real_table = real ? reals : std::span<const double>(),
          .weight = judge.weights >= 0 ? std::optional(totals.sums[judge.sums + 1].loss) : std::nullopt});
     value.name = judge.name;
     values.push_back(std::move(value));

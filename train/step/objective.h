@@ -46,7 +46,7 @@ struct ObjectiveBinding {
 // The counts of one replica or of all.
 struct ObjectiveTotals {
   std::vector<MetricSums> sums;           // the terms', then those of metrics that count for themselves
-  std::vector<std::int64_t> tables = {};  // empty if they were not read
+  std::vector<std::int64_t> tables = {};  // empty if they were not read; of a real_table() the bits of doubles
 };
 
 // Immutable.

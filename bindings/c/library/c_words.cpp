@@ -33,6 +33,7 @@ constexpr ReaderWord kWords[] = {
     {"FitOptions::steps_per_epoch", ""},
     {"LoaderOptions::trace", ""},
     {"LoaderOptions::world", "world_replicas"},
+    {"OwnParts::layers", ""},
     {"OwnParts::losses", ""},
     {"OwnParts::metrics", ""},
     {"PlanOptions::allow_paths", "refuse_paths"},

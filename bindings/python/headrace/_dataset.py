@@ -13,7 +13,8 @@ from ._batch import Batch
 from ._errors import HeadraceError, config_error
 from ._explain import explain_functions, measure
 from ._fields import Field, Path, from_native
-from ._function import Function, name_of
+from ._function import Function, batch_function_of, name_of
+from ._plan_parts import MAKERS, Part, read, write
 from ._show import fields_text, plan_html
 
 
@@ -42,17 +43,18 @@ class Dataset:
     cutmix(), functions of whole batches and prefetch() alone."""
 
     def __init__(self, native: _native.Dataset, *, source_fields: Any = None,
-                 functions: tuple[Function, ...] = ()) -> None:
+                 functions: tuple[Function, ...] = (), parts: tuple[Part, ...] = ()) -> None:
         self._native = native
+        self._parts = parts  # its Python functions, for its JSON
         # The fields as the source holds them: what filters see.
         self._source_fields = native.fields() if source_fields is None else source_fields
         self._functions = functions  # of whole batches, done where they are taken
 
-    def _with(self, native: _native.Dataset, what: str | None = None) -> Dataset:
+    def _with(self, native: _native.Dataset, what: str | None = None, parts: tuple[Part, ...] = ()) -> Dataset:
         if self._functions and what is not None:
             raise config_error(f"{what} after {self._functions[-1]!r}, which works on whole batches",
                                f"put {what} before it")
-        return Dataset(native, source_fields=self._source_fields, functions=self._functions)
+        return Dataset(native, source_fields=self._source_fields, functions=self._functions, parts=(*self._parts, *parts))
 
     # --------------------------------------------------------------------------------------------------- samples
 
@@ -80,9 +82,10 @@ class Dataset:
         if function.batched:
             if self.batch_size is None:
                 raise config_error(f"{function!r} works on whole batches", "put it behind batch()")
-            return Dataset(self._native, source_fields=self._source_fields, functions=(*self._functions, function))
-        return self._with(self._native.map(function.operation(self.fields, self._first_sample)),
-                          f"map({function.name}) of single samples")
+            return Dataset(self._native, source_fields=self._source_fields, functions=(*self._functions, function),
+                           parts=(*self._parts, function.batch_part()))
+        part = function.operation(self.fields, self._first_sample)
+        return self._with(self._native.map(part.native), f"map({function.name}) of single samples", (part,))
 
     def _first_sample(self):
         """The arrays of the first record as the stages so far leave it; images that are not decoded as bytes."""
@@ -104,7 +107,7 @@ class Dataset:
             return True
 
         native = [field.native() for field in fields]
-        self._of_samples().take(1).filter(look, "first record", 1, True, native).size()
+        self._of_samples().take(1).filter(_native.python_filter(look, "first record", 1, True, native)).size()
         return seen
 
     def filter(self, keeps: Callable[[dict[str, Any]], Any] | None = None, *, labels: Sequence[int] | None = None,
@@ -118,11 +121,9 @@ class Dataset:
         if labels is not None:
             return self._with(self._native.filter_labels([int(label) for label in labels]), "filter()")
         seen = self._native.fields() if processed else self._source_fields
-        names = [field[0] for field in seen]
-        judge: Any = keeps
-        return self._with(self._native.filter(lambda arrays: bool(judge(dict(zip(names, arrays)))),
-                                              name_of(keeps) if name is None else name, version, processed, seen),
-                          "filter()")
+        part = _filter(keeps, name=name_of(keeps) if name is None else name, version=version, processed=processed,
+                       fields=[list(field) for field in seen])
+        return self._with(self._native.filter(part.native), "filter()", (part,))
 
     def cache(self, where: Cache | Path | Literal["memory"] = "memory", *, budget_bytes: int = 0) -> Dataset:
         """Each sample kept as the stages before leave it: in memory, in a folder, or in a Cache. A plan may have
@@ -173,7 +174,7 @@ class Dataset:
         unbatched = self._with(self._native, "unbatch()")
         if self.batch_size is not None:
             return unbatched._with(self._native.unbatch())
-        return Dataset(self._native.unbatch())
+        return Dataset(self._native.unbatch(), parts=self._parts)
 
     def window(self, size: int, *, shift: int | None = None, drop_remainder: bool = True) -> Dataset:
         """A record of each `size` consecutive ones, every `shift` records (default: size), with a new first axis. What
@@ -182,7 +183,8 @@ class Dataset:
         if shift is not None and shift < 1:
             raise config_error(f"window(shift={shift}): the next window begins at least one record later",
                                "leave shift out for windows that do not overlap")
-        return Dataset(self._with(self._native, "window()")._native.window(size, shift or 0, drop_remainder))
+        native = self._with(self._native, "window()")._native.window(size, shift or 0, drop_remainder)
+        return Dataset(native, parts=self._parts)
 
     def concatenate(self, *others: Dataset) -> Dataset:
         """This and the others, one after the other."""
@@ -253,10 +255,9 @@ class Dataset:
         return self._native.batch_size()
 
     def to_json(self) -> str:
-        """The plan as JSON, to be run elsewhere: by C++, by another process."""
-        if self._functions:
-            raise config_error(f"{self._functions[0]!r} is a Python function", "its JSON holds the engine's operations alone")
-        return self._native.to_json()
+        """The plan as JSON, to be run elsewhere: by C++, by another process. Python functions are written as "module:name":
+        they are to stand at the top of modules that can be imported there, and only Python runs the plan."""
+        return write(self._native, self._parts)
 
     def evaluation_json(self) -> str:
         """The part of the plan that evaluates a model on other data: what is done to every record alike, without what is
@@ -266,13 +267,17 @@ class Dataset:
         return self._native.evaluation_json()
 
     @staticmethod
-    def from_json(text: str, *, base: Path = "", allow_paths: bool = True) -> Dataset:
+    def from_json(text: str, *, base: Path = "", allow_paths: bool = True, allow_imports: bool = False) -> Dataset:
         """The plan that to_json() wrote, here or in C++. base: where its relative paths begin. allow_paths=False
-        refuses texts that name files, from somebody who must not say which ones are opened."""
-        return Dataset(_native.Dataset.from_json(text, os.fspath(base), allow_paths))
+        refuses texts that name files, from somebody who must not say which ones are opened. allow_imports=True imports
+        and runs the Python functions that it names: for texts of those who may choose what runs here."""
+        text, natives, parts = read(text, allow_imports)
+        native = _native.Dataset.from_json(text, os.fspath(base), allow_paths, natives)
+        functions = tuple(batch_function_of(part) for part in parts if part.native is None)
+        return Dataset(native, functions=functions, parts=tuple(parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset.from_json, (self.to_json(),)
+        return _unpickled, (self.to_json(),)
 
     def __len__(self) -> int:
         if self.streamed:
@@ -301,6 +306,19 @@ class Dataset:
             return plan_html(repr(self), error.hint)
 
 
+def _unpickled(text: str) -> Dataset:
+    return Dataset.from_json(text, allow_imports=True)
+
+
+def _filter(keeps, *, name, version, processed, fields):
+    names = [field[0] for field in fields]
+    native = _native.python_filter(lambda arrays: bool(keeps(dict(zip(names, arrays)))), name, version, processed, fields)
+    return Part("filter", name, keeps, {"name": name, "version": version, "processed": processed, "fields": fields}, native)
+
+
+MAKERS["filter"] = _filter
+
+
 def _natives(parts: Sequence[Dataset], what: str) -> list[_native.Dataset]:
     for part in parts:
         if not isinstance(part, Dataset):
@@ -310,23 +328,28 @@ def _natives(parts: Sequence[Dataset], what: str) -> list[_native.Dataset]:
     return [part._native for part in parts]
 
 
+def _parts_of(parts: Sequence[Dataset]) -> tuple[Part, ...]:
+    return tuple(part for dataset in parts for part in dataset._parts)
+
+
 def concatenate(*parts: Dataset) -> Dataset:
     """One after the other. Every record of each once in an epoch."""
-    return Dataset(_native.concatenate(_natives(parts, "concatenate")))
+    return Dataset(_native.concatenate(_natives(parts, "concatenate")), parts=_parts_of(parts))
 
 
 def interleave(*parts: Dataset, block: int = 1) -> Dataset:
     """In turn, `block` records of each; one that has ended is passed over."""
-    return Dataset(_native.interleave(_natives(parts, "interleave"), block))
+    return Dataset(_native.interleave(_natives(parts, "interleave"), block), parts=_parts_of(parts))
 
 
 def mix(*parts: Dataset, weights: Sequence[float] | None = None, seed: int = 0,
         until: Literal["first_ends", "all_seen"] = "first_ends") -> Dataset:
     """A random merge that keeps each dataset's order, in exact proportions. until: "first_ends" (every record at most
     once) or "all_seen" (at least once)."""
-    return Dataset(_native.mix(_natives(parts, "mix"), [] if weights is None else [float(w) for w in weights], seed, until))
+    shares = [] if weights is None else [float(weight) for weight in weights]
+    return Dataset(_native.mix(_natives(parts, "mix"), shares, seed, until), parts=_parts_of(parts))
 
 
 def zip_datasets(*parts: Dataset, suffixes: Sequence[str] = ()) -> Dataset:
     """Record i has the fields of every dataset's record i; it ends with the shortest."""
-    return Dataset(_native.zip(_natives(parts, "zip"), list(suffixes)))
+    return Dataset(_native.zip(_natives(parts, "zip"), list(suffixes)), parts=_parts_of(parts))

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from . import _native
 from ._errors import config_error
-from ._fields import Field, FieldLike, declared, dtype_name, numpy_dtype
+from ._fields import Field, FieldLike, declared, dtype_name, from_native, numpy_dtype
+from ._plan_parts import MAKERS, Part
 from ._records import as_array, exact_array
 
 
@@ -68,10 +69,12 @@ class Function:
 
     # ------------------------------------------------------------------------------------------------ per sample
 
-    def operation(self, fields: Mapping[str, Field], first_sample: Callable[[], Any]) -> _native.Operations:
+    def operation(self, fields: Mapping[str, Field], first_sample: Callable[[], Any]) -> Part:
         """The operation on samples of these fields; first_sample() gives the arrays of one to try it on."""
         inputs = [fields[name] for name in self._input_names(fields)]
-        outputs = self._output_fields(inputs, first_sample)
+        return self._operation_of(inputs, self._output_fields(inputs, first_sample))
+
+    def _operation_of(self, inputs, outputs):
         names = [field.name for field in inputs]
         dtypes = [numpy_dtype(field) for field in outputs]
 
@@ -80,8 +83,10 @@ class Function:
             return [exact_array(_made(made, field.name, self), field, dtype, repr(self))
                     for field, dtype in zip(outputs, dtypes)]
 
-        return _native.python_operation(self._name, self._version, [field.native() for field in inputs],
-                                        [field.native() for field in outputs], self._random, call)
+        given, gives = ([field.native() for field in several] for several in (inputs, outputs))
+        native = _native.python_operation(self._name, self._version, given, gives, self._random, call)
+        return Part("operation", self._name, self._function, {
+            "name": self._name, "version": self._version, "inputs": given, "outputs": gives, "random": self._random}, native)
 
     def _input_names(self, fields):
         if self._inputs is None:
@@ -114,6 +119,12 @@ class Function:
 
     # ------------------------------------------------------------------------------------------------ whole batches
 
+    def batch_part(self) -> Part:
+        """A function of whole batches, for the plan's JSON."""
+        inputs = None if self._inputs is None else list(self._inputs)
+        return Part("batch_function", self._name, self._function,
+                    {"name": self._name, "version": self._version, "inputs": inputs}, None)
+
     def on_batch(self, batch):
         """The batch that the function makes of this one."""
         arrays = {name: tensor.numpy() for name, tensor in batch.items()}
@@ -130,6 +141,24 @@ class Function:
             field = Field(name, dtype_name(array.dtype, name), array.shape)
             fields.append((field.native(), np.ascontiguousarray(array, numpy_dtype(field))))
         return _native.with_fields(batch, fields)
+
+
+def _operation_again(function, *, name, version, inputs, outputs, random):
+    return Function(function, name=name, version=version, random=random)._operation_of(
+        [from_native(field) for field in inputs], [from_native(field) for field in outputs])
+
+
+def _batch_function_again(function, *, name, version, inputs):
+    return Function(function, name=name, version=version, inputs=inputs, batched=True).batch_part()
+
+
+def batch_function_of(part: Part) -> Function:
+    """The function that batch_part() is of."""
+    return Function(part.function, batched=True, **part.options)
+
+
+MAKERS["operation"] = _operation_again
+MAKERS["batch_function"] = _batch_function_again
 
 
 def _made(made, name, function):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._dataset import Dataset
 from ._errors import config_error
 from ._fields import Path
 from ._native import train as _native
+from ._objectives import LossFunction
+from ._own_parts import own_parts
 from ._plans import plan_of
 from ._results import History, Predictions
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._native import LoaderOptions
-    from ._native.train import Loss, Metric, Optimizer
+    from ._native.train import Loss, Optimizer
     from .train import Model, Strategy
 
 
@@ -51,8 +53,8 @@ class TrainingRecord:
         return self.model.fit(data, epochs=epochs or self.epochs, checkpoints=self._file, resume=resume, **options)
 
 
-def create_training_record(model: Model, loss: Loss, optimizer: Optimizer, epochs: int, *,
-                           file: Path = "training.safetensors", metrics: Iterable[Metric | Loss | str] = ("accuracy",),
+def create_training_record(model: Model, loss: Loss | LossFunction, optimizer: Optimizer, epochs: int, *,
+                           file: Path = "training.safetensors", metrics: Iterable[Any] = ("accuracy",),
                            input: Dataset | None = None, views: str | None = None) -> TrainingRecord:
     """Compiles the model for its training record. input: as that of Checkpoints; views: those of evaluate_record()."""
     model.compile(optimizer, loss, metrics)
@@ -60,17 +62,18 @@ def create_training_record(model: Model, loss: Loss, optimizer: Optimizer, epoch
 
 
 def evaluate_record(strategy: Strategy, file: Path, data: Dataset, *, steps: int = 0, views: str | None = None,
-                    **input: Unpack[LoaderOptions]) -> dict[str, Any]:
+                    custom_objects: Mapping[str, Any] | None = None, **input: Unpack[LoaderOptions]) -> dict[str, Any]:
     """The figures of a saved model, as Model.evaluate() gives them. data: what headrace.open() returns, to which the
-    operations that the file tells are done; or batches in the form that the net takes. views: None: the file's."""
+    operations that the file tells are done; or batches in the form that the net takes. views: None: the file's.
+    custom_objects: as those of restore_model()."""
     batched = data.batch_size is not None
     return _native.evaluate_record(strategy._native, os.fspath(file), plan_of(data), batched, steps=steps, input={**input},
-                                   views=views)
+                                   views=views, own=own_parts(custom_objects))
 
 
 def predict_record(strategy: Strategy, file: Path, data: Dataset, *, steps: int = 0,
-                   **input: Unpack[LoaderOptions]) -> Predictions:
-    """The results of a saved model. data: as for evaluate_record()."""
+                   custom_objects: Mapping[str, Any] | None = None, **input: Unpack[LoaderOptions]) -> Predictions:
+    """The results of a saved model. data and custom_objects: as for evaluate_record()."""
     batched = data.batch_size is not None
     return Predictions(*_native.predict_record(strategy._native, os.fspath(file), plan_of(data), batched, steps=steps,
-                                               input={**input}))
+                                               input={**input}, own=own_parts(custom_objects)))

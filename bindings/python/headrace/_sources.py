@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native
 from ._dataset import Dataset
 from ._errors import config_error
-from ._fields import Field, FieldLike, Path, dtype_name, encoded_image
+from ._fields import Field, FieldLike, Path, dtype_name, encoded_image, from_native
 from ._function import name_of
+from ._plan_parts import MAKERS, Part
 from ._records import as_array, fields_of, is_encoded, packer
 
 
@@ -101,17 +102,28 @@ def from_function(function: Callable[[int], Any], records: int, *, fields: Mappi
     tuple: ("image", "label") of two. Encoded images are bytes. Without `fields` record 0 is looked at. `name` and
     `version` are what the stream is known by: change `version` with the function or its data. A cache on disk looks
     into some records as well where no name is given."""
-    return _from_function(function, records, fields, name, name_of(function), version, classes)
+    used = name_of(function) if name is None else name
+    made = _fields_of_function(function, records, fields, used)
+    return _with_part(_function(function, records=records, fields=[field.native() for field in made], name=used,
+                                version=version, classes=list(classes), anonymous=name is None))
 
 
-def _from_function(function, records, fields, given_name, usual_name, version, classes):
-    name = usual_name if given_name is None else given_name
+def _fields_of_function(function, records, fields, name):
     if records < 1:
         raise config_error(f"{name}: there are {records} records", "give the number of records")
-    made = fields_of(None if fields is not None else function(0), fields, name)
+    return fields_of(None if fields is not None else function(0), fields, name)
+
+
+def _function(function, *, records, fields, name, version, classes, anonymous):
+    made = [from_native(field) for field in fields]
     pack = packer(made, name)
-    return _generated(lambda index: pack(function(index)), records, made, name, _identity(name, version), classes,
-                      anonymous=given_name is None)
+    source = _generated(lambda index: pack(function(index)), records, made, name, _identity(name, version), classes, anonymous)
+    return Part("function", name, function, {"records": records, "fields": fields, "name": name, "version": version,
+                                             "classes": classes, "anonymous": anonymous}, source._native)
+
+
+def _with_part(part):
+    return Dataset(part.native, parts=(part,))
 
 
 def from_torch_dataset(dataset: Any, *, fields: Mapping[str, FieldLike] | None = None, name: str | None = None,
@@ -121,8 +133,11 @@ def from_torch_dataset(dataset: Any, *, fields: Mapping[str, FieldLike] | None =
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         raise config_error(f"{type(dataset).__name__} has no __len__ and __getitem__",
                            "give an iterable to from_generator()")
-    return _from_function(dataset.__getitem__, len(dataset), fields, name, name_of(type(dataset)), version,
-                          getattr(dataset, "classes", None) or ())
+    used = name_of(type(dataset)) if name is None else name
+    made = _fields_of_function(dataset.__getitem__, len(dataset), fields, used)
+    pack = packer(made, used)
+    return _generated(lambda index: pack(dataset[index]), len(dataset), made, used, _identity(used, version),
+                      getattr(dataset, "classes", None) or (), anonymous=name is None)
 
 
 def from_generator(generator: Callable[..., Iterable[Any]], *, fields: Mapping[str, FieldLike] | None = None,
@@ -141,12 +156,23 @@ def from_generator(generator: Callable[..., Iterable[Any]], *, fields: Mapping[s
         if first_item is None:
             raise config_error(f"{name} gives no record to look at", "say what its fields are with fields=")
     made = fields_of(first_item, fields, name)
-    pack = packer(made, name)
-    native = [field.native() for field in made]
+    return _with_part(_generator(generator, fields=[field.native() for field in made], name=name, version=version,
+                                 in_memory=in_memory, memory_limit=memory_limit, classes=list(classes)))
+
+
+def _generator(generator, *, fields, name, version, in_memory, memory_limit, classes):
+    pack = packer([from_native(field) for field in fields], name)
     if in_memory:
-        return Dataset(_native.pulled(name, native, list(classes), memory_limit, _puller(generator, 0, pack)))
-    return Dataset(_native.streamed(name, native, _identity(name, version), list(classes),
-                                    lambda first: _puller(generator, first, pack)))
+        native = _native.pulled(name, fields, classes, memory_limit, _puller(generator, 0, pack))
+    else:
+        native = _native.streamed(name, fields, _identity(name, version), classes,
+                                  lambda first: _puller(generator, first, pack))
+    return Part("generator", name, generator, {"fields": fields, "name": name, "version": version, "in_memory": in_memory,
+                                               "memory_limit": memory_limit, "classes": classes}, native)
+
+
+MAKERS["function"] = _function
+MAKERS["generator"] = _generator
 
 
 def _records_from(generator, first):

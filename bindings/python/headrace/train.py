@@ -18,13 +18,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headrace import Dataset, Workers
 from headrace._errors import HeadraceError, config_error
+from headrace._layers import Layer, LayerCall, Variable, variable
+from headrace._objectives import CustomMetric, LossFunction, custom_loss, custom_metric, loss_of, metric_of
+from headrace._own_parts import own_parts
 from headrace._plans import plan_of
 from headrace._record import RecordFile, TrainingRecord, create_training_record, evaluate_record, predict_record
 from headrace._results import Classification, ClassifiedExample, History, Predictions
@@ -48,6 +51,7 @@ from headrace._native.train import (  # what is the same in Python
     Replica,
     Schedule,
     StepReport,
+    StepTimes,
     VariableRule,
     accuracy,
     adam,
@@ -94,20 +98,22 @@ if TYPE_CHECKING:
     from headrace._native import LoaderOptions
 
 __all__ = [
-    "Checkpoints", "Classification", "ClassifiedExample", "DeviceTensor", "DistributedDataset", "EpochReport",
-    "Evaluator", "FitControl", "ForwardPass", "GlobalBatch", "Graph", "History", "Loss", "Metric", "Model", "Node",
-    "Optimizer", "Predictions", "ReadyCallback", "Replica", "Schedule", "Sequential", "StepReport", "Strategy",
-    "Trainer", "TrainingRecord", "VariableRule", "accuracy", "adam", "adamw", "auc", "binary_crossentropy",
-    "categorical_crossentropy", "chained", "compute_average_loss", "confusion_matrix", "cosine_decay",
-    "create_training_record", "csv_logger", "early_stopping", "evaluate_record", "exponential_decay", "f1_score",
-    "hinge", "huber", "kl_divergence", "layer", "learning_rate_scheduler", "linear_decay", "mean_absolute_error",
-    "mean_squared_error", "muon", "named", "net_from_json", "net_names", "newest_checkpoint", "of_kind", "of_rank",
-    "on_chief", "one_cycle", "piecewise", "precision", "predict_record", "recall", "reduce_lr_on_plateau",
-    "restore_model", "restore_or_create", "sgd", "sparse_categorical_crossentropy", "tensorboard", "top_k", "warm_up",
+    "Checkpoints", "Classification", "ClassifiedExample", "CustomMetric", "DeviceTensor", "DistributedDataset",
+    "EpochReport", "Evaluator", "FitControl", "ForwardPass", "GlobalBatch", "Graph", "History", "Layer", "LayerCall",
+    "Loss", "Metric", "Model", "Node", "Optimizer", "Predictions", "ReadyCallback", "Replica", "Schedule", "Sequential",
+    "StepReport", "StepTimes", "Strategy", "Trainer", "TrainingRecord", "Variable", "VariableRule", "accuracy", "adam",
+    "adamw", "auc", "binary_crossentropy", "categorical_crossentropy", "chained", "compute_average_loss",
+    "confusion_matrix", "cosine_decay", "create_training_record", "csv_logger", "custom_loss", "custom_metric",
+    "early_stopping", "evaluate_record", "exponential_decay", "f1_score", "hinge", "huber", "kl_divergence", "layer",
+    "learning_rate_scheduler", "linear_decay", "mean_absolute_error", "mean_squared_error", "muon", "named",
+    "net_from_json", "net_names", "newest_checkpoint", "of_kind", "of_rank", "on_chief", "one_cycle", "piecewise",
+    "precision", "predict_record", "recall", "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd",
+    "sparse_categorical_crossentropy", "tensorboard", "top_k", "variable", "warm_up",
 ]
 
 _Path = str | os.PathLike[str]
 _Result = TypeVar("_Result")
+_AnyMetric: TypeAlias = Metric | Loss | CustomMetric | Callable[..., Any] | str
 
 
 def _schedule_repr(schedule: Schedule) -> str:
@@ -248,19 +254,21 @@ class Model:
             about = error.message
         return f"<headrace.train.Model: {about}; {str(self.strategy).splitlines()[0]}>"
 
-    def compile(self, optimizer: Optimizer | None = None, loss: Loss | None = None,
-                metrics: Iterable[Metric | Loss | str] = ("accuracy",), *, precision: str = "float32",
-                sample_weight: str | None = None, weighted_metrics: Iterable[Metric | Loss | str] = ()) -> None:
+    def compile(self, optimizer: Optimizer | None = None, loss: Loss | LossFunction | None = None,
+                metrics: Iterable[_AnyMetric] = ("accuracy",), *, precision: str = "float32",
+                sample_weight: str | None = None, weighted_metrics: Iterable[_AnyMetric] = ()) -> None:
         """Sets what to train for and resets the optimizer: adam() and sparse_categorical_crossentropy() unless said
         otherwise. Metrics may be words: "accuracy", "top_5", "confusion_matrix", "precision", "recall", "f1_score",
-        "auc", "pr_auc". precision: "float32", or "bfloat16" for products in it.
+        "auc", "pr_auc". precision: "float32", or "bfloat16" for products in it. A loss of one's own is a function, see
+        custom_loss(); a metric of one's own a CustomMetric, or a function of (y_true, y_pred) that returns one value an
+        example, whose mean is reported.
 
         sample_weight: the float32 field of the data that weighs the examples in the loss, in training and in
             evaluations: as in Keras the loss is the sum of weight * loss, divided by the number of examples.
         weighted_metrics: metrics in which examples count by these weights, and in training by those of their classes:
             "weighted_accuracy".
         """
-        used = sparse_categorical_crossentropy() if loss is None else loss
+        used = sparse_categorical_crossentropy() if loss is None else loss_of(loss)
         self._native.compile(
             optimizer=adam() if optimizer is None else optimizer,
             loss=used if sample_weight is None else used.weighted_by(sample_weight),
@@ -310,7 +318,7 @@ class Model:
             accumulate=accumulate, virtual_shards=virtual_shards, stop_after_steps=stop_after_steps, nan=nan,
             checkpoints=_checkpoints(checkpoints), resume=resume, validate_averaged=validate_averaged,
             mirror_check_every=mirror_check_every, gradient_norms=gradient_norms,
-            class_weights=_class_weights(class_weight)))
+            class_weights=_class_weights(class_weight), owner=self))
 
     def evaluate(self, data: Dataset, *, steps: int = 0, views: str | None = None, virtual_shards: int = 0,
                  averaged_weights: bool = False, **input: Unpack[LoaderOptions]) -> dict[str, Any]:
@@ -420,17 +428,22 @@ class Model:
         return self._native.load_pretrained(os.fspath(file))
 
 
-def net_from_json(text: str) -> Callable[[Graph], Node | Sequence[Node]]:
-    """The net that Model.to_json() wrote, to be given to Strategy.build()."""
-    return lambda g: g.call_net(text)
+def net_from_json(text: str, custom_objects: Mapping[str, Any] | None = None) -> Callable[[Graph], Node | Sequence[Node]]:
+    """The net that Model.to_json() wrote, to be given to Strategy.build(). custom_objects: as those of restore_model()."""
+    return lambda g: g.call_net(text, custom_objects=custom_objects)
 
 
-def restore_model(strategy: Strategy, file: _Path) -> Model:
-    """The model as it was saved: its net, variables, compile options and optimizer."""
-    return Model(_native.restore_model(strategy._native, os.fspath(file)), strategy)
+def restore_model(strategy: Strategy, file: _Path, *, custom_objects: Mapping[str, Any] | None = None) -> Model:
+    """The model as it was saved: its net, variables, compile options and optimizer.
+
+    custom_objects: what the file names but cannot hold, {"Swish": Swish, "log_cosh": log_cosh}: classes of layers,
+        losses and metrics of one's own, by name.
+    """
+    return Model(_native.restore_model(strategy._native, os.fspath(file), own_parts(custom_objects)), strategy)
 
 
-def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Model]) -> Model:
+def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Model], *,
+                      custom_objects: Mapping[str, Any] | None = None) -> Model:
     """The model of the newest checkpoint in the folder, or create()'s; fit(checkpoints=folder, resume=True) goes on.
 
     Says which. Every worker reads the folder: where they share none, give fit() the folder and resume, which reads the
@@ -439,12 +452,18 @@ def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Mo
     newest = newest_checkpoint(os.fspath(folder))
     if strategy.is_chief:
         print("Creating a new model" if newest is None else f"Restoring from {newest}", flush=True)
-    return create() if newest is None else restore_model(strategy, newest)
+    return create() if newest is None else restore_model(strategy, newest, custom_objects=custom_objects)
 
 
-def _metric(metric: Metric | Loss | str) -> Metric:
+def _metric(metric: _AnyMetric) -> Metric:
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, Loss):
+        return Metric(metric)
     if not isinstance(metric, str):
-        return metric if isinstance(metric, Metric) else Metric(metric)
+        if (custom := metric_of(metric)) is not None:
+            return custom
+        raise config_error(f"{metric!r} is no metric", "give a word, a Metric, a Loss, a CustomMetric or a function")
     words: dict[str, Callable[[], Metric]] = {
         "accuracy": accuracy, "auc": auc, "confusion_matrix": confusion_matrix, "f1_score": f1_score,
         "pr_auc": lambda: auc(curve="pr"), "precision": precision, "recall": recall}

@@ -12,6 +12,7 @@ class PythonStrategy;
 void bind_graph(nanobind::module_& module);
 void bind_losses(nanobind::module_& module);
 void bind_metrics(nanobind::module_& module);
+void bind_python_objectives(nanobind::module_& module);  // losses and metrics that are Python functions
 void bind_schedules(nanobind::module_& module);
 void bind_optimizers(nanobind::module_& module);
 void bind_reports(nanobind::module_& module);  // StepReport and EpochReport

@@ -26,6 +26,8 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
+thread_local FitOfModel* running_fit = nullptr;  // the innermost one
+
 // The control of a running fit, as long as the callback runs that was given it.
 class OpenControl {
  public:
@@ -140,6 +142,19 @@ void bind_control(nb::module_& module) {
       .def_prop_ro(
           "learning_rates", [](const OpenControl& control) { return control.get().learning_rates(); },
           "Of the next step: the optimizer's own rate, then that of each of its groups.")
+      .def_prop_ro(
+          "model",
+          [](const OpenControl& control) {
+            control.get();
+            return FitOfModel::current();
+          },
+          "The model that is trained.")
+      .def(
+          "input_stats",
+          [](const OpenControl& control) {
+            return nb::cast<nb::dict>(nb::cast(control.get().input_stats()).attr("to_dict")());
+          },
+          "What the engine did for this epoch's training so far, as Loader.stats() gives it.")
       .def("__repr__", [](const OpenControl& control) {
         if (control.is_closed()) return std::string("FitControl(of a call that is over)");
         return fmt::format("FitControl(learning_rates=[{:.4g}], stop_requested={})",
@@ -199,6 +214,12 @@ void bind_ready_made(nb::module_& module) {
 }
 
 }  // namespace
+
+FitOfModel::FitOfModel(nb::object model) : model_(std::move(model)), before_(std::exchange(running_fit, this)) {}
+
+FitOfModel::~FitOfModel() { running_fit = before_; }
+
+nb::object FitOfModel::current() { return running_fit == nullptr ? nb::none() : nb::borrow(running_fit->model_); }
 
 std::vector<Callback> callbacks_of(const nb::list& objects) {
   std::vector<Callback> callbacks;

@@ -15,4 +15,19 @@ namespace headrace::python {
 // fit() unchanged.
 std::vector<Callback> callbacks_of(const nanobind::list& objects);
 
+// While one lives, FitControl.model of callbacks on this thread is this object.
+class FitOfModel {
+ public:
+  explicit FitOfModel(nanobind::object model);
+  ~FitOfModel();
+  FitOfModel(const FitOfModel&) = delete;
+  FitOfModel& operator=(const FitOfModel&) = delete;
+
+  static nanobind::object current();
+
+ private:
+  nanobind::object model_;
+  FitOfModel* before_;
+};
+
 }  // namespace headrace::python

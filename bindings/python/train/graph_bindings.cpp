@@ -4,11 +4,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
+#include "headrace/bindings/python/train/python_layer.h"
 #include "headrace/bindings/python/train/python_node.h"
 #include "headrace/bindings/python/train/words.h"
 #include "headrace/devices/base/error.h"
@@ -98,6 +100,22 @@ PythonNode add_batch_norm(const GraphPtr& graph, const PythonNode& x, float mome
       graph->get().batch_norm(
           x.node,
           {.momentum = momentum, .epsilon = epsilon, .scale = scale, .synchronised = synchronised, .name = name})};
+}
+
+std::string free_name(const Graph& graph, const std::string& usual) {
+  const std::vector<LayerInfo> layers = graph.layers();
+  const auto taken = [&](const std::string& name) {
+    return std::ranges::any_of(layers, [&](const LayerInfo& layer) { return layer.name == name; });
+  };
+  std::string name = usual;
+  for (int number = 1; taken(name); ++number) name = usual + "_" + std::to_string(number);
+  return name;
+}
+
+PythonNode add_python_layer(const nb::object& layer, const std::vector<PythonNode>& inputs,
+                            const std::string& name, const std::string& usual) {
+  const GraphPtr graph = inputs.at(0).graph;
+  return {graph, graph->call(layer, nodes_of(inputs), name, usual)};
 }
 
 Results results_of(nb::handle returned) {
@@ -256,21 +274,23 @@ void bind_layers_of_several(nb::class_<OpenGraph>& graph) {
   method(
       graph, "call_net",
       [](const GraphPtr& open, const std::string& json, const std::vector<PythonNode>& inputs,
-         const std::vector<std::string>& outputs, const std::string& name) {
+         const std::vector<std::string>& outputs, const std::string& name, const nb::object& custom_objects) {
+        const auto factories = nb::cast<nb::dict>(
+            nb::module_::import_("headrace._own_parts").attr("layer_factories")(custom_objects));
         std::vector<PythonNode> nodes;
         for (const Node node :
-             open->get().call(open->read(json), nodes_of(inputs), {.name = name, .outputs = outputs})) {
+             open->get().call(open->read(json, factories), nodes_of(inputs), {.name = name, .outputs = outputs})) {
           nodes.push_back({open, node});
         }
         return nodes;
       },
       "json"_a, "inputs"_a = std::vector<PythonNode>(), nb::kw_only(), "outputs"_a = std::vector<std::string>(),
-      "name"_a = "",
+      "name"_a = "", "custom_objects"_a = nb::none(),
       "The results of the net that Model.to_json() wrote, or those of the layers named `outputs`, on as many "
       "inputs as "
       "it has, or on the fields that it names. Calls of the same text share their variables. name: before the "
       "names of "
-      "its layers, 'encoder/conv'.");
+      "its layers, 'encoder/conv'. custom_objects: the classes of its custom layers, {'Swish': Swish}.");
   method(
       graph, "net",
       [](const GraphPtr& open, const std::string& name, int classes) {
@@ -291,13 +311,29 @@ Graph& OpenGraph::get() const {
                     "call its methods within the function given to build()");
 }
 
-const Graph& OpenGraph::read(const std::string& json) {
+const Graph& OpenGraph::read(const std::string& json, const nb::dict& factories) {
   std::unique_ptr<Graph>& net = nets_[json];
-  if (net == nullptr) net = graph_from_json(json);
+  if (net == nullptr) net = graph_from_json(json, python_layer_makers(factories, *devices_));
   return *net;
 }
 
-Net net_of_python(nb::object net) {
+Node OpenGraph::call(const nb::object& layer, const std::vector<Node>& inputs, const std::string& name,
+                     const std::string& usual) {
+  Graph& graph = get();
+  std::vector<Shape> shapes;
+  for (const Node input : inputs) shapes.push_back(graph.shape(input));
+  const auto same = [&](const CalledLayer& each) { return each.object.get() == layer.ptr(); };
+  if (const auto known = std::ranges::find_if(called_, same); known != called_.end()) {
+    const std::string& first = graph.name(known->first.id);
+    return graph.call_with(known->first, python_layer(layer, first, shapes, *devices_), inputs, {.name = name});
+  }
+  const std::string chosen = name.empty() ? free_name(graph, usual) : name;
+  const Node node = graph.call(python_layer(layer, chosen, shapes, *devices_), inputs);
+  called_.push_back({.object = share(nb::borrow(layer)), .first = node});
+  return node;
+}
+
+Net net_of_python(nb::object net, const DeviceGroup& devices) {
   std::string name;
   if (nb::try_cast(net, name)) return net_named(name);
   if (!nb::hasattr(net, "__call__")) {
@@ -305,9 +341,9 @@ Net net_of_python(nb::object net) {
         "a net is a function of a graph or the name of one, not " + std::string(nb::str(net.type()).c_str()),
         "as strategy.build(lambda g: g.dense(g.flatten(g.input('image', (28, 28, 1))), 10))");
   }
-  return [function = share(std::move(net))](Graph& graph) -> Results {
+  return [function = share(std::move(net)), &devices](Graph& graph) -> Results {
     const nb::gil_scoped_acquire lock;
-    auto open = std::make_shared<OpenGraph>(graph);
+    auto open = std::make_shared<OpenGraph>(graph, devices);
     const Closing closing(open);
     return results_of(nb::handle(function.get())(open));
   };
@@ -325,6 +361,7 @@ void bind_graph(nb::module_& module) {
   bind_functions(graph);
   bind_sequence_layers(graph);
   bind_layers_of_several(graph);
+  module.def("call_layer", &add_python_layer, "layer"_a, "inputs"_a, "name"_a, "usual"_a);
   module.def("net_names", &net_names, "The nets that build() knows by name.");
 }
 

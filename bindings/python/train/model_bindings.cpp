@@ -12,6 +12,7 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
+#include "headrace/bindings/python/train/own_parts.h"
 #include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_node.h"
 #include "headrace/bindings/python/train/words.h"
@@ -27,13 +28,15 @@ using FloatArray = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 
 std::shared_ptr<PythonModel> build(const StrategyPtr& strategy, nb::object net, std::uint64_t seed,
                                    const std::optional<Dataset>& data) {
+  const Net made = net_of_python(std::move(net), strategy->get().devices());
+  const WithoutGil others_run;
   const Fields fields = data ? data->fields() : Fields{};
-  return std::make_shared<PythonModel>(
-      strategy, strategy->get().build(net_of_python(std::move(net)), {.seed = seed, .fields = fields}));
+  return std::make_shared<PythonModel>(strategy, strategy->get().build(made, {.seed = seed, .fields = fields}));
 }
 
 void compile(PythonModel& model, const Optimizer& optimizer, const Loss& loss, const std::vector<Metric>& metrics,
              const std::string& precision) {
+  const WithoutGil others_run;
   const PythonModel::Use use = model.use();
   model.note_compile();
   use->compile({.optimizer = optimizer,
@@ -44,13 +47,19 @@ void compile(PythonModel& model, const Optimizer& optimizer, const Loss& loss, c
 }
 
 void write_variable(PythonModel& model, const std::string& name, const FloatArray& values) {
-  model.use()->write_variable(name, std::span(values.data(), values.size()));
+  const std::span<const float> given(values.data(), values.size());
+  const WithoutGil others_run;
+  model.use()->write_variable(name, given);
 }
 
 nb::object read_variable(PythonModel& model, const std::string& name, int replica) {
   const PythonModel::Use use = model.use();
   const std::vector<std::string> own = use->variable_names();
-  std::vector<float> values = use->read_variable(name, replica);
+  std::vector<float> values;
+  {
+    const WithoutGil others_run;
+    values = use->read_variable(name, replica);
+  }
   if (std::ranges::find(own, name) == own.end()) return array_of(std::move(values));  // the optimizer's
   return array_of(std::move(values), use->variable_shape(name));
 }
@@ -109,7 +118,8 @@ void bind_variables(nb::class_<PythonModel>& model) {
           [](PythonModel& self, PythonModel& from, const std::string& pattern) {
             return self.use()->copy_variables(*from.use(), pattern);
           },
-          "source"_a, "pattern"_a = "*", "Of all variables that both models have; gives their names.")
+          nb::call_guard<WithoutGil>(), "source"_a, "pattern"_a = "*",
+          "Of all variables that both models have; gives their names.")
       .def(
           "freeze", [](PythonModel& self, const std::string& pattern) { return self.use()->freeze(pattern); },
           "pattern"_a, "From the next compile() on these variables stay as they are; gives their names.")
@@ -128,13 +138,22 @@ nb::dict dict_of_pretrained(const PretrainedReport& report) {
   return found;
 }
 
+PretrainedReport loaded_from(PythonModel& model, const std::filesystem::path& file,
+                             const PretrainedOptions& options = {}) {
+  const WithoutGil others_run;
+  return load_pretrained(*model.use(), file, options);
+}
+
 // `rename`: a function of a tensor's name, or None.
 nb::dict load_named(PythonModel& model, const std::filesystem::path& file, const nb::object& rename, bool strict) {
   PretrainedOptions options{.match = strict ? PretrainedMatch::kAll : PretrainedMatch::kAny};
   if (!rename.is_none()) {
-    options.rename = [&](const std::string& name) { return nb::cast<std::string>(rename(name)); };
+    options.rename = [&](const std::string& name) {
+      const nb::gil_scoped_acquire lock;
+      return nb::cast<std::string>(rename(name));
+    };
   }
-  return dict_of_pretrained(load_pretrained(*model.use(), file, options));
+  return dict_of_pretrained(loaded_from(model, file, options));
 }
 
 void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
@@ -144,20 +163,24 @@ void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
           [](PythonModel& self, const std::filesystem::path& file, const std::optional<Dataset>& input) {
             save_model(*self.use(), file, input);
           },
-          "file"_a, "input"_a.none(), "The model as it is now, in a .safetensors file that restore_model() reads.")
+          nb::call_guard<WithoutGil>(), "file"_a, "input"_a.none(),
+          "The model as it is now, in a .safetensors file that restore_model() reads.")
       .def("load_weights", &load_named, "file"_a, "rename"_a.none(), "strict"_a)
       .def(
           "load_pretrained",
           [](PythonModel& self, const std::filesystem::path& file) {
-            return dict_of_pretrained(load_pretrained(*self.use(), file));
+            return dict_of_pretrained(loaded_from(self, file));
           },
           "file"_a, "Weights that another program trained, by the names of variables or of PyTorch's modules.");
   module.def(
       "restore_model",
-      [](const StrategyPtr& strategy, const std::filesystem::path& file) {
-        return std::make_shared<PythonModel>(strategy, restore_model(strategy->get(), file));
+      [](const StrategyPtr& strategy, const std::filesystem::path& file, const nb::dict& own) {
+        const OwnParts parts = own_parts_of(own, strategy->get().devices());
+        const WithoutGil others_run;
+        return std::make_shared<PythonModel>(strategy, restore_model(strategy->get(), file, parts));
       },
-      "strategy"_a, "file"_a, "The model as it was saved: its net, variables, compile options and optimizer.");
+      "strategy"_a, "file"_a, "own"_a,
+      "The model as it was saved: its net, variables, compile options and optimizer.");
   module.def("newest_checkpoint", &newest_readable, "folder"_a,
              "None where there is none. Damaged ones are passed over with a warning; a DataError where all are.");
 }
@@ -169,7 +192,9 @@ void bind_model(nb::module_& module) {
       .def("summary", [](PythonModel& self) { return self.use()->summary(); })
       .def_prop_ro("parameter_count", [](PythonModel& self) { return self.use()->parameter_count(); })
       .def_prop_ro("global_step", [](PythonModel& self) { return self.use()->global_step(); })
-      .def("weights_sha256", [](PythonModel& self) { return self.use()->weights_sha256(); })
+      .def(
+          "weights_sha256", [](PythonModel& self) { return self.use()->weights_sha256(); },
+          nb::call_guard<WithoutGil>())
       .def(
           "check_mirrored", [](PythonModel& self) { self.use()->check_mirrored(); }, nb::call_guard<WithoutGil>(),
           "DeviceError where the replicas' copies differ.")

@@ -13,6 +13,7 @@
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
 #include "headrace/bindings/python/train/interrupts.h"
+#include "headrace/bindings/python/train/own_parts.h"
 #include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_output.h"
 #include "headrace/bindings/python/train/reports.h"
@@ -69,8 +70,9 @@ nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t
              int verbose, const nb::dict& input, int accumulate, int virtual_shards,
              std::uint64_t stop_after_steps, const std::string& nan, const nb::dict& checkpoints, bool resume,
              bool validate_averaged, std::uint64_t mirror_check_every, bool gradient_norms,
-             const std::vector<float>& class_weights) {
+             const std::vector<float>& class_weights, nb::object owner) {
   const PythonModel::Use use = model.use();
+  const FitOfModel of(std::move(owner));
   const PythonOutput output;
   FitOptions options;
   options.epochs = epochs;
@@ -152,25 +154,27 @@ SourcePtr bare_source(const Dataset& data) {
 
 nb::dict evaluate_file(const StrategyPtr& strategy, const std::filesystem::path& file, const Dataset& data,
                        bool batched, std::uint64_t steps, const nb::dict& input,
-                       const std::optional<std::string>& views) {
+                       const std::optional<std::string>& views, const nb::dict& own) {
   EvaluateOptions options = evaluate_options(steps, input, 0, false);
   options.views = views_of(views);
+  const OwnParts parts = own_parts_of(own, strategy->get().devices());
   const SourcePtr source = batched ? nullptr : bare_source(data);
   return dict_of_evaluation(unlocked([&](const std::atomic<bool>* stop) {
     options.stop = stop;
-    return source ? evaluate_record(strategy->get(), file, source, options)
-                  : evaluate_record(strategy->get(), file, data, options);
+    return source ? evaluate_record(strategy->get(), file, source, options, parts)
+                  : evaluate_record(strategy->get(), file, data, options, parts);
   }));
 }
 
 nb::tuple predict_file(const StrategyPtr& strategy, const std::filesystem::path& file, const Dataset& data,
-                       bool batched, std::uint64_t steps, const nb::dict& input) {
+                       bool batched, std::uint64_t steps, const nb::dict& input, const nb::dict& own) {
   EvaluateOptions options = evaluate_options(steps, input, 0, false);
+  const OwnParts parts = own_parts_of(own, strategy->get().devices());
   const SourcePtr source = batched ? nullptr : bare_source(data);
   return tuple_of(unlocked([&](const std::atomic<bool>* stop) {
     options.stop = stop;
-    return source ? predict_record(strategy->get(), file, source, options)
-                  : predict_record(strategy->get(), file, data, options);
+    return source ? predict_record(strategy->get(), file, source, options, parts)
+                  : predict_record(strategy->get(), file, data, options, parts);
   }));
 }
 
@@ -212,16 +216,16 @@ nb::tuple classified(PythonModel& model, const Dataset& data, std::size_t worst,
 
 void bind_record_runs(nb::module_& module) {
   module.def("evaluate_record", &evaluate_file, "strategy"_a, "file"_a, "data"_a, "batched"_a, nb::kw_only(),
-             "steps"_a, "input"_a, "views"_a.none());
+             "steps"_a, "input"_a, "views"_a.none(), "own"_a);
   module.def("predict_record", &predict_file, "strategy"_a, "file"_a, "data"_a, "batched"_a, nb::kw_only(),
-             "steps"_a, "input"_a);
+             "steps"_a, "input"_a, "own"_a);
 }
 
 void bind_runs(nb::class_<PythonModel>& model) {
   model.def("fit", &fit, "train"_a, nb::kw_only(), "epochs"_a, "steps_per_epoch"_a, "validation"_a.none(),
             "validation_split"_a, "callbacks"_a, "verbose"_a, "input"_a, "accumulate"_a, "virtual_shards"_a,
             "stop_after_steps"_a, "nan"_a, "checkpoints"_a, "resume"_a, "validate_averaged"_a,
-            "mirror_check_every"_a, "gradient_norms"_a, "class_weights"_a);
+            "mirror_check_every"_a, "gradient_norms"_a, "class_weights"_a, "owner"_a);
   model.def("evaluate", &evaluate, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "views"_a.none(),
             "virtual_shards"_a, "averaged_weights"_a);
   model.def("predict", &predict, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "averaged_weights"_a);

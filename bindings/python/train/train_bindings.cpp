@@ -8,6 +8,7 @@ void bind_train(nanobind::module_& module) {
   bind_graph(train);
   bind_losses(train);
   bind_metrics(train);
+  bind_python_objectives(train);
   bind_schedules(train);
   bind_optimizers(train);
   bind_callbacks(train);

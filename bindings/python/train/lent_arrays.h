@@ -1,0 +1,35 @@
+// NumPy arrays of the trainer's memory, for one call of a Python function.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "headrace/devices/tensor.h"
+
+namespace headrace::python {
+
+// Returns the view's first rows.
+TensorView first_rows_of(const TensorView& view, std::int64_t rows);
+
+// Makes arrays without copies, and knows whether any, or a view of any, is still held. REQUIRES: the GIL.
+class LentArrays {
+ public:
+  // Throws ConfigError for bf16, which NumPy has not.
+  nanobind::object array(const TensorView& view, bool writable);
+  nanobind::object array(std::span<double> values);
+
+  // Returns whether an array outlives the call that it was made for: its memory will be used for something else.
+  // Collects garbage before it says so.
+  bool are_held() const;
+
+ private:
+  nanobind::capsule owner() const;
+
+  std::shared_ptr<std::atomic<int>> held_ = std::make_shared<std::atomic<int>>(0);
+};
+
+}  // namespace headrace::python

@@ -1,0 +1,15 @@
+// Custom parts of a saved model that Python supplies.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "headrace/devices/device_group.h"
+#include "headrace/train/checkpoints.h"
+
+namespace headrace::python {
+
+// Returns the parts in the dict that headrace/_own_parts.py makes of custom_objects: "losses", "metrics" and
+// "layers". REQUIRES: the GIL; `devices` lives as long as the parts.
+OwnParts own_parts_of(const nanobind::dict& parts, const DeviceGroup& devices);
+
+}  // namespace headrace::python
