@@ -12,6 +12,7 @@
 #include "headrace/tests/train/checkpoint_fixture.h"
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/trainer.h"
 #include "headrace/train/training_record.h"
 
 namespace headrace {
