@@ -23,199 +23,11 @@
 #include <string>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/kernel_options.h"
 #include "headrace/devices/stream.h"
 #include "headrace/devices/tensor.h"
 
 namespace HEADRACE_API headrace {
-
-// The functions that layers apply to a result, element by element but for kSoftmax, which is over the last axis
-// and has kernels of its own.
-enum class Activation {
-  kNone,
-  kRelu,
-  kGelu,  // the exact one, x * Phi(x)
-  kSilu,
-  // From here on products and norms do not apply them in their own pass (is_fused()).
-  kSigmoid,
-  kTanh,
-  kLeakyRelu,  // x or, below 0, kLeakySlope x
-  kElu,        // x or, below 0, e^x - 1
-  kSoftplus,   // log(1 + e^x)
-  kSoftmax,
-};
-constexpr float kLeakySlope = 0.2F;  // Keras's default
-
-// Returns whether dense layers, convolutions and batch normalisation can apply the activation to their result.
-constexpr bool is_fused(Activation activation) noexcept { return activation <= Activation::kSilu; }
-// Returns whether the activation's slope is computed from its result instead of its input.
-constexpr bool slope_from_result(Activation activation) noexcept { return !is_fused(activation); }
-
-// f32 everywhere, or products in bf16 with f32 sums (inputs rounded to the nearest, ties to even).
-// Bias gradients may be sums of the rounded or of the given values.
-enum class Precision { kF32, kBF16 };
-
-struct ConvOptions {
-  int stride = 1;
-  int pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
-  Precision precision = Precision::kF32;
-};
-
-struct PoolOptions {
-  int window = 2;
-  int stride = 2;
-  // Pixels beyond each side that windows may cover, at most half a window; they are never the maximum. Max pooling
-  // only, and not together with a batch normalisation.
-  int pad = 0;
-};
-
-constexpr int kMaxParameterGroups = 64;  // groups of parameters, each with its own learning rate
-
-// Values that change from step to step, in device memory; written before each launch of a captured step.
-struct StepScalars {
-  std::int64_t rows = 0;  // real examples in this replica's batch
-  // The weight of an example's loss in the gradient: 1 / real examples over all replicas for a mean, 0 for an
-  // empty global batch; 1 for a sum.
-  float inverse_global_rows = 0;
-  float learning_rates[kMaxParameterGroups] = {};  // by parameter group
-  // By parameter group: 1 / (1 - beta1^t) and 1 / (1 - beta2^t) if Adam updates it; else as its rule requires.
-  float corrections[kMaxParameterGroups][2] = {};
-  std::uint64_t step = 0;        // global step, keys dropout
-  std::uint64_t first_row = 0;   // this replica's first row within the global batch, keys dropout
-  std::uint64_t kept_norms = 0;  // bit g: in this step Muon does not scale the norms of group g's weights
-  float average_decay = 0;       // of average(), in this step
-  float slow_share = 0;          // of look_ahead(), in this step
-};
-static_assert(kMaxParameterGroups <= 64, "kept_norms has a bit a group");
-
-// Exact sums over examples, in device memory. Losses are summed in double, in an order that never changes.
-struct MetricSums {
-  double loss = 0;
-  std::int64_t correct = 0;
-  std::int64_t examples = 0;
-};
-
-// The loss that an element x adds to its example's, given its target t: (x - t)^2; |x - t|, whose slope at 0 is 0;
-// -t log p - (1 - t) log(1 - p) with p = 1 / (1 + e^-x) or, from probabilities, p = x within [1e-7, 1 - 1e-7];
-// Huber's, (x - t)^2 / 2 within 1 of t and |x - t| - 1/2 beyond; the hinge max(0, 1 - s x), s being -1 for t <= 0
-// and otherwise 1; t log(t / x), both within [1e-7, 1].
-enum class ElementLoss {
-  kSquaredError,
-  kAbsoluteError,
-  kBinaryFromLogits,
-  kBinaryFromProbabilities,
-  kHuber,
-  kHinge,
-  kKullbackLeibler,
-};
-
-// Returns whether an example's loss is the sum over its elements instead of their mean.
-constexpr bool sums_elements(ElementLoss loss) noexcept { return loss == ElementLoss::kKullbackLeibler; }
-
-// The rows that a loss or a count is about: how many are real, and what each of them weighs. A weight is a factor
-// of the row's loss and gradient; the examples and the correct ones are counted without it.
-struct ExampleRows {
-  ExampleRows(const StepScalars* of_step, const TensorView& by_row = {}) : scalars(of_step), weights(by_row) {}
-
-  const StepScalars* scalars = nullptr;
-  TensorView weights;  // f32 (M); undefined: each weighs 1
-};
-
-// How count_scores() sorts a score p: two buckets, of those up to the threshold and those above; or, for another
-// number, bucket ceil(p (count - 1)) - 1 of [0, count).
-struct ScoreBuckets {
-  std::int64_t count = 2;
-  float threshold = 0.5F;
-  bool sigmoid = false;  // p = 1 / (1 + e^-x) instead of x
-};
-
-// With g the gradient: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
-// w -= lr weight_decay w + lr (m c1) / (sqrt(v c2) + epsilon), c1 and c2 being the group's corrections.
-struct AdamOptions {
-  float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-7F;
-  float weight_decay = 0;  // decoupled (AdamW); 0 is plain Adam
-  int group = 0;           // whose learning rate and corrections
-
-  bool operator==(const AdamOptions&) const = default;
-};
-
-// v = momentum v + g, w -= lr v; with Nesterov w -= lr (g + momentum v). Without momentum there is no v.
-struct SgdOptions {
-  float momentum = 0;
-  float weight_decay = 0;  // added to the gradient, as Keras and PyTorch do
-  bool nesterov = false;
-  int group = 0;  // whose learning rate
-
-  bool operator==(const SgdOptions&) const = default;
-};
-
-// Elements [begin, end) of an optimizer's arenas, and their update rule.
-template <typename Options>
-struct UpdateRange {
-  std::int64_t begin = 0, end = 0;
-  Options options = {};
-};
-
-// The tensors that an optimizer updates: f32 values, and their bf16 copy for products if one is kept. The copy has
-// the shape of the values; each value that an update writes is also written there, rounded to the nearest.
-struct Parameters {
-  Parameters(const TensorView& in_f32, const TensorView& in_bf16 = {}) : values(in_f32), rounded(in_bf16) {}
-
-  TensorView values;
-  TensorView rounded;  // undefined: no copy
-};
-
-// One weight matrix (O, K) of f32, seen as such whatever its rank: rows = first extent.
-struct MuonMatrix {
-  TensorView parameters, gradients, velocity;
-  TensorView rounded = {};  // as Parameters::rounded
-};
-
-// The number of updates between two in which Muon scales the norms of its weights: `first` initially, up to
-// `growth` more as the run nears `over_steps` updates. Read by the writer of StepScalars::kept_norms, not by
-// kernels.
-struct NormInterval {
-  int first = 1, growth = 0;
-  std::uint64_t over_steps = 1;
-
-  bool operator==(const NormInterval&) const = default;
-};
-
-// v = momentum v + g; u = g + momentum v (Nesterov); X = u / (|u| + epsilon) as (O, K);
-// iterations times { A = X X'; X = a X + (b A + c A A) X }, in bf16 products with f32 sums if the device has them;
-// w is first scaled to Frobenius norm sqrt(O), unless the step keeps its norm;
-// w -= lr weight_decay w + lr X. If O > K, works on the transpose of X.
-struct MuonOptions {
-  float momentum = 0.6F;
-  float epsilon = 1e-7F;
-  float a = 3.4445F, b = -4.7750F, c = 2.0315F;
-  int iterations = 3;
-  float weight_decay = 0;  // decoupled
-  NormInterval norm_interval = {};
-  int group = 0;  // whose learning rate
-
-  bool operator==(const MuonOptions&) const = default;
-};
-
-// The state of clipping gradients by their norm, in device memory, within a step.
-struct GradientNorm {
-  double squares = 0;  // their sum so far
-  float factor = 1;    // by which the gradients are multiplied
-};
-
-// A view of an image: shifted by whole pixels, then perhaps mirrored left to right.
-struct ImageShift {
-  int down = 0, right = 0;
-  bool mirror = false;
-};
-
-// A scalar factor: a number, or one in device memory that is read when the work runs.
-struct Factor {
-  Factor(float number) : value(number) {}
-  Factor(const float* in_device_memory) : stored(in_device_memory) {}
-
-  float value = 1;
-  const float* stored = nullptr;  // null: `value` counts
-};
 
 class Kernels {
  public:
@@ -273,7 +85,22 @@ class Kernels {
                                   const TensorView& dy, const TensorView& dbias, const ConvOptions&,
                                   Activation) = 0;
 
+  // --- depthwise convolution: x (N, H, W, C), weights f32 (C M, KH, KW, 1), bias (C M) or undefined, y (N, H',
+  // W', C M); channel o of y is a convolution of channel o / M of x. Sums are f32, ConvOptions::precision does not
+  // count ---
+  virtual void depthwise_forward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                                 const TensorView& y, const ConvOptions&, Activation) = 0;
+  virtual void depthwise_backward_data(Stream&, const TensorView& dy, const TensorView& weights,
+                                       const TensorView& dx, const ConvOptions&) = 0;
+  // Each of dweights and dbias is skipped when undefined.
+  virtual void depthwise_backward_weights(Stream&, const TensorView& x, const TensorView& dy,
+                                          const TensorView& dweights, const TensorView& dbias,
+                                          const ConvOptions&) = 0;
+
   // --- elementwise ---
+  // y = activation(y + bias), in place; y (..., C), bias (C) or undefined. dbias is that of
+  // conv_backward_weights().
+  virtual void add_bias(Stream&, const TensorView& bias, const TensorView& y, Activation) = 0;
   virtual void activation_forward(Stream&, Activation, const TensorView& x, const TensorView& y) = 0;
   // dx = dy * f'(x). `x` is the forward result if slope_from_result(); for kRelu it may be. dx may be dy. Neither
   // takes kSoftmax.
@@ -418,6 +245,12 @@ class Kernels {
   virtual void element_loss(Stream&, ElementLoss, const TensorView& x, const TensorView& targets,
                             float label_smoothing, const ExampleRows& rows, const TensorView& dx,
                             MetricSums* sums) = 0;
+  // x, targets (M, ..., K) f32. A row's loss is the mean over its vectors of K numbers of the negative cosine of
+  // the angle between x's vector and the target's. Vectors are divided by their norms, or multiplied by
+  // kMaxInverseNorm if that is less.
+  static constexpr float kMaxInverseNorm = 1e7F;  // as Keras does
+  virtual void cosine_loss(Stream&, const TensorView& x, const TensorView& targets, const ExampleRows& rows,
+                           const TensorView& dx, MetricSums* sums) = 0;
   // Adds losses (M) that were computed elsewhere. No gradient.
   virtual void add_losses(Stream&, const TensorView& losses, const ExampleRows& rows, MetricSums* sums) = 0;
 

@@ -70,6 +70,11 @@ class Graph {
   // Acts on the last axis; any other axes count as rows.
   Node dense(Node x, int units, const DenseLayerOptions& options = {});
   Node conv(Node x, int filters, const ConvLayerOptions& options = {});
+  // Enlarges an image: the gradient of a convolution with these options, from the result to x. The result's
+  // extents are stride times x's and, for ConvPadding::kValid, kernel - stride more if that is above 0. Not
+  // kDirac.
+  Node conv_transpose(Node x, int filters, const ConvLayerOptions& options = {});
+  Node depthwise_conv(Node x, const DepthwiseConvLayerOptions& options = {});
   Node batch_norm(Node x, const BatchNormLayerOptions& options = {});
 
   Node relu(Node x, const LayerOptions& options = {});

@@ -83,6 +83,19 @@ struct ConvLayerOptions {
   std::string name = {};
 };
 
+// Each channel has filters of its own: channel o of the result is a convolution of channel o / multiplier.
+struct DepthwiseConvLayerOptions {
+  int kernel = 3;
+  int stride = 1;
+  ConvPadding padding = ConvPadding::kSame;
+  int multiplier = 1;                         // filters of a channel
+  Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
+  bool bias = true;
+  bool trained_weights = true;
+  Initializer initializer = Initializer::kGlorotUniform;  // not kDirac
+  std::string name = {};
+};
+
 struct DenseLayerOptions {
   Activation activation = Activation::kNone;
   bool bias = true;

@@ -158,6 +158,9 @@ Loss huber(Reduction reduction = Reduction::kMean);
 Loss hinge(Reduction reduction = Reduction::kMean);
 // The sum over an example's elements of t log(t / x), labels and results being probabilities.
 Loss kl_divergence(Reduction reduction = Reduction::kMean);
+// Minus the cosine of the angle between a result and its label, -1 for one direction, both along the last axis;
+// the mean over other axes, as Keras's CosineSimilarity. Labels are f32, of the result's shape.
+Loss cosine_similarity(Reduction reduction = Reduction::kMean);
 
 // One real example for a loss that is computed on the host.
 struct HostExample {

@@ -65,6 +65,8 @@ class Sequential {
  public:
   Sequential& dense(int units, DenseLayerOptions options = {});
   Sequential& conv(int filters, ConvLayerOptions options = {});
+  Sequential& conv_transpose(int filters, ConvLayerOptions options = {});
+  Sequential& depthwise_conv(DepthwiseConvLayerOptions options = {});
   Sequential& batch_norm(BatchNormLayerOptions options = {});
   Sequential& relu();
   Sequential& gelu();

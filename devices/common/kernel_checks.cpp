@@ -61,6 +61,19 @@ void images(const char* kernel, const TensorView& x, const TensorView& y, Half h
   }
 }
 
+// The windows of weights (.., KH, KW, ..) over images x give images y.
+void windows(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& y,
+             const ConvOptions& options) {
+  if (options.stride < 1) refuse(kernel, fmt::format("the stride is {}, it must be at least 1", options.stride));
+  if (options.pad_top < 0 || options.pad_left < 0 || options.pad_bottom < 0 || options.pad_right < 0) {
+    refuse(kernel, "padding must not be negative");
+  }
+  convolved(kernel, "height", x.shape[1], options.pad_top + options.pad_bottom, weights.shape[1], options.stride,
+            y.shape[1]);
+  convolved(kernel, "width", x.shape[2], options.pad_left + options.pad_right, weights.shape[2], options.stride,
+            y.shape[2]);
+}
+
 }  // namespace
 
 void tensor(const char* kernel, const char* name, const TensorView& view, Half half) {
@@ -92,14 +105,19 @@ void convolution(const char* kernel, const TensorView& x, const TensorView& weig
   ranked(kernel, "weights", weights, 4, weights_half);
   need(x.shape[3] == weights.shape[3], kernel, "x and weights must have equally many channels", x, weights);
   need(y.shape[3] == weights.shape[0], kernel, "y must have a channel for each row of weights", y, weights);
-  if (options.stride < 1) refuse(kernel, fmt::format("the stride is {}, it must be at least 1", options.stride));
-  if (options.pad_top < 0 || options.pad_left < 0 || options.pad_bottom < 0 || options.pad_right < 0) {
-    refuse(kernel, "padding must not be negative");
-  }
-  convolved(kernel, "height", x.shape[1], options.pad_top + options.pad_bottom, weights.shape[1], options.stride,
-            y.shape[1]);
-  convolved(kernel, "width", x.shape[2], options.pad_left + options.pad_right, weights.shape[2], options.stride,
-            y.shape[2]);
+  windows(kernel, x, weights, y, options);
+  if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
+}
+
+void depthwise(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+               const TensorView& y, const ConvOptions& options, Half half) {
+  images(kernel, x, y, half);
+  alike(kernel, x, y);
+  ranked(kernel, "weights", weights, 4);
+  need(weights.shape[3] == 1, kernel, "a filter must have one channel", weights, x);
+  need(weights.shape[0] % x.shape[3] == 0, kernel, "each channel of x must have equally many filters", weights, x);
+  need(y.shape[3] == weights.shape[0], kernel, "y must have a channel for each filter", y, weights);
+  windows(kernel, x, weights, y, options);
   if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
 }
 
@@ -263,6 +281,12 @@ void fused(const char* kernel, Activation activation) {
   if (!is_fused(activation)) refuse(kernel, "the activation needs a pass of its own");
 }
 
+void add_bias(const char* kernel, const TensorView& bias, const TensorView& y, Activation activation, Half half) {
+  fused(kernel, activation);
+  tensor(kernel, "y", y, half);
+  if (bias.defined()) channels(kernel, bias, y);
+}
+
 void layer_norm(const char* kernel, const TensorView& x, const Kernels::LayerNorm& norm) {
   ranked(kernel, "x", x, 2);
   for (const TensorView& view : {norm.gamma, norm.beta}) {
@@ -311,6 +335,13 @@ void element_loss(const char* kernel, const TensorView& x, const TensorView& tar
   need(targets.shape.rank() > 0 && targets.shape[0] == x.shape[0] && targets.elements() == x.elements(), kernel,
        "there must be a target for each element", targets, x);
   if (gradient.defined()) same(kernel, gradient, x);
+}
+
+void cosine_loss(const char* kernel, const TensorView& x, const TensorView& targets, const TensorView& gradient) {
+  same(kernel, targets, x);
+  if (gradient.defined()) same(kernel, gradient, x);
+  if (x.shape.rank() >= 2) return;
+  refuse(kernel, fmt::format("x has shape {}, it must have rows of vectors", x.shape.to_string()));
 }
 
 void example_losses(const char* kernel, const TensorView& losses) {

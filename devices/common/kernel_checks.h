@@ -26,6 +26,9 @@ void convolution(const char* kernel, const TensorView& x, const TensorView& weig
 void conv_bias(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
                const TensorView& dy, const TensorView& dbias, const ConvOptions& options, Half half,
                Half weights_half);
+// x (N, H, W, C), weights f32 (C M, KH, KW, 1), bias (C M) or undefined, y of x's type as the options determine.
+void depthwise(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+               const TensorView& y, const ConvOptions& options, Half half);
 // Throws if the device does not recompute the activation's input.
 void recomputed(const char* kernel, const TensorView& weights, bool recomputes);
 // `tensor` is an activation of the type and shape of `like`.
@@ -34,6 +37,8 @@ void same(const char* kernel, const TensorView& tensor, const TensorView& like, 
 void sum_tree(const char* kernel, std::span<const TensorView> parts, const TensorView& sum);
 // `vector` is f32 and has one element for each of `x`'s channels.
 void channels(const char* kernel, const TensorView& vector, const TensorView& x);
+// The bias may be undefined.
+void add_bias(const char* kernel, const TensorView& bias, const TensorView& y, Activation activation, Half half);
 void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
               const PoolOptions& options, Half half = Half::kRefused);
 void average_pool(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options,
@@ -79,6 +84,8 @@ void soft_loss(const char* kernel, const TensorView& logits, const TensorView& t
 // As many targets as elements of x, f32 or i64; the gradient, if defined, has x's shape.
 void element_loss(const char* kernel, const TensorView& x, const TensorView& targets, const TensorView& gradient);
 // losses (M), f32: a scalar would be the sum or mean of a batch that may not be the whole one.
+// x and targets f32 of one shape of at least two axes; the gradient may be undefined.
+void cosine_loss(const char* kernel, const TensorView& x, const TensorView& targets, const TensorView& gradient);
 void example_losses(const char* kernel, const TensorView& losses);
 // k is at least 1.
 void top(const char* kernel, int k);

@@ -43,6 +43,7 @@ struct OtherProductsTarget {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsBatchNormSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsConvSuite, CpuKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsDepthwiseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsCountsSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsDenseSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsElementwiseSuite, CpuKernelsTarget);

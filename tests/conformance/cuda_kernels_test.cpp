@@ -21,6 +21,7 @@ struct CudaKernelsTarget {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsBatchNormSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsConvSuite, CudaKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsDepthwiseSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsCountsSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsDenseSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsElementwiseSuite, CudaKernelsTarget);

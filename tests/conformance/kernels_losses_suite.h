@@ -172,6 +172,52 @@ TYPED_TEST_P(KernelsLossesSuite, ElementLosses) {
   }
 }
 
+TYPED_TEST_P(KernelsLossesSuite, CosineLoss) {
+  for (const auto& of : this->kSizes) {
+    for (const std::int64_t vectors : {1, 2}) {
+      if (of.elements % vectors != 0) continue;
+      const std::int64_t width = of.elements / vectors;
+      const Shape shape = vectors == 1 ? Shape{of.rows, width} : Shape{of.rows, vectors, width};
+      auto values = random_floats(shape.elements(), 1), weights = random_floats(of.rows, 3);
+      for (float& value : values) value = 3 * value + 0.1F;
+      for (float& weight : weights) weight = 1 + weight / 2;
+      const TensorView x = this->tensor(shape, values), targets = this->random(shape, 2);
+      const ExampleRows rows(this->scalars_of(of), this->tensor({of.rows}, weights));
+      const Reals all = this->read_reals(targets);
+      this->expect_loss(
+          of, x,
+          [&](Stream& stream, const TensorView& dx, MetricSums* sums) {
+            this->kernels().cosine_loss(stream, x, targets, rows, dx, sums);
+          },
+          [&](std::int64_t row, const Reals& at) {
+            const Reals target = this->row_of(all, row, of.elements);
+            double loss = 0;
+            for (std::int64_t v = 0; v < vectors; ++v) {
+              loss += cosine_loss(this->row_of(at, v, width), this->row_of(target, v, width));
+            }
+            return static_cast<double>(weights[static_cast<std::size_t>(row)]) * loss /
+                   static_cast<double>(vectors);
+          },
+          1e-5, this->name_of(of));
+    }
+  }
+}
+
+// A vector of almost 0 has a limited inverse norm, which is then a constant; a NaN is not hidden.
+TYPED_TEST_P(KernelsLossesSuite, CosineLossOfAlmostNothing) {
+  const TensorView x = this->tensor({3, 2}, std::vector<float>{0, 0, 3e-9F, 4e-9F, std::nanf(""), 1});
+  const TensorView targets = this->tensor({3, 2}, std::vector<float>{3, 4, 3, 4, 3, 4}), dx = this->result({3, 2});
+  MetricSums* sums = this->constant(MetricSums{});
+  const auto submit = [&](std::int64_t rows) {
+    this->kernels().cosine_loss(this->stream(), x, targets,
+                                this->scalars({.rows = rows, .inverse_global_rows = 1}), dx, sums);
+    return this->sums(sums).loss;
+  };
+  EXPECT_NEAR(submit(2), -0.05, 1e-6);
+  this->expect_close(dx, {-6e6, -8e6, -6e6, -8e6, 0, 0}, 1e-6);
+  EXPECT_TRUE(std::isnan(submit(3)));
+}
+
 TYPED_TEST_P(KernelsLossesSuite, ElementLossesAtTheirLimits) {
   const auto at = [&](ElementLoss loss, float x, float t) {
     const TensorView dx = this->result({1, 1});
@@ -312,6 +358,8 @@ TYPED_TEST_P(KernelsLossesSuite, WrongArgumentsAreRefusedAtOnce) {
   Stream& stream = this->stream();
   EXPECT_THROW(kernels.soft_cross_entropy(stream, x, other, 0, scalars, {}, sums), ConfigError);
   EXPECT_THROW(kernels.soft_cross_entropy(stream, x, x, 0, scalars, other, sums), ConfigError);
+  EXPECT_THROW(kernels.cosine_loss(stream, x, row, scalars, {}, sums), ConfigError);
+  EXPECT_THROW(kernels.cosine_loss(stream, row, row, scalars, {}, sums), ConfigError);
   EXPECT_THROW(kernels.element_loss(stream, ElementLoss::kSquaredError, x, row, 0, scalars, {}, sums),
                ConfigError);
   EXPECT_THROW(kernels.element_loss(stream, ElementLoss::kSquaredError, x, this->result({2, 3}, DType::kU8), 0,
@@ -326,9 +374,9 @@ TYPED_TEST_P(KernelsLossesSuite, WrongArgumentsAreRefusedAtOnce) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsLossesSuite, SoftCrossEntropy,
-                            SoftCrossEntropyOfOneHotTargetsIsThatOfClassNumbers, ElementLosses,
-                            ElementLossesAtTheirLimits, GivenLossesAreAddedInDouble, SoftmaxBackward,
-                            CountsOfTheLargest, CountsOfConfusions, LabelsOutOfRangeAndNaNCountNowhere,
-                            WrongArgumentsAreRefusedAtOnce);
+                            SoftCrossEntropyOfOneHotTargetsIsThatOfClassNumbers, ElementLosses, CosineLoss,
+                            CosineLossOfAlmostNothing, ElementLossesAtTheirLimits, GivenLossesAreAddedInDouble,
+                            SoftmaxBackward, CountsOfTheLargest, CountsOfConfusions,
+                            LabelsOutOfRangeAndNaNCountNowhere, WrongArgumentsAreRefusedAtOnce);
 
 }  // namespace headrace::test

@@ -6,6 +6,7 @@
 #include "headrace/tests/conformance/kernels_conv_suite.h"
 #include "headrace/tests/conformance/kernels_counts_suite.h"
 #include "headrace/tests/conformance/kernels_dense_suite.h"
+#include "headrace/tests/conformance/kernels_depthwise_suite.h"
 #include "headrace/tests/conformance/kernels_elementwise_suite.h"
 #include "headrace/tests/conformance/kernels_fused_norm_suite.h"
 #include "headrace/tests/conformance/kernels_half_products_suite.h"

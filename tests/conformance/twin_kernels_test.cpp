@@ -16,6 +16,7 @@ struct TwinTarget {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsBatchNormSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsConvSuite, TwinTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsDepthwiseSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsCountsSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsDenseSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsElementwiseSuite, TwinTarget);

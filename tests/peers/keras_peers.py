@@ -1,11 +1,14 @@
-# peers: keras numpy scikit-learn
+# peers: keras jax numpy scikit-learn
 # package: headrace
-"""Metrics, weighted losses, layers and activations of the trainer against Keras's and scikit-learn's on the same numbers."""
+"""Metrics, weighted losses, layers and activations of the trainer against Keras's and scikit-learn's on the same numbers:
+their values and, of losses and layers, their gradients."""
 
 import os
 
-os.environ["KERAS_BACKEND"] = "numpy"
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_PLATFORMS"] = "cpu"
 
+import jax  # noqa: E402
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import sklearn.metrics as sk  # noqa: E402
@@ -86,6 +89,20 @@ def several_classes(checks):
     close(checks, "classes: Keras", ours["precision"], precision.result())
 
 
+def slopes_of_loss(results, labels, loss, weights=None):
+    """The gradient of the sum of losses by the results. Each example is a unit vector, so its results are a column of the
+    weights, which one step of gradient descent at rate 1 changes by the gradient of the mean."""
+    count, width = results.shape
+    model = STRATEGY.build(lambda g: g.dense(g.input("x", (count,)), width, bias=False, name="out"))
+    model.write_variable("out/weights", np.ascontiguousarray(results.T))
+    fields = {"x": np.eye(count, dtype=np.float32), "label": labels}
+    if weights is not None:
+        fields["weight"] = weights
+    model.compile(optimizer=train.sgd(1.0), loss=loss, metrics=[], sample_weight=None if weights is None else "weight")
+    model.fit(hr.from_arrays(fields).batch(count), epochs=1, verbose=0)
+    return count * (results - model.read_variable("out/weights").T)
+
+
 def weights(checks):
     logits = rng.normal(size=(COUNT, CLASSES)).astype(np.float32)
     labels = rng.integers(0, CLASSES, COUNT)
@@ -99,10 +116,17 @@ def weights(checks):
             (train.binary_crossentropy(), losses.BinaryCrossentropy(from_logits=True), shares),
             (train.mean_squared_error(), losses.MeanSquaredError(), shares),
             (train.mean_absolute_error(), losses.MeanAbsoluteError(), shares),
+            (train.cosine_similarity(), losses.CosineSimilarity(), signs),
             (train.huber(), losses.Huber(), 2 * shares), (train.hinge(), losses.Hinge(), signs)):
         for weight in (None, given):
             seen = evaluated(logits, targets, ours, (), weight)
             close(checks, "losses", seen["loss"], theirs(targets, logits, sample_weight=weight))
+            slopes = jax.grad(lambda x: COUNT * theirs(targets, x, sample_weight=weight))(logits)
+            # A weight of about 1 is stored to 6e-8, and the gradient is the difference of two, times the examples.
+            close(checks, "slopes of losses", slopes_of_loss(logits, targets, ours, weight), slopes, COUNT * 3e-7)
+    nothing = np.zeros((COUNT, CLASSES), np.float32)
+    close(checks, "losses", evaluated(nothing, signs, train.cosine_similarity())["loss"],
+          losses.CosineSimilarity()(signs, nothing))
     seen = evaluated(logits, shares, train.kl_divergence(), (), given, "softmax")
     close(checks, "losses", seen["loss"], losses.KLDivergence()(shares, softmax(logits), sample_weight=given))
     seen = evaluated(logits, labels, train.sparse_categorical_crossentropy(), (), given, weighted=["accuracy"])
@@ -111,31 +135,85 @@ def weights(checks):
     close(checks, "weighted accuracy", seen["weighted_accuracy"], accuracy.result())
 
 
+def compared(checks, what, x, ours, theirs, given=None, turned=None, tolerance=2e-5):
+    """The layer that `ours` adds to a graph, and Keras's: what they give and, by one step of gradient descent, the gradients
+    of all variables. Before them is a dense layer that begins as an identity, whose gradients say that of the layer's input,
+    unless that is whole numbers. given: our variables' values; turned: what makes Keras's of them, by variable."""
+    width, given, turned = x.shape[-1], dict(given or {}), {"first/weights": np.transpose, **(turned or {})}
+    first = [keras.layers.Dense(width)] if x.dtype == np.float32 else []
+    if first:
+        given = {"first/weights": np.eye(width, dtype=np.float32), "first/bias": np.zeros(width, np.float32), **given}
+    model = STRATEGY.build(lambda g: g.flatten(ours(
+        g, g.dense(g.input("x", x.shape[1:]), width, name="first") if first else g.input("x", x.shape[1:]))))
+    net = keras.Sequential([keras.Input(x.shape[1:]), *first, theirs, keras.layers.Flatten()])
+    for name, values in given.items():
+        model.write_variable(name, values)
+    net.set_weights([turned.get(name, lambda a: a)(values) for name, values in given.items()])
+    close(checks, what, model.predict(hr.from_arrays({"x": x}).batch(64)).values, net(x), tolerance)
+    targets = rng.normal(size=net.output_shape[1:]).astype(np.float32) * np.ones((len(x), 1), np.float32)
+
+    def loss(variables):
+        seen, _ = net.stateless_call(variables, [v.value for v in net.non_trainable_variables], x)
+        return jax.numpy.mean((seen - targets) ** 2)
+
+    slopes = jax.grad(loss)([v.value for v in net.trainable_variables])
+    model.compile(optimizer=train.sgd(1.0), loss=train.mean_squared_error(), metrics=[])
+    model.fit(hr.from_arrays({"x": x, "label": targets}).batch(len(x)), epochs=1, verbose=0)
+    for (name, before), slope in zip(given.items(), slopes, strict=True):
+        seen = turned.get(name, lambda a: a)(before - model.read_variable(name))
+        close(checks, f"slopes of {what}", seen, slope, tolerance)
+
+
 def layers(checks):
     x = (4 * rng.normal(size=(COUNT, CLASSES))).astype(np.float32)
-    data = hr.from_arrays({"x": x}).batch(64)
     for name in ("relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "softmax", "linear"):
-        ours = identity(CLASSES, name).predict(data).values
-        theirs = keras.activations.gelu(x, approximate=False) if name == "gelu" else keras.activations.get(name)(x)
-        close(checks, "activations", ours, theirs)
-    model = STRATEGY.build(lambda g: g.layer_norm(g.input("x", (CLASSES,)), name="norm"))
-    layer = keras.layers.LayerNormalization()
-    layer.build((None, CLASSES))
+        theirs = (lambda a: keras.activations.gelu(a, approximate=False)) if name == "gelu" else name
+        compared(checks, "activations", x, lambda g, node, name=name: g.activation(node, name),
+                 keras.layers.Activation(theirs))
     variables = rng.normal(size=(2, CLASSES)).astype(np.float32)
-    layer.set_weights(list(variables))
-    model.write_variable("norm/gamma", variables[0])
-    model.write_variable("norm/beta", variables[1])
-    close(checks, "layer_norm", model.predict(data).values, layer(x))
+    compared(checks, "layer_norm", x, lambda g, node: g.layer_norm(node, name="norm"), keras.layers.LayerNormalization(),
+             {"norm/gamma": variables[0], "norm/beta": variables[1]})
     table = rng.normal(size=(1000, 7)).astype(np.float32)
     ids = rng.integers(0, 1000, (COUNT, 3))
-    model = STRATEGY.build(lambda g: g.embedding(g.input("ids", (3,)), 1000, 7, name="words"))
-    model.write_variable("words/vectors", table)
-    close(checks, "embedding", model.predict(hr.from_arrays({"ids": ids}).batch(64)).values, table[ids], 0)
+    compared(checks, "embedding", ids, lambda g, node: g.embedding(node, 1000, 7, name="words"),
+             keras.layers.Embedding(1000, 7), {"words/vectors": table})
+
+
+def drawn(*shape):
+    return (0.3 * rng.normal(size=shape)).astype(np.float32)
+
+
+def convolutions(checks):
+    x = rng.normal(size=(40, 7, 6, 4)).astype(np.float32)
+    kinds = keras.layers
+    for kernel, stride, padding in ((3, 1, "same"), (3, 2, "same"), (4, 2, "same"), (3, 2, "valid"), (2, 3, "valid"),
+                                    (5, 1, "valid"), (1, 2, "same")):
+        options = {"kernel": kernel, "stride": stride, "padding": padding, "name": "conv"}
+        compared(checks, "conv", x, lambda g, node: g.conv(node, 5, **options), kinds.Conv2D(5, kernel, stride, padding),
+                 {"conv/weights": drawn(5, kernel, kernel, 4), "conv/bias": drawn(5)},
+                 {"conv/weights": lambda a: a.transpose(1, 2, 3, 0)})
+        compared(checks, "conv_transpose", x, lambda g, node: g.conv_transpose(node, 5, **options),
+                 kinds.Conv2DTranspose(5, kernel, stride, padding),
+                 {"conv/weights": drawn(4, kernel, kernel, 5), "conv/bias": drawn(5)},
+                 {"conv/weights": lambda a: a.transpose(1, 2, 3, 0)})
+        for multiplier in (1, 3):
+            compared(checks, "depthwise_conv", x, lambda g, node: g.depthwise_conv(node, multiplier=multiplier, **options),
+                     kinds.DepthwiseConv2D(kernel, stride, padding, depth_multiplier=multiplier),
+                     {"conv/weights": drawn(4 * multiplier, kernel, kernel, 1), "conv/bias": drawn(4 * multiplier)},
+                     {"conv/weights": lambda a: a.reshape(4, -1, kernel, kernel).transpose(2, 3, 0, 1)})
+    for window, stride in ((2, 2), (3, 2), (3, 1)):
+        compared(checks, "pooling", x, lambda g, node: g.max_pool(node, window, stride=stride),
+                 kinds.MaxPooling2D(window, stride))
+        compared(checks, "pooling", x, lambda g, node: g.average_pool(node, window, stride=stride),
+                 kinds.AveragePooling2D(window, stride))
+    compared(checks, "pooling", x, lambda g, node: g.global_average_pool(node), kinds.GlobalAveragePooling2D())
+    compared(checks, "dense", x, lambda g, node: g.dense(node, 3, name="last"), kinds.Dense(3),
+             {"last/weights": drawn(3, 4), "last/bias": drawn(3)}, {"last/weights": np.transpose})
 
 
 def main():
     checks = peers.Checks()
-    for topic in (two_classes, several_classes, weights, layers):
+    for topic in (two_classes, several_classes, weights, layers, convolutions):
         topic(checks)
     checks.finish()
 

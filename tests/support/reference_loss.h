@@ -57,4 +57,15 @@ inline double element_loss(ElementLoss loss, const Reals& x, const Reals& target
   return sums_elements(loss) ? sum : sum / static_cast<double>(x.size());
 }
 
+// Minus the cosine of the angle between them.
+inline double cosine_loss(const Reals& x, const Reals& target) {
+  double squares = 0, target_squares = 0, products = 0;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    squares += x[k] * x[k];
+    target_squares += target[k] * target[k];
+    products += x[k] * target[k];
+  }
+  return -products / std::sqrt(squares * target_squares);
+}
+
 }  // namespace headrace::test

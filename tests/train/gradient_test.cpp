@@ -185,6 +185,47 @@ const GradientCase kCases[] = {
        return head(g, g.flatten(g.conv(g.gelu(x), 2, {.bias = false, .trained_weights = false})));
      },
      kImage},
+    {"conv_transpose",
+     [](Graph& g) {
+       const Node x = g.conv_transpose(g.input("image", kImage), 3, {.stride = 2});
+       return head(g, g.flatten(g.conv(x, 2, {.stride = 3})));
+     },
+     kImage},
+    {"conv_transpose_twice",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kImage), 3, {.stride = 2});
+       x = g.conv_transpose(x, 2, {.kernel = 3, .stride = 2, .padding = ConvPadding::kEven, .bias = false});
+       x = g.conv_transpose(g.silu(x), 2, {.kernel = 2, .padding = ConvPadding::kValid});
+       return head(g, g.flatten(g.conv_transpose(x, 1, {.kernel = 2, .activation = Activation::kSilu})));
+     },
+     kImage},
+    {"conv_transpose_with_frozen_weights",
+     [](Graph& g) {
+       const Node x = g.conv_transpose(g.conv(g.input("image", kImage), 2, {.stride = 2}), 2,
+                                       {.kernel = 1, .stride = 2, .trained_weights = false});
+       return head(g, g.flatten(g.gelu(x)));
+     },
+     kImage},
+    {"depthwise_conv",
+     [](Graph& g) {
+       const Node x = g.depthwise_conv(g.conv(g.input("image", kImage), 4), {.activation = Activation::kGelu});
+       return head(g, g.flatten(g.depthwise_conv(x, {.kernel = 2, .stride = 2, .bias = false})));
+     },
+     kImage},
+    {"depthwise_conv_multiplied",
+     [](Graph& g) {
+       Node x = g.depthwise_conv(g.input("image", kImage),
+                                 {.kernel = 2, .padding = ConvPadding::kValid, .multiplier = 3});
+       x = g.depthwise_conv(x, {.stride = 2, .padding = ConvPadding::kEven, .multiplier = 2});
+       return head(g, g.flatten(x));
+     },
+     kImage},
+    {"depthwise_conv_with_frozen_weights",
+     [](Graph& g) {
+       const Node x = g.depthwise_conv(g.conv(g.input("image", kImage), 3), {.trained_weights = false});
+       return head(g, g.flatten(x));
+     },
+     kImage},
     {"scale",
      [](Graph& g) { return g.scale(head(g, g.scale(g.dense(g.input("image", {5}), 4), -3)), 0.5F); },
      {5}},

@@ -49,6 +49,27 @@ const JsonCase kJsonCases[] = {
        return g.flatten(g.conv(x, 2));
      },
      kSmallImage},
+    {"other_convolutions",
+     [](Graph& g) {
+       Node x = g.depthwise_conv(g.input("image", kSmallImage), {.kernel = 2,
+                                                                 .stride = 2,
+                                                                 .padding = ConvPadding::kValid,
+                                                                 .multiplier = 2,
+                                                                 .activation = Activation::kRelu,
+                                                                 .bias = false,
+                                                                 .trained_weights = false,
+                                                                 .initializer = Initializer::kFanInUniform});
+       x = g.conv_transpose(x, 3,
+                            {.kernel = 5,
+                             .stride = 2,
+                             .padding = ConvPadding::kEven,
+                             .activation = Activation::kTanh,
+                             .bias = false,
+                             .trained_weights = false,
+                             .initializer = Initializer::kHeUniform});
+       return g.flatten(g.conv_transpose(g.depthwise_conv(x), 2, {.padding = ConvPadding::kValid}));
+     },
+     kSmallImage},
     {"batch_norm",
      [](Graph& g) {
        const Node x = g.batch_norm(g.input("image", kSmallImage), {.momentum = 0.7F, .epsilon = 1e-12F});

@@ -82,6 +82,17 @@ TEST(Graph, ErrorsNameTheLayerAndTheShapes) {
   EXPECT_THAT(config_error([&] { g.conv(flat, 4); }), AllOf(HasSubstr("'conv'"), HasSubstr("(60,)")));
   EXPECT_THAT(config_error([&] { g.conv(image, 4, {.kernel = 7, .padding = ConvPadding::kValid}); }),
               AllOf(HasSubstr("conv"), HasSubstr("(6, 5, 2)"), HasSubstr("kSame")));
+  EXPECT_THAT(config_error([&] { g.conv_transpose(flat, 4); }),
+              AllOf(HasSubstr("'conv_transpose'"), HasSubstr("(60,)")));
+  EXPECT_THAT(config_error([&] { g.conv_transpose(image, 4, {.kernel = 2, .padding = ConvPadding::kEven}); }),
+              AllOf(HasSubstr("'conv_transpose'"), HasSubstr("evenly")));
+  EXPECT_THAT(config_error([&] { g.conv_transpose(image, 4, {.initializer = Initializer::kDirac}); }),
+              AllOf(HasSubstr("'conv_transpose'"), HasSubstr("initializer")));
+  EXPECT_THAT(config_error([&] { g.depthwise_conv(flat); }),
+              AllOf(HasSubstr("'depthwise_conv'"), HasSubstr("(60,)")));
+  EXPECT_THAT(config_error([&] { g.depthwise_conv(image, {.multiplier = 0}); }), HasSubstr("multiplier"));
+  EXPECT_THAT(config_error([&] { g.depthwise_conv(image, {.initializer = Initializer::kDirac}); }),
+              HasSubstr("initializer"));
   EXPECT_THAT(config_error([&] { g.max_pool(image, 6); }), AllOf(HasSubstr("'max_pool'"), HasSubstr("(6, 5, 2)")));
   EXPECT_THAT(config_error([&] { g.add(image, flat, {.name = "join"}); }),
               AllOf(HasSubstr("'join'"), HasSubstr("(6, 5, 2)"), HasSubstr("(60,)")));

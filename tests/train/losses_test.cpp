@@ -84,6 +84,8 @@ const LossCase kLosses[] = {
     {"huber", huber(), real_elements(ElementLoss::kHuber)},
     {"hinge", hinge(), real_elements(ElementLoss::kHinge)},
     {"kl_divergence", kl_divergence(), real_elements(ElementLoss::kKullbackLeibler), true},
+    {"cosine_similarity", cosine_similarity(), test::cosine_loss},
+    {"cosine_similarity_of_probabilities", cosine_similarity(), test::cosine_loss, true},
     {"binary", binary_crossentropy(), real_elements(ElementLoss::kBinaryFromLogits)},
     {"binary_of_probabilities", binary_crossentropy({.from_logits = false}),
      real_elements(ElementLoss::kBinaryFromProbabilities), true},
@@ -325,6 +327,7 @@ TEST_F(LossesTest, WhatDoesNotFitIsRefusedBeforeTheFirstStep) {
     return told<ConfigError>([&] { model.fit(data.batch({.global = 4}), {.verbose = 0}); });
   };
   const Dataset numbers = test::blobs(8, {kWidth}, 3), shares = test::float_data(8, kWidth, 3).dataset();
+  EXPECT_THAT(fit(cosine_similarity(), numbers), AllOf(HasSubstr("cosine_similarity"), HasSubstr("float32")));
   EXPECT_THAT(fit(categorical_crossentropy(), numbers), AllOf(HasSubstr("int64"), HasSubstr("one_hot()")));
   EXPECT_THAT(fit(sparse_categorical_crossentropy(), shares),
               AllOf(HasSubstr("float32"), HasSubstr("(3,)"), HasSubstr("categorical_crossentropy()")));

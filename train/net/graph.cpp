@@ -10,7 +10,9 @@
 #include "headrace/train/net/layers/batch_norm_layer.h"
 #include "headrace/train/net/layers/concat_layer.h"
 #include "headrace/train/net/layers/conv_layer.h"
+#include "headrace/train/net/layers/conv_transpose_layer.h"
 #include "headrace/train/net/layers/dense_layer.h"
+#include "headrace/train/net/layers/depthwise_conv_layer.h"
 #include "headrace/train/net/layers/dropout_layer.h"
 #include "headrace/train/net/layers/embedding_layer.h"
 #include "headrace/train/net/layers/flatten_layer.h"
@@ -65,6 +67,20 @@ Node Graph::conv(Node x, int filters, const ConvLayerOptions& options) {
   const std::string name = unique_name(options.name, "conv");
   const int from = require(x, name);
   const Node y = append(std::make_unique<ConvLayer>(name, shape(x), filters, options), {from});
+  return activation_behind(y, options.activation, name);
+}
+
+Node Graph::conv_transpose(Node x, int filters, const ConvLayerOptions& options) {
+  const std::string name = unique_name(options.name, "conv_transpose");
+  const int from = require(x, name);
+  const Node y = append(std::make_shared<ConvTransposeLayer>(name, shape(x), filters, options), {from});
+  return activation_behind(y, options.activation, name);
+}
+
+Node Graph::depthwise_conv(Node x, const DepthwiseConvLayerOptions& options) {
+  const std::string name = unique_name(options.name, "depthwise_conv");
+  const int from = require(x, name);
+  const Node y = append(std::make_shared<DepthwiseConvLayer>(name, shape(x), options), {from});
   return activation_behind(y, options.activation, name);
 }
 

@@ -13,6 +13,12 @@ Sequential& Sequential::dense(int units, DenseLayerOptions options) {
 Sequential& Sequential::conv(int filters, ConvLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.conv(x, filters, options); });
 }
+Sequential& Sequential::conv_transpose(int filters, ConvLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.conv_transpose(x, filters, options); });
+}
+Sequential& Sequential::depthwise_conv(DepthwiseConvLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.depthwise_conv(x, options); });
+}
 Sequential& Sequential::batch_norm(BatchNormLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.batch_norm(x, options); });
 }

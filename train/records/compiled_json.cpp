@@ -57,6 +57,7 @@ std::optional<Loss> built_in_loss(const std::string& name, const Json& options) 
   if (name == "mean_absolute_error") return mean_absolute_error();
   if (name == "huber") return huber();
   if (name == "hinge") return hinge();
+  if (name == "cosine_similarity") return cosine_similarity();
   if (name == "kl_divergence") return kl_divergence();
   if (name != "binary_crossentropy") return std::nullopt;
   return binary_crossentropy({.from_logits = options.at("from_logits").get<bool>(),

@@ -10,9 +10,9 @@ from ._native.train import Graph, Node
 
 Layer = Callable[[Graph, Node], Node]
 
-_NAMES = ("dense", "conv", "batch_norm", "relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus",
-          "softmax", "activation", "layer_norm", "embedding", "max_pool", "average_pool", "global_average_pool", "flatten",
-          "dropout", "scale")
+_NAMES = ("dense", "conv", "conv_transpose", "depthwise_conv", "batch_norm", "relu", "gelu", "silu", "sigmoid", "tanh",
+          "leaky_relu", "elu", "softplus", "softmax", "activation", "layer_norm", "embedding", "max_pool", "average_pool",
+          "global_average_pool", "flatten", "dropout", "scale")
 
 
 class Sequential:

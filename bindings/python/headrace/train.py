@@ -62,6 +62,7 @@ from headrace._native.train import (  # what is the same in Python
     chained,
     confusion_matrix,
     cosine_decay,
+    cosine_similarity,
     csv_logger,
     early_stopping,
     exponential_decay,
@@ -100,15 +101,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Checkpoints", "Classification", "ClassifiedExample", "CustomMetric", "DeviceTensor", "DistributedDataset",
     "EpochReport", "Evaluator", "FitControl", "ForwardPass", "GlobalBatch", "Graph", "History", "Layer", "LayerCall",
-    "Loss", "Metric", "Model", "Node", "Optimizer", "Predictions", "ReadyCallback", "Replica", "Schedule", "Sequential",
-    "StepReport", "StepTimes", "Strategy", "Trainer", "TrainingRecord", "Variable", "VariableRule", "accuracy", "adam",
-    "adamw", "auc", "binary_crossentropy", "categorical_crossentropy", "chained", "compute_average_loss",
-    "confusion_matrix", "cosine_decay", "create_training_record", "csv_logger", "custom_loss", "custom_metric",
-    "early_stopping", "evaluate_record", "exponential_decay", "f1_score", "hinge", "huber", "kl_divergence", "layer",
-    "learning_rate_scheduler", "linear_decay", "mean_absolute_error", "mean_squared_error", "muon", "named",
-    "net_from_json", "net_names", "newest_checkpoint", "of_kind", "of_rank", "on_chief", "one_cycle", "piecewise",
-    "precision", "predict_record", "recall", "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd",
-    "sparse_categorical_crossentropy", "tensorboard", "top_k", "variable", "warm_up",
+    "Loss", "Metric", "Model", "Node", "Optimizer", "Predictions", "ReadyCallback", "Replica", "Schedule",
+    "Sequential", "StepReport", "StepTimes", "Strategy", "Trainer", "TrainingRecord", "Variable", "VariableRule",
+    "accuracy", "adam", "adamw", "auc", "binary_crossentropy", "categorical_crossentropy", "chained",
+    "compute_average_loss", "confusion_matrix", "cosine_decay", "cosine_similarity", "create_training_record",
+    "csv_logger", "custom_loss", "custom_metric", "early_stopping", "evaluate_record", "exponential_decay",
+    "f1_score", "hinge", "huber", "kl_divergence", "layer", "learning_rate_scheduler", "linear_decay",
+    "mean_absolute_error", "mean_squared_error", "muon", "named", "net_from_json", "net_names", "newest_checkpoint",
+    "of_kind", "of_rank", "on_chief", "one_cycle", "piecewise", "precision", "predict_record", "recall",
+    "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd", "sparse_categorical_crossentropy",
+    "tensorboard", "top_k", "variable", "warm_up",
 ]
 
 _Path = str | os.PathLike[str]

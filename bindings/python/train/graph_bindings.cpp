@@ -93,6 +93,35 @@ PythonNode add_conv(const GraphPtr& graph, const PythonNode& x, int filters, int
                                     .name = name})};
 }
 
+PythonNode add_conv_transpose(const GraphPtr& graph, const PythonNode& x, int filters, int kernel, int stride,
+                              const std::string& padding, const std::optional<std::string>& activation, bool bias,
+                              bool trained_weights, const std::string& initializer, const std::string& name) {
+  return {graph, graph->get().conv_transpose(x.node, filters,
+                                             {.kernel = kernel,
+                                              .stride = stride,
+                                              .padding = conv_padding_of(padding),
+                                              .activation = activation_of(activation),
+                                              .bias = bias,
+                                              .trained_weights = trained_weights,
+                                              .initializer = initializer_of(initializer),
+                                              .name = name})};
+}
+
+PythonNode add_depthwise_conv(const GraphPtr& graph, const PythonNode& x, int kernel, int stride,
+                              const std::string& padding, int multiplier,
+                              const std::optional<std::string>& activation, bool bias, bool trained_weights,
+                              const std::string& initializer, const std::string& name) {
+  return {graph, graph->get().depthwise_conv(x.node, {.kernel = kernel,
+                                                      .stride = stride,
+                                                      .padding = conv_padding_of(padding),
+                                                      .multiplier = multiplier,
+                                                      .activation = activation_of(activation),
+                                                      .bias = bias,
+                                                      .trained_weights = trained_weights,
+                                                      .initializer = initializer_of(initializer),
+                                                      .name = name})};
+}
+
 PythonNode add_batch_norm(const GraphPtr& graph, const PythonNode& x, float momentum, float epsilon, bool scale,
                           bool synchronised, const std::string& name) {
   return {
@@ -187,6 +216,17 @@ void bind_layers_with_variables(nb::class_<OpenGraph>& graph) {
          "A two-dimensional convolution of a channels-last image. padding: 'same', 'even' (PyTorch's (kernel - 1) "
          "/ 2 "
          "on every side) or 'valid'.");
+  method(
+      graph, "conv_transpose", &add_conv_transpose, "x"_a, "filters"_a, nb::kw_only(), "kernel"_a = 3,
+      "stride"_a = 1, "padding"_a = "same", "activation"_a = nb::none(), "bias"_a = true,
+      "trained_weights"_a = true, "initializer"_a = "glorot_uniform", "name"_a = "",
+      "The gradient of a convolution, which enlarges a channels-last image `stride` times; with 'valid' padding "
+      "by kernel - stride more. 'even' is PyTorch's padding of (kernel - 1) / 2 with an output_padding of stride "
+      "- 1.");
+  method(graph, "depthwise_conv", &add_depthwise_conv, "x"_a, nb::kw_only(), "kernel"_a = 3, "stride"_a = 1,
+         "padding"_a = "same", "multiplier"_a = 1, "activation"_a = nb::none(), "bias"_a = true,
+         "trained_weights"_a = true, "initializer"_a = "glorot_uniform", "name"_a = "",
+         "A convolution of each channel by itself, with `multiplier` filters a channel.");
   method(graph, "batch_norm", &add_batch_norm, "x"_a, nb::kw_only(), "momentum"_a = 0.99F, "epsilon"_a = 1e-3F,
          "scale"_a = true, "synchronised"_a = false, "name"_a = "",
          "Running statistics are momentum * running + (1 - momentum) * batch.");

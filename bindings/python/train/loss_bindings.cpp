@@ -79,6 +79,10 @@ void bind_losses(nb::module_& module) {
   module.def(
       "kl_divergence", [](const std::string& reduction) { return kl_divergence(reduction_of(reduction)); },
       nb::kw_only(), "reduction"_a = "mean", "Labels and results are probabilities.");
+  module.def(
+      "cosine_similarity", [](const std::string& reduction) { return cosine_similarity(reduction_of(reduction)); },
+      nb::kw_only(), "reduction"_a = "mean",
+      "Minus the cosine of the angle between result and label, float32 both, along the last axis.");
 }
 
 ClassScoreOptions score_options(const std::string& average, std::optional<float> threshold) {

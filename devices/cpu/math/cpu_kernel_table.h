@@ -39,7 +39,16 @@ class CpuKernels final : public Kernels {
                           const TensorView& dy, const TensorView& dbias, const ConvOptions& options,
                           Activation activation) override;
 
+  void depthwise_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
+                         const TensorView& y, const ConvOptions& options, Activation activation) override;
+  void depthwise_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
+                               const TensorView& dx, const ConvOptions& options) override;
+  void depthwise_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
+                                  const TensorView& dweights, const TensorView& dbias,
+                                  const ConvOptions& options) override;
+
   // --- elementwise: cpu_kernels_elements.cpp ---
+  void add_bias(Stream& stream, const TensorView& bias, const TensorView& y, Activation activation) override;
   void convert(Stream& stream, const TensorView& from, const TensorView& to) override;
   void activation_forward(Stream& stream, Activation activation, const TensorView& x,
                           const TensorView& y) override;
@@ -103,6 +112,8 @@ class CpuKernels final : public Kernels {
   void element_loss(Stream& stream, ElementLoss loss, const TensorView& x, const TensorView& targets,
                     float label_smoothing, const ExampleRows& rows, const TensorView& dx,
                     MetricSums* sums) override;
+  void cosine_loss(Stream& stream, const TensorView& x, const TensorView& targets, const ExampleRows& rows,
+                   const TensorView& dx, MetricSums* sums) override;
   void add_losses(Stream& stream, const TensorView& losses, const ExampleRows& rows, MetricSums* sums) override;
   void count_top(Stream& stream, const TensorView& x, const TensorView& labels, int k, const ExampleRows& rows,
                  MetricSums* sums) override;

@@ -108,6 +108,16 @@ void submit_add(Stream& stream, const TensorView& a, const TensorView& b, const 
 
 }  // namespace
 
+void CpuKernels::add_bias(Stream& stream, const TensorView& bias, const TensorView& y, Activation activation) {
+  check::add_bias("add_bias", bias, y, activation, kHalf);
+  submit(stream, [=] {
+    with_type(y, [&]<typename T>(T) {
+      const std::int64_t columns = y.shape.back();
+      cpu::add_bias(activation, f32(bias), y.as<T>(), y.elements() / columns, columns);
+    });
+  });
+}
+
 void CpuKernels::convert(Stream& stream, const TensorView& from, const TensorView& to) {
   check::convert("convert", from, to);
   submit(stream, [=] {

@@ -73,6 +73,21 @@ void CpuKernels::element_loss(Stream& stream, ElementLoss loss, const TensorView
   });
 }
 
+void CpuKernels::cosine_loss(Stream& stream, const TensorView& x, const TensorView& targets,
+                             const ExampleRows& rows, const TensorView& dx, MetricSums* sums) {
+  check::cosine_loss("cosine_loss", x, targets, dx);
+  check::weights("cosine_loss", rows, x);
+  submit(stream, [=] {
+    const std::int64_t examples = x.shape[0], width = x.shape.back();
+    cpu::cosine_loss({.rows = examples,
+                      .vectors = x.elements() / (examples * width),
+                      .width = width,
+                      .x = f32(x),
+                      .targets = f32(targets)},
+                     real_rows(rows), f32(dx), *sums);
+  });
+}
+
 void CpuKernels::add_losses(Stream& stream, const TensorView& losses, const ExampleRows& rows, MetricSums* sums) {
   check::example_losses("add_losses", losses);
   check::weights("add_losses", rows, losses);

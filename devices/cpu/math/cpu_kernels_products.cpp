@@ -3,6 +3,7 @@
 #include "headrace/devices/cpu/math/conv_bias.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/cpu_submission.h"
+#include "headrace/devices/cpu/math/depthwise.h"
 #include "headrace/devices/cpu/math/onednn_conv.h"
 #include "headrace/devices/cpu/math/onednn_dense.h"
 #include "headrace/devices/cpu/math/sums.h"
@@ -104,6 +105,39 @@ void CpuKernels::conv_bias_backward(Stream& stream, const TensorView& x, const T
         cpu::conv_bias_backward(shape, operands, activation, f32(dbias));
       });
     });
+  });
+}
+
+void CpuKernels::depthwise_forward(Stream& stream, const TensorView& x, const TensorView& weights,
+                                   const TensorView& bias, const TensorView& y, const ConvOptions& options,
+                                   Activation activation) {
+  check::fused("depthwise_forward", activation);
+  check::depthwise("depthwise_forward", x, weights, bias, y, options, kHalf);
+  submit(stream, [=, shape = conv_shape(x, weights, y, options)] {
+    with_type(x, [&]<typename T>(T) {
+      cpu::depthwise_forward(shape, x.as<T>(), f32(weights), f32(bias), activation, y.as<T>());
+    });
+  });
+}
+
+void CpuKernels::depthwise_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
+                                         const TensorView& dx, const ConvOptions& options) {
+  check::depthwise("depthwise_backward_data", dx, weights, {}, dy, options, kHalf);
+  submit(stream, [=, shape = conv_shape(dx, weights, dy, options)] {
+    with_type(dx,
+              [&]<typename T>(T) { cpu::depthwise_backward_data(shape, dy.as<T>(), f32(weights), dx.as<T>()); });
+  });
+}
+
+void CpuKernels::depthwise_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
+                                            const TensorView& dweights, const TensorView& dbias,
+                                            const ConvOptions& options) {
+  submit_column_sums(stream, "depthwise_backward_weights", dy, dbias);
+  if (!dweights.defined()) return;
+  check::depthwise("depthwise_backward_weights", x, dweights, dbias, dy, options, kHalf);
+  submit(stream, [=, shape = conv_shape(x, dweights, dy, options)] {
+    with_type(
+        x, [&]<typename T>(T) { cpu::depthwise_backward_weights(shape, x.as<T>(), dy.as<T>(), f32(dweights)); });
   });
 }
 

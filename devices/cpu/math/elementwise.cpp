@@ -1,8 +1,11 @@
 #include "headrace/devices/cpu/math/elementwise.h"
 
+#include <algorithm>
+
 #include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/cpu/math/vector_math.h"
+#include "headrace/devices/cpu/math/workspace.h"
 
 namespace headrace::cpu {
 namespace {
@@ -87,6 +90,18 @@ HEADRACE_SIMD_MATH void add_range(const BFloat16* a, const BFloat16* b, BFloat16
   add_each(a, b, sum, count);
 }
 
+template <typename T>
+HEADRACE_INLINE void sum_each(const T* y, const float* bias, float* sums, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) sums[i] = value(y[i]) + bias[i];
+}
+HEADRACE_SIMD_MATH void sum_range(const float* y, const float* bias, float* sums, std::int64_t count) {
+  sum_each(y, bias, sums, count);
+}
+HEADRACE_SIMD_MATH void sum_range(const BFloat16* y, const float* bias, float* sums, std::int64_t count) {
+  sum_each(y, bias, sums, count);
+}
+
 HEADRACE_SIMD_MATH void round_to_bf16_range(const float* x, float* y, std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) y[i] = headrace::round_to_bf16(x[i]);
@@ -154,6 +169,27 @@ void add(const T* a, const T* b, T* sum, std::int64_t count) {
 }
 template void add(const float*, const float*, float*, std::int64_t);
 template void add(const BFloat16*, const BFloat16*, BFloat16*, std::int64_t);
+
+template <typename T>
+void add_bias(Activation activation, const float* bias, T* y, std::int64_t rows, std::int64_t columns) {
+  if (bias == nullptr) return activate(activation, y, y, rows * columns);
+  constexpr std::int64_t kBlock = 256;
+  const std::int64_t copies = std::max<std::int64_t>(1, kBlock / columns), period = copies * columns;
+  auto* repeated = reinterpret_cast<float*>(
+      Workspace::of_this_thread().reserve(static_cast<std::size_t>(period) * sizeof(float)));
+  for (std::int64_t copy = 0; copy < copies; ++copy) std::copy_n(bias, columns, repeated + copy * columns);
+  parallel_ranges(rows * columns, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
+    float sums[kBlock];
+    for (std::int64_t at = begin, count = 0; at < end; at += count) {
+      const std::int64_t place = at % period;
+      count = std::min({kBlock, period - place, end - at});
+      sum_range(y + at, repeated + place, sums, count);
+      activate(activation, sums, y + at, count);
+    }
+  });
+}
+template void add_bias(Activation, const float*, float*, std::int64_t, std::int64_t);
+template void add_bias(Activation, const float*, BFloat16*, std::int64_t, std::int64_t);
 
 template <typename In, typename Out>
 void scale(const In* x, float factor, Out* y, std::int64_t count) {

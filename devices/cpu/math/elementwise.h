@@ -19,6 +19,10 @@ void activate_backward(Activation activation, const T* x, const T* dy, T* dx, st
 template <typename T>
 void add(const T* a, const T* b, T* sum, std::int64_t count);
 
+// y = activation(y + bias), bias of `columns` elements repeating; null: 0.
+template <typename T>
+void add_bias(Activation activation, const float* bias, T* y, std::int64_t rows, std::int64_t columns);
+
 // y = factor x. x may be std::uint8_t or std::int64_t, and of another type than y; y may be x.
 template <typename In, typename Out>
 void scale(const In* x, float factor, Out* y, std::int64_t count);

@@ -47,6 +47,16 @@ template <typename Target>
 void element_loss(ElementLoss loss, const ElementRows<Target>& of, const RealRows& real, float* dx,
                   MetricSums& sums);
 
+// `vectors` of `width` numbers for each of `rows` examples.
+struct CosineRows {
+  std::int64_t rows = 0, vectors = 0, width = 0;
+  const float* x = nullptr;
+  const float* targets = nullptr;
+};
+
+// Implements Kernels::cosine_loss(); dx may be null.
+void cosine_loss(const CosineRows& of, const RealRows& real, float* dx, MetricSums& sums);
+
 // Adds losses that were computed elsewhere.
 void add_losses(const float* losses, const RealRows& real, MetricSums& sums);
 

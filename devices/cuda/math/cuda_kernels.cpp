@@ -64,6 +64,7 @@ template void GpuKernels<CudaLaunches>::conv_backward_data(Stream&, const Tensor
 template void GpuKernels<CudaLaunches>::conv_backward_weights(Stream&, const TensorView&, const TensorView&,
                                                               const TensorView&, const TensorView&,
                                                               const ConvOptions&);
+template void GpuKernels<CudaLaunches>::add_bias(Stream&, const TensorView&, const TensorView&, Activation);
 }  // namespace cuda
 
 }  // namespace headrace

@@ -76,6 +76,11 @@ __device__ inline SoftSums from_lane_below(const SoftSums& of, int distance) {
   return {__shfl_down_sync(0xFFFFFFFFU, of.exp_sum, distance), __shfl_down_sync(0xFFFFFFFFU, of.targets, distance),
           __shfl_down_sync(0xFFFFFFFFU, of.weighted, distance)};
 }
+__device__ inline CosineSums from_lane_below(const CosineSums& of, int distance) {
+  return {__shfl_down_sync(0xFFFFFFFFU, of.squares, distance),
+          __shfl_down_sync(0xFFFFFFFFU, of.target_squares, distance),
+          __shfl_down_sync(0xFFFFFFFFU, of.products, distance)};
+}
 __device__ inline RowLoss from_lane_below(const RowLoss& of, int distance) {
   return {__shfl_down_sync(0xFFFFFFFFU, of.loss, distance),
           static_cast<std::int64_t>(
@@ -92,6 +97,10 @@ __device__ inline RowSums of_first_lane(const RowSums& of) {
 __device__ inline SoftSums of_first_lane(const SoftSums& of) {
   return {__shfl_sync(0xFFFFFFFFU, of.exp_sum, 0), __shfl_sync(0xFFFFFFFFU, of.targets, 0),
           __shfl_sync(0xFFFFFFFFU, of.weighted, 0)};
+}
+__device__ inline CosineSums of_first_lane(const CosineSums& of) {
+  return {__shfl_sync(0xFFFFFFFFU, of.squares, 0), __shfl_sync(0xFFFFFFFFU, of.target_squares, 0),
+          __shfl_sync(0xFFFFFFFFU, of.products, 0)};
 }
 __device__ inline RowLoss of_first_lane(const RowLoss& of) {
   return {__shfl_sync(0xFFFFFFFFU, of.loss, 0),

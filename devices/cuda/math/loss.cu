@@ -12,6 +12,8 @@ template void GpuKernels<CudaLaunches>::soft_cross_entropy(Stream&, const Tensor
                                                            const ExampleRows&, const TensorView&, MetricSums*);
 template void GpuKernels<CudaLaunches>::element_loss(Stream&, ElementLoss, const TensorView&, const TensorView&,
                                                      float, const ExampleRows&, const TensorView&, MetricSums*);
+template void GpuKernels<CudaLaunches>::cosine_loss(Stream&, const TensorView&, const TensorView&,
+                                                    const ExampleRows&, const TensorView&, MetricSums*);
 template void GpuKernels<CudaLaunches>::add_losses(Stream&, const TensorView&, const ExampleRows&, MetricSums*);
 
 }  // namespace headrace::cuda

@@ -112,6 +112,64 @@ void submit_element_loss(Launcher& launch, Loss, const TensorView& x, const Targ
   launch.total(MetricTotal{losses, examples, rows.scalars, sums});
 }
 
+// A row is a vector; the sums are those of x^2, t^2, and x t.
+struct CosineRows {
+  static constexpr float kLimit = Kernels::kMaxInverseNorm;
+
+  struct Rows {
+    const float *x, *targets;
+    std::int64_t width;
+
+    HEADRACE_HOST_DEVICE RowMaximum maximum(std::int64_t, int) const { return {}; }
+    HEADRACE_HOST_DEVICE CosineSums sums(std::int64_t row, int lane, const RowMaximum&) const {
+      CosineSums sums{};
+      for (std::int64_t k = row * width + lane; k < (row + 1) * width; k += kRowLanes) {
+        sums.squares += x[k] * x[k];
+        sums.target_squares += targets[k] * targets[k];
+        sums.products += x[k] * targets[k];
+      }
+      return sums;
+    }
+  };
+  Rows in;
+  const StepScalars* scalars;
+  const float* weights;  // or null
+  std::int64_t vectors;  // of an example
+  float* dx;             // or null
+  RowLoss* losses;       // one per row
+
+  // Returns 1 / the norm, limited; a NaN stays one.
+  HEADRACE_HOST_DEVICE static float inverse_norm(float squares) {
+    const float inverse = 1.0F / sqrtf(squares);
+    return inverse > kLimit ? kLimit : inverse;
+  }
+  HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum&, const CosineSums& sums) const {
+    const std::int64_t example = row / vectors;
+    const bool real = example < scalars->rows;
+    const float share = real ? weight_of(weights, example) / static_cast<float>(vectors) : 0.0F;
+    const float inverse = inverse_norm(sums.squares), by = inverse * inverse_norm(sums.target_squares);
+    const float cosine = sums.products * by;
+    if (lane == 0) losses[row] = {real ? -static_cast<double>(share) * static_cast<double>(cosine) : 0.0, 0};
+    if (dx == nullptr) return;
+    // A limited norm is a constant.
+    const float along = inverse == kLimit ? 0.0F : cosine * inverse * inverse;
+    const float factor = share * scalars->inverse_global_rows;
+    for (std::int64_t k = row * in.width + lane; k < (row + 1) * in.width; k += kRowLanes) {
+      dx[k] = real ? (along * in.x[k] - by * in.targets[k]) * factor : 0.0F;
+    }
+  }
+};
+
+template <typename Launcher>
+void submit_cosine_loss(Launcher& launch, const TensorView& x, const TensorView& targets, const ExampleRows& rows,
+                        const TensorView& dx, MetricSums* sums, void* scratch) {
+  auto* losses = static_cast<RowLoss*>(scratch);
+  const std::int64_t width = x.shape.back(), all = x.elements() / width, vectors = all / x.shape[0];
+  const CosineRows::Rows in{x.as<float>(), targets.as<float>(), width};
+  launch.rows(CosineRows{in, rows.scalars, rows.weights.as<const float>(), vectors, dx.as<float>(), losses}, all);
+  launch.total(MetricTotal{losses, all, rows.scalars, sums, vectors});
+}
+
 // Losses that were computed elsewhere.
 struct GivenLosses {
   const float* losses;
@@ -186,6 +244,17 @@ void GpuKernels<Launches>::element_loss(Stream& stream, ElementLoss loss, const 
                             scratch);
       }
     });
+  });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::cosine_loss(Stream& stream, const TensorView& x, const TensorView& targets,
+                                       const ExampleRows& rows, const TensorView& dx, MetricSums* sums) {
+  check::cosine_loss("cosine_loss", x, targets, dx);
+  check::weights("cosine_loss", rows, x);
+  const auto bytes = static_cast<std::size_t>(x.elements() / x.shape.back()) * sizeof(RowLoss);
+  launches_.submit(stream, "cosine_loss", bytes, [=](auto& launch, void* scratch) {
+    submit_cosine_loss(launch, x, targets, rows, dx, sums, scratch);
   });
 }
 

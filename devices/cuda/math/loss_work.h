@@ -157,10 +157,11 @@ struct MetricTotal {
   std::int64_t all_rows;
   const StepScalars* scalars;
   MetricSums* sums;
+  std::int64_t rows_per_example = 1;
 
   // Sums rows `thread`, thread + threads, ...
   HEADRACE_HOST_DEVICE RowLoss part(int thread, int threads) const {
-    const std::int64_t rows = scalars->rows < all_rows ? scalars->rows : all_rows;
+    const std::int64_t real = scalars->rows * rows_per_example, rows = real < all_rows ? real : all_rows;
     RowLoss total{};
     for (std::int64_t row = thread; row < rows; row += threads) total = merged(total, losses[row]);
     return total;
@@ -210,6 +211,14 @@ struct SoftSums {
 };
 HEADRACE_HOST_DEVICE SoftSums merged(const SoftSums& a, const SoftSums& b) {
   return {a.exp_sum + b.exp_sum, a.targets + b.targets, a.weighted + b.weighted};
+}
+
+// Sums of x^2, of t^2, and of x t.
+struct CosineSums {
+  float squares, target_squares, products;
+};
+HEADRACE_HOST_DEVICE CosineSums merged(const CosineSums& a, const CosineSums& b) {
+  return {a.squares + b.squares, a.target_squares + b.target_squares, a.products + b.products};
 }
 
 struct SoftLogitRows {

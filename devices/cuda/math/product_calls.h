@@ -69,4 +69,11 @@ void GpuKernels<Launches>::conv_backward_weights(Stream& stream, const TensorVie
   bias_gradient(stream, "conv_backward_weights", dy, dbias);
 }
 
+template <typename Launches>
+void GpuKernels<Launches>::add_bias(Stream& stream, const TensorView& bias, const TensorView& y,
+                                    Activation activation) {
+  check::add_bias("add_bias", bias, y, activation, kHalf);
+  bias_activation(stream, "add_bias", y, bias, activation);
+}
+
 }  // namespace headrace::cuda

@@ -15,7 +15,7 @@ RESERVED = 1024  # bytes of shared memory of each block that are CUDA's; .nv.sha
 MULTIPROCESSORS = {80: (164, 64, 32), 90: (228, 64, 32), 100: (228, 64, 32), 120: (100, 48, 24)}
 GLOBAL_ACCESSES = (0x981, 0x986)  # LDG and STG of sm_80 to sm_90: the low 12 bits of an instruction of 128
 ACCESS_BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # by bits 73 to 75
-ACTIVATIONS = ("none", "relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "softmax")  # devices/kernels.h
+ACTIVATIONS = ("none", "relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "softmax")  # devices/kernel_options.h
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@
 #include "headrace/train/net/layers/batch_norm_layer.h"
 #include "headrace/train/net/layers/concat_layer.h"
 #include "headrace/train/net/layers/conv_layer.h"
+#include "headrace/train/net/layers/conv_transpose_layer.h"
 #include "headrace/train/net/layers/dense_layer.h"
+#include "headrace/train/net/layers/depthwise_conv_layer.h"
 #include "headrace/train/net/layers/dropout_layer.h"
 #include "headrace/train/net/layers/embedding_layer.h"
 #include "headrace/train/net/layers/flatten_layer.h"
@@ -24,7 +26,9 @@ const LayerMakers& built_in_layers() {
                                   {"batch_norm", BatchNormLayer::from},
                                   {"concat", ConcatLayer::from},
                                   {"conv", ConvLayer::from},
+                                  {"conv_transpose", ConvTransposeLayer::from},
                                   {"dense", DenseLayer::from},
+                                  {"depthwise_conv", DepthwiseConvLayer::from},
                                   {"dropout", DropoutLayer::from},
                                   {"elu", ActivationLayer::from<Activation::kElu>},
                                   {"embedding", EmbeddingLayer::from},

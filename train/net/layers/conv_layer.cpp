@@ -1,56 +1,12 @@
 #include "headrace/train/net/layers/conv_layer.h"
 
-#include <algorithm>
-#include <array>
-
-#include "headrace/devices/base/error.h"
+#include "headrace/train/net/layers/conv_geometry.h"
 
 namespace headrace {
 namespace {
 
-std::int64_t result_extent(std::int64_t input, const ConvLayerOptions& options) {
-  const std::int64_t covered = options.padding == ConvPadding::kValid ? input - options.kernel : input - 1;
-  return covered < 0 ? 0 : covered / options.stride + 1;
-}
-
-// Returns the pixels of padding over both sides.
-int same_padding(std::int64_t input, const ConvLayerOptions& options) {
-  const std::int64_t reach = (result_extent(input, options) - 1) * options.stride + options.kernel;
-  return static_cast<int>(std::max<std::int64_t>(0, reach - input));
-}
-
-Shape conv_result_shape(const std::string& name, const Shape& input, int filters,
-                        const ConvLayerOptions& options) {
-  const std::string who = label(name, "conv");
-  if (input.rank() != 3) {
-    throw ConfigError(who + " needs an input of shape (height, width, channels), got " + input.to_string());
-  }
-  if (filters < 1 || options.kernel < 1 || options.stride < 1) {
-    throw ConfigError(who + " needs filters, kernel and stride of at least 1, got " + std::to_string(filters) +
-                      ", " + std::to_string(options.kernel) + " and " + std::to_string(options.stride));
-  }
-  if (options.padding == ConvPadding::kEven && options.kernel % 2 == 0) {
-    throw ConfigError(who + " of kernel " + std::to_string(options.kernel) + " cannot be padded evenly",
-                      "use ConvPadding::kSame or an odd kernel");
-  }
-  const Shape result{result_extent(input[0], options), result_extent(input[1], options), filters};
-  if (result[0] < 1 || result[1] < 1) {
-    throw ConfigError(who + " of kernel " + std::to_string(options.kernel) + " does not fit into " +
-                          input.to_string() + ": the result would be " + result.to_string(),
-                      "use ConvPadding::kSame or a smaller kernel");
-  }
-  return result;
-}
-
-constexpr std::array<const char*, 3> kPaddings{"same", "even", "valid"};  // in the order of ConvPadding
-
-ConvPadding padding_of(const LayerRecord& record) {
-  const std::string name = record.attributes.text("padding");
-  const auto found = std::ranges::find(kPaddings, name);
-  if (found == kPaddings.end()) {
-    throw ConfigError(label(record.name, "conv") + " has the unknown padding '" + name + "'");
-  }
-  return static_cast<ConvPadding>(found - kPaddings.begin());
+ConvWindow window_of(const ConvLayerOptions& options) {
+  return {.kernel = options.kernel, .stride = options.stride, .padding = options.padding};
 }
 
 }  // namespace
@@ -59,7 +15,7 @@ LayerAttributes ConvLayer::attributes() const {
   return {{"filters", shape()[2]},
           {"kernel", options_.kernel},
           {"stride", options_.stride},
-          {"padding", kPaddings.at(static_cast<std::size_t>(options_.padding))},
+          {"padding", to_text(options_.padding)},
           {"bias", options_.bias},
           {"trained_weights", options_.trained_weights},
           {"initializer", to_text(options_.initializer)}};
@@ -69,7 +25,7 @@ std::shared_ptr<const Layer> ConvLayer::from(const LayerRecord& record) {
   const LayerAttributes& given = record.attributes;
   const ConvLayerOptions options{.kernel = given.whole("kernel"),
                                  .stride = given.whole("stride"),
-                                 .padding = padding_of(record),
+                                 .padding = padding_of(record, "conv"),
                                  .bias = given.flag("bias"),
                                  .trained_weights = given.flag("trained_weights"),
                                  .initializer = initializer_of(record)};
@@ -77,7 +33,9 @@ std::shared_ptr<const Layer> ConvLayer::from(const LayerRecord& record) {
 }
 
 ConvLayer::ConvLayer(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options)
-    : Layer(name, conv_result_shape(name, input, filters, options)), input_(input), options_(options) {}
+    : Layer(name, convolved_shape(label(name, "conv"), input, filters, window_of(options))),
+      input_(input),
+      options_(options) {}
 
 std::vector<VariableSpec> ConvLayer::variables() const {
   const std::int64_t kernel = options_.kernel;
@@ -94,19 +52,7 @@ std::vector<VariableSpec> ConvLayer::variables() const {
 }
 
 ConvOptions ConvLayer::geometry(Precision precision) const {
-  ConvOptions geometry{.stride = options_.stride, .precision = precision};
-  if (options_.padding == ConvPadding::kSame) {
-    const int height = same_padding(input_[0], options_);
-    const int width = same_padding(input_[1], options_);
-    geometry.pad_top = height / 2;
-    geometry.pad_bottom = height - height / 2;
-    geometry.pad_left = width / 2;
-    geometry.pad_right = width - width / 2;
-  }
-  if (options_.padding == ConvPadding::kEven) {
-    geometry.pad_top = geometry.pad_bottom = geometry.pad_left = geometry.pad_right = (options_.kernel - 1) / 2;
-  }
-  return geometry;
+  return conv_options(input_, window_of(options_), precision);
 }
 
 // The weights' gradient needs the gradient of the activation's input as a tensor; the bias's is a sum of it.

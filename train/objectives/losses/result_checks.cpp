@@ -76,6 +76,18 @@ void check_targets(const std::string& who, const ResultInfo& result, const Field
                 "");
 }
 
+void check_vectors(const std::string& who, const ResultInfo& result) {
+  if (result.shape.rank() >= 1) return;
+  throw ConfigError(fmt::format("{} compares vectors, but {} gives one number", who, result.layer),
+                    "end the net with a layer that gives several, as dense() does");
+}
+
+void check_vector_targets(const std::string& who, const ResultInfo& result, const Field& labels) {
+  if (labels.dtype == DType::kF32 && labels.shape == result.shape) return;
+  refuse_labels(who, labels, fmt::format("float32 of the result's shape, {}", result.shape.to_string()),
+                labels.dtype == DType::kF32 ? "" : "cast(\"float32\") makes them so");
+}
+
 std::string cross_entropy_json(bool from_logits, float label_smoothing) {
   return fmt::format(R"({{"from_logits":{},"label_smoothing":{}}})", from_logits, label_smoothing);
 }

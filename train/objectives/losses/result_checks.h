@@ -22,5 +22,8 @@ void check_class_labels(const std::string& who, const ResultInfo& result, const 
 std::string cross_entropy_json(bool from_logits, float label_smoothing);
 // Requires as many numbers as the result has, f32 or i64.
 void check_targets(const std::string& who, const ResultInfo& result, const Field& labels);
+// Require an axis to compare vectors along, and targets of the result's shape, f32.
+void check_vectors(const std::string& who, const ResultInfo& result);
+void check_vector_targets(const std::string& who, const ResultInfo& result, const Field& labels);
 
 }  // namespace headrace

@@ -1,0 +1,199 @@
+#include "headrace/devices/cpu/math/depthwise.h"
+
+#include <algorithm>
+
+#include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/element.h"
+#include "headrace/devices/cpu/math/elementwise.h"
+#include "headrace/devices/cpu/math/parallel.h"
+#include "headrace/devices/cpu/math/sums.h"
+#include "headrace/devices/cpu/math/workspace.h"
+
+namespace headrace::cpu {
+namespace {
+
+constexpr std::int64_t kChannelStrip = 64;  // channels that are summed at once
+
+std::int64_t taps_of(const ConvShape& shape) { return shape.kernel_height * shape.kernel_width; }
+
+// Returns the weights as (KH, KW, outputs), in memory of the calling thread.
+const float* with_outputs_last(const ConvShape& shape, const float* weights) {
+  const std::int64_t taps = taps_of(shape);
+  auto* turned = reinterpret_cast<float*>(
+      Workspace::of_this_thread().reserve(static_cast<std::size_t>(taps * shape.outputs) * sizeof(float)));
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    for (std::int64_t o = 0; o < shape.outputs; ++o) turned[tap * shape.outputs + o] = weights[o * taps + tap];
+  }
+  return turned;
+}
+
+// A line of images: image number and row, and that row's first pixel.
+struct ImageLine {
+  ImageLine(std::int64_t line, std::int64_t height, std::int64_t width)
+      : image(line / height), row(line % height), first(line * width) {}
+
+  std::int64_t image, row, first;
+};
+
+// Returns the pixel of x that a tap of an output pixel reads; -1 in the padding.
+std::int64_t input_pixel(const ConvShape& shape, const ImageLine& out, std::int64_t column, std::int64_t tap) {
+  const ConvOptions& o = shape.options;
+  const std::int64_t y = out.row * o.stride - o.pad_top + tap / shape.kernel_width;
+  const std::int64_t x = column * o.stride - o.pad_left + tap % shape.kernel_width;
+  if (y < 0 || y >= shape.height || x < 0 || x >= shape.width) return -1;
+  return (out.image * shape.height + y) * shape.width + x;
+}
+
+// Returns the output pixel of which a tap reads this pixel of x; -1 if there is none.
+std::int64_t output_pixel(const ConvShape& shape, const ImageLine& in, std::int64_t column, std::int64_t tap) {
+  const ConvOptions& o = shape.options;
+  const std::int64_t y = in.row + o.pad_top - tap / shape.kernel_width;
+  const std::int64_t x = column + o.pad_left - tap % shape.kernel_width;
+  if (y < 0 || x < 0 || y % o.stride != 0 || x % o.stride != 0) return -1;
+  if (y / o.stride >= shape.out_height || x / o.stride >= shape.out_width) return -1;
+  return (in.image * shape.out_height + y / o.stride) * shape.out_width + x / o.stride;
+}
+
+// sums[k] += a[k] b[k].
+template <typename A, typename B>
+HEADRACE_INLINE void add_each_product(const A* a, const B* b, float* sums, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t k = 0; k < count; ++k) sums[k] += value(a[k]) * value(b[k]);
+}
+HEADRACE_SIMD_MATH void add_products(const float* a, const float* b, float* sums, std::int64_t count) {
+  add_each_product(a, b, sums, count);
+}
+HEADRACE_SIMD_MATH void add_products(const BFloat16* a, const float* b, float* sums, std::int64_t count) {
+  add_each_product(a, b, sums, count);
+}
+HEADRACE_SIMD_MATH void add_products(const BFloat16* a, const BFloat16* b, float* sums, std::int64_t count) {
+  add_each_product(a, b, sums, count);
+}
+
+// sums[k] += x[(first + k) / multiplier] b[k], for outputs [first, first + count).
+template <typename T, typename B>
+void add_spread_products(const T* x, std::int64_t multiplier, std::int64_t first, const B* b, float* sums,
+                         std::int64_t count) {
+  if (multiplier == 1) return add_products(x + first, b, sums, count);
+  for (std::int64_t k = 0; k < count; ++k) sums[k] += value(x[(first + k) / multiplier]) * value(b[k]);
+}
+
+// One strip of a pixel's outputs.
+template <typename T>
+void output_strip(const ConvShape& shape, const ImageLine& line, std::int64_t column, std::int64_t first,
+                  const T* x, const float* turned, float* sums) {
+  const std::int64_t count = std::min(kChannelStrip, shape.outputs - first),
+                     multiplier = shape.outputs / shape.channels;
+  for (std::int64_t tap = 0; tap < taps_of(shape); ++tap) {
+    const std::int64_t from = input_pixel(shape, line, column, tap);
+    if (from < 0) continue;
+    add_spread_products(x + from * shape.channels, multiplier, first, turned + tap * shape.outputs + first, sums,
+                        count);
+  }
+}
+
+// One strip of the gradient of a pixel of x.
+template <typename T>
+void input_strip(const ConvShape& shape, const ImageLine& line, std::int64_t column, std::int64_t first,
+                 const T* dy, const float* turned, float* sums) {
+  const std::int64_t count = std::min(kChannelStrip, shape.channels - first),
+                     multiplier = shape.outputs / shape.channels;
+  for (std::int64_t tap = 0; tap < taps_of(shape); ++tap) {
+    const std::int64_t from = output_pixel(shape, line, column, tap);
+    if (from < 0) continue;
+    const T* slopes = dy + from * shape.outputs + first * multiplier;
+    const float* w = turned + tap * shape.outputs + first * multiplier;
+    if (multiplier == 1) {
+      add_products(slopes, w, sums, count);
+      continue;
+    }
+    for (std::int64_t i = 0; i < count * multiplier; ++i) sums[i / multiplier] += value(slopes[i]) * w[i];
+  }
+}
+
+// The gradients of one tap of the outputs [first, first + kChannelStrip).
+template <typename T>
+void tap_gradient(const ConvShape& shape, std::int64_t tap, std::int64_t first, const T* x, const T* dy,
+                  float* dweights) {
+  const std::int64_t count = std::min(kChannelStrip, shape.outputs - first),
+                     multiplier = shape.outputs / shape.channels;
+  double totals[kChannelStrip] = {};
+  for (std::int64_t number = 0; number < shape.images * shape.out_height; ++number) {
+    const ImageLine line(number, shape.out_height, shape.out_width);
+    for (std::int64_t begin = 0; begin < shape.out_width; begin += kSumBlock) {
+      float sums[kChannelStrip] = {};
+      for (std::int64_t column = begin; column < std::min(begin + kSumBlock, shape.out_width); ++column) {
+        const std::int64_t from = input_pixel(shape, line, column, tap);
+        if (from < 0) continue;
+        add_spread_products(x + from * shape.channels, multiplier, first,
+                            dy + (line.first + column) * shape.outputs + first, sums, count);
+      }
+      for (std::int64_t k = 0; k < count; ++k) totals[k] += static_cast<double>(sums[k]);
+    }
+  }
+  for (std::int64_t k = 0; k < count; ++k) {
+    dweights[(first + k) * taps_of(shape) + tap] = static_cast<float>(totals[k]);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void depthwise_forward(const ConvShape& shape, const T* x, const float* weights, const float* bias,
+                       Activation activation, T* y) {
+  const float* turned = with_outputs_last(shape, weights);
+  const std::int64_t grain = row_grain(taps_of(shape) * shape.out_width * shape.outputs);
+  parallel_ranges(shape.images * shape.out_height, grain, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t number = begin; number < end; ++number) {
+      const ImageLine line(number, shape.out_height, shape.out_width);
+      for (std::int64_t column = 0; column < shape.out_width; ++column) {
+        for (std::int64_t first = 0; first < shape.outputs; first += kChannelStrip) {
+          const std::int64_t count = std::min(kChannelStrip, shape.outputs - first);
+          float sums[kChannelStrip] = {};
+          if (bias != nullptr) std::copy_n(bias + first, count, sums);
+          output_strip(shape, line, column, first, x, turned, sums);
+          activate(activation, sums, y + (line.first + column) * shape.outputs + first, count);
+        }
+      }
+    }
+  });
+}
+template void depthwise_forward(const ConvShape&, const float*, const float*, const float*, Activation, float*);
+template void depthwise_forward(const ConvShape&, const BFloat16*, const float*, const float*, Activation,
+                                BFloat16*);
+
+template <typename T>
+void depthwise_backward_data(const ConvShape& shape, const T* dy, const float* weights, T* dx) {
+  const float* turned = with_outputs_last(shape, weights);
+  const std::int64_t grain = row_grain(taps_of(shape) * shape.width * shape.outputs);
+  parallel_ranges(shape.images * shape.height, grain, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t number = begin; number < end; ++number) {
+      const ImageLine line(number, shape.height, shape.width);
+      for (std::int64_t column = 0; column < shape.width; ++column) {
+        for (std::int64_t first = 0; first < shape.channels; first += kChannelStrip) {
+          float sums[kChannelStrip] = {};
+          input_strip(shape, line, column, first, dy, turned, sums);
+          activate(Activation::kNone, sums, dx + (line.first + column) * shape.channels + first,
+                   std::min(kChannelStrip, shape.channels - first));
+        }
+      }
+    }
+  });
+}
+template void depthwise_backward_data(const ConvShape&, const float*, const float*, float*);
+template void depthwise_backward_data(const ConvShape&, const BFloat16*, const float*, BFloat16*);
+
+template <typename T>
+void depthwise_backward_weights(const ConvShape& shape, const T* x, const T* dy, float* dweights) {
+  const std::int64_t strips = (shape.outputs + kChannelStrip - 1) / kChannelStrip;
+  const std::int64_t grain = row_grain(kChannelStrip * shape.images * shape.out_height * shape.out_width);
+  parallel_ranges(taps_of(shape) * strips, grain, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t each = begin; each < end; ++each) {
+      tap_gradient(shape, each / strips, each % strips * kChannelStrip, x, dy, dweights);
+    }
+  });
+}
+template void depthwise_backward_weights(const ConvShape&, const float*, const float*, float*);
+template void depthwise_backward_weights(const ConvShape&, const BFloat16*, const BFloat16*, float*);
+
+}  // namespace headrace::cpu

@@ -1,0 +1,309 @@
+// Depthwise convolutions of GpuKernels. They are bound by memory: each reads its operands once, up to what caches
+// keep of overlapping windows. Private to the CUDA backend.
+#pragma once
+
+#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cuda/math/activation_math.h"
+#include "headrace/devices/cuda/math/column_sums_work.h"
+#include "headrace/devices/cuda/math/elementwise_work.h"
+#include "headrace/devices/cuda/math/gpu_kernels.h"
+#include "headrace/devices/cuda/math/pooling_work.h"
+
+namespace headrace::cuda {
+
+// Images hold fewer than 2^31 elements (kernel_checks.cpp), so indices within one are 32-bit.
+struct DepthwiseShape {
+  PixelGrid in, out;
+  int channels, outputs, multiplier;
+  int high, wide;  // of the kernel
+  int stride, pad_top, pad_left;
+  Divisor by_stride;
+
+  // Returns the pixel's number in x of a tap of an output pixel; -1 in the padding.
+  HEADRACE_HOST_DEVICE std::int64_t input(const Pixel& at, int row, int column) const {
+    const int y = at.y * stride - pad_top + row, x = at.x * stride - pad_left + column;
+    if (y < 0 || y >= in.height || x < 0 || x >= in.width) return -1;
+    return at.image * in.height * in.width + (y * in.width + x);
+  }
+  // Returns the number of the output pixel of which the tap reads this pixel of x; -1 if there is none.
+  HEADRACE_HOST_DEVICE std::int64_t output(const Pixel& at, int row, int column) const {
+    const int down = at.y + pad_top - row, right = at.x + pad_left - column;
+    if (down < 0 || right < 0) return -1;
+    const int y = static_cast<int>(by_stride.quotient(down)), x = static_cast<int>(by_stride.quotient(right));
+    if (y * stride != down || x * stride != right || y >= out.height || x >= out.width) return -1;
+    return at.image * out.height * out.width + (y * out.width + x);
+  }
+};
+
+// Windows of 3 x 3, whose weights a thread keeps in registers, or of any size (0).
+template <int kWindow>
+struct DepthwiseWeights {
+  const float* weights;
+  int taps;
+
+  template <int kWidth>
+  struct Own {
+    float values[kWindow > 0 ? kWindow* kWindow : 1][kWidth];
+  };
+  // Of the outputs [output, output + kWidth).
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Own<kWidth> begin(std::int64_t output) const {
+    Own<kWidth> own{};
+    for (int tap = 0; tap < kWindow * kWindow; ++tap) {
+      for (int k = 0; k < kWidth; ++k) own.values[tap][k] = weights[(output + k) * taps + tap];
+    }
+    return own;
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE float value(const Own<kWidth>& own, std::int64_t output, int tap, int k) const {
+    if constexpr (kWindow > 0) return own.values[tap][k];
+    return weights[(output + k) * taps + tap];
+  }
+};
+
+// A row is a pixel of the output, a column one of its channels. kWidth is 1 unless each channel has one filter.
+template <typename T, Activation kActivation, int kWindow>
+struct DepthwiseForward {
+  static constexpr int kResidentBlocks = 3;
+
+  DepthwiseShape shape;
+  DepthwiseWeights<kWindow> filters;
+  const T* x;
+  const float* bias;  // null: 0
+  T* y;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE auto begin(std::int64_t column) const {
+    return filters.template begin<kWidth>(column);
+  }
+  template <int kWidth, typename Own>
+  HEADRACE_HOST_DEVICE void run(const Own& own, std::int64_t row, std::int64_t column) const {
+    const Pixel at = shape.out.pixel(row);
+    const std::int64_t channel = kWidth > 1 ? column : column / shape.multiplier;
+    const int high = kWindow > 0 ? kWindow : shape.high, wide = kWindow > 0 ? kWindow : shape.wide;
+    float sums[kWidth];
+    for (int k = 0; k < kWidth; ++k) sums[k] = bias != nullptr ? bias[column + k] : 0.0F;
+    HEADRACE_UNROLLED(unrolled(kWindow))
+    for (int i = 0; i < high; ++i) {
+      HEADRACE_UNROLLED(unrolled(kWindow))
+      for (int j = 0; j < wide; ++j) {
+        const std::int64_t from = shape.input(at, i, j);
+        if (from < 0) continue;
+        const Pack<T, kWidth> values = load_pack<kWidth>(x + from * shape.channels + channel);
+        for (int k = 0; k < kWidth; ++k) {
+          sums[k] += value_of(values.values[k]) * filters.template value<kWidth>(own, column, i * wide + j, k);
+        }
+      }
+    }
+    Pack<T, kWidth> pack;
+    for (int k = 0; k < kWidth; ++k) pack.values[k] = element_of<T>(activated<T>(kActivation, sums[k]));
+    store_pack(y + row * shape.outputs + column, pack);
+  }
+};
+
+// A row is a pixel of x, a column one of its channels. kWidth is 1 unless each channel has one filter.
+template <typename T, int kWindow>
+struct DepthwiseInputGradient {
+  static constexpr int kResidentBlocks = 3;
+
+  DepthwiseShape shape;
+  DepthwiseWeights<kWindow> filters;
+  const T* dy;
+  T* dx;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE auto begin(std::int64_t column) const {
+    return filters.template begin<kWidth>(column * shape.multiplier);
+  }
+  template <int kWidth, typename Own>
+  HEADRACE_HOST_DEVICE void run(const Own& own, std::int64_t row, std::int64_t column) const {
+    const Pixel at = shape.in.pixel(row);
+    const int high = kWindow > 0 ? kWindow : shape.high, wide = kWindow > 0 ? kWindow : shape.wide;
+    float sums[kWidth] = {};
+    HEADRACE_UNROLLED(unrolled(kWindow))
+    for (int i = 0; i < high; ++i) {
+      HEADRACE_UNROLLED(unrolled(kWindow))
+      for (int j = 0; j < wide; ++j) {
+        const std::int64_t from = shape.output(at, i, j);
+        if (from >= 0) add_tap<kWidth>(own, from * shape.outputs, column, i * wide + j, sums);
+      }
+    }
+    Pack<T, kWidth> pack;
+    for (int k = 0; k < kWidth; ++k) pack.values[k] = element_of<T>(sums[k]);
+    store_pack(dx + row * shape.channels + column, pack);
+  }
+
+ private:
+  template <int kWidth, typename Own>
+  HEADRACE_HOST_DEVICE void add_tap(const Own& own, std::int64_t pixel, std::int64_t column, int tap,
+                                    float (&sums)[kWidth]) const {
+    if constexpr (kWidth > 1) {
+      const Pack<T, kWidth> slopes = load_pack<kWidth>(dy + pixel + column);
+      for (int k = 0; k < kWidth; ++k) {
+        sums[k] += value_of(slopes.values[k]) * filters.template value<kWidth>(own, column, tap, k);
+      }
+    } else {
+      const std::int64_t first = column * shape.multiplier;
+      sums[0] += value_of(dy[pixel + first]) * filters.template value<1>(own, first, tap, 0);
+      for (int m = 1; m < shape.multiplier; ++m) {
+        sums[0] += value_of(dy[pixel + first + m]) * filters.weights[(first + m) * filters.taps + tap];
+      }
+    }
+  }
+};
+
+// Sums over the output's pixels: a row is one, a column tap * outputs + output.
+template <typename T>
+struct DepthwiseWeightGradient {
+  using Total = Sum<float>;
+
+  DepthwiseShape shape;
+  const T* x;
+  const T* dy;
+  std::int64_t pixels;
+  float* dweights;
+
+  struct Own {
+    int row, column;  // of the tap
+    std::int64_t channel, output;
+  };
+  HEADRACE_HOST_DEVICE std::int64_t rows() const { return pixels; }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE Own begin(std::int64_t column) const {
+    const std::int64_t tap = column / shape.outputs, output = column % shape.outputs;
+    return {static_cast<int>(tap / shape.wide), static_cast<int>(tap % shape.wide), output / shape.multiplier,
+            output};
+  }
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void add(const Own& own, Total (&totals)[kWidth], std::int64_t row, std::int64_t) const {
+    const std::int64_t from = shape.input(shape.out.pixel(row), own.row, own.column);
+    if (from < 0) return;
+    const Pack<T, kWidth> values = load_pack<kWidth>(x + from * shape.channels + own.channel);
+    const Pack<T, kWidth> slopes = load_pack<kWidth>(dy + row * shape.outputs + own.output);
+    for (int k = 0; k < kWidth; ++k) totals[k].value += value_of(values.values[k]) * value_of(slopes.values[k]);
+  }
+  HEADRACE_HOST_DEVICE void finish(std::int64_t column, const Sum<double>& total) const {
+    const std::int64_t tap = column / shape.outputs, output = column % shape.outputs;
+    dweights[output * (shape.high * shape.wide) + tap] = static_cast<float>(total.value);
+  }
+};
+
+inline DepthwiseShape depthwise_shape(const TensorView& x, const TensorView& weights, const TensorView& y,
+                                      const ConvOptions& options) {
+  return {.in = {x.shape[1], x.shape[2]},
+          .out = {y.shape[1], y.shape[2]},
+          .channels = static_cast<int>(x.shape[3]),
+          .outputs = static_cast<int>(y.shape[3]),
+          .multiplier = static_cast<int>(y.shape[3] / x.shape[3]),
+          .high = static_cast<int>(weights.shape[1]),
+          .wide = static_cast<int>(weights.shape[2]),
+          .stride = options.stride,
+          .pad_top = options.pad_top,
+          .pad_left = options.pad_left,
+          .by_stride = Divisor(options.stride)};
+}
+
+// Calls function(integral_constant) with the window of DepthwiseWeights.
+template <typename Function>
+void by_depthwise_window(const TensorView& weights, const Function& function) {
+  if (weights.shape[1] == 3 && weights.shape[2] == 3) return function(std::integral_constant<int, 3>{});
+  function(std::integral_constant<int, 0>{});
+}
+
+// Returns whether threads may take packs of neighbouring channels, which x and y then have alike.
+inline bool depthwise_packs_fit(const TensorView& x, const TensorView& y) {
+  return x.shape[3] == y.shape[3] && x.shape[3] % kNarrowWidth == 0 && packs_fit(kNarrowWidth, x, y);
+}
+
+template <typename Launcher>
+void submit_depthwise_forward(Launcher& launch, const TensorView& x, const TensorView& weights,
+                              const TensorView& bias, const TensorView& y, const ConvOptions& options,
+                              Activation activation) {
+  const auto run = [&](auto type, auto which, auto window) {
+    using T = decltype(type);
+    const DepthwiseShape shape = depthwise_shape(x, weights, y, options);
+    const DepthwiseForward<T, which(), window()> work{
+        shape, {weights.as<float>(), shape.high * shape.wide}, x.as<T>(), bias.as<float>(), y.as<T>()};
+    const std::int64_t outputs = y.shape[3];
+    by_width<kNarrowWidth>(depthwise_packs_fit(x, y), [&](auto width) {
+      launch.template columns<width()>(work, column_grid(y.elements() / outputs, outputs, width()));
+    });
+  };
+  by_type(y.dtype, [&](auto type) {
+    by_fused_activation(activation, [&](auto which) {
+      by_depthwise_window(weights, [&](auto window) { run(type, which, window); });
+    });
+  });
+}
+
+template <typename Launcher>
+void submit_depthwise_input_gradient(Launcher& launch, const TensorView& dy, const TensorView& weights,
+                                     const TensorView& dx, const ConvOptions& options) {
+  by_type(dx.dtype, [&](auto type) {
+    by_depthwise_window(weights, [&](auto window) {
+      using T = decltype(type);
+      const DepthwiseShape shape = depthwise_shape(dx, weights, dy, options);
+      const DepthwiseInputGradient<T, window()> work{
+          shape, {weights.as<float>(), shape.high * shape.wide}, dy.as<T>(), dx.as<T>()};
+      const std::int64_t channels = dx.shape[3];
+      by_width<kNarrowWidth>(depthwise_packs_fit(dx, dy), [&](auto width) {
+        launch.template columns<width()>(work, column_grid(dx.elements() / channels, channels, width()));
+      });
+    });
+  });
+}
+
+// The matrix over whose rows DepthwiseWeightGradient sums; it is never in memory.
+inline TensorView depthwise_products(const TensorView& dweights, const TensorView& dy) {
+  const std::int64_t outputs = dy.shape[3];
+  return {.data = nullptr, .shape = {dy.elements() / outputs, dweights.elements()}, .dtype = DType::kF32};
+}
+
+template <typename Launcher>
+void submit_depthwise_weight_gradient(Launcher& launch, const TensorView& x, const TensorView& dy,
+                                      const TensorView& dweights, const ConvOptions& options, void* scratch) {
+  const Shape matrix = depthwise_products(dweights, dy).shape;
+  by_type(dy.dtype, [&](auto type) {
+    using T = decltype(type);
+    const DepthwiseWeightGradient<T> work{depthwise_shape(x, dweights, dy, options), x.as<T>(), dy.as<T>(),
+                                          matrix[0], dweights.as<float>()};
+    by_width<kNarrowWidth>(depthwise_packs_fit(x, dy), [&](auto width) {
+      launch.template reduce<width()>(work, column_grid(matrix[0], matrix[1], width()), scratch);
+    });
+  });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::depthwise_forward(Stream& stream, const TensorView& x, const TensorView& weights,
+                                             const TensorView& bias, const TensorView& y,
+                                             const ConvOptions& options, Activation activation) {
+  check::fused("depthwise_forward", activation);
+  check::depthwise("depthwise_forward", x, weights, bias, y, options, kHalf);
+  launches_.submit(stream, "depthwise_forward", [=](auto& launch) {
+    submit_depthwise_forward(launch, x, weights, bias, y, options, activation);
+  });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::depthwise_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
+                                                   const TensorView& dx, const ConvOptions& options) {
+  check::depthwise("depthwise_backward_data", dx, weights, {}, dy, options, kHalf);
+  launches_.submit(stream, "depthwise_backward_data",
+                   [=](auto& launch) { submit_depthwise_input_gradient(launch, dy, weights, dx, options); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::depthwise_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
+                                                      const TensorView& dweights, const TensorView& dbias,
+                                                      const ConvOptions& options) {
+  if (dweights.defined()) {
+    check::depthwise("depthwise_backward_weights", x, dweights, dbias, dy, options, kHalf);
+    const std::size_t bytes = reduction_scratch_bytes(depthwise_products(dweights, dy));
+    launches_.submit(stream, "depthwise_backward_weights", bytes, [=](auto& launch, void* scratch) {
+      submit_depthwise_weight_gradient(launch, x, dy, dweights, options, scratch);
+    });
+  }
+  bias_gradient(stream, "depthwise_backward_weights", dy, dbias);
+}
+
+}  // namespace headrace::cuda

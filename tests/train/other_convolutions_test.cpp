@@ -1,0 +1,159 @@
+// Transposed and depthwise convolutions through whole nets, against the plainest loops.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "headrace/tests/support/reference_conv.h"
+#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/graph.h"
+
+namespace headrace {
+namespace {
+
+using test::ConvSizes;
+using test::Reals;
+
+constexpr std::int64_t kImages = 3;
+
+// Numbers of both signs for each image, and the result of a net of one layer with weights alike.
+struct LayerRun {
+  Reals x, weights, bias;
+  std::vector<float> result;
+  Shape shape;  // of one result
+};
+
+LayerRun run_layer(const Net& net, const Shape& image) {
+  test::Training training(1);
+  Model model = training.strategy.build(net, {.seed = 3});
+  const auto images = test::random_floats(kImages * image.elements(), 1);
+  LayerRun seen{.x = test::reals(images), .weights = {}, .bias = {}, .result = {}, .shape = {}};
+  for (const std::string& name : model.variable_names()) {
+    const auto values = test::random_floats(static_cast<std::int64_t>(model.read_variable(name).size()), 2);
+    model.write_variable(name, values);
+    (name.ends_with("bias") ? seen.bias : seen.weights) = test::reals(values);
+  }
+  const Dataset data = test::labelled(image, images, {0, 0, 0}).batch({.global = 2});
+  seen.result = model.predict(data).values;
+  seen.shape = model.graph().layer(model.graph().output()).shape();
+  return seen;
+}
+
+void expect_close(const std::vector<float>& actual, const Reals& expected, const Reals& bias) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double added = bias.empty() ? 0 : bias[i % bias.size()];
+    ASSERT_NEAR(actual[i], expected[i] + added, 2e-5 * test::slack()) << i;
+  }
+}
+
+TEST(OtherConvolutions, ATransposedOneIsTheGradientOfAConvolution) {
+  const Shape image{3, 4, 2};
+  struct Case {
+    ConvLayerOptions options;
+    ConvOptions of;  // the convolution whose gradient it is
+    std::int64_t height, width;
+  };
+  // Padding as Keras and PyTorch have it: of the convolution from the result to the image.
+  const Case cases[] = {
+      {{.kernel = 3, .stride = 2}, {.stride = 2, .pad_bottom = 1, .pad_right = 1}, 6, 8},
+      {{.kernel = 4, .stride = 2},
+       {.stride = 2, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
+       6,
+       8},
+      {{.kernel = 3, .stride = 2, .padding = ConvPadding::kEven},
+       {.stride = 2, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
+       6,
+       8},
+      {{.kernel = 3, .stride = 2, .padding = ConvPadding::kValid}, {.stride = 2}, 7, 9},
+      {{.kernel = 1, .stride = 3, .bias = false}, {.stride = 3}, 9, 12},
+      {{.kernel = 2, .stride = 1, .bias = false}, {.stride = 1, .pad_bottom = 1, .pad_right = 1}, 3, 4},
+  };
+  for (const Case& each : cases) {
+    const LayerRun got =
+        run_layer([&](Graph& g) { return g.conv_transpose(g.input("image", image), 5, each.options); }, image);
+    EXPECT_EQ(got.shape, (Shape{each.height, each.width, 5}));
+    const ConvSizes sizes{kImages, each.height,         each.width,          5,
+                          2,       each.options.kernel, each.options.kernel, each.of};
+    ASSERT_EQ(sizes.out_height(), 3);
+    ASSERT_EQ(sizes.out_width(), 4);
+    expect_close(got.result, test::conv_backward_data(sizes, got.x, got.weights), got.bias);
+  }
+}
+
+// A channel's filters are those of a convolution that are 0 for all other channels.
+TEST(OtherConvolutions, ADepthwiseOneTakesEachChannelByItself) {
+  const Shape image{5, 4, 3};
+  constexpr std::size_t kTaps = 9;
+  for (const int multiplier : {1, 2}) {
+    const LayerRun got = run_layer(
+        [&](Graph& g) {
+          return g.depthwise_conv(g.input("image", image), {.stride = 2, .multiplier = multiplier});
+        },
+        image);
+    const auto outputs = static_cast<std::size_t>(3 * multiplier);
+    EXPECT_EQ(got.shape, (Shape{3, 2, 3 * multiplier}));
+    Reals spread(outputs * kTaps * 3);
+    for (std::size_t i = 0; i < got.weights.size(); ++i) {
+      spread[i * 3 + i / kTaps / static_cast<std::size_t>(multiplier)] = got.weights[i];
+    }
+    const ConvOptions of{.stride = 2, .pad_top = 1, .pad_bottom = 1, .pad_right = 1};
+    const ConvSizes sizes{kImages, 5, 4, 3, 3 * multiplier, 3, 3, of};
+    expect_close(got.result, test::conv_forward(sizes, got.x, spread, {}), got.bias);
+  }
+}
+
+double limit_of(const Net& net) {
+  test::Training training(1);
+  Model model = training.strategy.build(net, {.seed = 3});
+  double largest = 0;
+  for (const float value : model.read_variable("layer/weights"))
+    largest = std::max(largest, std::abs(double{value}));
+  return largest;
+}
+
+TEST(OtherConvolutions, BeginWithinKerasLimits) {
+  const Shape image{4, 4, 32};
+  const auto transposed = [&](Graph& g) {
+    return g.conv_transpose(g.input("image", image), 64, {.kernel = 3, .name = "layer"});
+  };
+  EXPECT_NEAR(limit_of(transposed), std::sqrt(6.0 / (9 * 64 + 9 * 32)), 1e-4);
+  const auto depthwise = [&](Initializer initializer) {
+    return limit_of([&](Graph& g) {
+      return g.depthwise_conv(g.input("image", image),
+                              {.kernel = 5, .multiplier = 4, .initializer = initializer, .name = "layer"});
+    });
+  };
+  EXPECT_NEAR(depthwise(Initializer::kGlorotUniform), std::sqrt(6.0 / (25 * 32 + 25 * 4)), 1e-3);
+  EXPECT_NEAR(depthwise(Initializer::kFanInUniform), 1.0 / 5, 1e-3);
+}
+
+// A net that makes images smaller and larger again learns to copy them, in f32 and with activations in bf16, with
+// the same weights on all replicas.
+TEST(OtherConvolutions, LearnToCopyImages) {
+  const Shape image{8, 8, 2};
+  const auto values = test::random_floats(32 * image.elements(), 5);
+  std::vector<float> smooth(values.size());
+  for (std::size_t i = 0; i < smooth.size(); ++i) smooth[i] = values[i / 16 * 16 + i % 2];
+  const Dataset data =
+      Dataset::from(in_memory("copies", 32,
+                              {test::array_of("image", image, smooth), test::array_of("label", image, smooth)}))
+          .batch({.global = 16});
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+    test::Training training(2);
+    Model model = training.strategy.build(
+        [&](Graph& g) {
+          Node x = g.conv(g.input("image", image), 8, {.stride = 2, .activation = Activation::kRelu});
+          x = g.depthwise_conv(x, {.activation = Activation::kSilu});
+          return g.conv_transpose(x, 2, {.kernel = 4, .stride = 2});
+        },
+        {.seed = 3});
+    model.compile({.optimizer = adam(1e-2F), .loss = mean_squared_error(), .metrics = {}, .precision = precision});
+    const History history = model.fit(data, {.epochs = 40, .verbose = 0});
+    model.check_mirrored();
+    EXPECT_LT(history["loss"].back(), 0.2 * history["loss"].front());
+  }
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,93 @@
+#include "headrace/train/net/layers/depthwise_conv_layer.h"
+
+#include "headrace/devices/base/error.h"
+#include "headrace/train/net/layers/conv_geometry.h"
+
+namespace headrace {
+namespace {
+
+constexpr const char* kDepthwise = "depthwise_conv";
+
+ConvWindow depthwise_window(const DepthwiseConvLayerOptions& options) {
+  return {.kernel = options.kernel, .stride = options.stride, .padding = options.padding};
+}
+
+Shape depthwise_shape(const std::string& name, const Shape& input, const DepthwiseConvLayerOptions& options) {
+  const std::string who = label(name, kDepthwise);
+  if (options.multiplier < 1) {
+    throw ConfigError(who + " needs a multiplier of at least 1, got " + std::to_string(options.multiplier));
+  }
+  if (options.initializer == Initializer::kDirac) {
+    throw ConfigError(who + " cannot begin as an identity", "use another initializer");
+  }
+  const int channels = input.rank() == 3 ? static_cast<int>(input[2]) : 1;
+  return convolved_shape(who, input, channels * options.multiplier, depthwise_window(options));
+}
+
+}  // namespace
+
+DepthwiseConvLayer::DepthwiseConvLayer(const std::string& name, const Shape& input,
+                                       const DepthwiseConvLayerOptions& options)
+    : Layer(name, depthwise_shape(name, input, options)), input_(input), options_(options) {}
+
+LayerAttributes DepthwiseConvLayer::attributes() const {
+  return {{"kernel", options_.kernel},
+          {"stride", options_.stride},
+          {"padding", to_text(options_.padding)},
+          {"multiplier", options_.multiplier},
+          {"bias", options_.bias},
+          {"trained_weights", options_.trained_weights},
+          {"initializer", to_text(options_.initializer)}};
+}
+
+std::shared_ptr<const Layer> DepthwiseConvLayer::from(const LayerRecord& record) {
+  const LayerAttributes& given = record.attributes;
+  const DepthwiseConvLayerOptions options{.kernel = given.whole("kernel"),
+                                          .stride = given.whole("stride"),
+                                          .padding = padding_of(record, kDepthwise),
+                                          .multiplier = given.whole("multiplier"),
+                                          .bias = given.flag("bias"),
+                                          .trained_weights = given.flag("trained_weights"),
+                                          .initializer = initializer_of(record)};
+  return std::make_shared<DepthwiseConvLayer>(record.name, only_input(record), options);
+}
+
+// For Initializer::kFanInUniform, PyTorch's, one channel comes in; for those of Keras, as there, all do.
+std::vector<VariableSpec> DepthwiseConvLayer::variables() const {
+  const std::int64_t kernel = options_.kernel;
+  const std::int64_t channels = options_.initializer == Initializer::kFanInUniform ? 1 : input_[2];
+  std::vector<VariableSpec> specs{
+      {.name = "weights",
+       .shape = Shape{shape()[2], kernel, kernel, 1},
+       .role = options_.trained_weights ? VariableRole::kTrained : VariableRole::kFrozen,
+       .fill = to_fill(options_.initializer),
+       .fan_in = kernel * kernel * channels,
+       .fan_out = kernel * kernel * options_.multiplier}};
+  if (options_.bias) specs.push_back({.name = "bias", .shape = Shape{shape()[2]}});
+  return specs;
+}
+
+ConvOptions DepthwiseConvLayer::geometry() const {
+  return conv_options(input_, depthwise_window(options_), Precision::kF32);
+}
+
+void DepthwiseConvLayer::forward(LayerContext& context) const {
+  context.kernels.depthwise_forward(context.stream, context.inputs[0], context.variables[0],
+                                    options_.bias ? context.variables[1] : TensorView{}, context.output,
+                                    geometry(), context.epilogue);
+}
+
+void DepthwiseConvLayer::backward(LayerContext& context) const {
+  const TensorView& dweights = context.variable_gradients[0];
+  const TensorView dbias = options_.bias ? context.variable_gradients[1] : TensorView{};
+  if (dweights.defined() || dbias.defined()) {
+    context.kernels.depthwise_backward_weights(context.variables_stream(), context.inputs[0],
+                                               context.output_gradient, dweights, dbias, geometry());
+  }
+  if (context.input_gradients[0].defined()) {
+    context.kernels.depthwise_backward_data(context.stream, context.output_gradient, context.variables[0],
+                                            context.input_gradients[0], geometry());
+  }
+}
+
+}  // namespace headrace
