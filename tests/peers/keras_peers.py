@@ -157,11 +157,13 @@ def compared(checks, what, x, ours, theirs, given=None, turned=None, tolerance=2
         return jax.numpy.mean((seen - targets) ** 2)
 
     slopes = jax.grad(loss)([v.value for v in net.trainable_variables])
-    model.compile(optimizer=train.sgd(1.0), loss=train.mean_squared_error(), metrics=[])
+    rate = 100  # so that the steps are not small beside the values
+    model.compile(optimizer=train.sgd(rate), loss=train.mean_squared_error(), metrics=[])
     model.fit(hr.from_arrays({"x": x, "label": targets}).batch(len(x)), epochs=1, verbose=0)
     for (name, before), slope in zip(given.items(), slopes, strict=True):
-        seen = turned.get(name, lambda a: a)(before - model.read_variable(name))
-        close(checks, f"slopes of {what}", seen, slope, tolerance)
+        seen = turned.get(name, lambda a: a)(before - model.read_variable(name)) / rate
+        largest = float(np.max(np.abs(slope)))
+        close(checks, f"slopes of {what}", seen, slope, 1e-4 * largest + 2e-7)
 
 
 def layers(checks):

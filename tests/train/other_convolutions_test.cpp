@@ -155,5 +155,29 @@ TEST(OtherConvolutions, LearnToCopyImages) {
   }
 }
 
+// Where a dense layer follows, activations are stored in bf16, and on GPUs the weights of products have a copy in
+// it.
+TEST(OtherConvolutions, LearnInBf16AsInF32) {
+  const Dataset data = test::loop_data();
+  std::vector<double> last;
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+    test::Training training(2);
+    Model model = training.strategy.build(
+        [](Graph& g) {
+          Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.stride = 2, .activation = Activation::kRelu});
+          x = g.depthwise_conv(x, {.multiplier = 2, .activation = Activation::kRelu});
+          x = g.conv_transpose(x, 4, {.stride = 2, .activation = Activation::kGelu});
+          return g.dense(g.flatten(g.depthwise_conv(x, {.stride = 2, .bias = false})), 4);
+        },
+        {.seed = 3});
+    model.compile({.optimizer = adam(1e-2F), .precision = precision});
+    const History history = model.fit(data, {.epochs = 8, .verbose = 0});
+    model.check_mirrored();
+    EXPECT_LT(history["loss"].back(), 0.6 * history["loss"].front());
+    last.push_back(history["loss"].back());
+  }
+  EXPECT_NEAR(last[0], last[1], 0.05) << "one net, two precisions";
+}
+
 }  // namespace
 }  // namespace headrace

@@ -107,7 +107,7 @@ def test_images_made_smaller_and_larger_again():
     net = train.Sequential([train.layer("conv", 8, stride=2, activation="relu"),
                             train.layer("depthwise_conv", multiplier=2, activation="silu"),
                             train.layer("conv_transpose", 2, kernel=4, stride=2)], shape=(8, 8, 2))
-    model = model_of(net)
+    model = train.Strategy("cpu", announce=False).build(net, seed=1)
     assert model.read_variable("depthwise_conv/weights").shape == (16, 3, 3, 1)
     assert model.read_variable("conv_transpose/weights").shape == (16, 4, 4, 2)
     model.compile(optimizer=train.adam(1e-2), loss=train.mean_squared_error(), metrics=[])
@@ -120,8 +120,8 @@ def test_cosine_similarity():
     rng = np.random.default_rng(7)
     x = rng.normal(size=(COUNT, 6)).astype(np.float32)
     data = hr.from_arrays({"x": x, "label": x @ rng.normal(size=(6, 3)).astype(np.float32)}).batch(12)
-    model = model_of(lambda g: g.dense(g.input("x", (6,)), 3))
-    model.compile(optimizer=train.adam(2e-2), loss=train.cosine_similarity(), metrics=["cosine_similarity"])
+    model = train.Strategy("cpu", announce=False).build(lambda g: g.dense(g.input("x", (6,)), 3), seed=1)
+    model.compile(optimizer=train.adam(2e-2), loss=train.cosine_similarity(), metrics=[train.cosine_similarity()])
     history = model.fit(data, epochs=40, verbose=0)
     assert history["loss"][-1] < -0.97
     seen = model.evaluate(data)

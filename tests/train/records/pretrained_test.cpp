@@ -115,6 +115,28 @@ TEST_F(Pretrained, PyTorchsFiltersAndPixelsAreTurned) {
   loaded.check_mirrored();
 }
 
+// PyTorch has (in, out, height, width) for a ConvTranspose2d, and (out, 1, height, width) for one of many groups.
+TEST_F(Pretrained, FiltersOfOtherConvolutionsAreTurned) {
+  Model loaded = training_.strategy.build([](Graph& g) {
+    const Node x = g.depthwise_conv(g.input("image", {2, 3, 2}), {.multiplier = 2, .bias = false, .name = "dw"});
+    return g.dense(g.flatten(g.conv_transpose(x, 3, {.kernel = 2, .stride = 2, .name = "up"})), 2, {.name = "fc"});
+  });
+  OtherFile file;
+  file.add("dw.weight", "F32", "4,1,3,3", counting(36));
+  file.add("up.weight", "F32", "4,3,2,2", counting(48));
+  file.add("up.bias", "F32", "3", {1, 2, 3});
+  EXPECT_EQ(load_pretrained(loaded, write(file)).loaded.size(), 3U);
+  EXPECT_EQ(loaded.read_variable("dw/weights"), counting(36));
+  const std::vector<float> filters = loaded.read_variable("up/weights");
+  for (std::size_t in = 0; in < 4; ++in) {
+    for (std::size_t out = 0; out < 3; ++out) {
+      for (std::size_t p = 0; p < 4; ++p) {
+        EXPECT_EQ(filters[(in * 4 + p) * 3 + out], static_cast<float>((in * 3 + out) * 4 + p));
+      }
+    }
+  }
+}
+
 TEST_F(Pretrained, ARecordOfOursServesToo) {
   Model saved = model(), loaded = training_.strategy.build(turned_net, {.seed = 4});
   saved.compile({});
