@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[3] / "bindings/python/examples"
@@ -47,3 +48,18 @@ def test_programs_of_the_trainer(name, options, tmp_path):
     done = subprocess.run([sys.executable, FOLDER / f"{name}.py", *options], cwd=tmp_path, timeout=300, text=True,
                           capture_output=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_pipeline_of_dali(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for split, count in (("train", 5), ("val", 3)):
+        for name in ("cat", "dog"):
+            folder = tmp_path / "photographs" / split / name
+            folder.mkdir(parents=True)
+            for i in range(count):
+                pixels = np.random.default_rng(i).integers(0, 256, (240 + i, 300 - i, 3), np.uint8)
+                image.fromarray(pixels).save(folder / f"{i}.jpg")
+    done = subprocess.run([sys.executable, FOLDER / "dali_resnet_pipeline.py", "--data", "photographs", "--devices", "cpu:2",
+                           "--batch-size", "4", "--epochs", "2"], cwd=tmp_path, timeout=300, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(",")[1] for line in done.stdout.splitlines()] == [" training: 10 images", " validation: 6 images"] * 2
