@@ -45,12 +45,12 @@ def test_without_data_an_example_says_so(example, tmp_path):
     ("pytorch_classifier", ["--epochs", "1", "--records", "8000"]),
 ])
 def test_programs_of_the_trainer(name, options, tmp_path):
-    done = subprocess.run([sys.executable, FOLDER / f"{name}.py", *options], cwd=tmp_path, timeout=300, text=True,
-                          capture_output=True)
-    assert done.returncode == 0, done.stderr
+    run_example(name, *options, cwd=tmp_path)
 
 
-def test_the_pipeline_of_dali(tmp_path):
+@pytest.fixture
+def photographs(tmp_path):
+    """A folder in tmp_path with ten images to train on and six to validate with."""
     image = pytest.importorskip("PIL.Image")
     for split, count in (("train", 5), ("val", 3)):
         for name in ("cat", "dog"):
@@ -59,7 +59,26 @@ def test_the_pipeline_of_dali(tmp_path):
             for i in range(count):
                 pixels = np.random.default_rng(i).integers(0, 256, (240 + i, 300 - i, 3), np.uint8)
                 image.fromarray(pixels).save(folder / f"{i}.jpg")
-    done = subprocess.run([sys.executable, FOLDER / "dali_resnet_pipeline.py", "--data", "photographs", "--devices", "cpu:2",
-                           "--batch-size", "4", "--epochs", "2"], cwd=tmp_path, timeout=300, text=True, capture_output=True)
+    return "photographs"
+
+
+def run_example(name, *options, cwd):
+    done = subprocess.run([sys.executable, FOLDER / f"{name}.py", *options], cwd=cwd, timeout=300, text=True,
+                          capture_output=True)
     assert done.returncode == 0, done.stderr
-    assert [line.split(",")[1] for line in done.stdout.splitlines()] == [" training: 10 images", " validation: 6 images"] * 2
+    return done.stdout
+
+
+def test_the_pipeline_of_dali(photographs, tmp_path):
+    printed = run_example("dali_resnet_pipeline", "--data", photographs, "--devices", "cpu:2", "--batch-size", "4",
+                          "--epochs", "2", cwd=tmp_path)
+    assert [line.split(",")[1] for line in printed.splitlines()] == [" training: 10 images", " validation: 6 images"] * 2
+
+
+def test_pytorchs_imagenet_example(photographs, tmp_path):
+    options = ["--data", photographs, "--size", "32", "-b", "4", "--devices", "cpu:2"]
+    assert "val_accuracy" in run_example("pytorch_imagenet", *options, "--epochs", "1", cwd=tmp_path)
+    again = run_example("pytorch_imagenet", *options, "--epochs", "2", "--resume", cwd=tmp_path)
+    assert "Restoring from" in again and "Epoch 2/2" in again and "Epoch 1/2" not in again
+    best = run_example("pytorch_imagenet", *options, "--evaluate", "checkpoints/best.safetensors", cwd=tmp_path)
+    assert " * accuracy" in best
