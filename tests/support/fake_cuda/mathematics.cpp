@@ -19,6 +19,7 @@
 #include "headrace/devices/cuda/input_kernel.h"
 #include "headrace/devices/cuda/math/bias_calls.h"
 #include "headrace/devices/cuda/math/count_calls.h"
+#include "headrace/devices/cuda/math/depthwise_calls.h"
 #include "headrace/devices/cuda/math/direct_convolution_calls.h"
 #include "headrace/devices/cuda/math/elementwise_calls.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
