@@ -64,7 +64,8 @@ int main(int argc, char** argv) try {
   };
   const Dataset trainset = load(Split::kTrain), testset = load(Split::kTest);
   const Dataset trainloader = trainset.shuffle().batch({.global = kBatchSize});
-  const std::vector<std::string>& classes = trainset.source()->info().classes;
+  std::vector<std::string> classes = trainset.source()->info().classes;
+  for (std::size_t i = classes.size(); i < 10; ++i) classes.push_back(std::to_string(i));  // the data name none
 
   // 2. Define a convolutional neural network
   DeviceGroup devices = open_devices();
