@@ -22,8 +22,8 @@ inline bool is_free_port(std::uint16_t port) {
   return is_free;
 }
 
-// Another one for each world of this program, and hardly one of another program's: free, and below the ports that Linux
-// hands to clients (32768 on), which could take it before worker 0 listens.
+// Another one for each world of this program, and hardly one of another program's: free, and below the ports that
+// Linux hands to clients (32768 on), which could take it before worker 0 listens.
 inline std::string free_coordinator() {
   static std::atomic<int> used{0};
   for (;;) {
