@@ -5,7 +5,7 @@
 //
 // Data: cifar10
 // Prints: ^Number of devices: {R}$
-// Prints: ^\[2, +400\] loss: [0-9.]+$
+// Prints: ^\[2, +300\] loss: [0-9.]+$
 // Prints: ^Finished Training$
 // Prints: ^Predicted: +[0-9a-z]+ .*$
 // Prints: ^Accuracy of the network on the 400 test images: ([3-9][0-9]|100) %$

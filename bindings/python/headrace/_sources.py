@@ -47,17 +47,17 @@ def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "
     """Arrays whose first axis counts the records, one field each; a list of bytes is a field of JPEG and PNG files.
     A structured array stands for its fields. C-ordered arrays of a type that the engine knows are not copied: do not
     change them while the dataset lives."""
+    columns: Any = arrays
     if isinstance(arrays, np.ndarray) and arrays.dtype.names:
-        arrays = {field: arrays[field] for field in arrays.dtype.names}
-    if not hasattr(arrays, "items") or not arrays:
+        columns = {field: arrays[field] for field in arrays.dtype.names}
+    if not hasattr(columns, "items") or not columns:
         raise config_error("from_arrays() takes a dict of arrays", 'from_arrays({"image": images, "label": labels})')
-    columns: Mapping[str, Any] = arrays
     lengths = {field: len(values) for field, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise config_error(f"{name}: arrays of different lengths: {lengths}", "every array holds one entry a record")
     if any(len(values) and is_encoded(values[0]) for values in columns.values()):
-        return _from_files_in_memory(arrays, name, classes)
-    given = [_column(field, values, name) for field, values in arrays.items()]
+        return _from_files_in_memory(columns, name, classes)
+    given = [_column(field, values, name) for field, values in columns.items()]
     return Dataset(_native.arrays(name, next(iter(lengths.values())), given, list(classes)))
 
 
