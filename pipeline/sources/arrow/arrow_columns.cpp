@@ -22,18 +22,11 @@ struct Candidate {
   bool is_image = false;  // its bytes are encoded images
 
   bool has_numbers() const noexcept {
-    const ArrowType& inner = type->innermost();
-    const ArrowType& values = inner.kind == ArrowKind::kDictionary ? inner.children.front() : inner;
-    return values.kind == ArrowKind::kNumbers || values.kind == ArrowKind::kBits;
+    const ArrowKind kind = type->innermost().values().kind;
+    return kind == ArrowKind::kNumbers || kind == ArrowKind::kBits;
   }
-  bool has_bytes() const noexcept {
-    const ArrowType& values = type->kind == ArrowKind::kDictionary ? type->children.front() : *type;
-    return values.is_bytes();
-  }
-  bool has_text() const noexcept {
-    const ArrowType& values = type->kind == ArrowKind::kDictionary ? type->children.front() : *type;
-    return values.is_bytes() && values.is_text;
-  }
+  bool has_bytes() const noexcept { return type->values().is_bytes(); }
+  bool has_text() const noexcept { return type->has_text(); }
 };
 
 // Hugging Face's images: the bytes of a file, and its path.

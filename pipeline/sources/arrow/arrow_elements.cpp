@@ -9,24 +9,13 @@
 namespace headrace {
 namespace {
 
-// Without lists and dictionaries around them.
-const ArrowType& values_of(const ArrowType& type) {
-  const ArrowType& inner = type.innermost();
-  return inner.kind == ArrowKind::kDictionary ? inner.children.front() : inner;
-}
-
 const FileElement& element_of(const ArrowType& type) {
   static constexpr FileElement kByte;  // of a boolean
-  const ArrowType& values = values_of(type);
+  const ArrowType& values = type.innermost().values();
   return values.kind == ArrowKind::kBits ? kByte : values.element;
 }
 
 }  // namespace
-
-bool has_text(const ArrowType& type) {
-  const ArrowType& values = type.is_list() ? type : values_of(type);
-  return values.is_bytes() && values.is_text;
-}
 
 bool has_floats(const ArrowType& type) { return element_of(type).kind == FileElement::Kind::kFloat; }
 

@@ -6,8 +6,6 @@
 
 namespace headrace {
 
-// Returns whether values are text, in a dictionary or not.
-bool has_text(const ArrowType& type);
 // Returns whether the elements are floats.
 bool has_floats(const ArrowType& type);
 

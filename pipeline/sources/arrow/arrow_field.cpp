@@ -152,7 +152,7 @@ void ArrowField::read_classes(const ArrowOptions& options, const std::vector<std
   field_.dtype = DType::kI64;
   record_bytes_ = sizeof(std::int64_t);
   const ArrowType& type = cells_.columns.front().front().type();
-  if (has_text(type)) return number_names(options, names);
+  if (type.has_text()) return number_names(options, names);
   if (has_floats(type)) {
     throw ConfigError(fmt::format("{}: the column '{}' of classes holds {}", options.name, name_, describe(type)),
                       "classes are integers or text: cast it");

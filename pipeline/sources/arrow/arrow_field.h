@@ -19,11 +19,12 @@ struct ArrowRow {
   std::uint64_t record = 0;  // within the table
 };
 
-// What a column's batches are: views, which the source outlives.
-using ArrowColumnCells = std::vector<ArrowCells>;  // by batch
+using ArrowColumnCells = std::vector<ArrowCells>;  // of a column, by batch
+
+// The columns of one field in all batches, which outlive this.
 struct ArrowTableCells {
-  std::vector<ArrowColumnCells> columns;  // of one field
-  std::vector<std::int64_t> rows;         // by batch
+  std::vector<ArrowColumnCells> columns;
+  std::vector<std::int64_t> rows;  // by batch
   std::uint64_t records = 0;
 
   // Calls visit(ArrowRow) for each record, in order.

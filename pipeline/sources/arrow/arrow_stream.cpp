@@ -65,7 +65,7 @@ Field field_of(const StreamTable& table, const ArrowColumn& column, LabelType la
     case ArrowUse::kText: field.shape = Shape{Shape::kDynamic}; return field;
     case ArrowUse::kClass:
       field.dtype = DType::kI64;
-      if (column.is_label() && !table.classes.empty() && has_text(type)) return field;
+      if (column.is_label() && !table.classes.empty() && type.has_text()) return field;
       refuse_column(table, column, "holds classes, which a stream cannot number before it has been read",
                     "give the names of the label's classes, or read it as a table");
     case ArrowUse::kNumbers: break;

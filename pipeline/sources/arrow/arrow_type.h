@@ -39,6 +39,9 @@ struct ArrowType {
 
   bool is_bytes() const noexcept { return kind == ArrowKind::kBytes; }
   bool is_list() const noexcept { return kind == ArrowKind::kList || kind == ArrowKind::kFixedList; }
+  // Returns the type of a dictionary's values; itself if it is none.
+  const ArrowType& values() const noexcept { return kind == ArrowKind::kDictionary ? children.front() : *this; }
+  bool has_text() const noexcept { return values().is_bytes() && values().is_text; }
   // Returns the type within all lists around it; itself without any.
   const ArrowType& innermost() const noexcept { return is_list() ? children.front().innermost() : *this; }
 };
