@@ -56,6 +56,9 @@ struct SourceInfo {
   // True if records come one after another and cannot be read by number: open_stream() gives them, read() does
   // not.
   bool streamed = false;
+  // True if every image was decoded without an error when the data were written, and a checksum says that they are
+  // unchanged: then nothing but the window that is used is read of one.
+  bool images_checked = false;
   std::vector<LeftOut> left_out = {};
   std::vector<SourceColumn> columns = {};  // all columns of the data; empty for other formats
 };

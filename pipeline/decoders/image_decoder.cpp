@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <type_traits>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/decoders/jpeg_index/jpeg_cropper.h"
-#include "headrace/pipeline/decoders/jpeg_index/jpeg_index.h"
 #include "headrace/pipeline/decoders/jpeg_reader.h"
 #include "headrace/pipeline/decoders/png_reader.h"
 
@@ -37,8 +36,6 @@ bool starts_with_bytes(std::span<const std::byte> bytes, const std::array<int, k
 struct ImageDecoder::State {
   JpegReader jpeg;
   PngReader png;
-  JpegIndexer indexer;
-  JpegCropper cropper;
   std::string warning;
   bool is_png = false;  // the image whose size was read last
 
@@ -90,9 +87,14 @@ void ImageDecoder::decode_numbers(std::span<const std::byte> encoded, std::span<
 }
 
 void ImageDecoder::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
-                                 std::span<std::uint8_t> rgb) {
+                                 std::span<std::uint8_t> rgb, std::unique_ptr<const JpegIndex>* index) {
+  if (index != nullptr) index->reset();
   state_->with_reader(encoded, [&](auto& reader) {
-    reader.decode_window(encoded, window, rgb);
+    if constexpr (std::is_same_v<decltype(reader), JpegReader&>) {
+      reader.decode_window(encoded, window, rgb, index);
+    } else {
+      reader.decode_window(encoded, window, rgb);
+    }
     state_->warning = reader.warning();
   });
 }
@@ -106,18 +108,9 @@ void ImageDecoder::decode_good_window(std::span<const std::byte> encoded, const 
 
 const std::string& ImageDecoder::warning() const noexcept { return state_->warning; }
 
-std::unique_ptr<const JpegIndex> ImageDecoder::index(std::span<const std::byte> encoded) {
-  return starts_with_bytes(encoded, kJpegStart) ? state_->indexer.index(encoded) : nullptr;
-}
-
 void ImageDecoder::decode_window(std::span<const std::byte> encoded, const JpegIndex& index,
                                  const ImageWindow& window, std::span<std::uint8_t> rgb) {
-  check_window(index.size(), window, rgb.size());
-  if (const std::optional<CroppedJpeg> part = state_->cropper.crop(encoded, index, window)) {
-    state_->jpeg.decode_good_window(part->encoded, part->window, rgb);
-  } else {
-    state_->jpeg.decode_good_window(encoded, window, rgb);
-  }
+  state_->jpeg.decode_window(encoded, index, window, rgb);
   state_->warning = state_->jpeg.warning();
 }
 

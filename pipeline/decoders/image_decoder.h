@@ -8,7 +8,7 @@
 #include <string>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/decoders/jpeg_index/jpeg_index.h"
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_index.h"
 
 namespace headrace {
 
@@ -39,18 +39,15 @@ class ImageDecoder {
   void decode_numbers(std::span<const std::byte> encoded, std::span<std::uint8_t> numbers);
 
   // Decodes only the pixels of `window`, as a cropped decode(); skips other work, except what it needs to throw
-  // whenever decode() does. REQUIRES: `rgb` holds exactly window.height * window.width * 3 bytes.
-  void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb);
-
-  // Decodes a window of bytes known to be good, because they have an index or were decoded without an error: does
-  // not look for damage below the window.
+  // whenever decode() does. Unless `index` is null, sets it to the image's, with which windows are cheaper: the
+  // bits around them are not even read. PNGs, progressive JPEGs and those with a warning have none. REQUIRES:
+  // `rgb` holds exactly window.height * window.width * 3 bytes.
+  void decode_window(std::span<const std::byte> encoded, const ImageWindow& window, std::span<std::uint8_t> rgb,
+                     std::unique_ptr<const JpegIndex>* index = nullptr);
+  // Decodes a window of bytes known to be good, because they were decoded without an error: does not look for
+  // damage below the window.
   void decode_good_window(std::span<const std::byte> encoded, const ImageWindow& window,
                           std::span<std::uint8_t> rgb);
-
-  // Makes an index, with which windows of this image are cheaper: the bits beside them are not even read. Takes a
-  // third of the time of decode(). An image with an index is good: decode() would find nothing wrong. Null for
-  // PNGs and for progressive and damaged JPEGs.
-  std::unique_ptr<const JpegIndex> index(std::span<const std::byte> encoded);
   // Decodes the same pixels as the other decode_window(). REQUIRES: `index` was made from the same bytes.
   void decode_window(std::span<const std::byte> encoded, const JpegIndex& index, const ImageWindow& window,
                      std::span<std::uint8_t> rgb);

@@ -7,6 +7,12 @@
 
 #include <jerror.h>
 
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_scan.h"
+
+extern "C" {
+#include <jpegint.h>
+}
+
 namespace headrace {
 namespace {
 
@@ -140,6 +146,16 @@ bool JpegHandle::start() noexcept {
   if (setjmp(jump_) != 0) return false;
   jpeg_start_decompress(&info_);
   return true;
+}
+
+void JpegHandle::read_scan_with(JpegScan& scan) noexcept {
+  scan_ = &scan;
+  info_.entropy->decode_mcu = on_mcu;
+}
+
+boolean JpegHandle::on_mcu(j_decompress_ptr info, JBLOCKROW* blocks) {
+  of(info).scan_->next_mcu(blocks);
+  return TRUE;
 }
 
 bool JpegHandle::crop(JDIMENSION& left, JDIMENSION& width) noexcept {

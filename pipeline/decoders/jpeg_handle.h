@@ -11,6 +11,8 @@
 
 namespace headrace {
 
+class JpegScan;
+
 // One image from its header to its rows. libjpeg reports errors by longjmp: each call sets the jump target and has
 // no C++ object for the jump to skip. After a call that returned false only words() may be called.
 class JpegHandle {
@@ -23,6 +25,9 @@ class JpegHandle {
 
   bool read_header() noexcept;
   bool start() noexcept;
+  // Takes the coefficients from `scan`, opened with the same bytes, instead of reading them; finish() may not be
+  // called then. REQUIRES: started, nothing read; `scan` outlives the handle's last call.
+  void read_scan_with(JpegScan& scan) noexcept;
   // Restricts decoding to columns [left, left + width); changes both to the wider range really decoded.
   bool crop(JDIMENSION& left, JDIMENSION& width) noexcept;
   bool skip(JDIMENSION rows) noexcept;
@@ -44,15 +49,20 @@ class JpegHandle {
   std::size_t coefficient_bytes() noexcept;
 
  private:
-  static JpegHandle& of(j_common_ptr info) noexcept { return *static_cast<JpegHandle*>(info->client_data); }
+  template <typename Info>
+  static JpegHandle& of(Info* info) noexcept {
+    return *static_cast<JpegHandle*>(info->client_data);
+  }
   [[noreturn]] static void on_error(j_common_ptr info);
   static void on_message(j_common_ptr info, int level);
   static boolean on_empty(j_decompress_ptr info);
   static void on_skip(j_decompress_ptr info, long count);
+  static boolean on_mcu(j_decompress_ptr info, JBLOCKROW* blocks);
   static void ignore(j_decompress_ptr /*info*/) {}
   static void ignore_output(j_common_ptr /*info*/) {}
 
   std::span<const std::byte> encoded_;
+  JpegScan* scan_ = nullptr;
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
   jpeg_source_mgr source_{};

@@ -23,6 +23,11 @@ void require_jpeg(bool done, const JpegHandle& jpeg) {
               std::string("bad JPEG: ") + jpeg.words());
 }
 
+void start(JpegHandle& jpeg, JpegScan* scan) {
+  require_jpeg(jpeg.start(), jpeg);
+  if (scan != nullptr) jpeg.read_scan_with(*scan);
+}
+
 ImageSize size_of(const JpegHandle& jpeg) {
   return {.height = jpeg.info().image_height, .width = jpeg.info().image_width};
 }
@@ -83,11 +88,60 @@ std::unique_ptr<JpegHandle> JpegReader::take(std::span<const std::byte> encoded)
 }
 
 void JpegReader::decode(std::span<const std::byte> encoded, std::span<std::uint8_t> rgb) {
-  const std::unique_ptr<JpegHandle> handle = take(encoded);
-  JpegHandle& jpeg = *handle;
+  if (scan_.open(encoded, false)) {
+    const std::unique_ptr<JpegHandle> jpeg = take(encoded);
+    read_whole(*jpeg, rgb, &scan_);
+    warning_ = jpeg->warning();
+    if (scan_.finish()) return;
+  }
+  const std::unique_ptr<JpegHandle> jpeg = take(encoded);
+  read_whole(*jpeg, rgb, nullptr);
+  require_jpeg(jpeg->finish(), *jpeg);
+  warning_ = jpeg->warning();
+}
+
+void JpegReader::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
+                               std::span<std::uint8_t> rgb, std::unique_ptr<const JpegIndex>* index) {
+  if (scan_.open(encoded, index != nullptr)) {
+    const std::unique_ptr<JpegHandle> jpeg = take(encoded);
+    read_window(*jpeg, window, rgb, &scan_);
+    warning_ = jpeg->warning();
+    if (scan_.finish()) {
+      if (index != nullptr && warning_.empty()) *index = scan_.take_index();
+      return;
+    }
+  }
+  const std::unique_ptr<JpegHandle> jpeg = take(encoded);
+  read_window(*jpeg, window, rgb, nullptr);
+  read_rest(*jpeg);
+  warning_ = jpeg->warning();
+}
+
+void JpegReader::decode_good_window(std::span<const std::byte> encoded, const ImageWindow& window,
+                                    std::span<std::uint8_t> rgb) {
+  const bool scans = scan_.open(encoded, false);
+  std::unique_ptr<JpegHandle> jpeg = take(encoded);
+  read_window(*jpeg, window, rgb, scans ? &scan_ : nullptr);
+  if (scans && scan_.is_flawed()) {
+    jpeg = take(encoded);
+    read_window(*jpeg, window, rgb, nullptr);
+  }
+  warning_ = jpeg->warning();
+}
+
+void JpegReader::decode_window(std::span<const std::byte> encoded, const JpegIndex& index,
+                               const ImageWindow& window, std::span<std::uint8_t> rgb) {
+  if (!scan_.open(encoded, index)) return decode_good_window(encoded, window, rgb);
+  const std::unique_ptr<JpegHandle> jpeg = take(encoded);
+  read_window(*jpeg, window, rgb, &scan_);
+  warning_ = jpeg->warning();
+  if (scan_.is_flawed()) decode_good_window(encoded, window, rgb);
+}
+
+void JpegReader::read_whole(JpegHandle& jpeg, std::span<std::uint8_t> rgb, JpegScan* scan) {
   const ImageSize size = size_of(jpeg);
   check_window(size, {.height = size.height, .width = size.width}, rgb.size());
-  require_jpeg(jpeg.start(), jpeg);
+  start(jpeg, scan);
   const std::size_t width = jpeg.info().output_width;
   if (is_cmyk(jpeg)) {
     line_.resize(std::max(line_.size(), row_bytes(jpeg)));
@@ -98,23 +152,6 @@ void JpegReader::decode(std::span<const std::byte> encoded, std::span<std::uint8
   } else {
     require_jpeg(jpeg.read_rows(rgb.data(), width * 3, jpeg.info().output_height), jpeg);
   }
-  require_jpeg(jpeg.finish(), jpeg);
-  warning_ = jpeg.warning();
-}
-
-void JpegReader::decode_window(std::span<const std::byte> encoded, const ImageWindow& window,
-                               std::span<std::uint8_t> rgb) {
-  const std::unique_ptr<JpegHandle> jpeg = take(encoded);
-  read_window(*jpeg, window, rgb);
-  read_rest(*jpeg);
-  warning_ = jpeg->warning();
-}
-
-void JpegReader::decode_good_window(std::span<const std::byte> encoded, const ImageWindow& window,
-                                    std::span<std::uint8_t> rgb) {
-  const std::unique_ptr<JpegHandle> jpeg = take(encoded);
-  read_window(*jpeg, window, rgb);
-  warning_ = jpeg->warning();
 }
 
 // Notes flaws below the window: its bits are read, but give no pixels.
@@ -128,11 +165,13 @@ void JpegReader::read_rest(JpegHandle& jpeg) {
   require_jpeg(jpeg.finish(), jpeg);
 }
 
-void JpegReader::read_window(JpegHandle& jpeg, const ImageWindow& window, std::span<std::uint8_t> rgb) {
+void JpegReader::read_window(JpegHandle& jpeg, const ImageWindow& window, std::span<std::uint8_t> rgb,
+                             JpegScan* scan) {
   check_window(size_of(jpeg), window, rgb.size());
-  require_jpeg(jpeg.start(), jpeg);
+  start(jpeg, scan);
   Columns columns = columns_for(jpeg, window);
   if (columns.width < jpeg.info().output_width) require_jpeg(jpeg.crop(columns.left, columns.width), jpeg);
+  if (scan != nullptr) scan->want_columns(columns.left, columns.width);
   require_jpeg(jpeg.skip(static_cast<JDIMENSION>(window.top)), jpeg);
   line_.resize(std::max(line_.size(), row_bytes(jpeg)));
   const auto components = static_cast<std::size_t>(jpeg.info().output_components);

@@ -168,12 +168,13 @@ int max_readers(const LoaderOptions& options, const StreamPlan& plan) {
   return options.reader_threads > 0 ? options.reader_threads : options.reader_limit;
 }
 
-// Whether records are used so often that what is learned of them the first time pays for itself.
-bool uses_records_often(const StreamPlan& plan, const BatchSchedule& schedule, std::uint64_t epochs) {
-  constexpr std::uint64_t kPasses = 3;
+// Whether records are used so often that what is learned of them the first time pays for itself. It is learned in
+// passing, unless the images were checked before.
+bool uses_records_again(const StreamPlan& plan, const BatchSchedule& schedule, std::uint64_t epochs) {
+  const std::uint64_t passes = plan.source->info().images_checked ? 3 : 2;
   const double examples = static_cast<double>(schedule.batches()) * static_cast<double>(schedule.largest_batch());
-  return epochs >= kPasses ||
-         examples >= static_cast<double>(kPasses) * static_cast<double>(plan.source->info().records);
+  return epochs >= passes ||
+         examples >= static_cast<double>(passes) * static_cast<double>(plan.source->info().records);
 }
 
 // The examples that bad records are a share of: an epoch, or some batches of a stream.
@@ -233,7 +234,7 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
     }
     first = options.start->sequence;
   }
-  if (uses_records_often(plan, schedule, options.epochs)) program.keep_jpeg_indexes(budgets.memory);
+  if (uses_records_again(plan, schedule, options.epochs)) program.keep_jpeg_indexes(budgets.memory);
   for (const PlannedOperation& planned : plan.batch_operations) mixers.emplace_back(planned, plan.fields);
   if (!is_part()) return;
   const std::int64_t examples = schedule.largest_batch();

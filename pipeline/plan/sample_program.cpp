@@ -27,6 +27,7 @@ SampleProgram::SampleProgram(const StreamPlan& plan)
       records_(plan.source->info().records) {
   if (parts_ == nullptr) labels_.emplace(*plan.source);
   if (parts_ != nullptr) parts_->add_stages(stages_);
+  if (plan.source->info().images_checked) chains_.last().trust_images();
   chains_.add_stages(stages_);
   stages_.push_back({.name = "write rows"});
   is_single_ = parts_ == nullptr && chains_.last().are_single();

@@ -181,10 +181,10 @@ TEST(FlippedBits, OfJpegsAreRefusedEverywhereOrGiveLibjpegsPixels) {
   EXPECT_LT(flips.good().size(), kFlips * 9 / 10U);
   std::size_t compared = 0;
   for (const auto& [record, picture] : flips.good()) {
-    const std::optional<Picture> expected = decode_plainly(files[record]);
-    ASSERT_TRUE(expected) << "libjpeg refuses record " << record;
-    EXPECT_EQ(picture.height, expected->height);
-    EXPECT_TRUE(picture.samples == expected->samples) << "other pixels of record " << record;
+    const std::optional<PlainJpeg> plain = decode_plainly(files[record]);
+    ASSERT_TRUE(plain) << "libjpeg refuses record " << record;
+    EXPECT_EQ(picture.height, plain->picture.height);
+    EXPECT_TRUE(picture.samples == plain->picture.samples) << "other pixels of record " << record;
     compared += has_plain_middle(picture) ? 1 : 0;
   }
   EXPECT_GT(compared, kFlips / 10U);

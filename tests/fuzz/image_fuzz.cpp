@@ -5,8 +5,10 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
+#include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
+#include "headrace/tests/support/plain_jpeg.h"
 
 namespace headrace::fuzz {
 
@@ -28,7 +30,7 @@ std::uint32_t crc32(std::span<const std::byte> bytes) {
 // With its index an image gives what it gives without: `expected`, or an error where that is empty.
 void check_index(ImageDecoder& decoder, std::span<const std::byte> input, const ImageWindow& window,
                  const std::vector<std::uint8_t>& expected) {
-  const auto index = decoder.index(input);
+  const auto index = index_of(decoder, input);
   if (index == nullptr) return;
   std::vector<std::uint8_t> part(static_cast<std::size_t>(window.height * window.width * 3));
   try {
@@ -37,6 +39,12 @@ void check_index(ImageDecoder& decoder, std::span<const std::byte> input, const 
     part.clear();
   }
   if (part != expected) std::abort();
+}
+
+// A JPEG whose entropy-coded data we read ourselves is sound to libjpeg, too, and has the same pixels.
+void check_libjpeg(std::span<const std::byte> input, const std::vector<std::uint8_t>& rgb) {
+  const auto plain = decode_plainly(input);
+  if (plain && (plain->warned || plain->picture.samples != rgb)) std::abort();
 }
 
 std::span<std::uint8_t> turned(std::size_t bytes) {
@@ -89,6 +97,7 @@ void run(std::span<const std::byte> input) {
   }
   if (whole_is_good != good) std::abort();  // which images are bad does not depend on the window
   if (!good) throw Error(ErrorCode::kDataCorrupt, "a bad image");
+  if (index_of(decoder, input) != nullptr) check_libjpeg(input, rgb);
   turn_pixels(rgb, size, exif_orientation(input), turned(rgb.size()));
 }
 

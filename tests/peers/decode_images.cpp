@@ -38,7 +38,7 @@ std::string error_of(const Decode& decode) {
 
 bool windows_agree(ImageDecoder& decoder, std::span<const std::byte> file, const ImageSize& size,
                    const Pixels& whole, const std::string& error) {
-  const auto index = decoder.index(file);
+  const auto index = test::index_of(decoder, file);
   if (index != nullptr && !error.empty()) return false;
   return std::ranges::all_of(test::windows_of(size), [&](const ImageWindow& window) {
     Pixels part = pixels_of({.height = window.height, .width = window.width});
@@ -77,7 +77,7 @@ nlohmann::ordered_json line_of(ImageDecoder& decoder, const std::string& name) {
   line["oriented"] = test::pixels_sha256(shown);
   line["orientation"] = static_cast<int>(orientation);
   line["warning"] = warning;
-  line["indexed"] = decoder.index(file) != nullptr;
+  line["indexed"] = test::index_of(decoder, file) != nullptr;
   return line;
 }
 

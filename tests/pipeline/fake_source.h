@@ -25,12 +25,14 @@ class FakeSource final : public Source {
              .fingerprint = 4711};
   }
   // Encoded images.
-  explicit FakeSource(std::vector<std::vector<std::byte>> images) : images_(std::move(images)) {
+  explicit FakeSource(std::vector<std::vector<std::byte>> images, bool checked = false)
+      : images_(std::move(images)) {
     info_ = {.name = "fake images",
              .records = images_.size(),
              .fields = {{.name = "image", .dtype = DType::kU8, .shape = {}, .encoding = Encoding::kImage}},
              .classes = {},
-             .fingerprint = 4712};
+             .fingerprint = 4712,
+             .images_checked = checked};
   }
 
   const SourceInfo& info() const noexcept override { return info_; }

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/decoders/image_size.h"
 
 namespace headrace::test {
@@ -28,6 +32,17 @@ inline std::vector<ImageWindow> windows_of(const ImageSize& size) {
           {.top = size.height - high, .left = size.width - wide, .height = high, .width = wide},
           {.top = size.height / 3, .left = size.width / 3, .height = high, .width = wide},
           {.height = size.height, .width = size.width}};
+}
+
+// The index that decoding a window makes; null of images that are bad, or have none.
+inline std::unique_ptr<const JpegIndex> index_of(ImageDecoder& decoder, std::span<const std::byte> encoded) {
+  std::unique_ptr<const JpegIndex> index;
+  std::vector<std::uint8_t> pixel(3);
+  try {
+    decoder.decode_window(encoded, {.height = 1, .width = 1}, pixel, &index);
+  } catch (const Error&) {
+  }
+  return index;
 }
 
 }  // namespace headrace::test

@@ -17,14 +17,16 @@ class PlainReader {
     errors_.error_exit = [](j_common_ptr info) {
       std::longjmp(static_cast<PlainReader*>(info->client_data)->jump_, 1);
     };
-    errors_.emit_message = [](j_common_ptr, int) {};
+    errors_.emit_message = [](j_common_ptr info, int level) {
+      if (level < 0) ++info->err->num_warnings;
+    };
     jpeg_create_decompress(&info_);
   }
   ~PlainReader() { jpeg_destroy_decompress(&info_); }
   PlainReader(const PlainReader&) = delete;
   PlainReader& operator=(const PlainReader&) = delete;
 
-  bool read(const Bytes& jpeg, Picture& to) {
+  bool read(std::span<const std::byte> jpeg, Picture& to) {
     if (setjmp(jump_) != 0) return false;
     jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size());
     jpeg_read_header(&info_, TRUE);
@@ -41,6 +43,7 @@ class PlainReader {
     jpeg_finish_decompress(&info_);
     return true;
   }
+  bool warned() const { return errors_.num_warnings > 0; }
 
  private:
   jpeg_decompress_struct info_{};
@@ -50,11 +53,12 @@ class PlainReader {
 
 }  // namespace
 
-std::optional<Picture> decode_plainly(const Bytes& jpeg) {
+std::optional<PlainJpeg> decode_plainly(std::span<const std::byte> jpeg) {
   PlainReader reader;
-  Picture picture;
-  if (!reader.read(jpeg, picture)) return std::nullopt;
-  return picture;
+  PlainJpeg read;
+  if (!reader.read(jpeg, read.picture)) return std::nullopt;
+  read.warned = reader.warned();
+  return read;
 }
 
 }  // namespace headrace::test

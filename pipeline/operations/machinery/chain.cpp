@@ -65,6 +65,12 @@ void Chain::keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget) {
   }
 }
 
+void Chain::trust_images() {
+  for (NamedStep& named : steps_) {
+    if (EncodedImages* images = named.step->encoded_images()) images->checked = true;
+  }
+}
+
 void Chain::add_stages(std::vector<StageName>& stages) {
   for (NamedStep& named : steps_) {
     const bool fused = named.step->encoded_images() != nullptr;

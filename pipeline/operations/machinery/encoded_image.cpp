@@ -1,5 +1,7 @@
 #include "headrace/pipeline/operations/machinery/encoded_image.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "headrace/devices/base/clock.h"
@@ -96,10 +98,9 @@ FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler,
 
 EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t record, const EncodedImages& images,
                            Scratch& scratch)
-    : encoded_(encoded), record_(record), jpegs_(images.jpegs.get()), scratch_(scratch) {
+    : encoded_(encoded), record_(record), jpegs_(images.jpegs.get()), checked_(images.checked), scratch_(scratch) {
   const Stopwatch watch;
   if (jpegs_ != nullptr) known_ = jpegs_->find(record, encoded);
-  if (keeps_index()) known_ = jpegs_->make(record, encoded, scratch.decoder);
   stored_ = known_.index != nullptr ? known_.index->size() : scratch.decoder.read_size(encoded);
   orientation_ = orientation_of(encoded, images.options, scratch);
   size_ = shown_size(stored_, orientation_);
@@ -123,30 +124,18 @@ Pixels EncodedImage::decode(const ImageWindow& window) {
   return {.first = pixels.data(), .stride = window.width * 3, .channels = 3};
 }
 
-// Indexing reads all bits, which takes a third of a decode, and saves the bits beside the window. If the index is
-// kept, that pays in later passes: then it is made first, and gives the image's size.
-bool EncodedImage::keeps_index() const noexcept {
-  return known_.index == nullptr && !known_.has_none && jpegs_ != nullptr && !jpegs_->is_full();
-}
-
-// If it is not kept, it pays for small windows.
-bool EncodedImage::wants_index_once(const ImageWindow& window) const noexcept {
-  constexpr double kMaxShare = 0.4;
-  const double share =
-      static_cast<double>(window.height * window.width) / static_cast<double>(stored_.height * stored_.width);
-  return !known_.good && !known_.has_none && share < kMaxShare;
-}
-
 void EncodedImage::decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb) {
-  if (wants_index_once(window)) {
-    known_ = jpegs_ != nullptr ? jpegs_->make(record_, encoded_, scratch_.decoder)
-                               : KnownJpeg::of(encoded_, scratch_.decoder);
-  }
   if (known_.index != nullptr) return scratch_.decoder.decode_window(encoded_, *known_.index, window, rgb);
   scratch_.charge(scratch_.decoder.window_bytes());
-  if (known_.good) return scratch_.decoder.decode_good_window(encoded_, window, rgb);
-  scratch_.decoder.decode_window(encoded_, window, rgb);
-  if (jpegs_ != nullptr && scratch_.decoder.warning().empty()) jpegs_->keep_good(record_, encoded_);
+  const bool makes_index = !known_.good && jpegs_ != nullptr && !jpegs_->is_full();
+  if (known_.good || (checked_ && !makes_index)) return scratch_.decoder.decode_good_window(encoded_, window, rgb);
+  std::unique_ptr<const JpegIndex> index;
+  scratch_.decoder.decode_window(encoded_, window, rgb, makes_index ? &index : nullptr);
+  if (index != nullptr) {
+    jpegs_->keep(record_, std::move(index));
+  } else if (jpegs_ != nullptr && scratch_.decoder.warning().empty()) {
+    jpegs_->keep_good(record_, encoded_);
+  }
 }
 
 }  // namespace headrace

@@ -19,6 +19,7 @@ namespace headrace {
 struct EncodedImages {
   DecodeOptions options = {};
   std::shared_ptr<JpegIndexes> jpegs = nullptr;  // of recurring images
+  bool checked = false;                          // SourceInfo::images_checked
 };
 
 // u8 pixels in rows `stride` bytes apart.
@@ -48,8 +49,9 @@ Pixels part_of(const FieldView& image, const ImageWindow& window);
 // Returns a square as planned by the resampler, computed from the pixels it requested.
 FieldView resampled(const Pixels& from, std::int64_t size, Resampler& resampler, StepOutput& output);
 
-// Decodes a window of an image. The first time, it also checks the bits outside of the window, in the cheaper of
-// two ways: a bad image is bad for every window. Leaves warnings and the orientation in the scratch's notes.
+// Decodes a window of an image. The first time, it also checks the bits outside of the window, unless that was
+// done when the source was written: a bad image is bad for every window. Leaves warnings and the orientation in
+// the scratch's notes.
 class EncodedImage {
  public:
   // REQUIRES: `encoded`, `images` and `scratch` outlive it.
@@ -62,13 +64,12 @@ class EncodedImage {
   Pixels decode(const ImageWindow& window);
 
  private:
-  bool keeps_index() const noexcept;
-  bool wants_index_once(const ImageWindow& window) const noexcept;
   void decode_stored(const ImageWindow& window, std::span<std::uint8_t> rgb);
 
   std::span<const std::byte> encoded_;
   std::uint64_t record_;
-  JpegIndexes* jpegs_;  // null: none are kept
+  JpegIndexes* jpegs_;  // null: nothing is kept
+  bool checked_;
   Scratch& scratch_;
   KnownJpeg known_;
   Orientation orientation_ = Orientation::kTopLeft;  // applied to the pixels

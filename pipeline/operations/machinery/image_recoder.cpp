@@ -1,6 +1,7 @@
 #include "headrace/pipeline/operations/machinery/image_recoder.h"
 
 #include <algorithm>
+#include <array>
 
 #include "headrace/pipeline/decoders/jpeg_writer.h"
 
@@ -15,11 +16,10 @@ ImageSize fit_longer_side(const ImageSize& size, std::int64_t max_side) noexcept
   return {.height = reduced(size.height), .width = reduced(size.width)};
 }
 
-// An image that can be indexed is good, and indexing is cheaper than decoding.
-void ImageRecoder::check(std::span<const std::byte> encoded, const ImageSize& size) {
-  if (decoder_.index(encoded) != nullptr) return;
-  pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));
-  decoder_.decode(encoded, pixels_);
+// Whether an image is bad does not depend on the window.
+void ImageRecoder::check(std::span<const std::byte> encoded) {
+  std::array<std::uint8_t, 3> pixel;
+  decoder_.decode_window(encoded, {.height = 1, .width = 1}, pixel);
 }
 
 std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encoded) {
@@ -29,7 +29,7 @@ std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encod
   const ImageSize size = shown_size(stored, applied);
   const ImageSize wanted = options_.max_side > 0 ? fit_longer_side(size, options_.max_side) : size;
   if (options_.quality == 0 && wanted == size && applied == Orientation::kTopLeft) {
-    check(encoded, stored);
+    check(encoded);
     return encoded;
   }
   pixels_.resize(static_cast<std::size_t>(size.height * size.width * 3));

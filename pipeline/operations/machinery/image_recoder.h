@@ -30,7 +30,7 @@ class ImageRecoder {
   std::span<const std::byte> recode(std::span<const std::byte> encoded);
 
  private:
-  void check(std::span<const std::byte> encoded, const ImageSize& size);
+  void check(std::span<const std::byte> encoded);
 
   RecodeOptions options_;
   ImageDecoder decoder_;

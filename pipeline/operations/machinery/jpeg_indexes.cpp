@@ -16,15 +16,6 @@ std::uint64_t bytes_for_indexes(const MemoryBudget& budget) {
 
 }  // namespace
 
-KnownJpeg KnownJpeg::of(std::span<const std::byte> encoded, ImageDecoder& decoder) {
-  KnownJpeg known;
-  known.made = decoder.index(encoded);
-  known.index = known.made.get();
-  known.good = known.index != nullptr;
-  known.has_none = known.index == nullptr;
-  return known;
-}
-
 JpegIndexes::JpegIndexes(std::uint64_t records, MemoryBudget& budget)
     : budget_(budget), max_bytes_(bytes_for_indexes(budget)) {
   constexpr std::uint64_t kPlace = sizeof(std::atomic<Kept>);
@@ -41,24 +32,15 @@ const JpegIndex* JpegIndexes::index_of(Kept kept) noexcept {
 }
 
 // Returns the mark of a good image without an index, by its bytes.
-JpegIndexes::Kept JpegIndexes::good_mark(std::uint64_t content) noexcept {
-  return std::max(content | kNoIndex, Kept{3});
-}
+JpegIndexes::Kept JpegIndexes::good_mark(std::uint64_t content) noexcept { return content | kNoIndex; }
 
 KnownJpeg JpegIndexes::find(std::uint64_t record, std::span<const std::byte> encoded) const noexcept {
   const Kept kept = record < kept_.size() ? kept_[record].load(std::memory_order_acquire) : 0;
   if (kept == 0) return {};
-  if (kept == kNotIndexed) return {.has_none = true};
   const std::uint64_t content = JpegIndex::content_of(encoded);
   const JpegIndex* index = index_of(kept);
   if (index != nullptr && index->content() == content) return {.index = index, .good = true};
   return {.good = index == nullptr && kept == good_mark(content)};
-}
-
-KnownJpeg JpegIndexes::make(std::uint64_t record, std::span<const std::byte> encoded, ImageDecoder& decoder) {
-  KnownJpeg known = KnownJpeg::of(encoded, decoder);
-  if (record < kept_.size()) keep(record, known);
-  return known;
 }
 
 void JpegIndexes::keep_good(std::uint64_t record, std::span<const std::byte> encoded) noexcept {
@@ -75,18 +57,14 @@ bool JpegIndexes::charge(std::uint64_t bytes) noexcept {
   return false;
 }
 
-// Keeps the knowledge of a record, unless it already has an index.
-void JpegIndexes::keep(std::uint64_t record, KnownJpeg& known) noexcept {
-  if (known.index == nullptr) {
-    put(record, kNotIndexed);
-    return;
-  }
-  const std::uint64_t bytes = known.index->bytes();
+void JpegIndexes::keep(std::uint64_t record, std::unique_ptr<const JpegIndex> index) noexcept {
+  if (record >= kept_.size()) return;
+  const std::uint64_t bytes = index->bytes();
   if (full_.load(std::memory_order_relaxed) || !charge(bytes)) {
     full_.store(true, std::memory_order_relaxed);
-    put(record, good_mark(known.index->content()));
-  } else if (put(record, reinterpret_cast<Kept>(known.index))) {
-    known.made.release();
+    put(record, good_mark(index->content()));
+  } else if (put(record, reinterpret_cast<Kept>(index.get()))) {
+    index.release();
   } else {
     budget_.release(bytes);
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);

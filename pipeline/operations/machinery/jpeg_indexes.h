@@ -15,13 +15,8 @@ namespace headrace {
 
 // Knowledge of one image. `good`: a window may be decoded without checking the data below it.
 struct KnownJpeg {
-  const JpegIndex* index = nullptr;  // of a good image; valid for as long as this and the JpegIndexes it came from
+  const JpegIndex* index = nullptr;  // of a good image; valid for as long as the JpegIndexes it came from
   bool good = false;
-  bool has_none = false;                       // it cannot be indexed
-  std::unique_ptr<const JpegIndex> made = {};  // the same index, if only this object keeps it
-
-  // Makes the index of an image that is used only once.
-  static KnownJpeg of(std::span<const std::byte> encoded, ImageDecoder& decoder);
 };
 
 // Thread-safe, lock-free. Takes at most an eighth of the budget, or a sixteenth of the machine's memory if the
@@ -37,9 +32,9 @@ class JpegIndexes {
 
   // Returns what is known of a record's bytes; nothing if they differ from the record's first bytes.
   KnownJpeg find(std::uint64_t record, std::span<const std::byte> encoded) const noexcept;
-  // Makes the index of a record's bytes and keeps the result.
-  KnownJpeg make(std::uint64_t record, std::span<const std::byte> encoded, ImageDecoder& decoder);
-  // Records that a record's bytes were decoded to their end without an error.
+  // Keeps the index of a record's bytes, or if there is no room that they are good.
+  void keep(std::uint64_t record, std::unique_ptr<const JpegIndex> index) noexcept;
+  // Keeps that a record's bytes, which have no index, were decoded to their end without an error.
   void keep_good(std::uint64_t record, std::span<const std::byte> encoded) noexcept;
   // Returns whether no further index will be kept.
   bool is_full() const noexcept { return kept_.empty() || full_.load(std::memory_order_relaxed); }
@@ -50,10 +45,8 @@ class JpegIndexes {
   // The entry of a record: 0, the address of its index, or a mark with kNoIndex set.
   using Kept = std::uint64_t;
   static constexpr Kept kNoIndex = 1;  // no index's address is odd
-  static constexpr Kept kNotIndexed = kNoIndex;
 
   bool charge(std::uint64_t bytes) noexcept;
-  void keep(std::uint64_t record, KnownJpeg& known) noexcept;
   bool put(std::uint64_t record, Kept fresh) noexcept;
   static const JpegIndex* index_of(Kept kept) noexcept;
   static Kept good_mark(std::uint64_t content) noexcept;

@@ -62,11 +62,18 @@ bool SampleChains::does_nothing() const noexcept {
   return joints_.empty() && std::ranges::all_of(chains_, &Chain::does_nothing);
 }
 
+template <typename Use>
+void SampleChains::with_each_chain(const Use& use) {
+  for (Joint& joint : joints_) std::ranges::for_each(joint.before, use);
+  std::ranges::for_each(chains_, use);
+}
+
 void SampleChains::keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget) {
-  for (Joint& joint : joints_) {
-    for (Chain& chain : joint.before) chain.keep_jpeg_indexes(records, budget);
-  }
-  for (Chain& chain : chains_) chain.keep_jpeg_indexes(records, budget);
+  with_each_chain([&](Chain& chain) { chain.keep_jpeg_indexes(records, budget); });
+}
+
+void SampleChains::trust_images() {
+  with_each_chain([](Chain& chain) { chain.trust_images(); });
 }
 
 void SampleChains::add_stages(std::vector<StageName>& stages) {

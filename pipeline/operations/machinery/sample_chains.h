@@ -36,8 +36,9 @@ class SampleChains {
   // Returns whether no operation needs several fields: each can be run by itself.
   bool are_single() const noexcept { return joints_.empty(); }
 
-  // See Chain for these three.
+  // See Chain for these four.
   void keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget);
+  void trust_images();
   void add_stages(std::vector<StageName>& stages);
   void name_spans(Trace& trace);
 
@@ -55,6 +56,8 @@ class SampleChains {
   }
 
  private:
+  template <typename Use>
+  void with_each_chain(const Use& use);
   // The chains of the fields up to an operation on several, and that operation.
   struct Joint {
     std::vector<Chain> before;

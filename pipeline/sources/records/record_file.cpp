@@ -53,7 +53,8 @@ RecordFile::RecordFile(const std::filesystem::path& path, Split split) : file_(F
            .records = found->records,
            .fields = std::move(header.fields),
            .classes = std::move(header.classes),
-           .fingerprint = fingerprint.value()};
+           .fingerprint = fingerprint.value(),
+           .images_checked = true};
 }
 
 RecordView RecordFile::read(std::uint64_t index, std::vector<std::byte>& scratch) const {

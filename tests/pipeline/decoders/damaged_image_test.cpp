@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
 
 namespace headrace::test {
@@ -62,11 +63,11 @@ class DamagedImageTest : public ::testing::Test {
     if (first.error.empty() && part.error.empty()) {
       EXPECT_TRUE(equals_crop(part.pixels, first.pixels));
     }
-    if (const auto index = used_.index(encoded)) {
+    if (const auto index = index_of(used_, encoded)) {
       const DecodedOutcome indexed = indexed_window(fresh, encoded, *index);
       EXPECT_EQ(part.error, indexed.error);
       EXPECT_EQ(part.pixels, indexed.pixels);
-      ++maps_;
+      ++indexes_;
     }
     errors_ += first.error.empty() ? 0 : 1;
   }
@@ -90,7 +91,7 @@ class DamagedImageTest : public ::testing::Test {
   }
 
   ImageDecoder used_;
-  std::size_t errors_ = 0, maps_ = 0;
+  std::size_t errors_ = 0, indexes_ = 0;
 };
 
 TEST_F(DamagedImageTest, EveryTruncationIsAnError) {
@@ -121,7 +122,7 @@ TEST_F(DamagedImageTest, FlippedBitsGiveAnErrorOrACleanImage) {
     }
     EXPECT_GT(errors_, 100U);
   }
-  EXPECT_GT(maps_, 100U);
+  EXPECT_GT(indexes_, 100U);
 }
 
 TEST_F(DamagedImageTest, DamageAfterTheImageChangesNothing) {

@@ -5,21 +5,26 @@
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/data.h"
+#include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/plain_jpeg.h"
 
 namespace headrace::test {
 namespace {
 
 using WindowPixels = std::vector<std::uint8_t>;
 
-// decode_window() against decode() and a crop.
+// decode_window() against decode() and a crop, and decode() against libjpeg.
 class WindowChecker {
  public:
   explicit WindowChecker(std::span<const std::byte> encoded)
       : encoded_(encoded), size_(decoder_.read_size(encoded)) {
     whole_.resize(static_cast<std::size_t>(size_.height * size_.width) * 3);
     decoder_.decode(encoded, whole_);
-    index_ = decoder_.index(encoded);
+    index_ = index_of(decoder_, encoded);
+    if (const auto plain = decode_plainly(encoded)) {
+      EXPECT_EQ(plain->picture.samples, whole_);
+    }
   }
 
   const ImageSize& size() const { return size_; }
@@ -114,7 +119,8 @@ TEST_P(DecodeWindowTest, EqualsACropOfTheWholeOnEverySmallWindow) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, DecodeWindowTest,
-    ::testing::Values(Kind{"grey", 1, {}}, Kind{"yuv444", 3, {.horizontal = 1, .vertical = 1}},
+    ::testing::Values(Kind{"grey", 1, {}}, Kind{"grey_restarts", 1, {.restart_rows = 2}},
+                      Kind{"yuv444", 3, {.horizontal = 1, .vertical = 1}},
                       Kind{"yuv422", 3, {.horizontal = 2, .vertical = 1}},
                       Kind{"yuv440", 3, {.horizontal = 1, .vertical = 2}}, Kind{"yuv420", 3, {}},
                       Kind{"yuv411", 3, {.horizontal = 4, .vertical = 1}},

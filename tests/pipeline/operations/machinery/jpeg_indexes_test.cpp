@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
 
 namespace headrace {
@@ -15,11 +16,11 @@ Bytes picture(std::uint64_t seed, const JpegOptions& options = {}) {
   return encode_jpeg(make_picture(64, 80, 3, seed), options);
 }
 
-class JpegMapsTest : public ::testing::Test {
+class JpegIndexesTest : public ::testing::Test {
  protected:
   // The index that is kept of it, made if there is none; null where none is kept.
   const JpegIndex* find(JpegIndexes& indexes, std::uint64_t record, const Bytes& encoded) {
-    if (indexes.find(record, encoded).index == nullptr) indexes.make(record, encoded, decoder_);
+    if (indexes.find(record, encoded).index == nullptr) indexes.keep(record, index_of(decoder_, encoded));
     return indexes.find(record, encoded).index;
   }
 
@@ -27,7 +28,7 @@ class JpegMapsTest : public ::testing::Test {
   ImageDecoder decoder_;
 };
 
-TEST_F(JpegMapsTest, AMapIsMadeOnceAndKept) {
+TEST_F(JpegIndexesTest, AnIndexIsMadeOnceAndKept) {
   const Bytes encoded = picture(1);
   {
     JpegIndexes indexes(3, budget_);
@@ -40,33 +41,17 @@ TEST_F(JpegMapsTest, AMapIsMadeOnceAndKept) {
   EXPECT_EQ(budget_.used(), 0U);
 }
 
-TEST_F(JpegMapsTest, NothingIsKnownOfAFileThatWasWrittenAnew) {
+TEST_F(JpegIndexesTest, NothingIsKnownOfAFileThatWasWrittenAnew) {
   JpegIndexes indexes(1, budget_);
   const Bytes before = picture(1), after = picture(2);
   const JpegIndex* first = find(indexes, 0, before);
   EXPECT_FALSE(indexes.find(0, after).good) << "the kept index would lie";
-  const KnownJpeg made = indexes.make(0, after, decoder_);
-  ASSERT_NE(made.made, nullptr) << "used once";
-  EXPECT_EQ(made.index->content(), JpegIndex::content_of(after));
+  indexes.keep(0, index_of(decoder_, after));
+  EXPECT_FALSE(indexes.find(0, after).good) << "others may be using the first one";
   EXPECT_EQ(find(indexes, 0, before), first);
 }
 
-TEST_F(JpegMapsTest, WhatHasNoMapIsNotKnownToBeGood) {
-  JpegIndexes indexes(2, budget_);
-  Bytes cut = picture(2);
-  cut.resize(cut.size() - 2);
-  const std::uint64_t before = indexes.bytes();
-  const Bytes images[] = {picture(1, {.progressive = true}), cut};
-  for (std::uint64_t i = 0; i < 2; ++i) {
-    EXPECT_FALSE(indexes.find(i, images[i]).has_none) << "nobody has tried";
-    EXPECT_FALSE(indexes.make(i, images[i], decoder_).good);
-    EXPECT_FALSE(indexes.find(i, images[i]).good);
-    EXPECT_TRUE(indexes.find(i, images[i]).has_none);
-  }
-  EXPECT_EQ(indexes.bytes(), before);
-}
-
-TEST_F(JpegMapsTest, ThatAnImageIsGoodIsKeptByItsBytes) {
+TEST_F(JpegIndexesTest, ThatAnImageIsGoodIsKeptByItsBytes) {
   JpegIndexes indexes(1, budget_);
   const Bytes encoded = picture(1);
   indexes.keep_good(0, encoded);
@@ -79,12 +64,12 @@ TEST_F(JpegMapsTest, ThatAnImageIsGoodIsKeptByItsBytes) {
   EXPECT_EQ(indexes.find(0, encoded).index, index);
 }
 
-TEST_F(JpegMapsTest, WithoutRoomForAMapItIsStillKeptThatTheImageIsGood) {
+TEST_F(JpegIndexesTest, WithoutRoomForAnIndexItIsStillKeptThatTheImageIsGood) {
   MemoryBudget small("memory_budget_bytes", 800);
   JpegIndexes indexes(1, small);
   const Bytes encoded = picture(1);
   EXPECT_FALSE(indexes.is_full());
-  EXPECT_NE(indexes.make(0, encoded, decoder_).made, nullptr);
+  indexes.keep(0, index_of(decoder_, encoded));
   EXPECT_TRUE(indexes.is_full());
   EXPECT_TRUE(indexes.find(0, encoded).good);
   EXPECT_EQ(indexes.find(0, encoded).index, nullptr);
@@ -94,17 +79,17 @@ TEST_F(JpegMapsTest, WithoutRoomForAMapItIsStillKeptThatTheImageIsGood) {
   EXPECT_LE(small.used(), 800U / 8);
 }
 
-TEST_F(JpegMapsTest, WithoutAnyRoomNothingIsKnown) {
+TEST_F(JpegIndexesTest, WithoutAnyRoomNothingIsKnown) {
   MemoryBudget small("memory_budget_bytes", 8);
   JpegIndexes indexes(1, small);
   EXPECT_TRUE(indexes.is_full());
-  EXPECT_TRUE(indexes.make(0, picture(1), decoder_).good);
+  indexes.keep(0, index_of(decoder_, picture(1)));
   indexes.keep_good(0, picture(1));
   EXPECT_FALSE(indexes.find(0, picture(1)).good);
   EXPECT_EQ(small.used(), 0U);
 }
 
-TEST_F(JpegMapsTest, ManyThreadsGetTheSame) {
+TEST_F(JpegIndexesTest, ManyThreadsGetTheSame) {
   constexpr std::uint64_t kPictures = 8;
   JpegIndexes indexes(kPictures, budget_);
   std::vector<Bytes> images;
@@ -115,10 +100,10 @@ TEST_F(JpegMapsTest, ManyThreadsGetTheSame) {
       ImageDecoder decoder;
       for (int pass = 0; pass < 5; ++pass) {
         for (std::uint64_t i = 0; i < kPictures; ++i) {
-          KnownJpeg known = indexes.find(i, images[i]);
-          if (!known.good) known = indexes.make(i, images[i], decoder);
-          ASSERT_NE(known.index, nullptr);
-          EXPECT_EQ(known.index->content(), JpegIndex::content_of(images[i]));
+          if (!indexes.find(i, images[i]).good) indexes.keep(i, index_of(decoder, images[i]));
+          const JpegIndex* index = indexes.find(i, images[i]).index;
+          ASSERT_NE(index, nullptr);
+          EXPECT_EQ(index->content(), JpegIndex::content_of(images[i]));
         }
       }
     });

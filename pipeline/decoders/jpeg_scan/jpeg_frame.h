@@ -4,12 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/decoders/jpeg_index/huffman_code.h"
+#include "headrace/pipeline/decoders/jpeg_scan/huffman_code.h"
 
 namespace headrace {
 
@@ -23,10 +21,6 @@ using DcPredictors = std::array<std::int16_t, kMaxJpegComponents>;
 struct JpegFrame {
   static constexpr int kMaxBlocks = 10;  // in an MCU
 
-  struct Bytes {
-    std::size_t begin = 0, end = 0;
-  };
-
   ImageSize size;
   int components = 0;
   int mcu_height = 0, mcu_width = 0;  // pixels
@@ -39,16 +33,12 @@ struct JpegFrame {
   std::array<std::uint8_t, kMaxJpegComponents> dc_of{}, ac_of{};  // table of each component
 
   std::array<HuffmanCode, 4> dc, ac;
-  std::array<AcSkipTable, 4> ac_skips;  // of the codes in `ac` that a component uses
-
-  std::vector<Bytes> kept;  // other marker segments that a decoder needs, except Huffman tables
-  Bytes frame, scan;        // marker segments
-  std::size_t data = 0;     // start of the entropy-coded data
+  std::size_t data = 0;  // start of the entropy-coded data
 
   void clear() noexcept;
 };
 
-// Reads into `frame`, reusing its large tables. Returns false if the file is not of this kind, or is damaged.
+// Reads into `frame`. Returns false if the file is not of this kind, or is damaged.
 bool read_jpeg_frame(std::span<const std::byte> encoded, JpegFrame& frame);
 
 }  // namespace headrace

@@ -3,17 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/decoders/jpeg_index/entropy_bits.h"
-#include "headrace/pipeline/decoders/jpeg_index/jpeg_frame.h"
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_frame.h"
 
 namespace headrace {
 
-// Immutable; about 3 % of the file's size. An indexed file is intact: all its bits form an image.
+// About 3 % of the file's size. An indexed file is intact: all its bits form an image.
 class JpegIndex {
  public:
   // Each row of MCUs is divided into intervals. An entry is the start of one, or the end of the last one.
@@ -36,36 +34,20 @@ class JpegIndex {
 
   std::uint64_t bytes() const noexcept;
 
- private:
-  friend class JpegIndexer;
+  // For its maker: an empty one, with room for all entries of the image; then for each row begin_row() and its
+  // entries, and after the last row close().
+  explicit JpegIndex(const JpegFrame& frame);
+  void begin_row(std::size_t byte) noexcept;
+  void add(const Entry& entry) noexcept;
+  void close(std::size_t byte, std::span<const std::byte> encoded) noexcept;
 
+ private:
   ImageSize size_;
   std::uint64_t content_ = 0;
-  std::int64_t interval_ = 0, intervals_ = 0, components_ = 0;
+  std::int64_t interval_, intervals_, components_;
   std::vector<std::uint32_t> rows_;       // first byte of each row, then the last row's last
   std::vector<std::uint32_t> bits_;       // by entry, intervals + 1 per row
   std::vector<std::int16_t> predictors_;  // by entry
-};
-
-// Makes the index of a JPEG's entropy-coded data. Not thread-safe: keeps its buffers.
-class JpegIndexer {
- public:
-  // Returns the index; null if the file is not a JPEG of the common kind (JpegFrame), or has any flaw: such files
-  // are decoded without an index.
-  std::unique_ptr<const JpegIndex> index(std::span<const std::byte> encoded);
-
- private:
-  // Returns false unless all rows are sound and the image ends after them.
-  bool index_rows(std::span<const std::byte> encoded, JpegIndex& index);
-  void begin_segment(std::span<const std::byte> encoded, std::size_t at);
-  bool is_at_end(std::span<const std::byte> encoded, const EntropyBitReader& bits) const;
-  bool pass_restart(std::span<const std::byte> encoded, const EntropyBitReader& bits);
-  bool index_row(EntropyBitReader& bits, DcPredictors& predictors, JpegIndex& index);
-
-  JpegFrame frame_;
-  UnstuffedBytes unstuffed_;  // of the entropy-coded segment, which ends with the image or a restart marker
-  std::size_t segment_ = 0;   // its offset in the file
-  int restarts_ = 0;
 };
 
 }  // namespace headrace

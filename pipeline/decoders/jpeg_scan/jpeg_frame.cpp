@@ -1,7 +1,6 @@
-#include "headrace/pipeline/decoders/jpeg_index/jpeg_frame.h"
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_frame.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace headrace {
 namespace {
@@ -14,7 +13,6 @@ enum Marker : unsigned {
   kQuantization = 0xDB,
   kRestartInterval = 0xDD,
   kApp0 = 0xE0,
-  kApp14 = 0xEE,
   kApp15 = 0xEF,
   kComment = 0xFE,
 };
@@ -32,10 +30,10 @@ class FrameReader {
       const unsigned marker = byte(at + 1);
       const std::size_t length = word(at + 2);
       if (byte(at) != 0xFF || marker == 0xFF || length < 2 || length > encoded_.size() - at - 2) return false;
-      const JpegFrame::Bytes segment{.begin = at, .end = at + 2 + length};
-      if (!take(marker, segment)) return false;
+      const std::size_t end = at + 2 + length;
+      if (!take(marker, at + 4, end)) return false;
       if (marker == kScan) return true;
-      at = segment.end;
+      at = end;
     }
     return false;
   }
@@ -50,23 +48,19 @@ class FrameReader {
   unsigned byte(std::size_t at) const { return std::to_integer<unsigned>(encoded_[at]); }
   std::size_t word(std::size_t at) const { return std::size_t{byte(at)} << 8 | byte(at + 1); }
 
-  bool take(unsigned marker, JpegFrame::Bytes segment) {
-    const std::size_t at = segment.begin + 4, bytes = segment.end - at;
+  // Takes the bytes [at, end) of a segment.
+  bool take(unsigned marker, std::size_t at, std::size_t end) {
+    const std::size_t bytes = end - at;
     switch (marker) {
       case kBaseline:
-      case kExtended: frame_.frame = segment; return take_frame(at, bytes);
-      case kHuffman: return take_huffman(at, segment.end);
-      case kScan:
-        frame_.scan = segment;
-        frame_.data = segment.end;
-        return take_scan(at, bytes);
+      case kExtended: return take_frame(at, bytes);
+      case kHuffman: return take_huffman(at, end);
+      case kScan: frame_.data = end; return take_scan(at, bytes);
       case kRestartInterval:
         if (bytes != 2) return false;
         frame_.restart_interval = static_cast<std::int64_t>(word(at));
         return true;
-      case kQuantization: frame_.kept.push_back(segment); return take_quantization(at, segment.end);
-      case kApp0:
-      case kApp14: frame_.kept.push_back(segment); return true;
+      case kQuantization: return take_quantization(at, end);
       default: break;
     }
     return (marker >= kApp0 && marker <= kApp15) || marker == kComment;  // ignored
@@ -163,11 +157,6 @@ class FrameReader {
       high = std::max(high, component.vertical);
     }
     frame_.components = components_;
-    std::array<bool, 4> done{};
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const std::size_t table = frame_.ac_of[i];
-      if (!std::exchange(done[table], true)) frame_.ac_skips[table].assign(frame_.ac[table]);
-    }
     for (std::size_t i = 0; i < order.size(); ++i) {
       const int blocks = order[i].horizontal * order[i].vertical;
       if (frame_.blocks + blocks > JpegFrame::kMaxBlocks) return false;
@@ -195,7 +184,6 @@ void JpegFrame::clear() noexcept {
   blocks = 0;
   for (HuffmanCode& code : dc) code.clear();
   for (HuffmanCode& code : ac) code.clear();
-  kept.clear();
 }
 
 bool read_jpeg_frame(std::span<const std::byte> encoded, JpegFrame& frame) {
