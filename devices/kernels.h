@@ -6,10 +6,11 @@
 //  - All tensors are f32 unless said otherwise, contiguous, in this device's memory. Outputs are overwritten
 //    unless the name says accumulate. No aliasing unless said.
 //  - A device whose activation_type() is bf16 for some precision takes activations and their gradients (x, y, dx,
-//    dy, a, b, sum, into) in bf16 too: in dense layers and convolutions each independently, elsewhere all tensors
-//    of a call alike. In that precision it takes the weights of dense layers and convolutions in bf16 too, with
-//    the same bits as from f32 weights that round to them. Other parameters, gradients of parameters, statistics,
-//    logits and values derived from logits are always f32. Results are computed in f32 and rounded once.
+//    dy, a, b, sum, into) in bf16 too: in dense layers, convolutions and batched products each independently,
+//    elsewhere all tensors of a call alike. In that precision it takes the weights of dense layers and
+//    convolutions in bf16 too, with the same bits as from f32 weights that round to them. Other parameters,
+//    gradients of parameters, statistics, logits and values derived from logits are always f32. Results are
+//    computed in f32 and rounded once.
 //  - A call checks shapes at once (throws ConfigError) and only submits; results exist in stream order. The views'
 //    memory must live until then. Calls may be captured; pointers are dereferenced at each launch.
 //  - `rows` is a pointer to device memory holding how many leading rows of the batch are real examples; the
@@ -61,6 +62,23 @@ class Kernels {
   // dweights = dy' x; dbias = sum of dy's rows (skipped when undefined)
   virtual void dense_backward_weights(Stream&, const TensorView& x, const TensorView& dy,
                                       const TensorView& dweights, const TensorView& dbias, Precision) = 0;
+
+  // --- products of many matrices: those (R, C) of a tensor (N, H, R, C) or, if interleaved, (N, R, H, C), as the
+  // heads of attention lie in rows of features ---
+  struct Matrices {
+    TensorView tensor;
+    bool interleaved = false;
+    bool transposed = false;  // each matrix stands for its transpose, as an operand
+  };
+  // result = alpha a b, for each n and h. Its gradients are such products, too: alpha dresult b' and alpha a'
+  // dresult.
+  virtual void batched_matmul(Stream&, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
+                              Precision) = 0;
+  // Sets those scores (N, H, T, S), f32, that a softmax over the last axis is to leave out to kMaskedScore: of
+  // positions s whose mask (N, S), f32 or bf16, is 0, if it is defined, and if `causal` of those after position t.
+  // A row that is left out as a whole gets equal probabilities.
+  static constexpr float kMaskedScore = -1e30F;
+  virtual void mask_scores(Stream&, const TensorView& scores, const TensorView& mask, bool causal) = 0;
 
   // --- convolution: x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y (N, H', W', O) ---
   virtual void conv_forward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
@@ -229,6 +247,7 @@ class Kernels {
   virtual void softmax_cross_entropy(Stream&, const TensorView& logits, const TensorView& labels,
                                      float label_smoothing, const ExampleRows& rows, const TensorView& dlogits,
                                      MetricSums* sums) = 0;
+  // probabilities may be logits
   virtual void softmax(Stream&, const TensorView& logits, const TensorView& probabilities) = 0;
   // dx = p (dy - the row's sum of p dy), p being softmax's result; dx may be dy.
   virtual void softmax_backward(Stream&, const TensorView& p, const TensorView& dy, const TensorView& dx) = 0;

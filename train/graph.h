@@ -36,6 +36,13 @@ struct Results {
   std::vector<Node> nodes;
 };
 
+// The sequences of an attention, each (positions, features).
+struct AttentionInputs {
+  Node query, value;
+  Node key = {};   // none: value
+  Node mask = {};  // (positions of value): where it is 0, no query looks. None: all look everywhere
+};
+
 struct NetCallOptions {
   std::string name = {};                  // prefix for its layers' names: "encoder" gives "encoder/conv"
   std::vector<std::string> outputs = {};  // layers whose results are wanted; empty: the net's own outputs
@@ -94,8 +101,21 @@ class Graph {
   // has no entry gives NaN, which stops the training.
   Node embedding(Node x, int entries, int width, const EmbeddingLayerOptions& options = {});
 
+  // Adds a trained vector to each position of a sequence (T, features).
+  Node position_embedding(Node x, const LayerOptions& options = {});
+  // For each query the mean of the values, weighted by softmax(query keys' / sqrt(width of a head's keys)), in
+  // each of `heads` equal parts of the features by itself: queries (T, H D), keys (S, H D) and values (S, H E)
+  // become (T, H E). If a mask leaves out all positions, their weights are equal.
+  Node attention(const AttentionInputs& inputs, int heads, const AttentionLayerOptions& options = {});
+  // Attention of a sequence (T, features) to itself, or of queries to values: each head has keys of width
+  // `key_dim`, and the heads' results go through a dense layer.
+  Node multi_head_attention(Node x, int heads, int key_dim, const MultiHeadAttentionLayerOptions& options = {});
+  Node multi_head_attention(const AttentionInputs& inputs, int heads, int key_dim,
+                            const MultiHeadAttentionLayerOptions& options = {});
+
   Node max_pool(Node x, int window, const PoolLayerOptions& options = {});
   Node average_pool(Node x, int window, const PoolLayerOptions& options = {});
+  // The mean over all pixels of an image, or over all positions of a sequence.
   Node global_average_pool(Node x, const LayerOptions& options = {});
   Node flatten(Node x, const LayerOptions& options = {});
   Node dropout(Node x, float rate, const LayerOptions& options = {});

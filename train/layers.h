@@ -133,6 +133,24 @@ struct EmbeddingLayerOptions {
   std::string name = {};
 };
 
+struct AttentionLayerOptions {
+  bool causal = false;  // position t of the queries looks at positions up to t only
+  float dropout = 0;    // the share of probabilities that is dropped in training
+  std::string name = {};
+};
+
+// An attention within dense layers, as Keras's MultiHeadAttention is. The dense layers are "NAME/query",
+// "NAME/value" and "NAME/key" before it, and "NAME" after it.
+struct MultiHeadAttentionLayerOptions {
+  int value_dim = 0;   // the width of each head's values; 0: that of its keys
+  int output_dim = 0;  // features of the result; 0: those of the queries
+  bool causal = false;
+  float dropout = 0;
+  bool bias = true;
+  Initializer initializer = Initializer::kGlorotUniform;
+  std::string name = {};
+};
+
 struct LayerOptions {
   std::string name = {};
 };

@@ -79,6 +79,8 @@ class Sequential {
   Sequential& softmax();
   Sequential& layer_norm(LayerNormLayerOptions options = {});
   Sequential& embedding(int entries, int width, EmbeddingLayerOptions options = {});
+  Sequential& position_embedding();
+  Sequential& multi_head_attention(int heads, int key_dim, MultiHeadAttentionLayerOptions options = {});
   Sequential& max_pool(int window, PoolLayerOptions options = {});
   Sequential& average_pool(int window, PoolLayerOptions options = {});
   Sequential& global_average_pool();

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/common/matrix_batch.h"
 
 namespace headrace::check {
 namespace {
@@ -97,6 +98,40 @@ void dense(const char* kernel, const TensorView& x, const TensorView& weights, c
   need(y.shape[1] == weights.shape[0], kernel, "y must have a column for each row of weights", y, weights);
   need(x.shape[0] == y.shape[0], kernel, "x and y must have equally many rows", x, y);
   if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
+}
+
+void batched_matmul(const char* kernel, const Kernels::Matrices& a, const Kernels::Matrices& b,
+                    const Kernels::Matrices& result, Half half) {
+  ranked(kernel, "a", a.tensor, 4, half);
+  ranked(kernel, "b", b.tensor, 4, half);
+  ranked(kernel, "the result", result.tensor, 4, half);
+  if (result.transposed) refuse(kernel, "the result cannot be transposed; exchange and transpose the operands");
+  const MatrixBatch of_a = matrix_batch(a), of_b = matrix_batch(b), of_result = matrix_batch(result);
+  for (const auto* operand : {&of_a, &of_b}) {
+    need(operand->outer == of_result.outer && operand->inner == of_result.inner, kernel,
+         "operands and result must have equally many matrices", operand == &of_a ? a.tensor : b.tensor,
+         result.tensor);
+  }
+  const auto rows = [](const Kernels::Matrices& of, const MatrixBatch& batch) {
+    return of.transposed ? batch.columns : batch.rows;
+  };
+  const auto columns = [](const Kernels::Matrices& of, const MatrixBatch& batch) {
+    return of.transposed ? batch.rows : batch.columns;
+  };
+  need(columns(a, of_a) == rows(b, of_b), kernel, "a's matrices must have as many columns as b's have rows",
+       a.tensor, b.tensor);
+  need(rows(a, of_a) == of_result.rows, kernel, "the result's matrices must have as many rows as a's", a.tensor,
+       result.tensor);
+  need(columns(b, of_b) == of_result.columns, kernel, "the result's matrices must have as many columns as b's",
+       b.tensor, result.tensor);
+}
+
+void mask_scores(const char* kernel, const TensorView& scores, const TensorView& mask) {
+  ranked(kernel, "scores", scores, 4);
+  if (!mask.defined()) return;
+  ranked(kernel, "the mask", mask, 2, Half::kAccepted);
+  need(mask.shape[0] == scores.shape[0] && mask.shape[1] == scores.shape[3], kernel,
+       "the mask must have a number for each example and each of its positions", mask, scores);
 }
 
 void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,

@@ -18,6 +18,11 @@ constexpr Half half_weights(Precision precision) noexcept {
 // x (M, K), weights (N, K), bias (N) or undefined, y (M, N); also for the gradients in their place.
 void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
            const TensorView& y, Half half = Half::kRefused, Half weights_half = Half::kRefused);
+// Tensors of four axes with equally many matrices, whose extents fit; the result is not transposed.
+void batched_matmul(const char* kernel, const Kernels::Matrices& a, const Kernels::Matrices& b,
+                    const Kernels::Matrices& result, Half half = Half::kRefused);
+// scores (N, H, T, S), f32; the mask (N, S) or undefined.
+void mask_scores(const char* kernel, const TensorView& scores, const TensorView& mask);
 // x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y as the options determine.
 void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
                  const TensorView& y, const ConvOptions& options, Half half = Half::kRefused,

@@ -41,6 +41,7 @@ struct OtherProductsTarget {
 
 }  // namespace
 
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsAttentionSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsBatchNormSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsConvSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsDepthwiseSuite, CpuKernelsTarget);
@@ -58,6 +59,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsSequencesSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsTrainingSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsUpdateSuite, CpuKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, KernelsViewsSuite, CpuKernelsTarget);
+INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsAttentionSuite, OtherProductsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsConvSuite, OtherProductsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsCountsSuite, OtherProductsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuOtherProducts, KernelsDenseSuite, OtherProductsTarget);

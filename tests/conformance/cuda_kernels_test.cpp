@@ -19,6 +19,7 @@ struct CudaKernelsTarget {
 
 }  // namespace
 
+INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsAttentionSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsBatchNormSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsConvSuite, CudaKernelsTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, KernelsDepthwiseSuite, CudaKernelsTarget);

@@ -2,6 +2,7 @@
 // in some lines, one a suite: see cpu_kernels_test.cpp. One that keeps activations in bf16 adds two.
 #pragma once
 
+#include "headrace/tests/conformance/kernels_attention_suite.h"
 #include "headrace/tests/conformance/kernels_batch_norm_suite.h"
 #include "headrace/tests/conformance/kernels_conv_suite.h"
 #include "headrace/tests/conformance/kernels_counts_suite.h"

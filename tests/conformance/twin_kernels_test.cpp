@@ -14,6 +14,7 @@ struct TwinTarget {
 
 }  // namespace
 
+INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsAttentionSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsBatchNormSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsConvSuite, TwinTarget);
 INSTANTIATE_TYPED_TEST_SUITE_P(Twin, KernelsDepthwiseSuite, TwinTarget);

@@ -213,9 +213,46 @@ def convolutions(checks):
              {"last/weights": drawn(3, 4), "last/bias": drawn(3)}, {"last/weights": np.transpose})
 
 
+class SelfAttention(keras.layers.Layer):
+    """MultiHeadAttention as a layer of one input."""
+
+    def __init__(self, causal=False, **options):
+        super().__init__()
+        self.causal, self.inner = causal, keras.layers.MultiHeadAttention(**options)
+
+    def build(self, shape):
+        self.inner.build(shape, shape)
+
+    def call(self, x):
+        return self.inner(x, x, use_causal_mask=self.causal)
+
+
+def attention(checks):
+    x = rng.normal(size=(40, 7, 6)).astype(np.float32)
+    compared(checks, "pooling of sequences", x, lambda g, node: g.global_average_pool(node),
+             keras.layers.GlobalAveragePooling1D())
+    # Keras's own attention on JAX fails where values are not as wide as keys.
+    for heads, key_dim, output_dim, causal, bias in (
+            (1, 4, 6, False, True), (2, 8, 6, False, True), (3, 2, 4, True, True), (4, 16, 6, True, False)):
+        given, turned = {}, {}
+        for part in ("query", "key", "value"):
+            given[f"mha/{part}/weights"] = 3 * drawn(heads * key_dim, 6)
+            turned[f"mha/{part}/weights"] = lambda a: a.T.reshape(6, heads, key_dim)
+            given[f"mha/{part}/bias"] = drawn(heads * key_dim)
+            turned[f"mha/{part}/bias"] = lambda a: a.reshape(heads, key_dim)
+        given["mha/weights"] = drawn(output_dim, heads * key_dim)
+        turned["mha/weights"] = lambda a: a.T.reshape(heads, key_dim, output_dim)
+        given["mha/bias"] = drawn(output_dim)
+        if not bias:
+            given = {name: values for name, values in given.items() if not name.endswith("bias")}
+        compared(checks, "attention", x, lambda g, node: g.multi_head_attention(
+            node, heads=heads, key_dim=key_dim, output_dim=output_dim, causal=causal, bias=bias, name="mha"),
+            SelfAttention(causal, num_heads=heads, key_dim=key_dim, output_shape=output_dim, use_bias=bias), given, turned)
+
+
 def main():
     checks = peers.Checks()
-    for topic in (two_classes, several_classes, weights, layers, convolutions):
+    for topic in (two_classes, several_classes, weights, layers, convolutions, attention):
         topic(checks)
     checks.finish()
 

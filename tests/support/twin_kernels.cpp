@@ -64,6 +64,18 @@ void TwinKernels::dense_weights_gradient(Stream& stream, const TensorView& x, co
                                        precision);
 }
 
+void TwinKernels::batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
+                                  const Matrices& result, Precision precision) {
+  const auto with = [](Matrices matrices, const TensorView& tensor) {
+    matrices.tensor = tensor;
+    return matrices;
+  };
+  const TensorView to = in_f32(stream, kResult, result.tensor);
+  cpu_kernels().batched_matmul(stream, with(a, filled(stream, kX, a.tensor)),
+                               with(b, filled(stream, kDy, b.tensor)), alpha, with(result, to), precision);
+  if (to.data != result.tensor.data) convert(stream, to, result.tensor);
+}
+
 void TwinKernels::conv_product(Stream& stream, const TensorView& x, const TensorView& weights,
                                const TensorView& bias, const TensorView& y, const ConvOptions& options,
                                Activation activation) {

@@ -131,6 +131,43 @@ const GradientCase kCases[] = {
        return head(g, g.gelu(g.concat({x, g.dense(g.input("image", {5}), 3)})));
      },
      {5}},
+    {"attention",
+     [](Graph& g) {
+       const Node x = g.input("image", {4, 3});
+       const Node q = g.dense(x, 6), k = g.dense(g.gelu(g.dense(x, 5)), 6, {.bias = false}), v = g.dense(x, 4);
+       return head(g, g.flatten(g.attention({.query = q, .value = v, .key = k}, 2)));
+     },
+     {4, 3}},
+    {"attention_to_itself",
+     [](Graph& g) {
+       const Node x = g.scale(g.dense(g.input("image", {4, 3}), 4), 3);
+       return head(g, g.global_average_pool(g.gelu(g.attention({.query = x, .value = x}, 2, {.causal = true}))));
+     },
+     {4, 3}},
+    {"attention_to_another_sequence",
+     [](Graph& g) {
+       const Node x = g.input("image", {4, 3});
+       const Node y = g.embedding(g.input("label", Shape{}), 3, 12);
+       const Node few = g.concat({g.gelu(g.dense(x, 2)), x});
+       return head(
+           g, g.concat({y, g.flatten(g.multi_head_attention({.query = g.dense(x, 3), .value = few}, 3, 2,
+                                                            {.value_dim = 3, .output_dim = 4, .bias = false}))}));
+     },
+     {4, 3}},
+    {"attention_with_dropout_and_mask",
+     [](Graph& g) {
+       const Node x = g.input("image", {3, 3}), mask = g.relu(g.global_average_pool(x));
+       const Node y = g.scale(g.dense(x, 4), 2);
+       return head(g, g.flatten(g.multi_head_attention({.query = y, .value = y, .mask = mask}, 2, 2,
+                                                       {.dropout = 0.3F, .bias = false})));
+     },
+     {3, 3}},
+    {"position_embedding",
+     [](Graph& g) {
+       const Node x = g.position_embedding(g.position_embedding(g.dense(g.input("image", {4, 3}), 5)));
+       return head(g, g.global_average_pool(g.gelu(x)));
+     },
+     {4, 3}},
     {"average_pool",
      [](Graph& g) { return head(g, g.flatten(g.average_pool(g.conv(g.input("image", kImage), 3), 2))); }, kImage},
     {"average_pool_overlapping",

@@ -100,6 +100,16 @@ const JsonCase kJsonCases[] = {
     {"embedding",
      [](Graph& g) { return g.dense(g.embedding(g.input("label", Shape{}), 4, 6, {.name = "words"}), 3); },
      {5}},
+    {"attention",
+     [](Graph& g) {
+       const Node x = g.position_embedding(g.dense(g.input("image", {3, 4}), 6));
+       const Node y = g.attention({.query = x, .value = g.dense(x, 4), .key = x}, 2, {.causal = true});
+       return g.dense(g.global_average_pool(g.multi_head_attention(
+                          {.query = y, .value = x, .mask = g.sigmoid(g.dense(g.flatten(x), 3))}, 2, 3,
+                          {.value_dim = 2, .output_dim = 5, .dropout = 0.25F, .bias = false})),
+                      3);
+     },
+     {3, 4}},
     {"joined",
      [](Graph& g) {
        const Node x = g.conv(g.input("image", kSmallImage), 3);

@@ -21,6 +21,7 @@
 #include "headrace/train/net/layers/layer.h"
 #include "headrace/train/net/layers/layer_norm_layer.h"
 #include "headrace/train/net/layers/max_pool_layer.h"
+#include "headrace/train/net/layers/position_embedding_layer.h"
 #include "headrace/train/net/layers/scale_layer.h"
 #include "headrace/train/net/layers/softmax_layer.h"
 
@@ -134,6 +135,12 @@ Node Graph::embedding(Node x, int entries, int width, const EmbeddingLayerOption
   const std::string name = unique_name(options.name, "embedding");
   const int from = require(x, name);
   return append(std::make_shared<EmbeddingLayer>(name, shape(x), entries, width), {from});
+}
+
+Node Graph::position_embedding(Node x, const LayerOptions& options) {
+  const std::string name = unique_name(options.name, "position_embedding");
+  const int from = require(x, name);
+  return append(std::make_shared<PositionEmbeddingLayer>(name, shape(x)), {from});
 }
 
 Node Graph::max_pool(Node x, int window, const PoolLayerOptions& options) {

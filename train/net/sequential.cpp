@@ -55,6 +55,12 @@ Sequential& Sequential::layer_norm(LayerNormLayerOptions options) {
 Sequential& Sequential::embedding(int entries, int width, EmbeddingLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.embedding(x, entries, width, options); });
 }
+Sequential& Sequential::position_embedding() {
+  return then([](Graph& g, Node x) { return g.position_embedding(x); });
+}
+Sequential& Sequential::multi_head_attention(int heads, int key_dim, MultiHeadAttentionLayerOptions options) {
+  return then([=](Graph& g, Node x) { return g.multi_head_attention(x, heads, key_dim, options); });
+}
 Sequential& Sequential::max_pool(int window, PoolLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.max_pool(x, window, options); });
 }

@@ -11,8 +11,8 @@ from ._native.train import Graph, Node
 Layer = Callable[[Graph, Node], Node]
 
 _NAMES = ("dense", "conv", "conv_transpose", "depthwise_conv", "batch_norm", "relu", "gelu", "silu", "sigmoid", "tanh",
-          "leaky_relu", "elu", "softplus", "softmax", "activation", "layer_norm", "embedding", "max_pool", "average_pool",
-          "global_average_pool", "flatten", "dropout", "scale")
+          "leaky_relu", "elu", "softplus", "softmax", "activation", "layer_norm", "embedding", "position_embedding",
+          "attention", "multi_head_attention", "max_pool", "average_pool", "global_average_pool", "flatten", "dropout", "scale")
 
 
 class Sequential:

@@ -195,6 +195,36 @@ void bind_node(nb::module_& module) {
       });
 }
 
+// What Keras's layers take when called: the value of a sequence that attends to itself is the query.
+AttentionInputs attention_inputs(const PythonNode& query, const std::optional<PythonNode>& value,
+                                 const std::optional<PythonNode>& key, const std::optional<PythonNode>& mask) {
+  const auto node = [](const std::optional<PythonNode>& given) { return given ? given->node : Node{}; };
+  return {.query = query.node, .value = value ? value->node : query.node, .key = node(key), .mask = node(mask)};
+}
+
+PythonNode add_attention(const GraphPtr& graph, const PythonNode& query, const std::optional<PythonNode>& value,
+                         const std::optional<PythonNode>& key, const std::optional<PythonNode>& mask, int heads,
+                         bool causal, float dropout, const std::string& name) {
+  return {graph, graph->get().attention(attention_inputs(query, value, key, mask), heads,
+                                        {.causal = causal, .dropout = dropout, .name = name})};
+}
+
+PythonNode add_multi_head_attention(const GraphPtr& graph, const PythonNode& query,
+                                    const std::optional<PythonNode>& value, const std::optional<PythonNode>& key,
+                                    const std::optional<PythonNode>& mask, int heads, int key_dim,
+                                    std::optional<int> value_dim, std::optional<int> output_dim, bool causal,
+                                    float dropout, bool bias, const std::string& initializer,
+                                    const std::string& name) {
+  return {graph, graph->get().multi_head_attention(attention_inputs(query, value, key, mask), heads, key_dim,
+                                                   {.value_dim = value_dim.value_or(0),
+                                                    .output_dim = output_dim.value_or(0),
+                                                    .causal = causal,
+                                                    .dropout = dropout,
+                                                    .bias = bias,
+                                                    .initializer = initializer_of(initializer),
+                                                    .name = name})};
+}
+
 // The methods that add layers take the graph's holder, so that a node keeps it.
 template <typename Function, typename... Extra>
 void method(nb::class_<OpenGraph>& graph, const char* name, Function&& function, const Extra&... extra) {
@@ -249,6 +279,21 @@ void bind_sequence_layers(nb::class_<OpenGraph>& graph) {
       },
       "x"_a, "entries"_a, "width"_a, nb::kw_only(), "name"_a = "",
       "A trained vector for each number of x, an int64 field of numbers below `entries`.");
+  method(graph, "position_embedding", &add_layer<&Graph::position_embedding>, "x"_a, nb::kw_only(), "name"_a = "",
+         "Adds a trained vector to each position of a sequence (positions, features).");
+  method(
+      graph, "attention", &add_attention, "query"_a, "value"_a = nb::none(), "key"_a = nb::none(),
+      "mask"_a = nb::none(), nb::kw_only(), "heads"_a = 1, "causal"_a = false, "dropout"_a = 0.0F, "name"_a = "",
+      "Scaled dot-product attention of sequences (positions, features), whose features are divided among the "
+      "heads. value: by default the query; key: by default the value. mask: a node (positions of value); where it "
+      "is 0, no query looks. causal: queries look at positions up to their own only.");
+  method(graph, "multi_head_attention", &add_multi_head_attention, "query"_a, "value"_a = nb::none(),
+         "key"_a = nb::none(), "mask"_a = nb::none(), nb::kw_only(), "heads"_a, "key_dim"_a,
+         "value_dim"_a = nb::none(), "output_dim"_a = nb::none(), "causal"_a = false, "dropout"_a = 0.0F,
+         "bias"_a = true, "initializer"_a = "glorot_uniform", "name"_a = "",
+         "Attention between dense layers: 'NAME/query', 'NAME/value' and 'NAME/key' before it, of heads * key_dim "
+         "units (value: heads * value_dim), and 'NAME' after it, of output_dim units or as many as the query has "
+         "features. value, key, mask and causal: as attention() takes them.");
 }
 
 void bind_functions(nb::class_<OpenGraph>& graph) {

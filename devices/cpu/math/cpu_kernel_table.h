@@ -29,6 +29,8 @@ class CpuKernels final : public Kernels {
                            Precision precision) override;
   void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
                               const TensorView& dweights, const TensorView& dbias, Precision precision) override;
+  void batched_matmul(Stream& stream, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
+                      Precision precision) override;
   void conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                     const TensorView& y, const ConvOptions& options, Activation activation) override;
   void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
@@ -96,6 +98,7 @@ class CpuKernels final : public Kernels {
                           const TensorView& y) override;
   void layer_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy, const LayerNorm& norm,
                            const TensorView& dgamma, const TensorView& dbeta, const TensorView& dx) override;
+  void mask_scores(Stream& stream, const TensorView& scores, const TensorView& mask, bool causal) override;
   void embed(Stream& stream, const TensorView& ids, const TensorView& table, const TensorView& y) override;
   void embed_backward(Stream& stream, const TensorView& ids, const TensorView& dy,
                       const TensorView& dtable) override;

@@ -4,6 +4,7 @@
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/cpu_submission.h"
 #include "headrace/devices/cpu/math/depthwise.h"
+#include "headrace/devices/cpu/math/onednn_batched.h"
 #include "headrace/devices/cpu/math/onednn_conv.h"
 #include "headrace/devices/cpu/math/onednn_dense.h"
 #include "headrace/devices/cpu/math/sums.h"
@@ -65,6 +66,12 @@ void CpuKernels::dense_backward_weights(Stream& stream, const TensorView& x, con
   check::dense("dense_backward_weights", x, dweights, dbias, dy, kHalf);
   submit(stream, headrace::dense_backward_weights(onednn_, dense_shape(x, dweights, precision), operand(x),
                                                   operand(dy), f32(dweights), f32(dbias)));
+}
+
+void CpuKernels::batched_matmul(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
+                                const Matrices& result, Precision precision) {
+  check::batched_matmul("batched_matmul", a, b, result, kHalf);
+  submit(stream, headrace::batched_matmul(onednn_, a, b, alpha, result, precision));
 }
 
 void CpuKernels::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,

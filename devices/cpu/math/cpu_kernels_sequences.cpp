@@ -1,4 +1,6 @@
-// The functions of the CPU's table for rows of features: layer normalisation and embedding.
+// The functions of the CPU's table for rows of features: layer normalisation, embedding and attention's mask.
+#include <algorithm>
+
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/cpu_submission.h"
@@ -18,7 +20,34 @@ LayerNormRows layer_norm_rows(const TensorView& x, const Kernels::LayerNorm& nor
           .inv_std = f32(norm.saved_inv_std)};
 }
 
+// `mask` is the example's, or null. T is float or BFloat16.
+template <typename T>
+void mask_row(float* scores, const T* mask, std::int64_t positions, std::int64_t visible) {
+  for (std::int64_t s = 0; mask != nullptr && s < visible; ++s) {
+    if (value(mask[s]) == 0.0F) scores[s] = Kernels::kMaskedScore;
+  }
+  std::fill(scores + visible, scores + positions, Kernels::kMaskedScore);
+}
+
 }  // namespace
+
+void CpuKernels::mask_scores(Stream& stream, const TensorView& scores, const TensorView& mask, bool causal) {
+  check::mask_scores("mask_scores", scores, mask);
+  submit(stream, [=] {
+    const std::int64_t queries = scores.shape[2], positions = scores.shape[3];
+    const std::int64_t rows_each = scores.shape[1] * queries;
+    with_type(mask, [&]<typename T>(T) {
+      parallel_ranges(scores.shape[0] * rows_each, row_grain(positions),
+                      [=](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t row = begin; row < end; ++row) {
+                          const T* of = mask.defined() ? mask.as<T>() + row / rows_each * positions : nullptr;
+                          const std::int64_t visible = causal ? std::min(positions, row % queries + 1) : positions;
+                          mask_row(f32(scores) + row * positions, of, positions, visible);
+                        }
+                      });
+    });
+  });
+}
 
 void CpuKernels::layer_norm_forward(Stream& stream, const TensorView& x, const LayerNorm& norm,
                                     const TensorView& y) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/math/batched_problem.h"
 #include "headrace/devices/cuda/math/bias_epilogue.h"
 #include "headrace/devices/cuda/math/convert.h"
 #include "headrace/devices/cuda/math/scratch_layout.h"
@@ -20,9 +21,18 @@ GemmProblem with_types(GemmProblem problem, Precision precision, DType wanted) {
   return problem;
 }
 
-std::uint32_t alignment(const TensorView& view) {
-  const auto address = reinterpret_cast<std::uintptr_t>(view.data);
+std::uintptr_t bytes_of(const TensorView& view, std::int64_t elements) {
+  return static_cast<std::uintptr_t>(elements) * size_of(view.dtype);
+}
+
+// Returns the alignment of the tensor, and of all places in it that are multiples of `step` elements further on.
+std::uint32_t alignment(const TensorView& view, std::int64_t step = 0) {
+  const auto address = reinterpret_cast<std::uintptr_t>(view.data) | bytes_of(view, step);
   return static_cast<std::uint32_t>(std::uintptr_t{1} << std::min(std::countr_zero(address), 8));
+}
+
+void* moved(const TensorView& view, std::int64_t elements) {
+  return static_cast<std::byte*>(view.data) + bytes_of(view, elements);
 }
 
 constexpr std::uint32_t kBiasAlignment = 16;  // the bytes that epilogues read at once
@@ -76,6 +86,21 @@ void CublasLtDense::backward_weights(cudaStream_t stream, const TensorView& x, c
   run(stream, with_types(problem, precision, dweights.dtype), {.a = x, .b = dy, .result = dweights, .bias = {}});
 }
 
+void CublasLtDense::batched(cudaStream_t stream, const Kernels::Matrices& a, const Kernels::Matrices& b,
+                            float alpha, const Kernels::Matrices& result, Precision precision) {
+  const BatchedCalls calls = batched_calls(a, b, result);
+  run(stream, with_types(calls.problem, precision, result.tensor.dtype),
+      {.a = b.tensor,
+       .b = a.tensor,
+       .result = result.tensor,
+       .bias = {},
+       .alpha = alpha,
+       .repeats = calls.repeats,
+       .a_step = calls.a_step,
+       .b_step = calls.b_step,
+       .result_step = calls.d_step});
+}
+
 void CublasLtDense::run(cudaStream_t stream, GemmProblem problem, const Call& call) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
   ScratchLayout layout;
@@ -91,17 +116,21 @@ void CublasLtDense::run(cudaStream_t stream, GemmProblem problem, const Call& ca
   if (b.staged) CUDA_CHECK(move(call.b, b.view, stream), device_);
   if (bias.staged) CUDA_CHECK(move(call.bias, bias.view, stream), device_);
 
-  problem.align_a = alignment(a.view);
-  problem.align_b = alignment(b.view);
-  problem.align_d = alignment(result.view);
-  const Epilogue left = matmul_.run(stream, problem,
-                                    {.a = a.view.data,
-                                     .b = b.view.data,
-                                     .c = result.view.data,
-                                     .d = result.view.data,
-                                     .bias = bias.view.data,
-                                     .alpha = 1,
-                                     .beta = 0});
+  problem.align_a = alignment(a.view, call.a_step);
+  problem.align_b = alignment(b.view, call.b_step);
+  problem.align_d = alignment(result.view, call.result_step);
+  Epilogue left = Epilogue::kNone;
+  for (std::int64_t i = 0; i < call.repeats; ++i) {
+    void* to = moved(result.view, i * call.result_step);
+    left = matmul_.run(stream, problem,
+                       {.a = moved(a.view, i * call.a_step),
+                        .b = moved(b.view, i * call.b_step),
+                        .c = to,
+                        .d = to,
+                        .bias = bias.view.data,
+                        .alpha = call.alpha,
+                        .beta = 0});
+  }
   CUDA_CHECK(apply_epilogue(result.view, call.bias, left, stream), device_);
   if (result.staged) CUDA_CHECK(move(result.view, call.result, stream), device_);
 }

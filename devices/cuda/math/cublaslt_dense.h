@@ -1,4 +1,4 @@
-// Dense layers through cuBLASLt. Private to the CUDA backend.
+// Dense layers and batched products through cuBLASLt. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,8 +12,8 @@
 namespace headrace::cuda {
 
 // One device's dense layers: x (M, K), weights (N, K), y (M, N). Products are bf16 in that precision, else f32;
-// sums are f32. Operands of another type are first converted into scratch memory. The caller has checked the
-// shapes. Thread-safe over streams; throws DeviceError.
+// sums are f32. Operands of another type are first converted into scratch memory. Products of many matrices
+// likewise. The caller has checked the shapes. Thread-safe over streams; throws DeviceError.
 class CublasLtDense {
  public:
   CublasLtDense(int ordinal, std::string device_name);
@@ -26,11 +26,16 @@ class CublasLtDense {
                      Precision precision);
   void backward_weights(cudaStream_t stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
                         Precision precision);
+  void batched(cudaStream_t stream, const Kernels::Matrices& a, const Kernels::Matrices& b, float alpha,
+               const Kernels::Matrices& result, Precision precision);
 
  private:
   // The operands in cuBLAS's order, the result, and perhaps a bias.
   struct Call {
     TensorView a, b, result, bias;
+    float alpha = 1;
+    // The problem is solved so often, each time further on in the tensors by these steps, in elements.
+    std::int64_t repeats = 1, a_step = 0, b_step = 0, result_step = 0;
   };
 
   void run(cudaStream_t stream, GemmProblem problem, const Call& call);

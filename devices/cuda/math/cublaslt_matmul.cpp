@@ -48,7 +48,7 @@ struct CublasLtMatmul::Plan {
     return cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
   }
   cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows,
-                                 std::int64_t columns, std::int64_t batch);
+                                 std::int64_t columns, std::int64_t batch, const MatrixSteps& steps);
   // Leaves `found` at 0 if there is no algorithm.
   cublasStatus_t choose(cublasLtHandle_t handle, const GemmProblem& problem, int* found);
 
@@ -59,11 +59,13 @@ struct CublasLtMatmul::Plan {
 };
 
 cublasStatus_t CublasLtMatmul::Plan::describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype,
-                                                     std::int64_t rows, std::int64_t columns, std::int64_t batch) {
+                                                     std::int64_t rows, std::int64_t columns, std::int64_t batch,
+                                                     const MatrixSteps& steps) {
   const auto count = static_cast<std::int32_t>(batch);
-  const std::int64_t stride = rows * columns;
+  const std::int64_t leading = steps.leading == 0 ? rows : steps.leading;
+  const std::int64_t stride = steps.batch == 0 ? leading * columns : steps.batch;
   cublasStatus_t status = cublasLtMatrixLayoutCreate(layout, data_type(dtype), static_cast<std::uint64_t>(rows),
-                                                     static_cast<std::uint64_t>(columns), rows);
+                                                     static_cast<std::uint64_t>(columns), leading);
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
   }
@@ -93,14 +95,14 @@ cublasStatus_t CublasLtMatmul::Plan::describe(const GemmProblem& problem) {
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = describe_matrix(&a, problem.operands, a_turned ? problem.k : problem.m,
-                             a_turned ? problem.m : problem.k, problem.batch);
+                             a_turned ? problem.m : problem.k, problem.batch, problem.a_steps);
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = describe_matrix(&b, problem.operands, b_turned ? problem.n : problem.k,
-                             b_turned ? problem.k : problem.n, problem.batch);
+                             b_turned ? problem.k : problem.n, problem.batch, problem.b_steps);
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
-    status = describe_matrix(&d, problem.result, problem.m, problem.n, problem.batch);
+    status = describe_matrix(&d, problem.result, problem.m, problem.n, problem.batch, problem.d_steps);
   }
   return status;
 }

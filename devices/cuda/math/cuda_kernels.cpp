@@ -27,6 +27,11 @@ void CudaKernels::dense_weights_gradient(Stream& stream, const TensorView& x, co
   if (const auto on = launches_.enter(stream)) dense_.backward_weights(*on, x, dy, dweights, precision);
 }
 
+void CudaKernels::batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
+                                  const Matrices& result, Precision precision) {
+  if (const auto on = launches_.enter(stream)) dense_.batched(*on, a, b, alpha, result, precision);
+}
+
 void CudaKernels::conv_product(Stream& stream, const TensorView& x, const TensorView& weights,
                                const TensorView& bias, const TensorView& y, const ConvOptions& options,
                                Activation activation) {
@@ -56,6 +61,8 @@ template void GpuKernels<CudaLaunches>::dense_backward_data(Stream&, const Tenso
                                                             const TensorView&, Precision);
 template void GpuKernels<CudaLaunches>::dense_backward_weights(Stream&, const TensorView&, const TensorView&,
                                                                const TensorView&, const TensorView&, Precision);
+template void GpuKernels<CudaLaunches>::batched_matmul(Stream&, const Matrices&, const Matrices&, float,
+                                                       const Matrices&, Precision);
 template void GpuKernels<CudaLaunches>::conv_forward(Stream&, const TensorView&, const TensorView&,
                                                      const TensorView&, const TensorView&, const ConvOptions&,
                                                      Activation);

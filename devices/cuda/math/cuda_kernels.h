@@ -33,6 +33,8 @@ class CudaKernels final : public cuda::GpuKernels<cuda::CudaLaunches> {
                            Precision precision) override;
   void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
                               const TensorView& dweights, Precision precision) override;
+  void batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
+                       Precision precision) override;
   void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                     const TensorView& y, const ConvOptions& options, Activation activation) override;
   void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,

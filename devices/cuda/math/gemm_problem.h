@@ -13,15 +13,23 @@ namespace headrace::cuda {
 
 enum class Transpose { kNo, kYes };
 
+// How a problem's matrices are stored, in elements.
+struct MatrixSteps {
+  std::int64_t leading = 0;  // from a column to the next; 0: the stored rows
+  std::int64_t batch = 0;    // from a matrix to the next; 0: directly after one another
+
+  auto operator<=>(const MatrixSteps&) const = default;
+};
+
 // D = alpha op(A) op(B) + beta C, then the epilogue, in cuBLAS's column-major terms: op(A) is m x k, op(B) k x n,
-// C and D are m x n; each matrix is stored densely, leading dimension = its stored rows. A batch is a sequence of
-// such products, with each matrix directly after the previous one.
+// C and D are m x n. A batch is a sequence of such products.
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   Transpose a = Transpose::kNo, b = Transpose::kNo;
   DType operands = DType::kF32;  // A's and B's: f32 or bf16
   DType result = DType::kF32;    // C's and D's: f32 or bf16
   std::int64_t batch = 1;
+  MatrixSteps a_steps = {}, b_steps = {}, d_steps = {};
   Epilogue epilogue = Epilogue::kNone;  // on D's rows; the bias is m values of D's type
   // Each pointer's address is a multiple of this, a power of two up to 256.
   std::uint32_t align_a = 16, align_b = 16, align_d = 16;

@@ -40,6 +40,9 @@ class GpuKernels : public Kernels {
                            Precision precision) override;
   void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
                               const TensorView& dweights, const TensorView& dbias, Precision precision) override;
+  void batched_matmul(Stream& stream, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
+                      Precision precision) override;
+  void mask_scores(Stream& stream, const TensorView& scores, const TensorView& mask, bool causal) override;
   void conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                     const TensorView& y, const ConvOptions& options, Activation activation) override;
   void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
@@ -158,6 +161,8 @@ class GpuKernels : public Kernels {
                                    const TensorView& dx, Precision precision) = 0;
   virtual void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
                                       const TensorView& dweights, Precision precision) = 0;
+  virtual void batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
+                               const Matrices& result, Precision precision) = 0;
   virtual void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                             const TensorView& y, const ConvOptions& options, Activation activation) = 0;
   virtual void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,

@@ -36,6 +36,13 @@ void GpuKernels<Launches>::dense_backward_weights(Stream& stream, const TensorVi
 }
 
 template <typename Launches>
+void GpuKernels<Launches>::batched_matmul(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
+                                          const Matrices& result, Precision precision) {
+  check::batched_matmul("batched_matmul", a, b, result, kHalf);
+  batched_product(stream, a, b, alpha, result, precision);
+}
+
+template <typename Launches>
 void GpuKernels<Launches>::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,
                                         const TensorView& bias, const TensorView& y, const ConvOptions& options,
                                         Activation activation) {

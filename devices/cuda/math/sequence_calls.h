@@ -1,4 +1,5 @@
-// Layer normalisation and embedding of GpuKernels: work for rows of features. Private to the CUDA backend.
+// Layer normalisation, embedding and attention's mask of GpuKernels: work for rows of features. Private to the
+// CUDA backend.
 #pragma once
 
 #include <limits>
@@ -169,6 +170,38 @@ struct EmbedBackward {
     }
   }
 };
+
+// Writes only the scores that are left out.
+template <typename T>
+struct MaskScores {
+  const T* mask;  // or null
+  std::int64_t heads, queries, positions;
+  bool causal;
+  float* scores;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    static_assert(kWidth == 1, "a thread has one score");
+    const std::int64_t row = at / positions, s = at % positions;
+    const bool later = causal && s > row % queries;
+    const bool out = later || (mask != nullptr && value_of(mask[row / (heads * queries) * positions + s]) == 0.0F);
+    if (out) scores[at] = Kernels::kMaskedScore;
+  }
+};
+
+template <typename Launches>
+void GpuKernels<Launches>::mask_scores(Stream& stream, const TensorView& scores, const TensorView& mask,
+                                       bool causal) {
+  check::mask_scores("mask_scores", scores, mask);
+  launches_.submit(stream, "mask_scores", [=](auto& launch) {
+    by_type(mask.dtype, [&](auto type) {
+      using T = decltype(type);
+      const MaskScores<T> work{mask.as<T>(),    scores.shape[1], scores.shape[2],
+                               scores.shape[3], causal,          scores.as<float>()};
+      submit_flat<1>(launch, work, scores.elements(), true);
+    });
+  });
+}
 
 template <typename Launches>
 void GpuKernels<Launches>::layer_norm_forward(Stream& stream, const TensorView& x, const LayerNorm& norm,

@@ -3,6 +3,7 @@
 
 namespace headrace::cuda {
 
+template void GpuKernels<CudaLaunches>::mask_scores(Stream&, const TensorView&, const TensorView&, bool);
 template void GpuKernels<CudaLaunches>::layer_norm_forward(Stream&, const TensorView&, const LayerNorm&,
                                                            const TensorView&);
 template void GpuKernels<CudaLaunches>::layer_norm_backward(Stream&, const TensorView&, const TensorView&,

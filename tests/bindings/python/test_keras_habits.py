@@ -101,6 +101,61 @@ def test_embedding_of_whole_numbers():
     assert history["accuracy"][-1] > 0.95
 
 
+def ordered_tokens(count):
+    """Eight tokens of which one is 7 and one is 8; the label says whether 7 comes first."""
+    rng = np.random.default_rng(8)
+    tokens = rng.integers(0, 7, (count, 8))
+    places = np.array([rng.permutation(8)[:2] for _ in range(count)])
+    tokens[np.arange(count), places[:, 0]], tokens[np.arange(count), places[:, 1]] = 7, 8
+    return {"tokens": tokens, "label": (places[:, 0] < places[:, 1]).astype(np.int64)}
+
+
+def transformer(g):
+    """The block of Keras's example "Text classification with Transformer"."""
+    x = g.position_embedding(g.embedding(g.input("tokens", (8,)), 9, 16))
+    x = g.layer_norm(x + g.dropout(g.multi_head_attention(x, heads=2, key_dim=8), 0.1), epsilon=1e-6)
+    x = g.layer_norm(x + g.dropout(g.dense(g.dense(x, 32, activation="relu"), 16), 0.1), epsilon=1e-6)
+    x = g.dropout(g.global_average_pool(x), 0.1)
+    return g.dense(g.dense(x, 20, activation="relu"), 2)
+
+
+def test_a_transformer_learns_the_order_of_tokens():
+    model = train.Strategy("cpu:2", announce=False).build(transformer, seed=3)
+    model.compile(optimizer=train.adam(5e-3), metrics=["accuracy"])
+    history = model.fit(hr.from_arrays(ordered_tokens(512)).batch(64), epochs=40, verbose=0)
+    assert history["accuracy"][-1] > 0.95
+    assert model.read_variable("multi_head_attention/query/weights").shape == (16, 16)
+    same = train.Strategy("cpu", announce=False).build(lambda g: g.call_net(model.to_json())[0], seed=3)
+    assert same.variable_names == model.variable_names
+
+
+def test_attention_is_that_of_numpy():
+    rng = np.random.default_rng(9)
+    x, mask = rng.normal(size=(COUNT, 5, 6)).astype(np.float32), (rng.random((COUNT, 5)) < 0.7).astype(np.float32)
+    mask[:, 0] = 1
+    data = hr.from_arrays({"x": x, "mask": mask, "label": np.zeros(COUNT, np.int64)}).batch(16)
+
+    def net(g):
+        node = g.input("x", (5, 6))
+        return g.attention(node, 2 * node, -1 * node, g.input("mask", (5,)), heads=2, causal=True)
+
+    values = train.Strategy("cpu", announce=False).build(net).predict(data).values
+    heads = x.reshape(COUNT, 5, 2, 3).transpose(0, 2, 1, 3)
+    scores = -(heads @ heads.transpose(0, 1, 3, 2)) / np.sqrt(3)
+    seen = np.tri(5, dtype=bool) & (mask[:, None, None, :] != 0)
+    weights = np.where(seen, np.exp(scores), 0)
+    expected = weights / weights.sum(-1, keepdims=True) @ (2 * heads)
+    assert np.allclose(values.reshape(COUNT, 5, 6), expected.transpose(0, 2, 1, 3).reshape(COUNT, 5, 6), atol=1e-5)
+
+
+def test_attention_refuses_what_does_not_fit():
+    strategy = train.Strategy("cpu", announce=False)
+    with pytest.raises(hr.ConfigError, match=r"features cannot be divided among 4 heads"):
+        strategy.build(lambda g: g.attention(g.input("x", (5, 6)), heads=4))
+    with pytest.raises(hr.ConfigError, match=r"\(positions, features\).*\(5,\)"):
+        strategy.build(lambda g: g.multi_head_attention(g.input("x", (5,)), heads=2, key_dim=3))
+
+
 def test_images_made_smaller_and_larger_again():
     images = np.repeat(np.repeat(np.random.default_rng(6).random((COUNT, 4, 4, 2), np.float32), 2, 1), 2, 2)
     data = hr.from_arrays({"image": images, "label": images}).batch(12)

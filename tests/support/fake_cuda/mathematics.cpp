@@ -95,6 +95,10 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
     run<&Kernels::dense_backward_weights>("dense_backward_weights", stream, x, dy, dweights, TensorView{},
                                           precision);
   }
+  void batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
+                       Precision precision) override {
+    run<&Kernels::batched_matmul>("batched_matmul", stream, a, b, alpha, result, precision);
+  }
   void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
                     const TensorView& y, const ConvOptions& options, Activation activation) override {
     run<&Kernels::conv_forward>("conv_forward", stream, x, weights, bias, y, options, activation);

@@ -1,6 +1,7 @@
 // The built-in kinds of layers.
 #include "headrace/train/net/layers/activation_layer.h"
 #include "headrace/train/net/layers/add_layer.h"
+#include "headrace/train/net/layers/attention_layer.h"
 #include "headrace/train/net/layers/average_pool_layer.h"
 #include "headrace/train/net/layers/batch_norm_layer.h"
 #include "headrace/train/net/layers/concat_layer.h"
@@ -15,6 +16,7 @@
 #include "headrace/train/net/layers/layer.h"
 #include "headrace/train/net/layers/layer_norm_layer.h"
 #include "headrace/train/net/layers/max_pool_layer.h"
+#include "headrace/train/net/layers/position_embedding_layer.h"
 #include "headrace/train/net/layers/scale_layer.h"
 #include "headrace/train/net/layers/softmax_layer.h"
 
@@ -22,6 +24,7 @@ namespace headrace {
 
 const LayerMakers& built_in_layers() {
   static const LayerMakers makers{{"add", AddLayer::from},
+                                  {"attention", AttentionLayer::from},
                                   {"average_pool", AveragePoolLayer::from},
                                   {"batch_norm", BatchNormLayer::from},
                                   {"concat", ConcatLayer::from},
@@ -38,6 +41,7 @@ const LayerMakers& built_in_layers() {
                                   {"layer_norm", LayerNormLayer::from},
                                   {"leaky_relu", ActivationLayer::from<Activation::kLeakyRelu>},
                                   {"max_pool", MaxPoolLayer::from},
+                                  {"position_embedding", remake<PositionEmbeddingLayer>},
                                   {"relu", ActivationLayer::from<Activation::kRelu>},
                                   {"scale", ScaleLayer::from},
                                   {"sigmoid", ActivationLayer::from<Activation::kSigmoid>},

@@ -1,4 +1,4 @@
-// The mean of each channel: (H, W, C) to (C).
+// The mean of each channel: (H, W, C) or (T, C) to (C).
 #pragma once
 
 #include "headrace/train/net/layers/layer.h"

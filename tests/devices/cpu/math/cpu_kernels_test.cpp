@@ -147,6 +147,26 @@ TEST(CpuKernels, MuonDoesNotDependOnTheThreads) {
   }
 }
 
+// Long sums, which oneDNN would divide among its threads, and fewer matrices than threads.
+TEST(CpuKernels, BatchedProductsDoNotDependOnTheThreads) {
+  const Shape shape{1, 2, 40, 2000}, square{1, 2, 40, 40};
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 5}) {
+      CpuDevice device("cpu:0", threads);
+      const auto stream = device.create_stream();
+      auto a = random_floats(shape.elements(), 1), b = random_floats(shape.elements(), 2);
+      std::vector<float> result(static_cast<std::size_t>(square.elements()));
+      device.kernels()->batched_matmul(*stream, {view(a, shape)}, {view(b, shape), false, true}, 0.1F,
+                                       {view(result, square)}, precision);
+      stream->synchronize();
+      results.push_back(result);
+    }
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(results[0], results[2]);
+  }
+}
+
 // A stream of somebody else's.
 class ForeignStream final : public Stream {
  public:
