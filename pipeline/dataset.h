@@ -165,6 +165,10 @@ struct PadField {
   std::byte value = {};     // each byte of padding
 };
 
+struct EnumerateOptions {
+  std::string field = "index";  // that is added
+};
+
 struct WindowOptions {
   std::uint64_t size = 2;   // records of a window: the first extent of each field
   std::uint64_t shift = 0;  // records from the begin of one window to the next; 0: `size`
@@ -232,6 +236,10 @@ class Dataset {
   Dataset filter(RecordFilter filter) const;
   // Shuffles each `size` consecutive positions among themselves, for data best read nearly in order.
   Dataset shuffle_window(ShuffleWindowOptions options) const;
+  // Adds a field, i64, with the zero-based position at which the stage stands: of the records that the stages
+  // before it leave, in their order. Before shuffle() it is a number of the record, after it the position in the
+  // epoch. Neither shuffled nor repeated records may be numbered before cache().
+  Dataset enumerate(EnumerateOptions options = {}) const;
   // Takes one worker's part. Parts are disjoint and complete; sharding by file may make them unequal.
   Dataset shard_for_worker(WorkerShard shard) const;
   // After batch(), undoes it: what follows counts records again, in the order of the batches. Before it, splits a

@@ -104,12 +104,17 @@ class Slot {
   std::int64_t guests() const noexcept { return static_cast<std::int64_t>(mixing_part.guests().size()); }
   // Returns the number of rows to write: those examples and the guests.
   std::int64_t rows_to_write() const noexcept { return static_cast<std::int64_t>(records.size()); }
+  // Returns the numbers of an example; null if there are none. REQUIRES: no gap was closed.
+  const std::uint64_t* numbers_of(std::size_t example) const noexcept {
+    return numbers.empty() ? nullptr : numbers.data() + example * (numbers.size() / records.size());
+  }
   // Adds the guests of `mixing_part`: their records and passes follow the others.
   void add_guests();
 
   BatchPosition position;              // its `first_row` is this loader's
   std::vector<std::uint64_t> records;  // of each example, in the order of the global batch
   std::vector<std::uint64_t> passes;
+  std::vector<std::uint64_t> numbers;    // of each example in turn, those of the plan's enumerate() stages
   std::vector<StreamedRecord> streamed;  // of each example; empty unless the source is a stream
   std::vector<SlotShare> shares;         // one per replica
 

@@ -129,6 +129,10 @@ Dataset Dataset::shuffle_window(ShuffleWindowOptions options) const {
   return Dataset(grow(plan_, ShuffleWindowStage{options}));
 }
 
+Dataset Dataset::enumerate(EnumerateOptions options) const {
+  return Dataset(grow(plan_, EnumerateStage{.options = std::move(options)}));
+}
+
 Dataset Dataset::shard_for_worker(WorkerShard shard) const {
   if (shard.index >= shard.count) {
     throw ConfigError(fmt::format("shard_for_worker({}, {}): the index must be below the number of workers",

@@ -84,6 +84,11 @@ class EvaluationStages {
     kept_.emplace_back(stage);
   }
 
+  void operator()(const EnumerateStage& stage) {
+    fields_.push_back({.name = stage.options.field, .dtype = DType::kI64, .shape = {}});
+    kept_.emplace_back(stage);
+  }
+
   void operator()(const BatchStage& stage) {
     BatchStage kept = stage;
     kept.options.remainder = Remainder::kKeep;

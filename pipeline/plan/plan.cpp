@@ -74,6 +74,9 @@ struct DescribeStage {
     }
     return text;
   }
+  std::string operator()(const EnumerateStage& stage) const {
+    return fmt::format("enumerate('{}')", stage.options.field);
+  }
   std::string operator()(const CacheStage& stage) const {
     return fmt::format("cache({})", stage.cache->describe());
   }

@@ -10,6 +10,7 @@
 #include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/operations/enumerate.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/first_image.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
@@ -85,6 +86,10 @@ class Planner {
     want_numbers("cache()");
     want_before_mixing("cache()");
     want_nothing_random("cache()");
+    if (plan_.renumbered) {
+      throw ConfigError("cache() after enumerate() of shuffled or repeated records: their numbers change",
+                        "put cache() before enumerate()");
+    }
     plan_.caches.push_back({.cache = stage.cache, .stages = plan_.sample_stages.size()});
   }
 
@@ -102,6 +107,28 @@ class Planner {
   void operator()(const CombineStage& stage) {
     take_parts(stage.combination->processed, /*zipped=*/false);
     plan_.index_stages.emplace_back(stage);
+  }
+
+  // Numbers positions, and adds the number to the sample.
+  void operator()(const EnumerateStage& stage) {
+    want_before_mixing("enumerate()");
+    if (plan_.batch) {
+      throw ConfigError("enumerate() stands after batch(), where each batch knows its number",
+                        "put enumerate() before batch(), or read the batch's step");
+    }
+    EnumerateStage placed = stage;
+    placed.place = plan_.numbers++;
+    std::string counted;
+    for (const Stage& before : plan_.index_stages) counted += (counted.empty() ? "" : " | ") + describe(before);
+    const bool renumbered = std::ranges::any_of(plan_.index_stages, renumbers);
+    const Operation number(define(Enumeration{.field = stage.options.field,
+                                              .place = placed.place,
+                                              .counted = std::move(counted),
+                                              .may_change = renumbered}));
+    plan_.renumbered |= renumbered;
+    plan_.fields = number.definition().apply_to_sample(plan_.fields);
+    plan_.sample_stages.emplace_back(PlannedOperation{.operation = number});
+    plan_.index_stages.emplace_back(std::move(placed));
   }
 
   void operator()(const BatchStage& stage) {
@@ -155,10 +182,26 @@ class Planner {
 
   void want_numbers(const std::string& stage) const { refuse_stream(*plan_.source, stage); }
 
+  // Whether a record may have another position after the stage in another pass, or several in one.
+  static bool renumbers(const Stage& stage) {
+    if (is_shuffled(stage) || std::holds_alternative<RepeatStage>(stage)) return true;
+    if (const auto* batches = std::get_if<BatchOrderStage>(&stage)) {
+      return std::ranges::any_of(batches->order->stages, renumbers);
+    }
+    const auto* combine = std::get_if<CombineStage>(&stage);
+    return combine != nullptr && std::ranges::any_of(combine->combination->parts, [](const CombinedPart& part) {
+             return std::ranges::any_of(part.stages, renumbers);
+           });
+  }
+
   void take_parts(const std::vector<ProcessedPart>& parts, bool zipped) {
     plan_.parts = parts;
     plan_.zipped = zipped;
-    for (const ProcessedPart& part : parts) operations_ = std::max(operations_, part.plan->operations);
+    for (const ProcessedPart& part : parts) {
+      operations_ = std::max(operations_, part.plan->operations);
+      if (!zipped) plan_.numbers = std::max(plan_.numbers, part.plan->numbers);
+      plan_.renumbered |= part.plan->renumbered;
+    }
   }
 
   // Refuses random operations before `stage`, whose result is made once.

@@ -59,30 +59,41 @@ BatchPosition BatchSchedule::position(std::uint64_t sequence) const {
 }
 
 void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_t> records,
-                           std::span<std::uint64_t> passes) {
+                           std::span<std::uint64_t> passes, std::span<std::uint64_t> numbers) {
   const Located batch = batch_at(position.epoch, position.step);
   const std::uint64_t first = batch.record * global_ + static_cast<std::uint64_t>(position.first_row);
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Located located = cursor_.locate(batch.pass, first + i);
     records[i] = located.record;
     passes[i] = located.pass;
+    if (!numbers.empty()) cursor_.write_numbers(numbers.data() + i * plan_.numbers);
   }
 }
 
-Located BatchSchedule::locate(const BatchPosition& position, std::int64_t example) {
+Located BatchSchedule::locate(const BatchPosition& position, std::int64_t example,
+                              std::span<std::uint64_t> numbers) {
   const Located batch = batch_at(position.epoch, position.step);
-  return cursor_.locate(batch.pass, batch.record * global_ + static_cast<std::uint64_t>(example));
+  const Located located = cursor_.locate(batch.pass, batch.record * global_ + static_cast<std::uint64_t>(example));
+  if (!numbers.empty()) cursor_.write_numbers(numbers.data());
+  return located;
 }
 
-Located BatchSchedule::draw(std::uint64_t epoch, Philox& random) const {
+Located BatchSchedule::draw(std::uint64_t epoch, Philox& random, std::span<std::uint64_t> numbers) const {
   const auto below = [&](std::uint64_t bound) {
     const std::uint64_t high = random.next_u32();
     return (high << 32 | random.next_u32()) % bound;
   };
-  if (plain_) return IndexCursor(map_).locate(epoch, below(map_.size()));
-  // Only of the batches that were chosen.
-  const Located batch = IndexCursor(batches_).locate(epoch, below(steps_));
-  return IndexCursor(map_).locate(batch.pass, batch.record * global_ + below(examples_of(batch.record)));
+  Located place{.record = 0, .pass = epoch};  // a position and its pass
+  if (plain_) {
+    place.record = below(map_.size());
+  } else {  // only of the batches that were chosen
+    const Located batch = IndexCursor(batches_).locate(epoch, below(steps_));
+    place = {.record = batch.record * global_ + below(examples_of(batch.record)), .pass = batch.pass};
+  }
+  IndexCursor cursor(map_);
+  const Located located = cursor.locate(place.pass, place.record);
+  if (!numbers.empty()) cursor.write_numbers(numbers.data());
+  return located;
 }
 
 }  // namespace headrace

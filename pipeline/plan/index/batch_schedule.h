@@ -46,12 +46,14 @@ class BatchSchedule {
 
   // REQUIRES: `sequence` < batches(), and no other thread calls locate().
   BatchPosition position(std::uint64_t sequence) const;
-  // Writes record and pass of the batch's examples from `position.first_row` on, in order.
-  void locate(const BatchPosition& position, std::span<std::uint64_t> records, std::span<std::uint64_t> passes);
-  // Returns record and pass of one example of the batch, by its zero-based index.
-  Located locate(const BatchPosition& position, std::int64_t example);
-  // Returns a random example of the epoch. May be called by any thread at any time; slow.
-  Located draw(std::uint64_t epoch, Philox& random) const;
+  // Writes record and pass of the batch's examples from `position.first_row` on, in order, and to `numbers` those
+  // of each one's enumerate() stages; `numbers` is empty if nobody needs them.
+  void locate(const BatchPosition& position, std::span<std::uint64_t> records, std::span<std::uint64_t> passes,
+              std::span<std::uint64_t> numbers);
+  // Returns record and pass of one example of the batch, by its zero-based index, and writes its numbers.
+  Located locate(const BatchPosition& position, std::int64_t example, std::span<std::uint64_t> numbers);
+  // Returns a random example of the epoch, and writes its numbers. May be called by any thread at any time; slow.
+  Located draw(std::uint64_t epoch, Philox& random, std::span<std::uint64_t> numbers) const;
 
  private:
   // Returns the batch, in the order of batch(), that stands at this step, and its pass.

@@ -106,6 +106,8 @@ const std::map<std::string, ReadStage, std::less<>>& stage_table() {
       {"cache", read_cache},
       {"decode", [](const Dataset& before, const JsonPlace& place,
                     const PlanOptions& plan) { return before.decode(read<DecodeOptions>(place, plan)); }},
+      {"enumerate", [](const Dataset& before, const JsonPlace& place,
+                       const PlanOptions& plan) { return before.enumerate(read<EnumerateOptions>(place, plan)); }},
       {"filter", read_filter},
       {"map", read_map},
       {"padded_batch", read_batch<PaddedBatchOptions>},

@@ -160,6 +160,9 @@ class PlanWriter {
     if (labels == nullptr) return {{"filter", write_named(filter, parts_, path + ".filter")}};
     return named_options(path, "filter", LabelOptions{.labels = labels->labels, .filter = filter});
   }
+  Out write(const EnumerateStage& stage, const std::string& path) {
+    return named_options(path, "enumerate", stage.options);
+  }
   Out write(const CacheStage& stage, const std::string& path) {
     const std::string at = path + ".cache";
     if (const auto* memory = dynamic_cast<const MemoryCache*>(stage.cache.get()))

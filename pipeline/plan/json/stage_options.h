@@ -78,6 +78,7 @@ inline void show(BatchOptions& options, OptionVisitor& visit) {
   visit("global", options.global);
   show_remainder(options.remainder, visit);
 }
+inline void show(EnumerateOptions& options, OptionVisitor& visit) { visit("field", options.field); }
 inline void show(WindowOptions& options, OptionVisitor& visit) {
   visit("size", options.size);
   visit("shift", options.shift);

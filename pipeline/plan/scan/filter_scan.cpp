@@ -128,7 +128,9 @@ class FilterPass::Judge final : public Visitor {
   void process(std::uint64_t record, const RecordView& view, RecordView& processed,
                std::array<Shape, kMaxFields>& shapes) {
     const Fields& fields = pass_.source().info().fields;
-    const StepContext context{.record = record, .scratch = &working_, .probe = &state_};
+    cursor_.write_numbers(numbers_.data());
+    const StepContext context{
+        .record = record, .scratch = &working_, .probe = &state_, .numbers = numbers_.data()};
     SampleView sample;
     if (pass_.parts_ != nullptr) {
       std::size_t made = 0;
@@ -161,6 +163,7 @@ class FilterPass::Judge final : public Visitor {
   IndexCursor cursor_;
   std::vector<std::byte> scratch_;
   Scratch working_;
+  std::array<std::uint64_t, kMaxFields> numbers_{};         // of enumerate() stages
   std::array<std::vector<std::byte>, kMaxFields> results_;  // of the chains
 };
 

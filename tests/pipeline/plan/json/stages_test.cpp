@@ -40,6 +40,8 @@ TEST_F(PlanJsonStages, OnPositions) {
   expect_same(first().repeat(3).take(50).skip(7));
   expect_same(first().shard(3, 2));
   expect_same(first().without_shard(3, 1));
+  expect_same(first().shuffle().enumerate());
+  expect_same(first().enumerate({.field = "n"}).shuffle());
   expect_same(first().shard_for_worker({.count = 2, .index = 1}));
 }
 
