@@ -183,6 +183,19 @@ struct PaddedBatchOptions {
   std::vector<PadField> pad = {};  // empty: every such field, to its longest record, with zeros
 };
 
+// Buckets of records of similar length, which are batched among themselves.
+struct BucketOptions {
+  std::string field = {};  // whose first extent is the length: raw, of the source, and padded
+  // The greatest length of each bucket but the last, ascending. A batch's samples are padded to that of its
+  // bucket.
+  std::vector<std::int64_t> boundaries = {};
+  std::vector<std::int64_t> batch_sizes = {};  // examples over all replicas, for each bucket; one: for all of them
+  std::int64_t max_length = 0;  // of the last bucket; longer records are bad. 0: that of the longest record
+  Remainder remainder = Remainder::kKeep;  // of each bucket, at the end of an epoch
+  // A length of 0: that of the bucket. Empty: every field whose first extent varies, with zeros.
+  std::vector<PadField> pad = {};
+};
+
 // Returns a memory cache for .cache(). All loaders of the plan share it, so later fits find it warm.
 std::shared_ptr<MemoryCache> memory(std::uint64_t budget_bytes = 0);
 // Returns a disk cache of decoded samples, also for later runs and other processes: `.cache(disk("cache"))`.
@@ -255,6 +268,12 @@ class Dataset {
   // same for all batches, and a field `<name>_length`, i64, holds the original length. A longer record is bad,
   // like one that cannot be read, for LoaderOptions::errors to handle.
   Dataset padded_batch(PaddedBatchOptions options) const;
+  // Batches records of similar length, as tf.data's bucket_by_sequence_length: batches of one loader have several
+  // shapes. Lengths are read once, when the plan is first counted or opened, as records are for filter(). A batch
+  // comes where its last example arrives, and the smaller last batches of the buckets, in their order, at the end
+  // of the epoch; for that each epoch first looks at the numbers of all records, and keeps 4 bytes for each. Adds
+  // `<name>_length` as padded_batch() does. Neither unbatch(), mixup() nor cutmix() may follow, nor a trainer.
+  Dataset bucket_by_length(BucketOptions options) const;
   Dataset prefetch(int batches) const;  // batches in flight ahead of the consumer
 
   // Returns the plan after push-down, one stage per line. Throws ConfigError if the plan is invalid.
@@ -269,9 +288,12 @@ class Dataset {
   // Returns the number of records in one epoch; if stages choose batches, of those batches (after a shuffle, of
   // the first epoch's). Like steps_per_epoch(), throws ConfigError for a stream.
   std::uint64_t size() const;
+  // Returns whether batches differ in shape: after bucket_by_length().
+  bool has_buckets() const;
   // Returns the number of batches in one epoch. Throws ConfigError before .batch().
   std::uint64_t steps_per_epoch() const;
-  // Returns the fields of one sample after all operations.
+  // Returns the fields of one sample after all operations. After bucket_by_length() the first extent of some is
+  // dynamic: a batch's tensors have it.
   Fields fields() const;
   // Returns the class names, if the source has them.
   std::vector<std::string> classes() const;
@@ -285,7 +307,8 @@ class Dataset {
   // part.
   Fields source_fields() const;
   std::vector<SourceColumn> columns() const;  // of the source, taken and left out
-  // Returns the number of examples in a global batch. Throws ConfigError before .batch().
+  // Returns the number of examples in a global batch, of buckets in the largest. Throws ConfigError before
+  // .batch().
   std::int64_t global_batch() const;
   // Returns the plan as JSON: sources with their paths as given, stages and all their options; pipeline/PLAN.md is
   // the format. Throws ConfigError naming the stage if one is code that `parts` does not hold: a custom operation

@@ -189,7 +189,8 @@ void Compute::run_rows(const Work& work, Lane& lane) {
                       .probe = &lane.state,
                       .trace = lane.state.trace,
                       .batch = slot.position.sequence,
-                      .stores = stores_};
+                      .stores = stores_,
+                      .row_bytes = slot.row_bytes()};
   for (int r = 0; r < run_.layout.local_replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t first = std::max(work.first, share.first);
@@ -259,6 +260,7 @@ void Compute::run_fetched(FetchedRecord& fetched, Lane& lane) {
                               .trace = lane.state.trace,
                               .batch = slot.position.sequence,
                               .stores = stores_,
+                              .row_bytes = slot.row_bytes(),
                               .numbers = slot.numbers_of(row)};
     const SampleProgram::Rows rows = slot.rows_of(fetched.example);
     if (!scratch.notes.empty()) scratch.notes = {};  // of a row that failed

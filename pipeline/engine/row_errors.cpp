@@ -93,7 +93,7 @@ void RowErrors::substitute(Slot& slot, BadRecord& bad, ThreadState& state) const
   Scratch scratch;
   std::vector<std::uint64_t> numbers(run_.plan.numbers);
   for (int draw = 0; draw < kMaxDraws; ++draw) {
-    const Located other = run_.schedule.draw(slot.position.epoch, random, numbers);
+    const Located other = run_.schedule.draw(slot.position, random, numbers);
     try {
       const StepContext context{.seed = run_.options.seed,
                                 .pass = other.pass,
@@ -101,6 +101,7 @@ void RowErrors::substitute(Slot& slot, BadRecord& bad, ThreadState& state) const
                                 .scratch = &scratch,
                                 .probe = &state,
                                 .batch = slot.position.sequence,
+                                .row_bytes = slot.row_bytes(),
                                 .numbers = numbers.data()};
       const auto cached = reader_.find_cached(other.record, scratch.read);
       if (!cached.empty()) {

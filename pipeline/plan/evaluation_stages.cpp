@@ -90,6 +90,7 @@ class EvaluationStages {
   }
 
   void operator()(const BatchStage& stage) {
+    if (stage.buckets != nullptr) refuse_stage("bucket_by_length() makes batches of several shapes");
     BatchStage kept = stage;
     kept.options.remainder = Remainder::kKeep;
     if (kept.pad) kept.pad = padding(*kept.pad);

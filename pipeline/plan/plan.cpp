@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 
 namespace headrace {
@@ -81,10 +82,14 @@ struct DescribeStage {
     return fmt::format("cache({})", stage.cache->describe());
   }
   std::string operator()(const BatchStage& stage) const {
+    if (stage.buckets != nullptr) return stage.buckets->describe();
     return fmt::format("batch({}{})", stage.options.global,
                        stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "");
   }
   std::string operator()(const PrefetchStage& stage) const { return fmt::format("prefetch({})", stage.batches); }
+  std::string operator()(const BucketStage& stage) const {
+    return fmt::format("length of '{}'", stage.buckets->options().field);
+  }
   std::string operator()(const UnbatchStage& /*stage*/) const { return "unbatch()"; }
   std::string operator()(const BatchOrderStage& stage) const {
     std::string text = describe(Stage{BatchStage{.options = stage.order->batch}});

@@ -16,6 +16,7 @@
 namespace headrace {
 
 struct StreamPlan;
+class LengthBuckets;
 
 // One of several combined datasets that were decoded, mapped or cached before.
 struct ProcessedPart {
@@ -99,6 +100,13 @@ struct CacheStage {
 struct BatchStage {
   BatchOptions options;
   std::optional<std::vector<PadField>> pad = {};  // as given to padded_batch(); std::nullopt: it is a batch()
+  // Of bucket_by_length(), whose largest batch the options state; else null.
+  std::shared_ptr<const LengthBuckets> buckets = {};
+};
+// Finds the bucket of a record. Only the planner makes it.
+struct BucketStage {
+  std::shared_ptr<const LengthBuckets> buckets;
+  std::size_t place = 0;  // of its number among those of enumerate() stages
 };
 struct PrefetchStage {
   int batches = 2;
@@ -114,7 +122,7 @@ struct BatchOrderStage {
 using Stage =
     std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage, ShardStage,
                  WithoutShardStage, FilterStage, ShuffleWindowStage, ShardFilesStage, CombineStage, EnumerateStage,
-                 CacheStage, BatchStage, PrefetchStage, UnbatchStage, BatchOrderStage>;
+                 CacheStage, BatchStage, BucketStage, PrefetchStage, UnbatchStage, BatchOrderStage>;
 
 // One of the datasets that were combined.
 struct CombinedPart {

@@ -14,6 +14,8 @@
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/first_image.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
+#include "headrace/pipeline/plan/index/bucket_batches.h"
+#include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 
 namespace headrace {
@@ -138,6 +140,13 @@ class Planner {
                         fmt::format("leave one of them out, or write unbatch() before {}", again));
     }
     plan_.batch = stage.options;
+    if (stage.buckets == nullptr) return;
+    want_numbers("bucket_by_length()");
+    const std::size_t place = stages_before_filter(plan_.index_stages, "bucket_by_length()");
+    plan_.buckets = stage.buckets;
+    plan_.bucket_place = plan_.numbers++;
+    plan_.index_stages.insert(plan_.index_stages.begin() + static_cast<std::ptrdiff_t>(place),
+                              BucketStage{.buckets = plan_.buckets, .place = plan_.bucket_place});
   }
 
   void operator()(const PrefetchStage& stage) {
@@ -150,6 +159,10 @@ class Planner {
   // What was done to batches before it becomes an order of records. Trailing repeats do the same to records.
   void operator()(const UnbatchStage& /*stage*/) {
     want_before_mixing("unbatch()");
+    if (plan_.buckets != nullptr) {
+      throw ConfigError("unbatch() after bucket_by_length(), whose samples differ in length",
+                        "leave both out, or use padded_batch()");
+    }
     std::vector<Stage> repeats;
     std::vector<Stage>& stages = plan_.batch_stages;
     for (; !stages.empty() && std::holds_alternative<RepeatStage>(stages.back()); stages.pop_back()) {
@@ -219,6 +232,11 @@ class Planner {
   }
 
   void want_batch(const Operation& mixing) const {
+    if (plan_.buckets != nullptr) {
+      throw ConfigError(
+          fmt::format("{} after bucket_by_length(), whose batches differ in shape", describe(mixing)),
+          "use padded_batch(), or mix the examples in a function of whole batches");
+    }
     if (plan_.batch) return;
     throw ConfigError(fmt::format("{} stands before batch() and mixes the examples of a batch", describe(mixing)),
                       "put map(mixup()) or map(cutmix()) after batch()");
@@ -241,9 +259,17 @@ class Planner {
                       "put one_hot(classes) before batch(): map(one_hot(10))");
   }
 
+  // Whether it has the length of its batch's bucket.
+  bool is_bucketed(const Field& field) const {
+    return plan_.buckets != nullptr && field.encoding == Encoding::kRaw &&
+           std::ranges::find(plan_.buckets->fields(), field.name) != plan_.buckets->fields().end() &&
+           !field.shape.without_front().is_dynamic();
+  }
+
   void want_fixed_fields() const {
     if (!plan_.batch) return;
     for (const Field& field : plan_.fields) {
+      if (is_bucketed(field)) continue;
       if (field.encoding == Encoding::kImage) {
         throw ConfigError(fmt::format("batch(): field '{}' is still encoded", field.name),
                           "call decode() and crop or resize to one size");
@@ -315,14 +341,17 @@ IndexMap StreamPlan::index_map(std::uint64_t seed) const {
 }
 
 IndexMap StreamPlan::batch_index_map(std::uint64_t records, std::uint64_t seed) const {
-  return batch_map(count_batches(records, *batch), batch_stages, seed);
+  const std::uint64_t batches =
+      buckets != nullptr ? BucketBatches(*this, records).count() : count_batches(records, *batch);
+  return batch_map(batches, batch_stages, seed);
 }
 
 std::uint64_t StreamPlan::steps_per_epoch() const { return batch_index_map(index_map(0).size(), 0).size(); }
 
 std::uint64_t StreamPlan::examples_per_epoch() const {
   const std::uint64_t records = index_map(0).size();
-  return batch_stages.empty() ? records : count_examples(records, *batch, batch_stages, 0);
+  if (batch_stages.empty()) return records;
+  return buckets != nullptr ? count_bucketed_examples(*this) : count_examples(records, *batch, batch_stages, 0);
 }
 
 std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
@@ -334,7 +363,7 @@ std::uint64_t StreamPlan::fingerprint() const {
   for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
   for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
   if (!batch) return hash;
-  hash = xxh3(describe(Stage{BatchStage{*batch}}), hash);
+  hash = xxh3(describe(Stage{BatchStage{.options = *batch, .buckets = buckets}}), hash);
   for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
   return hash;
 }
@@ -410,7 +439,8 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
     text += fmt::format("  -> {} {} {}\n", printable(field.name), to_string(field.dtype), field.shape.to_string());
   }
   if (plan.batch) {
-    text += describe(Stage{BatchStage{*plan.batch}}) + "\n";
+    text += printable(describe(Stage{BatchStage{.options = *plan.batch, .buckets = plan.buckets}}));
+    text += plan.buckets == nullptr ? "\n" : "  [an epoch first looks at all records' numbers: 4 bytes each]\n";
     for (const PlannedOperation& planned : plan.batch_operations) {
       text += printable(describe(planned.operation)) + "  [on batches]\n";
     }

@@ -236,7 +236,9 @@ IndexMap::IndexMap(std::uint64_t records, const std::vector<Stage>& stages, std:
       continue;
     }
     stages_.push_back(create_stage(stage, seed));
-    if (!std::holds_alternative<EnumerateStage>(stage)) ++keyed_;
+    const bool only_numbers =
+        std::holds_alternative<EnumerateStage>(stage) || std::holds_alternative<BucketStage>(stage);
+    if (!only_numbers) ++keyed_;
     size_ = stages_.back()->size();
   }
 }
@@ -267,6 +269,9 @@ IndexStagePtr IndexMap::create_stage(const Stage& stage, std::uint64_t seed) con
   if (const auto* filter = std::get_if<FilterStage>(&stage)) return std::make_shared<FilterIndex>(*filter);
   if (const auto* number = std::get_if<EnumerateStage>(&stage)) {
     return std::make_shared<EnumerateIndex>(size_, number->place);
+  }
+  if (const auto* bucket = std::get_if<BucketStage>(&stage)) {
+    return std::make_shared<EnumerateIndex>(size_, bucket->place);
   }
   if (const auto* batches = std::get_if<BatchOrderStage>(&stage)) {
     return std::make_shared<BatchOrderIndex>(size_, *batches->order, key(0));

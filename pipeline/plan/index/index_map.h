@@ -34,7 +34,7 @@ class IndexMap {
   IndexStagePtr create_stage(const Stage& stage, std::uint64_t seed) const;
 
   std::vector<IndexStagePtr> stages_;
-  std::size_t keyed_ = 0;  // stages that are not enumerate(), which does not change the order of those after it
+  std::size_t keyed_ = 0;  // stages that change positions: others leave the order of those after them alone
   std::uint64_t size_ = 0;
 };
 

@@ -4,7 +4,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/plan/planner.h"
-#include "headrace/pipeline/plan/scan/record_scan.h"
 
 namespace headrace {
 namespace {
@@ -15,7 +14,7 @@ bool changes_order(const Stage& stage) {
 
 }  // namespace
 
-std::size_t stages_before_filter(const std::vector<Stage>& index_stages) {
+std::size_t stages_before_filter(const std::vector<Stage>& index_stages, const std::string& call) {
   std::size_t end = index_stages.size();
   while (end > 0 &&
          (changes_order(index_stages[end - 1]) || std::holds_alternative<RepeatStage>(index_stages[end - 1]))) {
@@ -23,7 +22,7 @@ std::size_t stages_before_filter(const std::vector<Stage>& index_stages) {
   }
   for (std::size_t i = 0; i < end; ++i) {
     if (!is_shuffled(index_stages[i])) continue;
-    throw ConfigError(fmt::format("filter() behind {}, then {}: what it sees changes from epoch to epoch",
+    throw ConfigError(fmt::format("{} behind {}, then {}: what it sees changes from epoch to epoch", call,
                                   describe(index_stages[i]), describe(index_stages[end - 1])),
                       "put filter() first, before shuffling, mixing and taking parts");
   }
@@ -41,36 +40,8 @@ std::string Selection::describe() const {
   return fmt::format("{} of what {} leaves", text, stages.empty() ? "the source" : stages);
 }
 
-// One thread at a time reads the records; the others wait for it, each with its ScanPoll.
-class Selection::Turn {
- public:
-  explicit Turn(const Selection& of) : of_(of) {
-    std::unique_lock lock(of.mutex_);
-    while (!of.turn_ended_.wait_for(lock, kScanPause, [&] { return !of.taken_; })) {
-      lock.unlock();
-      ScanPoll::look();
-      lock.lock();
-    }
-    of.taken_ = true;
-  }
-  ~Turn() {
-    {
-      const std::lock_guard lock(of_.mutex_);
-      of_.taken_ = false;
-    }
-    of_.turn_ended_.notify_one();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  const Selection& of_;
-};
-
 const FilterScan& Selection::result() const {
-  const Turn turn(*this);
-  if (!result_) result_ = scan();
-  return *result_;
+  return result_.get([this] { return scan(); });
 }
 
 FilterScan Selection::scan() const {

@@ -96,6 +96,14 @@ inline void show(PaddedBatchOptions& options, OptionVisitor& visit) {
   show_remainder(options.remainder, visit);
   visit("pad", options.pad, show_pad);
 }
+inline void show(BucketOptions& options, OptionVisitor& visit) {
+  visit("field", options.field);
+  visit("boundaries", options.boundaries);
+  visit("batch_sizes", options.batch_sizes);
+  visit("max_length", options.max_length);
+  show_remainder(options.remainder, visit);
+  visit("pad", options.pad, show_pad);
+}
 inline void show(LabelOptions& options, OptionVisitor& visit) {
   visit("labels", options.labels);
   visit("name", options.filter.name);

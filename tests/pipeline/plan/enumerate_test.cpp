@@ -40,7 +40,7 @@ Columns columns_of(const Dataset& data, std::uint64_t epochs = 1, int replicas =
   return all;
 }
 
-Dataset counting(std::uint64_t count) { return Dataset::from(numbers(count)); }
+Dataset count_up_to(std::uint64_t count) { return Dataset::from(numbers(count)); }
 
 RecordFilter numbered(const std::string& field, std::int64_t rest) {
   return {.name = field,
@@ -49,25 +49,25 @@ RecordFilter numbered(const std::string& field, std::int64_t rest) {
 }
 
 TEST(Enumerate, NumbersWhatTheStagesBeforeItLeave) {
-  const Columns all = columns_of(counting(9).skip(2).shard(2, 1).enumerate().batch({.global = 2}));
+  const Columns all = columns_of(count_up_to(9).skip(2).shard(2, 1).enumerate().batch({.global = 2}));
   EXPECT_THAT(all.value, ElementsAre(3, 5, 7));
   EXPECT_THAT(all.index, ElementsAre(0, 1, 2));
 }
 
 TEST(Enumerate, BeforeAShuffleIsOfTheRecordAndAfterItOfThePosition) {
-  const Columns before = columns_of(counting(17).enumerate().shuffle().batch({.global = 4}), 2);
+  const Columns before = columns_of(count_up_to(17).enumerate().shuffle().batch({.global = 4}), 2);
   EXPECT_EQ(before.index, before.value);
   std::vector<std::int64_t> positions(17);
   std::iota(positions.begin(), positions.end(), 0);
-  const Columns after = columns_of(counting(17).shuffle().enumerate().batch({.global = 17}));
+  const Columns after = columns_of(count_up_to(17).shuffle().enumerate().batch({.global = 17}));
   EXPECT_EQ(after.index, positions);
   EXPECT_THAT(after.value, ::testing::UnorderedElementsAreArray(positions));
   EXPECT_NE(after.value, positions);
 }
 
 TEST(Enumerate, ChangesTheOrderOfNothing) {
-  const Dataset plain = counting(40).shuffle().shuffle_window({.size = 7}).repeat(2).shuffle({.seed = 3});
-  const Dataset with = counting(40)
+  const Dataset plain = count_up_to(40).shuffle().shuffle_window({.size = 7}).repeat(2).shuffle({.seed = 3});
+  const Dataset with = count_up_to(40)
                            .enumerate()
                            .shuffle()
                            .shuffle_window({.size = 7})
@@ -78,29 +78,33 @@ TEST(Enumerate, ChangesTheOrderOfNothing) {
 }
 
 TEST(Enumerate, CountsOnOverRepeats) {
-  EXPECT_THAT(columns_of(counting(3).repeat(2).enumerate().batch({.global = 4})).index,
+  EXPECT_THAT(columns_of(count_up_to(3).repeat(2).enumerate().batch({.global = 4})).index,
               ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(columns_of(counting(3).enumerate().repeat(2).batch({.global = 4})).index,
+  EXPECT_THAT(columns_of(count_up_to(3).enumerate().repeat(2).batch({.global = 4})).index,
               ElementsAre(0, 1, 2, 0, 1, 2));
 }
 
 TEST(Enumerate, FiltersSeeAndKeepIt) {
-  const Columns all = columns_of(
-      counting(9).skip(1).enumerate().filter(numbered("index", 1)).enumerate({.field = "n"}).batch({.global = 2}));
+  const Columns all = columns_of(count_up_to(9)
+                                     .skip(1)
+                                     .enumerate()
+                                     .filter(numbered("index", 1))
+                                     .enumerate({.field = "n"})
+                                     .batch({.global = 2}));
   EXPECT_THAT(all.value, ElementsAre(2, 5, 8));
   EXPECT_THAT(all.index, ElementsAre(1, 4, 7));
   EXPECT_THAT(
-      columns_of(counting(5).repeat(2).enumerate().filter(numbered("index", 0)).batch({.global = 9})).value,
+      columns_of(count_up_to(5).repeat(2).enumerate().filter(numbered("index", 0)).batch({.global = 9})).value,
       ElementsAre(0, 3, 1, 4));
 }
 
 TEST(Enumerate, OfCombinedDatasetsCountsEachAndAll) {
-  const Dataset two = concatenate({counting(5).skip(3).enumerate(), counting(3).enumerate()});
+  const Dataset two = concatenate({count_up_to(5).skip(3).enumerate(), count_up_to(3).enumerate()});
   EXPECT_THAT(columns_of(two.batch({.global = 4})).index, ElementsAre(0, 1, 0, 1, 2));
   EXPECT_THAT(columns_of(two.enumerate({.field = "n"}).batch({.global = 4}), 1, 1, "n").index,
               ElementsAre(0, 1, 2, 3, 4));
   const Columns zipped = columns_of(
-      zip({counting(8).skip(2).enumerate(), Dataset::from(numbers(4)).skip(1).enumerate({.field = "n"})},
+      zip({count_up_to(8).skip(2).enumerate(), Dataset::from(numbers(4)).skip(1).enumerate({.field = "n"})},
           {.suffixes = {"", "_right"}})
           .shuffle()
           .batch({.global = 4}),
@@ -109,7 +113,7 @@ TEST(Enumerate, OfCombinedDatasetsCountsEachAndAll) {
 }
 
 TEST(Enumerate, AfterUnbatchFollowsTheBatches) {
-  const Columns all = columns_of(counting(10)
+  const Columns all = columns_of(count_up_to(10)
                                      .enumerate({.field = "record"})
                                      .batch({.global = 3})
                                      .shuffle()
@@ -134,33 +138,34 @@ TEST(Enumerate, OfAStreamCountsItsRecords) {
 }
 
 TEST(Enumerate, IsOneStream) {
-  test::expect_one_stream(counting(23).shuffle().enumerate().repeat(2).batch({.global = 6}));
+  test::expect_one_stream(count_up_to(23).shuffle().enumerate().repeat(2).batch({.global = 6}));
   test::expect_one_stream(
-      counting(23).enumerate().cache(memory()).shuffle().enumerate({.field = "n"}).batch({.global = 6}));
-  EXPECT_EQ(columns_of(counting(23).shuffle().enumerate().batch({.global = 6}), 2, 3).index,
-            columns_of(counting(23).shuffle().enumerate().batch({.global = 6}), 2, 1).index);
+      count_up_to(23).enumerate().cache(memory()).shuffle().enumerate({.field = "n"}).batch({.global = 6}));
+  EXPECT_EQ(columns_of(count_up_to(23).shuffle().enumerate().batch({.global = 6}), 2, 3).index,
+            columns_of(count_up_to(23).shuffle().enumerate().batch({.global = 6}), 2, 1).index);
 }
 
 TEST(Enumerate, IsPartOfThePlan) {
   const PlanParts parts{.sources = {{"numbers", numbers(23)}}};
-  test::expect_same_stream(counting(23).take(11).enumerate({.field = "n"}).shuffle().batch({.global = 4}), parts);
-  EXPECT_THAT(counting(5).enumerate().batch({.global = 4}).evaluation_json(), HasSubstr("enumerate"));
-  EXPECT_THAT(counting(5).shuffle({.seed = 7}).enumerate().explain(),
+  test::expect_same_stream(count_up_to(23).take(11).enumerate({.field = "n"}).shuffle().batch({.global = 4}),
+                           parts);
+  EXPECT_THAT(count_up_to(5).enumerate().batch({.global = 4}).evaluation_json(), HasSubstr("enumerate"));
+  EXPECT_THAT(count_up_to(5).shuffle({.seed = 7}).enumerate().explain(),
               AllOf(HasSubstr("enumerate('index')  [on indices]"), HasSubstr("number 'index' of shuffle(seed=7)"),
                     HasSubstr("-> index int64")));
-  EXPECT_NE(counting(5).enumerate().fingerprint(), counting(5).fingerprint());
+  EXPECT_NE(count_up_to(5).enumerate().fingerprint(), count_up_to(5).fingerprint());
 }
 
 TEST(Enumerate, RefusesWhatHasNoNumber) {
-  EXPECT_THAT(refusal_of([] { counting(5).batch({.global = 2}).enumerate().explain(); }),
+  EXPECT_THAT(refusal_of([] { count_up_to(5).batch({.global = 2}).enumerate().explain(); }),
               HasSubstr("before batch()"));
-  EXPECT_THAT(refusal_of([] { counting(5).enumerate().enumerate().explain(); }), HasSubstr("another name"));
-  EXPECT_THAT(refusal_of([] { counting(5).enumerate({.field = ""}).explain(); }), HasSubstr("call it index"));
-  EXPECT_THAT(refusal_of([] { counting(5).shuffle().enumerate().cache(memory()).explain(); }),
+  EXPECT_THAT(refusal_of([] { count_up_to(5).enumerate().enumerate().explain(); }), HasSubstr("another name"));
+  EXPECT_THAT(refusal_of([] { count_up_to(5).enumerate({.field = ""}).explain(); }), HasSubstr("call it index"));
+  EXPECT_THAT(refusal_of([] { count_up_to(5).shuffle().enumerate().cache(memory()).explain(); }),
               HasSubstr("put cache() before enumerate()"));
-  EXPECT_THAT(refusal_of([] { counting(5).repeat(2).enumerate().cache(memory()).explain(); }),
+  EXPECT_THAT(refusal_of([] { count_up_to(5).repeat(2).enumerate().cache(memory()).explain(); }),
               HasSubstr("put cache() before enumerate()"));
-  EXPECT_THAT(refusal_of([] { counting(5).shuffle().enumerate().filter(numbered("index", 0)).size(); }),
+  EXPECT_THAT(refusal_of([] { count_up_to(5).shuffle().enumerate().filter(numbered("index", 0)).size(); }),
               HasSubstr("changes from epoch to epoch"));
 }
 

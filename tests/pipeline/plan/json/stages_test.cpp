@@ -131,6 +131,10 @@ TEST_F(PlanJsonStages, PaddedBatches) {
                          .prefetch(1),
                      parts_);
   expect_same_stream(concatenate({texts.take(3), texts}).padded_batch({.global = 4}), parts_);
+  expect_same_stream(concatenate({texts.take(3), texts})
+                         .bucket_by_length({.field = "text", .boundaries = {2, 5}, .batch_sizes = {3}})
+                         .take(3),
+                     parts_);
   expect_same_stream(zip({texts, texts}, {.suffixes = {"", "_2"}}).padded_batch({.global = 4}), parts_);
 }
 
@@ -151,6 +155,8 @@ TEST_F(PlanJsonStages, ShowEveryOption) {
   expect_shows<WorkerShard>(count_members<WorkerShard>());
   expect_shows<BatchOptions>(count_members<BatchOptions>());
   expect_shows<PaddedBatchOptions>(count_members<PaddedBatchOptions>() + count_members<PadField>());
+  expect_shows<BucketOptions>(count_members<BucketOptions>() + count_members<PadField>());
+  expect_shows<EnumerateOptions>(count_members<EnumerateOptions>());
   expect_shows<InterleaveOptions>(count_members<InterleaveOptions>());
   expect_shows<MixOptions>(count_members<MixOptions>());
   expect_shows<ZipOptions>(count_members<ZipOptions>());
