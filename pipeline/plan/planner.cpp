@@ -142,7 +142,7 @@ class Planner {
     plan_.batch = stage.options;
     if (stage.buckets == nullptr) return;
     want_numbers("bucket_by_length()");
-    const std::size_t place = stages_before_filter(plan_.index_stages, "bucket_by_length()");
+    const std::size_t place = stages_before_buckets(plan_.index_stages);
     plan_.buckets = stage.buckets;
     plan_.bucket_place = plan_.numbers++;
     plan_.index_stages.insert(plan_.index_stages.begin() + static_cast<std::ptrdiff_t>(place),

@@ -19,6 +19,11 @@ CHAINS = 1000
 BUCKET_CHAINS = 300
 
 
+def function(change):
+    """Of a sample, to its value; said what it returns, since a chain may have no record to try it on."""
+    return hr.function(lambda sample: {"x": change(sample)}, outputs={"x": ("int64", ())})
+
+
 def source(records):
     values = np.arange(records, dtype=np.int64)
     return hr.from_arrays({"x": values}), tf.data.Dataset.from_tensor_slices(values)
@@ -48,7 +53,7 @@ class Chain:
 
     @staticmethod
     def mapped(ours, theirs, term):
-        return ours.map(lambda sample: {"x": sample["x"] + term}), theirs.map(lambda x: x + term)
+        return ours.map(function(lambda sample: sample["x"] + term)), theirs.map(lambda x: x + term)
 
     def grow(self):
         stages = [self.take, self.skip, self.shard, self.repeat, self.map, self.cache, self.shuffle, self.concatenate,
@@ -86,7 +91,7 @@ class Chain:
         if self.batched or self.shuffled:
             return
         field = f"n{self.text.count('enumerate')}"
-        ours = self.ours.enumerate(field).map(lambda sample: {"x": sample["x"] + 100 * sample[field]})
+        ours = self.ours.enumerate(field).map(function(lambda sample: sample["x"] + 100 * sample[field]))
         self.set("enumerate().map()", ours, self.theirs.enumerate().map(self.with_number))
 
     @staticmethod
@@ -138,11 +143,12 @@ class BucketChain(Chain):
         ours = hr.from_function(lambda i: {"x": values[i], "list": rows[i]}, count,
                                 fields={"x": ("int64", ()), "list": ("int32", (None,))})
         lists = tf.ragged.constant([row.tolist() for row in rows], dtype=tf.int32, ragged_rank=1)
-        return ours, tf.data.Dataset.from_tensor_slices({"x": values, "list": lists})
+        theirs = tf.data.Dataset.from_tensor_slices({"x": values, "list": lists})
+        return ours, theirs.map(lambda one: {**one, "list": tf.convert_to_tensor(one["list"])})
 
     @staticmethod
     def mapped(ours, theirs, term):
-        return (ours.map(lambda sample: {"x": sample["x"] + term}),
+        return (ours.map(function(lambda sample: sample["x"] + term)),
                 theirs.map(lambda one: {**one, "x": one["x"] + term}))
 
     @staticmethod

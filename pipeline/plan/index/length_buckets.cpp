@@ -88,7 +88,7 @@ std::int64_t LengthBuckets::padded_length(std::int64_t length) const {
 
 std::vector<Stage> LengthBuckets::judged_stages(const StreamPlan& plan) const {
   std::vector<Stage> stages = plan.index_stages;
-  stages.resize(stages_before_filter(stages, "bucket_by_length()"));
+  stages.resize(stages_before_buckets(stages));
   return stages;
 }
 

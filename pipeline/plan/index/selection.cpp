@@ -8,25 +8,41 @@
 namespace headrace {
 namespace {
 
-bool changes_order(const Stage& stage) {
-  return std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage);
+// Whether the stage gives every position as often as any other, in some order.
+bool is_order(const Stage& stage) {
+  return std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage) ||
+         std::holds_alternative<RepeatStage>(stage);
 }
 
-}  // namespace
-
-std::size_t stages_before_filter(const std::vector<Stage>& index_stages, const std::string& call) {
+// Returns the number of stages before the trailing ones that `is_trailing` accepts. Throws ConfigError if they
+// pick other records every epoch.
+template <typename IsTrailing>
+std::size_t stages_before_order(const std::vector<Stage>& index_stages, const IsTrailing& is_trailing,
+                                const char* call, const char* hint) {
   std::size_t end = index_stages.size();
-  while (end > 0 &&
-         (changes_order(index_stages[end - 1]) || std::holds_alternative<RepeatStage>(index_stages[end - 1]))) {
-    --end;
-  }
+  while (end > 0 && is_trailing(index_stages[end - 1])) --end;
   for (std::size_t i = 0; i < end; ++i) {
     if (!is_shuffled(index_stages[i])) continue;
     throw ConfigError(fmt::format("{} behind {}, then {}: what it sees changes from epoch to epoch", call,
                                   describe(index_stages[i]), describe(index_stages[end - 1])),
-                      "put filter() first, before shuffling, mixing and taking parts");
+                      hint);
   }
   return end;
+}
+
+}  // namespace
+
+std::size_t stages_before_filter(const std::vector<Stage>& index_stages) {
+  return stages_before_order(index_stages, is_order, "filter()",
+                             "put filter() first, before shuffling, mixing and taking parts");
+}
+
+std::size_t stages_before_buckets(const std::vector<Stage>& index_stages) {
+  const auto keeps_records = [](const Stage& stage) {
+    return is_order(stage) || std::holds_alternative<EnumerateStage>(stage);
+  };
+  return stages_before_order(index_stages, keeps_records, "bucket_by_length()",
+                             "choose and combine records first, then shuffle them");
 }
 
 std::string Selection::describe() const {

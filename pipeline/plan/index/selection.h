@@ -39,8 +39,10 @@ class Selection {
 };
 
 // Returns how many of the index stages remain before a filter appended to them: a trailing run of shuffles and
-// repeats commutes with it and moves after it. Throws ConfigError, naming the call, if the rest picks other
-// records every epoch.
-std::size_t stages_before_filter(const std::vector<Stage>& index_stages, const std::string& call = "filter()");
+// repeats commutes with it and moves after it. Throws ConfigError if the rest picks other records every epoch.
+std::size_t stages_before_filter(const std::vector<Stage>& index_stages);
+// Returns it for the stage that finds the buckets of records, which leaves their positions alone and so commutes
+// with enumerate(), too.
+std::size_t stages_before_buckets(const std::vector<Stage>& index_stages);
 
 }  // namespace headrace
