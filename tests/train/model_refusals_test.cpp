@@ -70,7 +70,8 @@ TEST_F(ModelTest, BucketsAreRefused) {
                                .records = 9,
                                .function =
                                    [](std::uint64_t index, RecordWriter& record) {
-                                     record.put(0, std::as_bytes(std::span(std::vector<float>(8))));
+                                     const std::vector<float> image(8);
+                                     record.put(0, std::as_bytes(std::span(image)));
                                      record.put(1, std::int64_t{0});
                                      record.allocate(2, index);
                                    }}))
