@@ -26,6 +26,7 @@ struct BatchPosition {
   std::int64_t global_examples = 0;  // real examples over the world's replicas, without skipped ones
   std::int64_t first_row = 0;        // real examples in replicas of the world before this one
   bool last_of_epoch = false;
+  std::uint32_t bucket = 0;  // zero-based, of bucket_by_length()
 };
 
 // Gives a batch's slot back. Implemented by the loader.
@@ -64,7 +65,7 @@ class Batch {
   // Returns the real examples of this replica: the leading rows of every tensor. The remaining rows up to the
   // tensors' first extent are padding of unspecified but finite content. May be 0.
   std::int64_t examples() const noexcept { return content_.examples; }
-  // Returns a tensor of shape (rows, ...), the same for every batch of a loader.
+  // Returns a tensor of shape (rows, ...), the same for every batch of a loader, or of a bucket.
   const TensorView& tensor(const std::string& field) const;  // ConfigError listing the fields
   std::span<const TensorView> tensors() const noexcept { return content_.tensors; }
   const Fields& fields() const noexcept { return *content_.fields; }

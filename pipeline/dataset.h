@@ -165,6 +165,10 @@ struct PadField {
   std::byte value = {};     // each byte of padding
 };
 
+struct EnumerateOptions {
+  std::string field = "index";  // that is added
+};
+
 struct WindowOptions {
   std::uint64_t size = 2;   // records of a window: the first extent of each field
   std::uint64_t shift = 0;  // records from the begin of one window to the next; 0: `size`
@@ -177,6 +181,19 @@ struct PaddedBatchOptions {
   std::int64_t global = 32;
   Remainder remainder = Remainder::kKeep;
   std::vector<PadField> pad = {};  // empty: every such field, to its longest record, with zeros
+};
+
+// Buckets of records of similar length, which are batched among themselves.
+struct BucketOptions {
+  std::string field = {};  // whose first extent is the length: raw, of the source, and padded
+  // The greatest length of each bucket but the last, ascending. A batch's samples are padded to that of its
+  // bucket.
+  std::vector<std::int64_t> boundaries = {};
+  std::vector<std::int64_t> batch_sizes = {};  // examples over all replicas, for each bucket; one: for all of them
+  std::int64_t max_length = 0;  // of the last bucket; longer records are bad. 0: that of the longest record
+  Remainder remainder = Remainder::kKeep;  // of each bucket, at the end of an epoch
+  // A length of 0: that of the bucket. Empty: every field whose first extent varies, with zeros.
+  std::vector<PadField> pad = {};
 };
 
 // Returns a memory cache for .cache(). All loaders of the plan share it, so later fits find it warm.
@@ -232,6 +249,10 @@ class Dataset {
   Dataset filter(RecordFilter filter) const;
   // Shuffles each `size` consecutive positions among themselves, for data best read nearly in order.
   Dataset shuffle_window(ShuffleWindowOptions options) const;
+  // Adds a field, i64, with the zero-based position at which the stage stands: of the records that the stages
+  // before it leave, in their order. Before shuffle() it is a number of the record, after it the position in the
+  // epoch. Neither shuffled nor repeated records may be numbered before cache().
+  Dataset enumerate(EnumerateOptions options = {}) const;
   // Takes one worker's part. Parts are disjoint and complete; sharding by file may make them unequal.
   Dataset shard_for_worker(WorkerShard shard) const;
   // After batch(), undoes it: what follows counts records again, in the order of the batches. Before it, splits a
@@ -247,6 +268,12 @@ class Dataset {
   // same for all batches, and a field `<name>_length`, i64, holds the original length. A longer record is bad,
   // like one that cannot be read, for LoaderOptions::errors to handle.
   Dataset padded_batch(PaddedBatchOptions options) const;
+  // Batches records of similar length, as tf.data's bucket_by_sequence_length: batches of one loader have several
+  // shapes. Lengths are read once, when the plan is first counted or opened, as records are for filter(). A batch
+  // comes where its last example arrives, and the smaller last batches of the buckets, in their order, at the end
+  // of the epoch; for that each epoch first looks at the numbers of all records, and keeps 4 bytes for each. Adds
+  // `<name>_length` as padded_batch() does. Neither unbatch(), mixup() nor cutmix() may follow, nor a trainer.
+  Dataset bucket_by_length(BucketOptions options) const;
   Dataset prefetch(int batches) const;  // batches in flight ahead of the consumer
 
   // Returns the plan after push-down, one stage per line. Throws ConfigError if the plan is invalid.
@@ -261,9 +288,12 @@ class Dataset {
   // Returns the number of records in one epoch; if stages choose batches, of those batches (after a shuffle, of
   // the first epoch's). Like steps_per_epoch(), throws ConfigError for a stream.
   std::uint64_t size() const;
+  // Returns whether batches differ in shape: after bucket_by_length().
+  bool has_buckets() const;
   // Returns the number of batches in one epoch. Throws ConfigError before .batch().
   std::uint64_t steps_per_epoch() const;
-  // Returns the fields of one sample after all operations.
+  // Returns the fields of one sample after all operations. After bucket_by_length() the first extent of some is
+  // dynamic: a batch's tensors have it.
   Fields fields() const;
   // Returns the class names, if the source has them.
   std::vector<std::string> classes() const;
@@ -277,7 +307,8 @@ class Dataset {
   // part.
   Fields source_fields() const;
   std::vector<SourceColumn> columns() const;  // of the source, taken and left out
-  // Returns the number of examples in a global batch. Throws ConfigError before .batch().
+  // Returns the number of examples in a global batch, of buckets in the largest. Throws ConfigError before
+  // .batch().
   std::int64_t global_batch() const;
   // Returns the plan as JSON: sources with their paths as given, stages and all their options; pipeline/PLAN.md is
   // the format. Throws ConfigError naming the stage if one is code that `parts` does not hold: a custom operation

@@ -149,7 +149,7 @@ class Loader {
   std::optional<Batch> next(int replica = 0);
 
   // Returns the rows of a replica's tensors: ceil(examples / replicas of the world), where examples is the global
-  // batch, or the epoch's if those are fewer.
+  // batch, or the epoch's if those are fewer. Of bucket_by_length(): the most of any batch.
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;
   const Fields& fields() const noexcept;

@@ -87,6 +87,20 @@ typedef struct hr_padded_batch_options {
 } hr_padded_batch_options;
 #define HR_PADDED_BATCH_OPTIONS_INIT \
   { sizeof(hr_padded_batch_options), 32, false, NULL, 0 }
+typedef struct hr_bucket_options {
+  size_t size;
+  const char* field;         /* whose length counts */
+  const int64_t* boundaries; /* the greatest length of each bucket but the last, ascending */
+  size_t boundary_count;
+  const int64_t* batch_sizes; /* one per bucket, or one for all */
+  size_t batch_size_count;
+  int64_t max_length; /* of the last bucket; 0: that of the longest record */
+  bool drop_remainder;
+  const hr_pad_field* pad; /* a length of 0: the bucket's; null: pads every field that varies, with zeros */
+  size_t pad_count;
+} hr_bucket_options;
+#define HR_BUCKET_OPTIONS_INIT \
+  { sizeof(hr_bucket_options), NULL, NULL, 0, NULL, 0, 0, false, NULL, 0 }
 
 enum { HR_SHARD_AUTO = 0, HR_SHARD_BY_FILE = 1, HR_SHARD_BY_ELEMENT = 2 };
 
@@ -100,11 +114,15 @@ HR_API hr_status hr_dataset_skip(hr_dataset* dataset, uint64_t count);
 HR_API hr_status hr_dataset_shard(hr_dataset* dataset, uint64_t count, uint64_t index);
 HR_API hr_status hr_dataset_without_shard(hr_dataset* dataset, uint64_t count, uint64_t index);
 HR_API hr_status hr_dataset_shard_for_worker(hr_dataset* dataset, uint64_t count, uint64_t index, int32_t by);
+/* Adds the field, i64, with the position at which the stage stands. `field` null: "index". */
+HR_API hr_status hr_dataset_enumerate(hr_dataset* dataset, const char* field);
 HR_API hr_status hr_dataset_unbatch(hr_dataset* dataset);
 HR_API hr_status hr_dataset_cache(hr_dataset* dataset, const hr_cache* cache);
 HR_API hr_status hr_dataset_batch(hr_dataset* dataset, const hr_batch_options* options); /* may be null */
 HR_API hr_status hr_dataset_padded_batch(hr_dataset* dataset,
                                          const hr_padded_batch_options* options); /* may be null */
+/* Batches of one loader have several shapes then. */
+HR_API hr_status hr_dataset_bucket_by_length(hr_dataset* dataset, const hr_bucket_options* options);
 HR_API hr_status hr_dataset_prefetch(hr_dataset* dataset, int32_t batches);
 
 /* The fields of one example, as a filter sees them. Valid for one call. */
@@ -161,10 +179,10 @@ HR_API hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, co
 
 /* Calls `look` about twenty times a second, from now on, while this thread waits for a pass over all records, so
  * that a program can check for signals. Such passes are a filter's, which the functions below and hr_loader_open()
- * may be the first to need, and those of hr_dataset_padded_batch() and hr_source_inspect(). If `look` returns
- * anything but HR_OK, the pass ends within a second and the function returns that status; a later call restarts
- * the pass. Null: stops the calls. `user` is released when it is replaced or the thread ends. REQUIRES: not called
- * by a callback. */
+ * may be the first to need, and those of hr_dataset_padded_batch(), hr_dataset_bucket_by_length() and
+ * hr_source_inspect(). If `look` returns anything but HR_OK, the pass ends within a second and the function
+ * returns that status; a later call restarts the pass. Null: stops the calls. `user` is released when it is
+ * replaced or the thread ends. REQUIRES: not called by a callback. */
 HR_API hr_status hr_set_scan_poll(hr_status (*look)(void* user), hr_user user);
 
 typedef struct hr_dataset_info {

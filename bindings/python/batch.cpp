@@ -110,6 +110,7 @@ void bind_position(nb::class_<PythonBatch>& batch) {
   position("global_examples", &BatchPosition::global_examples);
   position("first_row", &BatchPosition::first_row);
   position("last_of_epoch", &BatchPosition::last_of_epoch);
+  position("bucket", &BatchPosition::bucket);
 }
 
 }  // namespace

@@ -56,6 +56,14 @@ std::optional<std::int64_t> batch_size(const Dataset& data) {
   }
 }
 
+std::vector<PadField> to_pad(const std::vector<std::tuple<std::string, std::int64_t, int>>& tuples) {
+  std::vector<PadField> pad;
+  for (const auto& [field, length, value] : tuples) {
+    pad.push_back({.field = field, .length = length, .value = static_cast<std::byte>(value)});
+  }
+  return pad;
+}
+
 void bind_stages(nb::class_<Dataset>& dataset) {
   dataset
       .def(
@@ -99,6 +107,10 @@ void bind_stages(nb::class_<Dataset>& dataset) {
       .def(
           "filter", [](const Dataset& data, const RecordFilter& filter) { return data.filter(filter); },
           "filter"_a)
+      .def(
+          "enumerate",
+          [](const Dataset& data, const std::string& field) { return data.enumerate({.field = field}); },
+          "field"_a, Unlocked())
       .def("cache", &Dataset::cache, "cache"_a, Unlocked())
       .def("unbatch", &Dataset::unbatch, Unlocked())
       .def(
@@ -118,13 +130,24 @@ void bind_stages(nb::class_<Dataset>& dataset) {
           "padded_batch",
           [](const Dataset& data, std::int64_t size, bool drop,
              const std::vector<std::tuple<std::string, std::int64_t, int>>& pad) {
-            PaddedBatchOptions options{.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep};
-            for (const auto& [field, length, value] : pad) {
-              options.pad.push_back({.field = field, .length = length, .value = static_cast<std::byte>(value)});
-            }
-            return data.padded_batch(std::move(options));
+            return data.padded_batch(
+                {.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep, .pad = to_pad(pad)});
           },
           "size"_a, "drop_remainder"_a, "pad"_a, Unlocked())
+      .def(
+          "bucket_by_length",
+          [](const Dataset& data, const std::string& field, std::vector<std::int64_t> boundaries,
+             std::vector<std::int64_t> sizes, std::int64_t max_length, bool drop,
+             const std::vector<std::tuple<std::string, std::int64_t, int>>& pad) {
+            return data.bucket_by_length({.field = field,
+                                          .boundaries = std::move(boundaries),
+                                          .batch_sizes = std::move(sizes),
+                                          .max_length = max_length,
+                                          .remainder = drop ? Remainder::kDrop : Remainder::kKeep,
+                                          .pad = to_pad(pad)});
+          },
+          "field"_a, "boundaries"_a, "batch_sizes"_a, "max_length"_a, "drop_remainder"_a, "pad"_a, Unlocked())
+      .def("has_buckets", &Dataset::has_buckets, Unlocked())
       .def("prefetch", &Dataset::prefetch, "batches"_a, Unlocked());
 }
 

@@ -67,7 +67,8 @@ void Assembler::begin(std::uint64_t sequence) {
     return ring_.complete(slot);
   }
   slot.begin(position);
-  run_.schedule.locate(slot.position, slot.records, slot.passes);
+  slot.numbers.resize(slot.records.size() * run_.plan.numbers);
+  run_.schedule.locate(slot.position, slot.records, slot.passes, slot.numbers);
   if (run_.is_part() && !run_.mixers.empty()) add_guests(slot);
   if (feed_ != nullptr) feed_->take(slot, run_.schedule.first_record(sequence + 1));
   if (transfer_.holds(slot)) {
@@ -89,9 +90,12 @@ void Assembler::add_guests(Slot& slot) {
   slot.mixing_part.select(run_.mixers, {.seed = run_.options.seed, .epoch = at.epoch, .step = at.step},
                           at.global_examples, at.first_row, own);
   slot.add_guests();
+  const std::size_t numbers = run_.plan.numbers;
+  slot.numbers.resize(slot.records.size() * numbers);
   auto number = static_cast<std::size_t>(own);
   for (const std::int64_t guest : slot.mixing_part.guests()) {
-    const Located located = run_.schedule.locate(at, guest);
+    const Located located =
+        run_.schedule.locate(at, guest, std::span(slot.numbers).subspan(number * numbers, numbers));
     slot.records[number] = located.record;
     slot.passes[number++] = located.pass;
   }

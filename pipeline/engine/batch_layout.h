@@ -57,4 +57,10 @@ struct BatchLayout {
   void add(const Field& field, std::size_t index);
 };
 
+// The batches of one bucket of bucket_by_length(): the plan's fields with the bucket's length, and their layout.
+struct BatchShape {
+  Fields fields;
+  BatchLayout layout;
+};
+
 }  // namespace headrace

@@ -189,7 +189,8 @@ void Compute::run_rows(const Work& work, Lane& lane) {
                       .probe = &lane.state,
                       .trace = lane.state.trace,
                       .batch = slot.position.sequence,
-                      .stores = stores_};
+                      .stores = stores_,
+                      .row_bytes = slot.row_bytes()};
   for (int r = 0; r < run_.layout.local_replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t first = std::max(work.first, share.first);
@@ -225,6 +226,7 @@ void Compute::run_row(Slot& slot, std::int64_t example, const SampleProgram::Row
   errors_.guard(slot, example, [&] {
     context.record = slot.records[static_cast<std::size_t>(example)];
     context.pass = slot.passes[static_cast<std::size_t>(example)];
+    context.numbers = slot.numbers_of(static_cast<std::size_t>(example));
     const bool streamed = !slot.streamed.empty();
     const FoundSample cached = streamed ? FoundSample{} : reader_.find_cached(context.record, scratch.read);
     RecordView view;
@@ -257,7 +259,9 @@ void Compute::run_fetched(FetchedRecord& fetched, Lane& lane) {
                               .samples = scratch.samples.data(),
                               .trace = lane.state.trace,
                               .batch = slot.position.sequence,
-                              .stores = stores_};
+                              .stores = stores_,
+                              .row_bytes = slot.row_bytes(),
+                              .numbers = slot.numbers_of(row)};
     const SampleProgram::Rows rows = slot.rows_of(fetched.example);
     if (!scratch.notes.empty()) scratch.notes = {};  // of a row that failed
     if (fetched.cached.empty()) {

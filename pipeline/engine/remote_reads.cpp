@@ -41,7 +41,7 @@ void RemoteReads::announce_batch(std::uint64_t sequence) {
   records_.resize(
       static_cast<std::size_t>(run_.layout.first_of(position.global_examples, run_.layout.local_replicas)));
   passes_.resize(records_.size());
-  run_.schedule.locate(position, records_, passes_);
+  run_.schedule.locate(position, records_, passes_, {});
   announce_records(records_);
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
@@ -90,15 +91,18 @@ void RowErrors::substitute(Slot& slot, BadRecord& bad, ThreadState& state) const
                  .record = slot.records[row],
                  .operation = kSubstitution});
   Scratch scratch;
+  std::vector<std::uint64_t> numbers(run_.plan.numbers);
   for (int draw = 0; draw < kMaxDraws; ++draw) {
-    const Located other = run_.schedule.draw(slot.position.epoch, random);
+    const Located other = run_.schedule.draw(slot.position, random, numbers);
     try {
       const StepContext context{.seed = run_.options.seed,
                                 .pass = other.pass,
                                 .record = other.record,
                                 .scratch = &scratch,
                                 .probe = &state,
-                                .batch = slot.position.sequence};
+                                .batch = slot.position.sequence,
+                                .row_bytes = slot.row_bytes(),
+                                .numbers = numbers.data()};
       const auto cached = reader_.find_cached(other.record, scratch.read);
       if (!cached.empty()) {
         run_.program.run_cached(cached, context, slot.rows_of(bad.row));

@@ -16,6 +16,7 @@
 #include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/operations/decode.h"
+#include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/scan/filter_failures.h"
 
@@ -39,6 +40,7 @@ class Hypotheses {
   }
 
   std::optional<std::string> batch() {
+    if (plan_.buckets != nullptr) return std::nullopt;
     const BatchOptions here = *plan_.batch;
     for (const Remainder remainder :
          {here.remainder, here.remainder == Remainder::kDrop ? Remainder::kKeep : Remainder::kDrop}) {
@@ -199,6 +201,34 @@ std::vector<std::size_t> resident_fields(const DeviceSplit& split, const Residen
   return fields;
 }
 
+Fields with_length(Fields fields, std::int64_t length) {
+  for (Field& field : fields) {
+    if (field.shape.is_dynamic()) field.shape = field.shape.without_front().with_front(length);
+  }
+  return fields;
+}
+
+// Returns the shape of the batches of each bucket; of those that have none, of one example.
+std::vector<BatchShape> shapes_of(const StreamPlan& plan, const BatchSchedule& schedule,
+                                  const ReplicaRange& range) {
+  std::vector<BatchShape> shapes;
+  for (std::size_t bucket = 0; plan.buckets != nullptr && bucket < plan.buckets->size(); ++bucket) {
+    BatchShape& shape = shapes.emplace_back();
+    shape.fields = with_length(plan.fields, plan.buckets->length(bucket));
+    const std::int64_t examples = schedule.largest_batch(bucket);
+    if (examples > 0) shape.layout = BatchLayout(shape.fields, examples, range);
+  }
+  return shapes;
+}
+
+// Returns the layout that takes most memory.
+BatchLayout largest_of(const std::vector<BatchShape>& shapes, const ReplicaRange& range) {
+  const auto bytes = [](const BatchShape& shape) { return shape.layout.buffer_bytes; };
+  const auto largest = std::ranges::max_element(shapes, {}, bytes);
+  if (largest->layout.buffer_bytes > 0) return largest->layout;
+  return BatchLayout(largest->fields, 1, range);  // there are no batches
+}
+
 ReplicaRange range_of(const World& world, int local) {
   return {.first = world.first, .local = local, .world = world.total == 0 ? local : world.total};
 }
@@ -222,8 +252,11 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
       bad_limit(options.errors, bad_records_of, name_of_counted(plan, bad_records_of)),
       filter_failures(FilterFailures::of(plan.index_stages)),
       fingerprint(filter_failures.mixed_into(mix_seed(plan.fingerprint(), options.seed))),
-      layout(host.fields, schedule.largest_batch(), range_of(options.world, devices.size()),
-             resident_fields(split, residency)),
+      shapes(shapes_of(plan, schedule, range_of(options.world, devices.size()))),
+      layout(shapes.empty()
+                 ? BatchLayout(host.fields, schedule.largest_batch(), range_of(options.world, devices.size()),
+                               resident_fields(split, residency))
+                 : largest_of(shapes, range_of(options.world, devices.size()))),
       program(host),
       copier(filter_failures.empty() ? RowCopier::of(*plan.source, program) : std::nullopt) {
   if (options.start) {

@@ -64,7 +64,8 @@ struct RunPlan {
   BadRecordLimit bad_limit;
   FilterFailures filter_failures;
   std::uint64_t fingerprint;
-  BatchLayout layout;  // of the rows written by the host
+  std::vector<BatchShape> shapes;  // of each bucket's batches; empty: all are alike
+  BatchLayout layout;              // of the rows written by the host; of buckets, of their largest batches
   SampleProgram program;
   std::optional<RowCopier> copier;  // set if rows are only copied
   std::vector<Mixer> mixers;

@@ -14,9 +14,10 @@ std::size_t host_bytes(const BatchLayout& layout, const DeviceConversion* conver
 }  // namespace
 
 Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout,
-           const DeviceConversion* conversion)
+           const DeviceConversion* conversion, std::span<const BatchShape> shapes)
     : layout_(&layout),
       conversion_(conversion),
+      shapes_(shapes),
       fields_(fields.size()),
       guest_rows_(static_cast<std::size_t>(layout.guest_rows) * layout.guest_bytes) {
   const std::size_t bytes = host_bytes(layout, conversion);
@@ -32,7 +33,7 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
     share.ready = device.create_event();
     share.fence = device.create_event();
     const Buffer& batch = in_place ? share.host : share.device;
-    for (std::size_t i = 0; i < fields.size(); ++i) {
+    for (std::size_t i = 0; i < fields.size() && shapes.empty(); ++i) {
       const TensorView made = conversion != nullptr ? conversion->result(share.results, i) : TensorView{};
       share.tensors.push_back(made.defined() ? made
                                              : batch.view(fields[i].shape.with_front(layout.local_rows),
@@ -76,8 +77,23 @@ bool Slot::is_passed() const {
   });
 }
 
+void Slot::reshape(const BatchShape& shape) {
+  if (layout_ == &shape.layout) return;
+  layout_ = &shape.layout;
+  for (SlotShare& share : shares) {
+    const Buffer& batch = share.where->info().host_memory ? share.host : share.device;
+    share.tensors.clear();
+    for (std::size_t i = 0; i < fields_; ++i) {
+      share.tensors.push_back(batch.view(shape.fields[i].shape.with_front(layout_->local_rows),
+                                         shape.fields[i].dtype, layout_->offset[i]));
+    }
+    share.used_rows = layout_->local_rows;  // rows of another shape were there
+  }
+}
+
 void Slot::take_in(const BatchPosition& at) {
   position = at;
+  if (!shapes_.empty()) reshape(shapes_[at.bucket]);
   mixing_part.clear();
   position.first_row = layout_->examples_before(at.global_examples);
   records.resize(static_cast<std::size_t>(layout_->first_of(at.global_examples, layout_->local_replicas)));
@@ -155,7 +171,9 @@ void Slot::close_gaps() {
 
 void Slot::replay(const BatchPosition& at) {
   const std::int64_t examples = position.global_examples, first_row = position.first_row;
+  const std::uint32_t bucket = position.bucket;
   position = at;
+  position.bucket = bucket;
   position.global_examples = examples;
   position.first_row = first_row;
   bad.clear();  // they were counted once

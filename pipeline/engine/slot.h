@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "headrace/devices/device_group.h"
@@ -55,9 +56,11 @@ struct SlotShare {
 
 class Slot {
  public:
-  // `fields` and `layout` describe the rows that the host writes. `conversion` is null if the devices convert
-  // nothing.
-  Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout, const DeviceConversion* conversion);
+  // `fields` and `layout` describe the rows that the host writes, `shapes` those of each bucket's batches: none of
+  // them is larger than `layout`, and `fields` counts only if there are none. `conversion` is null if the devices
+  // convert nothing.
+  Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout, const DeviceConversion* conversion,
+       std::span<const BatchShape> shapes = {});
 
   // The host memory of a slot.
   struct Bytes {
@@ -73,6 +76,11 @@ class Slot {
   // Frees the memory on devices and the rows, and returns their bytes to the budgets: needs nothing outside
   // afterwards.
   void free_memory() noexcept;
+
+  // Returns the layout of its batch.
+  const BatchLayout& layout() const noexcept { return *layout_; }
+  // Returns the bytes of each field's row; null if all batches are alike.
+  const std::size_t* row_bytes() const noexcept { return shapes_.empty() ? nullptr : layout_->row_bytes.data(); }
 
   // Begins the next batch: `records` and `passes` are filled in afterwards. Zeroes rows without an example.
   // REQUIRES: state Writing, also for begin_failed() and replay().
@@ -104,12 +112,17 @@ class Slot {
   std::int64_t guests() const noexcept { return static_cast<std::int64_t>(mixing_part.guests().size()); }
   // Returns the number of rows to write: those examples and the guests.
   std::int64_t rows_to_write() const noexcept { return static_cast<std::int64_t>(records.size()); }
+  // Returns the numbers of an example; null if there are none. REQUIRES: no gap was closed.
+  const std::uint64_t* numbers_of(std::size_t example) const noexcept {
+    return numbers.empty() ? nullptr : numbers.data() + example * (numbers.size() / records.size());
+  }
   // Adds the guests of `mixing_part`: their records and passes follow the others.
   void add_guests();
 
   BatchPosition position;              // its `first_row` is this loader's
   std::vector<std::uint64_t> records;  // of each example, in the order of the global batch
   std::vector<std::uint64_t> passes;
+  std::vector<std::uint64_t> numbers;    // of each example in turn, those of the plan's enumerate() stages
   std::vector<StreamedRecord> streamed;  // of each example; empty unless the source is a stream
   std::vector<SlotShare> shares;         // one per replica
 
@@ -139,11 +152,14 @@ class Slot {
  private:
   SampleProgram::Rows guest_row(std::int64_t guest) const noexcept;
   void take_in(const BatchPosition& at);
+  // Lays out the memory for the batches of a bucket.
+  void reshape(const BatchShape& shape);
   // Zeroes rows without an example.
   void clear_rest(SlotShare& share);
 
   const BatchLayout* layout_;
   const DeviceConversion* conversion_;
+  std::span<const BatchShape> shapes_;  // of each bucket; empty: all batches are alike
   std::size_t fields_;
   mutable std::vector<std::byte> guest_rows_;  // one after another
   std::mutex failure_mutex_;

@@ -45,7 +45,7 @@ void Transfer::submit(Slot& slot) {
     slot.pick(*resident_);
   }
   for (std::size_t r = 0; r < streams_.size(); ++r) {
-    if (streams_[r] != nullptr) send_share(slot.shares[r], r, sequence);
+    if (streams_[r] != nullptr) send_share(slot, r);
   }
 }
 
@@ -54,9 +54,12 @@ void Transfer::wait_for_consumer(const SlotShare& share, Stream& stream) {
   if (share.fenced) stream.wait(*share.fence);
 }
 
-void Transfer::send_share(const SlotShare& share, std::size_t replica, std::uint64_t sequence) {
+void Transfer::send_share(const Slot& slot, std::size_t replica) {
+  const SlotShare& share = slot.shares[replica];
+  const std::uint64_t sequence = slot.position.sequence;
+  const std::size_t bytes = run_.shapes.empty() ? share.device.size() : slot.layout().buffer_bytes;
   Stream& stream = *streams_[replica];
-  stream.copy(share.device.data(), share.host.data() + run_.layout.sent_from, share.device.size());
+  stream.copy(share.device.data(), share.host.data() + run_.layout.sent_from, bytes);
   if (conversion_) {
     conversion_->submit(static_cast<int>(replica), stream, share.device, share.results,
                         resident_ ? &*resident_ : nullptr);

@@ -83,7 +83,7 @@ class Transfer {
  private:
   void submit(Slot& slot);
   static void wait_for_consumer(const SlotShare& share, Stream& stream);
-  void send_share(const SlotShare& share, std::size_t replica, std::uint64_t sequence);
+  void send_share(const Slot& slot, std::size_t replica);
 
   const RunPlan& run_;
   std::optional<DeviceConversion> conversion_;  // std::nullopt if the host does everything

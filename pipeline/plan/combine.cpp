@@ -101,6 +101,17 @@ Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How 
       PlanNode{.before = std::move(source), .stage = CombineStage{std::move(combination)}}));
 }
 
+// The numbers of the enumerate() stages of a zipped part; null if it has none.
+std::function<void(std::uint64_t, std::uint64_t*)> number_writer(const StreamPlan& plan) {
+  if (plan.numbers == 0) return {};
+  return
+      [map = std::make_shared<const IndexMap>(plan.index_map(0))](std::uint64_t position, std::uint64_t* numbers) {
+        IndexCursor cursor(*map);
+        cursor.locate(0, position);
+        cursor.write_numbers(numbers);
+      };
+}
+
 // position -> record of a part that has index stages; it finds each again, for it is called by many threads.
 JoinedPart joined_part(const std::string& what, const StreamPlan& plan) {
   JoinedPart part{.source = plan.source, .size = 0, .record_at = {}, .fingerprint = 0};
@@ -174,8 +185,10 @@ Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
     sources.back().made = plans[i].fields;
     auto plan = std::make_shared<const StreamPlan>(renumbered(plans[i], operations));
     operations = plan->operations;
-    zipped->processed.push_back(
-        {.plan = std::move(plan), .first_field = fields, .record_at = sources.back().record_at});
+    zipped->processed.push_back({.plan = std::move(plan),
+                                 .first_field = fields,
+                                 .record_at = sources.back().record_at,
+                                 .write_numbers = number_writer(plans[i])});
     fields += plans[i].source->info().fields.size();
   }
   SourceStage stage{.source = std::make_shared<JoinedSource>(std::move(sources), options), .processed = processed};

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/placement.h"
 #include "headrace/pipeline/plan/plan.h"
@@ -129,6 +132,10 @@ Dataset Dataset::shuffle_window(ShuffleWindowOptions options) const {
   return Dataset(grow(plan_, ShuffleWindowStage{options}));
 }
 
+Dataset Dataset::enumerate(EnumerateOptions options) const {
+  return Dataset(grow(plan_, EnumerateStage{.options = std::move(options)}));
+}
+
 Dataset Dataset::shard_for_worker(WorkerShard shard) const {
   if (shard.index >= shard.count) {
     throw ConfigError(fmt::format("shard_for_worker({}, {}): the index must be below the number of workers",
@@ -172,6 +179,42 @@ Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   return Dataset(grow(batched.plan()->before, std::move(stage)));
 }
 
+Dataset Dataset::bucket_by_length(BucketOptions options) const {
+  constexpr const char* kCall = "bucket_by_length()";
+  // Refuses what makes no sense before any record is read.
+  const StreamPlan plan = plan_of_numbered(plan_, "Dataset::bucket_by_length()", "bucketing");
+  if (!plan.parts.empty()) {
+    throw ConfigError(std::string(kCall) + " after a combination of datasets that were decoded, mapped or cached",
+                      fmt::format("combine them first, then call {}", kCall));
+  }
+  const SourcePtr source = source_of(plan_);
+  std::vector<PadField> pad = options.pad;
+  if (!pad.empty() && std::ranges::find(pad, options.field, &PadField::field) == pad.end()) {
+    pad.push_back({.field = options.field});
+  }
+  const std::vector<PaddedField> paddings = plan_padding(source->info(), pad, kCall);
+  const PaddedField judged = plan_padding(source->info(), {{.field = options.field}}, kCall).front();
+  std::vector<std::string> fields;
+  for (const PaddedField& padding : paddings) {
+    if (padding.length == 0) fields.push_back(source->info().fields[padding.field].name);
+  }
+  if (std::ranges::find(fields, options.field) == fields.end()) {
+    throw ConfigError(
+        fmt::format("{}: field '{}', which it judges, is padded to one length", kCall, options.field),
+        "leave its length out");
+  }
+  const Remainder remainder = options.remainder;
+  const auto buckets = std::make_shared<const LengthBuckets>(plan_, std::move(options), judged, std::move(fields));
+  const auto padded = std::make_shared<PaddedSource>(
+      source, paddings,
+      PaddedLength{.of = judged,
+                   .to = [buckets](std::int64_t length) { return buckets->padded_length(length); },
+                   .identity = buckets->identity()});
+  BatchStage stage{.options = {.global = buckets->largest_batch_size(), .remainder = remainder},
+                   .buckets = buckets};
+  return Dataset(grow(with_padding(plan_, padded), std::move(stage)));
+}
+
 Dataset Dataset::cache(std::shared_ptr<SampleCache> cache) const {
   if (cache == nullptr)
     throw ConfigError("cache() was given no cache", "write cache(memory()) or cache(disk(folder))");
@@ -210,6 +253,13 @@ bool Dataset::streamed() const { return source_of(plan_)->info().streamed; }
 
 std::uint64_t Dataset::size() const {
   return plan_of_numbered(plan_, "Dataset::size()", "the number of records").examples_per_epoch();
+}
+
+bool Dataset::has_buckets() const {
+  return std::ranges::any_of(stages_of(plan_), [](const Stage& stage) {
+    const auto* batch = std::get_if<BatchStage>(&stage);
+    return batch != nullptr && batch->buckets != nullptr;
+  });
 }
 
 std::uint64_t Dataset::steps_per_epoch() const {

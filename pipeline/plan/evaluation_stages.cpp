@@ -84,7 +84,13 @@ class EvaluationStages {
     kept_.emplace_back(stage);
   }
 
+  void operator()(const EnumerateStage& stage) {
+    fields_.push_back({.name = stage.options.field, .dtype = DType::kI64, .shape = {}});
+    kept_.emplace_back(stage);
+  }
+
   void operator()(const BatchStage& stage) {
+    if (stage.buckets != nullptr) refuse_stage("bucket_by_length() makes batches of several shapes");
     BatchStage kept = stage;
     kept.options.remainder = Remainder::kKeep;
     if (kept.pad) kept.pad = padding(*kept.pad);

@@ -1,6 +1,7 @@
 #include "headrace/pipeline/plan/part_samples.h"
 
 #include <algorithm>
+#include <array>
 
 #include "headrace/pipeline/plan/sample_program.h"
 
@@ -36,7 +37,13 @@ SampleView PartSamples::run_numbered(const RecordView& record, std::uint64_t num
       own.fields[i] = record.fields[part.planned.first_field + i];
     }
     const std::uint64_t of_part = part.planned.record_at ? part.planned.record_at(number) : number;
-    const SampleView sample = run_part(part, own, of_part, context, made);
+    StepContext numbered = context;
+    std::array<std::uint64_t, kMaxFields> numbers;
+    if (part.planned.write_numbers) {
+      part.planned.write_numbers(number, numbers.data());
+      numbered.numbers = numbers.data();
+    }
+    const SampleView sample = run_part(part, own, of_part, numbered, made);
     for (std::size_t i = 0; i < part.planned.plan->fields.size(); ++i) joined[fields++] = sample[i];
   }
   return joined;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 
 namespace headrace {
@@ -74,14 +75,21 @@ struct DescribeStage {
     }
     return text;
   }
+  std::string operator()(const EnumerateStage& stage) const {
+    return fmt::format("enumerate('{}')", stage.options.field);
+  }
   std::string operator()(const CacheStage& stage) const {
     return fmt::format("cache({})", stage.cache->describe());
   }
   std::string operator()(const BatchStage& stage) const {
+    if (stage.buckets != nullptr) return stage.buckets->describe();
     return fmt::format("batch({}{})", stage.options.global,
                        stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "");
   }
   std::string operator()(const PrefetchStage& stage) const { return fmt::format("prefetch({})", stage.batches); }
+  std::string operator()(const BucketStage& stage) const {
+    return fmt::format("length of '{}'", stage.buckets->options().field);
+  }
   std::string operator()(const UnbatchStage& /*stage*/) const { return "unbatch()"; }
   std::string operator()(const BatchOrderStage& stage) const {
     std::string text = describe(Stage{BatchStage{.options = stage.order->batch}});

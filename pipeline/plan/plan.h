@@ -16,6 +16,7 @@
 namespace headrace {
 
 struct StreamPlan;
+class LengthBuckets;
 
 // One of several combined datasets that were decoded, mapped or cached before.
 struct ProcessedPart {
@@ -24,6 +25,8 @@ struct ProcessedPart {
   std::size_t first_field = 0;             // of zip(): in the combined record
   // Of zip(): the record of the part's source. Null: the one of the combination's number.
   std::function<std::uint64_t(std::uint64_t)> record_at = {};
+  // Of zip(): writes the numbers of the part's enumerate() stages. Null: it has none.
+  std::function<void(std::uint64_t, std::uint64_t*)> write_numbers = {};
 };
 
 // The datasets whose records are joined field by field.
@@ -81,6 +84,11 @@ struct ShardFilesStage {
   std::uint64_t index = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
 };
+// Adds a field with the position at which it stands.
+struct EnumerateStage {
+  EnumerateOptions options;
+  std::size_t place = 0;  // of its number among those of all such stages of the plan; set by the planner
+};
 // A combination is always the first index stage: the plan's source holds the records of all parts.
 struct Combination;
 struct CombineStage {
@@ -92,6 +100,13 @@ struct CacheStage {
 struct BatchStage {
   BatchOptions options;
   std::optional<std::vector<PadField>> pad = {};  // as given to padded_batch(); std::nullopt: it is a batch()
+  // Of bucket_by_length(), whose largest batch the options state; else null.
+  std::shared_ptr<const LengthBuckets> buckets = {};
+};
+// Finds the bucket of a record. Only the planner makes it.
+struct BucketStage {
+  std::shared_ptr<const LengthBuckets> buckets;
+  std::size_t place = 0;  // of its number among those of enumerate() stages
 };
 struct PrefetchStage {
   int batches = 2;
@@ -104,9 +119,10 @@ struct BatchOrderStage {
   std::shared_ptr<const BatchOrder> order;
 };
 
-using Stage = std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage,
-                           ShardStage, WithoutShardStage, FilterStage, ShuffleWindowStage, ShardFilesStage,
-                           CombineStage, CacheStage, BatchStage, PrefetchStage, UnbatchStage, BatchOrderStage>;
+using Stage =
+    std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage, ShardStage,
+                 WithoutShardStage, FilterStage, ShuffleWindowStage, ShardFilesStage, CombineStage, EnumerateStage,
+                 CacheStage, BatchStage, BucketStage, PrefetchStage, UnbatchStage, BatchOrderStage>;
 
 // One of the datasets that were combined.
 struct CombinedPart {

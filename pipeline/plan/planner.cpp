@@ -10,9 +10,12 @@
 #include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
+#include "headrace/pipeline/operations/enumerate.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/first_image.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
+#include "headrace/pipeline/plan/index/bucket_batches.h"
+#include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 
 namespace headrace {
@@ -85,6 +88,10 @@ class Planner {
     want_numbers("cache()");
     want_before_mixing("cache()");
     want_nothing_random("cache()");
+    if (plan_.renumbered) {
+      throw ConfigError("cache() after enumerate() of shuffled or repeated records: their numbers change",
+                        "put cache() before enumerate()");
+    }
     plan_.caches.push_back({.cache = stage.cache, .stages = plan_.sample_stages.size()});
   }
 
@@ -104,6 +111,28 @@ class Planner {
     plan_.index_stages.emplace_back(stage);
   }
 
+  // Numbers positions, and adds the number to the sample.
+  void operator()(const EnumerateStage& stage) {
+    want_before_mixing("enumerate()");
+    if (plan_.batch) {
+      throw ConfigError("enumerate() stands after batch(), where each batch knows its number",
+                        "put enumerate() before batch(), or read the batch's step");
+    }
+    EnumerateStage placed = stage;
+    placed.place = plan_.numbers++;
+    std::string counted;
+    for (const Stage& before : plan_.index_stages) counted += (counted.empty() ? "" : " | ") + describe(before);
+    const bool renumbered = std::ranges::any_of(plan_.index_stages, renumbers);
+    const Operation number(define(Enumeration{.field = stage.options.field,
+                                              .place = placed.place,
+                                              .counted = std::move(counted),
+                                              .may_change = renumbered}));
+    plan_.renumbered |= renumbered;
+    plan_.fields = number.definition().apply_to_sample(plan_.fields);
+    plan_.sample_stages.emplace_back(PlannedOperation{.operation = number});
+    plan_.index_stages.emplace_back(std::move(placed));
+  }
+
   void operator()(const BatchStage& stage) {
     if (plan_.batch) {
       const std::string again = describe(Stage{stage});
@@ -111,6 +140,13 @@ class Planner {
                         fmt::format("leave one of them out, or write unbatch() before {}", again));
     }
     plan_.batch = stage.options;
+    if (stage.buckets == nullptr) return;
+    want_numbers("bucket_by_length()");
+    const std::size_t place = stages_before_buckets(plan_.index_stages);
+    plan_.buckets = stage.buckets;
+    plan_.bucket_place = plan_.numbers++;
+    plan_.index_stages.insert(plan_.index_stages.begin() + static_cast<std::ptrdiff_t>(place),
+                              BucketStage{.buckets = plan_.buckets, .place = plan_.bucket_place});
   }
 
   void operator()(const PrefetchStage& stage) {
@@ -123,6 +159,10 @@ class Planner {
   // What was done to batches before it becomes an order of records. Trailing repeats do the same to records.
   void operator()(const UnbatchStage& /*stage*/) {
     want_before_mixing("unbatch()");
+    if (plan_.buckets != nullptr) {
+      throw ConfigError("unbatch() after bucket_by_length(), whose samples differ in length",
+                        "leave both out, or use padded_batch()");
+    }
     std::vector<Stage> repeats;
     std::vector<Stage>& stages = plan_.batch_stages;
     for (; !stages.empty() && std::holds_alternative<RepeatStage>(stages.back()); stages.pop_back()) {
@@ -155,10 +195,26 @@ class Planner {
 
   void want_numbers(const std::string& stage) const { refuse_stream(*plan_.source, stage); }
 
+  // Whether a record may have another position after the stage in another pass, or several in one.
+  static bool renumbers(const Stage& stage) {
+    if (is_shuffled(stage) || std::holds_alternative<RepeatStage>(stage)) return true;
+    if (const auto* batches = std::get_if<BatchOrderStage>(&stage)) {
+      return std::ranges::any_of(batches->order->stages, renumbers);
+    }
+    const auto* combine = std::get_if<CombineStage>(&stage);
+    return combine != nullptr && std::ranges::any_of(combine->combination->parts, [](const CombinedPart& part) {
+             return std::ranges::any_of(part.stages, renumbers);
+           });
+  }
+
   void take_parts(const std::vector<ProcessedPart>& parts, bool zipped) {
     plan_.parts = parts;
     plan_.zipped = zipped;
-    for (const ProcessedPart& part : parts) operations_ = std::max(operations_, part.plan->operations);
+    for (const ProcessedPart& part : parts) {
+      operations_ = std::max(operations_, part.plan->operations);
+      if (!zipped) plan_.numbers = std::max(plan_.numbers, part.plan->numbers);
+      plan_.renumbered |= part.plan->renumbered;
+    }
   }
 
   // Refuses random operations before `stage`, whose result is made once.
@@ -176,6 +232,11 @@ class Planner {
   }
 
   void want_batch(const Operation& mixing) const {
+    if (plan_.buckets != nullptr) {
+      throw ConfigError(
+          fmt::format("{} after bucket_by_length(), whose batches differ in shape", describe(mixing)),
+          "use padded_batch(), or mix the examples in a function of whole batches");
+    }
     if (plan_.batch) return;
     throw ConfigError(fmt::format("{} stands before batch() and mixes the examples of a batch", describe(mixing)),
                       "put map(mixup()) or map(cutmix()) after batch()");
@@ -198,9 +259,17 @@ class Planner {
                       "put one_hot(classes) before batch(): map(one_hot(10))");
   }
 
+  // Whether it has the length of its batch's bucket.
+  bool is_bucketed(const Field& field) const {
+    return plan_.buckets != nullptr && field.encoding == Encoding::kRaw &&
+           std::ranges::find(plan_.buckets->fields(), field.name) != plan_.buckets->fields().end() &&
+           !field.shape.without_front().is_dynamic();
+  }
+
   void want_fixed_fields() const {
     if (!plan_.batch) return;
     for (const Field& field : plan_.fields) {
+      if (is_bucketed(field)) continue;
       if (field.encoding == Encoding::kImage) {
         throw ConfigError(fmt::format("batch(): field '{}' is still encoded", field.name),
                           "call decode() and crop or resize to one size");
@@ -272,14 +341,17 @@ IndexMap StreamPlan::index_map(std::uint64_t seed) const {
 }
 
 IndexMap StreamPlan::batch_index_map(std::uint64_t records, std::uint64_t seed) const {
-  return batch_map(count_batches(records, *batch), batch_stages, seed);
+  const std::uint64_t batches =
+      buckets != nullptr ? BucketBatches(*this, records).count() : count_batches(records, *batch);
+  return batch_map(batches, batch_stages, seed);
 }
 
 std::uint64_t StreamPlan::steps_per_epoch() const { return batch_index_map(index_map(0).size(), 0).size(); }
 
 std::uint64_t StreamPlan::examples_per_epoch() const {
   const std::uint64_t records = index_map(0).size();
-  return batch_stages.empty() ? records : count_examples(records, *batch, batch_stages, 0);
+  if (batch_stages.empty()) return records;
+  return buckets != nullptr ? count_bucketed_examples(*this) : count_examples(records, *batch, batch_stages, 0);
 }
 
 std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
@@ -291,7 +363,7 @@ std::uint64_t StreamPlan::fingerprint() const {
   for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
   for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
   if (!batch) return hash;
-  hash = xxh3(describe(Stage{BatchStage{*batch}}), hash);
+  hash = xxh3(describe(Stage{BatchStage{.options = *batch, .buckets = buckets}}), hash);
   for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
   return hash;
 }
@@ -367,7 +439,8 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
     text += fmt::format("  -> {} {} {}\n", printable(field.name), to_string(field.dtype), field.shape.to_string());
   }
   if (plan.batch) {
-    text += describe(Stage{BatchStage{*plan.batch}}) + "\n";
+    text += printable(describe(Stage{BatchStage{.options = *plan.batch, .buckets = plan.buckets}}));
+    text += plan.buckets == nullptr ? "\n" : "  [an epoch first looks at all records' numbers: 4 bytes each]\n";
     for (const PlannedOperation& planned : plan.batch_operations) {
       text += printable(describe(planned.operation)) + "  [on batches]\n";
     }

@@ -27,8 +27,13 @@ struct StreamPlan {
   std::vector<ProcessedPart> parts;        // of a combination, done before the sample stages; empty: none are
   bool zipped = false;                     // whether each sample has the fields of all those parts
   std::size_t operations = 0;              // those of the parts included
+  std::size_t numbers = 0;                 // of enumerate() stages, those of combined parts included
+  bool renumbered = false;                 // whether such a stage gives a record different numbers
   std::optional<BatchOptions> batch;
-  std::vector<Stage> batch_stages;                 // index stages on the batches' numbers, in the order written
+  std::shared_ptr<const LengthBuckets>
+      buckets;                      // of bucket_by_length(), whose largest batch `batch` is; else null
+  std::size_t bucket_place = 0;     // of the numbers, that by which a position's bucket is found
+  std::vector<Stage> batch_stages;  // index stages on the batches' numbers, in the order written
   std::vector<PlannedOperation> batch_operations;  // batch-level ones, in the order written
   int prefetch = 2;
   Fields fields;  // of a finished sample

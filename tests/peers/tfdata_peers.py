@@ -1,7 +1,8 @@
 # peers: tensorflow-cpu numpy
 # package: headrace
-"""1,000 random chains of stages, each as a headrace.Dataset and as a tf.data.Dataset. The orders of two libraries'
-shuffles differ: without a shuffle the batches are compared, with one the sizes of the batches and all values."""
+"""1,000 random chains of stages, each as a headrace.Dataset and as a tf.data.Dataset, and 300 that end with
+bucket_by_length(). The orders of two libraries' shuffles differ: without a shuffle the batches are compared, with one
+the sizes of the batches and all values."""
 
 import os
 import random
@@ -15,6 +16,12 @@ import tensorflow as tf
 import headrace as hr
 
 CHAINS = 1000
+BUCKET_CHAINS = 300
+
+
+def function(change):
+    """Of a sample, to its value; said what it returns, since a chain may have no record to try it on."""
+    return hr.function(lambda sample: {"x": change(sample)}, outputs={"x": ("int64", ())})
 
 
 def source(records):
@@ -46,11 +53,11 @@ class Chain:
 
     @staticmethod
     def mapped(ours, theirs, term):
-        return ours.map(lambda sample: {"x": sample["x"] + term}), theirs.map(lambda x: x + term)
+        return ours.map(function(lambda sample: sample["x"] + term)), theirs.map(lambda x: x + term)
 
     def grow(self):
         stages = [self.take, self.skip, self.shard, self.repeat, self.map, self.cache, self.shuffle, self.concatenate,
-                  self.window_apart, self.unbatch if self.batched else self.batch]
+                  self.number, self.window_apart, self.unbatch if self.batched else self.batch]
         self.random.choice(stages)()
 
     def set(self, name, ours, theirs):
@@ -80,7 +87,20 @@ class Chain:
         term = self.random.randint(1, 9)
         self.set(f"map(+{term})", *self.mapped(self.ours, self.theirs, term))
 
+    def number(self):
+        if self.batched or self.shuffled:
+            return
+        field = f"n{self.text.count('enumerate')}"
+        ours = self.ours.enumerate(field).map(function(lambda sample: sample["x"] + 100 * sample[field]))
+        self.set("enumerate().map()", ours, self.theirs.enumerate().map(self.with_number))
+
+    @staticmethod
+    def with_number(number, x):
+        return x + 100 * number
+
     def cache(self):
+        if "enumerate" in self.text and ("repeat" in self.text or "shuffle" in self.text):
+            return  # numbers that change are not kept
         self.set("cache()", self.ours.cache(), self.theirs.cache())
 
     def shuffle(self):
@@ -88,7 +108,7 @@ class Chain:
         self.shuffled = True
 
     def concatenate(self):
-        if not self.batched:
+        if not self.batched and "enumerate" not in self.text:  # its parts have the same fields
             ours, theirs = self.part()
             self.set("concatenate()", hr.concatenate(self.ours, ours), self.theirs.concatenate(theirs))
 
@@ -110,6 +130,61 @@ class Chain:
         self.batched = False
 
 
+class BucketChain(Chain):
+    """A chain over lists of different lengths that ends with bucket_by_length() and stages on its batches."""
+
+    LONGEST = 12
+
+    def part(self):
+        count = self.random.randint(1, 60)
+        rows = [np.full(self.random.randint(0, self.LONGEST), i, np.int32) for i in range(count)]
+        values = np.arange(count, dtype=np.int64)
+        self.text += f"lists({count})"
+        ours = hr.from_function(lambda i: {"x": values[i], "list": rows[i]}, count,
+                                fields={"x": ("int64", ()), "list": ("int32", (None,))})
+        lists = tf.ragged.constant([row.tolist() for row in rows], dtype=tf.int32, ragged_rank=1)
+        theirs = tf.data.Dataset.from_tensor_slices({"x": values, "list": lists})
+        return ours, theirs.map(lambda one: {**one, "list": tf.convert_to_tensor(one["list"])})
+
+    @staticmethod
+    def mapped(ours, theirs, term):
+        return (ours.map(function(lambda sample: sample["x"] + term)),
+                theirs.map(lambda one: {**one, "x": one["x"] + term}))
+
+    @staticmethod
+    def with_number(number, one):
+        return {**one, "x": one["x"] + 100 * number}
+
+    def grow(self):
+        stages = [self.take, self.skip, self.shard, self.repeat, self.shuffle]
+        self.random.choice(stages + ([] if self.batched else [self.map, self.number, self.batch]))()
+
+    def batch(self):
+        ends = sorted(self.random.sample(range(1, self.LONGEST), self.random.randint(1, 3)))
+        sizes, drop = [self.random.randint(1, 6) for _ in range(len(ends) + 1)], self.random.random() < 0.3
+        ours = self.ours.bucket_by_length("list", ends, sizes, max_length=self.LONGEST, drop_remainder=drop)
+        theirs = self.theirs.bucket_by_sequence_length(
+            lambda one: tf.shape(one["list"])[0], [end + 1 for end in [*ends, self.LONGEST]], [*sizes, 1],
+            pad_to_bucket_boundary=True, drop_remainder=drop)
+        self.set(f"bucket_by_length({ends}, {sizes}, drop={drop})", ours, theirs)
+        self.batched = True
+
+
+def compare_buckets(chain):
+    ours = [(batch["x"].numpy().tolist(), batch["list"].numpy().tolist()) for batch in hr.Loader(chain.ours, threads=1)]
+    theirs = [(batch["x"].tolist(), batch["list"].tolist()) for batch in chain.theirs.as_numpy_iterator()]
+    if not chain.shuffled:
+        return ours == theirs
+
+    def shapes(batches):
+        return sorted((len(values), len(lists[0])) for values, lists in batches)
+
+    def examples(batches):
+        return sorted((value, row) for values, lists in batches for value, row in zip(values, lists))
+
+    return shapes(ours) == shapes(theirs) and ("drop=True" in chain.text or examples(ours) == examples(theirs))
+
+
 def compare(chain):
     ours = [batch["x"].numpy().copy().tolist() for batch in hr.Loader(chain.ours, threads=1)]
     theirs = [batch.tolist() for batch in chain.theirs.as_numpy_iterator()]
@@ -120,21 +195,26 @@ def compare(chain):
         "drop=True" in chain.text or sorted(sum(ours, [])) == sorted(sum(theirs, [])))
 
 
-def main():
+def run(kind, chains, same):
     wrong = refused = 0
-    for number in range(CHAINS):
-        chain = Chain(number)
+    for number in range(chains):
+        chain = kind(number)
         try:
-            same = compare(chain)
+            equal = same(chain)
         except hr.ConfigError as error:
             refused += 1
             print(f"{number}: refused: {chain.text}: {error}")
             continue
-        if not same:
+        if not equal:
             wrong += 1
             print(f"{number}: differs: {chain.text}")
-    print(f"{CHAINS} chains: {wrong} differ, {refused} refused")
-    return wrong > 0 or refused > CHAINS // 20
+    print(f"{chains} chains: {wrong} differ, {refused} refused")
+    return wrong > 0 or refused > chains // 20
+
+
+def main():
+    chains = run(Chain, CHAINS, compare)
+    return run(BucketChain, BUCKET_CHAINS, compare_buckets) or chains
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,30 @@ TEST_F(ModelTest, DataMustFitTheNet) {
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.epochs = 0, .verbose = 0}); }), HasSubstr("epoch"));
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .step = {.accumulate = 0}}); }),
               HasSubstr("accumulate"));
+}
+
+// A net is compiled for batches of one shape.
+TEST_F(ModelTest, BucketsAreRefused) {
+  Model model = make();
+  const Dataset buckets =
+      Dataset::from(generator({.name = "lists",
+                               .fields = {{.name = "image", .dtype = DType::kF32, .shape = {8}},
+                                          {.name = "label", .dtype = DType::kI64, .shape = {}},
+                                          {.name = "list", .dtype = DType::kU8, .shape = {Shape::kDynamic}}},
+                               .records = 9,
+                               .function =
+                                   [](std::uint64_t index, RecordWriter& record) {
+                                     const std::vector<float> image(8);
+                                     record.put(0, std::as_bytes(std::span(image)));
+                                     record.put(1, std::int64_t{0});
+                                     record.allocate(2, index);
+                                   }}))
+          .bucket_by_length({.field = "list", .boundaries = {4}, .batch_sizes = {2}});
+  for (const auto& run :
+       std::vector<std::function<void()>>{[&] { model.fit(buckets, {.verbose = 0}); },
+                                          [&] { model.evaluate(buckets); }, [&] { model.predict(buckets); }}) {
+    EXPECT_THAT(message_of<ConfigError>(run), HasSubstr("padded_batch()"));
+  }
 }
 
 TEST_F(ModelTest, WhatTheTrainerDecidesIsRefused) {

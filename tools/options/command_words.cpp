@@ -23,6 +23,7 @@ constexpr ReaderWord kWords[] = {
     {"ColumnOptions::image", "--image-column"},
     {"ColumnOptions::label", "--label-column"},
     {"ColumnOptions::more", "--columns"},
+    {"Dataset::bucket_by_length()", ""},
     {"Dataset::padded_batch()", ""},
     {"Dataset::shuffle_window()", ""},
     {"Dataset::size()", ""},

@@ -12,6 +12,7 @@
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/model/submission.h"
+#include "headrace/train/step/batch_feed.h"
 #include "headrace/train/step/batch_queue.h"
 #include "headrace/train/step/loop_checks.h"
 #include "headrace/train/step/shards.h"
@@ -44,7 +45,7 @@ void check_evaluation(const ModelState& model, const EvaluateOptions& options, M
 BatchQueueOptions queue_options(const ModelState& model, const Loader& loader, const EvaluateOptions& options,
                                 Mode mode) {
   const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
-  BatchQueueOptions queue{.program = {.mode = mode, .rows = loader.local_rows(), .precision = precision},
+  BatchQueueOptions queue{.program = {.mode = mode, .rows = rows_of_batches(loader), .precision = precision},
                           .averaged_weights = options.averaged_weights};
   if (mode == Mode::kPredict) {
     queue.nan = NanPolicy::kIgnore;

@@ -25,6 +25,12 @@ void check_input(const Field& field, const Shape& wanted) {
 
 }  // namespace
 
+std::int64_t rows_of_batches(const Loader& loader) {
+  if (!loader.dataset().has_buckets()) return loader.local_rows();
+  throw ConfigError("the batches of bucket_by_length() differ in shape, and a net is compiled for one",
+                    "use padded_batch(), or filter() one range of lengths and train on that");
+}
+
 BatchFeed::BatchFeed(const ModelState& model, const Fields& fields) { find_inputs(*model.graph, fields); }
 
 void BatchFeed::find_inputs(const Graph& graph, const Fields& fields) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/loader.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/step/program.h"
 
@@ -37,5 +38,8 @@ class BatchFeed {
 
   std::vector<Input> inputs_;
 };
+
+// Returns the rows of every batch of the loader. Throws ConfigError if its batches differ in shape.
+std::int64_t rows_of_batches(const Loader& loader);
 
 }  // namespace headrace

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "headrace/train/step/batch_feed.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -175,7 +176,7 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
       reducer_(collective_, model.layout.trained_elements(), options.buckets),
       queue_(model, loader.fields(),
              {.program = {.mode = Mode::kTrain,
-                          .rows = loader.local_rows(),
+                          .rows = rows_of_batches(loader),
                           .precision = model.compiled->precision,
                           .seed = options.seed},
               .loss = model.compiled->loss,

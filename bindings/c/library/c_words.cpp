@@ -21,6 +21,7 @@ constexpr ReaderWord kWords[] = {
     {"ColumnOptions::more", "columns"},
     {"CompileOptions::metrics", ""},
     {"CrossEntropyOptions::from_logits", ""},
+    {"Dataset::bucket_by_length()", "hr_dataset_bucket_by_length()"},
     {"Dataset::padded_batch()", "hr_dataset_padded_batch()"},
     {"Dataset::shuffle_window()", "hr_shuffle_options.window"},
     {"Dataset::size()", "hr_dataset_describe()"},

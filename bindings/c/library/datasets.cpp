@@ -33,16 +33,36 @@ Dataset shuffled(const Dataset& plan, const hr_shuffle_options& how) {
   return plan.shuffle_window({.size = how.window, .seed = how.seed, .each_epoch_anew = how.each_epoch_anew});
 }
 
-PaddedBatchOptions padded_batch_of(const hr_padded_batch_options& how) {
-  PaddedBatchOptions options{.global = how.global, .remainder = remainder_of(how.drop_remainder)};
-  for (std::size_t i = 0; i < how.pad_count; ++i) {
-    const hr_pad_field& pad = (&given(how.pad, "pad"))[i];
+std::vector<PadField> pad_of(const hr_pad_field* fields, std::size_t count) {
+  std::vector<PadField> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    const hr_pad_field& pad = (&given(fields, "pad"))[i];
     if (pad.value > 255) throw ConfigError("hr_pad_field.value is no byte", "it is 0 to 255");
-    options.pad.push_back({.field = &given(pad.field, "pad.field"),
-                           .length = pad.length,
-                           .value = static_cast<std::byte>(pad.value)});
+    all.push_back({.field = &given(pad.field, "pad.field"),
+                   .length = pad.length,
+                   .value = static_cast<std::byte>(pad.value)});
   }
-  return options;
+  return all;
+}
+
+PaddedBatchOptions padded_batch_of(const hr_padded_batch_options& how) {
+  return {
+      .global = how.global, .remainder = remainder_of(how.drop_remainder), .pad = pad_of(how.pad, how.pad_count)};
+}
+
+std::vector<std::int64_t> numbers_of(const std::int64_t* numbers, std::size_t count, const char* name) {
+  if (count == 0) return {};
+  const std::int64_t* first = &given(numbers, name);
+  return {first, first + count};
+}
+
+BucketOptions buckets_of(const hr_bucket_options& how) {
+  return {.field = &given(how.field, "field"),
+          .boundaries = numbers_of(how.boundaries, how.boundary_count, "boundaries"),
+          .batch_sizes = numbers_of(how.batch_sizes, how.batch_size_count, "batch_sizes"),
+          .max_length = how.max_length,
+          .remainder = remainder_of(how.drop_remainder),
+          .pad = pad_of(how.pad, how.pad_count)};
 }
 
 }  // namespace
@@ -113,6 +133,12 @@ hr_status hr_dataset_shard_for_worker(hr_dataset* dataset, uint64_t count, uint6
   });
 }
 
+hr_status hr_dataset_enumerate(hr_dataset* dataset, const char* field) {
+  return add_stage(__func__, dataset, [&](const Dataset& plan) {
+    return field == nullptr ? plan.enumerate() : plan.enumerate({.field = field});
+  });
+}
+
 hr_status hr_dataset_unbatch(hr_dataset* dataset) {
   return add_stage(__func__, dataset, [&](const Dataset& plan) { return plan.unbatch(); });
 }
@@ -133,6 +159,13 @@ hr_status hr_dataset_padded_batch(hr_dataset* dataset, const hr_padded_batch_opt
   return add_stage(__func__, dataset, [&](const Dataset& plan) {
     const auto how = HR_READ(hr_padded_batch_options, HR_PADDED_BATCH_OPTIONS_INIT, options);
     return plan.padded_batch(headrace::c::padded_batch_of(how));
+  });
+}
+
+hr_status hr_dataset_bucket_by_length(hr_dataset* dataset, const hr_bucket_options* options) {
+  return add_stage(__func__, dataset, [&](const Dataset& plan) {
+    const auto how = HR_READ(hr_bucket_options, HR_BUCKET_OPTIONS_INIT, options);
+    return plan.bucket_by_length(headrace::c::buckets_of(how));
   });
 }
 

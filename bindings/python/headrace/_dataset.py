@@ -84,6 +84,9 @@ class Dataset:
                 raise config_error(f"{function!r} works on whole batches", "put it behind batch()")
             return Dataset(self._native, source_fields=self._source_fields, functions=(*self._functions, function),
                            parts=(*self._parts, function.batch_part()))
+        if self._native.has_buckets():
+            raise config_error(f"map({function.name}) of single samples after bucket_by_length()",
+                               "put it before, or give hr.function(f, batched=True)")
         part = function.operation(self.fields, self._first_sample)
         return self._with(self._native.map(part.native), f"map({function.name}) of single samples", (part,))
 
@@ -94,7 +97,10 @@ class Dataset:
             return self._first_through_filter(list(fields.values()))
         from ._loader import Loader
         with Loader(Dataset(self._of_samples().take(1).batch(1, False)), threads=1) as loader:
-            return {name: tensor.numpy()[0].copy() for name, tensor in loader.next().items()}
+            first = loader.next()
+            if first is None:
+                raise _no_sample()
+            return {name: tensor.numpy()[0].copy() for name, tensor in first.items()}
 
     def _of_samples(self):
         return self._native if self.batch_size is None else self._native.unbatch()
@@ -108,6 +114,8 @@ class Dataset:
 
         native = [field.native() for field in fields]
         self._of_samples().take(1).filter(_native.python_filter(look, "first record", 1, True, native)).size()
+        if not seen:
+            raise _no_sample()
         return seen
 
     def filter(self, keeps: Callable[[dict[str, Any]], Any] | None = None, *, labels: Sequence[int] | None = None,
@@ -168,6 +176,11 @@ class Dataset:
         at least a file a worker. Loaders of one world need no sharding: see Loader(world=...)."""
         return self._with(self._native.shard_for_worker(count, index, by), "shard_for_worker()")
 
+    def enumerate(self, field: str = "index") -> Dataset:
+        """Adds an int64 field: the position at which the stage stands. Before shuffle() it is a number of the record,
+        after it the position in the epoch. Numbers of shuffled or repeated records may not stand before cache()."""
+        return self._with(self._native.enumerate(field), "enumerate()")
+
     def unbatch(self) -> Dataset:
         """After batch(), undoes it: what follows counts records, in the order of the batches. Before it, a record of N
         equal samples, the first extent of every field, becomes N records."""
@@ -201,9 +214,20 @@ class Dataset:
         """batch() of records whose fields differ in their first extent: each is padded to one length, and a field
         `<name>_length` says what was there. pad: the length for each field, or (length, byte value); a length of 0, and
         every field where pad is None, is the longest record's."""
-        entries = [(field, *(entry if isinstance(entry, tuple) else (entry, 0))) for field, entry in (pad or {}).items()]
-        native = self._native.padded_batch(size, drop_remainder, entries)
+        native = self._native.padded_batch(size, drop_remainder, _padding(pad))
         return self._with(native, "padded_batch()")
+
+    def bucket_by_length(self, field: str, boundaries: Sequence[int], batch_sizes: int | Sequence[int], *,
+                         max_length: int | None = None, pad: Mapping[str, int | tuple[int, int]] | None = None,
+                         drop_remainder: bool = False) -> Dataset:
+        """Batches of records whose `field` has similar lengths: up to boundaries[0], up to boundaries[1], ..., longer. Of
+        each bucket so many examples (batch_sizes: one for each of the len(boundaries) + 1, or one for all), padded to its
+        boundary; the last one's to max_length, or to the longest record. A batch comes where its last example arrives, the
+        smaller last ones at the end of the epoch. pad: as for padded_batch(), where a length of 0 is the bucket's. All
+        lengths are read once, when the plan is first counted or opened. Batches have several shapes: batch[field].shape."""
+        sizes = [batch_sizes] if hasattr(batch_sizes, "__index__") else list(batch_sizes)
+        native = self._native.bucket_by_length(field, list(boundaries), sizes, max_length or 0, drop_remainder, _padding(pad))
+        return self._with(native, "bucket_by_length()")
 
     def prefetch(self, batches: int) -> Dataset:
         """Batches in flight ahead of the consumer."""
@@ -308,6 +332,14 @@ class Dataset:
 
 def _unpickled(text: str) -> Dataset:
     return Dataset.from_json(text, allow_imports=True)
+
+
+def _no_sample():
+    return config_error("there is no record to try the function on", "say what it returns: hr.function(f, outputs={...})")
+
+
+def _padding(pad):
+    return [(field, *(entry if isinstance(entry, tuple) else (entry, 0))) for field, entry in (pad or {}).items()]
 
 
 def _filter(keeps, *, name, version, processed, fields):

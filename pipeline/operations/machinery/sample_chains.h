@@ -44,7 +44,8 @@ class SampleChains {
 
   // Runs one field into its row. REQUIRES: are_single().
   void run_field(std::size_t field, const FieldView& in, const StepContext& context, std::byte* row) const {
-    chains_[field].run_into(in, context, {row, row_bytes_[field]});
+    const std::size_t bytes = context.row_bytes != nullptr ? context.row_bytes[field] : row_bytes_[field];
+    chains_[field].run_into(in, context, {row, bytes});
   }
   // Runs all fields into their rows.
   void run_into(SampleView& sample, const StepContext& context, const SampleRows& rows) const;

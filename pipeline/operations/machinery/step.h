@@ -118,6 +118,9 @@ struct StepContext {
   TraceRing* trace = nullptr;       // for timed records; null: nothing is traced
   std::uint64_t batch = 0;          // for the trace
   Stores stores = Stores::kCached;  // into the rows of the batch
+  // Bytes of each field's row in the batch; null: as the program's fields have them.
+  const std::size_t* row_bytes = nullptr;
+  const std::uint64_t* numbers = nullptr;  // of enumerate() stages, one each; null: there are none
   // The next record's bytes, to be prefetched during the work on this one.
   std::span<const std::byte> ahead = {};
 

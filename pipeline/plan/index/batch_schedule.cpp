@@ -8,6 +8,19 @@
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
+namespace {
+
+// Returns how many passes the batches of an epoch are mixed from.
+std::size_t mixed_passes(const std::vector<Stage>& stages) {
+  std::size_t passes = 1, mixed = 1;
+  for (const Stage& stage : stages) {
+    if (const auto* repeat = std::get_if<RepeatStage>(&stage)) passes *= repeat->times;
+    if (is_shuffled(stage)) mixed = passes;
+  }
+  return mixed;
+}
+
+}  // namespace
 
 BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs)
     : plan_(plan),
@@ -22,6 +35,10 @@ BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::ui
       steps_(batches_.size()),
       epochs_(epochs),
       last_step_(steps_ - 1) {
+  if (plan.buckets != nullptr) {
+    buckets_.emplace(plan, map_.size());
+    kept_passes_ = 1 + mixed_passes(plan.batch_stages);
+  }
   const std::uint64_t examples = plain_ ? size_ : steps_;
   if (!checked_product({epochs_, examples, plain_ ? 1 : global_})) {
     throw ConfigError(fmt::format("epochs = {} of {} {} each are more than can be counted", epochs_, examples,
@@ -49,40 +66,81 @@ std::uint64_t BatchSchedule::batches_of(std::uint64_t records) const {
   return plan_.batch_index_map(IndexMap(records, plan_.index_stages, seed_).size(), seed_).size();
 }
 
+std::shared_ptr<const BucketedPass> BatchSchedule::arranged(std::uint64_t pass) const {
+  if (!is_shuffled(plan_.index_stages)) pass = 0;  // in all the same
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(arranged_, pass, &Arranged::pass);
+  if (found != arranged_.end()) return found->batches;
+  if (arranged_.size() >= kept_passes_) arranged_.erase(arranged_.begin());
+  arranged_.push_back({.pass = pass, .batches = std::make_shared<BucketedPass>(buckets_->arrange(map_, pass))});
+  return arranged_.back().batches;
+}
+
 BatchPosition BatchSchedule::position(std::uint64_t sequence) const {
   const std::uint64_t step = sequence % steps_, epoch = sequence / steps_;
-  return {.epoch = epoch,
-          .step = step,
-          .sequence = sequence,
-          .global_examples = static_cast<std::int64_t>(examples_of(batch_at(epoch, step).record)),
-          .last_of_epoch = step == last_step_};
+  BatchPosition position{.epoch = epoch, .step = step, .sequence = sequence, .last_of_epoch = step == last_step_};
+  const Located batch = batch_at(epoch, step);
+  if (buckets_) {
+    const auto batches = arranged(batch.pass);
+    position.global_examples = static_cast<std::int64_t>(batches->examples_of(batch.record));
+    position.bucket = batches->buckets[batch.record];
+  } else {
+    position.global_examples = static_cast<std::int64_t>(examples_of(batch.record));
+  }
+  return position;
 }
 
 void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_t> records,
-                           std::span<std::uint64_t> passes) {
+                           std::span<std::uint64_t> passes, std::span<std::uint64_t> numbers) {
   const Located batch = batch_at(position.epoch, position.step);
-  const std::uint64_t first = batch.record * global_ + static_cast<std::uint64_t>(position.first_row);
+  const auto batches = buckets_ ? arranged(batch.pass) : nullptr;
+  const auto before = static_cast<std::uint64_t>(position.first_row);
+  const std::uint64_t first = (batches ? batches->first_of(batch.record) : batch.record * global_) + before;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const Located located = cursor_.locate(batch.pass, first + i);
+    const Located located = cursor_.locate(batch.pass, batches ? batches->positions[first + i] : first + i);
     records[i] = located.record;
     passes[i] = located.pass;
+    if (!numbers.empty()) cursor_.write_numbers(numbers.data() + i * plan_.numbers);
   }
 }
 
-Located BatchSchedule::locate(const BatchPosition& position, std::int64_t example) {
+// Of a batch without buckets: those are not mixed.
+Located BatchSchedule::locate(const BatchPosition& position, std::int64_t example,
+                              std::span<std::uint64_t> numbers) {
   const Located batch = batch_at(position.epoch, position.step);
-  return cursor_.locate(batch.pass, batch.record * global_ + static_cast<std::uint64_t>(example));
+  const Located located = cursor_.locate(batch.pass, batch.record * global_ + static_cast<std::uint64_t>(example));
+  if (!numbers.empty()) cursor_.write_numbers(numbers.data());
+  return located;
 }
 
-Located BatchSchedule::draw(std::uint64_t epoch, Philox& random) const {
+// A position and its pass, only of the batches that were chosen.
+Located BatchSchedule::draw_place(const BatchPosition& like, Philox& random) const {
   const auto below = [&](std::uint64_t bound) {
     const std::uint64_t high = random.next_u32();
     return (high << 32 | random.next_u32()) % bound;
   };
-  if (plain_) return IndexCursor(map_).locate(epoch, below(map_.size()));
-  // Only of the batches that were chosen.
-  const Located batch = IndexCursor(batches_).locate(epoch, below(steps_));
-  return IndexCursor(map_).locate(batch.pass, batch.record * global_ + below(examples_of(batch.record)));
+  if (!buckets_ && plain_) return {.record = below(map_.size()), .pass = like.epoch};
+  IndexCursor chosen(batches_);
+  std::uint64_t step = below(steps_);
+  if (!buckets_) {
+    const Located batch = chosen.locate(like.epoch, step);
+    return {.record = batch.record * global_ + below(examples_of(batch.record)), .pass = batch.pass};
+  }
+  for (;; step = (step + 1) % steps_) {  // the batch itself is one of them
+    const Located batch = chosen.locate(like.epoch, step);
+    const auto batches = arranged(batch.pass);
+    if (batches->buckets[batch.record] != like.bucket) continue;
+    const std::uint64_t example = below(batches->examples_of(batch.record));
+    return {.record = batches->positions[batches->first_of(batch.record) + example], .pass = batch.pass};
+  }
+}
+
+Located BatchSchedule::draw(const BatchPosition& like, Philox& random, std::span<std::uint64_t> numbers) const {
+  const Located place = draw_place(like, random);
+  IndexCursor cursor(map_);
+  const Located located = cursor.locate(place.pass, place.record);
+  if (!numbers.empty()) cursor.write_numbers(numbers.data());
+  return located;
 }
 
 }  // namespace headrace

@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/plan/index/bucket_batches.h"
 #include "headrace/pipeline/plan/planner.h"
 
 namespace headrace {
@@ -25,6 +30,8 @@ class BatchSchedule {
   std::int64_t largest_batch() const noexcept {
     return static_cast<std::int64_t>(std::clamp<std::uint64_t>(size_, 1, global_));
   }
+  // Returns the examples of the bucket's largest batch; 0 if it has none. REQUIRES: the plan has buckets.
+  std::int64_t largest_batch(std::size_t bucket) const noexcept { return buckets_->largest(bucket); }
   // Returns the examples of an epoch, as if all batches chosen after batch() were full.
   std::uint64_t examples_per_epoch() const noexcept {
     return plain_ ? std::min(steps_ * global_, size_) : steps_ * global_;
@@ -46,22 +53,33 @@ class BatchSchedule {
 
   // REQUIRES: `sequence` < batches(), and no other thread calls locate().
   BatchPosition position(std::uint64_t sequence) const;
-  // Writes record and pass of the batch's examples from `position.first_row` on, in order.
-  void locate(const BatchPosition& position, std::span<std::uint64_t> records, std::span<std::uint64_t> passes);
-  // Returns record and pass of one example of the batch, by its zero-based index.
-  Located locate(const BatchPosition& position, std::int64_t example);
-  // Returns a random example of the epoch. May be called by any thread at any time; slow.
-  Located draw(std::uint64_t epoch, Philox& random) const;
+  // Writes record and pass of the batch's examples from `position.first_row` on, in order, and to `numbers` those
+  // of each one's enumerate() stages; `numbers` is empty if nobody needs them.
+  void locate(const BatchPosition& position, std::span<std::uint64_t> records, std::span<std::uint64_t> passes,
+              std::span<std::uint64_t> numbers);
+  // Returns record and pass of one example of the batch, by its zero-based index, and writes its numbers.
+  Located locate(const BatchPosition& position, std::int64_t example, std::span<std::uint64_t> numbers);
+  // Returns a random example of the epoch, and writes its numbers: one of a batch of the same bucket. May be
+  // called by any thread at any time; slow.
+  Located draw(const BatchPosition& like, Philox& random, std::span<std::uint64_t> numbers) const;
 
  private:
   // Returns the batch, in the order of batch(), that stands at this step, and its pass.
   Located batch_at(std::uint64_t epoch, std::uint64_t step) const {
     return plain_ ? Located{.record = step, .pass = epoch} : batch_cursor_.locate(epoch, step);
   }
-  // Returns the number of examples of a batch.
+  // Returns the number of examples of a batch without buckets.
   std::uint64_t examples_of(std::uint64_t batch) const noexcept {
     return std::min(global_, map_.size() - batch * global_);
   }
+  // Returns the batches of a pass. REQUIRES: the plan has buckets. Thread-safe.
+  std::shared_ptr<const BucketedPass> arranged(std::uint64_t pass) const;
+  Located draw_place(const BatchPosition& like, Philox& random) const;
+
+  struct Arranged {
+    std::uint64_t pass = 0;
+    std::shared_ptr<const BucketedPass> batches;
+  };
 
   const StreamPlan& plan_;
   std::uint64_t seed_;
@@ -73,7 +91,11 @@ class BatchSchedule {
   std::uint64_t global_;
   std::uint64_t size_, steps_;  // of an epoch
   std::uint64_t epochs_;
-  std::uint64_t last_step_;  // of an epoch
+  std::uint64_t last_step_;               // of an epoch
+  std::optional<BucketBatches> buckets_;  // std::nullopt: all batches but the last are alike
+  std::size_t kept_passes_ = 2;           // an epoch and the next
+  mutable std::mutex mutex_;
+  mutable std::vector<Arranged> arranged_;  // the latest passes; by mutex_
 };
 
 }  // namespace headrace

@@ -98,6 +98,7 @@ Located CombinationIndex::locate(const Located& at, IndexMemory* memory) const {
   auto& walker = static_cast<Memory&>(*memory);
   const Share share = share_at(at, walker);
   const Part& part = parts_[share.part];
+  walker.last = share.part;
   const std::uint64_t round = part.rounds == 1 ? 0 : share.position / part.map.size();
   Located located =
       walker.cursors[share.part].locate(at.pass * part.rounds + round, share.position - round * part.map.size());

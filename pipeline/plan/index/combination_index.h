@@ -67,7 +67,10 @@ class CombinationIndex final : public IndexStage {
     std::uint64_t rounds = 1;  // passes over the part within an epoch
   };
   struct Memory final : IndexMemory {
+    void write_numbers(std::uint64_t* numbers) const override { cursors[last].write_numbers(numbers); }
+
     std::vector<IndexCursor> cursors;  // one per part
+    std::size_t last = 0;              // the part of the position that was located last
     MixedStretch stretch;
   };
 

@@ -185,6 +185,32 @@ class SkipIndex final : public IndexStage {
   std::uint64_t skipped_, size_;
 };
 
+// All positions as they are; remembers them.
+class EnumerateIndex final : public IndexStage {
+ public:
+  // `place` is that of its number among those of all such stages.
+  EnumerateIndex(std::uint64_t size, std::size_t place) : size_(size), place_(place) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  Located locate(const Located& at, IndexMemory* memory) const override {
+    if (memory != nullptr) static_cast<Number&>(*memory).number = at.record;
+    return at;
+  }
+  std::unique_ptr<IndexMemory> create_memory() const override { return std::make_unique<Number>(place_); }
+
+ private:
+  struct Number final : IndexMemory {
+    explicit Number(std::size_t at) : place(at) {}
+    void write_numbers(std::uint64_t* numbers) const override { numbers[place] = number; }
+
+    std::size_t place;
+    std::uint64_t number = 0;
+  };
+
+  std::uint64_t size_;
+  std::size_t place_;
+};
+
 // The positions that a filter keeps.
 class FilterIndex final : public IndexStage {
  public:
@@ -210,6 +236,9 @@ IndexMap::IndexMap(std::uint64_t records, const std::vector<Stage>& stages, std:
       continue;
     }
     stages_.push_back(create_stage(stage, seed));
+    const bool only_numbers =
+        std::holds_alternative<EnumerateStage>(stage) || std::holds_alternative<BucketStage>(stage);
+    if (!only_numbers) ++keyed_;
     size_ = stages_.back()->size();
   }
 }
@@ -222,7 +251,7 @@ std::uint64_t IndexMap::walk(std::uint64_t (IndexStage::*before)(std::uint64_t) 
 
 IndexStagePtr IndexMap::create_stage(const Stage& stage, std::uint64_t seed) const {
   // The place in the chain keeps two shuffles with one seed apart.
-  const auto key = [&](std::uint64_t own) { return mix_seed(mix_seed(seed, own), stages_.size()); };
+  const auto key = [&](std::uint64_t own) { return mix_seed(mix_seed(seed, own), keyed_); };
   if (const auto* shuffle = std::get_if<ShuffleStage>(&stage)) {
     return std::make_shared<ShuffleIndex>(size_, shuffle->options, key(shuffle->options.seed));
   }
@@ -238,6 +267,12 @@ IndexStagePtr IndexMap::create_stage(const Stage& stage, std::uint64_t seed) con
   }
   if (const auto* files = std::get_if<ShardFilesStage>(&stage)) return std::make_shared<ShardFilesIndex>(*files);
   if (const auto* filter = std::get_if<FilterStage>(&stage)) return std::make_shared<FilterIndex>(*filter);
+  if (const auto* number = std::get_if<EnumerateStage>(&stage)) {
+    return std::make_shared<EnumerateIndex>(size_, number->place);
+  }
+  if (const auto* bucket = std::get_if<BucketStage>(&stage)) {
+    return std::make_shared<EnumerateIndex>(size_, bucket->place);
+  }
   if (const auto* batches = std::get_if<BatchOrderStage>(&stage)) {
     return std::make_shared<BatchOrderIndex>(size_, *batches->order, key(0));
   }

@@ -34,6 +34,7 @@ class IndexMap {
   IndexStagePtr create_stage(const Stage& stage, std::uint64_t seed) const;
 
   std::vector<IndexStagePtr> stages_;
+  std::size_t keyed_ = 0;  // stages that change positions: others leave the order of those after them alone
   std::uint64_t size_ = 0;
 };
 
@@ -47,6 +48,12 @@ class IndexCursor {
     Located at{.record = position, .pass = epoch};
     for (std::size_t i = memories_.size(); i-- > 0;) at = map_->stages_[i]->locate(at, memories_[i].get());
     return at;
+  }
+  // Writes the numbers that enumerate() stages gave to the position that was located last, each at its place.
+  void write_numbers(std::uint64_t* numbers) const {
+    for (const auto& memory : memories_) {
+      if (memory != nullptr) memory->write_numbers(numbers);
+    }
   }
 
  private:

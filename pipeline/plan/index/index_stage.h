@@ -25,6 +25,8 @@ struct Share {
 class IndexMemory {
  public:
   virtual ~IndexMemory() = default;
+  // Writes the numbers that enumerate() stages gave to the position that was located last, each at its place.
+  virtual void write_numbers(std::uint64_t* /*numbers*/) const {}
 };
 
 // A stateless O(1) function. Immutable and thread-safe, but a memory is used by one thread at a time.

@@ -4,30 +4,45 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/plan/planner.h"
-#include "headrace/pipeline/plan/scan/record_scan.h"
 
 namespace headrace {
 namespace {
 
-bool changes_order(const Stage& stage) {
-  return std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage);
+// Whether the stage gives every position as often as any other, in some order.
+bool is_order(const Stage& stage) {
+  return std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage) ||
+         std::holds_alternative<RepeatStage>(stage);
+}
+
+// Returns the number of stages before the trailing ones that `is_trailing` accepts. Throws ConfigError if they
+// pick other records every epoch.
+template <typename IsTrailing>
+std::size_t stages_before_order(const std::vector<Stage>& index_stages, const IsTrailing& is_trailing,
+                                const char* call, const char* hint) {
+  std::size_t end = index_stages.size();
+  while (end > 0 && is_trailing(index_stages[end - 1])) --end;
+  for (std::size_t i = 0; i < end; ++i) {
+    if (!is_shuffled(index_stages[i])) continue;
+    throw ConfigError(fmt::format("{} behind {}, then {}: what it sees changes from epoch to epoch", call,
+                                  describe(index_stages[i]), describe(index_stages[end - 1])),
+                      hint);
+  }
+  return end;
 }
 
 }  // namespace
 
 std::size_t stages_before_filter(const std::vector<Stage>& index_stages) {
-  std::size_t end = index_stages.size();
-  while (end > 0 &&
-         (changes_order(index_stages[end - 1]) || std::holds_alternative<RepeatStage>(index_stages[end - 1]))) {
-    --end;
-  }
-  for (std::size_t i = 0; i < end; ++i) {
-    if (!is_shuffled(index_stages[i])) continue;
-    throw ConfigError(fmt::format("filter() behind {}, then {}: what it sees changes from epoch to epoch",
-                                  describe(index_stages[i]), describe(index_stages[end - 1])),
-                      "put filter() first, before shuffling, mixing and taking parts");
-  }
-  return end;
+  return stages_before_order(index_stages, is_order, "filter()",
+                             "put filter() first, before shuffling, mixing and taking parts");
+}
+
+std::size_t stages_before_buckets(const std::vector<Stage>& index_stages) {
+  const auto keeps_records = [](const Stage& stage) {
+    return is_order(stage) || std::holds_alternative<EnumerateStage>(stage);
+  };
+  return stages_before_order(index_stages, keeps_records, "bucket_by_length()",
+                             "choose and combine records first, then shuffle them");
 }
 
 std::string Selection::describe() const {
@@ -41,36 +56,8 @@ std::string Selection::describe() const {
   return fmt::format("{} of what {} leaves", text, stages.empty() ? "the source" : stages);
 }
 
-// One thread at a time reads the records; the others wait for it, each with its ScanPoll.
-class Selection::Turn {
- public:
-  explicit Turn(const Selection& of) : of_(of) {
-    std::unique_lock lock(of.mutex_);
-    while (!of.turn_ended_.wait_for(lock, kScanPause, [&] { return !of.taken_; })) {
-      lock.unlock();
-      ScanPoll::look();
-      lock.lock();
-    }
-    of.taken_ = true;
-  }
-  ~Turn() {
-    {
-      const std::lock_guard lock(of_.mutex_);
-      of_.taken_ = false;
-    }
-    of_.turn_ended_.notify_one();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  const Selection& of_;
-};
-
 const FilterScan& Selection::result() const {
-  const Turn turn(*this);
-  if (!result_) result_ = scan();
-  return *result_;
+  return result_.get([this] { return scan(); });
 }
 
 FilterScan Selection::scan() const {

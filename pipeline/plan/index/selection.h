@@ -1,14 +1,13 @@
 // The records that a filter keeps, found at the first request by one parallel scan over the source.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/scan/filter_scan.h"
+#include "headrace/pipeline/plan/scan/scan_once.h"
 
 namespace headrace {
 
@@ -31,21 +30,19 @@ class Selection {
   const FilterFailures& filter_failures() const { return result().filter_failures; }
 
  private:
-  class Turn;
-
   const FilterScan& result() const;
   FilterScan scan() const;
 
   PlanPtr before_;
   RecordFilter filter_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable turn_ended_;
-  mutable bool taken_ = false;                // by mutex_; true while a thread reads the records
-  mutable std::optional<FilterScan> result_;  // set by that thread
+  ScanOnce<FilterScan> result_;
 };
 
 // Returns how many of the index stages remain before a filter appended to them: a trailing run of shuffles and
 // repeats commutes with it and moves after it. Throws ConfigError if the rest picks other records every epoch.
 std::size_t stages_before_filter(const std::vector<Stage>& index_stages);
+// Returns it for the stage that finds the buckets of records, which leaves their positions alone and so commutes
+// with enumerate(), too.
+std::size_t stages_before_buckets(const std::vector<Stage>& index_stages);
 
 }  // namespace headrace

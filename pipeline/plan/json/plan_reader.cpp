@@ -103,9 +103,20 @@ using ReadStage = Dataset (*)(const Dataset& before, const JsonPlace& place, con
 const std::map<std::string, ReadStage, std::less<>>& stage_table() {
   static const std::map<std::string, ReadStage, std::less<>> table{
       {"batch", read_batch<BatchOptions>},
+      {"bucket_by_length",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         if (plan.global_batch > 0) {
+           place.refuse("each bucket has batches of its own size, and another global batch was asked for",
+                        "change batch_sizes");
+         }
+         const auto required = Members{.required = {"field", "boundaries", "batch_sizes"}};
+         return before.bucket_by_length(read<BucketOptions>(place, plan, required));
+       }},
       {"cache", read_cache},
       {"decode", [](const Dataset& before, const JsonPlace& place,
                     const PlanOptions& plan) { return before.decode(read<DecodeOptions>(place, plan)); }},
+      {"enumerate", [](const Dataset& before, const JsonPlace& place,
+                       const PlanOptions& plan) { return before.enumerate(read<EnumerateOptions>(place, plan)); }},
       {"filter", read_filter},
       {"map", read_map},
       {"padded_batch", read_batch<PaddedBatchOptions>},

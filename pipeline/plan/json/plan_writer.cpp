@@ -8,6 +8,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/evaluation_stages.h"
+#include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/json/format.h"
 #include "headrace/pipeline/plan/json/named_parts.h"
@@ -160,6 +161,9 @@ class PlanWriter {
     if (labels == nullptr) return {{"filter", write_named(filter, parts_, path + ".filter")}};
     return named_options(path, "filter", LabelOptions{.labels = labels->labels, .filter = filter});
   }
+  Out write(const EnumerateStage& stage, const std::string& path) {
+    return named_options(path, "enumerate", stage.options);
+  }
   Out write(const CacheStage& stage, const std::string& path) {
     const std::string at = path + ".cache";
     if (const auto* memory = dynamic_cast<const MemoryCache*>(stage.cache.get()))
@@ -173,6 +177,7 @@ class PlanWriter {
         "use memory() or disk(folder)");
   }
   Out write(const BatchStage& stage, const std::string& path) {
+    if (stage.buckets != nullptr) return named_options(path, "bucket_by_length", stage.buckets->options());
     if (!stage.pad) return named_options(path, "batch", stage.options);
     return named_options(
         path, "padded_batch",
@@ -184,6 +189,7 @@ class PlanWriter {
   }
 
   Out write(const UnbatchStage& /*stage*/, const std::string& /*path*/) { return write_unbatch(); }
+  Out write(const BucketStage& /*stage*/, const std::string& path) { throw misplaced(path); }
   Out write(const BatchOrderStage& /*stage*/, const std::string& path) { throw misplaced(path); }
 
   static Out write_unbatch() { return {{"unbatch", Out::object()}}; }

@@ -78,6 +78,7 @@ inline void show(BatchOptions& options, OptionVisitor& visit) {
   visit("global", options.global);
   show_remainder(options.remainder, visit);
 }
+inline void show(EnumerateOptions& options, OptionVisitor& visit) { visit("field", options.field); }
 inline void show(WindowOptions& options, OptionVisitor& visit) {
   visit("size", options.size);
   visit("shift", options.shift);
@@ -92,6 +93,14 @@ inline void show_pad(PadField& pad, OptionVisitor& visit) {
 }
 inline void show(PaddedBatchOptions& options, OptionVisitor& visit) {
   visit("global", options.global);
+  show_remainder(options.remainder, visit);
+  visit("pad", options.pad, show_pad);
+}
+inline void show(BucketOptions& options, OptionVisitor& visit) {
+  visit("field", options.field);
+  visit("boundaries", options.boundaries);
+  visit("batch_sizes", options.batch_sizes);
+  visit("max_length", options.max_length);
   show_remainder(options.remainder, visit);
   visit("pad", options.pad, show_pad);
 }

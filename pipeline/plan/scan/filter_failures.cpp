@@ -1,6 +1,7 @@
 #include "headrace/pipeline/plan/scan/filter_failures.h"
 
 #include "headrace/devices/base/rng.h"
+#include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/tasks/failure.h"
 
@@ -12,6 +13,8 @@ FilterFailures FilterFailures::of(const std::vector<Stage>& index_stages) {
     if (const auto* filter = std::get_if<FilterStage>(&stage)) {
       for (const auto& [record, failure] : filter->selection->filter_failures().failures_)
         all.add(record, failure);
+    } else if (const auto* bucket = std::get_if<BucketStage>(&stage)) {
+      for (const auto& [record, failure] : bucket->buckets->scan().failures.failures_) all.add(record, failure);
     } else if (const auto* combine = std::get_if<CombineStage>(&stage)) {
       const auto* unbatch = std::get_if<UnbatchRows>(&combine->combination->how);
       const std::uint64_t rows = unbatch != nullptr ? unbatch->rows : 1;

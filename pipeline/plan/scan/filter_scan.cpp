@@ -1,11 +1,7 @@
 #include "headrace/pipeline/plan/scan/filter_scan.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
 #include <exception>
-#include <mutex>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
@@ -14,47 +10,10 @@
 #include "headrace/pipeline/plan/part_samples.h"
 #include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/pipeline/plan/scan/record_scan.h"
+#include "headrace/pipeline/plan/scan/scan_findings.h"
 
 namespace headrace {
 namespace {
-
-// The records that could not be judged, found by threads in any order.
-class Findings {
- public:
-  explicit Findings(std::uint64_t max) : max_(max) {}
-
-  // Throws DataError if the limit is exceeded.
-  void note(std::uint64_t position, std::uint64_t record, Failure failure) {
-    const std::lock_guard lock(mutex_);
-    if (found_.size() == max_) {
-      throw DataError(
-          failure.what.code,
-          fmt::format("more than {} records could not be read or judged; one of them is {}", max_,
-                      describe(failure.what)),
-          {.source = failure.what.source, .record = record},
-          joined({"see what is wrong with the data", advice("raise {}", named("RecordFilter::max_failures"))}));
-    }
-    found_.push_back({.position = position, .record = record, .failure = std::move(failure)});
-  }
-
-  // For a record at several positions, takes the finding of the smallest position.
-  FilterFailures take() {
-    std::ranges::sort(found_, {}, &Finding::position);
-    FilterFailures filter_failures;
-    for (const Finding& finding : found_) filter_failures.add(finding.record, finding.failure);
-    return filter_failures;
-  }
-
- private:
-  struct Finding {
-    std::uint64_t position, record;
-    Failure failure;
-  };
-
-  std::uint64_t max_;
-  std::mutex mutex_;
-  std::vector<Finding> found_;  // by mutex_
-};
 
 // Judges the record at every position of a plan: the bits of one word are one thread's.
 class FilterPass final : public RecordScan {
@@ -69,7 +28,8 @@ class FilterPass final : public RecordScan {
         map_(std::move(map)),
         earlier_(FilterFailures::of(index_stages)),
         words_(static_cast<std::size_t>((map_.size() + kBlock - 1) / kBlock)),
-        findings_(filter.max_failures) {}
+        findings_(filter.max_failures, joined({"see what is wrong with the data",
+                                               advice("raise {}", named("RecordFilter::max_failures"))})) {}
 
   FilterScan take() { return {.kept = BitSelect(std::move(words_)), .filter_failures = findings_.take()}; }
 
@@ -89,7 +49,7 @@ class FilterPass final : public RecordScan {
   IndexMap map_;
   FilterFailures earlier_;  // of filters before this one
   std::vector<std::uint64_t> words_;
-  Findings findings_;
+  ScanFindings findings_;
 };
 
 class FilterPass::Judge final : public Visitor {
@@ -128,7 +88,9 @@ class FilterPass::Judge final : public Visitor {
   void process(std::uint64_t record, const RecordView& view, RecordView& processed,
                std::array<Shape, kMaxFields>& shapes) {
     const Fields& fields = pass_.source().info().fields;
-    const StepContext context{.record = record, .scratch = &working_, .probe = &state_};
+    cursor_.write_numbers(numbers_.data());
+    const StepContext context{
+        .record = record, .scratch = &working_, .probe = &state_, .numbers = numbers_.data()};
     SampleView sample;
     if (pass_.parts_ != nullptr) {
       std::size_t made = 0;
@@ -161,6 +123,7 @@ class FilterPass::Judge final : public Visitor {
   IndexCursor cursor_;
   std::vector<std::byte> scratch_;
   Scratch working_;
+  std::array<std::uint64_t, kMaxFields> numbers_{};         // of enumerate() stages
   std::array<std::vector<std::byte>, kMaxFields> results_;  // of the chains
 };
 

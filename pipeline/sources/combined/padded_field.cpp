@@ -7,39 +7,37 @@ namespace {
 
 bool varies(const Field& field) { return field.encoding == Encoding::kRaw && field.shape.is_dynamic(); }
 
-std::vector<PadField> all_that_vary(const Fields& fields) {
+std::vector<PadField> all_that_vary(const Fields& fields, const std::string& call) {
   std::vector<PadField> pad;
   for (const Field& field : fields) {
     if (varies(field)) pad.push_back({.field = field.name});
   }
-  if (pad.empty())
-    throw ConfigError("padded_batch(): no field differs in length from record to record", "use batch()");
+  if (pad.empty()) throw ConfigError(call + ": no field differs in length from record to record", "use batch()");
   return pad;
 }
 
-PaddedField plan_one(const SourceInfo& info, const PadField& pad) {
+PaddedField plan_one(const SourceInfo& info, const PadField& pad, const std::string& call) {
   const std::size_t at = find_field(info.fields, pad.field);
   const Field& field = info.fields[at];
   if (!varies(field) || field.shape.without_front().is_dynamic()) {
-    throw ConfigError(
-        fmt::format("padded_batch(): field '{}' {} cannot be padded", field.name, field.shape.to_string()),
-        "raw fields are, whose first extent alone differs from record to record");
+    throw ConfigError(fmt::format("{}: field '{}' {} cannot be padded", call, field.name, field.shape.to_string()),
+                      "raw fields are, whose first extent alone differs from record to record");
   }
-  if (pad.length < 0)
-    throw ConfigError(fmt::format("padded_batch(): field '{}' to length {}", pad.field, pad.length));
+  if (pad.length < 0) throw ConfigError(fmt::format("{}: field '{}' to length {}", call, pad.field, pad.length));
   const std::size_t row = static_cast<std::size_t>(field.shape.without_front().elements()) * size_of(field.dtype);
-  if (row == 0) throw ConfigError(fmt::format("padded_batch(): field '{}' has no elements", pad.field));
+  if (row == 0) throw ConfigError(fmt::format("{}: field '{}' has no elements", call, pad.field));
   return {.field = at, .row_bytes = row, .length = pad.length, .value = pad.value};
 }
 
 }  // namespace
 
-std::vector<PaddedField> plan_padding(const SourceInfo& info, const std::vector<PadField>& pad) {
+std::vector<PaddedField> plan_padding(const SourceInfo& info, const std::vector<PadField>& pad,
+                                      const std::string& call) {
   std::vector<PaddedField> paddings;
-  for (const PadField& one : pad.empty() ? all_that_vary(info.fields) : pad)
-    paddings.push_back(plan_one(info, one));
+  for (const PadField& one : pad.empty() ? all_that_vary(info.fields, call) : pad)
+    paddings.push_back(plan_one(info, one, call));
   if (info.fields.size() + paddings.size() > kMaxFields) {
-    throw ConfigError(fmt::format("padded_batch(): {} fields with their lengths; a record has at most {}",
+    throw ConfigError(fmt::format("{}: {} fields with their lengths; a record has at most {}", call,
                                   info.fields.size() + paddings.size(), kMaxFields));
   }
   return paddings;

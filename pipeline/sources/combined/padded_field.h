@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
@@ -21,8 +22,9 @@ struct PaddedField {
 };
 
 // Returns one padding for each of `pad`, or, if it is empty, for every raw field of varying first extent. Throws
-// ConfigError if a field cannot be padded, or if there is none.
-std::vector<PaddedField> plan_padding(const SourceInfo& info, const std::vector<PadField>& pad);
+// ConfigError if a field cannot be padded, or if there is none. `call` is named in messages.
+std::vector<PaddedField> plan_padding(const SourceInfo& info, const std::vector<PadField>& pad,
+                                      const std::string& call = "padded_batch()");
 
 // Returns the error of a record whose field has `bytes` bytes.
 DataError unpaddable(const SourceInfo& info, std::uint64_t record, const PaddedField& padding, std::size_t bytes);

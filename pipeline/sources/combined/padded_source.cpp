@@ -10,20 +10,24 @@
 
 namespace headrace {
 
-PaddedSource::PaddedSource(SourcePtr source, std::vector<PaddedField> paddings)
-    : source_(std::move(source)), paddings_(std::move(paddings)), info_(source_->info()) {
+PaddedSource::PaddedSource(SourcePtr source, std::vector<PaddedField> paddings, PaddedLength common)
+    : source_(std::move(source)),
+      paddings_(std::move(paddings)),
+      common_(std::move(common)),
+      info_(source_->info()) {
   Fingerprint fingerprint("padded 1");
   fingerprint.add(info_.fingerprint);
   for (const PaddedField& padding : paddings_) {
     Field& field = info_.fields[padding.field];
     std::vector<std::int64_t> extents(field.shape.extents().begin(), field.shape.extents().end());
-    extents.front() = padding.length;
+    extents.front() = padding.length > 0 ? padding.length : Shape::kDynamic;
     field.shape = Shape(std::span<const std::int64_t>(extents));
     const std::string length_name = field.name + "_length";
     info_.fields.push_back({.name = length_name, .dtype = DType::kI64, .shape = {}});
     fingerprint.add(std::uint64_t{padding.field}).add(static_cast<std::uint64_t>(padding.length));
     fingerprint.add(std::uint64_t{std::to_integer<unsigned>(padding.value)});
   }
+  if (common_.to) fingerprint.add(common_.identity);
   info_.resident = false;  // the padded bytes are made in the reader's scratch
   info_.fingerprint = fingerprint.value();
 }
@@ -32,6 +36,15 @@ RecordView PaddedSource::read(std::uint64_t index, std::vector<std::byte>& scrat
   if (index >= info_.records) throw no_such_record(info_, index);
   BorrowedBytes own;
   const RecordView view = source_->read(index, *own);
+  std::int64_t common = 0;
+  if (common_.to) {
+    const std::size_t entries = view.fields[common_.of.field].size() / common_.of.row_bytes;
+    common = common_.to(static_cast<std::int64_t>(entries));
+  }
+  const auto padded = [&](PaddedField padding) {
+    if (padding.length == 0) padding.length = common;
+    return padding;
+  };
   // Copies everything: bytes in the source's own scratch are invalid after this call.
   const std::size_t fields = source_->info().fields.size();
   std::array<std::size_t, kMaxFields> offset, size;
@@ -43,7 +56,7 @@ RecordView PaddedSource::read(std::uint64_t index, std::vector<std::byte>& scrat
   };
   for (std::size_t i = 0; i < fields; ++i) reserve(i, view.fields[i].size());
   for (std::size_t i = 0; i < paddings_.size(); ++i) {
-    const PaddedField& padding = paddings_[i];
+    const PaddedField padding = padded(paddings_[i]);
     const std::size_t bytes = view.fields[padding.field].size();
     if (bytes % padding.row_bytes != 0 || bytes > padding.bytes()) {
       throw unpaddable(info_, index, padding, bytes);
@@ -58,7 +71,7 @@ RecordView PaddedSource::read(std::uint64_t index, std::vector<std::byte>& scrat
     result.fields[i] = std::span<const std::byte>(scratch).subspan(offset[i], size[i]);
   }
   for (std::size_t i = 0; i < paddings_.size(); ++i) {
-    const PaddedField& padding = paddings_[i];
+    const PaddedField padding = padded(paddings_[i]);
     const std::size_t bytes = view.fields[padding.field].size();
     std::fill_n(scratch.begin() + static_cast<std::ptrdiff_t>(offset[padding.field] + bytes),
                 padding.bytes() - bytes, padding.value);

@@ -1,6 +1,8 @@
 // A source whose fields of varying length are padded to one length, plus a field for each original length.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "headrace/pipeline/source.h"
@@ -8,10 +10,17 @@
 
 namespace headrace {
 
+// The length to which fields of length 0 are padded: a function of that of one field of the record.
+struct PaddedLength {
+  PaddedField of = {};
+  std::function<std::int64_t(std::int64_t)> to = {};
+  std::uint64_t identity = 0;
+};
+
 class PaddedSource final : public Source {
  public:
-  // REQUIRES: the lengths of the paddings are known.
-  PaddedSource(SourcePtr source, std::vector<PaddedField> paddings);
+  // REQUIRES: the lengths of the paddings are known, or `common` is set.
+  PaddedSource(SourcePtr source, std::vector<PaddedField> paddings, PaddedLength common = {});
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
@@ -23,6 +32,7 @@ class PaddedSource final : public Source {
  private:
   SourcePtr source_;
   std::vector<PaddedField> paddings_;
+  PaddedLength common_;
   SourceInfo info_;
 };
 

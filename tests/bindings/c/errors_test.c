@@ -116,6 +116,8 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_dataset_cache(dataset, NULL));
   NULL_FAILS(hr_dataset_batch(NULL, NULL));
   NULL_FAILS(hr_dataset_padded_batch(NULL, NULL));
+  NULL_FAILS(hr_dataset_bucket_by_length(NULL, NULL));
+  NULL_FAILS(hr_dataset_enumerate(NULL, NULL));
   NULL_FAILS(hr_dataset_prefetch(NULL, 1));
   NULL_FAILS(hr_filter_create(NULL, &filter));
   NULL_FAILS(hr_filter_create(&(hr_filter_options)HR_FILTER_OPTIONS_INIT, &filter));

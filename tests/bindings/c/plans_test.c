@@ -246,6 +246,39 @@ static void test_padded_batch(void) {
   hr_dataset_free(dataset);
 }
 
+static void test_bucket_by_length(void) {
+  const hr_field word = {.name = "word", .dtype = HR_U8, .rank = 1, .shape = {HR_DYNAMIC}};
+  hr_generator_options words = HR_GENERATOR_OPTIONS_INIT;
+  words.fields = &word;
+  words.field_count = 1;
+  words.records = 5;
+  words.make = make_words;
+  hr_source* source = NULL;
+  OK(hr_source_generator(&words, &source));
+  hr_dataset* dataset = dataset_of(source);
+  OK(hr_dataset_enumerate(dataset, NULL));
+  static const int64_t boundaries[] = {2}, sizes[] = {3, 2};
+  hr_bucket_options options = HR_BUCKET_OPTIONS_INIT;
+  options.field = "word";
+  options.boundaries = boundaries;
+  options.boundary_count = 1;
+  options.batch_sizes = sizes;
+  options.batch_size_count = 2;
+  options.drop_remainder = true;
+  OK(hr_dataset_bucket_by_length(dataset, &options));
+  hr_loader* loader = loader_of(dataset, NULL);
+  hr_batch* batch = next_of(loader);
+  hr_tensor tensor = HR_TENSOR_INIT;
+  OK(hr_batch_tensor(batch, "word", &tensor));
+  CHECK(tensor.shape[0] == 2 && tensor.shape[1] == 5);
+  CHECK(memcmp(tensor.data, "abc\0\0abcd\0", 10) == 0);
+  CHECK(value_of(batch, "index", 1) == 3);
+  hr_batch_free(batch);
+  CHECK(next_of(loader) == NULL);
+  hr_loader_free(loader);
+  hr_dataset_free(dataset);
+}
+
 static void test_combinations(void) {
   hr_dataset *first = dataset_of(numbers(6)), *other = dataset_of(numbers(4)), *all = NULL;
   const hr_dataset* const parts[] = {first, other};
@@ -321,6 +354,7 @@ int main(void) {
   test_labels();
   test_unbatch();
   test_padded_batch();
+  test_bucket_by_length();
   test_combinations();
   test_caches();
   return end_of_test();

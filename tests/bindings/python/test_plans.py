@@ -109,6 +109,50 @@ def test_padded_batch():
     assert batch["tokens_length"].numpy().tolist() == [1, 3, 2]
 
 
+def bucketed(count):
+    rows = [np.full(i * 3 % 7, i, np.int32) for i in range(count)]
+    return hr.from_function(lambda i: {"x": np.int64(i), "tokens": rows[i]}, count,
+                            fields={"x": ("int64", ()), "tokens": ("int32", (None,))})
+
+
+def test_bucket_by_length():
+    plan = bucketed(10).bucket_by_length("tokens", [2, 4], [4, 2, 1], pad={"tokens": (0, 255)})
+    seen = [(batch["x"].numpy().tolist(), batch["tokens"].shape, batch["tokens_length"].numpy().tolist()) for batch in plan]
+    assert seen == [([2], (1, 6), [6]), ([4], (1, 6), [5]), ([1, 6], (2, 4), [3, 4]), ([0, 3, 5, 7], (4, 2), [0, 2, 1, 0]),
+                    ([9], (1, 6), [6]), ([8], (1, 4), [3])]
+    assert plan.batch_size == 4 and len(plan) == 6 and plan.records == 10
+    assert plan.fields["tokens"].shape == (None,)
+    last = list(plan)[-1]["tokens"].numpy()
+    assert last.tolist() == [[8, 8, 8, -1]]
+    assert len(bucketed(10).bucket_by_length("tokens", [2, 4], 3, drop_remainder=True)) == 3
+    kept = [batch["tokens"].numpy().copy() for batch in hr.Loader(plan, threads=1)]  # any number at a time
+    assert [rows.shape for rows in kept] == [shape for _, shape, _ in seen]
+
+
+def test_bucket_by_length_refuses_what_follows_by_sample():
+    plan = bucketed(10).bucket_by_length("tokens", [2], 3)
+    with pytest.raises(hr.ConfigError, match="batched=True"):
+        plan.map(lambda sample: {"x": sample["x"]})
+    with pytest.raises(hr.ConfigError, match="padded_batch"):
+        plan.unbatch().explain()
+    lengths = plan.map(hr.function(lambda batch: {"x": batch["x"] + batch["tokens"].shape[1]}, batched=True))
+    assert [batch["x"].numpy().tolist() for batch in lengths][0] == [6 + 1, 6 + 2, 6 + 4]
+
+
+def test_a_function_needs_a_record_to_be_tried_on():
+    for empty in (counting(5).take(0), bucketed(5).take(0)):
+        with pytest.raises(hr.ConfigError, match="outputs="):
+            empty.map(lambda sample: {"x": sample["x"]})
+
+
+def test_enumerate():
+    assert [batch["index"].numpy().tolist() for batch in counting(5).skip(2).enumerate().batch(2)] == [[0, 1], [2]]
+    plan = counting(3, 8).enumerate("n").filter(lambda sample: sample["n"] % 2 == 0, processed=True).batch(5)
+    assert first_values(plan) == [[3, 5, 7]]
+    plan = counting(4).repeat(2).enumerate().map(lambda sample: {"x": sample["x"] + 10 * sample["index"]}).batch(8)
+    assert first_values(plan) == [[0, 11, 22, 33, 40, 51, 62, 73]]
+
+
 def test_caches_are_filled_once(data, tmp_path):
     for cache in (hr.Cache(), hr.Cache(tmp_path)):
         plan = data.map(hr.cast("float32")).cache(cache).shuffle(1).batch(10)

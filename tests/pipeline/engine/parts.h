@@ -32,7 +32,7 @@ struct Parts {
     Slot& slot = ring->slot_of(sequence);
     ring->begin(sequence);
     slot.begin(run.schedule.position(sequence));
-    run.schedule.locate(slot.position, slot.records, slot.passes);
+    run.schedule.locate(slot.position, slot.records, slot.passes, {});
     for (std::int64_t example = 0; example < slot.examples(); ++example) {
       const std::uint64_t record = slot.records[static_cast<std::size_t>(example)];
       std::memcpy(slot.rows_of(example)[0], &record, sizeof record);

@@ -21,7 +21,7 @@ using Numbers = std::vector<std::int64_t>;
 using Elements = std::vector<Numbers>;  // batches; before batch(), records: lists of one number
 using Pass = std::function<Elements(std::uint64_t pass)>;
 
-enum class Kind { kShuffle, kWindow, kRepeat, kTake, kSkip, kShard, kWithout, kMap, kCache, kBatch, kUnbatch };
+enum class Kind { kShuffle, kWindow, kRepeat, kTake, kSkip, kShard, kWithout, kMap, kCache, kNumber, kBatch, kUnbatch };
 struct Step {
   Kind kind = Kind::kMap;
   std::uint64_t count = 0;
@@ -30,7 +30,9 @@ struct Step {
 using Steps = std::span<const Step>;
 
 bool is_shuffle(const Step& step) { return step.kind == Kind::kShuffle || step.kind == Kind::kWindow; }
-bool has_positions(const Step& step) { return step.kind != Kind::kMap && step.kind != Kind::kCache; }
+bool has_positions(const Step& step) {
+  return step.kind != Kind::kMap && step.kind != Kind::kCache && step.kind != Kind::kNumber;
+}
 
 Operations triple_and_add() {
   return user_map({.name = "triple and add",
@@ -55,6 +57,7 @@ Dataset with_step(const Dataset& data, const Step& step) {
     case Kind::kWithout: return data.without_shard(step.count, 0);
     case Kind::kMap: return data.map(triple_and_add());
     case Kind::kCache: return data.cache(memory());
+    case Kind::kNumber: return data.enumerate({.field = "number"});
     case Kind::kBatch:
       return data.batch({.global = static_cast<std::int64_t>(step.count),
                          .remainder = step.flag ? Remainder::kDrop : Remainder::kKeep});
@@ -215,7 +218,7 @@ class Interpreter {
 // Drawn from its number.
 std::vector<Step> random_chain(std::uint64_t number, Philox& random) {
   std::vector<Step> steps;
-  bool batched = false;
+  bool batched = false, numbered = false;
   const auto add_batch = [&] {
     steps.push_back({.kind = batched ? Kind::kUnbatch : Kind::kBatch,
                      .count = 1 + random.below(7),
@@ -223,7 +226,7 @@ std::vector<Step> random_chain(std::uint64_t number, Philox& random) {
     batched = !batched;
   };
   for (std::uint32_t left = 2 + random.below(6 + static_cast<std::uint32_t>(number % 5)); left > 0; --left) {
-    switch (random.below(12)) {
+    switch (random.below(13)) {
       case 0:
         steps.push_back({.kind = Kind::kShuffle, .count = random.below(3), .flag = random.below(2) == 0});
         break;
@@ -234,7 +237,13 @@ std::vector<Step> random_chain(std::uint64_t number, Philox& random) {
       case 5: steps.push_back({.kind = Kind::kShard, .count = 2}); break;
       case 6: steps.push_back({.kind = Kind::kWithout, .count = 2 + random.below(3)}); break;
       case 7: steps.push_back({.kind = Kind::kMap}); break;
-      case 8: steps.push_back({.kind = Kind::kCache}); break;
+      case 8:
+        if (!numbered) steps.push_back({.kind = Kind::kCache});  // numbers may not be kept
+        break;
+      case 9:  // changes the order of nothing
+        if (!batched && !numbered) steps.push_back({.kind = Kind::kNumber});
+        numbered = numbered || !batched;
+        break;
       default: add_batch(); break;
     }
   }

@@ -66,9 +66,11 @@ TEST_F(PlanJsonErrors, NameThePlace) {
 }
 
 TEST_F(PlanJsonErrors, SayWhatThereIs) {
-  EXPECT_THAT(refusal_of_stages(R"({"shufle": {}})"),
-              AllOf(StartsWith("plan at stages[0]: there is no stage \"shufle\" (write batch, cache, decode, "),
-                    HasSubstr("unbatch, window or without_shard")));
+  EXPECT_THAT(
+      refusal_of_stages(R"({"shufle": {}})"),
+      AllOf(StartsWith(
+                "plan at stages[0]: there is no stage \"shufle\" (write batch, bucket_by_length, cache, decode, "),
+            HasSubstr("unbatch, window or without_shard")));
   EXPECT_THAT(
       refusal_of_stages(R"({"map": [{"Flip": {}}]})"),
       AllOf(StartsWith("plan at stages[0].map[0]: there is no operation \"Flip\" (write named, pad_crop, "),

@@ -40,6 +40,8 @@ TEST_F(PlanJsonStages, OnPositions) {
   expect_same(first().repeat(3).take(50).skip(7));
   expect_same(first().shard(3, 2));
   expect_same(first().without_shard(3, 1));
+  expect_same(first().shuffle().enumerate());
+  expect_same(first().enumerate({.field = "n"}).shuffle());
   expect_same(first().shard_for_worker({.count = 2, .index = 1}));
 }
 
@@ -129,6 +131,10 @@ TEST_F(PlanJsonStages, PaddedBatches) {
                          .prefetch(1),
                      parts_);
   expect_same_stream(concatenate({texts.take(3), texts}).padded_batch({.global = 4}), parts_);
+  expect_same_stream(concatenate({texts.take(3), texts})
+                         .bucket_by_length({.field = "text", .boundaries = {2, 5}, .batch_sizes = {3}})
+                         .take(3),
+                     parts_);
   expect_same_stream(zip({texts, texts}, {.suffixes = {"", "_2"}}).padded_batch({.global = 4}), parts_);
 }
 
@@ -149,6 +155,8 @@ TEST_F(PlanJsonStages, ShowEveryOption) {
   expect_shows<WorkerShard>(count_members<WorkerShard>());
   expect_shows<BatchOptions>(count_members<BatchOptions>());
   expect_shows<PaddedBatchOptions>(count_members<PaddedBatchOptions>() + count_members<PadField>());
+  expect_shows<BucketOptions>(count_members<BucketOptions>() + count_members<PadField>());
+  expect_shows<EnumerateOptions>(count_members<EnumerateOptions>());
   expect_shows<InterleaveOptions>(count_members<InterleaveOptions>());
   expect_shows<MixOptions>(count_members<MixOptions>());
   expect_shows<ZipOptions>(count_members<ZipOptions>());

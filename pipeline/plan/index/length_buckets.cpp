@@ -1,0 +1,104 @@
+#include "headrace/pipeline/plan/index/length_buckets.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/pipeline/plan/index/selection.h"
+#include "headrace/pipeline/plan/planner.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kMaxBuckets = 256;
+
+[[noreturn]] void refuse_buckets(const std::string& why, const std::string& hint = {}) {
+  throw ConfigError("bucket_by_length(): " + why, hint);
+}
+
+}  // namespace
+
+LengthBuckets::LengthBuckets(PlanPtr before, BucketOptions options, const PaddedField& judged,
+                             std::vector<std::string> fields)
+    : before_(std::move(before)), options_(std::move(options)), judged_(judged), fields_(std::move(fields)) {
+  check();
+}
+
+void LengthBuckets::check() const {
+  const std::vector<std::int64_t>& ends = options_.boundaries;
+  if (ends.empty()) refuse_buckets("no boundaries", "give the greatest length of each bucket but the last");
+  if (size() > kMaxBuckets) refuse_buckets(fmt::format("{} buckets; {} are possible", size(), kMaxBuckets));
+  if (ends.front() < 1 || std::ranges::adjacent_find(ends, std::greater_equal{}) != ends.end()) {
+    refuse_buckets(fmt::format("the boundaries {} do not ascend from 1 or more", fmt::join(ends, ", ")));
+  }
+  if (options_.batch_sizes.size() != 1 && options_.batch_sizes.size() != size()) {
+    refuse_buckets(fmt::format("{} batch sizes for {} buckets", options_.batch_sizes.size(), size()),
+                   "give one for each bucket, of which there is one more than boundaries, or one for all");
+  }
+  for (const std::int64_t examples : options_.batch_sizes) {
+    if (examples < 1) refuse_buckets(fmt::format("batches of {}: a batch holds at least one example", examples));
+  }
+  if (options_.max_length != 0 && options_.max_length <= ends.back()) {
+    refuse_buckets(
+        fmt::format("the maximum {} is not above the last boundary, {}", options_.max_length, ends.back()),
+        "leave it out for that of the longest record");
+  }
+}
+
+std::int64_t LengthBuckets::batch_size(std::size_t bucket) const {
+  return options_.batch_sizes.size() == 1 ? options_.batch_sizes.front() : options_.batch_sizes[bucket];
+}
+
+std::int64_t LengthBuckets::largest_batch_size() const { return std::ranges::max(options_.batch_sizes); }
+
+std::string LengthBuckets::describe() const {
+  const std::string last = options_.max_length > 0 ? std::to_string(options_.max_length) : "the longest";
+  return fmt::format("bucket_by_length('{}' up to {}, {}; batches of {}{})", options_.field,
+                     fmt::join(options_.boundaries, ", "), last, fmt::join(options_.batch_sizes, ", "),
+                     options_.remainder == Remainder::kDrop ? ", drop remainder" : "");
+}
+
+std::uint64_t LengthBuckets::identity() const {
+  std::uint64_t hash = mix_seed(judged_.field, static_cast<std::uint64_t>(options_.max_length));
+  for (const std::int64_t end : options_.boundaries) hash = mix_seed(hash, static_cast<std::uint64_t>(end));
+  if (options_.max_length > 0) return hash;
+  // The longest record is one of those that are judged.
+  for (const Stage& stage : judged_stages(make_stream_plan(before_))) {
+    hash = xxh3(headrace::describe(stage), hash);
+  }
+  return hash;
+}
+
+std::int64_t LengthBuckets::length(std::size_t bucket) const {
+  if (bucket < options_.boundaries.size()) return options_.boundaries[bucket];
+  if (options_.max_length > 0) return options_.max_length;
+  const std::int64_t known = longest_.load(std::memory_order_relaxed);
+  return std::max(known >= 0 ? known : scan().longest, options_.boundaries.back());
+}
+
+std::int64_t LengthBuckets::padded_length(std::int64_t length) const {
+  const auto end = std::ranges::lower_bound(options_.boundaries, length);
+  return end != options_.boundaries.end() ? *end : this->length(options_.boundaries.size());
+}
+
+std::vector<Stage> LengthBuckets::judged_stages(const StreamPlan& plan) const {
+  std::vector<Stage> stages = plan.index_stages;
+  stages.resize(stages_before_buckets(stages));
+  return stages;
+}
+
+const BucketScan& LengthBuckets::scan() const {
+  const BucketScan& scan = scan_.get([this] {
+    const StreamPlan plan = make_stream_plan(before_);
+    return run_bucket_scan(plan, judged_stages(plan), judged_, options_.boundaries);
+  });
+  longest_.store(scan.longest, std::memory_order_relaxed);
+  return scan;
+}
+
+}  // namespace headrace

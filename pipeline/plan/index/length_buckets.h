@@ -1,0 +1,56 @@
+// The buckets of bucket_by_length(): which lengths each has, and which records are in it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/scan/bucket_scan.h"
+#include "headrace/pipeline/plan/scan/scan_once.h"
+#include "headrace/pipeline/sources/combined/padded_field.h"
+
+namespace headrace {
+
+// Shared by all plans derived from one bucket_by_length(). Thread-safe.
+class LengthBuckets {
+ public:
+  // `before` is the plan to which the stage was appended, `judged` the field whose length counts, `fields` the
+  // names of those that are padded to the bucket's length. Throws ConfigError if the options make no sense.
+  LengthBuckets(PlanPtr before, BucketOptions options, const PaddedField& judged, std::vector<std::string> fields);
+
+  const BucketOptions& options() const noexcept { return options_; }
+  const std::vector<std::string>& fields() const noexcept { return fields_; }
+  // Returns the number of buckets.
+  std::size_t size() const noexcept { return options_.boundaries.size() + 1; }
+  // Returns the examples of a full global batch of the bucket, and of the largest.
+  std::int64_t batch_size(std::size_t bucket) const;
+  std::int64_t largest_batch_size() const;
+  // Returns "bucket_by_length('tokens' up to 16, 64, longest; batches of 32, 8, 2)".
+  std::string describe() const;
+  // Returns the identity of the padded records: of the lengths, and of the records that were judged.
+  std::uint64_t identity() const;
+
+  // Returns the length to which the bucket's samples are padded. Like padded_length() and scan(), reads all
+  // records the first time that it needs to, and throws as run_bucket_scan() does; a later call then retries.
+  std::int64_t length(std::size_t bucket) const;
+  // Returns the length to which a record of this length is padded: less than its own if it is longer than allowed.
+  std::int64_t padded_length(std::int64_t length) const;
+  // Returns the bucket of each position among those of the index stages before the trailing shuffles and repeats.
+  const BucketScan& scan() const;
+
+ private:
+  std::vector<Stage> judged_stages(const StreamPlan& plan) const;
+  void check() const;
+
+  PlanPtr before_;
+  BucketOptions options_;
+  PaddedField judged_;
+  std::vector<std::string> fields_;
+  ScanOnce<BucketScan> scan_;
+  mutable std::atomic<std::int64_t> longest_{-1};  // the scan's: each long record asks for it; -1: not known yet
+};
+
+}  // namespace headrace
