@@ -92,7 +92,7 @@ for size, sigma in ((3, 0.5), (5, 1.1), (23, 2.0), (23, 9.0)):
 
 # Places. Pixels next to the fill are blended with it here; torchvision gives the fill the square of its share.
 HOW = {"nearest": InterpolationMode.NEAREST, "bilinear": InterpolationMode.BILINEAR}
-AFFINE = {"turned": {"degrees": 25}, "scaled": {"scale": 1.3}, "sheared": {"shear": (20, -8)},
+AFFINE = {"turned": {"degrees": 25}, "scaled": {"scale": 1.37}, "sheared": {"shear": (20, -8)},
           "all": {"degrees": -40, "scale": 0.7, "shear": (12, 5)}}
 
 
@@ -128,7 +128,7 @@ for name, parts in AFFINE.items():
     expect_close(f"{name}, bilinear", affine_chain(parts, "bilinear", fill), affine_theirs(parts, "bilinear", fill), equal=0.9,
                  inside=away_from_fill(parts))
 
-for degrees in (10, 90, -33):
+for degrees in (10, 57, -33):
     for how in HOW:
         chain = hr.random_rotation((degrees, degrees), interpolation=how, fill=5)
         theirs = with_torchvision(lambda image: functional.rotate(image, degrees, interpolation=HOW[how], fill=[5, 5, 5]))
@@ -149,9 +149,9 @@ def cv2_affine(image, degrees, scale):
 
 
 for degrees, scale in ((20, 1.0), (-70, 0.8)):
-    # OpenCV rounds places to a 32nd of a pixel and has the middle of a pixel where its corner is.
+    # OpenCV rounds places to a 32nd of a pixel.
     mean, _, _ = levels_apart(ours(hr.random_affine((degrees, degrees), scale=(scale, scale), interpolation="bilinear", fill=30))[:12],
-                              [cv2_affine(image, -degrees, scale) for image in IMAGES[:12]])
+                              [cv2_affine(image, degrees, scale) for image in IMAGES[:12]])
     checks.expect(f"Albumentations' Affine by {degrees}, {scale}: 3 levels apart on average", mean <= 3, mean)
 
 
@@ -209,7 +209,9 @@ compare_albumentations("centre crop", hr.center_crop(46), albumentations.CenterC
 
 # RandAugment: each image is one that torchvision can make of it, and all of them are drawn.
 def one_of(image, kind, amount):
-    """What torchvision's RandAugment does, by Pillow where its results are Pillow's."""
+    """What torchvision's RandAugment does; a threshold in float32 may be above the level that it is."""
+    if kind == "Solarize":
+        amount = round(amount * 510) / 510
     transform = v2.RandAugment(num_ops=1)
     value = tensor(image)
     changed = transform._apply_image_or_video_transform(value, kind, amount, InterpolationMode.NEAREST, {type(value): [9.0, 9.0, 9.0]})
@@ -218,7 +220,7 @@ def one_of(image, kind, amount):
 
 def candidates(image, transform, bins, indices):
     for kind, (magnitudes, signed) in transform._AUGMENTATION_SPACE.items():
-        values = magnitudes(bins, HEIGHT, WIDTH)
+        values = magnitudes(bins, *image.shape[:2])
         for index in indices if values is not None else [0]:
             value = 0.0 if values is None else float(values[index])
             for amount in {value, -value} if signed else {value}:
@@ -226,7 +228,7 @@ def candidates(image, transform, bins, indices):
 
 
 def expect_drawn(name, chain, transform, indices):
-    image = IMAGES[0]
+    image = np.ascontiguousarray(IMAGES[0][:66, :66])  # square: a quarter turn meets the middles of its pixels
     draws = ours(chain, np.repeat(image[None], 400, 0))
     known = list(candidates(image, transform, 31, indices))
     seen, unknown = {}, 0

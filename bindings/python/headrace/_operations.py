@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -11,7 +11,7 @@ from ._errors import config_error
 from ._fields import DTypeName
 from ._native import Operations, operation
 
-Interpolation = Literal["nearest", "bilinear"]
+Interpolation: TypeAlias = Literal["nearest", "bilinear"]
 
 
 def _numbers(values: Any) -> list[float]:
