@@ -209,9 +209,11 @@ compare_albumentations("centre crop", hr.center_crop(46), albumentations.CenterC
 
 # RandAugment: each image is one that torchvision can make of it, and all of them are drawn.
 def one_of(image, kind, amount):
-    """What torchvision's RandAugment does; a threshold in float32 may be above the level that it is."""
+    """What torchvision's RandAugment does. In float32 a threshold may be above the level that it is, a move below its pixel."""
     if kind == "Solarize":
-        amount = round(amount * 510) / 510
+        amount = round(amount * 510) / 510 - 1e-5
+    if kind.startswith("Translate"):
+        amount += np.copysign(1e-4, amount)
     transform = v2.RandAugment(num_ops=1)
     value = tensor(image)
     changed = transform._apply_image_or_video_transform(value, kind, amount, InterpolationMode.NEAREST, {type(value): [9.0, 9.0, 9.0]})
@@ -233,9 +235,9 @@ def expect_drawn(name, chain, transform, indices):
     known = list(candidates(image, transform, 31, indices))
     seen, unknown = {}, 0
     for drawn in draws:
-        # A pixel between two others, and the last level of a product, may differ.
+        # A pixel between two others may be the other; a level that they cut off twice may be two apart.
         kinds = [kind for kind, made in known
-                 if (np.abs(drawn.astype(int) - made) <= 1).all(-1).mean() > 0.995]
+                 if (np.abs(drawn.astype(int) - made) <= 2).all(-1).mean() > 0.975]
         unknown += not kinds
         for kind in set(kinds[:1]):
             seen[kind] = seen.get(kind, 0) + 1

@@ -37,7 +37,7 @@ double magnitude_of(AugmentationKind kind, const AugmentationSpace& space, int b
     case AugmentationKind::kContrast:
     case AugmentationKind::kSharpness: return space.factor * part;
     case AugmentationKind::kPosterize: return std::nearbyint(8 - space.bits * part);
-    case AugmentationKind::kSolarize: return 255 * (1 - part);
+    case AugmentationKind::kSolarize: return 255.0 * (bins - 1 - bin) / (bins - 1);
     default: return 0;
   }
 }
