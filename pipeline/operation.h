@@ -29,10 +29,10 @@ enum class LostBoxes {
 // Fields that an operation moves with the image: crops, mirrors and resizes by the same random numbers. A box is
 // there if its right is above its left.
 struct Along {
-  // (H, W, C) of any type, as high and wide as the image. Each number of the result is one of the mask's: number i
-  // of n is that at floor(i m / n) of the m in the window, as in torchvision. Padding is 0, or reflected.
+  // (H, W, C) of any type, as high and wide as the image. Each number of the result is one of the mask's: i of n
+  // is that at floor(i m / n) of the window's m, or of a turned one the nearest. Padding is 0, or reflected.
   std::vector<std::string> masks = {};
-  // (N, 4) or (4): left, top, right, bottom in pixels; f32 afterwards, clipped to the image.
+  // (N, 4) or (4): left, top, right, bottom in pixels; f32 afterwards, clipped to the image; around a turned box.
   std::vector<std::string> boxes = {};
   LostBoxes lost = LostBoxes::kZero;
 
@@ -48,6 +48,11 @@ struct PadCrop {
   Padding padding = Padding::kZero;
   Along along = {};
 };
+// How a pixel is made of those around the point that it comes from.
+enum class Interpolation {
+  kNearest,   // the pixel that the point lies in
+  kBilinear,  // the four whose middles are around it, by their distances
+};
 enum class FlipDraw {
   kEachPass,     // drawn again in each pass
   kAlternating,  // drawn once per record, for pass 0; inverted from pass to pass
@@ -56,6 +61,35 @@ enum class FlipDraw {
 struct Flip {
   float probability = 0.5F;
   FlipDraw draw = FlipDraw::kEachPass;
+  Along along = {};
+};
+// Turns upside down with `probability`.
+struct VerticalFlip {
+  float probability = 0.5F;
+  Along along = {};
+};
+// Turns a u8 image around its middle by an angle drawn uniformly, counter-clockwise, with `probability`; the size
+// stays. `fill` shows where nothing comes from, between whose middles and the image's bilinear pixels blend: one
+// number, or one per channel, of four at most.
+struct RandomRotation {
+  float min_degrees = -10, max_degrees = 10;
+  Interpolation interpolation = Interpolation::kNearest;
+  std::vector<float> fill = {0.0F};
+  float probability = 1;
+  Along along = {};
+};
+// Like RandomRotation, by torchvision's affine(): sheared along both axes, turned clockwise, scaled, and moved by
+// whole pixels, up to translate_x of the width and translate_y of the height either way. All drawn uniformly.
+// Degrees of shear lie within -90 and 90.
+struct RandomAffine {
+  float min_degrees = 0, max_degrees = 0;
+  float translate_x = 0, translate_y = 0;
+  float min_scale = 1, max_scale = 1;
+  float min_shear_x = 0, max_shear_x = 0;
+  float min_shear_y = 0, max_shear_y = 0;
+  Interpolation interpolation = Interpolation::kNearest;
+  std::vector<float> fill = {0.0F};
+  float probability = 1;
   Along along = {};
 };
 // Normalises: (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; the result is f32, and exactly
@@ -85,7 +119,69 @@ struct FlattenSample {};
 struct ColorJitter {
   float brightness = 0, contrast = 0, saturation = 0;
   float hue = 0;
+  float probability = 1;  // to change an image at all
 };
+// Replaces the colours of an RGB image by their grey, 0.299 R + 0.587 G + 0.114 B, with `probability`: in each of
+// three channels, or in 1.
+struct Grayscale {
+  int channels = 3;
+  float probability = 1;
+};
+// Blurs a u8 image with `probability`: the weights of a normal distribution whose deviation is drawn uniformly,
+// over a square of kernel_size pixels a side (odd, at most 127); beyond the border pixels are reflected.
+struct GaussianBlur {
+  int kernel_size = 23;
+  float min_sigma = 0.1F, max_sigma = 2;
+  float probability = 1;
+};
+// These change a u8 image with `probability`, as Pillow's ImageOps and ImageEnhance do.
+// 255 - v.
+struct Invert {
+  float probability = 0.5F;
+};
+// Keeps the highest `bits` of each level, 0 to 8, and clears the others.
+struct Posterize {
+  int bits = 4;
+  float probability = 0.5F;
+};
+// 255 - v where v is at least the threshold.
+struct Solarize {
+  float threshold = 128;
+  float probability = 0.5F;
+};
+// s + (v - s) f rounded down, s the mean of the pixel (five times) and its eight neighbours; not at the border.
+struct AdjustSharpness {
+  float factor = 2;
+  float probability = 0.5F;
+};
+// Spreads each channel's levels until they reach from 0 to 255.
+struct Autocontrast {
+  float probability = 0.5F;
+};
+// Spreads each channel's levels by how often they occur.
+struct Equalize {
+  float probability = 0.5F;
+};
+// Does `operations` operations to a u8 RGB image, one after another, each drawn from torchvision's 14 (identity,
+// shear and translate along each axis, rotate, brightness, colour, contrast, sharpness, posterize, solarize,
+// autocontrast, equalize), with the magnitude number `magnitude` of `bins` from none to the full one and a random
+// sign.
+struct RandAugment {
+  int operations = 2;
+  int magnitude = 9;
+  int bins = 31;
+  Interpolation interpolation = Interpolation::kNearest;
+  std::vector<float> fill = {0.0F};
+};
+// Does one operation to a u8 RGB image: drawn from RandAugment's with a wider range of magnitudes, of which one of
+// `bins` is drawn, too.
+struct TrivialAugmentWide {
+  int bins = 31;
+  Interpolation interpolation = Interpolation::kNearest;
+  std::vector<float> fill = {0.0F};
+};
+// (x - m) / max(s, 1 / sqrt(n)): m the mean of the image's n numbers, s their standard deviation; f32.
+struct PerImageStandardization {};
 // Changes all numbers of an f32 image by values drawn for its record: (x + b) c, b uniform in [-brightness,
 // brightness], c in [1 - contrast, 1 + contrast]. For normalised images, whose mean is 0.
 struct BrightnessContrast {
@@ -95,6 +191,14 @@ struct BrightnessContrast {
 // channel, in the units of the elements at this place of the chain. Either layout.
 struct Cutout {
   int size = 8;
+  std::vector<float> fill = {0.0F};
+};
+// Like Cutout, with `probability` and a rectangle that lies in the image: its area is a part of the image's, drawn
+// uniformly, its height by its width drawn by its logarithm. After ten draws that do not fit, none.
+struct RandomErasing {
+  float probability = 0.5F;
+  float min_area = 0.02F, max_area = 0.33F;
+  float min_ratio = 0.3F, max_ratio = 3.3F;
   std::vector<float> fill = {0.0F};
 };
 // Encodes the class number i64 as a vector f32: 1 - s + s / classes at its place and s / classes elsewhere, s
@@ -235,6 +339,21 @@ OperationPtr define(ResizeTo options);
 OperationPtr define(CenterCrop options);
 OperationPtr define(UserMap options);
 OperationPtr define(ColorJitter options);
+OperationPtr define(Grayscale options);
+OperationPtr define(GaussianBlur options);
+OperationPtr define(VerticalFlip options);
+OperationPtr define(RandomRotation options);
+OperationPtr define(RandomAffine options);
+OperationPtr define(Invert options);
+OperationPtr define(Posterize options);
+OperationPtr define(Solarize options);
+OperationPtr define(AdjustSharpness options);
+OperationPtr define(Autocontrast options);
+OperationPtr define(Equalize options);
+OperationPtr define(RandAugment options);
+OperationPtr define(TrivialAugmentWide options);
+OperationPtr define(PerImageStandardization options);
+OperationPtr define(RandomErasing options);
 OperationPtr define(BrightnessContrast options);
 OperationPtr define(Cutout options);
 OperationPtr define(OneHot options);
@@ -296,6 +415,21 @@ Operations center_crop(int size);
 Operations user_map(UserMap map);
 Operations user_operation(UserOperation operation);
 Operations color_jitter(ColorJitter options);
+Operations grayscale(Grayscale options = {});
+Operations gaussian_blur(GaussianBlur options = {});
+Operations vertical_flip(float probability = 0.5F);
+Operations random_rotation(RandomRotation options);
+Operations random_affine(RandomAffine options);
+Operations invert(float probability = 0.5F);
+Operations posterize(int bits, float probability = 0.5F);
+Operations solarize(float threshold = 128, float probability = 0.5F);
+Operations adjust_sharpness(float factor, float probability = 0.5F);
+Operations autocontrast(float probability = 0.5F);
+Operations equalize(float probability = 0.5F);
+Operations rand_augment(RandAugment options = {});
+Operations trivial_augment_wide(TrivialAugmentWide options = {});
+Operations per_image_standardization();
+Operations random_erasing(RandomErasing options = {});
 Operations brightness_contrast(BrightnessContrast options);
 Operations cutout(int size, std::vector<float> fill = {0.0F});
 Operations one_hot(int classes, float smoothing = 0);

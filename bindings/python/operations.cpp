@@ -93,11 +93,11 @@ void bind_operations(nb::module_& module) {
           nb::is_operator())
       .def("along", &moved_along, nb::kw_only(), "masks"_a = std::vector<std::string>(),
            "boxes"_a = std::vector<std::string>(), "lost_boxes"_a = "zero",
-           "The chain, whose crops, flips and resizes move these fields with the image: masks, (H, W, C) as high "
-           "and "
-           "wide as the image, resized to the nearest number; boxes, (N, 4) or (4,) in pixels, left, top, right, "
-           "bottom, clipped, float32 afterwards. A box of which nothing is left becomes zeros, or with "
-           "lost_boxes=\"drop\" leaves its place to the next.")
+           "The chain, whose crops, flips, rotations and resizes move these fields with the image: masks, (H, W, "
+           "C) "
+           "as high and wide as the image, resized to the nearest number; boxes, (N, 4) or (4,) in pixels, left, "
+           "top, right, bottom, clipped, float32 afterwards, around what a rotation makes of them. A box of which "
+           "nothing is left becomes zeros, or with lost_boxes=\"drop\" leaves its place to the next.")
       .def("__len__", [](const Operations& operations) { return operations.list().size(); })
       .def("__repr__", &describe_all);
   module.def("operation", &operation_of, "name"_a, "options"_a);

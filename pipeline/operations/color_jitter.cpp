@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "headrace/pipeline/operations/kernels/color_kernels.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/step.h"
@@ -15,8 +17,13 @@ class ColorJitterStep final : public Step {
     Philox random = context.random(number_);
     const ColorPlan plan = draw_colors(options_, random);
     const std::span<std::byte> out = output.take(in.bytes.size());
-    change_colors(plan, reinterpret_cast<const std::uint8_t*>(in.bytes.data()), in.shape[0] * in.shape[1],
-                  reinterpret_cast<std::uint8_t*>(out.data()));
+    // Drawn last: a probability leaves the other draws as they are.
+    if (random.uniform() < options_.probability) {
+      change_colors(plan, reinterpret_cast<const std::uint8_t*>(in.bytes.data()), in.shape[0] * in.shape[1],
+                    reinterpret_cast<std::uint8_t*>(out.data()));
+    } else {
+      std::memcpy(out.data(), in.bytes.data(), out.size());
+    }
     return {.bytes = out, .shape = in.shape};
   }
 
@@ -32,8 +39,9 @@ class ColorJitterDefinition final : public DataOperation<ColorJitter> {
   const char* name() const noexcept override { return "color_jitter"; }
 
   std::string describe() const override {
-    return fmt::format("color_jitter(brightness={}, contrast={}, saturation={}, hue={})", options_.brightness,
-                       options_.contrast, options_.saturation, options_.hue);
+    const std::string chance = options_.probability == 1 ? "" : fmt::format(", p={}", options_.probability);
+    return fmt::format("color_jitter(brightness={}, contrast={}, saturation={}, hue={}{})", options_.brightness,
+                       options_.contrast, options_.saturation, options_.hue, chance);
   }
 
   bool is_random() const noexcept override { return true; }
@@ -43,6 +51,7 @@ class ColorJitterDefinition final : public DataOperation<ColorJitter> {
     checks.want_channels_last();
     checks.want_type({DType::kU8});
     if (before.shape[2] != 3) checks.refuse("an image of three channels, RGB, is needed");
+    checks.want_probability(options_.probability);
     checks.want_finite({options_.brightness, options_.contrast, options_.saturation});
     if (options_.brightness < 0 || options_.contrast < 0 || options_.saturation < 0) {
       checks.refuse("an amount is negative");
@@ -61,6 +70,7 @@ class ColorJitterDefinition final : public DataOperation<ColorJitter> {
     visit("contrast", options.contrast);
     visit("saturation", options.saturation);
     visit("hue", options.hue);
+    visit("probability", options.probability);
   }
 };
 

@@ -33,7 +33,8 @@ std::vector<Bytes> seeds() {
   const Dataset images = Dataset::from(options().parts.sources.at("noise"));
   const Dataset counted = Dataset::from(options().parts.sources.at("numbers"));
   const Operations chain = pad_crop(8, 2) | flip() | normalize({0.1F, 0.2F, 0.3F}, {1, 2, 3}) | one_hot(10, 0.1F);
-  const Operations bytes = random_resized_crop({.size = 6}) | resize(7) | color_jitter({.hue = 0.1F}) | cutout(3);
+  const Operations bytes = random_resized_crop({.size = 6}) | resize(7) | color_jitter({.hue = 0.1F}) | cutout(3) |
+                           random_affine({.max_degrees = 9}) | rand_augment() | random_erasing();
   return {
       written(images.shuffle({.seed = 7}).map(chain).batch({.global = 3}).map(mixup() | cutmix()).prefetch(2)),
       written(images.filter(with_labels({1, 2})).cache(memory(99)).map(bytes | cast(DType::kF32) | flatten())),

@@ -45,6 +45,8 @@ inline std::vector<Operations> convertible() {
       to_float | brightness_contrast({.contrast = 0.5F}) | flip() | center_crop(7) | flatten(),
       color_jitter({.brightness = 0.4F}) | flip() | to_float,
       random_resized_crop({.size = 8}) | flip() | to_float,
+      vertical_flip() | random_rotation({.interpolation = Interpolation::kBilinear}) | flip() | to_float | planes,
+      random_erasing() | flip() | to_float,
       to_float | cast(DType::kU8) | flip() | cast(DType::kF32)};
 }
 

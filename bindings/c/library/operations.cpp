@@ -21,6 +21,14 @@ std::vector<float> floats_of(const float* values, std::size_t count, const char*
   return {values, values + count};
 }
 
+std::vector<float> fill_of(const float* values, std::size_t count) {
+  return values == nullptr ? std::vector<float>{0} : std::vector<float>{values, values + count};
+}
+
+Interpolation interpolation_of(std::int32_t given) {
+  return enum_of(given, Interpolation::kBilinear, "interpolation");
+}
+
 }  // namespace
 }  // namespace headrace::c
 
@@ -113,6 +121,54 @@ hr_status hr_color_jitter(hr_operations* chain, float brightness, float contrast
   });
 }
 
+hr_status hr_grayscale(hr_operations* chain, int32_t channels, float probability) {
+  return add_operation(__func__, chain,
+                       [&] { return headrace::Grayscale{.channels = channels, .probability = probability}; });
+}
+
+hr_status hr_gaussian_blur(hr_operations* chain, int32_t kernel_size, float min_sigma, float max_sigma,
+                           float probability) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::GaussianBlur{
+        .kernel_size = kernel_size, .min_sigma = min_sigma, .max_sigma = max_sigma, .probability = probability};
+  });
+}
+
+hr_status hr_vertical_flip(hr_operations* chain, float probability) {
+  return add_operation(__func__, chain, [&] { return headrace::VerticalFlip{.probability = probability}; });
+}
+
+hr_status hr_invert(hr_operations* chain, float probability) {
+  return add_operation(__func__, chain, [&] { return headrace::Invert{.probability = probability}; });
+}
+
+hr_status hr_posterize(hr_operations* chain, int32_t bits, float probability) {
+  return add_operation(__func__, chain,
+                       [&] { return headrace::Posterize{.bits = bits, .probability = probability}; });
+}
+
+hr_status hr_solarize(hr_operations* chain, float threshold, float probability) {
+  return add_operation(__func__, chain,
+                       [&] { return headrace::Solarize{.threshold = threshold, .probability = probability}; });
+}
+
+hr_status hr_adjust_sharpness(hr_operations* chain, float factor, float probability) {
+  return add_operation(__func__, chain,
+                       [&] { return headrace::AdjustSharpness{.factor = factor, .probability = probability}; });
+}
+
+hr_status hr_autocontrast(hr_operations* chain, float probability) {
+  return add_operation(__func__, chain, [&] { return headrace::Autocontrast{.probability = probability}; });
+}
+
+hr_status hr_equalize(hr_operations* chain, float probability) {
+  return add_operation(__func__, chain, [&] { return headrace::Equalize{.probability = probability}; });
+}
+
+hr_status hr_per_image_standardization(hr_operations* chain) {
+  return add_operation(__func__, chain, [&] { return headrace::PerImageStandardization{}; });
+}
+
 hr_status hr_brightness_contrast(hr_operations* chain, float brightness, float contrast) {
   return add_operation(__func__, chain, [&] {
     return headrace::BrightnessContrast{.brightness = brightness, .contrast = contrast};
@@ -165,5 +221,67 @@ hr_status hr_random_resized_crop(hr_operations* chain, const hr_random_resized_c
                                        .max_area = how.max_area,
                                        .min_ratio = how.min_ratio,
                                        .max_ratio = how.max_ratio};
+  });
+}
+
+hr_status hr_random_affine(hr_operations* chain, const hr_random_affine_options* options) {
+  return add_operation(__func__, chain, [&] {
+    const auto how = HR_READ(hr_random_affine_options, HR_RANDOM_AFFINE_OPTIONS_INIT, options);
+    return headrace::RandomAffine{.min_degrees = how.min_degrees,
+                                  .max_degrees = how.max_degrees,
+                                  .translate_x = how.translate_x,
+                                  .translate_y = how.translate_y,
+                                  .min_scale = how.min_scale,
+                                  .max_scale = how.max_scale,
+                                  .min_shear_x = how.min_shear_x,
+                                  .max_shear_x = how.max_shear_x,
+                                  .min_shear_y = how.min_shear_y,
+                                  .max_shear_y = how.max_shear_y,
+                                  .interpolation = headrace::c::interpolation_of(how.interpolation),
+                                  .fill = headrace::c::fill_of(how.fill, how.fill_count),
+                                  .probability = how.probability};
+  });
+}
+
+hr_status hr_random_rotation(hr_operations* chain, const hr_random_rotation_options* options) {
+  return add_operation(__func__, chain, [&] {
+    const auto how = HR_READ(hr_random_rotation_options, HR_RANDOM_ROTATION_OPTIONS_INIT, options);
+    return headrace::RandomRotation{.min_degrees = how.min_degrees,
+                                    .max_degrees = how.max_degrees,
+                                    .interpolation = headrace::c::interpolation_of(how.interpolation),
+                                    .fill = headrace::c::fill_of(how.fill, how.fill_count),
+                                    .probability = how.probability};
+  });
+}
+
+hr_status hr_random_erasing(hr_operations* chain, const hr_random_erasing_options* options) {
+  return add_operation(__func__, chain, [&] {
+    const auto how = HR_READ(hr_random_erasing_options, HR_RANDOM_ERASING_OPTIONS_INIT, options);
+    return headrace::RandomErasing{.probability = how.probability,
+                                   .min_area = how.min_area,
+                                   .max_area = how.max_area,
+                                   .min_ratio = how.min_ratio,
+                                   .max_ratio = how.max_ratio,
+                                   .fill = headrace::c::fill_of(how.fill, how.fill_count)};
+  });
+}
+
+hr_status hr_rand_augment(hr_operations* chain, const hr_rand_augment_options* options) {
+  return add_operation(__func__, chain, [&] {
+    const auto how = HR_READ(hr_rand_augment_options, HR_RAND_AUGMENT_OPTIONS_INIT, options);
+    return headrace::RandAugment{.operations = how.operations,
+                                 .magnitude = how.magnitude,
+                                 .bins = how.bins,
+                                 .interpolation = headrace::c::interpolation_of(how.interpolation),
+                                 .fill = headrace::c::fill_of(how.fill, how.fill_count)};
+  });
+}
+
+hr_status hr_trivial_augment_wide(hr_operations* chain, const hr_trivial_augment_wide_options* options) {
+  return add_operation(__func__, chain, [&] {
+    const auto how = HR_READ(hr_trivial_augment_wide_options, HR_TRIVIAL_AUGMENT_WIDE_OPTIONS_INIT, options);
+    return headrace::TrivialAugmentWide{.bins = how.bins,
+                                        .interpolation = headrace::c::interpolation_of(how.interpolation),
+                                        .fill = headrace::c::fill_of(how.fill, how.fill_count)};
   });
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -11,9 +11,19 @@ from ._errors import config_error
 from ._fields import DTypeName
 from ._native import Operations, operation
 
+Interpolation: TypeAlias = Literal["nearest", "bilinear"]
+
 
 def _numbers(values: Any) -> list[float]:
     return [float(value) for value in (values if isinstance(values, Iterable) else [values])]
+
+
+def _range(value: float | Sequence[float]) -> Sequence[float]:
+    return (value, value) if isinstance(value, (int, float)) else value
+
+
+def _around_zero(value: float | Sequence[float]) -> Sequence[float]:
+    return (-value, value) if isinstance(value, (int, float)) else value
 
 
 def pad_crop(size: int = 32, pad: int = 4, *, padding: Literal["zero", "reflect"] = "zero") -> Operations:
@@ -24,6 +34,36 @@ def pad_crop(size: int = 32, pad: int = 4, *, padding: Literal["zero", "reflect"
 def flip(probability: float = 0.5, *, alternating: bool = False) -> Operations:
     """Mirrors left-right with this probability. alternating: each two passes in a row show a record both ways."""
     return operation("flip", draw="alternating") if alternating else operation("flip", probability=probability)
+
+
+def vertical_flip(probability: float = 0.5) -> Operations:
+    """Turns upside down with this probability."""
+    return operation("vertical_flip", probability=probability)
+
+
+def random_rotation(degrees: float | Sequence[float], *, interpolation: Interpolation = "nearest",
+                    fill: float | Sequence[float] = 0.0, probability: float = 1.0) -> Operations:
+    """Turns a uint8 image around its middle, counter-clockwise: by up to `degrees` either way, or (min, max)."""
+    low, high = _around_zero(degrees)
+    return operation("random_rotation", min_degrees=low, max_degrees=high, interpolation=interpolation,
+                     fill=_numbers(fill), probability=probability)
+
+
+def random_affine(degrees: float | Sequence[float] = 0.0, *, translate: Sequence[float] = (0.0, 0.0),
+                  scale: Sequence[float] = (1.0, 1.0), shear: float | Sequence[float] = 0.0,
+                  interpolation: Interpolation = "nearest", fill: float | Sequence[float] = 0.0,
+                  probability: float = 1.0) -> Operations:
+    """Shears a uint8 image, turns it clockwise, scales and moves it, as torchvision's RandomAffine.
+
+    degrees: up to, or (min, max). translate: parts of width and height. shear: degrees along x up to, or (min, max), or
+    both of x and both of y. fill: one number, or one a channel.
+    """
+    low, high = _around_zero(degrees)
+    shears = [*_around_zero(shear), 0.0, 0.0][:4]
+    return operation("random_affine", min_degrees=low, max_degrees=high, translate_x=translate[0],
+                     translate_y=translate[1], min_scale=scale[0], max_scale=scale[1], min_shear_x=shears[0],
+                     max_shear_x=shears[1], min_shear_y=shears[2], max_shear_y=shears[3],
+                     interpolation=interpolation, fill=_numbers(fill), probability=probability)
 
 
 def normalize(mean: float | Sequence[float] | NDArray[Any], std: float | Sequence[float] | NDArray[Any]) -> Operations:
@@ -69,10 +109,71 @@ def center_crop(size: int) -> Operations:
     return operation("center_crop", size=size)
 
 
-def color_jitter(*, brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0,
-                 hue: float = 0.0) -> Operations:
-    """Changes the colours of an RGB image by random amounts within torchvision's ranges."""
-    return operation("color_jitter", brightness=brightness, contrast=contrast, saturation=saturation, hue=hue)
+def color_jitter(*, brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0, hue: float = 0.0,
+                 probability: float = 1.0) -> Operations:
+    """Changes the colours of an RGB image by random amounts within torchvision's ranges, with this probability."""
+    return operation("color_jitter", brightness=brightness, contrast=contrast, saturation=saturation, hue=hue,
+                     probability=probability)
+
+
+def grayscale(channels: Literal[1, 3] = 3, *, probability: float = 1.0) -> Operations:
+    """The grey of an RGB image, 0.299 R + 0.587 G + 0.114 B: in three channels, or in one."""
+    return operation("grayscale", channels=channels, probability=probability)
+
+
+def gaussian_blur(kernel_size: int = 23, *, sigma: float | Sequence[float] = (0.1, 2.0),
+                  probability: float = 1.0) -> Operations:
+    """Blurs over kernel_size x kernel_size pixels; sigma is drawn from the range, or is one number."""
+    low, high = _range(sigma)
+    return operation("gaussian_blur", kernel_size=kernel_size, min_sigma=low, max_sigma=high, probability=probability)
+
+
+def invert(probability: float = 0.5) -> Operations:
+    """255 - x of a uint8 image, with this probability."""
+    return operation("invert", probability=probability)
+
+
+def posterize(bits: int, *, probability: float = 0.5) -> Operations:
+    """Keeps the highest bits of each level of a uint8 image."""
+    return operation("posterize", bits=bits, probability=probability)
+
+
+def solarize(threshold: float = 128, *, probability: float = 0.5) -> Operations:
+    """255 - x where x is at least the threshold, of a uint8 image."""
+    return operation("solarize", threshold=threshold, probability=probability)
+
+
+def adjust_sharpness(factor: float, *, probability: float = 0.5) -> Operations:
+    """0 blurs a uint8 image, 1 leaves it alone, more sharpens it; as Pillow's ImageEnhance.Sharpness."""
+    return operation("adjust_sharpness", factor=factor, probability=probability)
+
+
+def autocontrast(probability: float = 0.5) -> Operations:
+    """Spreads each channel of a uint8 image until it reaches from 0 to 255."""
+    return operation("autocontrast", probability=probability)
+
+
+def equalize(probability: float = 0.5) -> Operations:
+    """Spreads each channel of a uint8 image by how often its levels occur."""
+    return operation("equalize", probability=probability)
+
+
+def rand_augment(operations: int = 2, magnitude: int = 9, *, bins: int = 31, interpolation: Interpolation = "nearest",
+                 fill: float | Sequence[float] = 0.0) -> Operations:
+    """As many of torchvision's 14 operations on a uint8 RGB image, drawn, of the magnitude's number among the bins."""
+    return operation("rand_augment", operations=operations, magnitude=magnitude, bins=bins,
+                     interpolation=interpolation, fill=_numbers(fill))
+
+
+def trivial_augment_wide(bins: int = 31, *, interpolation: Interpolation = "nearest",
+                         fill: float | Sequence[float] = 0.0) -> Operations:
+    """One of torchvision's 14 operations on a uint8 RGB image, drawn with its magnitude."""
+    return operation("trivial_augment_wide", bins=bins, interpolation=interpolation, fill=_numbers(fill))
+
+
+def per_image_standardization() -> Operations:
+    """(x - mean) / max(deviation, 1 / sqrt(n)) over all n numbers of an image; float32."""
+    return operation("per_image_standardization")
 
 
 def brightness_contrast(*, brightness: float = 0.0, contrast: float = 0.0) -> Operations:
@@ -83,6 +184,14 @@ def brightness_contrast(*, brightness: float = 0.0, contrast: float = 0.0) -> Op
 def cutout(size: int = 8, *, fill: float | Sequence[float] = 0.0) -> Operations:
     """Sets a square around a random pixel to a value: one number, or one a channel."""
     return operation("cutout", size=size, fill=_numbers(fill))
+
+
+def random_erasing(probability: float = 0.5, *, area: Sequence[float] = (0.02, 0.33),
+                   ratio: Sequence[float] = (0.3, 3.3), fill: float | Sequence[float] = 0.0) -> Operations:
+    """Sets a rectangle of random area and aspect ratio to a value, with this probability."""
+    (min_area, max_area), (min_ratio, max_ratio) = area, ratio
+    return operation("random_erasing", probability=probability, min_area=min_area, max_area=max_area,
+                     min_ratio=min_ratio, max_ratio=max_ratio, fill=_numbers(fill))
 
 
 def one_hot(classes: int, *, smoothing: float = 0.0) -> Operations:

@@ -1,8 +1,9 @@
-// Exponential and logarithm using only IEEE's exact operations: libm's may differ by a bit between processors, and
-// random draws must not.
+// Exponential, logarithm, sine and cosine using only IEEE's exact operations: libm's may differ by a bit between
+// processors, and random draws must not.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 namespace headrace {
 
@@ -32,6 +33,27 @@ inline double logarithm(double x) {
     power *= z * z;
   }
   return factor * sum;
+}
+
+struct SineCosine {
+  double sine = 0, cosine = 1;
+};
+// Returns both for an angle of |degrees| < 2^31; exact for multiples of 90.
+inline SineCosine sine_cosine(double degrees) {
+  const auto quarters = static_cast<std::int64_t>(degrees / 90 + (degrees < 0 ? -0.5 : 0.5));
+  const double x = (degrees - 90.0 * static_cast<double>(quarters)) * (3.14159265358979323846 / 180);
+  double sine = 0, cosine = 0, term = 1;  // x^k / k!
+  for (int k = 0; k <= 18; ++k) {
+    double& sum = k % 2 == 0 ? cosine : sine;
+    sum += k % 4 < 2 ? term : -term;
+    term *= x / (k + 1);
+  }
+  switch (quarters & 3) {
+    case 0: return {.sine = sine, .cosine = cosine};
+    case 1: return {.sine = cosine, .cosine = -sine};
+    case 2: return {.sine = -sine, .cosine = -cosine};
+    default: return {.sine = -cosine, .cosine = sine};
+  }
 }
 
 }  // namespace headrace

@@ -9,6 +9,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/kernels/moved_pixels.h"
+#include "headrace/pipeline/operations/kernels/warp_kernels.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 
 namespace headrace {
@@ -76,15 +77,27 @@ class AlongStep final : public SampleStep {
     const auto pixel = static_cast<std::size_t>(channels) * size_of(mask.before.dtype);
     const auto pixels = static_cast<std::size_t>(move.size.height * move.size.width);
     const std::span<std::byte> out = scratch.grow(scratch.made, pixels * pixel);
-    move_pixels({.from = view.bytes.data(),
-                 .height = size.height,
-                 .width = size.width,
-                 .pixel_bytes = pixel,
-                 .window = move.window,
-                 .reflects = move.padding == Padding::kReflect,
-                 .mirrored = move.mirrored,
-                 .size = move.size,
-                 .to = out.data()});
+    if (move.source) {
+      const std::span<std::byte> zeros = scratch.grow(scratch.decoded, pixel);
+      std::ranges::fill(zeros, std::byte{0});
+      warp_nearest({.from = view.bytes.data(),
+                    .height = size.height,
+                    .width = size.width,
+                    .pixel_bytes = pixel,
+                    .source = *move.source,
+                    .fill = zeros.data(),
+                    .to = out.data()});
+    } else {
+      move_pixels({.from = view.bytes.data(),
+                   .height = size.height,
+                   .width = size.width,
+                   .pixel_bytes = pixel,
+                   .window = move.window,
+                   .reflects = move.padding == Padding::kReflect,
+                   .mirrored = move.mirrored,
+                   .size = move.size,
+                   .to = out.data()});
+    }
     view = {.bytes = out, .shape = {move.size.height, move.size.width, channels}};
     std::swap(scratch.made, scratch.fields[mask.place]);
   }
@@ -109,6 +122,7 @@ class AlongStep final : public SampleStep {
   // Returns the box as the result shows it; std::nullopt if nothing of it is left.
   static std::optional<Box> moved(const Box& box, const PixelMove& move) {
     if (!(box.right > box.left && box.bottom > box.top)) return std::nullopt;
+    if (move.source) return around(box, inverse_of(*move.source), move.size);
     const auto along = [](double at, std::int64_t begin, std::int64_t input, std::int64_t output) {
       const double scaled =
           (at - static_cast<double>(begin)) * static_cast<double>(output) / static_cast<double>(input);
@@ -121,6 +135,21 @@ class AlongStep final : public SampleStep {
       const auto width = static_cast<double>(move.size.width);
       result.left = width - std::exchange(result.right, width - result.left);
     }
+    if (!(result.right > result.left && result.bottom > result.top)) return std::nullopt;
+    return result;
+  }
+
+  // Returns the smallest upright box around what the map makes of the box, clipped; std::nullopt if it is empty.
+  static std::optional<Box> around(const Box& box, const AffineMap& map, const ImageSize& size) {
+    const Point corners[] = {map({.x = box.left, .y = box.top}), map({.x = box.right, .y = box.top}),
+                             map({.x = box.left, .y = box.bottom}), map({.x = box.right, .y = box.bottom})};
+    const auto [left, right] = std::ranges::minmax(corners, {}, &Point::x);
+    const auto [top, bottom] = std::ranges::minmax(corners, {}, &Point::y);
+    const auto width = static_cast<double>(size.width), height = static_cast<double>(size.height);
+    const Box result{.left = std::clamp(left.x, 0.0, width),
+                     .top = std::clamp(top.y, 0.0, height),
+                     .right = std::clamp(right.x, 0.0, width),
+                     .bottom = std::clamp(bottom.y, 0.0, height)};
     if (!(result.right > result.left && result.bottom > result.top)) return std::nullopt;
     return result;
   }
@@ -231,7 +260,7 @@ Operations Operations::along(const Along& fields) const {
   }
   if (moves) return *chain;
   throw ConfigError("along(): no operation of the chain moves pixels",
-                    "crops, flip() and resize() do: (random_resized_crop() | flip()).along(...)");
+                    "crops, flips, rotations and resizes do: (random_resized_crop() | flip()).along(...)");
 }
 
 }  // namespace headrace

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "headrace/pipeline/decoders/image_size.h"
+#include "headrace/pipeline/operations/kernels/affine_map.h"
 #include "headrace/pipeline/operations/kernels/canvas.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
@@ -16,12 +18,14 @@
 
 namespace headrace {
 
-// What becomes of the pixels of one image: a window of it is resized, then mirrored.
+// What becomes of the pixels of one image: a window of it is resized, then mirrored; or each pixel of the result
+// comes from where a map says.
 struct PixelMove {
-  ImageWindow window;  // may reach beyond the image, where there is padding
-  ImageSize size;      // of the result
+  ImageWindow window = {};  // may reach beyond the image, where there is padding
+  ImageSize size;           // of the result
   bool mirrored = false;
   Padding padding = Padding::kZero;
+  std::optional<AffineMap> source = {};  // from the result to an image of this size; the window is then not used
 };
 
 // Says how an operation moves a record's pixels. Immutable and thread-safe.

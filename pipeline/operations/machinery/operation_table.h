@@ -13,8 +13,11 @@ struct OperationList {};
 
 // To add an operation, add its options here.
 using DataOperations =
-    OperationList<PadCrop, Flip, Normalize, Cast, ToLayout, FlattenSample, RandomResizedCrop, Resize, ResizeTo,
-                  CenterCrop, ColorJitter, BrightnessContrast, Cutout, OneHot, Mixup, Cutmix>;
+    OperationList<PadCrop, Flip, VerticalFlip, RandomRotation, RandomAffine, Normalize, Cast, ToLayout,
+                  FlattenSample, RandomResizedCrop, Resize, ResizeTo, CenterCrop, ColorJitter, Grayscale,
+                  GaussianBlur, Invert, Posterize, Solarize, AdjustSharpness, Autocontrast, Equalize, RandAugment,
+                  TrivialAugmentWide, PerImageStandardization, BrightnessContrast, Cutout, RandomErasing, OneHot,
+                  Mixup, Cutmix>;
 
 // Returns one of each, with default options.
 std::span<const OperationPtr> data_operations();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "headrace/devices/base/rng.h"
@@ -16,8 +17,8 @@
 
 namespace headrace {
 
-struct PlannedCutout {
-  Cutout options;
+struct PlannedHole {
+  std::variant<Cutout, RandomErasing> options;
   std::uint16_t number = 0;
 };
 struct PlannedTone {
@@ -54,8 +55,8 @@ struct PixelPass {
   std::int64_t channels = 1;  // for scaling values; 1: all alike
   WindowChooser window;       // applied first
   std::optional<ChannelScale> scale;
-  std::optional<PlannedTone> tone;   // applied after scaling
-  std::vector<PlannedCutout> holes;  // cut last, into the result
+  std::optional<PlannedTone> tone;  // applied after scaling
+  std::vector<PlannedHole> holes;   // cut last, into the result
   bool flat = false;
 };
 

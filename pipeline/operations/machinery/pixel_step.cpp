@@ -1,6 +1,7 @@
 #include "headrace/pipeline/operations/machinery/pixel_step.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "headrace/pipeline/operations/cutout.h"
 #include "headrace/pipeline/operations/kernels/canvas.h"
@@ -40,9 +41,11 @@ void PixelStep::cut_holes(const CropWindow& window, const StepContext& context, 
                            .channels = pass_.channels,
                            .type = pass_.to_type,
                            .layout = pass_.to_layout};
-  for (const PlannedCutout& hole : pass_.holes) {
+  const ImageSize size{.height = window.height, .width = window.width};
+  for (const PlannedHole& hole : pass_.holes) {
     Philox random = context.random(hole.number);
-    cut_out(hole.options, target, random);
+    std::visit([&](const auto& options) { fill_window(target, draw_hole(options, size, random), options.fill); },
+               hole.options);
   }
 }
 

@@ -44,6 +44,9 @@ static void test_operations(void) {
   OK(hr_flip(chain, 0.25F, HR_FLIP_EACH_PASS));
   expect_described(chain, " | flip(0.25");
   OK(hr_color_jitter(chain, 0.1F, 0.2F, 0.3F, 0.1F));
+  OK(hr_grayscale(chain, 3, 0.25F));
+  OK(hr_gaussian_blur(chain, 5, 0.5F, 1, 0.75F));
+  expect_described(chain, " | grayscale(3, p=0.25) | gaussian_blur(5, sigma=0.5-1, p=0.75)");
   OK(hr_normalize(chain, mean, std, 3));
   expect_described(chain, "normalize(");
   OK(hr_brightness_contrast(chain, 0.1F, 0.1F));
@@ -98,6 +101,74 @@ static void test_geometry(void) {
   hr_dataset_free(dataset);
   hr_operations_free(cropped);
   hr_operations_free(resized);
+}
+
+static void test_augmentations(void) {
+  static const float grey[] = {128}, colour[] = {1, 2, 3};
+  hr_operations* chain = NULL;
+  OK(hr_operations_create(&chain));
+  OK(hr_random_resized_crop(chain, NULL));
+  OK(hr_vertical_flip(chain, 0.25F));
+  hr_random_affine_options affine = HR_RANDOM_AFFINE_OPTIONS_INIT;
+  affine.max_degrees = 9;
+  affine.translate_y = 0.5F;
+  affine.max_scale = 2;
+  affine.min_shear_y = -3;
+  affine.interpolation = HR_BILINEAR;
+  affine.fill = colour;
+  affine.fill_count = 3;
+  OK(hr_random_affine(chain, &affine));
+  hr_random_rotation_options rotation = HR_RANDOM_ROTATION_OPTIONS_INIT;
+  rotation.probability = 0.5F;
+  OK(hr_random_rotation(chain, &rotation));
+  expect_described(
+      chain,
+      " | vertical_flip(0.25) | random_affine(0 to 9 degrees, translate=[0, 0.5], scale=1-2, shear=[0 "
+      "to 0, -3 to 0], bilinear, fill=[1, 2, 3], p=1) | random_rotation(-10 to 10 degrees, nearest, "
+      "fill=[0], p=0.5)");
+  OK(hr_invert(chain, 0.5F));
+  OK(hr_posterize(chain, 3, 0.5F));
+  OK(hr_solarize(chain, 200, 0.5F));
+  OK(hr_adjust_sharpness(chain, 1.5F, 0.5F));
+  OK(hr_autocontrast(chain, 0.25F));
+  OK(hr_equalize(chain, 0.75F));
+  expect_described(
+      chain,
+      " | invert(p=0.5) | posterize(3, p=0.5) | solarize(200, p=0.5) | adjust_sharpness(1.5, p=0.5) | "
+      "autocontrast(p=0.25) | equalize(p=0.75)");
+  hr_rand_augment_options augment = HR_RAND_AUGMENT_OPTIONS_INIT;
+  augment.operations = 3;
+  augment.fill = grey;
+  augment.fill_count = 1;
+  OK(hr_rand_augment(chain, &augment));
+  OK(hr_rand_augment(chain, NULL));
+  hr_trivial_augment_wide_options wide = HR_TRIVIAL_AUGMENT_WIDE_OPTIONS_INIT;
+  wide.bins = 11;
+  OK(hr_trivial_augment_wide(chain, &wide));
+  expect_described(
+      chain,
+      " | rand_augment(3, 9 of 31, nearest, fill=[128]) | rand_augment(2, 9 of 31, nearest, fill=[0]) | "
+      "trivial_augment_wide(11, nearest, fill=[0])");
+  hr_random_erasing_options erasing = HR_RANDOM_ERASING_OPTIONS_INIT;
+  erasing.max_area = 0.25F;
+  OK(hr_random_erasing(chain, &erasing));
+  OK(hr_per_image_standardization(chain));
+  expect_described(
+      chain, " | random_erasing(0.5, area=0.02-0.25, ratio=0.3-3.3, fill=[0]) | per_image_standardization()");
+  wide.interpolation = 2;
+  FAILS(HR_INVALID_ARGUMENT, "interpolation", hr_trivial_augment_wide(chain, &wide));
+  hr_dataset* dataset = dataset_of(images());
+  OK(hr_dataset_map(dataset, chain));
+  OK(hr_dataset_batch(dataset, NULL));
+  hr_loader* loader = loader_of(dataset, NULL);
+  hr_batch* batch = next_of(loader);
+  hr_tensor tensor = HR_TENSOR_INIT;
+  OK(hr_batch_tensor(batch, "image", &tensor));
+  CHECK(tensor.rank == 4 && tensor.shape[1] == 224 && tensor.dtype == HR_F32);
+  hr_batch_free(batch);
+  hr_loader_free(loader);
+  hr_dataset_free(dataset);
+  hr_operations_free(chain);
 }
 
 static void test_fields_moved_along(void) {
@@ -348,6 +419,7 @@ static void test_caches(void) {
 int main(void) {
   test_operations();
   test_geometry();
+  test_augmentations();
   test_fields_moved_along();
   test_refused_operations();
   test_stages();

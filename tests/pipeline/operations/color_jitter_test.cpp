@@ -146,6 +146,23 @@ TEST(ColorJitter, LeavesOutWhatIsZeroWithoutMovingTheOtherDraws) {
   EXPECT_EQ(same->amount, only.changes[0].amount);
 }
 
+TEST(ColorJitter, LeavesSomeImagesAloneWithoutMovingTheOtherDraws) {
+  const ColorJitter all{.brightness = 0.6F, .hue = 0.3F};
+  ColorJitter some = all;
+  some.probability = 0.4F;
+  int changed = 0;
+  for (std::uint64_t record = 0; record < 60; ++record) {
+    const Image image = random_image(5, 7, 3, record);
+    const auto values = run_chain(color_jitter(some), image, DType::kU8, record).values;
+    const auto jittered = run_chain(color_jitter(all), image, DType::kU8, record).values;
+    EXPECT_TRUE(values == image.values || values == jittered);
+    changed += values != image.values ? 1 : 0;
+  }
+  EXPECT_GT(changed, 10);
+  EXPECT_LT(changed, 40);
+  EXPECT_THAT(refusal_of_operations(color_jitter({.probability = -1}), rgb_field()), HasSubstr("probability"));
+}
+
 // The bits must not change with compiler, library or processor.
 TEST(ColorJitter, IsTheSameOnEveryMachine) {
   std::uint64_t sum = 0;

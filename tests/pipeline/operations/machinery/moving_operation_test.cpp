@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
+#include <numbers>
 #include <optional>
 
 #include "headrace/devices/base/error.h"
@@ -108,13 +111,10 @@ std::vector<MovedSample> moved_samples(const Dataset& dataset, std::uint64_t epo
 }
 
 std::vector<Operations> without_resampling() {
-  return {flip(),
-          alternating_flip(),
-          center_crop(13),
-          pad_crop(20, 6),
-          pad_crop(21, 5, Padding::kReflect),
-          pad_crop(16, 0),
-          pad_crop(20, 6) | flip() | center_crop(11)};
+  return {flip(),          alternating_flip(),
+          vertical_flip(), center_crop(13),
+          pad_crop(20, 6), pad_crop(21, 5, Padding::kReflect),
+          pad_crop(16, 0), pad_crop(20, 6) | flip() | center_crop(11) | vertical_flip()};
 }
 
 TEST(MovedAlong, AMaskStaysEqualToTheChannelThatItIs) {
@@ -143,6 +143,59 @@ std::optional<FourNumbers> box_around(const MovedSample& sample) {
     }
   }
   return box;
+}
+
+TEST(MovedAlong, AMaskTurnsToTheNearestPixelAsItsImageDoes) {
+  const RandomAffine wild{.min_degrees = -180,
+                          .max_degrees = 180,
+                          .translate_x = 0.2F,
+                          .translate_y = 0.2F,
+                          .min_scale = 0.6F,
+                          .max_scale = 1.5F,
+                          .max_shear_x = 20,
+                          .probability = 0.8F};
+  for (const Operations& chain : {random_rotation({.min_degrees = -90, .max_degrees = 90}), random_affine(wild)}) {
+    for (const MovedSample& sample :
+         moved_samples(Dataset::from(masked_images(/*noise=*/true)).map(chain.along(kBoth)))) {
+      for (std::size_t pixel = 0; pixel < sample.mask.size(); ++pixel) {
+        ASSERT_EQ(sample.mask[pixel], sample.image[3 * pixel]) << describe(chain.list().front());
+      }
+    }
+  }
+}
+
+// A turned rectangle has the corners of its box at its sides; a map says where.
+TEST(MovedAlong, ABoxStaysAroundItsTurnedRectangle) {
+  for (const float degrees : {0.0F, 30.0F, 90.0F, 137.0F}) {
+    const Operations turn = random_rotation({.min_degrees = degrees, .max_degrees = degrees}).along(kBoth);
+    const Dataset base = Dataset::from(masked_images(/*noise=*/false));
+    const auto before = moved_samples(base, 1), after = moved_samples(base.map(turn), 1);
+    const double radians = double{degrees} * std::numbers::pi / 180;
+    for (std::size_t i = 0; i < kRecords; ++i) {
+      const FourNumbers box = before[i].boxes[0];
+      FourNumbers around{99, 99, -99, -99};
+      for (const double x : {box[0] - 17.0, box[2] - 17.0}) {
+        for (const double y : {box[1] - 10.5, box[3] - 10.5}) {
+          const auto there_x = static_cast<float>(17 + x * std::cos(radians) + y * std::sin(radians));
+          const auto there_y = static_cast<float>(10.5 - x * std::sin(radians) + y * std::cos(radians));
+          around = {std::min(around[0], there_x), std::min(around[1], there_y), std::max(around[2], there_x),
+                    std::max(around[3], there_y)};
+        }
+      }
+      for (std::size_t side = 0; side < 4; ++side) {
+        around[side] = std::clamp(around[side], 0.0F, static_cast<float>(side % 2 == 0 ? kWidth : kHeight));
+      }
+      if (around[2] <= around[0] || around[3] <= around[1]) around = {};
+      for (std::size_t side = 0; side < 4; ++side) EXPECT_NEAR(after[i].boxes[0][side], around[side], 1e-4);
+      EXPECT_EQ(after[i].boxes[1], FourNumbers{}) << "no box stays none";
+      const std::optional<FourNumbers> seen = box_around(after[i]);
+      if (!seen) continue;
+      EXPECT_GE((*seen)[0], around[0] - 1);
+      EXPECT_GE((*seen)[1], around[1] - 1);
+      EXPECT_LE((*seen)[2], around[2] + 1);
+      EXPECT_LE((*seen)[3], around[3] + 1);
+    }
+  }
 }
 
 TEST(MovedAlong, ABoxStaysAroundItsRectangle) {
@@ -217,8 +270,10 @@ TEST(MovedAlong, RandomResizedCropsShareTheirWindow) {
 TEST(MovedAlong, TheImageHasTheBitsThatItHasAlone) {
   const Dataset base = Dataset::from(masked_images(/*noise=*/true));
   for (const Operations& chain :
-       {pad_crop(20, 6) | flip() | center_crop(11), resize(30) | center_crop(20) | flip(),
-        random_resized_crop({.size = 15}) | flip(), resize(9, 7) | alternating_flip()}) {
+       {pad_crop(20, 6) | flip() | center_crop(11),
+        vertical_flip() | random_affine({.max_degrees = 50, .interpolation = Interpolation::kBilinear}),
+        resize(30) | center_crop(20) | flip(), random_resized_crop({.size = 15}) | flip(),
+        resize(9, 7) | alternating_flip()}) {
     const auto alone = [&] {
       DeviceGroup devices = test_devices(1);
       Loader loader(base.map(chain | to_layout(ImageLayout::kChannelsLast)).batch({.global = 8}), devices,

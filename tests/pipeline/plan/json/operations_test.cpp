@@ -72,22 +72,38 @@ TEST(PlanJsonOperations, GiveTheSameStream) {
   const Operations floats = normalize({0.1F, 0.2F, 1.0F / 3}, {0.3F, 0.7F, 0.1F});
   const Operations soft = one_hot(10, 0.1F);
   const std::map<std::string, Operations> chains{
+      {"adjust_sharpness", adjust_sharpness(1.7F)},
+      {"autocontrast", autocontrast(0.3F)},
       {"brightness_contrast", floats | brightness_contrast({.brightness = 0.3F, .contrast = 0.1F})},
       {"cast", cast(DType::kF32)},
       {"center_crop", center_crop(7)},
       {"color_jitter", color_jitter({.brightness = 0.1F, .contrast = 0.7F, .saturation = 0.3F, .hue = 0.01F})},
       {"cutmix", cutmix({.alpha = 0.9F, .probability = 0.7F})},
       {"cutout", cutout(4, {1.0F, 7.0F, 250.0F})},
+      {"equalize", equalize(0.4F)},
       {"flatten", flatten()},
       {"flip", alternating_flip()},
+      {"gaussian_blur", gaussian_blur({.kernel_size = 5, .min_sigma = 0.3F, .probability = 0.9F})},
+      {"grayscale", grayscale({.probability = 0.4F})},
+      {"invert", invert(0.2F)},
       {"mixup", mixup({.alpha = 0.1F, .probability = 0.9F})},
       {"normalize", floats},
       {"one_hot", soft},
       {"pad_crop", pad_crop(11, 3, Padding::kReflect)},
+      {"per_image_standardization", per_image_standardization()},
+      {"posterize", posterize(3, 0.7F)},
+      {"rand_augment", rand_augment({.operations = 3, .magnitude = 20, .fill = {1, 2, 3}})},
+      {"random_affine",
+       random_affine({.min_degrees = -20, .max_degrees = 40, .min_scale = 0.7F, .max_shear_x = 9})},
+      {"random_erasing", random_erasing({.max_area = 0.5F, .fill = {9}})},
       {"random_resized_crop", random_resized_crop({.size = 6, .min_area = 0.3F, .max_ratio = 1.7F})},
+      {"random_rotation", random_rotation({.max_degrees = 90, .interpolation = Interpolation::kBilinear})},
       {"resize", resize(9)},
       {"resize_to", resize(9, 14)},
+      {"solarize", solarize(99, 0.8F)},
       {"to_layout", floats | to_layout(ImageLayout::kChannelsFirst)},
+      {"trivial_augment_wide", trivial_augment_wide({.bins = 11})},
+      {"vertical_flip", vertical_flip(0.4F)},
   };
   const SourcePtr source = test::noise_images(29, 12, 10);
   const PlanParts parts{.sources = {{"noise", source}}};

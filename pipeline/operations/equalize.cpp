@@ -1,0 +1,30 @@
+#include <fmt/format.h>
+
+#include "headrace/pipeline/operations/machinery/image_operation.h"
+
+namespace headrace {
+namespace {
+
+class EqualizeDefinition final : public ImageOperation<Equalize> {
+ public:
+  using ImageOperation::ImageOperation;
+
+  const char* name() const noexcept override { return "equalize"; }
+
+  std::string describe() const override { return fmt::format("equalize(p={})", options_.probability); }
+
+  void change(const LevelWork& image, Philox& /*random*/, Scratch& /*scratch*/) const override {
+    equalize_levels(image);
+  }
+
+ private:
+  void show(Equalize& options, OptionVisitor& visit) const override { visit("probability", options.probability); }
+};
+
+}  // namespace
+
+OperationPtr define(Equalize options) { return std::make_shared<EqualizeDefinition>(options); }
+
+Operations equalize(float probability) { return Operation{Equalize{.probability = probability}}; }
+
+}  // namespace headrace

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "headrace/pipeline/operations/machinery/affine_operation.h"
+
+namespace headrace {
+namespace {
+
+// Draws whether to turn, then the angle.
+class RotationDraw final : public AffineDraw {
+ public:
+  explicit RotationDraw(RandomRotation options) : options_(std::move(options)) {}
+
+  std::optional<AffineMap> draw(const ImageSize& image, Philox& random) const override {
+    if (!(random.uniform() < options_.probability)) return std::nullopt;
+    const double range = static_cast<double>(options_.max_degrees) - options_.min_degrees;
+    const Point middle{.x = static_cast<double>(image.width) / 2, .y = static_cast<double>(image.height) / 2};
+    return source_map({.degrees = -(options_.min_degrees + range * random.uniform()), .center = middle});
+  }
+
+ private:
+  RandomRotation options_;
+};
+
+class RandomRotationDefinition final : public AffineOperation<RandomRotation, RotationDraw> {
+ public:
+  using AffineOperation::AffineOperation;
+
+  const char* name() const noexcept override { return "random_rotation"; }
+
+  std::string describe() const override {
+    return fmt::format("random_rotation({} to {} degrees, {}, fill=[{}], p={})", options_.min_degrees,
+                       options_.max_degrees,
+                       options_.interpolation == Interpolation::kNearest ? "nearest" : "bilinear",
+                       fmt::join(options_.fill, ", "), options_.probability) +
+           headrace::describe(options_.along);
+  }
+
+ private:
+  void check(const FieldChecks& checks) const override {
+    want_degrees(checks, options_.min_degrees, options_.max_degrees, "degrees", kMaxDegrees);
+  }
+
+  void show(RandomRotation& options, OptionVisitor& visit) const override {
+    visit("min_degrees", options.min_degrees);
+    visit("max_degrees", options.max_degrees);
+    visit("interpolation", options.interpolation, {"nearest", "bilinear"});
+    visit("fill", options.fill);
+    visit("probability", options.probability);
+    show_along(options.along, visit);
+  }
+};
+
+}  // namespace
+
+OperationPtr define(RandomRotation options) {
+  return std::make_shared<RandomRotationDefinition>(std::move(options));
+}
+
+Operations random_rotation(RandomRotation options) { return Operation{std::move(options)}; }
+
+}  // namespace headrace

@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
+#include "headrace/tests/pipeline/operations/operation_fields.h"
+#include "headrace/tests/pipeline/operations/operation_streams.h"
+
+namespace headrace {
+namespace {
+
+using namespace test;
+using ::testing::HasSubstr;
+
+Operations rotation_by(float degrees, Interpolation interpolation = Interpolation::kNearest) {
+  return random_rotation({.min_degrees = degrees, .max_degrees = degrees, .interpolation = interpolation});
+}
+
+// The column right of the middle becomes the row above it.
+Image naive_quarter(const Image& image) {
+  Image out = image;
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t x = 0; x < image.width; ++x) {
+      for (std::int64_t c = 0; c < image.channels; ++c) out.at(y, x, c) = image.at(x, image.height - 1 - y, c);
+    }
+  }
+  return out;
+}
+
+TEST(RandomRotation, TurnsCounterClockwise) {
+  for (const std::int64_t side : {4, 8, 31}) {
+    for (const std::int64_t channels : {1, 3, 4}) {
+      const Image image = random_image(side, side, channels, 4);
+      for (const Interpolation how : {Interpolation::kNearest, Interpolation::kBilinear}) {
+        const Image once = naive_quarter(image), twice = naive_quarter(once), thrice = naive_quarter(twice);
+        expect_near(run_chain(rotation_by(90, how), image, DType::kU8).values, once.values, 0);
+        expect_near(run_chain(rotation_by(180, how), image, DType::kU8).values, twice.values, 0);
+        expect_near(run_chain(rotation_by(-90, how), image, DType::kU8).values, thrice.values, 0);
+        expect_near(run_chain(rotation_by(360, how), image, DType::kU8).values, image.values, 0);
+      }
+    }
+  }
+}
+
+TEST(RandomRotation, ShowsTheFillBeyondTheImage) {
+  Image image = random_image(20, 20, 3, 1);
+  std::ranges::fill(image.values, 200.0F);
+  const Operations chain = random_rotation(
+      {.min_degrees = 45, .max_degrees = 45, .interpolation = Interpolation::kBilinear, .fill = {1, 2, 3}});
+  const Image turned{
+      .height = 20, .width = 20, .channels = 3, .values = run_chain(chain, image, DType::kU8).values};
+  for (std::int64_t c = 0; c < 3; ++c) {
+    EXPECT_EQ(turned.at(0, 0, c), static_cast<float>(c + 1));
+    EXPECT_EQ(turned.at(19, 0, c), static_cast<float>(c + 1));
+    EXPECT_EQ(turned.at(10, 10, c), 200);
+    EXPECT_EQ(turned.at(0, 10, c), 200) << "the corner of the square";
+  }
+}
+
+TEST(RandomRotation, DrawsTheAngleAfterWhetherToTurn) {
+  const RandomRotation options{.min_degrees = -40, .max_degrees = 70, .probability = 0.5F};
+  int turned = 0;
+  for (std::uint64_t record = 0; record < 40; ++record) {
+    const Image image = random_image(13, 17, 3, record);
+    Philox random = draws(0, record);
+    const bool drawn = random.uniform() < 0.5F;
+    const float angle = -40 + 110 * random.uniform();
+    const auto expected = drawn ? run_chain(rotation_by(angle), image, DType::kU8).values : image.values;
+    const auto values = run_chain(random_rotation(options), image, DType::kU8, record).values;
+    std::size_t other = 0;  // an angle in float is not that in double
+    for (std::size_t i = 0; i < values.size(); ++i) other += values[i] != expected[i] ? 1 : 0;
+    EXPECT_LE(other, 6U);
+    turned += drawn ? 1 : 0;
+  }
+  EXPECT_GT(turned, 10);
+  EXPECT_LT(turned, 30);
+}
+
+// The bits must not change with compiler, library or processor.
+TEST(RandomRotation, IsTheSameOnEveryMachine) {
+  for (const auto& [how, expected] : {std::pair{Interpolation::kNearest, std::uint64_t{549734115715529864U}},
+                                      std::pair{Interpolation::kBilinear, std::uint64_t{8728363231814504396U}}}) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t record = 0; record < 30; ++record) {
+      const Image image = random_image(19, 23, 3, record);
+      const Operations chain = random_rotation({.min_degrees = -180, .max_degrees = 180, .interpolation = how});
+      for (const float value : run_chain(chain, image, DType::kU8, record).values) {
+        sum = sum * 31 + static_cast<std::uint64_t>(value);
+      }
+    }
+    EXPECT_EQ(sum, expected);
+  }
+}
+
+TEST(RandomRotation, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
+  expect_operation_streams(augmented_by(
+      random_rotation({.min_degrees = -90, .max_degrees = 90, .interpolation = Interpolation::kBilinear}) |
+      flip() | to_planes()));
+}
+
+TEST(RandomRotation, RefusesWhatCannotBe) {
+  const auto refusal = [](const RandomRotation& options, const Field& field = rgb_field()) {
+    return refusal_of_operations(random_rotation(options), field);
+  };
+  EXPECT_THAT(refusal({.min_degrees = 11}), HasSubstr("ends before it begins"));
+  EXPECT_THAT(refusal({.max_degrees = kInfinity}), HasSubstr("finite"));
+  EXPECT_THAT(refusal({.max_degrees = 2e6F}), HasSubstr("not within"));
+  EXPECT_THAT(refusal({.fill = {1, 2}}), HasSubstr("2 values for 3 channels"));
+  EXPECT_THAT(refusal({.fill = {-1}}), HasSubstr("0 and 255"));
+  EXPECT_THAT(refusal({.probability = 1.5F}), HasSubstr("probability"));
+  EXPECT_THAT(refusal({}, image_field({8, 8, 5})), HasSubstr("more than 4 channels"));
+  EXPECT_THAT(refusal({}, image_field({8, 8, 3}, DType::kF32)), HasSubstr("uint8"));
+  EXPECT_EQ(refusal({}, image_field({28, 28, 1})), "");
+}
+
+}  // namespace
+}  // namespace headrace
