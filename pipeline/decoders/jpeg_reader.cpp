@@ -23,7 +23,7 @@ void require_jpeg(bool done, const JpegHandle& jpeg) {
               std::string("bad JPEG: ") + jpeg.words());
 }
 
-void start(JpegHandle& jpeg, JpegScan* scan) {
+void start_with(JpegHandle& jpeg, JpegScan* scan) {
   require_jpeg(jpeg.start(), jpeg);
   if (scan != nullptr) jpeg.read_scan_with(*scan);
 }
@@ -141,7 +141,7 @@ void JpegReader::decode_window(std::span<const std::byte> encoded, const JpegInd
 void JpegReader::read_whole(JpegHandle& jpeg, std::span<std::uint8_t> rgb, JpegScan* scan) {
   const ImageSize size = size_of(jpeg);
   check_window(size, {.height = size.height, .width = size.width}, rgb.size());
-  start(jpeg, scan);
+  start_with(jpeg, scan);
   const std::size_t width = jpeg.info().output_width;
   if (is_cmyk(jpeg)) {
     line_.resize(std::max(line_.size(), row_bytes(jpeg)));
@@ -168,7 +168,7 @@ void JpegReader::read_rest(JpegHandle& jpeg) {
 void JpegReader::read_window(JpegHandle& jpeg, const ImageWindow& window, std::span<std::uint8_t> rgb,
                              JpegScan* scan) {
   check_window(size_of(jpeg), window, rgb.size());
-  start(jpeg, scan);
+  start_with(jpeg, scan);
   Columns columns = columns_for(jpeg, window);
   if (columns.width < jpeg.info().output_width) require_jpeg(jpeg.crop(columns.left, columns.width), jpeg);
   if (scan != nullptr) scan->want_columns(columns.left, columns.width);

@@ -21,7 +21,20 @@ using Numbers = std::vector<std::int64_t>;
 using Elements = std::vector<Numbers>;  // batches; before batch(), records: lists of one number
 using Pass = std::function<Elements(std::uint64_t pass)>;
 
-enum class Kind { kShuffle, kWindow, kRepeat, kTake, kSkip, kShard, kWithout, kMap, kCache, kNumber, kBatch, kUnbatch };
+enum class Kind {
+  kShuffle,
+  kWindow,
+  kRepeat,
+  kTake,
+  kSkip,
+  kShard,
+  kWithout,
+  kMap,
+  kCache,
+  kNumber,
+  kBatch,
+  kUnbatch
+};
 struct Step {
   Kind kind = Kind::kMap;
   std::uint64_t count = 0;

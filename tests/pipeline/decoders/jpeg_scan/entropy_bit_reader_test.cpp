@@ -14,7 +14,7 @@
 namespace headrace {
 namespace {
 
-using Counts = std::array<std::uint8_t, HuffmanCode::kMaxLength>;
+using WordCounts = std::array<std::uint8_t, HuffmanCode::kMaxLength>;
 using BlockOfLevels = std::array<std::int16_t, 64>;
 
 constexpr std::array<int, 64> kZigzag = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
@@ -67,7 +67,8 @@ struct OneByOne {
 // Codes as files have them: with few short words, with many long ones, without an end of block.
 std::vector<HuffmanCode> codes() {
   std::vector<HuffmanCode> all(3);
-  EXPECT_TRUE(all[0].assign(Counts{0, 1, 2, 3}, std::vector<std::uint8_t>{0x01, 0x00, 0x11, 0xF0, 0x02, 0x31}));
+  EXPECT_TRUE(
+      all[0].assign(WordCounts{0, 1, 2, 3}, std::vector<std::uint8_t>{0x01, 0x00, 0x11, 0xF0, 0x02, 0x31}));
   std::vector<std::uint8_t> many;
   for (int run = 0; run < 16; ++run) {
     for (int size = 1; size <= 10; ++size) many.push_back(static_cast<std::uint8_t>(run << 4 | size));
@@ -75,8 +76,8 @@ std::vector<HuffmanCode> codes() {
   many.push_back(0x00);
   many.push_back(0xF0);
   std::shuffle(many.begin(), many.end(), std::mt19937(3));
-  EXPECT_TRUE(all[1].assign(Counts{0, 2, 1, 3, 1, 1, 0, 1, 1, 2, 10, 20, 30, 40, 25, 25}, many));
-  EXPECT_TRUE(all[2].assign(Counts{1, 1, 1}, std::vector<std::uint8_t>{0x01, 0x21, 0xF0}));
+  EXPECT_TRUE(all[1].assign(WordCounts{0, 2, 1, 3, 1, 1, 0, 1, 1, 2, 10, 20, 30, 40, 25, 25}, many));
+  EXPECT_TRUE(all[2].assign(WordCounts{1, 1, 1}, std::vector<std::uint8_t>{0x01, 0x21, 0xF0}));
   return all;
 }
 
@@ -126,7 +127,7 @@ TEST_F(EntropyBitReaderTest, ReadsWhatTheStandardSaysOfRandomBits) {
 
 TEST_F(EntropyBitReaderTest, ReadsDifferencesOfAllSizes) {
   HuffmanCode code;
-  ASSERT_TRUE(code.assign(Counts{0, 1, 5, 1, 1, 1, 1, 1, 1},
+  ASSERT_TRUE(code.assign(WordCounts{0, 1, 5, 1, 1, 1, 1, 1, 1},
                           std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
   std::mt19937 random(6);
   std::vector<std::uint8_t> bytes(4000 + UnstuffedBytes::kSlack);
