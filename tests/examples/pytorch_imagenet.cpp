@@ -22,7 +22,7 @@ using namespace headrace;
 
 namespace {
 
-constexpr std::int64_t kBatchSize = 256;  // of all devices together
+constexpr std::int64_t kGlobalBatch = 256;  // of all devices together
 constexpr float kRate = 0.1F;
 
 // Images of any size as their pixels; encoded ones are decoded, in part where only a part is used.
@@ -46,10 +46,10 @@ int main(int argc, char** argv) try {
   const Dataset train_loader = images(train_source)
                                    .shuffle()
                                    .map(random_resized_crop({.size = size}) | flip() | normalized)
-                                   .batch({.global = kBatchSize});
+                                   .batch({.global = kGlobalBatch});
   const Dataset val_loader = images(open_source(argv[1], Split::kTest))
                                  .map(resize(size * 256 / 224) | center_crop(size) | normalized)
-                                 .batch({.global = kBatchSize});
+                                 .batch({.global = kGlobalBatch});
 
   std::puts("=> creating model 'resnet18_imagenet'");
   const int classes = std::max(static_cast<int>(train_source->info().classes.size()), 10);

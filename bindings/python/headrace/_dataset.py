@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -225,7 +226,7 @@ class Dataset:
         boundary; the last one's to max_length, or to the longest record. A batch comes where its last example arrives, the
         smaller last ones at the end of the epoch. pad: as for padded_batch(), where a length of 0 is the bucket's. All
         lengths are read once, when the plan is first counted or opened. Batches have several shapes: batch[field].shape."""
-        sizes = [batch_sizes] if hasattr(batch_sizes, "__index__") else list(batch_sizes)
+        sizes = [operator.index(batch_sizes)] if isinstance(batch_sizes, SupportsIndex) else list(batch_sizes)
         native = self._native.bucket_by_length(field, list(boundaries), sizes, max_length or 0, drop_remainder, _padding(pad))
         return self._with(native, "bucket_by_length()")
 

@@ -86,7 +86,8 @@ HEADRACE_SIMD_MATH void sharpen_row(const std::uint8_t* __restrict above, const 
                                 below[i - next] + below[i] + below[i + next];
     const std::int32_t smooth = (2 * (around + 5 * row[i]) + 13) / 26;
     const float level = static_cast<float>(smooth) + factor * static_cast<float>(row[i] - smooth);
-    to[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(std::min(std::max(level, 0.0F), 255.0F)));
+    const float raised = level < 0.0F ? 0.0F : level;  // not std::max(), a function of the baseline's instructions
+    to[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(255.0F < raised ? 255.0F : raised));
   }
 }
 

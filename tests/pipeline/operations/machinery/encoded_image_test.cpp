@@ -44,7 +44,7 @@ TEST(DecodedWindows, OfCheckedImagesNeedNothingElse) {
     const Dataset dataset =
         Dataset::from(std::make_shared<FakeSource>(std::vector<std::vector<std::byte>>{cut}, checked))
             .decode()
-            .map(center_crop(16))
+            .map(resize(24) | center_crop(16))
             .batch({.global = 1});
     return cpu_digests_of(dataset, {.epochs = epochs, .threads = 1});
   };
