@@ -211,9 +211,16 @@ TEST_F(RemoteSources, APartOfTheReplicasFetchesItsOwnRows) {
   const Bytes tar = tar_of_images(64, 100'000);
   put("a.tar", tar);
   const Dataset dataset = decoded(at("a.tar"));
+  wait_until_little_is_held();
   const std::uint64_t sent = server_.sent_bytes();
   stream_of(dataset, {.world = {.total = 4, .first = 1}});
   EXPECT_LT(server_.sent_bytes() - sent, tar.size() / 4 * 5 / 4) << "of " << tar.size();
+}
+
+// Cancelled requests end soon, on the client's thread: those of a test before, too.
+void wait_until_little_is_held() {
+  const Stopwatch clock;
+  while (remote::counters().held_bytes >= 2U << 20 && clock.seconds() < 30) std::this_thread::yield();
 }
 
 TEST_F(RemoteSources, FetchesEachByteOnceAndHoldsFew) {
@@ -229,9 +236,7 @@ TEST_F(RemoteSources, FetchesEachByteOnceAndHoldsFew) {
     EXPECT_LT(most, 30U << 20);
   }
   EXPECT_LT(server_.sent_bytes() - sent, 2 * tar.size() * 21 / 20);
-  // Cancelled requests end soon, on the client's thread.
-  const Stopwatch clock;
-  while (remote::counters().held_bytes >= 2U << 20 && clock.seconds() < 30) std::this_thread::yield();
+  wait_until_little_is_held();
   EXPECT_LT(remote::counters().held_bytes, 2U << 20);
 }
 
