@@ -207,6 +207,12 @@ TEST_F(RemoteSources, WithACacheLaterPassesFetchNothing) {
   EXPECT_LT(server_.sent_bytes() - sent, tar.size() * 2);
 }
 
+// Cancelled requests end soon, on the client's thread: those of a test before, too.
+void wait_until_little_is_held() {
+  const Stopwatch clock;
+  while (remote::counters().held_bytes >= 2U << 20 && clock.seconds() < 30) std::this_thread::yield();
+}
+
 TEST_F(RemoteSources, APartOfTheReplicasFetchesItsOwnRows) {
   const Bytes tar = tar_of_images(64, 100'000);
   put("a.tar", tar);
@@ -217,16 +223,11 @@ TEST_F(RemoteSources, APartOfTheReplicasFetchesItsOwnRows) {
   EXPECT_LT(server_.sent_bytes() - sent, tar.size() / 4 * 5 / 4) << "of " << tar.size();
 }
 
-// Cancelled requests end soon, on the client's thread: those of a test before, too.
-void wait_until_little_is_held() {
-  const Stopwatch clock;
-  while (remote::counters().held_bytes >= 2U << 20 && clock.seconds() < 30) std::this_thread::yield();
-}
-
 TEST_F(RemoteSources, FetchesEachByteOnceAndHoldsFew) {
   const Bytes tar = tar_of_images(300, 100'000);
   put("a.tar", tar);
   const Dataset dataset = decoded(at("a.tar"));
+  wait_until_little_is_held();
   const std::uint64_t sent = server_.sent_bytes();
   DeviceGroup devices = cpu_replicas(1);
   {
