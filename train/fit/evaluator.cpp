@@ -183,8 +183,9 @@ class Evaluator::Impl {
   bool step() {
     require_counting("step()");
     std::optional<GlobalBatch> batches = take();
-    if (batches) submit_alone(*std::move(batches));
-    return batches.has_value();
+    if (!batches) return false;
+    submit_alone(*std::move(batches));
+    return true;
   }
 
   std::optional<GlobalBatch> take() { return queue_.take(loader_); }

@@ -64,7 +64,7 @@ void JpegIndexes::keep(std::uint64_t record, std::unique_ptr<const JpegIndex> in
     full_.store(true, std::memory_order_relaxed);
     put(record, good_mark(index->content()));
   } else if (put(record, reinterpret_cast<Kept>(index.get()))) {
-    index.release();
+    static_cast<void>(index.release());  // kept_ owns it
   } else {
     budget_.release(bytes);
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);
