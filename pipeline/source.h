@@ -56,8 +56,8 @@ struct SourceInfo {
   // True if records come one after another and cannot be read by number: open_stream() gives them, read() does
   // not.
   bool streamed = false;
-  // True if every image was decoded without an error when the data were written, and a checksum says that they are
-  // unchanged: then nothing but the window that is used is read of one.
+  // True if every image was decoded without an error when the data were written, and checksums show that it is
+  // unchanged: then only the window in use is decoded.
   bool images_checked = false;
   std::vector<LeftOut> left_out = {};
   std::vector<SourceColumn> columns = {};  // all columns of the data; empty for other formats

@@ -148,6 +148,8 @@ bool JpegHandle::start() noexcept {
   return true;
 }
 
+// decode_mcu has been the second member of the decoder since libjpeg 6b, in libjpeg-turbo 2 and 3 alike: a newer
+// library than that of the header is no danger.
 void JpegHandle::read_scan_with(JpegScan& scan) noexcept {
   scan_ = &scan;
   info_.entropy->decode_mcu = on_mcu;

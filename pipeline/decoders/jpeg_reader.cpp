@@ -171,7 +171,7 @@ void JpegReader::read_window(JpegHandle& jpeg, const ImageWindow& window, std::s
   start_with(jpeg, scan);
   Columns columns = columns_for(jpeg, window);
   if (columns.width < jpeg.info().output_width) require_jpeg(jpeg.crop(columns.left, columns.width), jpeg);
-  if (scan != nullptr) scan->want_columns(columns.left, columns.width);
+  if (scan != nullptr) scan->limit_columns(columns.left, columns.width);
   require_jpeg(jpeg.skip(static_cast<JDIMENSION>(window.top)), jpeg);
   line_.resize(std::max(line_.size(), row_bytes(jpeg)));
   const auto components = static_cast<std::size_t>(jpeg.info().output_components);

@@ -29,12 +29,13 @@ inline int extended(std::uint64_t bits, int size) noexcept {
   return static_cast<int>(value + (if_negative & (1 - (std::int64_t{1} << size))));
 }
 
-// A position within a block, after a step: below 64 the block goes on, at 64 it is full; the rest is told apart by
-// these.
+// A position within a block after a step. Below 64 the block continues, at 64 it is full; a higher one carries a
+// mark.
 struct AcPlace {
-  static constexpr unsigned kEnd = 128;  // added where an end-of-block code was read
-  static constexpr unsigned kUnknown =
-      224;  // added where the bits determine nothing: their symbol is read by itself
+  // Added if an end-of-block code was read.
+  static constexpr unsigned kEnd = 128;
+  // Added if the bits determine nothing: their symbol is read by itself.
+  static constexpr unsigned kUnknown = 224;
 
   // Returns whether the block is complete and no coefficient lies beyond it. REQUIRES: place >= 64.
   static bool is_complete(unsigned place) noexcept { return place == 64 || (place >= kEnd && place < kEnd + 64); }

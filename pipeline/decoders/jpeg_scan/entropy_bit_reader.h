@@ -55,10 +55,7 @@ class EntropyBitReader {
       if (place < 64) continue;
       if (AcPlace::is_complete(place)) return true;
       // The symbol is longer than the table knows, or the block is full after the first of two.
-      place -= step.advance;
-      if (step.bits != 0) seek(at() - step.bits);
-      fill();
-      const AcSymbol symbol = AcSymbol::of(ac.code.read(buffer_));
+      const AcSymbol symbol = take_back(step, ac.code, place);
       const int value = extended(buffer_ << symbol.length, symbol.size);
       if (!pass(symbol, place)) return false;
       if (symbol.ends) return true;
@@ -80,10 +77,7 @@ class EntropyBitReader {
       }
       if (place < 64) continue;
       if (AcPlace::is_complete(place)) return true;
-      place -= step.advance;
-      if (step.bits != 0) seek(at() - step.bits);
-      fill();
-      const AcSymbol symbol = AcSymbol::of(ac.code.read(buffer_));
+      const AcSymbol symbol = take_back(step, ac.code, place);
       if (!pass(symbol, place)) return false;
       if (symbol.ends || place == 64) return true;
     }
@@ -93,6 +87,15 @@ class EntropyBitReader {
   static constexpr int kMaxDifferenceBits = 12;
   static constexpr int kFilled = 56;                    // minimum number of bits after fill()
   static constexpr int kReadSteps = 5, kSkipSteps = 2;  // between two of them
+
+  // Undoes a step that led beyond the block or nowhere; returns the symbol that it began with.
+  template <typename Step>
+  AcSymbol take_back(const Step& step, const HuffmanCode& code, unsigned& place) noexcept {
+    place -= step.advance;
+    if (step.bits != 0) seek(at() - step.bits);
+    fill();
+    return AcSymbol::of(code.read(buffer_));
+  }
 
   // Passes one symbol and the bits of its coefficient; `place` is then after the coefficient. Returns false if
   // there is no such symbol, or no such place.

@@ -34,8 +34,8 @@ class JpegIndex {
 
   std::uint64_t bytes() const noexcept;
 
-  // For its maker: an empty one, with room for all entries of the image; then for each row begin_row() and its
-  // entries, and after the last row close().
+  // Builds an index: begin_row() and its entries for each row, then close(). There is room for all entries of the
+  // image.
   explicit JpegIndex(const JpegFrame& frame);
   void begin_row(std::size_t byte) noexcept;
   void add(const Entry& entry) noexcept;

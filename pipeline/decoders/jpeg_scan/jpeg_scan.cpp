@@ -56,7 +56,7 @@ bool JpegScan::open(std::span<const std::byte> encoded, const JpegIndex& index) 
   return begin(encoded);
 }
 
-void JpegScan::want_columns(std::int64_t left, std::int64_t width) noexcept {
+void JpegScan::limit_columns(std::int64_t left, std::int64_t width) noexcept {
   first_column_ = left / frame_.mcu_width;
   end_column_ = std::min((left + width + frame_.mcu_width - 1) / frame_.mcu_width, frame_.mcu_columns);
 }

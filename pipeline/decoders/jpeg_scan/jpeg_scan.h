@@ -22,18 +22,18 @@ using CoefficientBlock = std::int16_t[64];
 // has the last word on a file with any flaw. Not thread-safe: keeps its tables and buffers.
 class JpegScan {
  public:
-  // Begins an image, of which everything will be read. Returns false if it is not a JPEG of the common kind
+  // Opens an image whose data are read to the end. Returns false if it is not a JPEG of the common kind
   // (JpegFrame), or has restart markers within a row of MCUs. REQUIRES: `encoded` stays until the next call.
   bool open(std::span<const std::byte> encoded, bool makes_index);
-  // Begins an image with its index: reads what is wanted, and a few MCUs before it in each row. REQUIRES: as
-  // above; the index stays, too, and was made from `encoded`.
+  // Opens an image with its index: only the MCUs of the window are read, and a few before them in each row.
+  // REQUIRES: as above; the index stays, too, and was made from `encoded`.
   bool open(std::span<const std::byte> encoded, const JpegIndex& index);
 
-  // Wants only the MCUs that cover these columns of pixels. At first all are wanted.
-  void want_columns(std::int64_t left, std::int64_t width) noexcept;
+  // Limits reading to the MCUs that cover these columns of pixels. Without it, all columns are read.
+  void limit_columns(std::int64_t left, std::int64_t width) noexcept;
 
-  // Passes the next MCU, in the order of the scan. If it is wanted, puts its coefficients into `blocks`, which are
-  // zero. After a flaw it does nothing. Null: is not wanted.
+  // Reads the next MCU, in scan order, into `blocks`, which are zero; skips it if `blocks` is null or the MCU lies
+  // in other columns. Does nothing after a flaw.
   void next_mcu(CoefficientBlock* const* blocks) noexcept;
 
   // Returns whether what was read until now is damaged.
@@ -77,7 +77,7 @@ class JpegScan {
   DcPredictors predictors_{};
 
   std::int64_t row_ = 0, column_ = 0;               // of the next MCU
-  std::int64_t first_column_ = 0, end_column_ = 0;  // wanted
+  std::int64_t first_column_ = 0, end_column_ = 0;  // that are read
   bool flawed_ = false;
 };
 

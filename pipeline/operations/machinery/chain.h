@@ -38,7 +38,7 @@ class Chain {
   // Keeps indexes of the JPEGs whose windows are decoded: of `records` records, each of which recurs unchanged.
   // REQUIRES: the budget outlives the chain.
   void keep_jpeg_indexes(std::uint64_t records, MemoryBudget& budget);
-  // Takes all images for good (SourceInfo::images_checked).
+  // Treats all images as good (SourceInfo::images_checked).
   void trust_images();
 
   // Runs the chain into `row`. REQUIRES: `row` has exactly the result's size.
