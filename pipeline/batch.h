@@ -37,12 +37,19 @@ class BatchLease {
   virtual void release(Stream* consumer) noexcept = 0;
 };
 
+// A field of varying length in a batch of ragged_batch(), as the places of its two tensors.
+struct RaggedTensor {
+  std::size_t values = 0;   // (total, ...): the entries of all rows, one row after another
+  std::size_t offsets = 0;  // i64 (rows + 1), from 0: row i has the entries from offsets[i] up to offsets[i + 1]
+};
+
 // The content of a batch; the lease keeps all of it alive.
 struct BatchContent {
   BatchPosition position = {};
   std::int64_t examples = 0;
   const Fields* fields = nullptr;
   std::span<const TensorView> tensors = {};
+  std::span<const RaggedTensor> ragged = {};
   std::span<const std::uint64_t> records = {};
   std::span<const BadRecord> bad = {};
   const Event* ready = nullptr;
@@ -65,10 +72,18 @@ class Batch {
   // Returns the real examples of this replica: the leading rows of every tensor. The remaining rows up to the
   // tensors' first extent are padding of unspecified but finite content. May be 0.
   std::int64_t examples() const noexcept { return content_.examples; }
-  // Returns a tensor of shape (rows, ...), the same for every batch of a loader, or of a bucket.
+  // Returns the rows of the batch, padding included.
+  std::int64_t rows() const noexcept;
+  // Returns a tensor of shape (rows, ...), the same for every batch of a loader, or of a bucket. Those of
+  // ragged() have shapes of their own, and there rows of padding are empty.
   const TensorView& tensor(const std::string& field) const;  // ConfigError listing the fields
   std::span<const TensorView> tensors() const noexcept { return content_.tensors; }
   const Fields& fields() const noexcept { return *content_.fields; }
+  // Returns the fields of varying length; none, except after ragged_batch().
+  std::span<const RaggedTensor> ragged() const noexcept { return content_.ragged; }
+  // Returns the leading entries of a tensor that are those of real examples: examples(), of ragged offsets one
+  // more, of ragged values all.
+  std::int64_t entries(std::size_t field) const noexcept;
   // Returns the source record of each real example.
   std::span<const std::uint64_t> records() const noexcept { return content_.records; }
 

@@ -183,6 +183,18 @@ struct PaddedBatchOptions {
   std::vector<PadField> pad = {};  // empty: every such field, to its longest record, with zeros
 };
 
+// A field whose first extent differs from sample to sample, of which a batch holds the entries that there are.
+struct RaggedField {
+  std::string field = {};
+  std::int64_t max_length = 0;  // of a sample; 0: that of the source's longest record, found by reading all
+};
+
+struct RaggedBatchOptions {
+  std::int64_t global = 32;
+  Remainder remainder = Remainder::kKeep;
+  std::vector<RaggedField> fields = {};  // empty: every such field. An image that is named stays encoded: bytes
+};
+
 // Buckets of records of similar length, which are batched among themselves.
 struct BucketOptions {
   std::string field = {};  // whose first extent is the length: raw, of the source, and padded
@@ -268,6 +280,12 @@ class Dataset {
   // same for all batches, and a field `<name>_length`, i64, holds the original length. A longer record is bad,
   // like one that cannot be read, for LoaderOptions::errors to handle.
   Dataset padded_batch(PaddedBatchOptions options) const;
+  // Batches samples whose fields differ in their first extent, without padding, as tf.data's ragged_batch: of such
+  // a field a batch has the entries of all its rows, one row after another, and in a field `<name>_offsets`, i64,
+  // where each row begins, from 0 in every replica's part (Batch::ragged()). A sample longer than the maximum is
+  // bad, like one that cannot be read. A slot has memory for that many rows of the maximum; only the entries that
+  // there are cross the bus. Neither mixup() nor cutmix() may follow, nor a trainer.
+  Dataset ragged_batch(RaggedBatchOptions options) const;
   // Batches records of similar length, as tf.data's bucket_by_sequence_length: batches of one loader have several
   // shapes. Lengths are read once, when the plan is first counted or opened, as records are for filter(). A batch
   // comes where its last example arrives, and the smaller last batches of the buckets, in their order, at the end
@@ -290,10 +308,12 @@ class Dataset {
   std::uint64_t size() const;
   // Returns whether batches differ in shape: after bucket_by_length().
   bool has_buckets() const;
+  // Returns whether batches have fields of varying length: after ragged_batch().
+  bool is_ragged() const;
   // Returns the number of batches in one epoch. Throws ConfigError before .batch().
   std::uint64_t steps_per_epoch() const;
-  // Returns the fields of one sample after all operations. After bucket_by_length() the first extent of some is
-  // dynamic: a batch's tensors have it.
+  // Returns the fields of one sample after all operations. After bucket_by_length() and ragged_batch() the first
+  // extent of some is dynamic: a batch's tensors have it.
   Fields fields() const;
   // Returns the class names, if the source has them.
   std::vector<std::string> classes() const;

@@ -20,8 +20,8 @@ struct BatchDigest {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
   std::int64_t examples = 0;  // real ones, over all replicas
-  std::string
-      sha256;  // over each field's name, type (its tensors') and row shape, then its real rows in global order
+  std::string sha256;  // over each field's name, type (its tensors') and row shape, then its real rows in global
+                       // order; of ragged offsets, the rows' lengths
   bool operator==(const BatchDigest&) const = default;
 };
 
@@ -54,6 +54,7 @@ class StreamDigest {
 
  private:
   std::span<const std::byte> rows_of(const Batch& batch, std::size_t field, std::size_t replica);
+  std::span<const std::byte> lengths_in(std::span<const std::byte> offsets);
 
   DeviceGroup& devices_;
   std::optional<int> first_share_;

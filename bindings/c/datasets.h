@@ -87,6 +87,20 @@ typedef struct hr_padded_batch_options {
 } hr_padded_batch_options;
 #define HR_PADDED_BATCH_OPTIONS_INIT \
   { sizeof(hr_padded_batch_options), 32, false, NULL, 0 }
+/* A field whose first extent differs from sample to sample. This struct does not grow. */
+typedef struct hr_ragged_field {
+  const char* field;
+  int64_t max_length; /* 0: that of the source's longest record */
+} hr_ragged_field;
+typedef struct hr_ragged_batch_options {
+  size_t size;
+  int64_t global;
+  bool drop_remainder;
+  const hr_ragged_field* fields; /* null: every such field */
+  size_t field_count;
+} hr_ragged_batch_options;
+#define HR_RAGGED_BATCH_OPTIONS_INIT \
+  { sizeof(hr_ragged_batch_options), 32, false, NULL, 0 }
 typedef struct hr_bucket_options {
   size_t size;
   const char* field;         /* whose length counts */
@@ -121,6 +135,10 @@ HR_API hr_status hr_dataset_cache(hr_dataset* dataset, const hr_cache* cache);
 HR_API hr_status hr_dataset_batch(hr_dataset* dataset, const hr_batch_options* options); /* may be null */
 HR_API hr_status hr_dataset_padded_batch(hr_dataset* dataset,
                                          const hr_padded_batch_options* options); /* may be null */
+/* A batch then has, of each such field, the entries of all rows, and in `<name>_offsets`, int64, where each row begins:
+ * rows + 1 numbers, from 0. */
+HR_API hr_status hr_dataset_ragged_batch(hr_dataset* dataset,
+                                         const hr_ragged_batch_options* options); /* may be null */
 /* Batches of one loader have several shapes then. */
 HR_API hr_status hr_dataset_bucket_by_length(hr_dataset* dataset, const hr_bucket_options* options);
 HR_API hr_status hr_dataset_prefetch(hr_dataset* dataset, int32_t batches);

@@ -81,9 +81,10 @@ nb::list bad_records(const PythonBatch& batch) {
   return list;
 }
 
-std::int64_t rows(const PythonBatch& batch) {
-  const auto tensors = batch.batch->tensors();
-  return tensors.empty() ? 0 : tensors.front().shape[0];
+nb::tuple ragged(const PythonBatch& batch) {
+  nb::list names;
+  for (const RaggedTensor& one : batch.batch->ragged()) names.append(batch.batch->fields()[one.values].name);
+  return nb::tuple(names);
 }
 
 // "Batch(image: uint8 (64, 32, 32, 3), label: int64 (64,); 60 examples, epoch 0, step 3, replica 1 on cpu:1)"
@@ -143,7 +144,10 @@ void bind_batch(nb::module_& module) {
           },
           "name"_a, "The field with the rows that fill the batch up: the same shape for every batch of a loader.")
       .def_prop_ro("examples", [](const PythonBatch& of) { return of.batch->examples(); })
-      .def_prop_ro("rows", &rows)
+      .def_prop_ro("rows", [](const PythonBatch& of) { return of.batch->rows(); })
+      .def_prop_ro(
+          "ragged", &ragged, nb::sig("def ragged(self) -> tuple[str, ...]"),
+          "The fields of varying length, after ragged_batch(): `<name>_offsets` says where each row begins.")
       .def_prop_ro("replica", [](const PythonBatch& of) { return of.replica; })
       .def("__arrow_c_array__", &to_arrow, "requested_schema"_a = nb::none(),
            "The real examples as an Arrow struct of the fields, in the batch's memory.")

@@ -44,7 +44,7 @@ struct PythonTensor {
   bool padding = false;  // with the rows that pad the batch
 
   const TensorView& view() const { return batch->tensors()[field]; }
-  std::int64_t rows() const { return padding ? view().shape[0] : batch->examples(); }
+  std::int64_t rows() const { return padding ? view().shape[0] : batch->entries(field); }
 };
 
 // Returns the batch as Arrow's capsules of a schema and an array: __arrow_c_array__().

@@ -147,7 +147,17 @@ void bind_stages(nb::class_<Dataset>& dataset) {
                                           .pad = to_pad(pad)});
           },
           "field"_a, "boundaries"_a, "batch_sizes"_a, "max_length"_a, "drop_remainder"_a, "pad"_a, Unlocked())
+      .def(
+          "ragged_batch",
+          [](const Dataset& data, std::int64_t size, bool drop,
+             const std::vector<std::pair<std::string, std::int64_t>>& fields) {
+            RaggedBatchOptions options{.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep};
+            for (const auto& [field, max] : fields) options.fields.push_back({.field = field, .max_length = max});
+            return data.ragged_batch(std::move(options));
+          },
+          "size"_a, "drop_remainder"_a, "fields"_a, Unlocked())
       .def("has_buckets", &Dataset::has_buckets, Unlocked())
+      .def("is_ragged", &Dataset::is_ragged, Unlocked())
       .def("prefetch", &Dataset::prefetch, "batches"_a, Unlocked());
 }
 

@@ -26,6 +26,7 @@ class OwnedContent final : public BatchLease {
   explicit OwnedContent(const Batch& like)
       : device(like.device()),
         fields(like.fields()),
+        ragged(like.ragged().begin(), like.ragged().end()),
         records(like.records().begin(), like.records().end()),
         bad(like.bad_records().begin(), like.bad_records().end()),
         ready(device.create_event()) {}
@@ -42,6 +43,7 @@ class OwnedContent final : public BatchLease {
             .examples = examples,
             .fields = &fields,
             .tensors = tensors,
+            .ragged = ragged,
             .records = records,
             .bad = bad,
             .ready = ready.get(),
@@ -51,6 +53,7 @@ class OwnedContent final : public BatchLease {
 
   Device& device;
   Fields fields;
+  std::vector<RaggedTensor> ragged;
   std::vector<TensorView> tensors;
   std::vector<std::uint64_t> records;
   std::vector<BadRecord> bad;
@@ -68,6 +71,7 @@ PythonBatch with_fields(const PythonBatch& like, const std::vector<std::pair<Fie
                       "do it in your own loop, on the device");
   }
   owned->fields.clear();
+  owned->ragged.clear();
   std::int64_t examples = 0;
   for (const auto& [tuple, array] : given) {
     Field field = to_field(tuple);

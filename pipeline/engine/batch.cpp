@@ -15,6 +15,19 @@ const TensorView& Batch::tensor(const std::string& field) const {
   return content_.tensors[find_field(*content_.fields, field)];
 }
 
+std::int64_t Batch::rows() const noexcept {
+  if (!content_.ragged.empty()) return content_.tensors[content_.ragged.front().offsets].shape[0] - 1;
+  return content_.tensors.empty() ? 0 : content_.tensors.front().shape[0];
+}
+
+std::int64_t Batch::entries(std::size_t field) const noexcept {
+  for (const RaggedTensor& ragged : content_.ragged) {
+    if (ragged.values == field) return content_.tensors[field].shape[0];
+    if (ragged.offsets == field) return content_.examples + 1;
+  }
+  return content_.examples;
+}
+
 void Batch::release(Stream& consumer) noexcept {
   if (lease_ != nullptr) lease_->release(&consumer);
   lease_.reset();

@@ -31,24 +31,25 @@ void check_batch(const Fields& fields, std::int64_t examples) {
 }  // namespace
 
 BatchLayout::BatchLayout(const Fields& fields, std::int64_t examples, const ReplicaRange& range,
-                         std::span<const std::size_t> apart)
+                         std::span<const std::size_t> apart, std::span<const RaggedTensor> ragged)
     : local_replicas(range.local),
       first_replica(range.first),
       world_replicas(range.world),
       local_rows(examples / range.world + (examples % range.world != 0)) {
   check_batch(fields, examples);
-  for (const std::size_t index : apart) add(fields[index], index);
+  for (const std::size_t index : apart) add(fields[index], index, local_rows);
   sent_from = buffer_bytes;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (std::ranges::find(apart, i) == apart.end()) add(fields[i], i);
+    const bool counts = std::ranges::find(ragged, i, &RaggedTensor::offsets) != ragged.end();
+    if (std::ranges::find(apart, i) == apart.end()) add(fields[i], i, counts ? local_rows + 1 : local_rows);
   }
 }
 
-void BatchLayout::add(const Field& field, std::size_t index) {
+void BatchLayout::add(const Field& field, std::size_t index, std::int64_t rows) {
   row_bytes[index] = static_cast<std::size_t>(field.shape.elements()) * size_of(field.dtype);
   sample_bytes += row_bytes[index];
   offset[index] = buffer_bytes;
-  const std::size_t bytes = row_bytes[index] * static_cast<std::size_t>(local_rows);
+  const std::size_t bytes = row_bytes[index] * static_cast<std::size_t>(rows);
   buffer_bytes += aligned(bytes);
   guest_bytes += aligned(row_bytes[index]);
 }

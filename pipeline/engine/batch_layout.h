@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace {
@@ -36,9 +37,10 @@ struct BatchLayout {
 
   BatchLayout() = default;
   // `examples`: of the largest batch. The fields with the indices `apart` come first and are not sent with every
-  // batch. Throws ConfigError if no machine could hold the batch.
+  // batch. The offsets of `ragged` have one row more, and are written as lengths. Throws ConfigError if no machine
+  // could hold the batch.
   BatchLayout(const Fields& fields, std::int64_t examples, const ReplicaRange& range,
-              std::span<const std::size_t> apart = {});
+              std::span<const std::size_t> apart = {}, std::span<const RaggedTensor> ragged = {});
 
   // Returns `bytes` rounded up to the alignment of a field.
   static std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
@@ -54,10 +56,11 @@ struct BatchLayout {
   std::int64_t cut(std::int64_t examples, int replica) const noexcept {
     return examples * (first_replica + replica) / world_replicas;
   }
-  void add(const Field& field, std::size_t index);
+  void add(const Field& field, std::size_t index, std::int64_t rows);
 };
 
 // The batches of one bucket of bucket_by_length(): the plan's fields with the bucket's length, and their layout.
+// Those of ragged_batch() have one, with the maximum of each length.
 struct BatchShape {
   Fields fields;
   BatchLayout layout;

@@ -82,6 +82,7 @@ void Compute::offer(std::uint64_t sequence, bool by_readers) {
   const std::int64_t rows = slot.rows_to_write();
   slot.pending.store(rows);
   if (rows == 0) {  // this part of a small batch is empty
+    slot.compact();
     ring_.complete(slot);
     return;
   }
@@ -190,7 +191,8 @@ void Compute::run_rows(const Work& work, Lane& lane) {
                       .trace = lane.state.trace,
                       .batch = slot.position.sequence,
                       .stores = stores_,
-                      .row_bytes = slot.row_bytes()};
+                      .row_bytes = slot.row_bytes(),
+                      .ragged = run_.ragged_rows()};
   for (int r = 0; r < run_.layout.local_replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t first = std::max(work.first, share.first);
@@ -261,6 +263,7 @@ void Compute::run_fetched(FetchedRecord& fetched, Lane& lane) {
                               .batch = slot.position.sequence,
                               .stores = stores_,
                               .row_bytes = slot.row_bytes(),
+                              .ragged = run_.ragged_rows(),
                               .numbers = slot.numbers_of(row)};
     const SampleProgram::Rows rows = slot.rows_of(fetched.example);
     if (!scratch.notes.empty()) scratch.notes = {};  // of a row that failed
@@ -323,7 +326,10 @@ void Compute::complete(Slot& slot, std::int64_t count, ThreadState& state) {
   if (slot.pending.fetch_sub(count, std::memory_order_acq_rel) != count) return;
   if (slot.mixing == 0) errors_.settle(slot, state);
   if (mix_next(slot)) return;
-  if (!slot.failure) slot.draw_windows(run_.options.seed);
+  if (!slot.failure) {
+    slot.compact();
+    slot.draw_windows(run_.options.seed);
+  }
   ring_.complete(slot);
 }
 

@@ -112,6 +112,7 @@ Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::share
                        .examples = share.rows,
                        .fields = &run_.plan.fields,
                        .tensors = share.tensors,
+                       .ragged = run_.plan.ragged,
                        .records = std::span(slot.records).subspan(first, rows),
                        .bad = slot.bad,
                        .ready = share.ready.get(),
@@ -120,7 +121,8 @@ Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::share
   content.position.first_row += share.first;
   std::unique_ptr<GivenRows> given;
   if (gives_rows(share)) {
-    given = std::make_unique<GivenRows>(spare_rows_, share, content.records, content.bad, owner);
+    given = std::make_unique<GivenRows>(spare_rows_, share, slot.layout().local_rows, content.records, content.bad,
+                                        owner);
     content = given->shown(content);
   }
   // If the batch takes its rows with it, the slot comes back at once.

@@ -23,8 +23,9 @@ void SpareRows::put(const Device& device, Buffer rows) noexcept {
   }
 }
 
-GivenRows::GivenRows(std::shared_ptr<SpareRows> spare, SlotShare& share, std::span<const std::uint64_t> records,
-                     std::span<const BadRecord> bad, std::shared_ptr<const void> owner)
+GivenRows::GivenRows(std::shared_ptr<SpareRows> spare, SlotShare& share, std::int64_t rows,
+                     std::span<const std::uint64_t> records, std::span<const BadRecord> bad,
+                     std::shared_ptr<const void> owner)
     : owner_(std::move(owner)),
       spare_(std::move(spare)),
       device_(share.where),
@@ -41,7 +42,7 @@ GivenRows::GivenRows(std::shared_ptr<SpareRows> spare, SlotShare& share, std::sp
   }
   rows_ = std::exchange(share.host, std::move(*other));
   // The previous holder of reused rows may have written to all of them.
-  share.used_rows = is_new || share.tensors.empty() ? 0 : share.tensors.front().shape[0];
+  share.used_rows = is_new ? 0 : rows;
   for (TensorView& tensor : share.tensors) {
     tensor.data = share.host.data() + (static_cast<std::byte*>(tensor.data) - rows_.data());
   }

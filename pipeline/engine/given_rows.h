@@ -39,10 +39,11 @@ class SpareRows {
 // The content of such a batch. Returns the rows when it is destroyed.
 class GivenRows final : public BatchLease {
  public:
-  // Takes the share's rows, which are the batch itself, and gives the share others. If allocating them throws, the
-  // share is unchanged. `owner` is kept as long as this.
-  GivenRows(std::shared_ptr<SpareRows> spare, SlotShare& share, std::span<const std::uint64_t> records,
-            std::span<const BadRecord> bad, std::shared_ptr<const void> owner);
+  // Takes the share's `rows`, which are the batch itself, and gives the share others. If allocating them throws,
+  // the share is unchanged. `owner` is kept as long as this.
+  GivenRows(std::shared_ptr<SpareRows> spare, SlotShare& share, std::int64_t rows,
+            std::span<const std::uint64_t> records, std::span<const BadRecord> bad,
+            std::shared_ptr<const void> owner);
   ~GivenRows() override;
   GivenRows(const GivenRows&) = delete;
   GivenRows& operator=(const GivenRows&) = delete;

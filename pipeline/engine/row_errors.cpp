@@ -102,6 +102,7 @@ void RowErrors::substitute(Slot& slot, BadRecord& bad, ThreadState& state) const
                                 .probe = &state,
                                 .batch = slot.position.sequence,
                                 .row_bytes = slot.row_bytes(),
+                                .ragged = run_.ragged_rows(),
                                 .numbers = numbers.data()};
       const auto cached = reader_.find_cached(other.record, scratch.read);
       if (!cached.empty()) {

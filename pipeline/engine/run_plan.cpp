@@ -18,6 +18,7 @@
 #include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/ragged_batch.h"
 #include "headrace/pipeline/plan/scan/filter_failures.h"
 
 namespace headrace {
@@ -208,10 +209,33 @@ Fields with_length(Fields fields, std::int64_t length) {
   return fields;
 }
 
+BatchShape ragged_shape(const StreamPlan& plan, std::int64_t examples, const ReplicaRange& range) {
+  BatchShape shape{.fields = plan.fields, .layout = {}};
+  for (const RaggedTensor& ragged : plan.ragged) {
+    Field& values = shape.fields[ragged.values];
+    values.shape = values.shape.without_front().with_front(plan.ragged_batch->max_length(values.name));
+  }
+  shape.layout = BatchLayout(shape.fields, examples, range, {}, plan.ragged);
+  return shape;
+}
+
+std::optional<RaggedRows> ragged_rows_of(const StreamPlan& plan) {
+  if (plan.ragged.empty()) return std::nullopt;
+  RaggedRows rows;
+  for (const RaggedTensor& ragged : plan.ragged) {
+    const Field& values = plan.fields[ragged.values];
+    rows.entry_bytes[ragged.values] =
+        static_cast<std::size_t>(values.shape.without_front().elements()) * size_of(values.dtype);
+    rows.lengths[ragged.values] = ragged.offsets;
+  }
+  return rows;
+}
+
 // Returns the shape of the batches of each bucket; of those that have none, of one example.
 std::vector<BatchShape> shapes_of(const StreamPlan& plan, const BatchSchedule& schedule,
                                   const ReplicaRange& range) {
   std::vector<BatchShape> shapes;
+  if (!plan.ragged.empty()) shapes.push_back(ragged_shape(plan, schedule.largest_batch(), range));
   for (std::size_t bucket = 0; plan.buckets != nullptr && bucket < plan.buckets->size(); ++bucket) {
     BatchShape& shape = shapes.emplace_back();
     shape.fields = with_length(plan.fields, plan.buckets->length(bucket));
@@ -258,6 +282,7 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
                                resident_fields(split, residency))
                  : largest_of(shapes, range_of(options.world, devices.size()))),
       program(host),
+      ragged(ragged_rows_of(plan)),
       copier(filter_failures.empty() ? RowCopier::of(*plan.source, program) : std::nullopt) {
   if (options.start) {
     if (options.start->fingerprint != fingerprint) {

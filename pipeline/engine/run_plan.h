@@ -49,6 +49,9 @@ struct RunPlan {
   // Returns whether readers wait for a network rather than a disk.
   bool reads_network() const noexcept { return readers > 0 && is_url(source().info().name); }
 
+  // Returns the fields of varying length; null, except after ragged_batch().
+  const RaggedRows* ragged_rows() const noexcept { return ragged ? &*ragged : nullptr; }
+
   // Returns whether other loaders serve some of the replicas.
   bool is_part() const noexcept { return layout.local_replicas < layout.world_replicas; }
 
@@ -64,9 +67,10 @@ struct RunPlan {
   BadRecordLimit bad_limit;
   FilterFailures filter_failures;
   std::uint64_t fingerprint;
-  std::vector<BatchShape> shapes;  // of each bucket's batches; empty: all are alike
+  std::vector<BatchShape> shapes;  // of each bucket's batches, or one of ragged ones; empty: all are alike
   BatchLayout layout;              // of the rows written by the host; of buckets, of their largest batches
   SampleProgram program;
+  std::optional<RaggedRows> ragged;
   std::optional<RowCopier> copier;  // set if rows are only copied
   std::vector<Mixer> mixers;
   std::uint64_t first = 0;  // sequence of the first batch

@@ -14,10 +14,12 @@ std::size_t host_bytes(const BatchLayout& layout, const DeviceConversion* conver
 }  // namespace
 
 Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout,
-           const DeviceConversion* conversion, std::span<const BatchShape> shapes)
+           const DeviceConversion* conversion, std::span<const BatchShape> shapes,
+           std::span<const RaggedTensor> ragged)
     : layout_(&layout),
       conversion_(conversion),
       shapes_(shapes),
+      ragged_(ragged),
       fields_(fields.size()),
       guest_rows_(static_cast<std::size_t>(layout.guest_rows) * layout.guest_bytes) {
   const std::size_t bytes = host_bytes(layout, conversion);
@@ -86,6 +88,9 @@ void Slot::reshape(const BatchShape& shape) {
     for (std::size_t i = 0; i < fields_; ++i) {
       share.tensors.push_back(batch.view(shape.fields[i].shape.with_front(layout_->local_rows),
                                          shape.fields[i].dtype, layout_->offset[i]));
+    }
+    for (const RaggedTensor& ragged : ragged_) {  // without entries until they are known
+      share.tensors[ragged.values].shape = shape.fields[ragged.values].shape.without_front().with_front(0);
     }
     share.used_rows = layout_->local_rows;  // rows of another shape were there
   }
@@ -167,6 +172,32 @@ void Slot::close_gaps() {
   position.global_examples -= before - kept;
   records.resize(static_cast<std::size_t>(kept));
   passes.resize(records.size());
+}
+
+void Slot::compact() {
+  for (SlotShare& share : shares) {
+    for (const RaggedTensor& ragged : ragged_) compact(share, ragged);
+  }
+}
+
+void Slot::compact(SlotShare& share, const RaggedTensor& ragged) const {
+  TensorView& values = share.tensors[ragged.values];
+  TensorView& offsets = share.tensors[ragged.offsets];
+  const Shape entry = values.shape.without_front();
+  const std::size_t entry_bytes = static_cast<std::size_t>(entry.elements()) * size_of(values.dtype);
+  const std::size_t row_bytes = layout_->row_bytes[ragged.values];
+  std::byte* const rows = share.host.data() + layout_->offset[ragged.values];
+  auto* const lengths = reinterpret_cast<std::int64_t*>(share.host.data() + layout_->offset[ragged.offsets]);
+  std::int64_t total = 0;
+  for (std::int64_t row = 0; row < share.rows; ++row) {
+    const std::int64_t length = std::exchange(lengths[row], total);
+    std::memmove(rows + static_cast<std::size_t>(total) * entry_bytes,
+                 rows + static_cast<std::size_t>(row) * row_bytes, static_cast<std::size_t>(length) * entry_bytes);
+    total += length;
+  }
+  std::fill(lengths + share.rows, lengths + layout_->local_rows + 1, total);
+  values.shape = entry.with_front(total);
+  offsets.shape = Shape{layout_->local_rows + 1};
 }
 
 void Slot::replay(const BatchPosition& at) {

@@ -58,9 +58,9 @@ class Slot {
  public:
   // `fields` and `layout` describe the rows that the host writes, `shapes` those of each bucket's batches: none of
   // them is larger than `layout`, and `fields` counts only if there are none. `conversion` is null if the devices
-  // convert nothing.
+  // convert nothing. `ragged` are the plan's fields of varying length.
   Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout, const DeviceConversion* conversion,
-       std::span<const BatchShape> shapes = {});
+       std::span<const BatchShape> shapes = {}, std::span<const RaggedTensor> ragged = {});
 
   // The host memory of a slot.
   struct Bytes {
@@ -106,6 +106,9 @@ class Slot {
   // Moves the remaining rows up over those that were set aside, and counts only them. REQUIRES: all rows were
   // written, and `bad` is in order of rows.
   void close_gaps();
+  // Moves the entries of ragged fields together, and makes offsets of their lengths. REQUIRES: all rows were
+  // written, and gaps closed.
+  void compact();
 
   // Returns the number of examples of this loader's replicas, without the guests after them.
   std::int64_t examples() const noexcept { return static_cast<std::int64_t>(records.size()) - guests(); }
@@ -156,10 +159,12 @@ class Slot {
   void reshape(const BatchShape& shape);
   // Zeroes rows without an example.
   void clear_rest(SlotShare& share);
+  void compact(SlotShare& share, const RaggedTensor& ragged) const;
 
   const BatchLayout* layout_;
   const DeviceConversion* conversion_;
   std::span<const BatchShape> shapes_;  // of each bucket; empty: all batches are alike
+  std::span<const RaggedTensor> ragged_;
   std::size_t fields_;
   mutable std::vector<std::byte> guest_rows_;  // one after another
   std::mutex failure_mutex_;

@@ -108,7 +108,8 @@ SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const Device
     in_memory.hold(one.pageable, "a batch");
     in_pinned.hold(one.pinned, "a batch");
     try {
-      made.slots.push_back(std::make_unique<Slot>(devices, run.host.fields, run.layout, conversion, run.shapes));
+      made.slots.push_back(
+          std::make_unique<Slot>(devices, run.host.fields, run.layout, conversion, run.shapes, run.plan.ragged));
     } catch (const std::bad_alloc&) {
       throw no_memory_for(fmt::format("batch {} of {}", i + 1, count.slots), one.pageable + one.pinned);
     }

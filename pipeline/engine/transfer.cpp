@@ -57,9 +57,13 @@ void Transfer::wait_for_consumer(const SlotShare& share, Stream& stream) {
 void Transfer::send_share(const Slot& slot, std::size_t replica) {
   const SlotShare& share = slot.shares[replica];
   const std::uint64_t sequence = slot.position.sequence;
-  const std::size_t bytes = run_.shapes.empty() ? share.device.size() : slot.layout().buffer_bytes;
   Stream& stream = *streams_[replica];
-  stream.copy(share.device.data(), share.host.data() + run_.layout.sent_from, bytes);
+  if (run_.plan.ragged.empty()) {
+    const std::size_t bytes = run_.shapes.empty() ? share.device.size() : slot.layout().buffer_bytes;
+    stream.copy(share.device.data(), share.host.data() + run_.layout.sent_from, bytes);
+  } else {
+    send_tensors(slot, share, stream);
+  }
   if (conversion_) {
     conversion_->submit(static_cast<int>(replica), stream, share.device, share.results,
                         resident_ ? &*resident_ : nullptr);
@@ -67,6 +71,15 @@ void Transfer::send_share(const Slot& slot, std::size_t replica) {
   stream.record(*share.ready);
   CopyClock& clock = *clocks_[replica];
   if (clock.stamps(sequence)) clock.end(stream, sequence, static_cast<std::uint64_t>(share.rows));
+}
+
+// Of ragged fields what the rows really have.
+void Transfer::send_tensors(const Slot& slot, const SlotShare& share, Stream& stream) {
+  for (std::size_t i = 0; i < share.tensors.size(); ++i) {
+    const TensorView& tensor = share.tensors[i];
+    if (tensor.bytes() == 0) continue;
+    stream.copy(tensor.data, share.host.data() + slot.layout().offset[i], tensor.bytes());
+  }
 }
 
 void Transfer::free_memory() noexcept {

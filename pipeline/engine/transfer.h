@@ -84,6 +84,7 @@ class Transfer {
   void submit(Slot& slot);
   static void wait_for_consumer(const SlotShare& share, Stream& stream);
   void send_share(const Slot& slot, std::size_t replica);
+  static void send_tensors(const Slot& slot, const SlotShare& share, Stream& stream);
 
   const RunPlan& run_;
   std::optional<DeviceConversion> conversion_;  // std::nullopt if the host does everything

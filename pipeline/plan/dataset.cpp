@@ -11,6 +11,7 @@
 #include "headrace/pipeline/plan/placement.h"
 #include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/ragged_batch.h"
 #include "headrace/pipeline/plan/scan/length_scan.h"
 #include "headrace/pipeline/sources/combined/padded_source.h"
 #include "headrace/pipeline/sources/combined/unbatched_source.h"
@@ -179,6 +180,16 @@ Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   return Dataset(grow(batched.plan()->before, std::move(stage)));
 }
 
+Dataset Dataset::ragged_batch(RaggedBatchOptions options) const {
+  const Dataset batched = batch({.global = options.global, .remainder = options.remainder});
+  const PlanNode* first = plan_.get();
+  while (first->before != nullptr) first = first->before.get();
+  const auto& source = std::get<SourceStage>(first->stage);
+  BatchStage stage = std::get<BatchStage>(batched.plan()->stage);
+  stage.ragged = std::make_shared<const RaggedBatch>(source.source, !source.processed, std::move(options.fields));
+  return Dataset(grow(plan_, std::move(stage)));
+}
+
 Dataset Dataset::bucket_by_length(BucketOptions options) const {
   constexpr const char* kCall = "bucket_by_length()";
   // Refuses what makes no sense before any record is read.
@@ -260,6 +271,15 @@ bool Dataset::has_buckets() const {
     const auto* batch = std::get_if<BatchStage>(&stage);
     return batch != nullptr && batch->buckets != nullptr;
   });
+}
+
+bool Dataset::is_ragged() const {
+  bool ragged = false;
+  for (const Stage& stage : stages_of(plan_)) {
+    if (const auto* batch = std::get_if<BatchStage>(&stage)) ragged = batch->ragged != nullptr;
+    if (std::holds_alternative<UnbatchStage>(stage)) ragged = false;
+  }
+  return ragged;
 }
 
 std::uint64_t Dataset::steps_per_epoch() const {

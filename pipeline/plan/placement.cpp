@@ -144,7 +144,8 @@ std::string obstacle_to_residence(const StreamPlan& plan, const DeviceSplit& spl
 DeviceSplit split_for_devices(const StreamPlan& plan, const DeviceGroup& devices, ConvertAt at) {
   DeviceSplit split;
   if (at == ConvertAt::kHost) return {.passes = {}, .reason = "as the options say"};
-  split.reason = plan.buckets != nullptr ? "the batches differ in shape" : obstacle_to_split(devices);
+  split.reason =
+      plan.buckets != nullptr || !plan.ragged.empty() ? "the batches differ in shape" : obstacle_to_split(devices);
   if (split.reason.empty() && plan.batch_operations.empty()) {
     for (std::size_t i = 0; i < plan.fields.size(); ++i) {
       if (auto pass = pass_on(plan, i)) split.passes.push_back(std::move(*pass));

@@ -7,6 +7,7 @@
 
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
+#include "headrace/pipeline/plan/ragged_batch.h"
 
 namespace headrace {
 namespace {
@@ -83,8 +84,9 @@ struct DescribeStage {
   }
   std::string operator()(const BatchStage& stage) const {
     if (stage.buckets != nullptr) return stage.buckets->describe();
-    return fmt::format("batch({}{})", stage.options.global,
-                       stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "");
+    return fmt::format("{}({}{}{})", stage.ragged != nullptr ? "ragged_batch" : "batch", stage.options.global,
+                       stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "",
+                       stage.ragged != nullptr ? stage.ragged->describe() : "");
   }
   std::string operator()(const PrefetchStage& stage) const { return fmt::format("prefetch({})", stage.batches); }
   std::string operator()(const BucketStage& stage) const {

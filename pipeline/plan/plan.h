@@ -17,6 +17,7 @@ namespace headrace {
 
 struct StreamPlan;
 class LengthBuckets;
+class RaggedBatch;
 
 // One of several combined datasets that were decoded, mapped or cached before.
 struct ProcessedPart {
@@ -102,6 +103,7 @@ struct BatchStage {
   std::optional<std::vector<PadField>> pad = {};  // as given to padded_batch(); std::nullopt: it is a batch()
   // Of bucket_by_length(), whose largest batch the options state; else null.
   std::shared_ptr<const LengthBuckets> buckets = {};
+  std::shared_ptr<const RaggedBatch> ragged = {};  // of ragged_batch(); else null
 };
 // Finds the bucket of a record. Only the planner makes it.
 struct BucketStage {

@@ -17,6 +17,7 @@
 #include "headrace/pipeline/plan/index/bucket_batches.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
+#include "headrace/pipeline/plan/ragged_batch.h"
 
 namespace headrace {
 namespace {
@@ -30,6 +31,7 @@ class Planner {
     for (const Stage& stage : stages) {
       std::visit(*this, stage);
     }
+    if (plan_.ragged_batch != nullptr) plan_.ragged = plan_.ragged_batch->add_offsets(plan_.fields);
     want_fixed_fields();
     plan_.operations = operations_;
     return std::move(plan_);
@@ -140,6 +142,7 @@ class Planner {
                         fmt::format("leave one of them out, or write unbatch() before {}", again));
     }
     plan_.batch = stage.options;
+    plan_.ragged_batch = stage.ragged;
     if (stage.buckets == nullptr) return;
     want_numbers("bucket_by_length()");
     const std::size_t place = stages_before_buckets(plan_.index_stages);
@@ -177,6 +180,7 @@ class Planner {
     plan_.index_stages.insert(plan_.index_stages.end(), repeats.rbegin(), repeats.rend());
     stages.clear();
     plan_.batch.reset();
+    plan_.ragged_batch.reset();
   }
 
   template <typename IndexStage>
@@ -237,6 +241,10 @@ class Planner {
           fmt::format("{} after bucket_by_length(), whose batches differ in shape", describe(mixing)),
           "use padded_batch(), or mix the examples in a function of whole batches");
     }
+    if (plan_.ragged_batch != nullptr) {
+      throw ConfigError(fmt::format("{} after ragged_batch(), whose samples differ in length", describe(mixing)),
+                        "use padded_batch(), or mix the examples in your own loop");
+    }
     if (plan_.batch) return;
     throw ConfigError(fmt::format("{} stands before batch() and mixes the examples of a batch", describe(mixing)),
                       "put map(mixup()) or map(cutmix()) after batch()");
@@ -266,10 +274,15 @@ class Planner {
            !field.shape.without_front().is_dynamic();
   }
 
+  bool is_ragged(const Field& field) const {
+    return std::ranges::any_of(plan_.ragged,
+                               [&](const RaggedTensor& one) { return &plan_.fields[one.values] == &field; });
+  }
+
   void want_fixed_fields() const {
     if (!plan_.batch) return;
     for (const Field& field : plan_.fields) {
-      if (is_bucketed(field)) continue;
+      if (is_bucketed(field) || is_ragged(field)) continue;
       if (field.encoding == Encoding::kImage) {
         throw ConfigError(fmt::format("batch(): field '{}' is still encoded", field.name),
                           "call decode() and crop or resize to one size");
@@ -280,7 +293,7 @@ class Planner {
       if (field.shape.is_dynamic() && read_raw) {
         throw ConfigError(fmt::format("batch(): field '{}' {} differs in length from record to record", field.name,
                                       field.shape.to_string()),
-                          "use padded_batch()");
+                          "use padded_batch(), or ragged_batch()");
       }
       if (field.shape.is_dynamic()) {
         throw ConfigError(
@@ -363,7 +376,7 @@ std::uint64_t StreamPlan::fingerprint() const {
   for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
   for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
   if (!batch) return hash;
-  hash = xxh3(describe(Stage{BatchStage{.options = *batch, .buckets = buckets}}), hash);
+  hash = xxh3(describe(Stage{BatchStage{.options = *batch, .buckets = buckets, .ragged = ragged_batch}}), hash);
   for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
   return hash;
 }
@@ -439,7 +452,8 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
     text += fmt::format("  -> {} {} {}\n", printable(field.name), to_string(field.dtype), field.shape.to_string());
   }
   if (plan.batch) {
-    text += printable(describe(Stage{BatchStage{.options = *plan.batch, .buckets = plan.buckets}}));
+    text += printable(
+        describe(Stage{BatchStage{.options = *plan.batch, .buckets = plan.buckets, .ragged = plan.ragged_batch}}));
     text += plan.buckets == nullptr ? "\n" : "  [an epoch first looks at all records' numbers: 4 bytes each]\n";
     for (const PlannedOperation& planned : plan.batch_operations) {
       text += printable(describe(planned.operation)) + "  [on batches]\n";

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/plan/index/index_map.h"
 #include "headrace/pipeline/plan/plan.h"
 
@@ -31,12 +32,14 @@ struct StreamPlan {
   bool renumbered = false;                 // whether such a stage gives a record different numbers
   std::optional<BatchOptions> batch;
   std::shared_ptr<const LengthBuckets>
-      buckets;                      // of bucket_by_length(), whose largest batch `batch` is; else null
-  std::size_t bucket_place = 0;     // of the numbers, that by which a position's bucket is found
-  std::vector<Stage> batch_stages;  // index stages on the batches' numbers, in the order written
-  std::vector<PlannedOperation> batch_operations;  // batch-level ones, in the order written
+      buckets;  // of bucket_by_length(), whose largest batch `batch` is; else null
+  std::shared_ptr<const RaggedBatch> ragged_batch;  // of ragged_batch(); else null
+  std::vector<RaggedTensor> ragged;                 // its fields
+  std::size_t bucket_place = 0;                     // of the numbers, that by which a position's bucket is found
+  std::vector<Stage> batch_stages;                  // index stages on the batches' numbers, in the order written
+  std::vector<PlannedOperation> batch_operations;   // batch-level ones, in the order written
   int prefetch = 2;
-  Fields fields;  // of a finished sample
+  Fields fields;  // of a finished sample; after them those of the offsets of `ragged`
 
   // Returns the number of leading sample stages whose result the last cache holds.
   std::size_t cached_stages() const noexcept { return caches.empty() ? 0 : caches.back().stages; }

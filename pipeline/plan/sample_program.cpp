@@ -60,7 +60,7 @@ void SampleProgram::run_cached(const FoundSample& found, const StepContext& cont
 void SampleProgram::write(SampleView sample, const StepContext& context, const Rows& rows) const {
   const SampleChains& last = chains_.last();
   if (!last.are_single()) return last.run_into(sample, context, rows);
-  for (std::size_t i = 0; i < last.output().size(); ++i) last.run_field(i, sample[i], context, rows[i]);
+  for (std::size_t i = 0; i < last.output().size(); ++i) last.run_field(i, sample[i], context, rows);
 }
 
 SampleView SampleProgram::view(const RecordView& record) const noexcept {
@@ -73,7 +73,7 @@ void SampleProgram::run_record(const RecordView& record, const StepContext& cont
   if (labels_) labels_->check(record);
   if (is_single_ && !chains_.has_caches()) {
     for (std::size_t i = 0; i < fields_.size(); ++i) {
-      chains_.last().run_field(i, view_of(fields_[i], record.fields[i]), context, rows[i]);
+      chains_.last().run_field(i, view_of(fields_[i], record.fields[i]), context, rows);
     }
     return;
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -125,8 +126,7 @@ void export_field_schema(const Field& field, const TensorView& tensor, ArrowSche
   ExportedSchema::fill(std::move(exported), schema);
 }
 
-void export_field_array(const SharedBatch& batch, const TensorView& tensor, ArrowArray* array) {
-  const std::int64_t rows = batch->examples();
+void export_field_array(const SharedBatch& batch, const TensorView& tensor, std::int64_t rows, ArrowArray* array) {
   auto exported = std::make_unique<ExportedArray>(batch);
   if (tensor.shape.rank() == 1) {
     exported->buffers[1] = tensor.data;
@@ -137,6 +137,40 @@ void export_field_array(const SharedBatch& batch, const TensorView& tensor, Arro
   ExportedArray::fill(std::move(elements), rows * tensor.shape.without_front().elements(), 2,
                       &exported->children.emplace_back());
   ExportedArray::fill(std::move(exported), rows, 1, array);
+}
+
+// A ragged field is a list of its entries.
+void export_list_schema(const Field& field, const TensorView& values, ArrowSchema* schema) {
+  auto exported = std::make_unique<ExportedSchema>();
+  exported->name = field.name;
+  exported->format = "+L";
+  export_field_schema({.name = "item", .dtype = field.dtype, .shape = field.shape}, values,
+                      &exported->children.emplace_back());
+  ExportedSchema::fill(std::move(exported), schema);
+}
+
+void export_list_array(const SharedBatch& batch, const RaggedTensor& ragged, ArrowArray* array) {
+  const TensorView& values = batch->tensors()[ragged.values];
+  auto exported = std::make_unique<ExportedArray>(batch);
+  exported->buffers[1] = batch->tensors()[ragged.offsets].data;
+  export_field_array(batch, values, values.shape[0], &exported->children.emplace_back());
+  ExportedArray::fill(std::move(exported), batch->examples(), 2, array);
+}
+
+void export_field(const SharedBatch& batch, std::size_t index, ExportedSchema& schema, ExportedArray& array) {
+  const Field& field = batch->fields()[index];
+  const TensorView& tensor = batch->tensors()[index];
+  const auto ragged = batch->ragged();
+  if (std::ranges::find(ragged, index, &RaggedTensor::offsets) != ragged.end()) return;  // part of its list
+  const auto list = std::ranges::find(ragged, index, &RaggedTensor::values);
+  ArrowSchema* const schema_to = &schema.children.emplace_back();
+  ArrowArray* const array_to = &array.children.emplace_back();
+  if (list != ragged.end()) {
+    export_list_schema(field, tensor, schema_to);
+    return export_list_array(batch, *list, array_to);
+  }
+  export_field_schema(field, tensor, schema_to);
+  export_field_array(batch, tensor, batch->examples(), array_to);
 }
 
 }  // namespace
@@ -151,10 +185,7 @@ void export_arrow(const SharedBatch& batch, ArrowSchema* schema, ArrowArray* arr
   auto root = std::make_unique<ExportedSchema>();
   root->format = "+s";
   auto record = std::make_unique<ExportedArray>(batch);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    export_field_schema(fields[i], batch->tensors()[i], &root->children.emplace_back());
-    export_field_array(batch, batch->tensors()[i], &record->children.emplace_back());
-  }
+  for (std::size_t i = 0; i < fields.size(); ++i) export_field(batch, i, *root, *record);
   batch->ready().wait();
   ExportedSchema::fill(std::move(root), schema);
   ExportedArray::fill(std::move(record), batch->examples(), 1, array);

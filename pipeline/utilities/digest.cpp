@@ -1,5 +1,8 @@
 #include "headrace/pipeline/digest.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace headrace {
 
 StreamDigest::StreamDigest(DeviceGroup& devices, std::optional<int> first_share)
@@ -49,11 +52,12 @@ BatchDigest StreamDigest::add(std::span<const Batch> shares) {
 
 // On the host, valid until the next call.
 std::span<const std::byte> StreamDigest::rows_of(const Batch& batch, std::size_t field, std::size_t replica) {
-  if (batch.examples() == 0) return {};
+  const std::int64_t entries = batch.entries(field);
+  if (batch.examples() == 0 || entries == 0) return {};
   batch.ready().wait();
   const TensorView& tensor = batch.tensors()[field];
   const std::size_t bytes =
-      tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]) * static_cast<std::size_t>(batch.examples());
+      tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]) * static_cast<std::size_t>(entries);
   const std::byte* rows = tensor.as<std::byte>();
   if (const auto& stream = streams_[replica]; stream != nullptr) {
     host_.resize(bytes);
@@ -61,7 +65,19 @@ std::span<const std::byte> StreamDigest::rows_of(const Batch& batch, std::size_t
     stream->synchronize();
     rows = host_.data();
   }
-  return {rows, bytes};
+  const bool counts = std::ranges::find(batch.ragged(), field, &RaggedTensor::offsets) != batch.ragged().end();
+  return counts ? lengths_in({rows, bytes}) : std::span(rows, bytes);
+}
+
+// Offsets begin anew in each replica's part; lengths are the same for any number of replicas.
+std::span<const std::byte> StreamDigest::lengths_in(std::span<const std::byte> offsets) {
+  std::vector<std::int64_t> numbers(offsets.size() / sizeof(std::int64_t));
+  std::memcpy(numbers.data(), offsets.data(), offsets.size());
+  for (std::size_t i = 0; i + 1 < numbers.size(); ++i) numbers[i] = numbers[i + 1] - numbers[i];
+  numbers.pop_back();
+  const std::span<const std::byte> lengths = std::as_bytes(std::span(numbers));
+  host_.assign(lengths.begin(), lengths.end());
+  return host_;
 }
 
 }  // namespace headrace

@@ -43,7 +43,8 @@ void delete_exported(Managed* managed) {
 }
 
 template <typename Managed>
-void describe_tensor(Exported<Managed>& exported, const TensorView& tensor, bool padding) {
+void describe_tensor(Exported<Managed>& exported, std::size_t field, bool padding) {
+  const TensorView& tensor = exported.batch->tensors()[field];
   DLTensor& described = exported.managed.dl_tensor;
   const int rank = tensor.shape.rank();
   std::int64_t stride = 1;
@@ -53,7 +54,7 @@ void describe_tensor(Exported<Managed>& exported, const TensorView& tensor, bool
     exported.strides[at] = stride;
     stride *= tensor.shape[axis];
   }
-  if (!padding) exported.shape[0] = exported.batch->examples();
+  if (!padding) exported.shape[0] = exported.batch->entries(field);
   described.data = tensor.data;
   described.device = dlpack_device(exported.batch->device().info());
   described.ndim = rank;
@@ -65,9 +66,9 @@ void describe_tensor(Exported<Managed>& exported, const TensorView& tensor, bool
 template <typename Managed>
 std::unique_ptr<Exported<Managed>> exported_tensor(const SharedBatch& batch, const std::string& field,
                                                    const DlpackOptions& options) {
-  const TensorView& tensor = batch->tensor(field);
+  const std::size_t index = find_field(batch->fields(), field);
   auto exported = std::make_unique<Exported<Managed>>(batch);
-  describe_tensor(*exported, tensor, options.padding);
+  describe_tensor(*exported, index, options.padding);
   exported->managed.manager_ctx = exported.get();
   exported->managed.deleter = delete_exported<Managed>;
   if (options.stream) {

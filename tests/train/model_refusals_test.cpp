@@ -62,24 +62,25 @@ TEST_F(ModelTest, DataMustFitTheNet) {
 // A net is compiled for batches of one shape.
 TEST_F(ModelTest, BucketsAreRefused) {
   Model model = make();
-  const Dataset buckets =
+  const Dataset lists =
       Dataset::from(generator({.name = "lists",
                                .fields = {{.name = "image", .dtype = DType::kF32, .shape = {8}},
                                           {.name = "label", .dtype = DType::kI64, .shape = {}},
                                           {.name = "list", .dtype = DType::kU8, .shape = {Shape::kDynamic}}},
                                .records = 9,
-                               .function =
-                                   [](std::uint64_t index, RecordWriter& record) {
-                                     const std::vector<float> image(8);
-                                     record.put(0, std::as_bytes(std::span(image)));
-                                     record.put(1, std::int64_t{0});
-                                     record.allocate(2, index);
-                                   }}))
-          .bucket_by_length({.field = "list", .boundaries = {4}, .batch_sizes = {2}});
-  for (const auto& run :
-       std::vector<std::function<void()>>{[&] { model.fit(buckets, {.verbose = 0}); },
-                                          [&] { model.evaluate(buckets); }, [&] { model.predict(buckets); }}) {
-    EXPECT_THAT(message_of<ConfigError>(run), HasSubstr("padded_batch()"));
+                               .function = [](std::uint64_t index, RecordWriter& record) {
+                                 const std::vector<float> image(8);
+                                 record.put(0, std::as_bytes(std::span(image)));
+                                 record.put(1, std::int64_t{0});
+                                 record.allocate(2, index);
+                               }}));
+  for (const Dataset& data : {lists.bucket_by_length({.field = "list", .boundaries = {4}, .batch_sizes = {2}}),
+                              lists.ragged_batch({.global = 2})}) {
+    for (const auto& run :
+         std::vector<std::function<void()>>{[&] { model.fit(data, {.verbose = 0}); },
+                                            [&] { model.evaluate(data); }, [&] { model.predict(data); }}) {
+      EXPECT_THAT(message_of<ConfigError>(run), HasSubstr("padded_batch()"));
+    }
   }
 }
 

@@ -26,6 +26,10 @@ void check_input(const Field& field, const Shape& wanted) {
 }  // namespace
 
 std::int64_t rows_of_batches(const Loader& loader) {
+  if (loader.dataset().is_ragged()) {
+    throw ConfigError("the batches of ragged_batch() differ in shape, and a net is compiled for one",
+                      "use padded_batch()");
+  }
   if (!loader.dataset().has_buckets()) return loader.local_rows();
   throw ConfigError("the batches of bucket_by_length() differ in shape, and a net is compiled for one",
                     "use padded_batch(), or filter() one range of lengths and train on that");

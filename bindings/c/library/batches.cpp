@@ -23,7 +23,7 @@ hr_batch_info batch_info_of(const Batch& batch) {
   info.global_examples = position.global_examples;
   info.first_row = position.first_row;
   info.examples = batch.examples();
-  info.rows = batch.tensors().empty() ? 0 : batch.tensors().front().shape[0];
+  info.rows = batch.rows();
   info.tensor_count = batch.tensors().size();
   info.bad_count = batch.bad_records().size();
   info.device_type = device_type(device);

@@ -50,6 +50,15 @@ PaddedBatchOptions padded_batch_of(const hr_padded_batch_options& how) {
       .global = how.global, .remainder = remainder_of(how.drop_remainder), .pad = pad_of(how.pad, how.pad_count)};
 }
 
+RaggedBatchOptions ragged_batch_of(const hr_ragged_batch_options& how) {
+  RaggedBatchOptions options{.global = how.global, .remainder = remainder_of(how.drop_remainder)};
+  for (std::size_t i = 0; i < how.field_count; ++i) {
+    const hr_ragged_field& field = (&given(how.fields, "fields"))[i];
+    options.fields.push_back({.field = &given(field.field, "fields.field"), .max_length = field.max_length});
+  }
+  return options;
+}
+
 std::vector<std::int64_t> numbers_of(const std::int64_t* numbers, std::size_t count, const char* name) {
   if (count == 0) return {};
   const std::int64_t* first = &given(numbers, name);
@@ -159,6 +168,13 @@ hr_status hr_dataset_padded_batch(hr_dataset* dataset, const hr_padded_batch_opt
   return add_stage(__func__, dataset, [&](const Dataset& plan) {
     const auto how = HR_READ(hr_padded_batch_options, HR_PADDED_BATCH_OPTIONS_INIT, options);
     return plan.padded_batch(headrace::c::padded_batch_of(how));
+  });
+}
+
+hr_status hr_dataset_ragged_batch(hr_dataset* dataset, const hr_ragged_batch_options* options) {
+  return add_stage(__func__, dataset, [&](const Dataset& plan) {
+    const auto how = HR_READ(hr_ragged_batch_options, HR_RAGGED_BATCH_OPTIONS_INIT, options);
+    return plan.ragged_batch(headrace::c::ragged_batch_of(how));
   });
 }
 

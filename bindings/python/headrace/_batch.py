@@ -76,8 +76,12 @@ def _bad_records(batch):
 
 
 def _text(batch, field, errors="strict"):
-    """A field of text as strings: its bytes up to the zeros that fill it up, or as long as <field>_length says."""
+    """A field of text as strings: its bytes up to the zeros that fill it up, or as long as <field>_length or, of a ragged
+    one, <field>_offsets say."""
     rows = _numpy(batch[field])
+    if field in batch.ragged and rows.dtype == np.uint8 and rows.ndim == 1:
+        offsets = _numpy(batch[f"{field}_offsets"])
+        return [bytes(rows[begin:end]).decode(errors=errors) for begin, end in zip(offsets, offsets[1:])]
     if rows.dtype != np.uint8 or rows.ndim != 2:
         raise TypeError(f"field '{field}' is no text: {rows.dtype} of {rows.shape[1:]} a record, not uint8 of (n)")
     if f"{field}_length" in batch:

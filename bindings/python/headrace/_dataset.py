@@ -80,6 +80,9 @@ class Dataset:
         if isinstance(operation, _native.Operations):
             return self._with(self._native.map(operation), "map() of the engine's operations")
         function = operation if isinstance(operation, Function) else Function(operation)
+        if self._native.is_ragged():
+            raise config_error(f"map({function.name}) after ragged_batch()",
+                               "put functions of single samples before it, and work on its batches in your own loop")
         if function.batched:
             if self.batch_size is None:
                 raise config_error(f"{function!r} works on whole batches", "put it behind batch()")
@@ -217,6 +220,16 @@ class Dataset:
         every field where pad is None, is the longest record's."""
         native = self._native.padded_batch(size, drop_remainder, _padding(pad))
         return self._with(native, "padded_batch()")
+
+    def ragged_batch(self, size: int, *, max_length: Mapping[str, int | None] | None = None,
+                     drop_remainder: bool = False) -> Dataset:
+        """batch() of samples whose fields differ in their first extent, without padding: of such a field a batch has the
+        entries of all rows, one row after another, and in `<name>_offsets` (int64, rows + 1) where each row begins, from 0
+        in every replica's part. max_length: the fields that are ragged, and the greatest length of each, None for that of
+        the source's longest record; left out: every field of varying length. A slot has memory for `size` rows of it, and a
+        longer sample is a bad record. An image that is named and not decoded is its bytes."""
+        fields = [(field, length or 0) for field, length in (max_length or {}).items()]
+        return self._with(self._native.ragged_batch(size, drop_remainder, fields), "ragged_batch()")
 
     def bucket_by_length(self, field: str, boundaries: Sequence[int], batch_sizes: int | Sequence[int], *,
                          max_length: int | None = None, pad: Mapping[str, int | tuple[int, int]] | None = None,

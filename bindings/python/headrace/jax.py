@@ -36,6 +36,9 @@ def batches(loader: Loader, sharding: jax.sharding.Sharding | None = None) -> It
         return
     local = max(1, len(sharding.addressable_devices))
     for batch in loader:
+        if batch.ragged:
+            raise config_error(f"the ragged field '{batch.ragged[0]}' with a sharding, which divides arrays evenly",
+                               "use padded_batch(), or leave the sharding out and place the arrays yourself")
         if batch.examples % local:
             raise config_error(f"a batch of {batch.examples} examples for the {local} devices of this process",
                                "say batch(..., drop_remainder=True), or a batch that they divide")

@@ -1,5 +1,7 @@
 #include "headrace/pipeline/operations/machinery/sample_chains.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -95,7 +97,24 @@ void SampleChains::name_spans(Trace& trace) {
 
 void SampleChains::run_into(SampleView& sample, const StepContext& context, const SampleRows& rows) const {
   for (const Joint& joint : joints_) run_joint(joint, sample, context);
-  for (std::size_t i = 0; i < chains_.size(); ++i) run_field(i, sample[i], context, rows[i]);
+  for (std::size_t i = 0; i < chains_.size(); ++i) run_field(i, sample[i], context, rows);
+}
+
+// Writes the entries that there are to the begin of the row, and their number.
+void SampleChains::run_ragged(std::size_t field, const FieldView& in, const StepContext& context,
+                              const SampleRows& rows) const {
+  const FieldView result = chains_[field].run(in, context);
+  const std::size_t bytes = result.bytes.size(), room = context.row_bytes[field];
+  const std::size_t entry = context.ragged->entry_bytes[field];
+  if (bytes % entry != 0 || bytes > room) {
+    throw Error(ErrorCode::kDataCorrupt,
+                fmt::format("field '{}' has {} bytes, in a ragged batch of up to {} entries of {} bytes each",
+                            output_[field].name, bytes, room / entry, entry),
+                "raise its max_length in ragged_batch()");
+  }
+  if (bytes > 0) std::memcpy(rows[field], result.bytes.data(), bytes);
+  const auto entries = static_cast<std::int64_t>(bytes / entry);
+  std::memcpy(rows[context.ragged->lengths[field]], &entries, sizeof entries);
 }
 
 void SampleChains::run_joint(const Joint& joint, SampleView& sample, const StepContext& context) const {

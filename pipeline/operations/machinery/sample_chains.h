@@ -43,9 +43,13 @@ class SampleChains {
   void name_spans(Trace& trace);
 
   // Runs one field into its row. REQUIRES: are_single().
-  void run_field(std::size_t field, const FieldView& in, const StepContext& context, std::byte* row) const {
+  void run_field(std::size_t field, const FieldView& in, const StepContext& context,
+                 const SampleRows& rows) const {
+    if (context.ragged != nullptr && context.ragged->entry_bytes[field] > 0) {
+      return run_ragged(field, in, context, rows);
+    }
     const std::size_t bytes = context.row_bytes != nullptr ? context.row_bytes[field] : row_bytes_[field];
-    chains_[field].run_into(in, context, {row, bytes});
+    chains_[field].run_into(in, context, {rows[field], bytes});
   }
   // Runs all fields into their rows.
   void run_into(SampleView& sample, const StepContext& context, const SampleRows& rows) const;
@@ -68,6 +72,8 @@ class SampleChains {
     std::size_t stage = 0;
   };
 
+  void run_ragged(std::size_t field, const FieldView& in, const StepContext& context,
+                  const SampleRows& rows) const;
   void run_joint(const Joint& joint, SampleView& sample, const StepContext& context) const;
   static void run_step(const Joint& joint, SampleView& sample, const StepContext& context);
 

@@ -108,6 +108,12 @@ void run_user_code(Probe& probe, const Call& call) {
   probe.leave_user_code();
 }
 
+// The fields of varying length whose entries a batch holds without padding.
+struct RaggedRows {
+  std::array<std::size_t, kMaxFields> entry_bytes{};  // along the first extent; 0: the field has one length
+  std::array<std::size_t, kMaxFields> lengths{};  // the field, i64, that receives the sample's number of entries
+};
+
 struct StepContext {
   std::uint64_t seed = 0;
   std::uint64_t pass = 0;
@@ -120,6 +126,7 @@ struct StepContext {
   Stores stores = Stores::kCached;  // into the rows of the batch
   // Bytes of each field's row in the batch; null: as the program's fields have them.
   const std::size_t* row_bytes = nullptr;
+  const RaggedRows* ragged = nullptr;      // of a ragged batch, whose `row_bytes` are maxima; else null
   const std::uint64_t* numbers = nullptr;  // of enumerate() stages, one each; null: there are none
   // The next record's bytes, to be prefetched during the work on this one.
   std::span<const std::byte> ahead = {};

@@ -90,6 +90,7 @@ Dataset read_cache(const Dataset& before, const JsonPlace& place, const PlanOpti
 
 Dataset batched(const Dataset& before, const BatchOptions& options) { return before.batch(options); }
 Dataset batched(const Dataset& before, const PaddedBatchOptions& options) { return before.padded_batch(options); }
+Dataset batched(const Dataset& before, const RaggedBatchOptions& options) { return before.ragged_batch(options); }
 
 template <typename Options>
 Dataset read_batch(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
@@ -124,6 +125,7 @@ const std::map<std::string, ReadStage, std::less<>>& stage_table() {
        [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
          return before.prefetch(read<BatchesAhead>(place, plan, {.required = {"batches"}}).batches);
        }},
+      {"ragged_batch", read_batch<RaggedBatchOptions>},
       {"repeat",
        [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
          return before.repeat(read<Passes>(place, plan, {.required = {"times"}}).times);

@@ -16,6 +16,7 @@
 #include "headrace/pipeline/plan/json/parse.h"
 #include "headrace/pipeline/plan/json/stage_options.h"
 #include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/ragged_batch.h"
 #include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {
@@ -178,6 +179,12 @@ class PlanWriter {
   }
   Out write(const BatchStage& stage, const std::string& path) {
     if (stage.buckets != nullptr) return named_options(path, "bucket_by_length", stage.buckets->options());
+    if (stage.ragged != nullptr) {
+      return named_options(path, "ragged_batch",
+                           RaggedBatchOptions{.global = stage.options.global,
+                                              .remainder = stage.options.remainder,
+                                              .fields = stage.ragged->fields()});
+    }
     if (!stage.pad) return named_options(path, "batch", stage.options);
     return named_options(
         path, "padded_batch",

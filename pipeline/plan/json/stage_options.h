@@ -96,6 +96,15 @@ inline void show(PaddedBatchOptions& options, OptionVisitor& visit) {
   show_remainder(options.remainder, visit);
   visit("pad", options.pad, show_pad);
 }
+inline void show_ragged(RaggedField& field, OptionVisitor& visit) {
+  visit("field", field.field);
+  visit("max_length", field.max_length);
+}
+inline void show(RaggedBatchOptions& options, OptionVisitor& visit) {
+  visit("global", options.global);
+  show_remainder(options.remainder, visit);
+  visit("fields", options.fields, show_ragged);
+}
 inline void show(BucketOptions& options, OptionVisitor& visit) {
   visit("field", options.field);
   visit("boundaries", options.boundaries);

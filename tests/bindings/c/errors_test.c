@@ -131,6 +131,7 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_dataset_cache(dataset, NULL));
   NULL_FAILS(hr_dataset_batch(NULL, NULL));
   NULL_FAILS(hr_dataset_padded_batch(NULL, NULL));
+  NULL_FAILS(hr_dataset_ragged_batch(NULL, NULL));
   NULL_FAILS(hr_dataset_bucket_by_length(NULL, NULL));
   NULL_FAILS(hr_dataset_enumerate(NULL, NULL));
   NULL_FAILS(hr_dataset_prefetch(NULL, 1));

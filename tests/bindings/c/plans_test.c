@@ -317,6 +317,38 @@ static void test_padded_batch(void) {
   hr_dataset_free(dataset);
 }
 
+static void test_ragged_batch(void) {
+  const hr_field word = {.name = "word", .dtype = HR_U8, .rank = 1, .shape = {HR_DYNAMIC}};
+  hr_generator_options words = HR_GENERATOR_OPTIONS_INIT;
+  words.fields = &word;
+  words.field_count = 1;
+  words.records = 5;
+  words.make = make_words;
+  hr_source* source = NULL;
+  OK(hr_source_generator(&words, &source));
+  hr_dataset* dataset = dataset_of(source);
+  const hr_ragged_field field = {.field = "word", .max_length = 9};
+  hr_ragged_batch_options options = HR_RAGGED_BATCH_OPTIONS_INIT;
+  options.global = 3;
+  options.fields = &field;
+  options.field_count = 1;
+  OK(hr_dataset_ragged_batch(dataset, &options));
+  hr_loader* loader = loader_of(dataset, NULL);
+  hr_batch_free(next_of(loader));
+  hr_batch* batch = next_of(loader);
+  hr_batch_info info = HR_BATCH_INFO_INIT;
+  OK(hr_batch_describe(batch, &info));
+  CHECK(info.rows == 3 && info.examples == 2);
+  hr_tensor tensor = HR_TENSOR_INIT;
+  OK(hr_batch_tensor(batch, "word", &tensor));
+  CHECK(tensor.shape[0] == 9 && memcmp(tensor.data, "abcdabcde", 9) == 0);
+  CHECK(value_of(batch, "word_offsets", 0) == 0 && value_of(batch, "word_offsets", 1) == 4);
+  CHECK(value_of(batch, "word_offsets", 2) == 9 && value_of(batch, "word_offsets", 3) == 9);
+  hr_batch_free(batch);
+  hr_loader_free(loader);
+  hr_dataset_free(dataset);
+}
+
 static void test_bucket_by_length(void) {
   const hr_field word = {.name = "word", .dtype = HR_U8, .rank = 1, .shape = {HR_DYNAMIC}};
   hr_generator_options words = HR_GENERATOR_OPTIONS_INIT;
@@ -426,6 +458,7 @@ int main(void) {
   test_labels();
   test_unbatch();
   test_padded_batch();
+  test_ragged_batch();
   test_bucket_by_length();
   test_combinations();
   test_caches();

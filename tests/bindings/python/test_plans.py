@@ -129,6 +129,27 @@ def test_bucket_by_length():
     assert [rows.shape for rows in kept] == [shape for _, shape, _ in seen]
 
 
+def test_ragged_batch():
+    plan = bucketed(7).ragged_batch(4)  # lengths 0, 3, 6, 2, 5, 1, 4
+    first, second = (batch for batch in hr.Loader(plan))
+    assert first.ragged == ("tokens",) and first.rows == 4 and second.examples == 3
+    assert first["tokens"].shape == (11,) and first["tokens"].numpy().tolist() == [1] * 3 + [2] * 6 + [3] * 2
+    assert first["tokens_offsets"].numpy().tolist() == [0, 0, 3, 9, 11]
+    assert second["tokens_offsets"].numpy().tolist() == [0, 5, 6, 10]
+    assert second.padded("tokens_offsets").shape == (5,)
+    assert "ragged_batch(4; 'tokens' up to 6)" in bucketed(7).ragged_batch(4, max_length={"tokens": 6}).explain()
+    assert [batch["x"].numpy().tolist() for batch in plan.unbatch().ragged_batch(7)] == [list(range(7))]
+    with pytest.raises(hr.ConfigError, match="own loop"):
+        plan.map(lambda sample: sample)
+
+
+def test_ragged_text():
+    texts = ["one", "", "three"]
+    plan = hr.from_function(lambda i: {"text": np.frombuffer(texts[i].encode(), np.uint8)}, 3, fields={"text": ("uint8", (None,))})
+    [batch] = hr.Loader(plan.ragged_batch(3))
+    assert batch.text("text") == texts
+
+
 def test_bucket_by_length_refuses_what_follows_by_sample():
     plan = bucketed(10).bucket_by_length("tokens", [2], 3)
     with pytest.raises(hr.ConfigError, match="batched=True"):
