@@ -11,7 +11,7 @@
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
     !defined(HEADRACE_SANITIZED)
 #define HEADRACE_SIMD \
-  __attribute__((optimize("O3"), target_clones("arch=icelake-server", "arch=x86-64-v4", "arch=x86-64-v3", "default")))
+  __attribute__((target_clones("arch=icelake-server", "arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #define HEADRACE_SIMD_MATH \
   __attribute__((optimize("O3", "no-trapping-math"), target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

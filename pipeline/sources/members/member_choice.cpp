@@ -12,13 +12,13 @@
 namespace headrace {
 namespace {
 
-constexpr std::string_view kJson = "json";
+constexpr std::string_view kJsonExtension = "json";
 
 // Returns the position after the first "json" between dots; npos if there is none.
 std::size_t end_of_json(const std::string& name) {
   for (std::size_t at = 0; at < name.size();) {
     const std::size_t end = std::min(name.find('.', at), name.size());
-    if (std::string_view(name).substr(at, end - at) == kJson) return end;
+    if (std::string_view(name).substr(at, end - at) == kJsonExtension) return end;
     at = end + 1;
   }
   return std::string::npos;
@@ -46,7 +46,7 @@ void check_member_type(const MemberChoice& choice, const std::string& source) {
   if (choice.type == ColumnType::kList && image) {
     refuse_choice(source, choice.name, "it is an image, no list", "leave out :list");
   }
-  if (choice.type == ColumnType::kNumber && is_named_so(extension, kJson) && choice.member.keys.empty()) {
+  if (choice.type == ColumnType::kNumber && is_named_so(extension, kJsonExtension) && choice.member.keys.empty()) {
     refuse_choice(source, choice.name, "JSON is no number",
                   fmt::format("name a key in it, '{0}.KEY', or take all of it as text: '{0}:text'", choice.name));
   }
