@@ -135,8 +135,8 @@ HR_API hr_status hr_dataset_cache(hr_dataset* dataset, const hr_cache* cache);
 HR_API hr_status hr_dataset_batch(hr_dataset* dataset, const hr_batch_options* options); /* may be null */
 HR_API hr_status hr_dataset_padded_batch(hr_dataset* dataset,
                                          const hr_padded_batch_options* options); /* may be null */
-/* A batch then has, of each such field, the entries of all rows, and in `<name>_offsets`, int64, where each row begins:
- * rows + 1 numbers, from 0. */
+/* A batch then has, of each such field, the entries of all rows, and in `<name>_offsets`, int64, where each row
+ * begins: rows + 1 numbers, from 0. */
 HR_API hr_status hr_dataset_ragged_batch(hr_dataset* dataset,
                                          const hr_ragged_batch_options* options); /* may be null */
 /* Batches of one loader have several shapes then. */

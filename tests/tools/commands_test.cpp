@@ -60,7 +60,8 @@ TEST(LedgerCommand, EveryRecordOnceAnEpoch) {
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(std::ranges::count(result.output, '\n'), 2 * 1'048'576 + 1);
   const auto end_of_first = result.output.find('\n');
-  expect_keys(nlohmann::json::parse(result.output.substr(0, end_of_first)), {"epoch", "step", "replica", "record"});
+  expect_keys(nlohmann::json::parse(result.output.substr(0, end_of_first)),
+              {"epoch", "step", "replica", "record"});
 }
 
 // CIFAR-10 of 20 records, of which record 6 has a label that there is not.

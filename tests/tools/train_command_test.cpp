@@ -59,8 +59,7 @@ TEST(TrainedInPart, AnEpochThatIsCutHasItsLine) {
 TEST(TrainedInPart, AnInterruptEndsTheTest) {
   const TempFolder folder;
   write_cifar(folder, 10, 9000);
-  const std::string script = "'" HEADRACE_BINARY "' train --recipe cifar10-cnn --data '" +
-                             folder.path().string() +
+  const std::string script = "'" HEADRACE_BINARY "' train --recipe cifar10-cnn --data '" + folder.path().string() +
                              "' --devices cpu:1 --global-batch 4 --stop-after-steps 1 --verbose 0 --json \"$0\" & "
                              "train=$!\n"
                              "while [ ! -s \"$0\" ]; do sleep 0.02; done\n"
