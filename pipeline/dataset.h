@@ -183,7 +183,7 @@ struct PaddedBatchOptions {
   std::vector<PadField> pad = {};  // empty: every such field, to its longest record, with zeros
 };
 
-// A field whose first extent differs from sample to sample, of which a batch holds the entries that there are.
+// A field whose first extent differs from sample to sample, and which a batch holds without padding.
 struct RaggedField {
   std::string field = {};
   std::int64_t max_length = 0;  // of a sample; 0: that of the source's longest record, found by reading all
@@ -280,11 +280,11 @@ class Dataset {
   // same for all batches, and a field `<name>_length`, i64, holds the original length. A longer record is bad,
   // like one that cannot be read, for LoaderOptions::errors to handle.
   Dataset padded_batch(PaddedBatchOptions options) const;
-  // Batches samples whose fields differ in their first extent, without padding, as tf.data's ragged_batch: of such
-  // a field a batch has the entries of all its rows, one row after another, and in a field `<name>_offsets`, i64,
-  // where each row begins, from 0 in every replica's part (Batch::ragged()). A sample longer than the maximum is
-  // bad, like one that cannot be read. A slot has memory for that many rows of the maximum; only the entries that
-  // there are cross the bus. Neither mixup() nor cutmix() may follow, nor a trainer.
+  // Batches samples whose fields differ in their first extent, without padding, as tf.data's ragged_batch: a batch
+  // holds the entries of all rows one after another, and a field `<name>_offsets`, i64, says where each row
+  // begins, from 0 in every replica's part (Batch::ragged()). A sample longer than the maximum is bad, like one
+  // that cannot be read. A batch reserves memory for all rows at the maximum length; only actual entries are
+  // copied to devices. REQUIRES: neither mixup() nor cutmix() follows. The trainer refuses such plans.
   Dataset ragged_batch(RaggedBatchOptions options) const;
   // Batches records of similar length, as tf.data's bucket_by_sequence_length: batches of one loader have several
   // shapes. Lengths are read once, when the plan is first counted or opened, as records are for filter(). A batch

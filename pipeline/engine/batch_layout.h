@@ -60,7 +60,7 @@ struct BatchLayout {
 };
 
 // The batches of one bucket of bucket_by_length(): the plan's fields with the bucket's length, and their layout.
-// Those of ragged_batch() have one, with the maximum of each length.
+// Ragged batches have one such shape, with the maximum length of each field.
 struct BatchShape {
   Fields fields;
   BatchLayout layout;

@@ -223,9 +223,7 @@ std::optional<RaggedRows> ragged_rows_of(const StreamPlan& plan) {
   if (plan.ragged.empty()) return std::nullopt;
   RaggedRows rows;
   for (const RaggedTensor& ragged : plan.ragged) {
-    const Field& values = plan.fields[ragged.values];
-    rows.entry_bytes[ragged.values] =
-        static_cast<std::size_t>(values.shape.without_front().elements()) * size_of(values.dtype);
+    rows.entry_bytes[ragged.values] = entry_bytes_of(plan.fields[ragged.values]);
     rows.lengths[ragged.values] = ragged.offsets;
   }
   return rows;

@@ -73,7 +73,7 @@ void Transfer::send_share(const Slot& slot, std::size_t replica) {
   if (clock.stamps(sequence)) clock.end(stream, sequence, static_cast<std::uint64_t>(share.rows));
 }
 
-// Of ragged fields what the rows really have.
+// Copies each tensor at its actual size: of ragged values, that of their entries.
 void Transfer::send_tensors(const Slot& slot, const SlotShare& share, Stream& stream) {
   for (std::size_t i = 0; i < share.tensors.size(); ++i) {
     const TensorView& tensor = share.tensors[i];

@@ -17,10 +17,6 @@ bool differs_in_front(const Field& field) {
   return field.encoding == Encoding::kRaw && field.shape.is_dynamic() && !field.shape.without_front().is_dynamic();
 }
 
-std::size_t entry_bytes_of(const Field& field) {
-  return static_cast<std::size_t>(field.shape.without_front().elements()) * size_of(field.dtype);
-}
-
 Field as_bytes(const Field& image) {
   return {.name = image.name, .dtype = DType::kU8, .shape = {Shape::kDynamic}};
 }
@@ -106,7 +102,7 @@ std::int64_t RaggedBatch::max_length(const std::string& field) const {
   const auto measured = std::ranges::find_if(measured_, is_it);
   if (measured == measured_.end()) {
     throw ConfigError(
-        fmt::format("ragged_batch(): the greatest length of field '{}', which operations make, is not known",
+        fmt::format("ragged_batch(): the maximum length of field '{}', which operations make, is not known",
                     field),
         "give its max_length");
   }

@@ -223,11 +223,11 @@ class Dataset:
 
     def ragged_batch(self, size: int, *, max_length: Mapping[str, int | None] | None = None,
                      drop_remainder: bool = False) -> Dataset:
-        """batch() of samples whose fields differ in their first extent, without padding: of such a field a batch has the
-        entries of all rows, one row after another, and in `<name>_offsets` (int64, rows + 1) where each row begins, from 0
-        in every replica's part. max_length: the fields that are ragged, and the greatest length of each, None for that of
-        the source's longest record; left out: every field of varying length. A slot has memory for `size` rows of it, and a
-        longer sample is a bad record. An image that is named and not decoded is its bytes."""
+        """Batches samples whose fields differ in their first extent, without padding: a batch holds the entries of all
+        rows one after another, and `<name>_offsets` (int64, rows + 1) says where each row begins, from 0 in every replica's
+        part. max_length: the ragged fields and the maximum length of each, None for that of the source's longest record;
+        left out: every field of varying length. A batch reserves memory for `size` rows of that length, and a longer sample
+        is a bad record. An image that is named and not decoded is its bytes."""
         fields = [(field, length or 0) for field, length in (max_length or {}).items()]
         return self._with(self._native.ragged_batch(size, drop_remainder, fields), "ragged_batch()")
 

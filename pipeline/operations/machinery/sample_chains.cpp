@@ -100,7 +100,7 @@ void SampleChains::run_into(SampleView& sample, const StepContext& context, cons
   for (std::size_t i = 0; i < chains_.size(); ++i) run_field(i, sample[i], context, rows);
 }
 
-// Writes the entries that there are to the begin of the row, and their number.
+// Writes the entries to the beginning of the row, and their number to the field of lengths.
 void SampleChains::run_ragged(std::size_t field, const FieldView& in, const StepContext& context,
                               const SampleRows& rows) const {
   const FieldView result = chains_[field].run(in, context);
@@ -110,7 +110,7 @@ void SampleChains::run_ragged(std::size_t field, const FieldView& in, const Step
     throw Error(ErrorCode::kDataCorrupt,
                 fmt::format("field '{}' has {} bytes, in a ragged batch of up to {} entries of {} bytes each",
                             output_[field].name, bytes, room / entry, entry),
-                "raise its max_length in ragged_batch()");
+                bytes > room ? "raise its max_length in ragged_batch()" : "");
   }
   if (bytes > 0) std::memcpy(rows[field], result.bytes.data(), bytes);
   const auto entries = static_cast<std::int64_t>(bytes / entry);

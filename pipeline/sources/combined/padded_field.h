@@ -21,6 +21,11 @@ struct PaddedField {
   std::size_t bytes() const noexcept { return row_bytes * static_cast<std::size_t>(length); }
 };
 
+// Returns the bytes of one entry along the field's first extent.
+inline std::size_t entry_bytes_of(const Field& field) {
+  return static_cast<std::size_t>(field.shape.without_front().elements()) * size_of(field.dtype);
+}
+
 // Returns one padding for each of `pad`, or, if it is empty, for every raw field of varying first extent. Throws
 // ConfigError if a field cannot be padded, or if there is none. `call` is named in messages.
 std::vector<PaddedField> plan_padding(const SourceInfo& info, const std::vector<PadField>& pad,
