@@ -21,10 +21,23 @@ struct RandomKey {
 
 class Philox {
  public:
+  using Block = std::array<std::uint32_t, 4>;
+
   explicit Philox(const RandomKey& key) noexcept
       : key_{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)},
-        counter_{0, static_cast<std::uint32_t>(key.record),
-                 static_cast<std::uint32_t>((key.record >> 32) << 16) | key.operation, key.epoch} {}
+        counter_(counter_of(key)) {}
+  // `first`: the key's first four numbers, computed elsewhere: round10() of counter_of(key).
+  Philox(const RandomKey& key, const Block& first) noexcept : Philox(key) {
+    block_ = first;
+    ++counter_[0];
+    used_ = 0;
+  }
+
+  // Returns the counter of a key's first block. The seed is round10()'s key.
+  static constexpr Block counter_of(const RandomKey& key) noexcept {
+    return {0, static_cast<std::uint32_t>(key.record),
+            static_cast<std::uint32_t>((key.record >> 32) << 16) | key.operation, key.epoch};
+  }
 
   // Returns a number uniform over all 2^32 values.
   std::uint32_t next_u32() noexcept {
@@ -54,8 +67,6 @@ class Philox {
     } while (static_cast<std::uint32_t>(product) < shorter);
     return static_cast<std::uint32_t>(product >> 32);
   }
-
-  using Block = std::array<std::uint32_t, 4>;
 
   // Applies the raw bijection: `counter` -> four random words. For kernels that compute many blocks at once.
   static constexpr Block round10(Block counter, std::array<std::uint32_t, 2> key) noexcept {

@@ -19,6 +19,12 @@ std::int64_t rows_of_a_block(const SampleProgram& program, const BatchLayout& la
   return std::clamp(fitting, kMinBlock, kMaxBlock);
 }
 
+// Returns whether so many rows of small samples are worth drawing for together.
+bool draws_ahead(const SampleProgram& program, std::int64_t rows) {
+  constexpr std::int64_t kWorthwhile = 4;
+  return rows >= kWorthwhile && !program.random_operations().empty();
+}
+
 std::int64_t pairs_of_a_block(const BatchLayout& layout) {
   const auto fitting = static_cast<std::int64_t>(kBlockBytes / std::max<std::size_t>(1, layout.sample_bytes));
   return std::clamp<std::int64_t>(fitting, 1, kMaxBlock);
@@ -192,7 +198,8 @@ void Compute::run_rows(const Work& work, Lane& lane) {
                       .batch = slot.position.sequence,
                       .stores = stores_,
                       .row_bytes = slot.row_bytes(),
-                      .ragged = run_.ragged_rows()};
+                      .ragged = run_.ragged_rows(),
+                      .drawn = draws_ahead(run_.program, work.count) ? &lane.scratch.drawn : nullptr};
   for (int r = 0; r < run_.layout.local_replicas; ++r) {
     const SlotShare& share = slot.shares[static_cast<std::size_t>(r)];
     const std::int64_t first = std::max(work.first, share.first);
@@ -206,12 +213,14 @@ void Compute::run_rows(const Work& work, Lane& lane) {
       continue;
     }
     for (std::int64_t example = first; example < share_end; ++example) {
+      if (context.drawn != nullptr) draw_ahead(slot, example, example - first, share_end, context);
       context.ahead = reader_.look_ahead(records.subspan(static_cast<std::size_t>(example + 1 - first)));
       context.samples = example == timed ? lane.scratch.samples.data() : nullptr;
       run_row(slot, example, slot.rows(r, example - share.first), context, lane.state);
       if (example == timed) lane.scratch.samples.back().ns = now_ns() - lane.scratch.stamp_ns;
     }
   }
+  context.drawn = nullptr;
   for (std::int64_t guest = std::max(work.first, slot.examples()); guest < end; ++guest) {
     context.ahead = {};
     context.samples = nullptr;
@@ -220,6 +229,18 @@ void Compute::run_rows(const Work& work, Lane& lane) {
   finish(stores_);
   errors_.guard(slot, work.first, [&] { charge_lane(lane); });
   complete(slot, work.count, lane.state);
+}
+
+// Draws for an example and those after it, up to `end`, unless they were drawn with one before it.
+void Compute::draw_ahead(const Slot& slot, std::int64_t example, std::int64_t examples_before, std::int64_t end,
+                         StepContext& context) const {
+  context.drawn_row = static_cast<std::size_t>(examples_before) % DrawnAhead::kRecords;
+  if (context.drawn_row > 0) return;
+  const auto first = static_cast<std::size_t>(example);
+  const std::size_t count = std::min(DrawnAhead::kRecords, static_cast<std::size_t>(end - example));
+  context.scratch->drawn.draw(context.seed, run_.program.random_operations(),
+                              std::span(slot.records).subspan(first, count),
+                              std::span(slot.passes).subspan(first, count));
 }
 
 void Compute::run_row(Slot& slot, std::int64_t example, const SampleProgram::Rows& rows, StepContext& context,

@@ -51,6 +51,8 @@ class Compute final : public LaneBody {
   void run_counted(const Work& work, Lane& lane);
   void run_work(const Work& work, Lane& lane);
   void run_rows(const Work& work, Lane& lane);
+  void draw_ahead(const Slot& slot, std::int64_t example, std::int64_t examples_before, std::int64_t end,
+                  StepContext& context) const;
   void run_row(Slot& slot, std::int64_t example, const SampleProgram::Rows& rows, StepContext& context,
                ThreadState& state);
   void run_fetched(FetchedRecord& fetched, Lane& lane);

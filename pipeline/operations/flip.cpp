@@ -13,9 +13,7 @@ class RandomMirroring final : public WindowChange {
 
   void change(CropWindow& window, const StepContext& context) const override {
     const bool alternating = options_.draw == FlipDraw::kAlternating;
-    StepContext keyed = context;
-    if (alternating) keyed.pass = 0;
-    const bool mirrored = keyed.random(number_).uniform() < options_.probability;
+    const bool mirrored = context.random(number_, alternating ? 0 : context.pass).uniform() < options_.probability;
     window.mirrored ^= mirrored ^ (alternating && context.pass % 2 == 1);
   }
 

@@ -10,6 +10,16 @@ Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t
   return rest.with_front(one == 0 ? 0 : static_cast<std::int64_t>(bytes / one));
 }
 
+std::vector<std::uint16_t> random_after_caches(const StreamPlan& plan) {
+  std::vector<std::uint16_t> numbers;
+  const std::size_t cached = plan.caches.empty() ? 0 : plan.caches.back().stages;
+  for (const SampleStage& stage : std::span(plan.sample_stages).subspan(cached)) {
+    const auto* planned = std::get_if<PlannedOperation>(&stage);
+    if (planned != nullptr && is_random(planned->operation)) numbers.push_back(planned->number);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept {
@@ -31,6 +41,7 @@ SampleProgram::SampleProgram(const StreamPlan& plan)
   chains_.add_stages(stages_);
   stages_.push_back({.name = "write rows"});
   is_single_ = parts_ == nullptr && chains_.last().are_single();
+  random_operations_ = random_after_caches(plan);
 }
 
 void SampleProgram::keep_jpeg_indexes(MemoryBudget& budget) { chains_.last().keep_jpeg_indexes(records_, budget); }

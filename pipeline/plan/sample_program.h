@@ -27,6 +27,9 @@ class SampleProgram {
   // Binds the plan's caches.
   explicit SampleProgram(const StreamPlan& plan);
 
+  // Returns the operations that draw random numbers for each record of a warm cache.
+  std::span<const std::uint16_t> random_operations() const noexcept { return random_operations_; }
+
   // Keeps indexes of JPEGs of which windows are decoded, for repeated records. They are charged to the budget.
   // REQUIRES: called before the first record; `budget` outlives this.
   void keep_jpeg_indexes(MemoryBudget& budget);
@@ -64,6 +67,7 @@ class SampleProgram {
   CachedChains chains_;
   std::uint64_t records_ = 0;
   std::vector<StageName> stages_;
+  std::vector<std::uint16_t> random_operations_;
   bool is_single_ = false;  // whether each field of a record can be run by itself
 };
 

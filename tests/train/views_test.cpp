@@ -56,12 +56,12 @@ Evaluation by_hand(Model& model, const std::vector<float>& images, const std::ve
 }
 
 TEST(Views, EvaluateTheWeightedSumOfLogits) {
-  constexpr std::int64_t kImages = 13;
+  constexpr std::int64_t kViewed = 13;
   std::vector<float> images;
   std::vector<std::int64_t> labels;
   Philox random({.seed = 9});
-  for (std::int64_t i = 0; i < kImages * kSide * kSide * kChannels; ++i) images.push_back(random.uniform() - 0.5F);
-  for (std::int64_t i = 0; i < kImages; ++i) labels.push_back(i % 4);
+  for (std::int64_t i = 0; i < kViewed * kSide * kSide * kChannels; ++i) images.push_back(random.uniform() - 0.5F);
+  for (std::int64_t i = 0; i < kViewed; ++i) labels.push_back(i % 4);
   test::Training training;
   Model model = test::compiled(training.strategy, views_net);
   const Dataset data = test::labelled({kSide, kSide, kChannels}, images, labels).batch({.global = 5});
@@ -71,7 +71,7 @@ TEST(Views, EvaluateTheWeightedSumOfLogits) {
     const Evaluation expected = by_hand(model, images, labels, views);
     EXPECT_NEAR(seen.loss, expected.loss, 1e-5 * test::slack());
     EXPECT_NEAR(seen.accuracy, expected.accuracy, 1e-9);
-    EXPECT_EQ(seen.examples, kImages);
+    EXPECT_EQ(seen.examples, kViewed);
   }
 }
 

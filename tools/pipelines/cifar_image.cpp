@@ -147,14 +147,18 @@ constexpr Shuffles shuffles(bool mirrored) {
 }
 alignas(16) constexpr Shuffles kShuffles[] = {shuffles(false), shuffles(true)};
 
-template <bool kNonTemporal>
 HEADRACE_AVX2 [[gnu::always_inline]] inline void store_eight(__m128i values, float scale, float shift, float* to) {
   const __m256 floats = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(values));
-  const __m256 result = _mm256_add_ps(_mm256_mul_ps(floats, _mm256_set1_ps(scale)), _mm256_set1_ps(shift));
-  if constexpr (kNonTemporal) {
-    _mm256_stream_ps(to, result);
-  } else {
-    _mm256_storeu_ps(to, result);
+  _mm256_storeu_ps(to, _mm256_add_ps(_mm256_mul_ps(floats, _mm256_set1_ps(scale)), _mm256_set1_ps(shift)));
+}
+
+// Rows that are made together and then written one plane after another: non-temporal stores are fast in runs.
+constexpr int kRunRows = 8, kRun = kRunRows * kSide;
+
+HEADRACE_AVX2 void write_runs(const float (&runs)[3][kRun], float* to) {
+  for (int channel = 0; channel < 3; ++channel) {
+    for (int i = 0; i < kRun; i += 8)
+      _mm256_stream_ps(to + channel * kCifarPlane + i, _mm256_load_ps(runs[channel] + i));
   }
 }
 
@@ -164,24 +168,25 @@ HEADRACE_AVX2 void augment_rows_avx2(const std::uint8_t* image, const CifarWindo
   const Canvas canvas(image, window.top);
   const Shuffles& order = kShuffles[window.mirrored ? 1 : 0];
   FetchAhead ahead = fetching(next);
+  alignas(64) float runs[3][kRun];
   for (int y = 0; y < kSide; ++y) {
     ahead.fetch_piece();
     const std::uint8_t* row = canvas.bytes + y * Canvas::kStride + Canvas::kBorder + 3 * window.left;
     for (int x = 0; x < kSide; x += 16) {
       const auto* thirds = reinterpret_cast<const __m128i*>(row + 3 * x);
-      float* out = to + y * kSide + (window.mirrored ? 16 - x : x);
+      const int at = y * kSide + (window.mirrored ? 16 - x : x);
       for (std::size_t channel = 0; channel < 3; ++channel) {
         __m128i values = _mm_setzero_si128();
         for (std::size_t part = 0; part < 3; ++part) {
           const auto shuffle = _mm_load_si128(reinterpret_cast<const __m128i*>(order[channel][part].data()));
           values = _mm_or_si128(values, _mm_shuffle_epi8(_mm_loadu_si128(thirds + part), shuffle));
         }
-        float* place = out + channel * kCifarPlane;
-        store_eight<kNonTemporal>(values, normal.scale[channel], normal.shift[channel], place);
-        store_eight<kNonTemporal>(_mm_srli_si128(values, 8), normal.scale[channel], normal.shift[channel],
-                                  place + 8);
+        float* place = kNonTemporal ? runs[channel] + at % kRun : to + channel * kCifarPlane + at;
+        store_eight(values, normal.scale[channel], normal.shift[channel], place);
+        store_eight(_mm_srli_si128(values, 8), normal.scale[channel], normal.shift[channel], place + 8);
       }
     }
+    if (kNonTemporal && (y + 1) % kRunRows == 0) write_runs(runs, to + (y + 1 - kRunRows) * kSide);
   }
 }
 

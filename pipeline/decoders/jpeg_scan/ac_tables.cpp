@@ -26,7 +26,7 @@ ReadStep single_step(const HuffmanCode& code, std::uint64_t bits) noexcept {
 }
 
 // Returns `one`, followed by `next` if that is determined by what `one` leaves of the bits.
-ReadStep joined(ReadStep one, const ReadStep& next) noexcept {
+ReadStep both_steps(ReadStep one, const ReadStep& next) noexcept {
   if (one.bits == 0 || one.advance >= AcPlace::kEnd) return one;
   if (next.bits == 0 || one.bits + next.bits > AcReadTable::kLookup) return one;
   if (next.advance < AcPlace::kEnd) {
@@ -49,7 +49,7 @@ void AcReadTable::assign(const HuffmanCode& code) noexcept {
   }
   for (std::uint32_t bits = 0; bits < singles.size(); ++bits) {
     const Step& one = singles[bits];
-    steps_[bits] = joined(one, singles[bits << one.bits & (singles.size() - 1)]);
+    steps_[bits] = both_steps(one, singles[bits << one.bits & (singles.size() - 1)]);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <xmmintrin.h>
 #endif
 
 namespace headrace {

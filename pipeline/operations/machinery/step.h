@@ -17,6 +17,7 @@
 #include "headrace/devices/base/trace.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/kernels/stores.h"
+#include "headrace/pipeline/operations/machinery/drawn_ahead.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/operations/machinery/resampler.h"
 #include "headrace/pipeline/record.h"
@@ -65,6 +66,7 @@ struct Scratch {
   std::vector<std::byte> made;                            // by such an operation
   std::deque<std::vector<std::byte>> samples_made;        // whole samples: on their way to a cache, or of a part
   std::vector<std::byte> read;                            // for Source::read()
+  DrawnAhead drawn;                                       // for the rows of a block
   ImageNotes notes;                                       // since they were last taken
   std::uint64_t decode_ns = 0;                            // spent in `decoder`
   std::uint64_t stamp_ns = 0;                             // last time stamp of the timed row: when a step began
@@ -130,10 +132,15 @@ struct StepContext {
   const std::uint64_t* numbers = nullptr;  // of enumerate() stages, one each; null: there are none
   // The next record's bytes, to be prefetched during the work on this one.
   std::span<const std::byte> ahead = {};
+  const DrawnAhead* drawn = nullptr;  // random numbers of this record and those around it; null: none
+  std::size_t drawn_row = 0;          // of this record
 
-  Philox random(std::uint16_t operation) const noexcept {
-    return Philox(
-        {.seed = seed, .epoch = static_cast<std::uint32_t>(pass), .record = record, .operation = operation});
+  Philox random(std::uint16_t operation) const noexcept { return random(operation, pass); }
+  // The random numbers that the operation has for this record in another pass.
+  Philox random(std::uint16_t operation, std::uint64_t in_pass) const noexcept {
+    const RandomKey key{
+        .seed = seed, .epoch = static_cast<std::uint32_t>(in_pass), .record = record, .operation = operation};
+    return drawn == nullptr ? Philox(key) : drawn->random(key, drawn_row);
   }
 };
 

@@ -19,15 +19,15 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-std::exception_ptr named(const char* text) { return std::make_exception_ptr(std::runtime_error(text)); }
+std::exception_ptr error_with(const char* text) { return std::make_exception_ptr(std::runtime_error(text)); }
 
 TEST(FirstErrorTest, TheSmallestPositionStaysWhateverTheOrder) {
   FirstError first;
   EXPECT_FALSE(first.any());
-  first.note(7, named("seven"));
-  first.note(3, named("three"));
-  first.note(5, named("five"));
-  first.note(3, named("three again"));
+  first.note(7, error_with("seven"));
+  first.note(3, error_with("three"));
+  first.note(5, error_with("five"));
+  first.note(3, error_with("three again"));
   EXPECT_FALSE(first.is_beyond(3));
   EXPECT_TRUE(first.is_beyond(4));
   EXPECT_THROW(first.raise(), std::runtime_error);
@@ -35,20 +35,20 @@ TEST(FirstErrorTest, TheSmallestPositionStaysWhateverTheOrder) {
 
 TEST(FirstErrorTest, WithoutPositionsTheEarliestStaysUntilItIsTaken) {
   FirstError first;
-  first.note(named("one"));
-  first.note(named("two"));
+  first.note(error_with("one"));
+  first.note(error_with("two"));
   EXPECT_TRUE(first.any());
   EXPECT_EQ(text_of(first.take()), "one");
   EXPECT_FALSE(first.any());
   EXPECT_NO_THROW(first.raise());
-  first.note(named("later"));
+  first.note(error_with("later"));
   EXPECT_EQ(text_of(first.take()), "later");
 }
 
 TEST(FirstErrorTest, AFailureThatSomebodyElseReportsHidesLaterOnes) {
   FirstError first;
   first.note(nullptr);
-  first.note(named("a consequence"));
+  first.note(error_with("a consequence"));
   EXPECT_TRUE(first.any());
   EXPECT_NO_THROW(first.raise());
 }
@@ -60,7 +60,7 @@ TEST(FirstErrorTest, OfManyThreadsTheSmallestPositionIsThrown) {
     threads.emplace_back([&first, thread] {
       for (int i = 99; i >= 0; --i) {
         const auto position = static_cast<std::uint64_t>(4 * i + thread);
-        first.note(position, named(std::to_string(position).c_str()));
+        first.note(position, error_with(std::to_string(position).c_str()));
       }
     });
   }

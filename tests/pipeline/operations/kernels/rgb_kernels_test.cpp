@@ -111,6 +111,39 @@ TEST_P(RgbKernelsTest, BordersAreZeros) {
   }
 }
 
+// A rectangle that reaches beyond the picture on all sides, and by more than a row of it.
+TEST_P(RgbKernelsTest, BordersMayBeOnAllSides) {
+  constexpr std::int64_t kRows = 7;
+  for (const std::int64_t pixels : {std::int64_t{1}, (width_ + 1) / 2, width_}) {
+    const std::int64_t left = (width_ - pixels) / 2;
+    const RgbBorder border{.above = 1, .below = 2, .left = left, .right = width_ - pixels - left};
+    const std::int64_t rows = kRows - border.above - border.below;
+    std::vector<std::uint8_t> whole(static_cast<std::size_t>(kRows * width_ * 3));
+    std::vector<std::uint8_t> picture(static_cast<std::size_t>(rows * pixels * 3));
+    Philox random({.seed = 5});
+    for (std::int64_t i = 0; i < rows * pixels * 3; ++i) {
+      const std::int64_t y = i / (pixels * 3), x = i % (pixels * 3);
+      picture[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(1 + random.below(255));
+      whole[static_cast<std::size_t>(((y + border.above) * width_ + left) * 3 + x)] =
+          picture[static_cast<std::size_t>(i)];
+    }
+    RgbImage padded{.first = whole.data(), .stride = 3 * width_, .height = kRows, .width = width_};
+    RgbImage bordered{
+        .first = picture.data(), .stride = 3 * pixels, .height = kRows, .width = width_, .border = border};
+    for (const Direction direction : {Direction::kAsStored, Direction::kMirrored}) {
+      padded.direction = bordered.direction = direction;
+      for (const auto kernel : {&RgbKernels::to_planes, &RgbKernels::to_pixels}) {
+        for (const RgbKernels& kernels : runnable_rgb_kernels()) {
+          std::vector<float> expected(static_cast<std::size_t>(3 * kRows * width_)), found(expected.size());
+          (portable_rgb_kernels().*kernel)(padded, scale_.data(), shift_.data(), {}, expected.data());
+          (kernels.*kernel)(bordered, scale_.data(), shift_.data(), {}, found.data());
+          ASSERT_EQ(found, expected) << pixels;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(RgbKernelsTest, MirrorsLikeThePortableOne) {
   std::vector<std::uint8_t> fast(static_cast<std::size_t>(9 * width_)), plain(fast.size());
   portable_rgb_kernels().mirror(image(Direction::kAsStored), plain.data());
