@@ -44,7 +44,7 @@ class JudgedSource final : public Source {
   FilterFailures filter_failures_;
 };
 
-const std::string& name_of(const StreamPlan& plan) { return plan.source->info().name; }
+const std::string& part_name(const StreamPlan& plan) { return plan.source->info().name; }
 
 StreamPlan plan_of_part(const std::string& what, const Dataset& part) {
   StreamPlan plan = make_stream_plan(part.plan());
@@ -55,7 +55,7 @@ StreamPlan plan_of_part(const std::string& what, const Dataset& part) {
 // Refuses batches that differ in more than their number of examples, or were changed as a whole.
 void want_plain_batches(const std::string& what, const StreamPlan& plan) {
   const auto refuse = [&](const std::string& stage, const std::string& why) {
-    throw ConfigError(fmt::format("{}: the dataset of {} has a {}, {}", what, name_of(plan), stage, why),
+    throw ConfigError(fmt::format("{}: the dataset of {} has a {}, {}", what, part_name(plan), stage, why),
                       fmt::format("leave it out and call {} on the result of {}", stage, what));
   };
   if (plan.buckets != nullptr) refuse("bucket_by_length()", "whose batches differ in shape");
@@ -70,8 +70,8 @@ void want_one_kind(const std::string& what, const std::vector<StreamPlan>& plans
   for (const StreamPlan& plan : plans) {
     want_plain_batches(what, plan);
     if (plan.batch.has_value() == plans.front().batch.has_value()) continue;
-    const auto& [with, without] = plan.batch ? std::pair(name_of(plan), name_of(plans.front()))
-                                             : std::pair(name_of(plans.front()), name_of(plan));
+    const auto& [with, without] = plan.batch ? std::pair(part_name(plan), part_name(plans.front()))
+                                             : std::pair(part_name(plans.front()), part_name(plan));
     throw ConfigError(
         fmt::format("{}: the dataset of {} has a batch() and that of {} has none", what, with, without),
         "call batch() on all of them or on none, or end those that have it with unbatch()");
@@ -137,9 +137,9 @@ Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How 
 
 void refuse_shuffled(const std::string& what, const StreamPlan& plan) {
   if (!is_shuffled(plan.index_stages) && !is_shuffled(plan.batch_stages)) return;
-  throw ConfigError(
-      fmt::format("{}: the dataset of {} is shuffled: its order changes from epoch to epoch", what, name_of(plan)),
-      "shuffle after " + what);
+  throw ConfigError(fmt::format("{}: the dataset of {} is shuffled: its order changes from epoch to epoch", what,
+                                part_name(plan)),
+                    "shuffle after " + what);
 }
 
 // Returns the identity of a part's order of records, 0 if it has none of its own.
@@ -178,7 +178,7 @@ Dataset Dataset::window(WindowOptions options) const {
   if (options.size < 1) throw ConfigError("window(0): a window has at least one record");
   const StreamPlan plan = plan_of_part("window()", *this);
   if (plan.batch) {
-    throw ConfigError(fmt::format("window(): the dataset of {} already has a batch()", name_of(plan)),
+    throw ConfigError(fmt::format("window(): the dataset of {} already has a batch()", part_name(plan)),
                       "put window() before batch(), or unbatch() before it");
   }
   if (!plan.is_unprocessed()) {

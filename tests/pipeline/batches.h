@@ -30,13 +30,14 @@ struct Replicas {
 
 // The global batches of all epochs, of the first field or the one that is named, on CPU replicas.
 inline Batches batches_of(const Dataset& data, std::uint64_t epochs, const Replicas& replicas,
-                          const std::string& field = {}) {
+                          const std::string& field = {}, std::uint64_t seed = 4) {
   const int local = replicas.local == 0 ? replicas.total : replicas.local;
   Batches all(data.steps_per_epoch() * epochs);
   for (int first = 0; first < replicas.total; first += local) {
     DeviceGroup devices = cpu_replicas(local);
-    Loader loader(data, devices,
-                  {.seed = 4, .epochs = epochs, .world = {.total = replicas.total, .first = first}, .threads = 2});
+    Loader loader(
+        data, devices,
+        {.seed = seed, .epochs = epochs, .world = {.total = replicas.total, .first = first}, .threads = 2});
     for (std::vector<std::int64_t>& whole : all) {
       for (int r = 0; r < local; ++r) {
         const auto batch = loader.next(r);
