@@ -143,11 +143,12 @@ class RandomCombination {
 
   Dataset batches = counted(0, 0);
 
-  // The batches of both epochs, by the order of their numbers.
-  Batches expected() const {
-    constexpr std::uint64_t kBatchKey = 0xBA7C;
+  // The batches of both epochs, by the order of their numbers. `seed` is that of the plan's index.
+  Batches expected(std::uint64_t seed) const {
+    constexpr std::uint64_t kKeyOfBatches = 0xBA7C;
     Batches all;
-    for (const auto& one : test::batches_of(orders_.batch({.global = 1}), 2, {}, {}, mix_seed(4, kBatchKey))) {
+    for (const auto& one :
+         test::batches_of(orders_.batch({.global = 1}), 2, {}, {}, mix_seed(seed, kKeyOfBatches))) {
       all.push_back(known_[static_cast<std::size_t>(one.front())]);
     }
     return all;
@@ -179,11 +180,12 @@ std::vector<std::int64_t> all_values(const Batches& batches) {
 }
 
 TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
+  const std::uint64_t seed_after_combination = mix_seed(mix_seed(4, 0), 1);  // where unbatch() stands
   int unbatched = 0, refused = 0;
-  for (std::uint64_t number = 0; number < 200; ++number) {
+  for (std::uint64_t number = 0; number < 100; ++number) {
     const RandomCombination made(number);
     SCOPED_TRACE(std::to_string(number) + ": " + made.batches.explain());
-    const Batches expected = made.expected();
+    const Batches expected = made.expected(4);
     ASSERT_EQ(made.batches.steps_per_epoch() * 2, expected.size());
     ASSERT_EQ(test::batches_of(made.batches, 2, {.total = 1}), expected);
     ASSERT_EQ(test::batches_of(made.batches, 2, {.total = 3}), expected) << "three replicas";
@@ -198,10 +200,11 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
       continue;
     }
     ++unbatched;
-    EXPECT_EQ(all_values(test::batches_of(records.batch({.global = 4}), 2, {})), all_values(expected));
+    EXPECT_EQ(all_values(test::batches_of(records.batch({.global = 4}), 2, {})),
+              all_values(made.expected(seed_after_combination)));
   }
-  EXPECT_GT(unbatched, 100);
-  EXPECT_LT(refused, 80);
+  EXPECT_GT(unbatched, 60);
+  EXPECT_LT(refused, 40);
 }
 
 TEST(CombinedBatches, AreOneStream) {
