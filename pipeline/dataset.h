@@ -363,15 +363,14 @@ class Dataset {
 // mapped, cached and themselves combined. A cache of a part saves its decoding and mapping; its records are read
 // nevertheless.
 //
-// If all datasets are batched, whole batches are combined as records are otherwise: the result is batched, each of
-// its batches is one of one dataset, and batches may differ in size. Stages after it are stages after batch(). Its
-// last batches are those of the parts: smaller ones may stand between others. An unbatch() of it first looks at the
-// numbers of all batches in each pass if some are smaller.
+// If all are batched, whole batches are combined in the way of records: each batch is one of one dataset, so that
+// they may differ in size, and stages after the combination are stages after batch(). If some batches are smaller,
+// each pass of an unbatch() first looks at the numbers of all.
 //
-// Each of these throws ConfigError if no dataset is given, if some are batched and some are not, after
-// bucket_by_length(), ragged_batch(), mixup() and cutmix(), which can follow the combination, and, except for
-// zip(), if fields or class names differ. Records of the result are numbered part after part, so that random
-// operations treat equal records of two parts differently.
+// Each of these throws ConfigError if no dataset is given, if some are batched and others are not, if one has
+// bucket_by_length(), ragged_batch(), mixup() or cutmix(), and, except for zip(), if fields or class names differ.
+// Records of the result are numbered part after part, so that random operations treat equal records of two parts
+// differently.
 
 // Joins the datasets one after the other. An epoch has every record of each once.
 Dataset concatenate(const std::vector<Dataset>& parts);
