@@ -303,8 +303,8 @@ class Dataset {
 
   // Returns whether the source is a stream: then there is one epoch, of unknown length.
   bool streamed() const;
-  // Returns the number of records in one epoch; if stages choose batches, of those batches (after a shuffle, of
-  // the first epoch's). Like steps_per_epoch(), throws ConfigError for a stream.
+  // Returns the number of records in one epoch; if batches are combined or stages choose them, of those batches
+  // (after a shuffle, of the first epoch's). Like steps_per_epoch(), throws ConfigError for a stream.
   std::uint64_t size() const;
   // Returns whether batches differ in shape: after bucket_by_length().
   bool has_buckets() const;
@@ -327,8 +327,8 @@ class Dataset {
   // part.
   Fields source_fields() const;
   std::vector<SourceColumn> columns() const;  // of the source, taken and left out
-  // Returns the number of examples in a global batch, of buckets in the largest. Throws ConfigError before
-  // .batch().
+  // Returns the number of examples in a global batch, of buckets and of combined batches in the largest. Throws
+  // ConfigError before .batch().
   std::int64_t global_batch() const;
   // Returns the plan as JSON: sources with their paths as given, stages and all their options; pipeline/PLAN.md is
   // the format. Throws ConfigError naming the stage if one is code that `parts` does not hold: a custom operation
@@ -360,18 +360,23 @@ class Dataset {
 };
 
 // Functions that combine several datasets into one. They may be sharded, shuffled, filtered, repeated, decoded,
-// mapped, cached and themselves combined, but not batched: batch the result. A cache of a part saves its decoding
-// and mapping; its records are read nevertheless.
+// mapped, cached and themselves combined. A cache of a part saves its decoding and mapping; its records are read
+// nevertheless.
 //
-// Each of these throws ConfigError if no dataset is given, if one is batched, and, except for zip(), if fields or
-// class names differ. Records of the result are numbered part after part, so that random operations treat equal
-// records of two parts differently.
+// If all are batched, whole batches are combined in the way of records: each batch is one of one dataset, so that
+// they may differ in size, and stages after the combination are stages after batch(). If some batches are smaller,
+// each pass of an unbatch() first looks at the numbers of all.
+//
+// Each of these throws ConfigError if no dataset is given, if some are batched and others are not, if one has
+// bucket_by_length(), ragged_batch(), mixup() or cutmix(), and, except for zip(), if fields or class names differ.
+// Records of the result are numbered part after part, so that random operations treat equal records of two parts
+// differently.
 
 // Joins the datasets one after the other. An epoch has every record of each once.
 Dataset concatenate(const std::vector<Dataset>& parts);
 
 struct InterleaveOptions {
-  std::uint64_t block = 1;  // records of one dataset before the turn of the next
+  std::uint64_t block = 1;  // records, or batches, of one dataset before the turn of the next
 };
 // Takes the datasets in turn and passes over those that have ended. An epoch has every record of each once.
 Dataset interleave(const std::vector<Dataset>& parts, InterleaveOptions options = {});
@@ -382,8 +387,8 @@ enum class MixEnd {
 };
 
 struct MixOptions {
-  // Relative frequency of each dataset's turns. Empty: as often as it has records, so that the epoch has every
-  // record of each exactly once, and `end` does not matter.
+  // Relative frequency of each dataset's turns. Empty: as often as it has records, or batches, so that the epoch
+  // has every one of each exactly once, and `end` does not matter.
   std::vector<double> weights = {};
   std::uint64_t seed = 0;  // mixed with the loader's seed
   MixEnd end = MixEnd::kFirstEnds;
@@ -398,7 +403,8 @@ struct ZipOptions {
 };
 // Gives record i the fields of every dataset's record i; the result ends with the shortest. No dataset may be
 // shuffled: shuffle the result. Filtered datasets are counted now. A record that a filter could not judge is bad,
-// and so is the combined record that has its fields.
+// and so is the combined record that has its fields. Of batched datasets, batch n has the rows of every dataset's
+// batch n: throws ConfigError if they differ in number, or if one smaller than the first is not the last.
 Dataset zip(const std::vector<Dataset>& parts, ZipOptions options = {});
 
 }  // namespace headrace

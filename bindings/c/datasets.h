@@ -173,9 +173,10 @@ HR_API hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter* filter)
 /* Keeps the records whose label is in `labels`. */
 HR_API hr_status hr_dataset_filter_labels(hr_dataset* dataset, const int64_t* labels, size_t count);
 
-/* Combines several datasets into one. REQUIRES: no part has decode() or map(); also for the next three. */
+/* Combines several datasets into one; if all are batched, whole batches. REQUIRES: all parts are batched
+ * or none is; also for the next three. */
 HR_API hr_status hr_dataset_concatenate(const hr_dataset* const* parts, size_t count, hr_dataset** dataset);
-/* Takes `block` records from each part in turn. */
+/* Takes `block` records, or batches, from each part in turn. */
 HR_API hr_status hr_dataset_interleave(const hr_dataset* const* parts, size_t count, uint64_t block,
                                        hr_dataset** dataset);
 typedef struct hr_mix_options {
@@ -190,8 +191,8 @@ typedef struct hr_mix_options {
 /* `options` may be null. */
 HR_API hr_status hr_dataset_mix(const hr_dataset* const* parts, size_t count, const hr_mix_options* options,
                                 hr_dataset** dataset);
-/* Gives record i the fields of every part's record i. `suffixes`: one per part, for duplicate names; may be
- * null. */
+/* Gives record i the fields of every part's record i, or batch i the rows of every part's batch i, equally many.
+ * `suffixes`: one per part, for duplicate names; may be null. */
 HR_API hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, const char* const* suffixes,
                                 hr_dataset** dataset);
 

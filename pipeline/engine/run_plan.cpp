@@ -41,7 +41,7 @@ class Hypotheses {
   }
 
   std::optional<std::string> batch() {
-    if (plan_.buckets != nullptr) return std::nullopt;
+    if (plan_.buckets != nullptr || plan_.combined_batches != nullptr) return std::nullopt;
     const BatchOptions here = *plan_.batch;
     for (const Remainder remainder :
          {here.remainder, here.remainder == Remainder::kDrop ? Remainder::kKeep : Remainder::kDrop}) {

@@ -13,6 +13,7 @@
 #include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/scan/filter_failures.h"
+#include "headrace/pipeline/plan/zipped_batches.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources/combined/joined_source.h"
 #include "headrace/pipeline/sources/combined/union_source.h"
@@ -43,15 +44,38 @@ class JudgedSource final : public Source {
   FilterFailures filter_failures_;
 };
 
-// The plan of a dataset without batches.
+const std::string& part_name(const StreamPlan& plan) { return plan.source->info().name; }
+
 StreamPlan plan_of_part(const std::string& what, const Dataset& part) {
   StreamPlan plan = make_stream_plan(part.plan());
   refuse_stream(*plan.source, what);
-  if (plan.batch) {
-    throw ConfigError(fmt::format("{}: the dataset of {} already has a batch()", what, plan.source->info().name),
-                      fmt::format("batch the result of {}, or end the dataset with unbatch()", what));
-  }
   return plan;
+}
+
+// Refuses batches that differ in more than their number of examples, or were changed as a whole.
+void want_plain_batches(const std::string& what, const StreamPlan& plan) {
+  const auto refuse = [&](const std::string& stage, const std::string& why) {
+    throw ConfigError(fmt::format("{}: the dataset of {} has a {}, {}", what, part_name(plan), stage, why),
+                      fmt::format("leave it out and call {} on the result of {}", stage, what));
+  };
+  if (plan.buckets != nullptr) refuse("bucket_by_length()", "whose batches differ in shape");
+  if (plan.ragged_batch != nullptr) refuse("ragged_batch()", "whose samples differ in length");
+  if (plan.batch_operations.empty()) return;
+  refuse(fmt::format("map({})", describe(plan.batch_operations.front().operation)),
+         "which mixes the examples of a batch");
+}
+
+// Wants either batches of all datasets, or records of all.
+void want_one_kind(const std::string& what, const std::vector<StreamPlan>& plans) {
+  for (const StreamPlan& plan : plans) {
+    want_plain_batches(what, plan);
+    if (plan.batch.has_value() == plans.front().batch.has_value()) continue;
+    const auto& [with, without] = plan.batch ? std::pair(part_name(plan), part_name(plans.front()))
+                                             : std::pair(part_name(plans.front()), part_name(plan));
+    throw ConfigError(
+        fmt::format("{}: the dataset of {} has a batch() and that of {} has none", what, with, without),
+        "call batch() on all of them or on none, or end those that have it with unbatch()");
+  }
 }
 
 bool any_processed(const std::vector<StreamPlan>& plans) {
@@ -61,7 +85,16 @@ bool any_processed(const std::vector<StreamPlan>& plans) {
 std::vector<StreamPlan> plans_of(const std::string& what, const std::vector<Dataset>& parts) {
   std::vector<StreamPlan> plans;
   for (const Dataset& part : parts) plans.push_back(plan_of_part(what, part));
+  want_one_kind(what, plans);
   return plans;
+}
+
+std::optional<PartBatches> batches_of_part(const StreamPlan& plan) {
+  if (!plan.batch) return std::nullopt;
+  return PartBatches{.options = *plan.batch,
+                     .stages = plan.batch_stages,
+                     .combined = plan.combined_batches,
+                     .prefetch = plan.prefetch};
 }
 
 void want_parts(const std::string& what, const std::vector<Dataset>& parts) {
@@ -84,7 +117,8 @@ Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How 
                                   .records = info.records,
                                   .first_record = first,
                                   .stages = plan.index_stages,
-                                  .plan = parts[i].plan()});
+                                  .plan = parts[i].plan(),
+                                  .batches = batches_of_part(plan)});
     if (processed) {
       combination->processed.push_back({.plan = std::make_shared<const StreamPlan>(plan), .first_record = first});
       made.push_back(plan.fields);
@@ -101,34 +135,35 @@ Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How 
       PlanNode{.before = std::move(source), .stage = CombineStage{std::move(combination)}}));
 }
 
-// The numbers of the enumerate() stages of a zipped part; null if it has none.
-std::function<void(std::uint64_t, std::uint64_t*)> number_writer(const StreamPlan& plan) {
-  if (plan.numbers == 0) return {};
-  return
-      [map = std::make_shared<const IndexMap>(plan.index_map(0))](std::uint64_t position, std::uint64_t* numbers) {
-        IndexCursor cursor(*map);
-        cursor.locate(0, position);
-        cursor.write_numbers(numbers);
-      };
+void refuse_shuffled(const std::string& what, const StreamPlan& plan) {
+  if (!is_shuffled(plan.index_stages) && !is_shuffled(plan.batch_stages)) return;
+  throw ConfigError(fmt::format("{}: the dataset of {} is shuffled: its order changes from epoch to epoch", what,
+                                part_name(plan)),
+                    "shuffle after " + what);
 }
 
-// position -> record of a part that has index stages; it finds each again, for it is called by many threads.
-JoinedPart joined_part(const std::string& what, const StreamPlan& plan) {
-  JoinedPart part{.source = plan.source, .size = 0, .record_at = {}, .fingerprint = 0};
-  if (is_shuffled(plan.index_stages)) {
-    throw ConfigError(fmt::format("{}: the dataset of {} is shuffled: its order changes from epoch to epoch", what,
-                                  plan.source->info().name),
-                      "shuffle after " + what);
-  }
-  const auto map = std::make_shared<const IndexMap>(plan.index_map(0));
-  part.size = map->size();
-  for (const Stage& stage : plan.index_stages) part.fingerprint = xxh3(describe(stage), part.fingerprint + 1);
+// Returns the identity of a part's order of records, 0 if it has none of its own.
+std::uint64_t fingerprint_of_order(const StreamPlan& plan) {
+  std::uint64_t fingerprint = 0;
+  const auto add = [&](const Stage& stage) { fingerprint = xxh3(describe(stage), fingerprint + 1); };
+  for (const Stage& stage : plan.index_stages) add(stage);
+  if (plan.batch) add(BatchStage{.options = *plan.batch});
+  for (const Stage& stage : plan.batch_stages) add(stage);
+  return fingerprint;
+}
+
+// A part and the order of its records, which is walked anew for each, for it is asked by many threads.
+JoinedPart joined_part(const StreamPlan& plan, const std::shared_ptr<const ZippedPositions>& positions) {
+  JoinedPart part{.source = plan.source,
+                  .size = positions->size(),
+                  .record_at = {},
+                  .fingerprint = fingerprint_of_order(plan)};
   if (FilterFailures filter_failures = FilterFailures::of(plan.index_stages); !filter_failures.empty()) {
     part.fingerprint = filter_failures.mixed_into(part.fingerprint);
     part.source = std::make_shared<const JudgedSource>(plan.source, std::move(filter_failures));
   }
-  if (!plan.index_stages.empty()) {
-    part.record_at = [map](std::uint64_t position) { return IndexCursor(*map).locate(0, position).record; };
+  if (!plan.index_stages.empty() || !plan.batch_stages.empty()) {
+    part.record_at = [positions](std::uint64_t position) { return positions->record_at(position); };
   }
   return part;
 }
@@ -142,10 +177,16 @@ Dataset from_stage(SourceStage stage) {
 Dataset Dataset::window(WindowOptions options) const {
   if (options.size < 1) throw ConfigError("window(0): a window has at least one record");
   const StreamPlan plan = plan_of_part("window()", *this);
+  if (plan.batch) {
+    throw ConfigError(fmt::format("window(): the dataset of {} already has a batch()", part_name(plan)),
+                      "put window() before batch(), or unbatch() before it");
+  }
   if (!plan.is_unprocessed()) {
     throw ConfigError("window() after decode(), map() or cache()", "put window() before them");
   }
-  auto source = std::make_shared<const WindowedSource>(joined_part("window()", plan), options);
+  refuse_shuffled("window()", plan);
+  const auto positions = std::make_shared<const ZippedPositions>(plan, std::nullopt);
+  auto source = std::make_shared<const WindowedSource>(joined_part(plan, positions), options);
   return from_stage({.source = std::move(source),
                      .windowed = std::make_shared<const Windowed>(Windowed{.plan = plan_, .options = options})});
 }
@@ -176,19 +217,33 @@ Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
   std::vector<JoinedPart> sources;
   auto zipped = std::make_shared<Zipped>();
   const std::vector<StreamPlan> plans = plans_of("zip()", parts);
+  for (const StreamPlan& plan : plans) refuse_shuffled("zip()", plan);
+  std::optional<ZippedBatches> batches;
+  if (plans.front().batch) {
+    batches = zip_batches(plans);
+    zipped->batch = batches->batch;
+    zipped->prefetch = std::ranges::max(plans, {}, &StreamPlan::prefetch).prefetch;
+  }
   const bool processed = any_processed(plans);
   std::size_t fields = 0, operations = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    sources.push_back(joined_part("zip()", plans[i]));
+    std::optional<std::uint64_t> full;
+    if (batches) full = static_cast<std::uint64_t>(batches->batch.global);
+    const auto positions = std::make_shared<const ZippedPositions>(plans[i], full);
+    sources.push_back(joined_part(plans[i], positions));
+    if (batches) sources.back().size = batches->examples;
     zipped->parts.push_back(parts[i].plan());
     if (!processed) continue;
     sources.back().made = plans[i].fields;
     auto plan = std::make_shared<const StreamPlan>(renumbered(plans[i], operations));
     operations = plan->operations;
-    zipped->processed.push_back({.plan = std::move(plan),
-                                 .first_field = fields,
-                                 .record_at = sources.back().record_at,
-                                 .write_numbers = number_writer(plans[i])});
+    ProcessedPart& part = zipped->processed.emplace_back(
+        ProcessedPart{.plan = std::move(plan), .first_field = fields, .record_at = sources.back().record_at});
+    if (plans[i].numbers > 0) {
+      part.write_numbers = [positions](std::uint64_t position, std::uint64_t* numbers) {
+        positions->write_numbers(position, numbers);
+      };
+    }
     fields += plans[i].source->info().fields.size();
   }
   SourceStage stage{.source = std::make_shared<JoinedSource>(std::move(sources), options), .processed = processed};

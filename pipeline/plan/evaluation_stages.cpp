@@ -51,7 +51,7 @@ class EvaluationStages {
     for (const CombinedPart& part : combination.parts) {
       if (std::ranges::equal(EvaluationStages().of(part.plan), kept_, {}, describe_stage, describe_stage))
         continue;
-      refuse_stage("data sets that were filtered or unbatched in different ways are combined");
+      refuse_stage("data sets that were filtered, batched or unbatched in different ways are combined");
     }
     if (std::holds_alternative<UnbatchRows>(combination.how)) kept_.emplace_back(stage);
   }

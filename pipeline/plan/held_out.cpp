@@ -11,6 +11,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/planner.h"
 
 namespace headrace {
 namespace {
@@ -60,6 +61,10 @@ HeldOut hold_out_last(const Dataset& data, double share) {
   }
   PlanPtr plan = data.plan();
   for (auto stage = split; stage != stages.end(); ++stage) plan = plan->before;
+  if (make_stream_plan(plan).batch) {
+    throw ConfigError("a validation split of batches that are combined",
+                      "combine records and batch the result, or give the validation a data set of its own");
+  }
   const Dataset records(plan);
   const std::uint64_t count = trained(records.size(), share);
   HeldOut result{.train = records.take(count), .validation = records.skip(count)};

@@ -21,17 +21,30 @@ std::string describe_ends(const MixOptions& options) {
 }
 
 struct DescribeHow {
+  const char* element = "record";
+
   std::string operator()(const InSequence&) const { return "concatenate"; }
   std::string operator()(const InterleaveOptions& options) const {
     return fmt::format("interleave of blocks of {}", options.block);
   }
   std::string operator()(const MixOptions& options) const {
-    if (options.weights.empty()) return fmt::format("mix(seed={}), each record once", options.seed);
+    if (options.weights.empty()) return fmt::format("mix(seed={}), each {} once", options.seed, element);
     return fmt::format("mix(seed={}, weights {}, {})", options.seed, fmt::join(options.weights, " : "),
                        describe_ends(options));
   }
   std::string operator()(const UnbatchRows& unbatch) const { return fmt::format("unbatch of {}", unbatch.rows); }
 };
+
+std::string describe_batch(const BatchOptions& batch) { return describe(Stage{BatchStage{.options = batch}}); }
+
+std::string describe_part(const CombinedPart& part) {
+  std::string text = fmt::format("{} records", part.records);
+  for (const Stage& stage : part.stages) text += " | " + describe(stage);
+  if (!part.batches) return text;
+  if (part.batches->combined == nullptr) text += " | " + describe_batch(part.batches->options);
+  for (const Stage& stage : part.batches->stages) text += " | " + describe(stage);
+  return text;
+}
 
 struct DescribeStage {
   std::string operator()(const SourceStage& stage) const {
@@ -68,12 +81,11 @@ struct DescribeStage {
     return fmt::format("shard({} of {}, by file: {} files)", stage.index, stage.count, stage.ranges.size());
   }
   std::string operator()(const CombineStage& stage) const {
-    std::string text = std::visit(DescribeHow{}, stage.combination->how) + ":";
-    for (const CombinedPart& part : stage.combination->parts) {
-      text += fmt::format(" [{} records", part.records);
-      for (const Stage& inner : part.stages) text += " | " + describe(inner);
-      text += "]";
-    }
+    const Combination& combination = *stage.combination;
+    const bool of_batches = combination.of_batches();
+    std::string text = of_batches ? "whole batches, " : "";
+    text += std::visit(DescribeHow{of_batches ? "batch" : "record"}, combination.how) + ":";
+    for (const CombinedPart& part : combination.parts) text += fmt::format(" [{}]", describe_part(part));
     return text;
   }
   std::string operator()(const EnumerateStage& stage) const {
@@ -94,7 +106,7 @@ struct DescribeStage {
   }
   std::string operator()(const UnbatchStage& /*stage*/) const { return "unbatch()"; }
   std::string operator()(const BatchOrderStage& stage) const {
-    std::string text = describe(Stage{BatchStage{.options = stage.order->batch}});
+    std::string text = stage.order->combined == nullptr ? describe_batch(stage.order->batch) : "batches";
     for (const Stage& inner : stage.order->stages) text += " | " + describe(inner);
     return text + " | unbatch()";
   }
@@ -119,8 +131,9 @@ bool is_shuffled(const Stage& stage) {
   const auto* combine = std::get_if<CombineStage>(&stage);
   if (combine == nullptr) return false;
   if (std::holds_alternative<MixOptions>(combine->combination->how)) return true;
-  return std::ranges::any_of(combine->combination->parts,
-                             [](const CombinedPart& part) { return is_shuffled(part.stages); });
+  return std::ranges::any_of(combine->combination->parts, [](const CombinedPart& part) {
+    return is_shuffled(part.stages) || (part.batches && is_shuffled(part.batches->stages));
+  });
 }
 
 bool is_shuffled(const std::vector<Stage>& stages) {

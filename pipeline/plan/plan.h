@@ -35,6 +35,8 @@ struct Zipped {
   std::vector<PlanPtr> parts;
   ZipOptions options;
   std::vector<ProcessedPart> processed = {};  // one a part; empty: all are as their sources hold them
+  std::optional<BatchOptions> batch = {};     // if whole batches are joined, those of the result
+  int prefetch = 2;                           // then of the parts: the most
 };
 // The dataset whose records are put together.
 struct Windowed {
@@ -126,13 +128,22 @@ using Stage =
                  WithoutShardStage, FilterStage, ShuffleWindowStage, ShardFilesStage, CombineStage, EnumerateStage,
                  CacheStage, BatchStage, BucketStage, PrefetchStage, UnbatchStage, BatchOrderStage>;
 
+// The batches of a dataset whose batches are combined.
+struct PartBatches {
+  BatchOptions options;                              // of combined batches: of the largest
+  std::vector<Stage> stages;                         // index stages on their numbers
+  std::shared_ptr<const Combination> combined = {};  // if they are themselves combined; else null
+  int prefetch = 2;
+};
+
 // One of the datasets that were combined.
 struct CombinedPart {
-  std::string name;                // of its source
-  std::uint64_t records = 0;       // of its source
-  std::uint64_t first_record = 0;  // of the part, in the combined source
-  std::vector<Stage> stages;       // its index stages
-  PlanPtr plan = {};               // as written
+  std::string name;                         // of its source
+  std::uint64_t records = 0;                // of its source
+  std::uint64_t first_record = 0;           // of the part, in the combined source
+  std::vector<Stage> stages;                // its index stages
+  PlanPtr plan = {};                        // as written
+  std::optional<PartBatches> batches = {};  // std::nullopt: its records are combined
 };
 
 // Each record of the only part holds `rows` samples.
@@ -145,11 +156,15 @@ struct Combination {
   std::variant<InSequence, InterleaveOptions, MixOptions, UnbatchRows> how;
   std::vector<CombinedPart> parts;
   std::vector<ProcessedPart> processed = {};  // one a part; empty: all are as their sources hold them
+
+  // Returns whether whole batches are combined. Then the records stand part after part, and `how` orders batches.
+  bool of_batches() const noexcept { return !parts.empty() && parts.front().batches.has_value(); }
 };
 
 struct BatchOrder {
   BatchOptions batch;
-  std::vector<Stage> stages;  // on batch numbers
+  std::vector<Stage> stages;                         // on batch numbers
+  std::shared_ptr<const Combination> combined = {};  // whose batches they are; null: those of `batch`
 };
 
 // Immutable. The first node of a chain holds a SourceStage and no other does.

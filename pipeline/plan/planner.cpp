@@ -44,7 +44,11 @@ class Planner {
       throw ConfigError(fmt::format("source {} has {} fields; 1 to {} are possible", stage.source->info().name,
                                     plan_.fields.size(), kMaxFields));
     }
-    if (stage.zipped != nullptr) take_parts(stage.zipped->processed, /*zipped=*/true);
+    if (stage.zipped != nullptr) {
+      take_parts(stage.zipped->processed, /*zipped=*/true);
+      plan_.batch = stage.zipped->batch;
+      plan_.prefetch = stage.zipped->prefetch;
+    }
     processed_ = stage.processed;
     for (const Field& field : plan_.fields) {
       if (processed_ || field.encoding != Encoding::kRaw || !field.shape.is_dynamic()) continue;
@@ -109,8 +113,17 @@ class Planner {
   }
 
   void operator()(const CombineStage& stage) {
-    take_parts(stage.combination->processed, /*zipped=*/false);
+    const Combination& combination = *stage.combination;
+    take_parts(combination.processed, /*zipped=*/false);
     plan_.index_stages.emplace_back(stage);
+    if (!combination.of_batches()) return;
+    plan_.combined_batches = stage.combination;
+    plan_.batch = BatchOptions{.global = 1};
+    plan_.prefetch = 0;
+    for (const CombinedPart& part : combination.parts) {
+      plan_.batch->global = std::max(plan_.batch->global, part.batches->options.global);
+      plan_.prefetch = std::max(plan_.prefetch, part.batches->prefetch);
+    }
   }
 
   // Numbers positions, and adds the number to the sample.
@@ -171,15 +184,17 @@ class Planner {
     for (; !stages.empty() && std::holds_alternative<RepeatStage>(stages.back()); stages.pop_back()) {
       repeats.push_back(std::move(stages.back()));
     }
-    const bool keeps_order = plan_.batch->remainder == Remainder::kKeep && stages.empty();
+    const bool combined = plan_.combined_batches != nullptr;
+    const bool keeps_order = plan_.batch->remainder == Remainder::kKeep && stages.empty() && !combined;
     if (is_shuffled(stages)) want_numbers("shuffle_window() between batch() and unbatch()");
     if (!keeps_order) {
-      plan_.index_stages.emplace_back(BatchOrderStage{
-          std::make_shared<BatchOrder>(BatchOrder{.batch = *plan_.batch, .stages = std::move(stages)})});
+      plan_.index_stages.emplace_back(BatchOrderStage{std::make_shared<BatchOrder>(
+          BatchOrder{.batch = *plan_.batch, .stages = std::move(stages), .combined = plan_.combined_batches})});
     }
     plan_.index_stages.insert(plan_.index_stages.end(), repeats.rbegin(), repeats.rend());
     stages.clear();
     plan_.batch.reset();
+    plan_.combined_batches.reset();
     plan_.ragged_batch.reset();
   }
 
@@ -207,7 +222,8 @@ class Planner {
     }
     const auto* combine = std::get_if<CombineStage>(&stage);
     return combine != nullptr && std::ranges::any_of(combine->combination->parts, [](const CombinedPart& part) {
-             return std::ranges::any_of(part.stages, renumbers);
+             return std::ranges::any_of(part.stages, renumbers) ||
+                    (part.batches && std::ranges::any_of(part.batches->stages, renumbers));
            });
   }
 
@@ -354,17 +370,24 @@ IndexMap StreamPlan::index_map(std::uint64_t seed) const {
 }
 
 IndexMap StreamPlan::batch_index_map(std::uint64_t records, std::uint64_t seed) const {
-  const std::uint64_t batches =
-      buckets != nullptr ? BucketBatches(*this, records).count() : count_batches(records, *batch);
-  return batch_map(batches, batch_stages, seed);
+  if (buckets != nullptr) return batch_map(BucketBatches(*this, records).count(), batch_stages, seed);
+  return batch_map(batch_rows(records).count(), stages_on_batches(combined_batches.get(), batch_stages), seed);
+}
+
+BatchRows StreamPlan::batch_rows(std::uint64_t records) const {
+  return combined_batches != nullptr ? BatchRows(*combined_batches) : BatchRows(records, *batch);
 }
 
 std::uint64_t StreamPlan::steps_per_epoch() const { return batch_index_map(index_map(0).size(), 0).size(); }
 
 std::uint64_t StreamPlan::examples_per_epoch() const {
   const std::uint64_t records = index_map(0).size();
+  if (combined_batches != nullptr) {
+    return count_examples(batch_rows(records), stages_on_batches(combined_batches.get(), batch_stages), 0);
+  }
   if (batch_stages.empty()) return records;
-  return buckets != nullptr ? count_bucketed_examples(*this) : count_examples(records, *batch, batch_stages, 0);
+  return buckets != nullptr ? count_bucketed_examples(*this)
+                            : count_examples(batch_rows(records), batch_stages, 0);
 }
 
 std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
@@ -445,15 +468,19 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
     const auto* batches = std::get_if<BatchOrderStage>(&stage);
     const bool scans = batches != nullptr && may_scan(*batches->order);
     text += printable(describe(stage)) + "  [on indices";
-    text += scans ? "; a pass first looks at all batches' numbers if the last batch is smaller]\n" : "]\n";
+    const char* which = scans && batches->order->combined != nullptr ? "a" : "the last";
+    text += scans ? fmt::format("; a pass first looks at all batches' numbers if {} batch is smaller]\n", which)
+                  : "]\n";
   }
   text += explain_sample_stages(plan, on_device, "");
   for (const Field& field : plan.fields) {
     text += fmt::format("  -> {} {} {}\n", printable(field.name), to_string(field.dtype), field.shape.to_string());
   }
   if (plan.batch) {
-    text += printable(
-        describe(Stage{BatchStage{.options = *plan.batch, .buckets = plan.buckets, .ragged = plan.ragged_batch}}));
+    text += plan.combined_batches != nullptr
+                ? fmt::format("batches of the datasets, of up to {} examples", plan.batch->global)
+                : printable(describe(Stage{
+                      BatchStage{.options = *plan.batch, .buckets = plan.buckets, .ragged = plan.ragged_batch}}));
     text += plan.buckets == nullptr ? "\n" : "  [an epoch first looks at all records' numbers: 4 bytes each]\n";
     for (const PlannedOperation& planned : plan.batch_operations) {
       text += printable(describe(planned.operation)) + "  [on batches]\n";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/plan/index/batch_rows.h"
 #include "headrace/pipeline/plan/index/index_map.h"
 #include "headrace/pipeline/plan/plan.h"
 
@@ -30,7 +31,8 @@ struct StreamPlan {
   std::size_t operations = 0;              // those of the parts included
   std::size_t numbers = 0;                 // of enumerate() stages, those of combined parts included
   bool renumbered = false;                 // whether such a stage gives a record different numbers
-  std::optional<BatchOptions> batch;
+  std::optional<BatchOptions> batch;       // of combined batches: of the largest
+  std::shared_ptr<const Combination> combined_batches;  // whose batches they are; null: they are cut by `batch`
   std::shared_ptr<const LengthBuckets>
       buckets;  // of bucket_by_length(), whose largest batch `batch` is; else null
   std::shared_ptr<const RaggedBatch> ragged_batch;  // of ragged_batch(); else null
@@ -46,6 +48,8 @@ struct StreamPlan {
   // Returns whether records are as the source holds them.
   bool is_unprocessed() const noexcept { return sample_stages.empty() && caches.empty() && parts.empty(); }
   IndexMap index_map(std::uint64_t seed) const;
+  // Returns where the rows of the batches of `records` records stand. REQUIRES: `batch` is set, `buckets` is not.
+  BatchRows batch_rows(std::uint64_t records) const;
   // Returns the index of the batches of `records` records: (epoch, step) -> (batch, pass). REQUIRES: `batch` is
   // set.
   IndexMap batch_index_map(std::uint64_t records, std::uint64_t seed) const;

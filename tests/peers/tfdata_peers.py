@@ -1,7 +1,7 @@
 # peers: tensorflow-cpu numpy
 # package: headrace
-"""1,000 random chains of stages, each as a headrace.Dataset and as a tf.data.Dataset, and 300 that end with
-bucket_by_length(). The orders of two libraries' shuffles differ: without a shuffle the batches are compared, with one
+"""1,000 random chains of stages, among them combinations of batched datasets, each as a headrace.Dataset and as a
+tf.data.Dataset, and 300 that end with bucket_by_length(). The orders of two libraries' shuffles differ: without a shuffle the batches are compared, with one
 the sizes of the batches and all values."""
 
 import os
@@ -58,6 +58,8 @@ class Chain:
     def grow(self):
         stages = [self.take, self.skip, self.shard, self.repeat, self.map, self.cache, self.shuffle, self.concatenate,
                   self.number, self.window_apart, self.unbatch if self.batched else self.batch]
+        if self.batched:
+            stages += [self.concatenate, self.interleave, self.mix, self.zip]
         self.random.choice(stages)()
 
     def set(self, name, ours, theirs):
@@ -107,10 +109,60 @@ class Chain:
         self.set("shuffle()", self.ours.shuffle(3), self.theirs.shuffle(1000, 3))
         self.shuffled = True
 
+    def other(self):
+        """Another dataset to combine with this one: of batches where this one has them."""
+        self.text += " & "
+        ours, theirs = self.part()
+        if self.batched:
+            ours, theirs = self.cut(ours, theirs)
+            if self.random.random() < 0.5:
+                count = self.random.randint(0, 2)
+                self.text += f".skip({count})"
+                ours, theirs = ours.skip(count), theirs.skip(count)
+        return ours, theirs
+
+    def has_other_fields(self):
+        return "enumerate" in self.text or "zip" in self.text
+
     def concatenate(self):
-        if not self.batched and "enumerate" not in self.text:  # its parts have the same fields
-            ours, theirs = self.part()
-            self.set("concatenate()", hr.concatenate(self.ours, ours), self.theirs.concatenate(theirs))
+        if self.has_other_fields():
+            return
+        ours, theirs = self.other()
+        self.set("concatenate()", hr.concatenate(self.ours, ours), self.theirs.concatenate(theirs))
+
+    def interleave(self):
+        if self.has_other_fields():
+            return
+        ours, theirs = self.other()
+        block = self.random.randint(1, 3)
+        left = [len(list(self.theirs)), len(list(theirs))]
+        turns = []
+        while any(left):
+            for part, count in enumerate(left):
+                turns += [part] * min(block, count)
+                left[part] = max(0, count - block)
+        choice = tf.data.Dataset.from_tensor_slices(np.array(turns, np.int64))
+        self.set(f"interleave({block})", hr.interleave(self.ours, ours, block=block),
+                 tf.data.Dataset.choose_from_datasets([self.theirs, theirs], choice, stop_on_empty_dataset=False))
+
+    def mix(self):
+        if self.has_other_fields():
+            return
+        ours, theirs = self.other()
+        self.set("mix()", hr.mix(self.ours, ours), self.theirs.concatenate(theirs))
+        self.shuffled = True
+
+    def zip(self):
+        if self.shuffled or self.has_other_fields():
+            return
+        ours, theirs = self.other()
+        pairs = [(len(a), len(b)) for a, b in zip(self.theirs.as_numpy_iterator(), theirs.as_numpy_iterator())]
+        if any(a != b for a, b in pairs) or any(a != pairs[0][0] for a, _ in pairs[:-1]) or (
+                pairs and pairs[-1][0] > pairs[0][0]):
+            return  # one batch has one number of rows
+        both = hr.zip(self.ours, ours, suffixes=("", "_2"))
+        self.set("zip()", both.map(function(lambda sample: sample["x"] + 1000 * sample["x_2"])),
+                 tf.data.Dataset.zip((self.theirs, theirs)).map(lambda x, y: x + 1000 * y))
 
     def window_apart(self):
         if "cache" in self.text or "map" in self.text or self.batched or self.shuffled:
@@ -119,10 +171,13 @@ class Chain:
         theirs = self.theirs.window(size, shift, drop_remainder=True).flat_map(lambda one: one.batch(size)).unbatch()
         self.set(f"window({size}, {shift})", self.ours.window(size, shift=shift).unbatch(), theirs)
 
-    def batch(self):
+    def cut(self, ours, theirs):
         size, drop = self.random.randint(1, 7), self.random.random() < 0.3
-        self.set(f"batch({size}, drop={drop})", self.ours.batch(size, drop_remainder=drop),
-                 self.theirs.batch(size, drop_remainder=drop))
+        self.text += f".batch({size}, drop={drop})"
+        return ours.batch(size, drop_remainder=drop), theirs.batch(size, drop_remainder=drop)
+
+    def batch(self):
+        self.ours, self.theirs = self.cut(self.ours, self.theirs)
         self.batched = True
 
     def unbatch(self):

@@ -379,23 +379,25 @@ def _parts_of(parts: Sequence[Dataset]) -> tuple[Part, ...]:
 
 
 def concatenate(*parts: Dataset) -> Dataset:
-    """One after the other. Every record of each once in an epoch."""
+    """One after the other. Every record of each once in an epoch. Of batched datasets: whole batches, which stay as they
+    are; so it is for interleave() and mix()."""
     return Dataset(_native.concatenate(_natives(parts, "concatenate")), parts=_parts_of(parts))
 
 
 def interleave(*parts: Dataset, block: int = 1) -> Dataset:
-    """In turn, `block` records of each; one that has ended is passed over."""
+    """In turn, `block` records of each, or batches if all are batched; one that has ended is passed over."""
     return Dataset(_native.interleave(_natives(parts, "interleave"), block), parts=_parts_of(parts))
 
 
 def mix(*parts: Dataset, weights: Sequence[float] | None = None, seed: int = 0,
         until: Literal["first_ends", "all_seen"] = "first_ends") -> Dataset:
-    """A random merge that keeps each dataset's order, in exact proportions. until: "first_ends" (every record at most
-    once) or "all_seen" (at least once)."""
+    """A random merge that keeps each dataset's order, in exact proportions: of records, or of whole batches if all are
+    batched. until: "first_ends" (every one at most once) or "all_seen" (at least once)."""
     shares = [] if weights is None else [float(weight) for weight in weights]
     return Dataset(_native.mix(_natives(parts, "mix"), shares, seed, until), parts=_parts_of(parts))
 
 
 def zip_datasets(*parts: Dataset, suffixes: Sequence[str] = ()) -> Dataset:
-    """Record i has the fields of every dataset's record i; it ends with the shortest."""
+    """Record i has the fields of every dataset's record i; it ends with the shortest. Of batched datasets batch i has the
+    rows of every dataset's batch i, which must be equally many."""
     return Dataset(_native.zip(_natives(parts, "zip"), list(suffixes)), parts=_parts_of(parts))

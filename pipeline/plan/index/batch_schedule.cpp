@@ -25,9 +25,10 @@ std::size_t mixed_passes(const std::vector<Stage>& stages) {
 BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs)
     : plan_(plan),
       seed_(seed),
-      plain_(plan.batch_stages.empty()),
+      plain_(plan.batch_stages.empty() && plan.combined_batches == nullptr),
       map_(plan.index_map(seed)),
       cursor_(map_),
+      rows_(plan.batch_rows(map_.size())),
       batches_(plan.batch_index_map(map_.size(), seed)),
       batch_cursor_(batches_),
       global_(static_cast<std::uint64_t>(plan.batch->global)),
@@ -50,6 +51,7 @@ BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::ui
 void BatchSchedule::end_at(std::uint64_t records) {
   map_ = IndexMap(records, plan_.index_stages, seed_);
   cursor_ = IndexCursor(map_);
+  rows_ = plan_.batch_rows(map_.size());
   batches_ = plan_.batch_index_map(map_.size(), seed_);
   batch_cursor_ = IndexCursor(batches_);
   last_step_ = batches_.size() - 1;
@@ -85,7 +87,7 @@ BatchPosition BatchSchedule::position(std::uint64_t sequence) const {
     position.global_examples = static_cast<std::int64_t>(batches->examples_of(batch.record));
     position.bucket = batches->buckets[batch.record];
   } else {
-    position.global_examples = static_cast<std::int64_t>(examples_of(batch.record));
+    position.global_examples = static_cast<std::int64_t>(rows_.examples_of(batch.record));
   }
   return position;
 }
@@ -95,7 +97,7 @@ void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_
   const Located batch = batch_at(position.epoch, position.step);
   const auto batches = buckets_ ? arranged(batch.pass) : nullptr;
   const auto before = static_cast<std::uint64_t>(position.first_row);
-  const std::uint64_t first = (batches ? batches->first_of(batch.record) : batch.record * global_) + before;
+  const std::uint64_t first = (batches ? batches->first_of(batch.record) : rows_.first_of(batch.record)) + before;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Located located = cursor_.locate(batch.pass, batches ? batches->positions[first + i] : first + i);
     records[i] = located.record;
@@ -108,7 +110,8 @@ void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_
 Located BatchSchedule::locate(const BatchPosition& position, std::int64_t example,
                               std::span<std::uint64_t> numbers) {
   const Located batch = batch_at(position.epoch, position.step);
-  const Located located = cursor_.locate(batch.pass, batch.record * global_ + static_cast<std::uint64_t>(example));
+  const Located located =
+      cursor_.locate(batch.pass, rows_.first_of(batch.record) + static_cast<std::uint64_t>(example));
   if (!numbers.empty()) cursor_.write_numbers(numbers.data());
   return located;
 }
@@ -124,7 +127,7 @@ Located BatchSchedule::draw_place(const BatchPosition& like, Philox& random) con
   std::uint64_t step = below(steps_);
   if (!buckets_) {
     const Located batch = chosen.locate(like.epoch, step);
-    return {.record = batch.record * global_ + below(examples_of(batch.record)), .pass = batch.pass};
+    return {.record = rows_.first_of(batch.record) + below(rows_.examples_of(batch.record)), .pass = batch.pass};
   }
   for (;; step = (step + 1) % steps_) {  // the batch itself is one of them
     const Located batch = chosen.locate(like.epoch, step);

@@ -11,6 +11,7 @@
 
 #include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/batch.h"
+#include "headrace/pipeline/plan/index/batch_rows.h"
 #include "headrace/pipeline/plan/index/bucket_batches.h"
 #include "headrace/pipeline/plan/planner.h"
 
@@ -28,7 +29,7 @@ class BatchSchedule {
   std::uint64_t steps_per_epoch() const noexcept { return steps_; }
   // Returns the examples of the largest batch: at most those of an epoch, and 1 if it has none.
   std::int64_t largest_batch() const noexcept {
-    return static_cast<std::int64_t>(std::clamp<std::uint64_t>(size_, 1, global_));
+    return static_cast<std::int64_t>(std::max<std::uint64_t>(rows_.largest(), 1));
   }
   // Returns the examples of the bucket's largest batch; 0 if it has none. REQUIRES: the plan has buckets.
   std::int64_t largest_batch(std::size_t bucket) const noexcept { return buckets_->largest(bucket); }
@@ -68,10 +69,6 @@ class BatchSchedule {
   Located batch_at(std::uint64_t epoch, std::uint64_t step) const {
     return plain_ ? Located{.record = step, .pass = epoch} : batch_cursor_.locate(epoch, step);
   }
-  // Returns the number of examples of a batch without buckets.
-  std::uint64_t examples_of(std::uint64_t batch) const noexcept {
-    return std::min(global_, map_.size() - batch * global_);
-  }
   // Returns the batches of a pass. REQUIRES: the plan has buckets. Thread-safe.
   std::shared_ptr<const BucketedPass> arranged(std::uint64_t pass) const;
   Located draw_place(const BatchPosition& like, Philox& random) const;
@@ -83,9 +80,10 @@ class BatchSchedule {
 
   const StreamPlan& plan_;
   std::uint64_t seed_;
-  bool plain_;  // whether no stage orders the batches
+  bool plain_;  // whether no stage orders the batches, and none are combined
   IndexMap map_;
   IndexCursor cursor_;
+  BatchRows rows_;    // of batches without buckets
   IndexMap batches_;  // of the stages after batch()
   IndexCursor batch_cursor_;
   std::uint64_t global_;

@@ -55,7 +55,9 @@ CombinationIndex::CombinationIndex(const Combination& combination, std::uint64_t
     if (!sum) throw ConfigError("the combined datasets have more records than can be counted", "repeat them less");
     all = *sum;
   }
-  if (const auto* interleave = std::get_if<InterleaveOptions>(&combination.how)) {
+  if (combination.of_batches()) {  // their order is that of batch numbers
+    how_ = Concatenation(sizes);
+  } else if (const auto* interleave = std::get_if<InterleaveOptions>(&combination.how)) {
     how_ = Interleaving(sizes, interleave->block);
   } else if (const auto* mix = std::get_if<MixOptions>(&combination.how)) {
     make_mix(*mix, sizes, seed);

@@ -217,16 +217,15 @@ class PlanReader {
     place.want_only(known);
     if (!place.has("source")) place.refuse("'source' is missing", "say which data the plan begins with");
     const JsonPlace from = place.member("source");
-    Growth growth(from, plan_.data != nullptr ? Dataset::from(plan_.data) : source(from));
-    if (!place.has("stages")) return growth.last();
-    const std::vector<JsonPlace> items = place.member("stages").items();
+    std::vector<JsonPlace> items;
+    if (place.has("stages")) items = place.member("stages").items();
+    Growth growth(from, plan_.data != nullptr ? Dataset::from(plan_.data) : source_of(from, items));
     for (auto at = items.begin(); at != items.end(); ++at) {
       const JsonPlace& item = *at;
       if (++stages_ > kMaxStages) item.refuse(fmt::format("the plan has more than {} stages", kMaxStages));
       if (is_decoded(item)) continue;
       try {
-        const bool undone =
-            std::any_of(at + 1, items.end(), [](const JsonPlace& later) { return later.has("unbatch"); });
+        const bool undone = undone_ || std::any_of(at + 1, items.end(), is_unbatch);
         growth.add(item, stage(growth.last(), item, undone ? as_written_ : plan_));
       } catch (const PlaceError&) {
         throw;
@@ -240,6 +239,16 @@ class PlanReader {
   }
 
  private:
+  static bool is_unbatch(const JsonPlace& stage) { return stage.has("unbatch"); }
+
+  // A source before these stages, which may undo the batches of its parts.
+  Dataset source_of(const JsonPlace& place, const std::vector<JsonPlace>& stages) {
+    const bool outside = std::exchange(undone_, undone_ || std::ranges::any_of(stages, is_unbatch));
+    Dataset made = source(place);
+    undone_ = outside;
+    return made;
+  }
+
   // A decode() of images that PlanOptions::data holds as pixels.
   bool is_decoded(const JsonPlace& stage) const {
     if (plan_.data == nullptr || stage.only_name("a stage") != "decode") return false;
@@ -289,6 +298,7 @@ class PlanReader {
 
   const PlanOptions& plan_;
   PlanOptions as_written_;  // with the batches of the plan: for those that unbatch() undoes
+  bool undone_ = false;     // whether an unbatch() follows the combination that is read
   std::size_t stages_ = 0;
 };
 

@@ -101,6 +101,17 @@ def test_combinations_of_mapped_datasets():
     assert batch["x"].numpy().tolist() == [0, 10, 20] and batch["x_2"].numpy().tolist() == [5, 6, 7]
 
 
+def test_combinations_of_batched_datasets():
+    twos, threes = counting(5).batch(2), counting(10, 13).batch(3)
+    assert first_values(hr.interleave(twos, threes)) == [[0, 1], [10, 11, 12], [2, 3], [4]]
+    assert first_values(hr.concatenate(twos, threes).skip(2).unbatch().batch(9)) == [[4, 10, 11, 12]]
+    assert len(hr.mix(twos, threes)) == 4 and hr.mix(twos, threes).batch_size == 3
+    batch = next(iter(hr.Loader(hr.zip(twos, counting(10, 15).batch(2), suffixes=["", "_2"]).skip(2))))
+    assert batch["x"].numpy().tolist() == [4] and batch["x_2"].numpy().tolist() == [14]
+    with pytest.raises(hr.ConfigError, match="and that of .* has none"):
+        len(hr.concatenate(twos, counting(3)))
+
+
 def test_padded_batch():
     rows = [np.arange(n, dtype=np.int32) for n in (1, 3, 2)]
     plan = hr.from_function(lambda i: {"tokens": rows[i]}, 3, fields={"tokens": ("int32", (None,))}).padded_batch(3)

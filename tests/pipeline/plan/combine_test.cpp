@@ -281,8 +281,10 @@ TEST(Combine, RefusesWhatDoesNotFit) {
                 return concatenate({images, images.map(cast(DType::kF32))});
               }),
               HasSubstr("same fields"));
-  EXPECT_THAT(refusal_of_combining([&] { return mix({a.batch({.global = 2})}); }),
-              HasSubstr("already has a batch()"));
+  EXPECT_THAT(refusal_of_combining([&] {
+                return mix({a.batch({.global = 2}), a});
+              }),
+              HasSubstr("has a batch() and that of counting has none"));
   EXPECT_THAT(refusal_of_combining([&] { return mix({images.map(flip())}).filter(with_labels({1})); }),
               HasSubstr("flip(0.5): its result changes"));
   EXPECT_THAT(refusal_of_combining([&] {
