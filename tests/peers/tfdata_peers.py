@@ -135,15 +135,14 @@ class Chain:
             return
         ours, theirs = self.other()
         block = self.random.randint(1, 3)
-        left = [len(list(self.theirs)), len(list(theirs))]
-        turns = []
-        while any(left):
-            for part, count in enumerate(left):
-                turns += [part] * min(block, count)
-                left[part] = max(0, count - block)
-        choice = tf.data.Dataset.from_tensor_slices(np.array(turns, np.int64))
-        self.set(f"interleave({block})", hr.interleave(self.ours, ours, block=block),
-                 tf.data.Dataset.choose_from_datasets([self.theirs, theirs], choice, stop_on_empty_dataset=False))
+        rest, turns = [list(self.theirs), list(theirs)], []
+        while any(rest):
+            for part in rest:
+                turns += part[:block]
+                del part[:block]
+        # Not choose_from_datasets(): its iterators refuse some of these datasets ("Incompatible shapes").
+        in_turn = tf.data.Dataset.from_generator(lambda: iter(turns), output_signature=tf.TensorSpec([None], tf.int64))
+        self.set(f"interleave({block})", hr.interleave(self.ours, ours, block=block), in_turn)
 
     def mix(self):
         if self.has_other_fields():
