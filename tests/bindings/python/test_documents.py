@@ -14,10 +14,21 @@ OWNERS = {"hr": hr, "train": train, "g": train.Graph, "model": train.Model, "str
           "trainer": train.Trainer}
 
 
+def names_in(code):
+    """Pairs of owner and name. Code that assigns `train` means its own pipeline, not the module."""
+    found = re.findall(rf"(?<![\w./])({'|'.join(OWNERS)})\.([a-zA-Z]\w*)", code)
+    return {(owner, name) for owner, name in found if owner != "train" or not re.search("^train = ", code, re.M)}
+
+
+def ours(text):
+    """The text of MIGRATION.md without the first cells of its tables, which hold the other library's lines."""
+    return re.sub(r"^\| .*? \|", "|", text, flags=re.M)
+
+
 @pytest.mark.parametrize("document", ["README.md", "MIGRATION.md"])
 def test_names_in_documents_exist(document):
-    code = re.findall(r"`([^`\n]+)`|```python\n(.*?)```", (DOCUMENTS / document).read_text(), re.S)
-    used = {found for pieces in code for piece in pieces
-            for found in re.findall(rf"(?<![\w.])({'|'.join(OWNERS)})\.([a-zA-Z]\w*)", piece)}
+    text = (DOCUMENTS / document).read_text()
+    pieces = re.findall(r"```python\n.*?```|`[^`\n]+`", ours(text) if document == "MIGRATION.md" else text, re.S)
+    used = set().union(*map(names_in, pieces))
     assert len(used) > 50
     assert sorted(f"{owner}.{name}" for owner, name in used if not hasattr(OWNERS[owner], name)) == []
