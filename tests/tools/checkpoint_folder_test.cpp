@@ -29,7 +29,7 @@ class CheckpointFolder : public ::testing::Test {
  protected:
   void SetUp() override { write_cifar(data_); }
 
-  // An option of `more` takes the place of the same one.
+  // At f32, whatever the processor would choose. An option of `more` takes the place of the same one.
   Words training(const Words& more = {}) const {
     Words words{"train",
                 "--recipe",
@@ -42,6 +42,8 @@ class CheckpointFolder : public ::testing::Test {
                 "3",
                 "--epochs",
                 "3",
+                "--precision",
+                "f32",
                 "--global-batch",
                 "8",
                 "--verbose",

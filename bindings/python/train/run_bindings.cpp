@@ -122,7 +122,7 @@ nb::dict dict_of_evaluation(const Evaluation& evaluation) {
 }
 
 // (values, records, values of the other outputs by layer)
-nb::tuple tuple_of(Predictions predictions) {
+nb::tuple values_and_records(Predictions predictions) {
   nb::dict others;
   for (OutputValues& other : predictions.others) {
     others[other.layer.c_str()] = array_of(std::move(other.values), other.shape);
@@ -171,7 +171,7 @@ nb::tuple predict_file(const StrategyPtr& strategy, const std::filesystem::path&
   EvaluateOptions options = evaluate_options(steps, input, 0, false);
   const OwnParts parts = own_parts_of(own, strategy->get().devices());
   const SourcePtr source = batched ? nullptr : bare_source(data);
-  return tuple_of(unlocked([&](const std::atomic<bool>* stop) {
+  return values_and_records(unlocked([&](const std::atomic<bool>* stop) {
     options.stop = stop;
     return source ? predict_record(strategy->get(), file, source, options, parts)
                   : predict_record(strategy->get(), file, data, options, parts);
@@ -182,7 +182,7 @@ nb::tuple predict(PythonModel& model, const Dataset& data, std::uint64_t steps, 
                   bool averaged_weights) {
   const PythonModel::Use use = model.use();
   EvaluateOptions options = evaluate_options(steps, input, 0, averaged_weights);
-  return tuple_of(unlocked([&](const std::atomic<bool>* stop) {
+  return values_and_records(unlocked([&](const std::atomic<bool>* stop) {
     options.stop = stop;
     return use->predict(data, options);
   }));

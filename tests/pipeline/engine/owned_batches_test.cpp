@@ -17,7 +17,7 @@ using test::cpu_digests_of;
 using test::cpu_replicas;
 using test::numbers;
 
-Dataset counted(std::uint64_t records, std::int64_t global) {
+Dataset batched_numbers(std::uint64_t records, std::int64_t global) {
   return Dataset::from(numbers(records)).batch({.global = global}).prefetch(2);
 }
 
@@ -30,7 +30,8 @@ TEST(OwnedBatches, AllOfAStreamMayBeKept) {
   DeviceGroup devices = cpu_replicas(1);
   std::vector<Batch> kept;
   {
-    Loader loader(counted(100, 8), devices, {.epochs = 3, .stall_timeout_seconds = 20, .owned_batches = true});
+    Loader loader(batched_numbers(100, 8), devices,
+                  {.epochs = 3, .stall_timeout_seconds = 20, .owned_batches = true});
     while (std::optional<Batch> batch = loader.next()) kept.push_back(std::move(*batch));
   }
   ASSERT_EQ(kept.size(), 39U) << "they outlive their loader";
@@ -49,7 +50,7 @@ TEST(OwnedBatches, AllOfAStreamMayBeKept) {
 
 TEST(OwnedBatches, MemoryThatComesBackServesLaterOnes) {
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(counted(1000, 2), devices, {.owned_batches = true});
+  Loader loader(batched_numbers(1000, 2), devices, {.owned_batches = true});
   std::set<const void*> places;
   while (std::optional<Batch> batch = loader.next()) places.insert(batch->tensor("value").data);
   EXPECT_LE(places.size(), 8U);
@@ -58,7 +59,7 @@ TEST(OwnedBatches, MemoryThatComesBackServesLaterOnes) {
 // Whoever wrote to all of a batch's rows, padding included, leaves nothing of it in a later one.
 TEST(OwnedBatches, HaveZerosBehindTheirExamples) {
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(counted(11, 4), devices, {.epochs = 6, .owned_batches = true});
+  Loader loader(batched_numbers(11, 4), devices, {.epochs = 6, .owned_batches = true});
   while (std::optional<Batch> batch = loader.next()) {
     auto* const values = batch->tensor("value").as<std::int64_t>();
     for (std::int64_t row = batch->examples(); row < 4; ++row) EXPECT_EQ(values[row], 0);
@@ -67,11 +68,11 @@ TEST(OwnedBatches, HaveZerosBehindTheirExamples) {
 }
 
 TEST(OwnedBatches, AreTheSameStream) {
-  const auto expected = cpu_digests_of(counted(211, 16), {.epochs = 2});
+  const auto expected = cpu_digests_of(batched_numbers(211, 16), {.epochs = 2});
   for (const char* kind : {"cpu", "discrete"}) {
     for (int replicas : {1, 3}) {
       DeviceGroup devices = test::devices_of_kind(kind, replicas);
-      Loader loader(counted(211, 16), devices, {.epochs = 2, .threads = 2, .owned_batches = true});
+      Loader loader(batched_numbers(211, 16), devices, {.epochs = 2, .threads = 2, .owned_batches = true});
       EXPECT_EQ(test::digests_of(loader, devices), expected) << replicas << " on " << kind;
     }
   }
@@ -79,7 +80,7 @@ TEST(OwnedBatches, AreTheSameStream) {
 
 TEST(OwnedBatches, OfReplayedBytesAreNone) {
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(counted(100, 4), devices, {.owned_batches = true, .headspace = 3});
+  Loader loader(batched_numbers(100, 4), devices, {.owned_batches = true, .headspace = 3});
   EXPECT_FALSE(loader.next()->writable());
 }
 
