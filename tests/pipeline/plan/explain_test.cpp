@@ -55,11 +55,11 @@ SourcePtr slow_source(milliseconds pause) {
   return std::make_shared<test::FakeSource>(64, [pause](std::uint64_t) { std::this_thread::sleep_for(pause); });
 }
 
-Operations busy_map(double seconds) {
+Operations busy_map(double least) {
   UserMap map{.name = "busy", .field = "value", .output = {.dtype = DType::kI64, .shape = {}}};
-  map.function = [seconds](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
+  map.function = [least](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
     const Stopwatch watch;
-    while (watch.seconds() < seconds) {
+    while (watch.seconds() < least) {
     }
     std::copy(in.begin(), in.end(), out.begin());
   };
