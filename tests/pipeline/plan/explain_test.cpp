@@ -55,11 +55,11 @@ SourcePtr slow_source(milliseconds pause) {
   return std::make_shared<test::FakeSource>(64, [pause](std::uint64_t) { std::this_thread::sleep_for(pause); });
 }
 
-Operations busy_map(double least) {
+Operations busy_map(double busy_seconds) {
   UserMap map{.name = "busy", .field = "value", .output = {.dtype = DType::kI64, .shape = {}}};
-  map.function = [least](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
+  map.function = [busy_seconds](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
     const Stopwatch watch;
-    while (watch.seconds() < least) {
+    while (watch.seconds() < busy_seconds) {
     }
     std::copy(in.begin(), in.end(), out.begin());
   };

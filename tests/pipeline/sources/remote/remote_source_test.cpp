@@ -247,9 +247,9 @@ TEST_F(RemotePace, FetchesEachByteOnceAndHoldsFew) {
 TEST_F(RemotePace, AStreamBoundByTheNetworkIsSaidToBe) {
   put("a.tar", tar_of_images(64, 50'000));
   const Dataset dataset = decoded(at("a.tar"));
-  server_.slow_down(std::chrono::milliseconds(5), 5'000'000);
+  server_.slow_down(std::chrono::milliseconds(5), 5'000'000);  // far below the pace of decoding
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(dataset, devices, {.epochs = 2});
+  Loader loader(dataset, devices, {.epochs = 3});
   while (loader.next()) {
   }
   const Verdict verdict = judge(loader.stats());
