@@ -2,11 +2,12 @@
 //  - submitting never waits for the work (it may wait for room in the queue);
 //  - work of one stream runs in the order of submission, work of two streams in any order unless an
 //    event orders it;
-//  - an error in the work surfaces at the next synchronize(); later work of that stream is skipped.
+//  - an error in the work surfaces at the next synchronize(); later work of that stream is skipped (failure_word()).
 // A stream may be used by one host thread at a time. Everything it refers to must live until it is done.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -70,6 +71,11 @@ class Stream : public BufferOwner {
   virtual void fill(void* to, unsigned char value, std::size_t bytes) = 0;
   // Calls a host function in stream order. It must not submit work or block on this device.
   virtual void call(std::function<void()> function) = 0;
+
+  // Returns null if an error skips all later work of the stream. A GPU skips only what was not queued by then:
+  // there it is a word of pinned memory, not 0 from the error until that is reported. A copy of it in stream order
+  // tells whether the work before the copy is valid.
+  virtual const std::uint32_t* failure_word() const noexcept { return nullptr; }
 
   // Between begin_capture() and end_capture(), submissions are recorded, not run; synchronize() is an error.
   virtual void begin_capture() = 0;

@@ -92,9 +92,8 @@ class CudaStream final : public Stream {
   // Returns whether new work should not be submitted because earlier work failed.
   bool skips() const noexcept { return origin_ == nullptr && failure_.failed(); }
 
-  // Returns a word for kernels, in pinned host memory: not 0 while a host function's error waits to be reported.
-  // While the stream belongs to another's capture, it is that stream's, which then has the errors.
-  const std::uint32_t* failure_word() const noexcept {
+  // While the stream belongs to another's capture, the word is that stream's, which then has the errors.
+  const std::uint32_t* failure_word() const noexcept override {
     return origin_ == nullptr ? failure_.word() : origin_->failure_.word();
   }
   // Calls `report` at every synchronize() from now on, as long as it lives; while the stream belongs to another's

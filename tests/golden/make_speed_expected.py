@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes speed_expected.json beside itself: the first steps of the recipes cifar10-fast and cifar10-fast-b on a narrow
-net, and its evaluation with six views, computed by PyTorch in float64.
+net, and its evaluation with six views, computed by PyTorch in float64; and the same where the products of Muon are rounded to
+bf16, as on a GPU.
 
 Images and parameters are made from their positions by the same integers here and in speed_test.cpp, so that only
 results are stored. Run: python3 make_speed_expected.py
@@ -86,12 +87,21 @@ class Net(nn.Module):
         return F.max_pool2d(x, 3).flatten(1) @ self.head.T / 256
 
 
-def orthogonal(update, coefficients):
+def exact(tensor):
+    return tensor
+
+
+def in_bf16(tensor):
+    return tensor.to(torch.bfloat16).double()
+
+
+def orthogonal(update, coefficients, rounded):
+    """rounded: what becomes of each tensor that is stored."""
     a, b, c = coefficients
-    x = update / (update.norm() + 1e-7)
+    x = rounded(update / (update.norm() + 1e-7))
     for _ in range(3):
-        gram = x @ x.T
-        x = a * x + (b * gram + c * gram @ gram) @ x
+        gram = rounded(x @ x.T)
+        x = rounded(a * x + rounded(b * gram + c * gram @ gram) @ x)
     return x
 
 
@@ -112,7 +122,7 @@ def named(net):
     return names
 
 
-def train(net, recipe, images, labels):
+def train(net, recipe, rounded, images, labels):
     decay, rates = recipe.decay * BATCH, recipe.rates
     groups = ([net.whiten_bias], [norm.bias for norm in net.norms], [net.head])
     sgd = torch.optim.SGD([{"params": list(g), "lr": r, "weight_decay": decay / r} for g, r in zip(groups, rates)],
@@ -137,7 +147,7 @@ def train(net, recipe, images, labels):
             for conv, velocity in zip(net.convs, velocities):
                 velocity.mul_(recipe.conv_momentum).add_(conv.grad)
                 # Rows of channels last; the singular values are the same in any order of columns.
-                update = orthogonal((conv.grad + recipe.conv_momentum * velocity).flatten(1), recipe.coefficients)
+                update = orthogonal((conv.grad + recipe.conv_momentum * velocity).flatten(1), recipe.coefficients, rounded)
                 if scales:
                     conv.mul_(len(conv) ** 0.5 / conv.norm())
                 conv.mul_(1 - rate * decay * recipe.convs_decay).sub_(update.view_as(conv), alpha=rate)
@@ -160,16 +170,17 @@ images = torch.tensor(numbers((count, 32, 32, 3), 7)).double().permute(0, 3, 1, 
 labels = torch.tensor((mixed(count, 5) % 10).astype(np.int64))
 
 
-def expected_of(recipe):
+def expected_of(recipe, rounded):
     net = Net(recipe)
-    losses = train(net, recipe, images, labels)
+    losses = train(net, recipe, rounded, images, labels)
     return {"losses": losses, "final": {name: summary(tensor) for name, tensor in named(net).items()},
             "evaluation": evaluate(net, recipe, images, labels)}
 
 
 expected = {"made_with": "torch " + torch.__version__.split("+")[0], "widths": WIDTHS, "steps": STEPS, "batch": BATCH,
             "total_steps": TOTAL_STEPS, "whitening_steps": WHITENING_STEPS,
-            "recipes": {name: expected_of(recipe) for name, recipe in RECIPES.items()}}
+            "recipes": {name: expected_of(recipe, exact) for name, recipe in RECIPES.items()},
+            "recipes_with_muon_in_bf16": {name: expected_of(recipe, in_bf16) for name, recipe in RECIPES.items()}}
 path = pathlib.Path(__file__).with_name("speed_expected.json")
 path.write_text(json.dumps(expected).replace('},', '},\n') + "\n")
 print(path, path.stat().st_size, "bytes")

@@ -66,6 +66,7 @@ StepSlot BatchQueue::make_slot() const {
     std::memset(slot.totals, 0, layout.totals_bytes);
     if (objective != nullptr) slot.labels = base + layout.labels;
     if (objective == nullptr) slot.result = reinterpret_cast<float*>(base + layout.labels);
+    slot.failed = new (base + BlockLayout::kFailed) std::uint32_t{0};
     slot.records.reserve(static_cast<std::size_t>(program_.program().options().rows));
     made.shards.push_back(std::move(slot));
   }
@@ -116,6 +117,9 @@ void BatchQueue::submit(GlobalBatch batches, const StepScalars& common, const Wo
       batch.release(stream(shard));
       work.compute(shard);
     });
+  });
+  if (waits_for_host_functions()) wait_for_host_functions(step);
+  submit_to_all(*model_.strategy, common.step, [&](int r) {
     shards().join(r);
     work.finish(r);
     for_shards_of(r, [&](int shard) { copy_out(shard, step.shards[static_cast<std::size_t>(shard)]); });
@@ -126,6 +130,21 @@ void BatchQueue::submit(GlobalBatch batches, const StepScalars& common, const Wo
   next_ = oldest;
 }
 
+bool BatchQueue::waits_for_host_functions() const {
+  const Objective* objective = program_.objective();
+  return program_.program().options().mode == Mode::kTrain && objective != nullptr && objective->calls_host() &&
+         stream(0).failure_word() != nullptr;
+}
+
+void BatchQueue::wait_for_host_functions(const StepSlot& step) {
+  const auto count = static_cast<int>(step.shards.size());
+  for (int shard = 0; shard < count; ++shard) stream(shard).record(*step.shards[static_cast<std::size_t>(shard)].done);
+  for (const ShardSlot& shard : step.shards) shard.done->wait();
+  for (int shard = 0; shard < count; ++shard) {
+    if (*stream(shard).failure_word() != 0) throw_failed(*model_.strategy, step.step);
+  }
+}
+
 void BatchQueue::describe(const Batch& batch, const StepScalars& common, ShardSlot& slot) {
   slot.examples = batch.examples();
   slot.records.assign(batch.records().begin(), batch.records().end());
@@ -134,6 +153,7 @@ void BatchQueue::describe(const Batch& batch, const StepScalars& common, ShardSl
   slot.scalars->first_row = common.first_row + static_cast<std::uint64_t>(batch.position().first_row);
   *slot.group_scale = group_scale(batch, common);
   slot.first_sums().examples = ShardSlot::kNotRun;
+  *slot.failed = 0;
 }
 
 // Returns the factor for the gradients that a step has accumulated up to this batch.
@@ -156,7 +176,10 @@ void BatchQueue::copy_in(int shard, const Batch& batch, ShardSlot& slot) {
     bound.stream.record(*slot.arrived);
   }
   copies_.clear();
-  copies_.push_back({.to = program_.block(shard), .from = slot.pinned.data(), .bytes = BlockLayout::kTotals});
+  copies_.push_back({.to = program_.block(shard), .from = slot.pinned.data(), .bytes = BlockLayout::kFailed});
+  if (const std::uint32_t* failed = bound.stream.failure_word()) {
+    copies_.push_back({.to = program_.block(shard) + BlockLayout::kFailed, .from = failed, .bytes = sizeof(*failed)});
+  }
   feed_.load(batch, program_.program(), bound, copies_);
   if (const Objective* objective = program_.objective()) {
     std::byte* base = program_.block(shard) + program_.layout().labels;
@@ -172,7 +195,7 @@ void BatchQueue::copy_in(int shard, const Batch& batch, ShardSlot& slot) {
 void BatchQueue::copy_out(int shard, const ShardSlot& slot) {
   Stream& stream = model_.strategy->stream(slot.replica);
   copies_.clear();
-  std::size_t bytes = program_.layout().labels - BlockLayout::kTotals;
+  std::size_t bytes = program_.layout().labels - BlockLayout::kFailed;
   if (const Objective* objective = program_.objective()) {
     bytes += objective->class_labels_bytes();
   } else {
@@ -182,7 +205,7 @@ void BatchQueue::copy_out(int shard, const ShardSlot& slot) {
       to += result.elements();
     }
   }
-  copies_.push_back({.to = slot.totals, .from = program_.totals(shard), .bytes = bytes});
+  copies_.push_back({.to = slot.failed, .from = program_.block(shard) + BlockLayout::kFailed, .bytes = bytes});
   stream.copy_together(copies_);
   stream.record(*slot.done);
 }
@@ -199,11 +222,7 @@ void BatchQueue::collect(std::size_t index) {
     throw_failed(*model_.strategy, slot.step, &error);
   }
   slot.pending = false;
-  for (const ShardSlot& shard : slot.shards) {
-    if (shard.first_sums().examples != ShardSlot::kNotRun) continue;
-    failed_ = true;
-    throw_failed(*model_.strategy, slot.step);
-  }
+  require_success(slot);
   if (const Objective* objective = program_.objective()) {
     totals_.read(slot);
     for (const ShardSlot& shard : slot.shards) {
@@ -215,6 +234,12 @@ void BatchQueue::collect(std::size_t index) {
     }
   }
   if (on_done) on_done(slot);
+}
+
+void BatchQueue::require_success(const StepSlot& slot) {
+  if (std::ranges::all_of(slot.shards, &ShardSlot::succeeded)) return;
+  failed_ = true;
+  throw_failed(*model_.strategy, slot.step);
 }
 
 void BatchQueue::warm_up(const Work& work) {

@@ -69,6 +69,9 @@ class BatchQueue {
   // Since the last reset.
   const StepTimes& times() const noexcept { return clock_.times; }
   const std::vector<StepTimes>& replica_times() const noexcept { return clock_.replica_times; }
+  // Returns whether submit() waits for a batch's host functions before it submits the end of the step: those of a
+  // loss may throw, and a GPU would update the weights all the same.
+  bool waits_for_host_functions() const;
   // Returns how long the calling thread has waited here, for input or for devices.
   std::uint64_t waited_ns() const noexcept { return waited_ns_; }
 
@@ -79,6 +82,9 @@ class BatchQueue {
   float group_scale(const Batch& batch, const StepScalars& common) const;
   void copy_in(int shard, const Batch& batch, ShardSlot& slot);
   void copy_out(int shard, const ShardSlot& slot);
+  void wait_for_host_functions(const StepSlot& step);
+  // Throws a DeviceError that names replica and step unless the batch's work is valid.
+  void require_success(const StepSlot& slot);
   // Waits for a batch, counts it and checks its numbers.
   void collect(std::size_t index);
   // Calls function(shard) for the replica's shards.

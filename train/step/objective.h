@@ -74,6 +74,8 @@ class Objective {
   std::size_t tables_bytes() const noexcept { return table_elements_ * sizeof(std::int64_t); }
   std::size_t device_scratch_bytes() const noexcept { return device_scratch_bytes_; }
   std::size_t pinned_scratch_bytes() const noexcept { return pinned_scratch_bytes_; }
+  // Returns whether losses or metrics are functions on the host.
+  bool calls_host() const noexcept { return pinned_scratch_bytes_ > 0; }
 
   // Submits losses, gradient and metrics; may be captured.
   void submit(const ObjectiveBinding& binding) const;

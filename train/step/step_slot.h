@@ -17,6 +17,9 @@ namespace headrace {
 struct ShardSlot {
   static constexpr std::int64_t kNotRun = -1;  // in the first of the totals' examples: the stream skipped the work
 
+  // Returns whether totals and results are valid. REQUIRES: `done` is complete.
+  bool succeeded() const noexcept { return first_sums().examples != kNotRun && *failed == 0; }
+
   MetricSums& first_sums() const noexcept { return *reinterpret_cast<MetricSums*>(totals); }
 
   int replica = 0;
@@ -28,6 +31,7 @@ struct ShardSlot {
   std::byte* totals = nullptr;
   std::byte* labels = nullptr;
   float* result = nullptr;  // null unless predicting
+  std::uint32_t* failed = nullptr;  // not 0 if work before this batch has failed (Stream::failure_word())
   // Timed: the shard's stream begins this batch, the batch has arrived, the replica's stream has done all of it.
   std::unique_ptr<Event> begin = nullptr, arrived = nullptr, done = nullptr;
   bool idle = true;     // perhaps, before it: `begin` was recorded; else it begins where the last one ends

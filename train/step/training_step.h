@@ -44,7 +44,7 @@ class TrainingStep {
   const std::optional<GradientMeasure>& measure() const noexcept { return measure_; }
 
   // Returns whether batches and what follows the last of them are submitted by separate calls.
-  bool in_parts() const { return accumulates_ || shards().is_virtual(); }
+  bool in_parts() const { return accumulates_ || shards().is_virtual() || queue_.waits_for_host_functions(); }
   // Returns the streams in which to capture the parts, including those for what runs beside them.
   ReplicaStreams streams(const StepParts& parts, int index) const;
 

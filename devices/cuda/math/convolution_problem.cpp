@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <numeric>
+
 namespace headrace::cuda {
 namespace {
 
@@ -19,6 +22,11 @@ const char* name(ConvolutionPass pass) {
 }
 
 }  // namespace
+
+std::size_t bytes_of(const ConvolutionProblem::Extents& extents, DType dtype) {
+  const auto elements = std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  return static_cast<std::size_t>(elements) * size_of(dtype);
+}
 
 ConvolutionProblem convolution_problem(ConvolutionPass pass, const Shape& x, const Shape& weights, const Shape& y,
                                        const ConvOptions& options) {

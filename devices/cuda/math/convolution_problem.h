@@ -3,6 +3,7 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,6 +43,9 @@ struct ConvolutionProblem {
 
   auto operator<=>(const ConvolutionProblem&) const = default;
 };
+
+// Returns the bytes of a tensor of these extents.
+std::size_t bytes_of(const ConvolutionProblem::Extents& extents, DType dtype);
 
 // Returns the problem of a call from its tensors' shapes and options, with f32 operands and result.
 ConvolutionProblem convolution_problem(ConvolutionPass pass, const Shape& x, const Shape& weights, const Shape& y,

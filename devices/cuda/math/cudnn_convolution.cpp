@@ -15,6 +15,7 @@
 #include "headrace/devices/cuda/math/cudnn_graph.h"
 #include "headrace/devices/cuda/math/cudnn_offer.h"
 #include "headrace/devices/cuda/math/scratch_layout.h"
+#include "headrace/devices/cuda/math/uneven_padding.h"
 
 namespace headrace::cuda {
 namespace {
@@ -135,7 +136,8 @@ void CudnnConvolution::run(cudaStream_t stream, const ConvolutionProblem& proble
   // The first operand is an activation or its gradient in every pass.
   const ActivationStorage storage =
       call.first.dtype == DType::kBF16 ? ActivationStorage::kBF16 : ActivationStorage::kF32;
-  const std::vector<ConvolutionProblem> ways = ways_to_compute(problem, call.result.dtype, storage);
+  const ConvolutionProblem even = with_even_padding(problem);
+  const std::vector<ConvolutionProblem> ways = ways_to_compute(even, call.result.dtype, storage);
   const Way way = choose(ways);
   const Rounding rounding = rounds(way.problem) ? Rounding::kBF16 : Rounding::kNone;
 
@@ -145,16 +147,23 @@ void CudnnConvolution::run(cudaStream_t stream, const ConvolutionProblem& proble
   Stage second = stage(call.second, way.problem.operands, rounding, layout);
   Stage bias = stage(call.bias, DType::kF32, Rounding::kNone, layout);
   Stage result = stage(call.result, way.problem.result, Rounding::kNone, layout);
+  const bool backward_data = problem.pass == ConvolutionPass::kBackwardData;
+  const bool extends = even.x != problem.x;
+  const Stage& x = backward_data ? result : first;
+  const std::size_t extended_at = extends ? layout.add(bytes_of(even.x, x.view.dtype)) : 0;
   auto* base = static_cast<std::byte*>(scratch_.reserve(stream, layout.bytes()));
   for (Stage* each : {&first, &second, &bias, &result}) place(*each, base);
 
   for (const Stage* each : {&first, &second, &bias}) CUDA_CHECK(bring(*each, stream), device_);
+  std::byte* extended = extends ? base + extended_at : nullptr;
+  if (extends && !backward_data) CUDA_CHECK(extend(problem, x.view, extended, stream), device_);
   submit(stream, way,
-         {.first = first.view.data,
+         {.first = extends && !backward_data ? extended : first.view.data,
           .second = second.view.data,
-          .result = result.view.data,
+          .result = extends && backward_data ? extended : result.view.data,
           .bias = has_bias(way.problem.epilogue) ? bias.view.data : nullptr,
           .workspace = base + workspace});
+  if (extends && backward_data) CUDA_CHECK(crop(problem, extended, x.view, stream), device_);
   if (way.problem.epilogue != problem.epilogue) {
     CUDA_CHECK(apply_epilogue(result.view, bias.view, problem.epilogue, stream), device_);
   }

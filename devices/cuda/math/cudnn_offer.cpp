@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "headrace/devices/cuda/math/cudnn_offer.h"
@@ -62,12 +61,6 @@ class Bench {
   void* data_ = nullptr;
   bool ready_ = false;
 };
-
-std::size_t bytes_of(const ConvolutionProblem::Extents& extents, DType dtype) {
-  const std::int64_t elements =
-      std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<std::int64_t>());
-  return static_cast<std::size_t>(elements) * size_of(dtype);
-}
 
 // The layout of a problem's tensors in the bench's memory.
 struct Places {

@@ -65,7 +65,7 @@ TEST_F(ReducerTest, BesideTheComputeStreamNothingCountsAsSummedBeforeItIsWaitedF
   const auto beside = training_.devices[0].create_stream();
   const ReplicaStreams apart{.compute = training_.strategy.stream(0), .communication = *beside};
   NotingCollective collective(2, memory_.data());
-  Reducer reducer(collective, 1000, {.bucket_bytes_workers = 400});
+  Reducer reducer(collective, 1000, {.bucket_bytes_apart = 400, .bucket_bytes_workers = 400});
   for (int round = 0; round < 2; ++round) {
     collective.slices.clear();
     for (const std::int64_t filled : {50, 120, 130, 700, 990}) {
