@@ -2,7 +2,8 @@
 //  - submitting never waits for the work (it may wait for room in the queue);
 //  - work of one stream runs in the order of submission, work of two streams in any order unless an
 //    event orders it;
-//  - an error in the work surfaces at the next synchronize(); later work of that stream is skipped (failure_word()).
+//  - an error in the work surfaces at the next synchronize(); later work of that stream is skipped
+//  (failure_word()).
 // A stream may be used by one host thread at a time. Everything it refers to must live until it is done.
 #pragma once
 

@@ -205,7 +205,7 @@ void CudaStream::launch(CapturedWork& work) {
   }
   auto* mine = dynamic_cast<CudaCapturedWork*>(&work);
   if (mine == nullptr) refuse("launch() of work captured by another kind of device", {});
-  if (skips()) return;
+  // Not skipped after an error: its collectives tell the other replicas, which would wait for them.
   mine->failure.store(&failure_, std::memory_order_release);
   make_current();
   CUDA_CHECK(cudaGraphLaunch(mine->executable, stream_), name());

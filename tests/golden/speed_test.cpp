@@ -60,9 +60,9 @@ std::vector<float> start(const std::string& name, const Shape& shape) {
 
 json expected_speed() { return test::read_expected("speed_expected.json"); }
 
-// A GPU's Muon multiplies in bf16 and is compared with PyTorch's that does. A sum that is rounded the other way makes
-// a difference of a bf16 step, which the next steps multiply: on an H200 single weights differed by up to .26 of their
-// typical size, norms by .4 %.
+// A GPU's Muon multiplies in bf16 and is compared with PyTorch's that does. A sum that is rounded the other way
+// makes a difference of a bf16 step, which the next steps multiply: on an H200 single weights differed by up to
+// .26 of their typical size, norms by .4 %.
 double tolerance(double on_cpu) { return test::on_gpu() ? 0.02 : on_cpu; }
 double tolerance_of_weights(double on_cpu) { return test::on_gpu() ? 0.35 : on_cpu; }
 

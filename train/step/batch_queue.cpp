@@ -138,7 +138,8 @@ bool BatchQueue::waits_for_host_functions() const {
 
 void BatchQueue::wait_for_host_functions(const StepSlot& step) {
   const auto count = static_cast<int>(step.shards.size());
-  for (int shard = 0; shard < count; ++shard) stream(shard).record(*step.shards[static_cast<std::size_t>(shard)].done);
+  for (int shard = 0; shard < count; ++shard)
+    stream(shard).record(*step.shards[static_cast<std::size_t>(shard)].done);
   for (const ShardSlot& shard : step.shards) shard.done->wait();
   for (int shard = 0; shard < count; ++shard) {
     if (*stream(shard).failure_word() != 0) throw_failed(*model_.strategy, step.step);
@@ -178,7 +179,8 @@ void BatchQueue::copy_in(int shard, const Batch& batch, ShardSlot& slot) {
   copies_.clear();
   copies_.push_back({.to = program_.block(shard), .from = slot.pinned.data(), .bytes = BlockLayout::kFailed});
   if (const std::uint32_t* failed = bound.stream.failure_word()) {
-    copies_.push_back({.to = program_.block(shard) + BlockLayout::kFailed, .from = failed, .bytes = sizeof(*failed)});
+    copies_.push_back(
+        {.to = program_.block(shard) + BlockLayout::kFailed, .from = failed, .bytes = sizeof(*failed)});
   }
   feed_.load(batch, program_.program(), bound, copies_);
   if (const Objective* objective = program_.objective()) {

@@ -40,8 +40,9 @@ constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
 // Byte offsets within a shard's block, of parts that begin on a cache line each. The device and the pinned memory
-// of each batch in flight share this layout: scalars and group scale are copied to the device together; whether earlier
-// work failed, totals and class numbers, the leading labels, are copied back together. Tables are on the device only.
+// of each batch in flight share this layout: scalars and group scale are copied to the device together; whether
+// earlier work failed, totals and class numbers, the leading labels, are copied back together. Tables are on the
+// device only.
 struct BlockLayout {
   static constexpr std::size_t kScalars = 0;
   static constexpr std::size_t kGroupScale = whole_lines(sizeof(StepScalars));

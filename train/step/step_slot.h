@@ -30,7 +30,7 @@ struct ShardSlot {
   // predicting.
   std::byte* totals = nullptr;
   std::byte* labels = nullptr;
-  float* result = nullptr;  // null unless predicting
+  float* result = nullptr;          // null unless predicting
   std::uint32_t* failed = nullptr;  // not 0 if work before this batch has failed (Stream::failure_word())
   // Timed: the shard's stream begins this batch, the batch has arrived, the replica's stream has done all of it.
   std::unique_ptr<Event> begin = nullptr, arrived = nullptr, done = nullptr;

@@ -1,6 +1,8 @@
 #include "headrace/devices/cuda/math/cuda_kernels.h"
 
 #include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/math/narrow_convolution.h"
 #include "headrace/devices/cuda/math/product_calls.h"
 
 namespace headrace {
@@ -9,7 +11,9 @@ CudaKernels::CudaKernels(int ordinal, const std::string& device_name, cuda::Plan
     : GpuKernels(ordinal, device_name),
       convolution_(ordinal, device_name, store),
       dense_(ordinal, device_name),
-      muon_(ordinal, device_name) {}
+      muon_(ordinal, device_name),
+      device_(device_name),
+      scratch_(device_name) {}
 
 void CudaKernels::dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
                                 const TensorView& bias, const TensorView& y, Activation activation,
@@ -35,17 +39,37 @@ void CudaKernels::batched_product(Stream& stream, const Matrices& a, const Matri
 void CudaKernels::conv_product(Stream& stream, const TensorView& x, const TensorView& weights,
                                const TensorView& bias, const TensorView& y, const ConvOptions& options,
                                Activation activation) {
-  if (const auto on = launches_.enter(stream)) convolution_.forward(*on, x, weights, bias, y, options, activation);
+  const auto on = launches_.enter(stream);
+  if (!on) return;
+  const bool alone = !bias.defined() && activation == Activation::kNone;
+  if (alone && cuda::convolves_narrowly(x, weights, y, options)) {
+    CUDA_CHECK(cuda::narrow_forward(x, weights, y, *on), device_);
+  } else {
+    convolution_.forward(*on, x, weights, bias, y, options, activation);
+  }
 }
 
 void CudaKernels::conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
                                      const TensorView& dx, const ConvOptions& options) {
-  if (const auto on = launches_.enter(stream)) convolution_.backward_data(*on, dy, weights, dx, options);
+  const auto on = launches_.enter(stream);
+  if (!on) return;
+  if (cuda::convolves_narrowly(dx, weights, dy, options)) {
+    CUDA_CHECK(cuda::narrow_input_gradient(dy, weights, dx, *on), device_);
+  } else {
+    convolution_.backward_data(*on, dy, weights, dx, options);
+  }
 }
 
 void CudaKernels::conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
                                         const TensorView& dweights, const ConvOptions& options) {
-  if (const auto on = launches_.enter(stream)) convolution_.backward_weights(*on, x, dy, dweights, options);
+  const auto on = launches_.enter(stream);
+  if (!on) return;
+  if (cuda::has_narrow_gradient(x, dy, dweights, options)) {
+    void* scratch = scratch_.reserve(*on, cuda::narrow_scratch_bytes());
+    CUDA_CHECK(cuda::narrow_weight_gradient(x, dy, dweights, scratch, *on), device_);
+  } else {
+    convolution_.backward_weights(*on, x, dy, dweights, options);
+  }
 }
 
 void CudaKernels::muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,

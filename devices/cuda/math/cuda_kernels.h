@@ -10,6 +10,7 @@
 #include "headrace/devices/cuda/math/cuda_muon.h"
 #include "headrace/devices/cuda/math/cudnn_convolution.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
+#include "headrace/devices/cuda/math/stream_scratch.h"
 
 namespace headrace {
 
@@ -45,6 +46,8 @@ class CudaKernels final : public cuda::GpuKernels<cuda::CudaLaunches> {
   CudnnConvolution convolution_;
   CublasLtDense dense_;
   CudaMuon muon_;
+  std::string device_;
+  cuda::StreamScratch scratch_;  // of convolutions of our own
 };
 
 }  // namespace headrace

@@ -24,7 +24,9 @@ cudaPitchedPtr images(void* data, const ConvolutionProblem::Extents& nhwc, std::
 
 cudaPos position_of_x(const ConvolutionProblem& problem, std::size_t element) {
   const auto [rows, columns] = added_before(problem);
-  return {.x = static_cast<std::size_t>(columns * problem.x[3]) * element, .y = static_cast<std::size_t>(rows), .z = 0};
+  return {.x = static_cast<std::size_t>(columns * problem.x[3]) * element,
+          .y = static_cast<std::size_t>(rows),
+          .z = 0};
 }
 
 }  // namespace
@@ -39,7 +41,8 @@ ConvolutionProblem with_even_padding(const ConvolutionProblem& problem) {
   return even;
 }
 
-cudaError_t extend(const ConvolutionProblem& problem, const TensorView& x, std::byte* extended, cudaStream_t stream) {
+cudaError_t extend(const ConvolutionProblem& problem, const TensorView& x, std::byte* extended,
+                   cudaStream_t stream) {
   const ConvolutionProblem even = with_even_padding(problem);
   const std::size_t element = size_of(x.dtype);
   const cudaPitchedPtr from = images(x.data, problem.x, element), to = images(extended, even.x, element);
@@ -55,14 +58,16 @@ cudaError_t extend(const ConvolutionProblem& problem, const TensorView& x, std::
   return cudaMemcpy3DAsync(&copy, stream);
 }
 
-cudaError_t crop(const ConvolutionProblem& problem, std::byte* extended, const TensorView& x, cudaStream_t stream) {
+cudaError_t crop(const ConvolutionProblem& problem, std::byte* extended, const TensorView& x,
+                 cudaStream_t stream) {
   const ConvolutionProblem even = with_even_padding(problem);
   const std::size_t element = size_of(x.dtype);
   cudaMemcpy3DParms copy{};
   copy.srcPtr = images(extended, even.x, element);
   copy.srcPos = position_of_x(problem, element);
   copy.dstPtr = images(x.data, problem.x, element);
-  copy.extent = {.width = copy.dstPtr.pitch, .height = copy.dstPtr.ysize, .depth = static_cast<std::size_t>(problem.x[0])};
+  copy.extent = {
+      .width = copy.dstPtr.pitch, .height = copy.dstPtr.ysize, .depth = static_cast<std::size_t>(problem.x[0])};
   copy.kind = cudaMemcpyDeviceToDevice;
   return cudaMemcpy3DAsync(&copy, stream);
 }
