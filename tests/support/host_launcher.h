@@ -176,7 +176,15 @@ void run_on_host(const cuda::WindowWork<Out>& work, ImageLayout layout) {
   cuda::WindowThread at{.x = 0, .y = 0, .thread = 0, .blocks_x = grid.x, .blocks_y = grid.y};
   for (at.x = 0; at.x < grid.x; ++at.x) {
     for (at.y = 0; at.y < grid.y; ++at.y) {
-      for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) run_windows(work, layout, at);
+      for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) {
+        if (layout == ImageLayout::kChannelsFirst) {
+          run_windows_nchw(work, at);
+          continue;
+        }
+        cuda::by_window_pack(work, [&](auto width, auto channels, auto zeros) {
+          cuda::run_windows_nhwc<width(), channels(), zeros()>(work, at);
+        });
+      }
     }
   }
 }
