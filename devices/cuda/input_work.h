@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "headrace/devices/base/reflect.h"
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/host_device.h"
@@ -15,7 +14,7 @@ namespace headrace::cuda {
 
 // Crop, flip, cast, normalise, tone and layout of images that may be anywhere in memory, as work for threads: a
 // block processes one image at a time, so that its window is read once.
-inline constexpr int kWindowThreads = 256;
+inline constexpr int kWindowThreads = 128;
 
 // Extents in pixels; an image and a window have fewer than 2^31 elements each.
 template <typename Out>  // float or BFloat16
@@ -44,21 +43,34 @@ struct WindowImage {
   const PixelTone* tone;  // null: none
 };
 
+// What is read first of a result: the image it is made from, and its window.
+struct WindowChoice {
+  std::int64_t from;
+  PixelWindow window;
+};
+
 template <typename Out>
-HEADRACE_HOST_DEVICE WindowImage<Out> window_image(const WindowWork<Out>& work, std::int64_t n) {
-  const std::int64_t from = work.picks != nullptr ? work.picks[n] : n;
+HEADRACE_HOST_DEVICE WindowChoice window_choice(const WindowWork<Out>& work, std::int64_t n) {
+  return {work.picks != nullptr ? work.picks[n] : n,
+          work.windows != nullptr ? work.windows[n] : PixelWindow{0, 0, 0}};
+}
+
+template <typename Out>
+HEADRACE_HOST_DEVICE WindowImage<Out> window_image(const WindowWork<Out>& work, std::int64_t n,
+                                                   const WindowChoice& choice) {
   const std::int64_t bytes = static_cast<std::int64_t>(work.height) * work.width * work.channels;
   const std::int64_t numbers = static_cast<std::int64_t>(work.out_height) * work.out_width * work.channels;
-  return {work.in + from * bytes, work.out + n * numbers,
-          work.windows != nullptr ? work.windows[n] : PixelWindow{0, 0, 0},
+  return {work.in + choice.from * bytes, work.out + n * numbers, choice.window,
           work.tones != nullptr ? work.tones + n : nullptr};
 }
 
 // Returns row or column `at` of the padded image as one of the image of `size`; -1: a border of zeros.
 HEADRACE_HOST_DEVICE int inside_padding(int at, int size, int pad, PixelBorder border) {
   at -= pad;
-  if (at >= 0 && at < size) return at;
-  return border == PixelBorder::kReflect ? reflected(at, size) : -1;
+  const int from_end = size - 1 - (at < 0 ? -at : at);
+  const int reflection = size - 1 - (from_end < 0 ? -from_end : from_end);  // `at` itself within the image
+  const bool inside = static_cast<unsigned int>(at) < static_cast<unsigned int>(size);
+  return border == PixelBorder::kReflect || inside ? reflection : -1;
 }
 
 // Returns the offset of the first channel of a window's pixel in its image; -1: in a border of zeros.
@@ -83,20 +95,103 @@ HEADRACE_HOST_DEVICE float scaled(float pixel, float scale, float shift) {
 #endif
 }
 
+HEADRACE_HOST_DEVICE float toned(const PixelTone& tone, float value) { return (value + tone.shift) * tone.gain; }
+
 template <typename Out>
 HEADRACE_HOST_DEVICE float scaled_pixel(const WindowWork<Out>& work, const WindowImage<Out>& image,
                                         std::int64_t offset, int channel) {
   const float pixel = offset < 0 ? 0.0F : static_cast<float>(image.in[offset + channel]);
   const float value = scaled(pixel, work.scale[channel], work.shift[channel]);
-  return image.tone == nullptr ? value : (value + image.tone->shift) * image.tone->gain;
+  return image.tone == nullptr ? value : toned(*image.tone, value);
 }
 
-// An item is an element: neighbouring threads write neighbouring numbers.
-template <typename Out>
-HEADRACE_HOST_DEVICE void write_item_nhwc(const WindowWork<Out>& work, const WindowImage<Out>& image, int item) {
-  const int channel = item % work.channels;
-  const std::int64_t offset = window_offset(work, image.window, item / work.channels);
-  image.out[item] = element_of<Out>(scaled_pixel(work, image, offset, channel));
+// A thread's pack of neighbouring numbers in each result, channels last: where it begins, and the factors of
+// its channels. A pack lies in one line. kChannels is 0 for any number of channels.
+template <int kWidth, int kChannels>
+struct WindowPack {
+  static constexpr int kFactors = kChannels > 0 && kChannels < kWidth ? kChannels : kWidth;
+  static constexpr int kPixels = kChannels > 0 ? (kWidth + 2 * kChannels - 2) / kChannels : kWidth;
+
+  int first, y, x, channel;
+  float scale[kFactors], shift[kFactors];  // of number k: k % kFactors
+};
+
+template <int kWidth, int kChannels, typename Out>
+HEADRACE_HOST_DEVICE WindowPack<kWidth, kChannels> window_pack(const WindowWork<Out>& work, int item) {
+  using Pack = WindowPack<kWidth, kChannels>;
+  const int channels = kChannels > 0 ? kChannels : work.channels;
+  Pack pack;
+  pack.first = item * kWidth;
+  const int pixel = pack.first / channels;
+  pack.channel = pack.first - pixel * channels;
+  pack.y = pixel / work.out_width;
+  pack.x = pixel - pack.y * work.out_width;
+  for (int k = 0; k < Pack::kFactors; ++k) {
+    const int channel = (pack.channel + k) % channels;
+    pack.scale[k] = work.scale[channel];
+    pack.shift[k] = work.shift[channel];
+  }
+  return pack;
+}
+
+// Without kZeros pixels are reflected, if there is a border at all.
+template <bool kZeros, typename Out>
+HEADRACE_HOST_DEVICE PixelBorder border_of(const WindowWork<Out>& work) {
+  return kZeros ? work.border : PixelBorder::kReflect;
+}
+
+inline constexpr int kOutside = -0x40000000;  // in place of an index in a line of an image: a border of zeros
+
+// Returns where number 0 of a pack would be in the image's line if all its numbers were of its pixel `i`.
+template <int kChannels, bool kZeros, typename Pack, typename Out>
+HEADRACE_HOST_DEVICE int pack_base(const WindowWork<Out>& work, const PixelWindow& window, const Pack& pack,
+                                   int i) {
+  const int channels = kChannels > 0 ? kChannels : work.channels;
+  const int x = pack.x + i;  // beyond the line: of no number
+  const int across = window.mirrored != 0 ? work.out_width - 1 - x : x;
+  const int column = inside_padding(window.left + across, work.width, work.pad, border_of<kZeros>(work));
+  return kZeros && column < 0 ? kOutside : (column - i) * channels + pack.channel;
+}
+
+// Loads the numbers of a pack before they are scaled.
+template <bool kZeros, int kWidth, int kChannels, typename Out>
+HEADRACE_HOST_DEVICE void load_window(const WindowWork<Out>& work, const WindowImage<Out>& image,
+                                      const WindowPack<kWidth, kChannels>& pack, float (&numbers)[kWidth]) {
+  constexpr int kPixels = WindowPack<kWidth, kChannels>::kPixels;
+  const int channels = kChannels > 0 ? kChannels : work.channels;
+  const int row = inside_padding(image.window.top + pack.y, work.height, work.pad, border_of<kZeros>(work));
+  const std::uint8_t* line = image.in + row * (work.width * channels);
+  int bases[kPixels];
+  if constexpr (kChannels > 0) {
+    for (int i = 0; i < kPixels; ++i) bases[i] = pack_base<kChannels, kZeros>(work, image.window, pack, i);
+  }
+  for (int k = 0; k < kWidth; ++k) {
+    int base;
+    if constexpr (kChannels > 0) {  // one of two neighbours, by the channel with which the pack begins
+      const int lower = k / kChannels, upper = lower + 1 < kPixels ? lower + 1 : lower;
+      base = pack.channel + k % kChannels >= kChannels ? bases[upper] : bases[lower];
+    } else {
+      base = pack_base<kChannels, kZeros>(work, image.window, pack, (pack.channel + k) / channels);
+    }
+    numbers[k] = kZeros && (row < 0 || base == kOutside) ? 0.0F : static_cast<float>(line[base + k]);
+  }
+}
+
+template <bool kZeros, int kWidth, int kChannels, typename Out>
+HEADRACE_HOST_DEVICE void write_pack_nhwc(const WindowWork<Out>& work, const WindowImage<Out>& image,
+                                          const WindowPack<kWidth, kChannels>& pack) {
+  constexpr int kFactors = WindowPack<kWidth, kChannels>::kFactors;
+  float numbers[kWidth];
+  load_window<kZeros>(work, image, pack, numbers);
+  Pack<Out, kWidth> out;
+  for (int k = 0; k < kWidth; ++k) {
+    numbers[k] = scaled(numbers[k], pack.scale[k % kFactors], pack.shift[k % kFactors]);
+  }
+  if (image.tone != nullptr) {
+    for (int k = 0; k < kWidth; ++k) numbers[k] = toned(*image.tone, numbers[k]);
+  }
+  for (int k = 0; k < kWidth; ++k) out.values[k] = element_of<Out>(numbers[k]);
+  store_pack(image.out + pack.first, out);
 }
 
 // An item is a pixel, which is written to each plane.
@@ -109,21 +204,33 @@ HEADRACE_HOST_DEVICE void write_item_nchw(const WindowWork<Out>& work, const Win
   }
 }
 
-// Blocks along x take images, blocks along y pieces of one; grid strides cover the rest.
+// Returns the numbers that a thread writes at once, channels last: 16 bytes if lines are whole packs.
+template <typename Out>
+int window_width(const WindowWork<Out>& work) {
+  constexpr int kWidth = kPackWidth<Out>;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(work.out) % sizeof(Pack<Out, kWidth>) == 0;
+  return aligned && std::int64_t{work.out_width} * work.channels % kWidth == 0 ? kWidth : 1;
+}
+
+// Blocks along y take pieces of an image, one item a thread, and blocks along x images; grid strides cover the
+// rest.
 struct WindowGrid {
-  std::int64_t items = 0;  // of an image
+  std::int64_t items = 0;  // of an image: packs, or pixels if the channels come first
   unsigned int x = 0, y = 0;
 };
 
 template <typename Out>
 WindowGrid window_grid(const WindowWork<Out>& work, ImageLayout layout) {
-  constexpr std::int64_t kItemsAThread = 8, kPiece = kWindowThreads * kItemsAThread;
-  constexpr std::int64_t kMaxImages = 32768, kMaxPieces = 4096;
+  constexpr std::int64_t kMaxPieces = 4096,
+                         kWave = 132 * 12;  // blocks of 40 registers a thread that an H100 holds
   const std::int64_t pixels = static_cast<std::int64_t>(work.out_height) * work.out_width;
-  const std::int64_t items = layout == ImageLayout::kChannelsLast ? pixels * work.channels : pixels;
+  const std::int64_t items =
+      layout == ImageLayout::kChannelsLast ? pixels * work.channels / window_width(work) : pixels;
+  const std::int64_t pieces = std::min((items + kWindowThreads - 1) / kWindowThreads, kMaxPieces);
+  const std::int64_t images = pieces > 0 ? std::max<std::int64_t>(kWave / pieces, 1) : 1;
   return {.items = items,
-          .x = static_cast<unsigned int>(std::min(work.images, kMaxImages)),
-          .y = static_cast<unsigned int>(std::min((items + kPiece - 1) / kPiece, kMaxPieces))};
+          .x = static_cast<unsigned int>(std::min(work.images, images)),
+          .y = static_cast<unsigned int>(pieces)};
 }
 
 // A thread's place in the grid.
@@ -133,22 +240,59 @@ struct WindowThread {
   unsigned int blocks_x, blocks_y;
 };
 
-template <typename Out>
-HEADRACE_HOST_DEVICE void run_windows(const WindowWork<Out>& work, ImageLayout layout, const WindowThread& at) {
-  const std::int64_t pixels = static_cast<std::int64_t>(work.out_height) * work.out_width;
-  const bool last = layout == ImageLayout::kChannelsLast;
-  const std::int64_t items = last ? pixels * work.channels : pixels;
-  for (std::int64_t n = at.x; n < work.images; n += at.blocks_x) {
-    const WindowImage<Out> image = window_image(work, n);
-    for (std::int64_t i = static_cast<std::int64_t>(at.y) * kWindowThreads + at.thread; i < items;
-         i += static_cast<std::int64_t>(at.blocks_y) * kWindowThreads) {
-      if (last) {
-        write_item_nhwc(work, image, static_cast<int>(i));
-      } else {
-        write_item_nchw(work, image, static_cast<int>(i));
-      }
-    }
+// Calls function(item) for the items of a thread.
+template <typename Function>
+HEADRACE_HOST_DEVICE void each_window_item(const WindowThread& at, std::int64_t items, const Function& function) {
+  HEADRACE_ROLLED
+  for (std::int64_t i = static_cast<std::int64_t>(at.y) * kWindowThreads + at.thread; i < items;
+       i += static_cast<std::int64_t>(at.blocks_y) * kWindowThreads) {
+    function(static_cast<int>(i));
   }
+}
+
+// Calls function(image) for the results of a thread. The next one's choice is read before this one is made.
+template <typename Out, typename Function>
+HEADRACE_HOST_DEVICE void each_window_image(const WindowWork<Out>& work, const WindowThread& at,
+                                            const Function& function) {
+  if (at.x >= work.images) return;
+  WindowChoice next = window_choice(work, at.x);
+  HEADRACE_ROLLED
+  for (std::int64_t n = at.x; n < work.images; n += at.blocks_x) {
+    const WindowChoice choice = next;
+    if (n + at.blocks_x < work.images) next = window_choice(work, n + at.blocks_x);
+    function(window_image(work, n, choice));
+  }
+}
+
+template <int kWidth, int kChannels, bool kZeros, typename Out>
+HEADRACE_HOST_DEVICE void run_windows_nhwc(const WindowWork<Out>& work, const WindowThread& at) {
+  const std::int64_t packs = static_cast<std::int64_t>(work.out_height) * work.out_width * work.channels / kWidth;
+  each_window_item(at, packs, [&](int item) {
+    const auto pack = window_pack<kWidth, kChannels>(work, item);
+    each_window_image(work, at,
+                      [&](const WindowImage<Out>& image) { write_pack_nhwc<kZeros>(work, image, pack); });
+  });
+}
+
+template <typename Out>
+HEADRACE_HOST_DEVICE void run_windows_nchw(const WindowWork<Out>& work, const WindowThread& at) {
+  each_window_item(at, static_cast<std::int64_t>(work.out_height) * work.out_width, [&](int item) {
+    each_window_image(work, at, [&](const WindowImage<Out>& image) { write_item_nchw(work, image, item); });
+  });
+}
+
+// Calls function(width, channels, zeros), integral_constants, with what run_windows_nhwc() takes. Packs of
+// three channels without a border of zeros have code of their own.
+template <typename Out, typename Function>
+void by_window_pack(const WindowWork<Out>& work, const Function& function) {
+  constexpr std::integral_constant<int, 3> kThree;
+  by_width<kPackWidth<Out>>(window_width(work) > 1, [&](auto width) {
+    if (work.channels != 3) return function(width, std::integral_constant<int, 0>{}, std::true_type{});
+    if constexpr (width() > 1) {
+      if (work.pad == 0 || work.border == PixelBorder::kReflect) return function(width, kThree, std::false_type{});
+    }
+    function(width, kThree, std::true_type{});
+  });
 }
 
 // The extents fit into int: see check_pixel_conversion().

@@ -4,9 +4,18 @@
 namespace headrace {
 namespace {
 
-template <ImageLayout kLayout, typename Out>
-__global__ void convert_windows(cuda::WindowWork<Out> work) {
-  run_windows(work, kLayout, {blockIdx.x, blockIdx.y, threadIdx.x, gridDim.x, gridDim.y});
+__device__ cuda::WindowThread window_thread() {
+  return {blockIdx.x, blockIdx.y, threadIdx.x, gridDim.x, gridDim.y};
+}
+
+template <int kWidth, int kChannels, bool kZeros, typename Out>
+__global__ void __launch_bounds__(cuda::kWindowThreads) convert_windows(cuda::WindowWork<Out> work) {
+  run_windows_nhwc<kWidth, kChannels, kZeros>(work, window_thread());
+}
+
+template <typename Out>
+__global__ void __launch_bounds__(cuda::kWindowThreads) convert_windows_to_planes(cuda::WindowWork<Out> work) {
+  run_windows_nchw(work, window_thread());
 }
 
 }  // namespace
@@ -17,17 +26,22 @@ cudaError_t launch_input_kernel(const cuda::WindowWork<Out>& work, ImageLayout l
   if (work.images == 0 || grid.items == 0 || work.channels == 0) return cudaSuccess;
   const dim3 blocks(grid.x, grid.y);
   if (layout == ImageLayout::kChannelsLast) {
-    convert_windows<ImageLayout::kChannelsLast><<<blocks, cuda::kWindowThreads, 0, stream>>>(work);
+    cuda::by_window_pack(work, [&](auto width, auto channels, auto zeros) {
+      convert_windows<width(), channels(), zeros()><<<blocks, cuda::kWindowThreads, 0, stream>>>(work);
+    });
   } else {
-    convert_windows<ImageLayout::kChannelsFirst><<<blocks, cuda::kWindowThreads, 0, stream>>>(work);
+    convert_windows_to_planes<<<blocks, cuda::kWindowThreads, 0, stream>>>(work);
   }
   return cudaGetLastError();
 }
 
 cudaError_t load_window_kernels() {
-  constexpr ImageLayout kLast = ImageLayout::kChannelsLast, kFirst = ImageLayout::kChannelsFirst;
-  return cuda::load_kernels(convert_windows<kLast, float>, convert_windows<kFirst, float>,
-                            convert_windows<kLast, BFloat16>, convert_windows<kFirst, BFloat16>);
+  return cuda::load_kernels(convert_windows<1, 0, true, float>, convert_windows<1, 3, true, float>,
+                            convert_windows<4, 0, true, float>, convert_windows<4, 3, true, float>,
+                            convert_windows<4, 3, false, float>, convert_windows<1, 0, true, BFloat16>,
+                            convert_windows<1, 3, true, BFloat16>, convert_windows<8, 0, true, BFloat16>,
+                            convert_windows<8, 3, true, BFloat16>, convert_windows<8, 3, false, BFloat16>,
+                            convert_windows_to_planes<float>, convert_windows_to_planes<BFloat16>);
 }
 
 template cudaError_t launch_input_kernel(const cuda::WindowWork<float>&, ImageLayout, cudaStream_t);

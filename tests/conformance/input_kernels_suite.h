@@ -138,7 +138,8 @@ TYPED_TEST_P(InputKernelsSuite, ConvertsEveryPixelInBothLayouts) {
   }
 }
 
-// Every way to place a window, on sizes with and without a remainder of a GPU's block.
+// Every way to place a window, on sizes with and without a remainder of a GPU's block, and on more images than its
+// blocks take at once.
 TYPED_TEST_P(InputKernelsSuite, CropsPadsAndFlips) {
   const auto stream = this->device().create_stream();
   struct Case {
@@ -149,7 +150,8 @@ TYPED_TEST_P(InputKernelsSuite, CropsPadsAndFlips) {
   for (const Case& c :
        {Case{{1, 1, 1, 1}, 1, 1, 0, PixelBorder::kZero}, Case{{9, 32, 32, 3}, 32, 32, 4, PixelBorder::kZero},
         Case{{9, 32, 32, 3}, 32, 32, 2, PixelBorder::kReflect}, Case{{4, 5, 7, 1}, 3, 8, 4, PixelBorder::kReflect},
-        Case{{4, 5, 7, 2}, 9, 4, 3, PixelBorder::kZero}, Case{{3, 60, 80, 3}, 50, 61, 0, PixelBorder::kZero}}) {
+        Case{{4, 5, 7, 2}, 9, 4, 3, PixelBorder::kZero}, Case{{3, 60, 80, 3}, 50, 61, 0, PixelBorder::kZero},
+        Case{{300, 32, 32, 3}, 32, 32, 4, PixelBorder::kReflect}}) {
     auto images = this->make(*stream, c.in);
     const auto windows = this->make_windows(*stream, images, {c.height, c.width}, c.pad);
     images.out = this->device().allocate(static_cast<std::size_t>(images.n * c.height * c.width * images.c) *
@@ -248,23 +250,33 @@ TYPED_TEST_P(InputKernelsSuite, ChangesTones) {
   EXPECT_THROW(this->device().input_kernels()->convert_pixels(*stream, bad), ConfigError);
 }
 
-// In every form that has a kernel of its own.
+// In every form that has a kernel of its own: lines with and without a remainder of a pack, of three and of other
+// channels, in borders of zeros and of reflections.
 TYPED_TEST_P(InputKernelsSuite, WritesBf16NearestToF32) {
   const auto stream = this->device().create_stream();
-  const auto images = this->make(*stream, {9, 7, 5, 3});
   const Buffer tones = this->upload(*stream, std::vector<PixelTone>(9, {.shift = 0.13F, .gain = 0.7F}));
-  const Buffer half = this->device().allocate(images.bytes.size() * sizeof(BFloat16));
-  for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
-    for (const bool toned : {false, true}) {
-      PixelConversion conversion = images.conversion(layout);
-      if (toned) conversion.tones = tones.view({9, 2}, DType::kF32);
-      this->device().input_kernels()->convert_pixels(*stream, conversion);
-      conversion.out = half.view(conversion.out.shape, DType::kBF16);
-      this->device().input_kernels()->convert_pixels(*stream, conversion);
-      const auto wide = this->template download<float>(*stream, images.out);
-      const auto rounded = this->template download<BFloat16>(*stream, half);
-      for (std::size_t i = 0; i < wide.size(); ++i) {
-        ASSERT_EQ(rounded[i].bits, nearest_bf16(wide[i]).bits) << i << (toned ? " toned" : "");
+  for (const Shape& shape : {Shape{9, 7, 5, 3}, Shape{9, 6, 8, 3}, Shape{9, 6, 8, 2}}) {
+    const auto images = this->make(*stream, shape);
+    const auto windows = this->make_windows(*stream, images, {images.h, images.w}, 3);
+    const Buffer half = this->device().allocate(images.bytes.size() * sizeof(BFloat16));
+    for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
+      for (int form = 0; form < 8; ++form) {
+        PixelConversion conversion = images.conversion(layout);
+        if (form % 2 == 1) conversion.tones = tones.view({9, 2}, DType::kF32);
+        if (form / 2 % 2 == 1) {
+          conversion.windows = windows.buffer.view({9, 3}, DType::kI32);
+          conversion.pad = 3;
+        }
+        conversion.border = form < 4 ? PixelBorder::kZero : PixelBorder::kReflect;
+        this->device().input_kernels()->convert_pixels(*stream, conversion);
+        conversion.out = half.view(conversion.out.shape, DType::kBF16);
+        this->device().input_kernels()->convert_pixels(*stream, conversion);
+        const auto wide = this->template download<float>(*stream, images.out);
+        const auto rounded = this->template download<BFloat16>(*stream, half);
+        for (std::size_t i = 0; i < wide.size(); ++i) {
+          ASSERT_EQ(rounded[i].bits, nearest_bf16(wide[i]).bits)
+              << shape.to_string() << " form " << form << ", " << i;
+        }
       }
     }
   }

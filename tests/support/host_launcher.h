@@ -11,6 +11,8 @@
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_totals.h"
 #include "headrace/devices/cuda/math/loss_work.h"
+#include "headrace/devices/cuda/math/warp_tiles.h"
+#include "headrace/tests/support/host_tiles.h"
 
 namespace headrace::test {
 
@@ -42,13 +44,23 @@ class HostLauncher {
     for (std::int64_t block = 0; block < grid.blocks(); ++block) {
       reduce_block<kWidth>(work, grid, block, block_totals);
     }
-    for (std::int64_t column = 0; column < grid.columns; ++column) {
-      std::vector<decltype(wide(Total{}))> lanes;
-      for (int lane = 0; lane < cuda::kFinishLanes; ++lane) {
-        lanes.push_back(cuda::lane_total(block_totals, grid.row_blocks, grid.columns, column, lane));
-      }
-      work.finish(column, tree_total(lanes));
-    }
+    finish(work, block_totals, grid.row_blocks, grid.columns);
+  }
+
+  template <typename Work>
+  void tiles(const Work& work) const {
+    constexpr std::int64_t kMaxBlocks = 132 * 4;  // of a GPU; no bit depends on it
+    HostTiles<Work>(work, kMaxBlocks).forward();
+  }
+
+  template <typename Work>
+  void reduce_tiles(const Work& work, void* scratch) const {
+    auto* block_totals = static_cast<typename Work::Total*>(scratch);
+    HostTiles<Work> tiles(work, cuda::max_reducing_blocks<Work>());
+    tiles.reduce([&](std::int64_t row_block, std::int64_t column, const std::vector<typename Work::Total>& lanes) {
+      block_totals[row_block * work.outputs + column] = radix_tree(lanes);
+    });
+    finish(work, block_totals, tiles.grid().row_blocks, work.outputs);
   }
 
   template <typename Work>
@@ -69,6 +81,17 @@ class HostLauncher {
   }
 
  private:
+  template <typename Work, typename Total>
+  static void finish(const Work& work, const Total* block_totals, std::int64_t row_blocks, std::int64_t columns) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      std::vector<decltype(wide(Total{}, Total{}))> lanes;
+      for (int lane = 0; lane < cuda::kFinishLanes; ++lane) {
+        lanes.push_back(cuda::lane_total(block_totals, row_blocks, columns, column, lane));
+      }
+      work.finish(column, completed(radix_tree(lanes), block_totals[column]));
+    }
+  }
+
   template <int kWidth, typename Work>
   static void reduce_block(const Work& work, const cuda::ColumnGrid& grid, std::int64_t block,
                            typename Work::Total* block_totals) {
@@ -98,6 +121,16 @@ class HostLauncher {
     std::vector<decltype(part(0))> lanes;
     for (int lane = 0; lane < cuda::kRowLanes; ++lane) lanes.push_back(part(lane));
     return tree_total(lanes);
+  }
+
+  // Of a power of kRadix of parts.
+  template <typename Total>
+  static Total radix_tree(std::vector<Total> parts) {
+    for (std::size_t left = parts.size() / cuda::kRadix; left > 0; left /= cuda::kRadix) {
+      for (std::size_t i = 0; i < left; ++i)
+        parts[i] = cuda::radix_total(parts.data() + i, static_cast<int>(left));
+    }
+    return parts.front();
   }
 
   // Of a power of two of parts: the upper half onto the lower one, until one is left.
@@ -143,7 +176,15 @@ void run_on_host(const cuda::WindowWork<Out>& work, ImageLayout layout) {
   cuda::WindowThread at{.x = 0, .y = 0, .thread = 0, .blocks_x = grid.x, .blocks_y = grid.y};
   for (at.x = 0; at.x < grid.x; ++at.x) {
     for (at.y = 0; at.y < grid.y; ++at.y) {
-      for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) run_windows(work, layout, at);
+      for (at.thread = 0; at.thread < cuda::kWindowThreads; ++at.thread) {
+        if (layout == ImageLayout::kChannelsFirst) {
+          run_windows_nchw(work, at);
+          continue;
+        }
+        cuda::by_window_pack(work, [&](auto width, auto channels, auto zeros) {
+          cuda::run_windows_nhwc<width(), channels(), zeros()>(work, at);
+        });
+      }
     }
   }
 }

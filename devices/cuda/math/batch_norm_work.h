@@ -71,22 +71,24 @@ struct BatchStatistics {
       totals[k].deviation += distance * (value - totals[k].mean);
     }
   }
+  // Loads what it follows before it divides.
   HEADRACE_HOST_DEVICE void finish(std::int64_t column, const Moments<double>& total) const {
+    const float mean = norm.running_mean[column], var = norm.running_var[column];
     if (total.count == 0) {
-      norm.saved_mean[column] = norm.running_mean[column];
-      norm.saved_inv_std[column] = 1.0F / sqrtf(norm.running_var[column] + norm.epsilon);
+      norm.saved_mean[column] = mean;
+      norm.saved_inv_std[column] = 1.0F / sqrtf(var + norm.epsilon);
       return;
     }
     const double variance = total.deviation / total.count;
     const double others = total.count > 1 ? total.count - 1 : 1;
     norm.saved_mean[column] = static_cast<float>(total.mean);
     norm.saved_inv_std[column] = static_cast<float>(1 / sqrt(variance + static_cast<double>(norm.epsilon)));
-    follow(norm.running_mean[column], total.mean);
-    follow(norm.running_var[column], total.deviation / others);
+    norm.running_mean[column] = followed(mean, total.mean);
+    norm.running_var[column] = followed(var, total.deviation / others);
   }
-  HEADRACE_HOST_DEVICE void follow(float& running, double batch) const {
+  HEADRACE_HOST_DEVICE float followed(float running, double batch) const {
     const double momentum = norm.momentum;
-    running = static_cast<float>(momentum * static_cast<double>(running) + (1 - momentum) * batch);
+    return static_cast<float>(momentum * static_cast<double>(running) + (1 - momentum) * batch);
   }
 };
 

@@ -7,6 +7,7 @@
 #include "headrace/devices/cuda/math/column_totals.h"
 #include "headrace/devices/cuda/math/cuda_launches.h"
 #include "headrace/devices/cuda/math/loss_work.h"
+#include "headrace/devices/cuda/math/warp_tiles.h"
 
 namespace headrace::cuda {
 
@@ -45,23 +46,98 @@ __global__ void __launch_bounds__(kColumnThreads, resident_blocks<Work>(kReducin
   for (int k = 0; k < kWidth; ++k) block_totals[at.row_block * grid.columns + at.column + k] = mine[k];
 }
 
+// Merges kRadix times `left` totals in shared memory, written before, into the first `left`. Thread i keeps i.
+template <typename Total>
+__device__ void merge_shared(Total* shared, int left) {
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  if (thread < left) shared[thread] = radix_total(shared + thread, left);
+}
+
+// Adds left times right to the sums. REQUIRES: every lane calls it.
+__device__ inline void multiply_add(const LeftTile& left, const RightTile& right, SumTile& sums) {
+  float(&to)[4] = sums.values;
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(to[0]), "+f"(to[1]), "+f"(to[2]), "+f"(to[3])
+      : "r"(left.pairs[0]), "r"(left.pairs[1]), "r"(left.pairs[2]), "r"(left.pairs[3]), "r"(right.pairs[0]),
+        "r"(right.pairs[1]));
+}
+
+// The windows of a warp's next group of rows are loaded before the current one's activations are computed.
+template <int kTiles, typename Work>
+__global__ void __launch_bounds__(kColumnThreads, Work::kResidentBlocks) tile_kernel(Work work, WarpGrid grid) {
+  __shared__ __align__(16) std::uint32_t shared[WarpGrid::kWarps][Work::kSharedPairs];
+  const int warp = static_cast<int>(threadIdx.x) / kWarpLanes, lane = static_cast<int>(threadIdx.x) % kWarpLanes;
+  const WarpPlace at = warp_place(grid, blockIdx.x, warp, Work::kRows);
+  const auto own = work.convolution.begin(at.column, lane);
+  LeftTile windows[Work::kRowTiles];
+  for (int m = 0; m < Work::kRowTiles; ++m) {
+    windows[m] = work.convolution.windows(own, at.first_row + m * kTileRows, lane);
+  }
+  for (std::int64_t row = at.first_row; row < at.end_row; row += WarpGrid::kWarps * Work::kRows) {
+    SumTile sums[Work::kRowTiles][kTiles] = {};
+    for (int m = 0; m < Work::kRowTiles; ++m) {
+      for (int t = 0; t < kTiles; ++t) {
+        multiply_add(windows[m], own.weights[t], sums[m][t]);
+      }
+      windows[m] = work.convolution.windows(own, row + WarpGrid::kWarps * Work::kRows + m * kTileRows, lane);
+    }
+    for (int m = 0; m < Work::kRowTiles; ++m) {
+      for (int t = 0; t < kTiles; ++t) work.collect(sums[m][t], m * kTileRows, t, lane, shared[warp]);
+    }
+    __syncwarp();
+    work.write(row, at.column, lane, shared[warp]);
+    __syncwarp();
+  }
+}
+
+// One total per row block and column.
+template <int kTiles, typename Work>
+__global__ void __launch_bounds__(kColumnThreads, Work::kResidentBlocks)
+    tile_reduce_kernel(Work work, WarpGrid grid, typename Work::Total* block_totals) {
+  using Total = typename Work::Total;
+  constexpr int kWidth = kTiles * kTileColumns;
+  __shared__ Total shared[kWarpSums * kWidth];
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarpLanes, lane = thread % kWarpLanes;
+  const WarpPlace at = warp_place(grid, blockIdx.x, warp, Work::kRows);
+  const auto own = work.convolution.begin(at.column, lane);
+  Total totals[kTiles][2] = {};
+  LeftTile windows = work.convolution.windows(own, at.first_row, lane);
+  for (std::int64_t row = at.first_row; row < at.end_row; row += WarpGrid::kWarps * Work::kRows) {
+    const auto gradients = work.gradients(row, at.column, lane);
+    SumTile sums[kTiles] = {};
+    for (int t = 0; t < kTiles; ++t) {
+      multiply_add(windows, own.weights[t], sums[t]);
+    }
+    windows = work.convolution.windows(own, row + WarpGrid::kWarps * Work::kRows, lane);
+    for (int t = 0; t < kTiles; ++t) work.add(sums[t], gradients.pairs[t], totals[t]);
+  }
+  for (int t = 0; t < kTiles; ++t) {
+    for (int j = 0; j < 2; ++j) {
+      shared[(warp * 8 + lane / 4) * kWidth + t * kTileColumns + 2 * (lane % 4) + j] = totals[t][j];
+    }
+  }
+  for (int left = kWarpSums / kRadix * kWidth; left >= kWidth; left /= kRadix) merge_shared(shared, left);
+  if (thread < kWidth) block_totals[at.row_block * grid.columns + at.column + thread] = shared[thread];
+}
+
 template <typename Work>
 __global__ void __launch_bounds__(kFinishColumns* kFinishLanes)
     finish_kernel(Work work, const typename Work::Total* block_totals, std::int64_t blocks, std::int64_t columns) {
-  using Wide = decltype(wide(typename Work::Total{}));
-  __shared__ Wide shared[kFinishLanes][kFinishColumns];
-  const int side = static_cast<int>(threadIdx.x) % kFinishColumns,
-            lane = static_cast<int>(threadIdx.x) / kFinishColumns;
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kFinishColumns + side;
+  using Wide = decltype(wide(typename Work::Total{}, typename Work::Total{}));
+  __shared__ Wide shared[kFinishLanes * kFinishColumns];
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kFinishColumns + thread % kFinishColumns;
   Wide total{};
-  if (column < columns) total = lane_total(block_totals, blocks, columns, column, lane);
-  shared[lane][side] = total;
-  __syncthreads();
-  for (int half = kFinishLanes / 2; half > 0; half /= 2) {
-    if (lane < half) shared[lane][side] = total = merged(total, shared[lane + half][side]);
-    __syncthreads();
+  if (column < columns) total = lane_total(block_totals, blocks, columns, column, thread / kFinishColumns);
+  shared[thread] = total;
+  for (int left = kFinishLanes / kRadix * kFinishColumns; left >= kFinishColumns; left /= kRadix) {
+    merge_shared(shared, left);
   }
-  if (lane == 0 && column < columns) work.finish(column, total);
+  if (thread < kFinishColumns && column < columns) {
+    work.finish(column, completed(shared[thread], block_totals[column]));
+  }
 }
 
 __device__ inline RowMaximum from_lane_below(const RowMaximum& of, int distance) {
@@ -181,11 +257,34 @@ class CudaLauncher {
     reduce_kernel<kWidth>
         <<<static_cast<unsigned int>(grid.blocks()), kColumnThreads, 0, stream_>>>(work, grid, block_totals);
     status_ = cudaGetLastError();
-    const std::int64_t blocks = divided_up(grid.columns, kFinishColumns);
-    if (!ready(blocks)) return;
-    finish_kernel<<<static_cast<unsigned int>(blocks), kFinishColumns * kFinishLanes, 0, stream_>>>(
-        work, block_totals, grid.row_blocks, grid.columns);
+    finish(work, block_totals, grid.row_blocks, grid.columns);
+  }
+
+  // Computes work.convolution in tiles, for as many blocks as the device holds at once: no bit depends on the
+  // split.
+  template <typename Work>
+  void tiles(const Work& work) {
+    constexpr int kTiles = decltype(work.convolution)::kWidth / kTileColumns;
+    const std::int64_t wave = one_wave<&tile_kernel<kTiles, Work>>(kColumnThreads);
+    const WarpGrid grid =
+        warp_grid(work.convolution.pixels, work.outputs, kTiles * kTileColumns, Work::kRows, wave);
+    if (!ready(grid.blocks())) return;
+    tile_kernel<kTiles><<<static_cast<unsigned int>(grid.blocks()), kColumnThreads, 0, stream_>>>(work, grid);
     status_ = cudaGetLastError();
+  }
+
+  // `scratch` holds one Work::Total per row block and column.
+  template <typename Work>
+  void reduce_tiles(const Work& work, void* scratch) {
+    constexpr int kTiles = decltype(work.convolution)::kWidth / kTileColumns;
+    auto* block_totals = static_cast<typename Work::Total*>(scratch);
+    const WarpGrid grid = warp_grid(work.convolution.pixels, work.outputs, kTiles * kTileColumns, Work::kRows,
+                                    max_reducing_blocks<Work>());
+    if (!ready(grid.blocks())) return;
+    tile_reduce_kernel<kTiles>
+        <<<static_cast<unsigned int>(grid.blocks()), kColumnThreads, 0, stream_>>>(work, grid, block_totals);
+    status_ = cudaGetLastError();
+    finish(work, block_totals, grid.row_blocks, grid.columns);
   }
 
   template <typename Work>
@@ -204,6 +303,16 @@ class CudaLauncher {
   }
 
  private:
+  template <typename Work>
+  void finish(const Work& work, const typename Work::Total* block_totals, std::int64_t row_blocks,
+              std::int64_t columns) {
+    const std::int64_t blocks = divided_up(columns, kFinishColumns);
+    if (!ready(blocks)) return;
+    finish_kernel<<<static_cast<unsigned int>(blocks), kFinishColumns * kFinishLanes, 0, stream_>>>(
+        work, block_totals, row_blocks, columns);
+    status_ = cudaGetLastError();
+  }
+
   // A grid that exceeds the maximum of a launch is an error, not a smaller launch.
   bool ready(std::int64_t blocks) {
     constexpr std::int64_t kMaxBlocks = 0x7FFFFFFF;

@@ -29,7 +29,7 @@ bool by_conv_window(const Shape& weights, const Function& function) {
 
 inline constexpr int kDirectOutputs = 8;  // outputs are a multiple of it: the widest pack
 
-// Returns whether to compute directly. So few products gain nothing from tensor cores, so the bytes decide: a
+// Returns whether to compute directly. The products are so few that the bytes decide: a
 // direct convolution reads x and writes y once each, bias and activation included. `activations` is the type of x
 // and y, which must be that of the products.
 inline bool computes_directly(DType activations, const Shape& weights, const ConvOptions& options) {

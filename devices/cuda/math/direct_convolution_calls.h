@@ -5,6 +5,7 @@
 #include "headrace/devices/cuda/math/activation_math.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/direct_convolution.h"
+#include "headrace/devices/cuda/math/direct_tiles_work.h"
 #include "headrace/devices/cuda/math/elementwise_work.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
 #include "headrace/devices/cuda/math/pooling_work.h"
@@ -125,6 +126,37 @@ DirectConvolution<T, Window> direct_convolution(const TensorView& x, const Tenso
           .bias = bias.as<float>()};
 }
 
+// Returns whether the tensor cores compute it: in bf16, if 31 bits index it and `y` fits packs.
+inline bool computes_in_tiles(const TensorView& x, const TensorView& y) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max() - WarpGrid::kWarps * kWarpLanes;
+  return y.dtype == DType::kBF16 && packs_fit(kTileColumns, y) && y.elements() > 0 && x.elements() < kMax &&
+         y.elements() / y.shape[3] < kMax;
+}
+
+template <typename Window, int kTiles>
+DirectTiles<Window, kTiles> direct_tiles(const TensorView& x, const TensorView& weights, const TensorView& bias,
+                                         const TensorView& y, const ConvOptions& options) {
+  const bool half = weights.dtype == DType::kBF16;
+  const auto line = static_cast<std::uint32_t>(x.shape[2] * x.shape[3]);
+  const auto image = static_cast<std::uint32_t>(x.shape[1]) * line,
+             stride = static_cast<std::uint32_t>(options.stride);
+  return {.corners = WindowCorners(static_cast<int>(y.shape[1]), static_cast<int>(y.shape[2]), image,
+                                   line * stride, stride * Window::kChannels),
+          .in_line = static_cast<int>(line),
+          .x = x.as<BFloat16>(),
+          .weights = half ? nullptr : weights.as<float>(),
+          .half_weights = half ? weights.as<BFloat16>() : nullptr,
+          .bias = bias.as<float>(),
+          .pixels = static_cast<std::int32_t>(y.elements() / y.shape[3])};
+}
+
+// Calls function(integral_constant) with the tiles of eight outputs that a warp takes.
+template <typename Function>
+void by_output_tiles(std::int64_t outputs, const Function& function) {
+  if (outputs % (3 * kTileColumns) == 0) return function(std::integral_constant<int, 3>{});
+  function(std::integral_constant<int, 1>{});
+}
+
 // Calls function(type, activation, window). REQUIRES: computes_directly().
 template <typename Function>
 void by_direct_convolution(const TensorView& y, const TensorView& weights, Activation activation,
@@ -144,9 +176,19 @@ void submit_direct_convolution(Launcher& launch, const TensorView& x, const Tens
     using T = decltype(type);
     using Window = decltype(window);
     const std::int64_t outputs = y.shape[3];
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      if (computes_in_tiles(x, y)) {
+        return by_output_tiles(outputs, [&](auto tiles) {
+          launch.tiles(DirectForwardTiles<which(), Window, tiles()>{
+              direct_tiles<Window, tiles()>(x, weights, bias, y, options), y.as<BFloat16>(),
+              static_cast<std::int32_t>(outputs)});
+        });
+      }
+    }
     const DirectForward<T, which(), Window> work{direct_convolution<T, Window>(x, weights, bias, y, options),
                                                  y.as<T>(), outputs};
-    by_width<kPackWidth<T>>(packs_fit(kPackWidth<T>, y), [&](auto width) {
+    constexpr int kWidth = std::is_same_v<T, float> ? kPackWidth<T> : 1;
+    by_width<kWidth>(packs_fit(kWidth, y), [&](auto width) {
       launch.template columns<width()>(work, column_grid(y.elements() / outputs, outputs, width()));
     });
   });
@@ -159,11 +201,23 @@ void submit_direct_bias_gradient(Launcher& launch, const TensorView& x, const Te
   by_direct_convolution(dy, weights, activation, [&](auto type, auto which, auto window) {
     using T = decltype(type);
     using Window = decltype(window);
-    using Work = DirectBiasGradient<T, which(), Window>;
     const std::int64_t outputs = dy.shape[3], pixels = dy.elements() / outputs;
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      if (computes_in_tiles(x, dy)) {
+        return by_output_tiles(outputs, [&](auto tiles) {
+          launch.reduce_tiles(
+              DirectBiasGradientTiles<which(), Window, tiles()>{
+                  direct_tiles<Window, tiles()>(x, weights, bias, dy, options), dy.as<BFloat16>(),
+                  static_cast<std::int32_t>(outputs), dbias.as<float>()},
+              scratch);
+        });
+      }
+    }
+    using Work = DirectBiasGradient<T, which(), Window>;
     const Work work{direct_convolution<T, Window>(x, weights, bias, dy, options), dy.as<T>(), pixels, outputs,
                     dbias.as<float>()};
-    by_width<kNarrowWidth>(packs_fit(kNarrowWidth, dy), [&](auto width) {
+    constexpr int kWidth = std::is_same_v<T, float> ? kNarrowWidth : 1;
+    by_width<kWidth>(packs_fit(kWidth, dy), [&](auto width) {
       launch.template reduce<width()>(work, column_grid(pixels, outputs, width(), max_reducing_blocks<Work>()),
                                       scratch);
     });

@@ -41,6 +41,28 @@ class Divisor {
   std::uint64_t reciprocal_ = 0;  // 0: of 1
 };
 
+// Divides 0 <= n < 2^31 by a divisor d >= 1. With 2^(s - 1) < d <= 2^s and r = ceil(2^(31 + s) / d), which fits
+// 32 bits, r d = 2^(31 + s) + e and e < d: n r / 2^(31 + s) is beyond n / d by n e / (2^(31 + s) d), less than
+// 1 / d.
+class SmallDivisor {
+ public:
+  explicit SmallDivisor(int divisor) : whole_(divisor == 1 ? ~std::uint32_t{0} : 0) {
+    if (divisor == 1) return;
+    const auto d = static_cast<std::uint64_t>(divisor);
+    while ((std::uint64_t{1} << (shift_ + 1)) < d) ++shift_;
+    reciprocal_ = static_cast<std::uint32_t>(((std::uint64_t{1} << (shift_ + 32)) + d - 1) / d);
+  }
+
+  HEADRACE_HOST_DEVICE std::uint32_t quotient(std::uint32_t n) const {
+    return (static_cast<std::uint32_t>(std::uint64_t{n} * reciprocal_ >> 32) + (n & whole_)) >> shift_;
+  }
+
+ private:
+  std::uint32_t reciprocal_ = 0;
+  std::uint32_t whole_;  // all bits for a divisor of 1, for which there is no reciprocal
+  int shift_ = 0;        // s - 1
+};
+
 struct Pixel {
   std::int64_t image;
   int y, x;

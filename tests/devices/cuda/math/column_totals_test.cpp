@@ -35,6 +35,39 @@ TEST(ColumnTotals, TheSumOfNothingChangesNothing) {
   EXPECT_EQ(merged(Moments<float>{}, Moments<float>{}).count, 0);
 }
 
+// The mean is 10,000 times the deviation; some blocks are empty, and a lane has more totals than it loads at
+// once.
+TEST(ColumnTotals, LanesOfMomentsAddUpToTheMomentsOfAllBlocks) {
+  constexpr std::int64_t kBlocks = 1500, kColumns = 3;
+  std::vector<Moments<float>> blocks;
+  for (std::int64_t i = 0; i < kBlocks * kColumns; ++i) {
+    const auto part = static_cast<float>(i % 17);
+    blocks.push_back(i % 5 == 4 ? Moments<float>{} : Moments<float>{1 + part, 1e4F + part / 16, part / 32});
+  }
+  for (std::int64_t column = 0; column < kColumns; ++column) {
+    const auto& first = blocks[static_cast<std::size_t>(column)];
+    Moments<double> expected{};
+    for (std::int64_t b = 0; b < kBlocks; ++b) {
+      const auto& of = blocks[static_cast<std::size_t>(b * kColumns + column)];
+      expected = merged(expected, Moments<double>{of.count, of.mean, of.deviation});
+    }
+    PivotSums sums{};
+    for (int lane = 0; lane < kFinishLanes; ++lane) {
+      sums = merged(sums, lane_total(blocks.data(), kBlocks, kColumns, column, lane));
+    }
+    const Moments<double> all = completed(sums, first);
+    EXPECT_EQ(all.count, expected.count);
+    EXPECT_NEAR(all.mean, expected.mean, 1e-10);
+    EXPECT_NEAR(all.deviation, expected.deviation, 1e-9 * expected.deviation);
+  }
+  EXPECT_EQ(completed(PivotSums{}, Moments<float>{}).count, 0);
+}
+
+TEST(ColumnTotals, RadixTotalsAreSumsInOrder) {
+  const std::vector<Sum<float>> parts(2 * kRadix, Sum<float>{3});
+  EXPECT_EQ(radix_total(parts.data(), 2).value, 3 * kRadix);
+}
+
 TEST(ColumnTotals, RealRowsAreThoseOfRealExamplesAndNoMoreThanThereAre) {
   const StepScalars scalars{.rows = 3};
   EXPECT_EQ((RealRows{&scalars, 16, 64}.count()), 48);

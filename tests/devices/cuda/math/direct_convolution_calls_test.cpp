@@ -102,5 +102,29 @@ void expect_as_reference(double tolerance) {
 TEST(DirectConvolution, InF32) { expect_as_reference<float>(2e-5); }
 TEST(DirectConvolution, InBf16) { expect_as_reference<BFloat16>(2e-4); }
 
+TEST(DirectTiles, WindowCornersAreThoseOfEachPixel) {
+  constexpr std::uint32_t kStride = 2, kChannels = 3, kLine = 17 * kChannels, kImage = 13 * kLine;
+  const WindowCorners corners(6, 8, kImage, kLine * kStride, kStride * kChannels);
+  for (std::uint32_t pixel = 0; pixel < 3 * 6 * 8; ++pixel) {
+    const std::uint32_t image = pixel / 48, y = pixel / 8 % 6, x = pixel % 8;
+    EXPECT_EQ(corners.corner(pixel), image * kImage + y * kStride * kLine + x * kStride * kChannels) << pixel;
+  }
+}
+
+TEST(DirectTiles, PairsHoldEveryValueOfAWindowOnce) {
+  const auto count = [](auto window) {
+    using Window = decltype(window);
+    std::vector<int> found(Window::kValues);
+    for (int pair = 0; pair < kTileDepth / 2; ++pair) {
+      for (const int i : {0, 1}) {
+        if (const WindowPair<Window> of(pair); of.has(i)) ++found[static_cast<std::size_t>(of.value(i))];
+      }
+    }
+    return found;
+  };
+  EXPECT_EQ(count(ConvWindow<2, 2, 3>{}), std::vector<int>(12, 1));
+  EXPECT_EQ(count(ConvWindow<3, 3, 1>{}), std::vector<int>(9, 1));
+}
+
 }  // namespace
 }  // namespace headrace::cuda

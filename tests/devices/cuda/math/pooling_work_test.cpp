@@ -50,6 +50,21 @@ TEST(Divisor, QuotientsAreExactAroundEveryMultiple) {
   }
 }
 
+TEST(SmallDivisor, QuotientsAreExactAroundEveryMultiple) {
+  constexpr std::uint32_t kMax = 0x7FFFFFFFU;
+  for (const std::uint32_t divisor : {1U, 2U, 3U, 5U, 7U, 31U, 32U, 33U, 961U, 65537U, (1U << 30) + 1U, kMax}) {
+    const SmallDivisor by(static_cast<int>(divisor));
+    for (const std::uint32_t factor : {0U, 1U, 2U, 12345U, kMax / divisor}) {
+      if (factor > kMax / divisor) continue;
+      for (const std::uint32_t n :
+           {factor * divisor, factor * divisor + divisor / 2, factor * divisor + divisor - 1}) {
+        if (n > kMax) continue;
+        EXPECT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 }  // namespace headrace::cuda
