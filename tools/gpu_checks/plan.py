@@ -23,7 +23,7 @@ PARTS = (
     Part("cifar10-fast", 60, "training", training.seeds(0), "the first half of the seeds, in one process"),
     Part("profile", 150, "benchmarks", profile.profile, "every kernel of one step: time, bytes, share of its floor"),
     Part("steps", 60, "benchmarks", training.steps, "steps with input and without"),
-    Part("record", 230, "training", peers.records, "PyTorch's record scripts"),
+    Part("record", 600, "training", peers.records, "PyTorch's record scripts"),
     Part("cifar10-fast-again", 60, "training", training.seeds(1), "the other half of the seeds"),
     Part("cifar10-fast-b", 45, "training", training.seeds(0, "cifar10-fast-b"), "the later recipe over the first half"),
     Part("input", 30, "benchmarks", benchmarks.input_rate, "the engine alone, into the GPU"),
@@ -45,7 +45,7 @@ CALLS = {
     "correctness": Call(8.5, ("device", "tests", "shards", "kernels", "memcheck", "racecheck", "synccheck")),
     "seeds": Call(8.0, ("device", "cifar10-fast", "profile", "steps", "cifar10-fast-again", "cifar10-fast-b", "input",
                         "photographs")),
-    "records": Call(5.0, ("device", "cifar10-fast", "record", "cifar10-fast-again")),
+    "records": Call(9.5, ("device", "cifar10-fast", "record", "cifar10-fast-again")),
     "peers": Call(4.0, ("device", "resnet18", "oracle", "ddp", "libtorch"))}
 
 
