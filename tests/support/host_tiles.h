@@ -1,39 +1,34 @@
 // Runs the work of warps that multiply in tiles on the host: every block, every warp, every lane, and the
-// tensor cores' products by the documented layout (devices/cuda/math/warp_tiles.h).
+// tensor cores' products by their model (model_warp.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
 #include "headrace/devices/cuda/math/warp_tiles.h"
+#include "headrace/tests/support/model_warp.h"
 
 namespace headrace::test {
 
 template <typename Tile>
 using LanesOf = std::array<Tile, cuda::kWarpLanes>;
 
-// As multiply_add() of the GPU for all lanes at once.
+// Adds left times right of all lanes.
 inline void multiply_add(const LanesOf<cuda::LeftTile>& left, const LanesOf<cuda::RightTile>& right,
                          LanesOf<cuda::SumTile>& sums) {
-  float a[cuda::kTileRows][cuda::kTileDepth], b[cuda::kTileDepth][cuda::kTileColumns];
+  ModelWarp::Words<4> a;
+  ModelWarp::Words<2> b;
+  ModelWarp::Sums products;
   for (std::size_t lane = 0; lane < cuda::kWarpLanes; ++lane) {
-    const std::size_t g = lane / 4, q = lane % 4;
-    for (std::size_t s = 0; s < 2; ++s) {
-      for (std::size_t i = 0; i < 2; ++i) {
-        const auto value = [&](std::uint32_t pair) {
-          return widened(cuda::half_of_pair(pair, static_cast<int>(i)));
-        };
-        for (std::size_t h = 0; h < 2; ++h) a[g + 8 * h][8 * s + 2 * q + i] = value(left[lane].pairs[h + 2 * s]);
-        b[8 * s + 2 * q + i][g] = value(right[lane].pairs[s]);
-      }
-    }
+    std::ranges::copy(left[lane].pairs, a.values[lane]);
+    std::ranges::copy(right[lane].pairs, b.values[lane]);
+    std::ranges::copy(sums[lane].values, products.values[lane]);
   }
+  ModelWarp::multiply_add<0>(products, a, b);
   for (std::size_t lane = 0; lane < cuda::kWarpLanes; ++lane) {
-    for (std::size_t part = 0; part < 4; ++part) {
-      const std::size_t row = lane / 4 + 8 * (part / 2), column = 2 * (lane % 4) + part % 2;
-      for (std::size_t k = 0; k < cuda::kTileDepth; ++k) sums[lane].values[part] += a[row][k] * b[k][column];
-    }
+    std::ranges::copy(products.values[lane], sums[lane].values);
   }
 }
 

@@ -67,11 +67,11 @@ class ModelWarp {
   }
   // Adds (16, 16) x (16, 8): the layouts of mma.m16n8k16 in PTX.
   template <int kFirst, int kCount>
-  void multiply_add(Sums& sums, const Words<4>& a, const Words<kCount>& b) const {
+  static void multiply_add(Sums& sums, const Words<4>& a, const Words<kCount>& b) {
     for (int half = 0; half < 2; ++half) add_product<2>(sums, a.values, 2 * half, b.values, kFirst + half);
   }
   // Adds (16, 8) x (8, 8).
-  void multiply_add(Sums& sums, const Words<2>& a, const Words<1>& b) const {
+  static void multiply_add(Sums& sums, const Words<2>& a, const Words<1>& b) {
     add_product<2>(sums, a.values, 0, b.values, 0);
   }
 

@@ -7,6 +7,7 @@
 #include "headrace/devices/cuda/math/column_totals.h"
 #include "headrace/devices/cuda/math/cuda_launches.h"
 #include "headrace/devices/cuda/math/loss_work.h"
+#include "headrace/devices/cuda/math/tensor_core.cuh"
 #include "headrace/devices/cuda/math/warp_tiles.h"
 
 namespace headrace::cuda {
@@ -54,16 +55,6 @@ __device__ void merge_shared(Total* shared, int left) {
   if (thread < left) shared[thread] = radix_total(shared + thread, left);
 }
 
-// Adds left times right to the sums. REQUIRES: every lane calls it.
-__device__ inline void multiply_add(const LeftTile& left, const RightTile& right, SumTile& sums) {
-  float(&to)[4] = sums.values;
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(to[0]), "+f"(to[1]), "+f"(to[2]), "+f"(to[3])
-      : "r"(left.pairs[0]), "r"(left.pairs[1]), "r"(left.pairs[2]), "r"(left.pairs[3]), "r"(right.pairs[0]),
-        "r"(right.pairs[1]));
-}
-
 // The windows of a warp's next group of rows are loaded before the current one's activations are computed.
 template <int kTiles, typename Work>
 __global__ void __launch_bounds__(kColumnThreads, Work::kResidentBlocks) tile_kernel(Work work, WarpGrid grid) {
@@ -79,7 +70,7 @@ __global__ void __launch_bounds__(kColumnThreads, Work::kResidentBlocks) tile_ke
     SumTile sums[Work::kRowTiles][kTiles] = {};
     for (int m = 0; m < Work::kRowTiles; ++m) {
       for (int t = 0; t < kTiles; ++t) {
-        multiply_add(windows[m], own.weights[t], sums[m][t]);
+        multiply_tiles(sums[m][t].values, windows[m].pairs, own.weights[t].pairs[0], own.weights[t].pairs[1]);
       }
       windows[m] = work.convolution.windows(own, row + WarpGrid::kWarps * Work::kRows + m * kTileRows, lane);
     }
@@ -108,7 +99,7 @@ __global__ void __launch_bounds__(kColumnThreads, Work::kResidentBlocks)
     const auto gradients = work.gradients(row, at.column, lane);
     SumTile sums[kTiles] = {};
     for (int t = 0; t < kTiles; ++t) {
-      multiply_add(windows, own.weights[t], sums[t]);
+      multiply_tiles(sums[t].values, windows.pairs, own.weights[t].pairs[0], own.weights[t].pairs[1]);
     }
     windows = work.convolution.windows(own, row + WarpGrid::kWarps * Work::kRows, lane);
     for (int t = 0; t < kTiles; ++t) work.add(sums[t], gradients.pairs[t], totals[t]);

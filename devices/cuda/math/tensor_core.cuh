@@ -10,6 +10,16 @@
 
 namespace headrace::cuda {
 
+// Adds a product (16, 16) x (16, 8) to the lane's part of the sums. REQUIRES: every lane calls it.
+HEADRACE_HOST_DEVICE void multiply_tiles(float (&sums)[4], const std::uint32_t (&left)[4], std::uint32_t right,
+                                         std::uint32_t right_below) {
+#ifdef __CUDA_ARCH__
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right), "r"(right_below));
+#endif
+}
+
 // Offsets are bytes from `base`, an address in shared memory.
 class TensorWarp {
  public:
@@ -81,12 +91,7 @@ class TensorWarp {
   // Adds a product (16, 16) x (16, 8), b being words kFirst and kFirst + 1; or (16, 8) x (8, 8).
   template <int kFirst, int kCount>
   HEADRACE_HOST_DEVICE void multiply_add(Sums& sums, const Words<4>& a, const Words<kCount>& b) const {
-#ifdef __CUDA_ARCH__
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(sums.values[0]), "+f"(sums.values[1]), "+f"(sums.values[2]), "+f"(sums.values[3])
-        : "r"(a.values[0]), "r"(a.values[1]), "r"(a.values[2]), "r"(a.values[3]), "r"(b.values[kFirst]),
-          "r"(b.values[kFirst + 1]));
-#endif
+    multiply_tiles(sums.values, a.values, b.values[kFirst], b.values[kFirst + 1]);
   }
   HEADRACE_HOST_DEVICE void multiply_add(Sums& sums, const Words<2>& a, const Words<1>& b) const {
 #ifdef __CUDA_ARCH__

@@ -1,5 +1,5 @@
 // Products of small matrices by the tensor cores: a warp multiplies 16 rows of 16 bf16 with 16 x 8 and adds
-// f32. Which lane holds what is m16n8k16's layout in PTX; host_launcher.h multiplies in the same layout.
+// f32 (tensor_core.cuh). Which lane holds what is m16n8k16's layout in PTX.
 // Private to the CUDA backend.
 #pragma once
 
