@@ -11,8 +11,8 @@
 namespace headrace::cuda {
 
 // Returns whether these tensors are convolved here: bf16, 3 x 3 windows over 24 channels with 64 outputs, padded
-// by a pixel. On an H200, with 2000 images of 31 x 31 pixels, the forward pass is 1.8 times as fast as cuDNN's best
-// plan, the gradients of x and of the weights 1.5 times.
+// by a pixel. On an H200, with 2000 images of 31 x 31 pixels, the forward pass is 1.8 times as fast as cuDNN's
+// best plan, the gradients of x and of the weights 1.5 times.
 bool convolves_narrowly(const TensorView& x, const TensorView& weights, const TensorView& y,
                         const ConvOptions& options);
 // Returns whether the gradient of the weights is computed here: as above, with f32 weights.
