@@ -45,7 +45,7 @@ CALLS = {
     "correctness": Call(8.5, ("device", "tests", "shards", "kernels", "memcheck", "racecheck", "synccheck")),
     "seeds": Call(8.0, ("device", "cifar10-fast", "profile", "steps", "cifar10-fast-again", "cifar10-fast-b", "input",
                         "photographs")),
-    "records": Call(9.5, ("device", "cifar10-fast", "record", "cifar10-fast-again")),
+    "records": Call(9.0, ("device", "cifar10-fast", "record", "cifar10-fast-again")),
     "peers": Call(4.0, ("device", "resnet18", "oracle", "ddp", "libtorch"))}
 
 

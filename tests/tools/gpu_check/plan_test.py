@@ -19,7 +19,7 @@ class Plan(unittest.TestCase):
     def test_a_call_fits_a_command_of_ten_minutes(self):
         for name, call in plan.CALLS.items():
             self.assertLessEqual(call.minutes, 9, name)  # one is left to unpack and to start
-        self.assertLessEqual(sum(call.minutes for call in plan.CALLS.values()), 27)
+        self.assertLessEqual(sum(call.minutes for call in plan.CALLS.values()), 31)  # nine of them: record scripts compile for minutes
 
     def test_every_part_belongs_to_a_call(self):
         names = [part.name for part in plan.PARTS]
