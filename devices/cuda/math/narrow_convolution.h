@@ -24,7 +24,8 @@ cudaError_t narrow_forward(const TensorView& x, const TensorView& weights, const
                            cudaStream_t stream);
 cudaError_t narrow_input_gradient(const TensorView& dy, const TensorView& weights, const TensorView& dx,
                                   cudaStream_t stream);
-// The same bits on every GPU. REQUIRES: has_narrow_gradient(); narrow_scratch_bytes() of scratch memory.
+// The same bits on every GPU of an architecture. REQUIRES: has_narrow_gradient(); narrow_scratch_bytes() of
+// scratch memory.
 cudaError_t narrow_weight_gradient(const TensorView& x, const TensorView& dy, const TensorView& dweights,
                                    void* scratch, cudaStream_t stream);
 std::size_t narrow_scratch_bytes();
