@@ -29,12 +29,9 @@ void check_elements(const Shape& shape) {
 Shape::Shape(std::initializer_list<std::int64_t> extents)
     : Shape(std::span<const std::int64_t>(extents.begin(), extents.size())) {}
 
-Shape::Shape(std::span<const std::int64_t> extents) { assign(extents); }
-
-void Shape::assign(std::span<const std::int64_t> extents) {
+Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
   HEADRACE_CHECK(extents.size() <= kMaxRank, "a tensor has at most 6 axes");
-  rank_ = static_cast<int>(extents.size());
-  for (std::size_t i = 0; i < kMaxRank; ++i) extents_[i] = i < extents.size() ? extents[i] : 0;
+  std::copy(extents.begin(), extents.end(), extents_.begin());
   check_elements(*this);
 }
 

@@ -28,9 +28,6 @@ class Shape {
   }
   std::int64_t back() const noexcept { return extents_[static_cast<std::size_t>(rank_ - 1)]; }
 
-  // Makes this shape that of the constructor.
-  void assign(std::span<const std::int64_t> extents);
-
   // Returns the product of the extents; 1 for a scalar. REQUIRES: !is_dynamic().
   std::int64_t elements() const noexcept;
   bool is_dynamic() const noexcept;

@@ -22,7 +22,7 @@ std::uint64_t tell_apart(const Source& source, bool resident_cache) {
 SampleView read_sample(std::span<const std::byte> bytes, std::size_t fields) {
   CachedSampleReader reader(bytes);
   SampleView sample;
-  for (std::size_t i = 0; i < fields; ++i) reader.next(sample[i]);
+  for (std::size_t i = 0; i < fields; ++i) sample[i] = reader.next();
   return sample;
 }
 
@@ -75,7 +75,6 @@ SampleView CachedChains::run(SampleView sample, std::uint64_t record, const Step
 SampleView CachedChains::run(const FoundSample& found, std::uint64_t record, const StepContext& context,
                              std::size_t& made) const {
   const std::size_t fields = levels_[found.cache].before.output().size();
-  if (found.cache + 1 == levels_.size()) return read_sample(found.bytes, fields);
   return run_from(found.cache + 1, read_sample(found.bytes, fields), record, context, made);
 }
 

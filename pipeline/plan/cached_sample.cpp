@@ -30,22 +30,16 @@ std::size_t append_field(std::vector<std::byte>& sample, std::size_t used, const
   return end;
 }
 
-void CachedSampleReader::next(FieldView& field) {
+FieldView CachedSampleReader::next() {
+  Header header;
   HEADRACE_CHECK(rest_.size() >= kUnit, "a cached sample ends early");
-  const auto value = [this](std::size_t at) {
-    std::int64_t number = 0;
-    std::memcpy(&number, rest_.data() + at * sizeof number, sizeof number);
-    return number;
-  };
-  const auto bytes = static_cast<std::size_t>(value(0));
+  std::memcpy(header.data(), rest_.data(), sizeof header);
+  const auto bytes = static_cast<std::size_t>(header[0]);
   HEADRACE_CHECK(rest_.size() >= kUnit + padded(bytes), "a cached sample ends early");
-  const std::int64_t rank = value(1);
-  HEADRACE_CHECK(rank >= 0 && rank <= Shape::kMaxRank, "a cached sample has a wrong rank");
-  std::array<std::int64_t, Shape::kMaxRank> extents{};
-  for (std::size_t axis = 0; axis < extents.size(); ++axis) extents[axis] = value(2 + axis);
-  field.bytes = rest_.subspan(kUnit, bytes);
-  field.shape.assign(std::span<const std::int64_t>(extents).first(static_cast<std::size_t>(rank)));
+  FieldView field{.bytes = rest_.subspan(kUnit, bytes),
+                  .shape = Shape(std::span(header).subspan(2, static_cast<std::size_t>(header[1])))};
   rest_ = rest_.subspan(kUnit + padded(bytes));
+  return field;
 }
 
 }  // namespace headrace

@@ -20,9 +20,7 @@ class CachedSampleReader {
  public:
   explicit CachedSampleReader(std::span<const std::byte> sample) : rest_(sample) {}
 
-  // Reads the next field to where it is used: a copy of what was just written would wait, on x86-64, until all
-  // earlier stores are out, those of the image before included.
-  void next(FieldView& field);
+  FieldView next();
 
  private:
   std::span<const std::byte> rest_;

@@ -16,19 +16,14 @@ TEST(CachedSample, GivesBackWhatWasPutIn) {
   used = append_field(sample, used, {.bytes = {}, .shape = {0}});
 
   CachedSampleReader reader(std::span<const std::byte>(sample.data(), used));
-  const auto next = [&reader] {
-    FieldView field{.bytes = {}, .shape = {7, 7, 7, 7}};
-    reader.next(field);
-    return field;
-  };
-  const FieldView first = next();
+  const FieldView first = reader.next();
   EXPECT_EQ(first.shape, (Shape{10, 5, 2}));
   EXPECT_TRUE(std::equal(first.bytes.begin(), first.bytes.end(), pixels.begin(), pixels.end()));
-  const FieldView second = next();
+  const FieldView second = reader.next();
   EXPECT_EQ(second.shape, Shape{});
   EXPECT_TRUE(std::equal(second.bytes.begin(), second.bytes.end(), label.begin(), label.end()));
-  EXPECT_TRUE(next().bytes.empty());
-  EXPECT_THROW(next(), Error);
+  EXPECT_TRUE(reader.next().bytes.empty());
+  EXPECT_THROW(reader.next(), Error);
 }
 
 }  // namespace
