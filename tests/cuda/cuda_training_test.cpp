@@ -46,6 +46,33 @@ TEST_F(CudaTraining, GivesTheWeightsOfItsTwin) {
   }
 }
 
+// Kernels behind a host function that fails run all the same: the update waits for those of a loss.
+TEST_F(CudaTraining, AStepWhoseLossFailsOnTheHostUpdatesNothing) {
+  const auto fit = [](Model& model, int failing, const FitOptions& options) {
+    const auto seen = std::make_shared<int>(0);
+    model.compile({.optimizer = sgd(0.1F), .loss = host_loss("picky", [=](const HostExample& example) {
+                                             if (++*seen == failing)
+                                               throw Error(ErrorCode::kInvalidArgument, "not this one");
+                                             for (float& slope : example.gradient) slope = 0.1F;
+                                             return 1.0;
+                                           })});
+    model.fit(data(), options);
+  };
+  DeviceGroup devices = open(), others = open();
+  Strategy strategy(devices, {.announce = false}), other(others, {.announce = false});
+  Model model = strategy.build(test::small_cnn, {.seed = 3}), once = other.build(test::small_cnn, {.seed = 3});
+  try {
+    fit(model, 12, {.verbose = 0});
+    FAIL();
+  } catch (const DeviceError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("failed in step 1"), std::string::npos) << message;
+    EXPECT_NE(message.find("not this one"), std::string::npos) << message;
+  }
+  fit(once, 0, {.verbose = 0, .stop_after_steps = 1});
+  EXPECT_EQ(test::variables_of(model), test::variables_of(once));
+}
+
 // The error of a GPU that is lost in the middle reaches the caller with its step, and the end does not hang.
 TEST_F(CudaTraining, ALostGpuEndsTheRunWithItsName) {
   for (const char* call :

@@ -42,7 +42,7 @@ void CudaKernels::conv_product(Stream& stream, const TensorView& x, const Tensor
   const auto on = launches_.enter(stream);
   if (!on) return;
   const bool alone = !bias.defined() && activation == Activation::kNone;
-  if (alone && cuda::convolves_narrowly(x, weights, y, options)) {
+  if (alone && cuda::fits_narrow_kernels(x, weights, y, options)) {
     CUDA_CHECK(cuda::narrow_forward(x, weights, y, *on), device_);
   } else {
     convolution_.forward(*on, x, weights, bias, y, options, activation);
@@ -53,7 +53,7 @@ void CudaKernels::conv_data_gradient(Stream& stream, const TensorView& dy, const
                                      const TensorView& dx, const ConvOptions& options) {
   const auto on = launches_.enter(stream);
   if (!on) return;
-  if (cuda::convolves_narrowly(dx, weights, dy, options)) {
+  if (cuda::fits_narrow_kernels(dx, weights, dy, options)) {
     CUDA_CHECK(cuda::narrow_input_gradient(dy, weights, dx, *on), device_);
   } else {
     convolution_.backward_data(*on, dy, weights, dx, options);
@@ -64,7 +64,7 @@ void CudaKernels::conv_weights_gradient(Stream& stream, const TensorView& x, con
                                         const TensorView& dweights, const ConvOptions& options) {
   const auto on = launches_.enter(stream);
   if (!on) return;
-  if (cuda::has_narrow_gradient(x, dy, dweights, options)) {
+  if (cuda::fits_narrow_weight_gradient(x, dy, dweights, options)) {
     void* scratch = scratch_.reserve(*on, cuda::narrow_scratch_bytes());
     CUDA_CHECK(cuda::narrow_weight_gradient(x, dy, dweights, scratch, *on), device_);
   } else {

@@ -118,13 +118,13 @@ bool fits(const TensorView& x, const Shape& weights, const TensorView& y, const 
 
 }  // namespace
 
-bool convolves_narrowly(const TensorView& x, const TensorView& weights, const TensorView& y,
-                        const ConvOptions& options) {
+bool fits_narrow_kernels(const TensorView& x, const TensorView& weights, const TensorView& y,
+                         const ConvOptions& options) {
   return fits(x, weights.shape, y, options) && weights.dtype == DType::kBF16 && aligned(weights);
 }
 
-bool has_narrow_gradient(const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                         const ConvOptions& options) {
+bool fits_narrow_weight_gradient(const TensorView& x, const TensorView& dy, const TensorView& dweights,
+                                 const ConvOptions& options) {
   return fits(x, dweights.shape, dy, options) && dweights.dtype == DType::kF32;
 }
 
