@@ -11,16 +11,26 @@ namespace {
 // More than any memory holds; their bytes, of any type, and sums of a few such sizes still fit 64 bits.
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 58;
 
-// Extents below 0 are dynamic.
-void check_elements(const Shape& shape) {
+std::string text_of(std::span<const std::int64_t> extents) {
+  std::string text = "(";
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    if (axis > 0) text += ", ";
+    text += extents[axis] < 0 ? "?" : std::to_string(extents[axis]);
+  }
+  return text + (extents.size() == 1 ? ",)" : ")");
+}
+
+// Copies the extents and checks their product; those below 0 are dynamic. One by one: a copy in vectors would wait until
+// the narrower stores before it have left the processor, and behind an image's non-temporal stores that takes long.
+void copy_checked(std::span<const std::int64_t> from, std::int64_t* to) {
   std::uint64_t product = 1;
-  for (const std::int64_t extent : shape.extents()) {
+  for (const std::int64_t extent : from) {
+    *to++ = extent;
     const auto factor = static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1));
-    if (product > kMaxElements / factor) {
-      throw ConfigError("a tensor of shape " + shape.to_string() + " has more than 2^58 elements",
+    if (__builtin_mul_overflow(product, factor, &product) || product > kMaxElements) {
+      throw ConfigError("a tensor of shape " + text_of(from) + " has more than 2^58 elements",
                         "make its extents smaller");
     }
-    product *= factor;
   }
 }
 
@@ -31,8 +41,7 @@ Shape::Shape(std::initializer_list<std::int64_t> extents)
 
 Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
   HEADRACE_CHECK(extents.size() <= kMaxRank, "a tensor has at most 6 axes");
-  std::copy(extents.begin(), extents.end(), extents_.begin());
-  check_elements(*this);
+  copy_checked(extents, extents_.data());
 }
 
 std::int64_t Shape::elements() const noexcept {
@@ -47,12 +56,9 @@ bool Shape::is_dynamic() const noexcept {
 
 Shape Shape::with_front(std::int64_t extent) const {
   HEADRACE_CHECK(rank_ < kMaxRank, "a tensor has at most 6 axes");
-  Shape result;
-  result.rank_ = rank_ + 1;
-  result.extents_[0] = extent;
-  std::ranges::copy(extents(), result.extents_.begin() + 1);
-  check_elements(result);
-  return result;
+  std::array<std::int64_t, kMaxRank> all{extent};
+  std::ranges::copy(extents(), all.begin() + 1);
+  return Shape(std::span(all).first(static_cast<std::size_t>(rank_) + 1));
 }
 
 Shape Shape::without_front() const {
@@ -64,13 +70,6 @@ bool Shape::operator==(const Shape& other) const noexcept {
   return std::ranges::equal(extents(), other.extents());
 }
 
-std::string Shape::to_string() const {
-  std::string text = "(";
-  for (int axis = 0; axis < rank_; ++axis) {
-    if (axis > 0) text += ", ";
-    text += (*this)[axis] < 0 ? "?" : std::to_string((*this)[axis]);
-  }
-  return text + (rank_ == 1 ? ",)" : ")");
-}
+std::string Shape::to_string() const { return text_of(extents()); }
 
 }  // namespace headrace

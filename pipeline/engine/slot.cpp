@@ -160,8 +160,10 @@ void Slot::close_gaps() {
         ++gap;
         continue;
       }
-      const SampleProgram::Rows from = rows(r, example - first), to = rows(r, kept - share.first);
-      for (std::size_t i = 0; i < fields_ && from != to; ++i) std::memcpy(to[i], from[i], layout_->row_bytes[i]);
+      if (const std::int64_t old_row = example - first, row = kept - share.first; row != old_row) {
+        const SampleProgram::Rows from = rows(r, old_row), to = rows(r, row);
+        for (std::size_t i = 0; i < fields_; ++i) std::memcpy(to[i], from[i], layout_->row_bytes[i]);
+      }
       records[static_cast<std::size_t>(kept)] = records[static_cast<std::size_t>(example)];
       passes[static_cast<std::size_t>(kept)] = passes[static_cast<std::size_t>(example)];
       ++kept;
@@ -216,7 +218,7 @@ void Slot::replay(const BatchPosition& at) {
 }
 
 SampleProgram::Rows Slot::rows(int replica, std::int64_t local_row) const noexcept {
-  SampleProgram::Rows rows{};
+  SampleProgram::Rows rows;
   std::byte* base = shares[static_cast<std::size_t>(replica)].host.data();
   for (std::size_t i = 0; i < fields_; ++i) {
     rows[i] = base + layout_->offset[i] + static_cast<std::size_t>(local_row) * layout_->row_bytes[i];
@@ -232,7 +234,7 @@ SampleProgram::Rows Slot::rows_of(std::int64_t example) const noexcept {
 }
 
 SampleProgram::Rows Slot::guest_row(std::int64_t guest) const noexcept {
-  SampleProgram::Rows rows{};
+  SampleProgram::Rows rows;
   std::byte* row = guest_rows_.data() + static_cast<std::size_t>(guest) * layout_->guest_bytes;
   for (std::size_t i = 0; i < fields_; ++i) {
     rows[i] = row;

@@ -5,7 +5,6 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/rng.h"
-#include "headrace/pipeline/plan/cached_sample.h"
 #include "headrace/pipeline/plan/content_sample.h"
 
 namespace headrace {
@@ -17,13 +16,6 @@ namespace {
 std::uint64_t tell_apart(const Source& source, bool resident_cache) {
   if (!resident_cache) return sample_content(source).value_or(0);
   return source.info().revision || lacks_identity(source.info()) ? xxh3(source.info().name) : 0;
-}
-
-SampleView read_sample(std::span<const std::byte> bytes, std::size_t fields) {
-  CachedSampleReader reader(bytes);
-  SampleView sample;
-  for (std::size_t i = 0; i < fields; ++i) sample[i] = reader.next();
-  return sample;
 }
 
 }  // namespace
@@ -40,7 +32,9 @@ SampleView make_sample(const SampleChains& chains, SampleView sample, const Step
     used = append_field(buffer, used, field);
   });
   bytes = std::span(buffer).first(used);
-  return read_sample(bytes, chains.output().size());
+  SampleView result;
+  read_sample(bytes, chains.output().size(), result);
+  return result;
 }
 
 CachedChains::CachedChains(const StreamPlan& plan, const Fields& input) : records_(plan.source->info().records) {
@@ -50,10 +44,9 @@ CachedChains::CachedChains(const StreamPlan& plan, const Fields& input) : record
   for (const PlannedCache& planned : plan.caches) {
     planned.cache->bind(
         mix_seed(plan.cache_fingerprint(planned), tell_apart(*plan.source, planned.cache->resident())), records_);
-    levels_.push_back(
-        {.cache = planned.cache,
-         .before = SampleChains(fields, stages.subspan(first, planned.stages - first), ChainPlace::kBeforeCache)});
-    fields = levels_.back().before.output();
+    SampleChains before(fields, stages.subspan(first, planned.stages - first), ChainPlace::kBeforeCache);
+    fields = before.output();
+    levels_.push_back({.cache = planned.cache, .before = std::move(before), .reader = CachedSampleReader(fields)});
     first = planned.stages;
   }
   last_.emplace(fields, stages.subspan(first), ChainPlace::kAfterCache);
@@ -67,19 +60,20 @@ FoundSample CachedChains::find(std::uint64_t record, std::vector<std::byte>& scr
   return {};
 }
 
-SampleView CachedChains::run(SampleView sample, std::uint64_t record, const StepContext& context,
-                             std::size_t& made) const {
-  return run_from(0, sample, record, context, made);
+void CachedChains::run(SampleView& sample, std::uint64_t record, const StepContext& context, std::size_t& made) const {
+  run_from(0, sample, record, context, made);
 }
 
 SampleView CachedChains::run(const FoundSample& found, std::uint64_t record, const StepContext& context,
                              std::size_t& made) const {
-  const std::size_t fields = levels_[found.cache].before.output().size();
-  return run_from(found.cache + 1, read_sample(found.bytes, fields), record, context, made);
+  SampleView sample;
+  levels_[found.cache].reader.read(found.bytes, sample);
+  run_from(found.cache + 1, sample, record, context, made);
+  return sample;
 }
 
-SampleView CachedChains::run_from(std::size_t level, SampleView sample, std::uint64_t record,
-                                  const StepContext& context, std::size_t& made) const {
+void CachedChains::run_from(std::size_t level, SampleView& sample, std::uint64_t record, const StepContext& context,
+                            std::size_t& made) const {
   for (; level < levels_.size(); ++level) {
     std::span<const std::byte> bytes;
     sample = make_sample(levels_[level].before, sample, context, made, bytes);
@@ -87,7 +81,6 @@ SampleView CachedChains::run_from(std::size_t level, SampleView sample, std::uin
     if (context.samples != nullptr)
       context.scratch->stamp_ns = now_ns();  // keeping a sample is no step of the plan
   }
-  return sample;
 }
 
 bool CachedChains::is_slow() const noexcept {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/pipeline/operations/machinery/sample_chains.h"
+#include "headrace/pipeline/plan/cached_sample.h"
 #include "headrace/pipeline/plan/planner.h"
 
 namespace headrace {
@@ -31,10 +32,10 @@ class CachedChains {
 
   // Returns the record's sample of the last cache that has it, possibly in `scratch`. Counts hits and misses.
   FoundSample find(std::uint64_t record, std::vector<std::byte>& scratch) const noexcept;
-  // Return the fields before the stages after the last cache, made of a sample, which is stored in all caches that
-  // it passes, or of a found one. They are in the context's scratch or `found`. `made`: samples there that are in
-  // use; those of the result are added.
-  SampleView run(SampleView sample, std::uint64_t record, const StepContext& context, std::size_t& made) const;
+  // Make the fields before the stages after the last cache, of a sample, which is stored in all caches that it passes,
+  // or of a found one. They are in the context's scratch or `found`. `made`: samples there that are in use; those of
+  // the result are added. Views are made where they stay: to copy one right after its parts were written is slow.
+  void run(SampleView& sample, std::uint64_t record, const StepContext& context, std::size_t& made) const;
   SampleView run(const FoundSample& found, std::uint64_t record, const StepContext& context,
                  std::size_t& made) const;
 
@@ -52,10 +53,11 @@ class CachedChains {
   struct Level {
     std::shared_ptr<SampleCache> cache;
     SampleChains before;  // from the previous cache to this one
+    CachedSampleReader reader;
   };
 
-  SampleView run_from(std::size_t level, SampleView sample, std::uint64_t record, const StepContext& context,
-                      std::size_t& made) const;
+  void run_from(std::size_t level, SampleView& sample, std::uint64_t record, const StepContext& context,
+                std::size_t& made) const;
   bool is_warm(const Level& level) const noexcept { return level.cache->counters().records == records_; }
 
   std::uint64_t records_;

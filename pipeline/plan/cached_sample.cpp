@@ -1,7 +1,9 @@
 #include "headrace/pipeline/plan/cached_sample.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "headrace/devices/base/check.h"
 
@@ -30,16 +32,37 @@ std::size_t append_field(std::vector<std::byte>& sample, std::size_t used, const
   return end;
 }
 
-FieldView CachedSampleReader::next() {
-  Header header;
-  HEADRACE_CHECK(rest_.size() >= kUnit, "a cached sample ends early");
-  std::memcpy(header.data(), rest_.data(), sizeof header);
-  const auto bytes = static_cast<std::size_t>(header[0]);
-  HEADRACE_CHECK(rest_.size() >= kUnit + padded(bytes), "a cached sample ends early");
-  FieldView field{.bytes = rest_.subspan(kUnit, bytes),
-                  .shape = Shape(std::span(header).subspan(2, static_cast<std::size_t>(header[1])))};
-  rest_ = rest_.subspan(kUnit + padded(bytes));
-  return field;
+// A shape is made where it stays: a copy right after its extents were written is slow (Shape's constructor).
+void read_sample(std::span<const std::byte> sample, std::size_t count, SampleView& fields) {
+  for (std::size_t i = 0; i < count; ++i) {
+    HEADRACE_CHECK(sample.size() >= kUnit, "a cached sample ends early");
+    const auto* header = reinterpret_cast<const std::int64_t*>(sample.data());
+    const auto bytes = static_cast<std::size_t>(header[0]);
+    HEADRACE_CHECK(sample.size() >= kUnit + padded(bytes), "a cached sample ends early");
+    FieldView& field = fields[i];
+    field.bytes = sample.subspan(kUnit, bytes);
+    std::construct_at(&field.shape, std::span(header + 2, static_cast<std::size_t>(header[1])));
+    sample = sample.subspan(kUnit + padded(bytes));
+  }
+}
+
+CachedSampleReader::CachedSampleReader(const Fields& fields) : count_(fields.size()) {
+  if (std::ranges::any_of(fields, [](const Field& field) { return field.shape.is_dynamic(); })) return;
+  for (const Field& field : fields) {
+    const auto elements = static_cast<std::size_t>(field.shape.elements());
+    known_.push_back({.bytes = elements * size_of(field.dtype), .shape = field.shape});
+    bytes_ += kUnit + padded(known_.back().bytes);
+  }
+}
+
+void CachedSampleReader::read(std::span<const std::byte> sample, SampleView& fields) const {
+  if (known_.empty() || sample.size() != bytes_) return read_sample(sample, count_, fields);
+  const std::byte* at = sample.data();
+  for (std::size_t i = 0; i < known_.size(); ++i) {
+    fields[i].shape = known_[i].shape;
+    fields[i].bytes = {at + kUnit, known_[i].bytes};
+    at += kUnit + padded(known_[i].bytes);
+  }
 }
 
 }  // namespace headrace

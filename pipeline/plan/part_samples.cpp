@@ -69,7 +69,7 @@ SampleView PartSamples::run_part(const Part& part, const RecordView& fields, std
     const Fields& known = part.planned.plan->source->info().fields;
     for (std::size_t i = 0; i < known.size(); ++i) sample[i] = view_of(known[i], fields.fields[i]);
   }
-  sample = part.chains.run(sample, number, context, made);
+  part.chains.run(sample, number, context, made);
   return make_sample(part.chains.last(), sample, context, made, bytes);
 }
 

@@ -65,10 +65,11 @@ FoundSample SampleProgram::find_cached(std::uint64_t record, std::vector<std::by
 
 void SampleProgram::run_cached(const FoundSample& found, const StepContext& context, const Rows& rows) const {
   std::size_t made = 0;
-  write(chains_.run(found, context.record, context, made), context, rows);
+  SampleView sample = chains_.run(found, context.record, context, made);
+  write(sample, context, rows);
 }
 
-void SampleProgram::write(SampleView sample, const StepContext& context, const Rows& rows) const {
+void SampleProgram::write(SampleView& sample, const StepContext& context, const Rows& rows) const {
   const SampleChains& last = chains_.last();
   if (!last.are_single()) return last.run_into(sample, context, rows);
   for (std::size_t i = 0; i < last.output().size(); ++i) last.run_field(i, sample[i], context, rows);
@@ -89,8 +90,9 @@ void SampleProgram::run_record(const RecordView& record, const StepContext& cont
     return;
   }
   std::size_t made = 0;
-  const SampleView sample = parts_ != nullptr ? parts_->run(record, context, made) : view(record);
-  write(chains_.run(sample, context.record, context, made), context, rows);
+  SampleView sample = parts_ != nullptr ? parts_->run(record, context, made) : view(record);
+  chains_.run(sample, context.record, context, made);
+  write(sample, context, rows);
 }
 
 }  // namespace headrace

@@ -59,7 +59,7 @@ class SampleProgram {
  private:
   SampleView view(const RecordView& record) const noexcept;
   // Runs the stages after the last cache into the rows.
-  void write(SampleView sample, const StepContext& context, const Rows& rows) const;
+  void write(SampleView& sample, const StepContext& context, const Rows& rows) const;
 
   Fields fields_;                       // of a record
   std::unique_ptr<PartSamples> parts_;  // null: records are as the source holds them

@@ -137,6 +137,10 @@ void Chain::run_into(const FieldView& in, const StepContext& context, std::span<
     std::memcpy(row.data(), in.bytes.data(), row.size());
     return;
   }
+  if (steps_.size() == 1) {  // its view is not copied
+    run_step(0, in, context, StepOutput(row));
+    return;
+  }
   FieldView value = in;
   for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {
     value = run_step(i, value, context, StepOutput(*context.scratch, context.scratch->results[i % 2]));

@@ -25,7 +25,7 @@
 namespace headrace {
 
 // The destination of each field of a sample in its batch.
-using SampleRows = std::array<std::byte*, kMaxFields>;
+using SampleRows = PerField<std::byte*>;
 
 // One field of one record in progress. The step that reads it knows the element type.
 struct FieldView {

@@ -2,28 +2,72 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
 namespace {
 
-TEST(CachedSample, GivesBackWhatWasPutIn) {
-  const std::vector<std::byte> pixels(100, std::byte{7});
-  const std::vector<std::byte> label{std::byte{1}, std::byte{2}};
-  std::vector<std::byte> sample;
-  std::size_t used = append_field(sample, 0, {.bytes = pixels, .shape = {10, 5, 2}});
-  used = append_field(sample, used, {.bytes = label, .shape = {}});
-  used = append_field(sample, used, {.bytes = {}, .shape = {0}});
+struct Sample {
+  std::vector<std::byte> pixels = std::vector<std::byte>(100, std::byte{7});
+  std::vector<std::byte> label{std::byte{1}, std::byte{2}};
+  std::vector<std::byte> bytes;
 
-  CachedSampleReader reader(std::span<const std::byte>(sample.data(), used));
-  const FieldView first = reader.next();
-  EXPECT_EQ(first.shape, (Shape{10, 5, 2}));
-  EXPECT_TRUE(std::equal(first.bytes.begin(), first.bytes.end(), pixels.begin(), pixels.end()));
-  const FieldView second = reader.next();
-  EXPECT_EQ(second.shape, Shape{});
-  EXPECT_TRUE(std::equal(second.bytes.begin(), second.bytes.end(), label.begin(), label.end()));
-  EXPECT_TRUE(reader.next().bytes.empty());
-  EXPECT_THROW(reader.next(), Error);
+  explicit Sample(const Shape& image) {
+    std::size_t used = append_field(bytes, 0, {.bytes = pixels, .shape = image});
+    used = append_field(bytes, used, {.bytes = label, .shape = {}});
+    used = append_field(bytes, used, {.bytes = {}, .shape = {0}});
+    bytes.resize(used);
+  }
+};
+
+void expect_sample(const SampleView& read, const Sample& sample, const Shape& image) {
+  ASSERT_EQ(read.size(), 3u);
+  EXPECT_EQ(read[0].shape, image);
+  EXPECT_TRUE(std::ranges::equal(read[0].bytes, sample.pixels));
+  EXPECT_EQ(read[1].shape, Shape{});
+  EXPECT_TRUE(std::ranges::equal(read[1].bytes, sample.label));
+  EXPECT_EQ(read[2].shape, Shape{0});
+  EXPECT_TRUE(read[2].bytes.empty());
+}
+
+Fields fields_with(const Shape& image) {
+  return {{.name = "image", .dtype = DType::kU8, .shape = image},
+          {.name = "label", .dtype = DType::kF16, .shape = {}},
+          {.name = "boxes", .dtype = DType::kF32, .shape = {0}}};
+}
+
+TEST(CachedSample, GivesBackWhatWasPutIn) {
+  const Sample sample({10, 5, 2});
+  SampleView read;
+  read_sample(sample.bytes, 3, read);
+  expect_sample(read, sample, {10, 5, 2});
+}
+
+TEST(CachedSample, IsReadByItsFieldsWhereTheyHaveOneShape) {
+  const Sample sample({10, 5, 2});
+  SampleView read;
+  CachedSampleReader(fields_with({10, 5, 2})).read(sample.bytes, read);
+  expect_sample(read, sample, {10, 5, 2});
+}
+
+TEST(CachedSample, IsReadByItsHeadersWhereShapesDiffer) {
+  const CachedSampleReader reader(fields_with({Shape::kDynamic, Shape::kDynamic, 2}));
+  for (const Shape& image : {Shape{10, 5, 2}, Shape{5, 10, 2}}) {
+    const Sample sample(image);
+    SampleView read;
+    reader.read(sample.bytes, read);
+    expect_sample(read, sample, image);
+  }
+}
+
+TEST(CachedSample, OneThatEndsEarlyIsRefused) {
+  const Sample sample({10, 5, 2});
+  const std::span<const std::byte> early = std::span(sample.bytes).first(sample.bytes.size() - 64);
+  SampleView read;
+  EXPECT_THROW(read_sample(early, 3, read), Error);
+  EXPECT_THROW(CachedSampleReader(fields_with({10, 5, 2})).read(early, read), Error);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(RowCopier, CopiesEachFieldOfEachRecord) {
     ASSERT_TRUE(copier);
     const std::vector<std::uint64_t> records{49, 0, 7, 7, 31};
     Bytes first(records.size() * static_cast<std::size_t>(bytes)), second(records.size() * 8);
-    SampleProgram::Rows rows{};
+    SampleProgram::Rows rows;
     rows[0] = first.data();
     rows[1] = second.data();
     copier->copy(records, rows);
