@@ -1,6 +1,7 @@
 #include "headrace/devices/base/remote/http_client.h"
 
 #include <curl/curl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,23 @@ bool may_pass(CURLcode code) {
   }
 }
 
+// The file of certificates of authorities that the environment names, as curl's own command reads it; empty: libcurl's.
+std::string certificate_authorities() {
+  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
+  }
+  return {};
+}
+
+std::string trouble_of(CURLcode code) {
+  switch (code) {
+    case CURLE_OPERATION_TIMEDOUT: return "nothing came for too long";
+    case CURLE_PEER_FAILED_VERIFICATION: return "the server's certificate is not trusted";
+    case CURLE_SSL_CACERT_BADFILE: return fmt::format("there are no certificates in '{}'", certificate_authorities());
+    default: return curl_easy_strerror(code);
+  }
+}
+
 std::string_view trimmed(std::string_view text) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
@@ -79,8 +97,9 @@ class Attempt {
     curl_easy_getinfo(handle_, CURLINFO_RETRY_AFTER, &after);
     if (after > 0) answer_.retry_after = static_cast<std::uint64_t>(after);
     if (code != CURLE_OK && !enough_) {
-      answer_.trouble = code == CURLE_OPERATION_TIMEDOUT ? "nothing came for too long" : curl_easy_strerror(code);
+      answer_.trouble = trouble_of(code);
       answer_.may_pass = may_pass(code);
+      answer_.distrusted = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
     }
     return answer_;
   }
@@ -99,6 +118,7 @@ class Attempt {
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
     set(CURLOPT_BUFFERSIZE, kBufferBytes);
     set(CURLOPT_USERAGENT, "headrace");
+    if (const std::string file = certificate_authorities(); !file.empty()) set(CURLOPT_CAINFO, file.c_str());
     set(CURLOPT_PRIVATE, this);
     set(CURLOPT_HEADERFUNCTION, &Attempt::on_header);
     set(CURLOPT_HEADERDATA, this);

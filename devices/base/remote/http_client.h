@@ -31,6 +31,7 @@ struct HttpAnswer {
   std::optional<std::uint64_t> retry_after = {};  // seconds
   std::string trouble = {};  // what went wrong with the connection; empty: the answer is complete
   bool may_pass = false;     // that trouble may be gone at the next attempt
+  bool distrusted = false;   // the trouble is the server's certificate
   double latency_seconds = 0;
 };
 

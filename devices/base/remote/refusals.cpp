@@ -66,9 +66,11 @@ Refusal error_of(const Asked& asked, ErrorCode code, const std::string& what, co
 Refusal refusal(const Asked& asked, const HttpAnswer& answer, const std::string& given_up) {
   const std::string ending = given_up.empty() ? "" : "; " + given_up;
   if (!answer.trouble.empty()) {
+    const char* const hint = answer.distrusted ? "name the file of its authority's certificate in CURL_CA_BUNDLE"
+                             : answer.may_pass ? "is the network there, and the server?"
+                                               : "check the URL and the server";
     return error_of(asked, answer.may_pass ? ErrorCode::kIo : ErrorCode::kUnsupported,
-                    "cannot be fetched: " + answer.trouble + ending,
-                    answer.may_pass ? "is the network there, and the server?" : "check the URL and the server");
+                    "cannot be fetched: " + answer.trouble + ending, hint);
   }
   const Words words = words_of(asked, answer);
   return error_of(asked, words.code, words.what + ending, words.hint);
