@@ -20,8 +20,8 @@ std::string text_of(std::span<const std::int64_t> extents) {
   return text + (extents.size() == 1 ? ",)" : ")");
 }
 
-// Copies the extents and checks their product; those below 0 are dynamic. One by one: a copy in vectors would wait until
-// the narrower stores before it have left the processor, and behind an image's non-temporal stores that takes long.
+// Copies the extents and checks their product; those below 0 are dynamic. One by one: a copy in vectors would wait
+// until the narrower stores that made them have left the processor, behind all non-temporal stores before.
 void copy_checked(std::span<const std::int64_t> from, std::int64_t* to) {
   std::uint64_t product = 1;
   for (const std::int64_t extent : from) {

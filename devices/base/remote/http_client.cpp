@@ -47,7 +47,8 @@ bool may_pass(CURLcode code) {
   }
 }
 
-// The file of certificates of authorities that the environment names, as curl's own command reads it; empty: libcurl's.
+// The file of certificates of authorities that the environment names, as curl's own command reads it; empty:
+// libcurl's.
 std::string certificate_authorities() {
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
     if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
@@ -59,7 +60,8 @@ std::string trouble_of(CURLcode code) {
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT: return "nothing came for too long";
     case CURLE_PEER_FAILED_VERIFICATION: return "the server's certificate is not trusted";
-    case CURLE_SSL_CACERT_BADFILE: return fmt::format("there are no certificates in '{}'", certificate_authorities());
+    case CURLE_SSL_CACERT_BADFILE:
+      return fmt::format("there are no certificates in '{}'", certificate_authorities());
     default: return curl_easy_strerror(code);
   }
 }
