@@ -60,7 +60,8 @@ FoundSample CachedChains::find(std::uint64_t record, std::vector<std::byte>& scr
   return {};
 }
 
-void CachedChains::run(SampleView& sample, std::uint64_t record, const StepContext& context, std::size_t& made) const {
+void CachedChains::run(SampleView& sample, std::uint64_t record, const StepContext& context,
+                       std::size_t& made) const {
   run_from(0, sample, record, context, made);
 }
 
@@ -72,8 +73,8 @@ SampleView CachedChains::run(const FoundSample& found, std::uint64_t record, con
   return sample;
 }
 
-void CachedChains::run_from(std::size_t level, SampleView& sample, std::uint64_t record, const StepContext& context,
-                            std::size_t& made) const {
+void CachedChains::run_from(std::size_t level, SampleView& sample, std::uint64_t record,
+                            const StepContext& context, std::size_t& made) const {
   for (; level < levels_.size(); ++level) {
     std::span<const std::byte> bytes;
     sample = make_sample(levels_[level].before, sample, context, made, bytes);

@@ -32,9 +32,10 @@ class CachedChains {
 
   // Returns the record's sample of the last cache that has it, possibly in `scratch`. Counts hits and misses.
   FoundSample find(std::uint64_t record, std::vector<std::byte>& scratch) const noexcept;
-  // Make the fields before the stages after the last cache, of a sample, which is stored in all caches that it passes,
-  // or of a found one. They are in the context's scratch or `found`. `made`: samples there that are in use; those of
-  // the result are added. Views are made where they stay: to copy one right after its parts were written is slow.
+  // Make the fields before the stages after the last cache, of a sample, which is stored in all caches that it
+  // passes, or of a found one. They are in the context's scratch or `found`. `made`: samples there that are in
+  // use; those of the result are added. Views are made where they stay: to copy one right after its parts were
+  // written is slow.
   void run(SampleView& sample, std::uint64_t record, const StepContext& context, std::size_t& made) const;
   SampleView run(const FoundSample& found, std::uint64_t record, const StepContext& context,
                  std::size_t& made) const;
