@@ -71,8 +71,9 @@ ArrowTableColumn column_of(const std::string& name, nb::handle values, const std
     column.texts = nb::cast<std::vector<std::string>>(values);
     return column;
   }
-  column.dtype = dtype_of(nb::cast<std::string>(nb::str(values.attr("dtype"))));
-  const auto extents = nb::cast<std::vector<std::int64_t>>(nb::list(values.attr("shape")));
+  const nb::object dtype = values.attr("dtype"), shape = values.attr("shape");
+  column.dtype = dtype_of(nb::cast<std::string>(nb::str(nb::handle(dtype))));
+  const auto extents = nb::cast<std::vector<std::int64_t>>(shape);
   column.shape = Shape(std::span(extents).subspan(1));
   SharedBuffer buffer = share_buffer(values);
   column.data = buffer.bytes.data();

@@ -115,6 +115,19 @@ def check_hugging_face():
         check(name, right)
 
 
+def check_images_by_path(folder):
+    for i, file in enumerate(ROWS["photo"]):
+        path = folder / f"class{i % 2}" / f"{i:03}.png"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(file)
+    data = datasets.load_dataset("imagefolder", data_dir=str(folder), split="train", cache_dir=str(folder / "cache"))
+    assert data.data["image"].chunk(0)[0]["bytes"].as_py() is None
+    [batch] = hr.Loader(hr.from_arrow(data).decode().batch(RECORDS), epochs=1, devices="cpu")
+    check("datasets' imagefolder, whose images are paths",
+          all(np.array_equal(image, np.asarray(theirs)) for image, theirs in zip(batch["image"].numpy(), data["image"]))
+          and batch["label"].numpy().tolist() == data["label"][:])
+
+
 def check_batches():
     image = np.random.default_rng(0).integers(0, 256, (10, 4, 5, 3), np.uint8)
     data = hr.from_arrays({"image": image, "label": np.arange(10), "x": np.ones((10, 3), np.float32)})
@@ -153,6 +166,8 @@ with tempfile.TemporaryDirectory() as place:
     check_hugging_face()
     check_batches()
     check_predictions(pathlib.Path(place))
+with tempfile.TemporaryDirectory() as place:
+    check_images_by_path(pathlib.Path(place))
 wrong = [name for name, right in checked if not right]
 print(f"{len(checked)} compared, {len(wrong)} differ")
 sys.exit(1 if wrong else 0)

@@ -127,3 +127,16 @@ def test_predictions_are_a_table():
     assert np.array_equal(read(back)[0]["values"], found.values) and read(back)[0]["record"].tolist() == [0, 1, 2]
     with pytest.raises(hr.ConfigError, match="3 records and 2 names"):
         na.ArrayStream(train.Predictions(found.values, found.records, {}, ["a", "b"]))
+
+
+def test_images_by_their_path(tmp_path):
+    file = tmp_path / "1.png"
+    file.write_bytes(png(20))
+    image = na.struct({"bytes": na.binary(), "path": na.string()})
+    schema = na.c_schema(na.struct({"image": image, "label": na.int64()}))
+    columns = na.c_array_from_buffers(image, 2, [None], children=[na.c_array([png(10), None], na.binary()),
+                                                                   na.c_array(["0.png", str(file)], na.string())])
+    rows = na.c_array_from_buffers(schema, 2, [None], children=[columns, na.c_array([3, 4], na.int64())])
+    [batch] = hr.Loader(hr.from_arrow(na.ArrayStream(CArrayStream.from_c_arrays([rows], schema))).decode().batch(2), epochs=1,
+                        devices="cpu")
+    assert batch["image"].numpy()[:, 0, 0, 0].tolist() == [10, 20] and batch["label"].numpy().tolist() == [3, 4]

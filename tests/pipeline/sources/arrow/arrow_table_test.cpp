@@ -145,8 +145,7 @@ TEST(ArrowTable, ReadsImagesByTheirPath) {
                 ::testing::HasSubstr(words));
   }
   folder.write("1.png", picture(2) + "more");
-  EXPECT_THAT(message_of([&] { source->read(1, scratch); }),
-              ::testing::HasSubstr("when the table was opened"));
+  EXPECT_THAT(message_of([&] { source->read(1, scratch); }), ::testing::HasSubstr("when the table was opened"));
 }
 
 TEST(ArrowTable, RefusesImagesByPathThatAreAllMissing) {
