@@ -5,10 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/dtype.h"
+#include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/shared_batch.h"
 #include "headrace/pipeline/sources.h"
 
@@ -48,5 +52,21 @@ SourcePtr arrow_stream(std::function<void(ArrowArrayStream* stream)> open, Arrow
 // batch until released. Waits until the batch is ready. Throws ConfigError if the batch is in a GPU's memory, or
 // for bfloat16, which Arrow does not have.
 void export_arrow(const SharedBatch& batch, ArrowSchema* schema, ArrowArray* array);
+
+// A column of a table in memory: numbers, or texts.
+struct ArrowTableColumn {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape = {};                                    // of one row's numbers
+  const void* data = nullptr;                          // all rows, back to back
+  std::shared_ptr<const void> owner = {};              // of `data`
+  std::optional<std::vector<std::string>> texts = {};  // UTF-8, one a row, in place of numbers
+  std::vector<bool> known = {};                        // rows that are not null; empty: all
+};
+
+// Exports columns of `rows` rows as a stream of one batch, with types as export_arrow() has them; texts are
+// large_utf8. Numbers are not copied: each column's owner lives until its array is released. Throws ConfigError
+// for bfloat16, and for texts or nulls of another number of rows.
+void export_arrow_table(std::vector<ArrowTableColumn> columns, std::int64_t rows, ArrowArrayStream* stream);
 
 }  // namespace headrace

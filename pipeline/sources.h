@@ -136,14 +136,15 @@ struct LayoutOptions {
 SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout = {},
                        const ColumnOptions& columns = {});
 
-// Such images in a .tar, .tar.zst, .tar.gz, .tgz or .zip. A plain .tar or a .zip is indexed once and read by
-// position, in a .zip with each image's CRC-32 checked; a compressed tar is unpacked into memory when opened, up
-// to `memory_limit` bytes, which also bounds the window of a zstd file (beyond 128 MiB). Joined archives (cat
-// a.tar b.tar) are read to the end of the last.
+// Such images in a .tar, .tar.zst, .tar.gz, .tgz or .zip, with the files beside them that `columns` names. A plain
+// .tar or a .zip is indexed once and read by position, in a .zip with each image's CRC-32 checked; a compressed
+// tar is unpacked into memory when opened, up to `memory_limit` bytes, which also bounds the window of a zstd file
+// (beyond 128 MiB). Joined archives (cat a.tar b.tar) are read to the end of the last.
 struct ArchiveOptions {
   Split split = Split::kTrain;
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
   LayoutOptions layout = {};
+  std::vector<std::string> columns = {};  // files beside the images, as those of image_folder()
 };
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options = {});
 
@@ -289,8 +290,10 @@ struct SourceOptions {
   ColumnOptions columns = {};     // ConfigError if there are none
 };
 
-// Opens the source at `path`, any of the above, recognised by content. Throws ConfigError or DataError saying what
-// was found there and what is understood. Here and above a path may be a URL: sources/README.md, "Remote data".
+// Opens the source at `path`, any of the above, recognised by content; an archive in which files beside images
+// could also be WebDataset's is images in folders if `layout` says where their classes are. Throws ConfigError or
+// DataError saying what was found there and what is understood. Here and above a path may be a URL:
+// sources/README.md, "Remote data".
 SourcePtr open_source(const std::filesystem::path& path, Split split, const SourceOptions& options = {});
 
 struct OpenedSource {

@@ -160,23 +160,6 @@ SourcePtr open_source(const RecordCommandOptions& options, const InputDescriptio
                                record_source_options(options, input));
 }
 
-// Returns the number of the record's class among those of the net; nothing if the source does not know it or the
-// net has no such class.
-std::optional<std::int64_t> label_in_net(const Source& source, std::uint64_t record,
-                                         const InputDescription& input) {
-  const std::optional<std::int64_t> label = source.label(record);
-  const std::vector<std::string>& classes = source.info().classes;
-  if (!label || classes.empty() || input.classes.empty() || classes == input.classes) return label;
-  const auto found = std::ranges::find(input.classes, classes.at(static_cast<std::size_t>(*label)));
-  return found == input.classes.end() ? std::nullopt : std::optional(found - input.classes.begin());
-}
-
-// Returns whether the source's labels stand for anything: images that were opened without classes have one label.
-bool has_labels(const RecordCommandOptions& options, const InputDescription& input, const Source& source) {
-  if (options.common.layout.classes_at == "none") return false;
-  return !source.info().classes.empty() || input.classes.empty();
-}
-
 // The source as the record says that its net is fed.
 Dataset as_recorded(const RecordCommandOptions& options, const InputDescription& input, const SourcePtr& source) {
   if (input.plan.empty()) {
@@ -281,13 +264,14 @@ std::string class_text(std::size_t place, const InputDescription& input) {
   return place < input.classes.size() ? input.classes[place] : std::to_string(place);
 }
 
-NamedPredictions named_predictions(Predictions found, const Source& source, const InputDescription& input,
-                                   bool labelled) {
+// Images that were opened without classes have one label, which stands for nothing.
+NamedPredictions named_predictions(Predictions found, const Source& source, const RecordCommandOptions& options,
+                                   const InputDescription& input) {
   NamedPredictions all{.results = std::move(found), .names = {}, .labels = {}, .classes = input.classes};
-  for (const std::uint64_t record : all.results.records) {
-    all.names.push_back(source.describe(record));
-    all.labels.push_back(labelled ? label_in_net(source, record, input) : std::nullopt);
-  }
+  ExampleNames named = name_examples(all.results.records, source, input.classes);
+  if (options.common.layout.classes_at == "none") std::ranges::fill(named.labels, std::nullopt);
+  all.names = std::move(named.names);
+  all.labels = std::move(named.labels);
   return all;
 }
 
@@ -312,8 +296,7 @@ void predict(const RecordCommandOptions& all) {
     Predictions found = predict_record(strategy, options.record, data, {.input = options.input()});
     if (!strategy.is_chief()) return;
     const SourcePtr source = data.source();
-    const NamedPredictions named =
-        named_predictions(std::move(found), *source, input, has_labels(options, input, *source));
+    const NamedPredictions named = named_predictions(std::move(found), *source, options, input);
     if (file) file->write(named);
     for (std::size_t i = 0; i < named.names.size(); ++i) {
       json.write(prediction_line(named, i));

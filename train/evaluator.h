@@ -128,6 +128,17 @@ struct Predictions {
   bool probabilities = false;             // the net ends in softmax; else values are logits or what the net gives
 };
 
+// What a source knows of the examples of predictions.
+struct ExampleNames {
+  std::vector<std::string> names;                   // files, members of archives
+  std::vector<std::optional<std::int64_t>> labels;  // known without reading the record
+};
+
+// Returns names and labels of the records. With `net_classes`, labels are numbers among these, by the name of the
+// class; a source without classes has none then.
+ExampleNames name_examples(const std::vector<std::uint64_t>& records, const Source& source,
+                           const std::vector<std::string>& net_classes = {});
+
 // One example of a classification.
 struct ClassifiedExample {
   std::uint64_t record = 0;  // of the source

@@ -41,6 +41,17 @@ HR_API hr_status hr_resize_to(hr_operations* chain, int32_t height, int32_t widt
 HR_API hr_status hr_center_crop(hr_operations* chain, int32_t size);
 HR_API hr_status hr_color_jitter(hr_operations* chain, float brightness, float contrast, float saturation,
                                  float hue);
+typedef struct hr_color_jitter_options {
+  size_t size;
+  float brightness;
+  float contrast;
+  float saturation;
+  float hue;
+  float probability; /* to change an image at all */
+} hr_color_jitter_options;
+#define HR_COLOR_JITTER_OPTIONS_INIT \
+  { sizeof(hr_color_jitter_options), 0, 0, 0, 0, 1 }
+HR_API hr_status hr_color_jitter_with(hr_operations* chain, const hr_color_jitter_options* options);
 HR_API hr_status hr_grayscale(hr_operations* chain, int32_t channels, float probability);
 HR_API hr_status hr_gaussian_blur(hr_operations* chain, int32_t kernel_size, float min_sigma, float max_sigma,
                                   float probability);

@@ -189,6 +189,11 @@ typedef struct hr_arrow_options {
  * from, also on failure. `options` may be null. */
 HR_API hr_status hr_source_arrow(struct ArrowArrayStream* stream, const hr_arrow_options* options,
                                  hr_source** source);
+/* Serves batch after batch of a stream, which is not kept: for tables larger than memory. `open` fills in a stream
+ * at its first batch; it is called once at once, for the schema, and then by each further loader, on one engine
+ * thread. Records are read in order; the names of classes must be given. `options` may be null. */
+HR_API hr_status hr_source_arrow_stream(hr_status (*open)(void* user, struct ArrowArrayStream* stream),
+                                        hr_user user, const hr_arrow_options* options, hr_source** source);
 
 typedef struct hr_source_info {
   size_t size;

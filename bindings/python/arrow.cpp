@@ -1,10 +1,13 @@
 // Arrow's PyCapsule interface: tables of other libraries as datasets, batches as arrays of theirs.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -61,6 +64,33 @@ nb::object arrow_capsule(std::unique_ptr<Struct> content, const char* name) {
   return nb::steal(capsule);
 }
 
+// The numbers of a C-ordered NumPy array, which is not copied; or a list of texts.
+ArrowTableColumn column_of(const std::string& name, nb::handle values, const std::vector<bool>& known) {
+  ArrowTableColumn column{.name = name, .known = known};
+  if (nb::isinstance<nb::list>(values)) {
+    column.texts = nb::cast<std::vector<std::string>>(values);
+    return column;
+  }
+  const nb::object dtype = values.attr("dtype"), shape = values.attr("shape");
+  column.dtype = dtype_of(nb::cast<std::string>(nb::str(nb::handle(dtype))));
+  const auto extents = nb::cast<std::vector<std::int64_t>>(shape);
+  column.shape = Shape(std::span(extents).subspan(1));
+  SharedBuffer buffer = share_buffer(values);
+  column.data = buffer.bytes.data();
+  column.owner = std::move(buffer.owner);
+  return column;
+}
+
+using GivenColumn = std::tuple<std::string, nb::object, std::vector<bool>>;
+
+nb::object stream_of_columns(const std::vector<GivenColumn>& given, std::int64_t rows) {
+  std::vector<ArrowTableColumn> columns;
+  for (const auto& [name, values, known] : given) columns.push_back(column_of(name, values, known));
+  auto stream = std::make_unique<ArrowArrayStream>();
+  export_arrow_table(std::move(columns), rows, stream.get());
+  return arrow_capsule(std::move(stream), "arrow_array_stream");
+}
+
 }  // namespace
 
 nb::tuple to_arrow(const PythonBatch& batch, nb::handle /*requested_schema*/) {
@@ -93,6 +123,7 @@ void bind_arrow(nb::module_& module) {
           "name"_a, "image_column"_a, "label_column"_a, "columns"_a, "label_type"_a, "classes"_a, "label_count"_a,
           "memory_limit"_a);
   module.def("arrow_table", &table_of, "capsule"_a, "options"_a);
+  module.def("arrow_stream_of_columns", &stream_of_columns, "columns"_a, "rows"_a);
   module.def("arrow_stream", &stream_of, "open"_a, "options"_a);
 }
 

@@ -44,6 +44,17 @@ StreamPlan plan_of_numbered(const PlanPtr& plan, const char* call, const char* p
   return result;
 }
 
+// Throws ConfigError if the longest record would have to be found in a stream.
+void require_lengths_of_stream(const SourceInfo& info, const std::vector<PaddedField>& paddings) {
+  const auto unknown = std::ranges::find(paddings, 0, &PaddedField::length);
+  if (!info.streamed || unknown == paddings.end()) return;
+  const std::string& field = info.fields[unknown->field].name;
+  throw ConfigError(fmt::format("{} of {}: the longest record of a stream is not known beforehand",
+                                named_or("Dataset::padded_batch()", "padding"), info.name),
+                    joined({fmt::format("say to which length the field '{}' is padded", field),
+                            advice("keep all records in memory: {}", named("pulled()"))}));
+}
+
 // Returns [first, end) of the files count, index + count, ... Throws ConfigError if the source is not made of
 // files.
 ShardFilesStage files_of_worker(const PlanPtr& plan, const WorkerShard& shard) {
@@ -165,14 +176,15 @@ Dataset Dataset::unbatch() const {
 
 Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   // Refuses what makes no sense before any record is read.
-  const StreamPlan plan = plan_of_numbered(plan_, "Dataset::padded_batch()", "padding");
+  const StreamPlan plan = make_stream_plan(plan_);
   if (!plan.parts.empty()) {
     throw ConfigError("padded_batch() after a combination of datasets that were decoded, mapped or cached",
                       "combine them first, then call padded_batch()");
   }
   const SourcePtr source = source_of(plan_);
-  const auto padded =
-      std::make_shared<PaddedSource>(source, with_lengths(source, plan_padding(source->info(), options.pad)));
+  std::vector<PaddedField> paddings = plan_padding(source->info(), options.pad);
+  require_lengths_of_stream(source->info(), paddings);
+  const auto padded = std::make_shared<PaddedSource>(source, with_lengths(source, std::move(paddings)));
   const Dataset batched =
       Dataset(with_padding(plan_, padded)).batch({.global = options.global, .remainder = options.remainder});
   BatchStage stage = std::get<BatchStage>(batched.plan()->stage);

@@ -14,6 +14,7 @@
 #include "headrace/pipeline/sources/arrays/numpy_arrays.h"
 #include "headrace/pipeline/sources/image_names.h"
 #include "headrace/pipeline/sources/images/cifar_pickles.h"
+#include "headrace/pipeline/sources/images/sidecars.h"
 #include "headrace/pipeline/sources/members/member_fields.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/record_file.h"
@@ -86,8 +87,9 @@ bool is_web_folder(const FoundPath& found) {
   return std::ranges::any_of(found.files(), is_web_shard) || (!has_images(found) && any_ends_in(found, ".zip"));
 }
 
+// Callers who name the folders of classes mean images in these, whatever lies beside them.
 bool is_web_archive(const FoundPath& found) {
-  if (!is_archive(found.path())) return false;
+  if (!is_archive(found.path()) || !found.options().layout.empty()) return false;
   const ColumnOptions& columns = found.options().columns;
   const MemberFields fields(columns.more, found.path().string());
   return is_web_dataset(found.path(), web_members(columns, fields.extensions(), found.path().string()));
@@ -121,13 +123,8 @@ SourcePtr open_idx(const Path& path, Split split, const Options& options) {
   return idx_folder(path, split, options.label_count);
 }
 SourcePtr open_image_archive(const Path& path, Split split, const Options& options) {
-  if (!options.columns.empty()) {
-    throw ConfigError(path.string() +
-                          ": holds images in the folders of an archive, and no image in it has what is "
-                          "to be taken along beside it",
-                      "files beside images are read from folders, and from archives in WebDataset's naming");
-  }
-  return image_archive(path, {.split = split, .layout = options.layout});
+  refuse_named_columns(path, options.columns);
+  return image_archive(path, {.split = split, .layout = options.layout, .columns = options.columns.more});
 }
 SourcePtr open_image_folder(const Path& path, Split split, const Options& options) {
   return image_folder(path, split, options.layout, options.columns);

@@ -1,7 +1,7 @@
 # peers: pyarrow polars duckdb datasets pandas pillow numpy
 # package: headrace
 """Tables of pyarrow, Polars, DuckDB and Hugging Face datasets, and Parquet, read through hr.from_arrow(): the records
-that the library itself gives. Batches are read by pyarrow and Polars."""
+that the library itself gives. Batches are read by pyarrow and Polars, predictions by DuckDB, too, and as Parquet."""
 
 import io
 import pathlib
@@ -18,6 +18,7 @@ import pyarrow.parquet
 from PIL import Image
 
 import headrace as hr
+import headrace.train
 
 RECORDS = 300
 checked = []
@@ -114,6 +115,19 @@ def check_hugging_face():
         check(name, right)
 
 
+def check_images_by_path(folder):
+    for i, file in enumerate(ROWS["photo"]):
+        path = folder / f"class{i % 2}" / f"{i:03}.png"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(file)
+    data = datasets.load_dataset("imagefolder", data_dir=str(folder), split="train", cache_dir=str(folder / "cache"))
+    assert data.data["image"].chunk(0)[0]["bytes"].as_py() is None
+    [batch] = hr.Loader(hr.from_arrow(data).decode().batch(RECORDS), epochs=1, devices="cpu")
+    check("datasets' imagefolder, whose images are paths",
+          all(np.array_equal(image, np.asarray(theirs)) for image, theirs in zip(batch["image"].numpy(), data["image"]))
+          and batch["label"].numpy().tolist() == data["label"][:])
+
+
 def check_batches():
     image = np.random.default_rng(0).integers(0, 256, (10, 4, 5, 3), np.uint8)
     data = hr.from_arrays({"image": image, "label": np.arange(10), "x": np.ones((10, 3), np.float32)})
@@ -127,10 +141,33 @@ def check_batches():
                                         [next(iter(hr.Loader(hr.from_arrow(ours).batch(10), epochs=1, devices="cpu")))["image"].numpy()]))
 
 
+def check_predictions(folder):
+    values = np.random.default_rng(0).random((50, 4), np.float32)
+    found = headrace.train.Predictions(values, np.arange(50, dtype=np.uint64), {}, [f"{i}.jpg" for i in range(50)],
+                                       np.arange(50) % 5 - 1, list("abcd"))
+    best = [int(row.argmax()) for row in values]
+    file = folder / "predictions.parquet"
+    table = pa.table(found)
+    pyarrow.parquet.write_table(table, file)
+    again = pyarrow.parquet.read_table(file)
+    check("predictions as Parquet", again["name"].to_pylist() == found.names and again["prediction"].to_pylist() == best
+          and np.array_equal(np.float32(again["values"].to_pylist()), values)
+          and again["label"].to_pylist() == [i % 5 - 1 if i % 5 else None for i in range(50)])
+    flat = table["values"].chunk(0).flatten().to_numpy(zero_copy_only=True)
+    check("predictions without a copy", flat.ctypes.data == values.ctypes.data and table.validate(full=True) is None)
+    frame = polars.DataFrame(found)
+    check("predictions in Polars", frame["class"].to_list() == ["abcd"[i] for i in best] and frame["values"].to_list() == values.tolist())
+    rows = duckdb.sql("SELECT label_class, count(*) FROM found GROUP BY label_class ORDER BY 1").fetchall()
+    check("predictions in DuckDB", rows == [*((name, 10) for name in "abcd"), (None, 10)])
+
+
 with tempfile.TemporaryDirectory() as place:
     check_tables(pathlib.Path(place))
     check_hugging_face()
     check_batches()
+    check_predictions(pathlib.Path(place))
+with tempfile.TemporaryDirectory() as place:
+    check_images_by_path(pathlib.Path(place))
 wrong = [name for name, right in checked if not right]
 print(f"{len(checked)} compared, {len(wrong)} differ")
 sys.exit(1 if wrong else 0)

@@ -1,6 +1,10 @@
 // Tables of Arrow as sources, batches as structs of Arrow.
 #include "headrace/pipeline/arrow.h"
 
+#include <memory>
+#include <utility>
+
+#include "headrace/bindings/c/library/errors.h"
 #include "headrace/bindings/c/library/handles.h"
 #include "headrace/bindings/c/library/structs.h"
 
@@ -31,6 +35,21 @@ hr_status hr_source_arrow(struct ArrowArrayStream* stream, const hr_arrow_option
     hr_source*& result = given(source, "source");
     headrace::SourcePtr made =
         headrace::arrow_table(&given(stream, "stream"), headrace::c::arrow_options_of(options));
+    result = new hr_source{.source = std::move(made), .format = {}, .left_out = {}};
+  });
+}
+
+hr_status hr_source_arrow_stream(hr_status (*open)(void* user, struct ArrowArrayStream* stream), hr_user user,
+                                 const hr_arrow_options* options, hr_source** source) {
+  return guarded(__func__, [&] {
+    std::shared_ptr<void> shared = headrace::c::share(user);
+    headrace::c::require(reinterpret_cast<const void*>(open), "open");
+    hr_source*& result = given(source, "source");
+    auto open_stream = [open, user = std::move(shared)](ArrowArrayStream* stream) {
+      headrace::c::call_back("open", [&] { return open(user.get(), stream); });
+    };
+    headrace::SourcePtr made =
+        headrace::arrow_stream(std::move(open_stream), headrace::c::arrow_options_of(options));
     result = new hr_source{.source = std::move(made), .format = {}, .left_out = {}};
   });
 }

@@ -121,6 +121,17 @@ hr_status hr_color_jitter(hr_operations* chain, float brightness, float contrast
   });
 }
 
+hr_status hr_color_jitter_with(hr_operations* chain, const hr_color_jitter_options* options) {
+  return add_operation(__func__, chain, [&] {
+    const auto from = HR_READ(hr_color_jitter_options, HR_COLOR_JITTER_OPTIONS_INIT, options);
+    return headrace::ColorJitter{.brightness = from.brightness,
+                                 .contrast = from.contrast,
+                                 .saturation = from.saturation,
+                                 .hue = from.hue,
+                                 .probability = from.probability};
+  });
+}
+
 hr_status hr_grayscale(hr_operations* chain, int32_t channels, float probability) {
   return add_operation(__func__, chain,
                        [&] { return headrace::Grayscale{.channels = channels, .probability = probability}; });

@@ -25,6 +25,7 @@ enum OpenMember : unsigned {
   kImageBytes = 128,
   kSplit = 256,
   kFurther = 512,
+  kBeside = 1024,  // of the members of kFurther only the columns
 };
 
 // The paths to open, and how to open them.
@@ -49,8 +50,10 @@ struct Opening {
 };
 
 SourcePtr open_archive(const Opening& at) {
-  return image_archive(
-      at.path(), {.split = at.split(), .memory_limit = at.memory_limit<ArchiveOptions>(), .layout = at.layout()});
+  return image_archive(at.path(), {.split = at.split(),
+                                   .memory_limit = at.memory_limit<ArchiveOptions>(),
+                                   .layout = at.layout(),
+                                   .columns = at.columns()});
 }
 
 SourcePtr open_web_dataset(const Opening& at) {
@@ -117,7 +120,7 @@ const std::array<Format, 12> kFormats{{
                            {.more = at.columns(), .label_type = at.label_type()});
      },
      kSplit | kLayout | kFurther},
-    {"images in an archive", open_archive, kSplit | kLayout | kMemoryLimit},
+    {"images in an archive", open_archive, kSplit | kLayout | kMemoryLimit | kBeside},
     {"WebDataset", open_web_dataset, kSplit | kLabelCount | kMemoryLimit | kClasses | kColumns | kFurther, 1,
      kAnyNumber},
     {"a CSV list", open_csv, kLabelCount | kColumns | kFurther},
@@ -149,7 +152,7 @@ const char* find_useless(const hr_open_options& options, unsigned useful) {
   if (useless(kColumns, options.label_column != nullptr)) return "label_column";
   if (useless(kKeys, options.image_key_count != 0)) return "image_keys";
   if (useless(kKeys, options.label_key_count != 0)) return "label_keys";
-  if (useless(kFurther, options.column_count != 0)) return "columns";
+  if (useless(kFurther | kBeside, options.column_count != 0)) return "columns";
   if (useless(kFurther, options.label_type != HR_LABEL_AUTO)) return "label_type";
   if (useless(kFingerprint, options.fingerprint != 0)) return "fingerprint";
   if (useless(kImageBytes, options.max_image_bytes != 0)) return "max_image_bytes";

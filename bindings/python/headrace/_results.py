@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
+from ._errors import config_error
 from ._show import history_html, history_text
 
 
@@ -32,13 +35,63 @@ class History(dict[str, list[float]]):
         return history_html(self)
 
 
-class Predictions(NamedTuple):
-    """Results in the order in which the dataset gives its records."""
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Results in the order in which the dataset gives its records. pyarrow.table(predictions), polars.DataFrame(predictions)
+    and DuckDB take them as a table, without a copy of the numbers. Its columns are name, record, label, label_class,
+    prediction, class, values, and output_LAYER for each of the others, those of them that are known; an unknown label is
+    null."""
 
     values: NDArray[np.float32]  # (examples, ...)
     records: NDArray[np.uint64]  # source record of each example
     others: dict[str, NDArray[np.float32]]  # of a net of several outputs: those after the first, by layer
     names: list[str] | None = None  # of the examples, such as files or members of archives; None unless asked for
+    labels: NDArray[np.int64] | None = None  # with names: the data's; -1 where the source has to read the record for it
+    classes: list[str] | None = None  # with names: of the net's record or the data, by number; None if nobody knows them
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return _native.arrow_stream_of_columns(prediction_columns(self), len(self.records))
+
+
+def _column(name: str, values: Any, known: Any = None) -> tuple[str, Any, list[bool]]:
+    """As the native part takes it: without nulls where known is None."""
+    array = values if isinstance(values, list) else np.ascontiguousarray(values)
+    return name, array, [] if known is None or all(known) else [bool(each) for each in known]
+
+
+def _class_column(name: str, numbers: NDArray[np.int64], classes: list[str]) -> tuple[str, Any, list[bool]]:
+    known = (numbers >= 0) & (numbers < len(classes))
+    return _column(name, [classes[number] if is_known else "" for number, is_known in zip(numbers, known)], known)
+
+
+def prediction_columns(found: Predictions) -> list[tuple[str, Any, list[bool]]]:
+    """The columns of a table of predictions: (name, values, which are known; all if empty)."""
+    rows, classes, columns = len(found.records), found.classes or [], []
+    for name in ("values", "names", "labels"):
+        given = getattr(found, name)
+        if given is not None and len(given) != rows:
+            raise config_error(f"the predictions have {rows} records and {len(given)} {name}", "give one for each record")
+    if found.names is not None:
+        columns.append(_column("name", found.names))
+    columns.append(_column("record", found.records.astype(np.int64, copy=False)))
+    if found.labels is not None and (found.labels >= 0).any():
+        columns.append(_column("label", found.labels, found.labels >= 0))
+        if classes:
+            columns.append(_class_column("label_class", found.labels, classes))
+    if found.values.ndim == 2 and found.values.shape[1] > 1:
+        best = found.values.argmax(1).astype(np.int64, copy=False)
+        columns.append(_column("prediction", best))
+        if classes:
+            columns.append(_class_column("class", best, classes))
+    columns.append(_column("values", found.values))
+    return columns + [_column(f"output_{layer}", values) for layer, values in found.others.items()]
+
+
+def name_predictions(found: Predictions, data: Any, net_classes: list[str]) -> Predictions:
+    """With the names, labels and classes of the examples. data: the native plan. net_classes: those of a record; none:
+    the data's."""
+    names, labels = _native.train.names_of_examples(data, found.records.tolist(), net_classes)
+    return replace(found, names=names, labels=labels, classes=(net_classes or data.classes()) or None)
 
 
 class ClassifiedExample(NamedTuple):

@@ -30,7 +30,7 @@ from headrace._objectives import CustomMetric, LossFunction, custom_loss, custom
 from headrace._own_parts import own_parts
 from headrace._plans import plan_of
 from headrace._record import RecordFile, TrainingRecord, create_training_record, evaluate_record, predict_record
-from headrace._results import Classification, ClassifiedExample, History, Predictions
+from headrace._results import Classification, ClassifiedExample, History, Predictions, name_predictions
 from headrace._sequential import Sequential, layer
 from headrace._show import counted
 from headrace._steps import DistributedDataset, Evaluator, Trainer, compute_average_loss, position_of
@@ -331,9 +331,10 @@ class Model:
 
     def predict(self, data: Dataset, *, names: bool = False, steps: int = 0, averaged_weights: bool = False,
                 **input: Unpack[LoaderOptions]) -> Predictions:
-        """The net's results. Needs no compile(). names: also the name of each example."""
+        """The net's results. Needs no compile(). names: also the name, the label and the class names of the examples, which
+        are columns of pyarrow.table(predictions)."""
         found = Predictions(*self._native.predict(plan_of(data), steps=steps, input=input, averaged_weights=averaged_weights))
-        return found._replace(names=self._native.names_of(plan_of(data), found.records.tolist())) if names else found
+        return name_predictions(found, plan_of(data), []) if names else found
 
     def classify(self, data: Dataset, *, worst: int = 20, steps: int = 0, averaged_weights: bool = False,
                  **input: Unpack[LoaderOptions]) -> Classification:

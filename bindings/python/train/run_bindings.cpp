@@ -188,11 +188,13 @@ nb::tuple predict(PythonModel& model, const Dataset& data, std::uint64_t steps, 
   }));
 }
 
-std::vector<std::string> names_of(const Dataset& data, const std::vector<std::uint64_t>& records) {
-  const SourcePtr source = data.source();
-  std::vector<std::string> names;
-  for (const std::uint64_t record : records) names.push_back(source->describe(record));
-  return names;
+// (names, labels: -1 where unknown). Labels are numbers among the classes of the net, or as the data have them.
+nb::tuple names_of(const Dataset& data, const std::vector<std::uint64_t>& records,
+                   const std::vector<std::string>& net_classes) {
+  ExampleNames found = name_examples(records, *data.source(), net_classes);
+  std::vector<std::int64_t> labels;
+  for (const std::optional<std::int64_t>& label : found.labels) labels.push_back(label.value_or(-1));
+  return nb::make_tuple(std::move(found.names), array_of(std::move(labels)));
 }
 
 // (confusion matrix, the worst as (record, name, label, prediction, loss))
@@ -219,6 +221,9 @@ void bind_record_runs(nb::module_& module) {
              "steps"_a, "input"_a, "views"_a.none(), "own"_a);
   module.def("predict_record", &predict_file, "strategy"_a, "file"_a, "data"_a, "batched"_a, nb::kw_only(),
              "steps"_a, "input"_a, "own"_a);
+  module.def("names_of_examples", &names_of, "data"_a, "records"_a, "net_classes"_a);
+  module.def(
+      "classes_of_record", [](const std::filesystem::path& file) { return record_input(file).classes; }, "file"_a);
 }
 
 void bind_runs(nb::class_<PythonModel>& model) {
@@ -231,7 +236,6 @@ void bind_runs(nb::class_<PythonModel>& model) {
   model.def("predict", &predict, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "averaged_weights"_a);
   model.def("classify", &classified, "data"_a, nb::kw_only(), "worst"_a, "steps"_a, "input"_a,
             "averaged_weights"_a);
-  model.def_static("names_of", &names_of, "data"_a, "records"_a);
 }
 
 }  // namespace headrace::python

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <pugixml.hpp>
+#include <iterator>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/remote/whole_answer.h"
@@ -18,8 +18,6 @@ constexpr std::size_t kMaxKeys = std::size_t{1} << 26;
   throw DataError(ErrorCode::kUnsupported, "the store's listing " + why, {.source = asked.url},
                   "is AWS_ENDPOINT_URL the URL of an S3-compatible store?");
 }
-
-std::string text_at(const pugi::xml_node& node, const char* name) { return node.child_value(name); }
 
 class Pages {
  public:
@@ -54,25 +52,11 @@ class Pages {
     const auto call = WholeAnswer::send({.url = page_url(token), .access = access_}, asked_, kMaxPage);
     const WholeAnswer::Result& result = call->wait();
     if (result.error != nullptr) throw DataError(*result.error);
-    pugi::xml_document document;
-    if (!document.load_buffer(result.body.data(), result.body.size())) fail_listing(asked_, "is no XML");
-    const pugi::xml_node list = document.child("ListBucketResult");
-    if (list.empty()) fail_listing(asked_, "is none");
-    const bool encoded = text_at(list, "EncodingType") == "url";
-    const auto key_of = [&](const std::string& text) { return encoded ? percent_decoded(text) : text; };
-    for (const pugi::xml_node& object : list.children("Contents")) {
-      listed_.push_back({.key = key_of(text_at(object, "Key")),
-                         .size = object.child("Size").text().as_ullong(),
-                         .etag = text_at(object, "ETag")});
-    }
-    for (const pugi::xml_node& folder : list.children("CommonPrefixes")) {
-      listed_.push_back({.key = key_of(text_at(folder, "Prefix")), .is_folder = true, .etag = {}});
-    }
+    ListingPage page = parse_listing_page(result.body, asked_.url);
+    std::ranges::move(page.listed, std::back_inserter(listed_));
     if (listed_.size() > kMaxKeys) fail_listing(asked_, fmt::format("has more than {} keys", kMaxKeys));
-    if (text_at(list, "IsTruncated") != "true") return {};
-    std::string next = text_at(list, "NextContinuationToken");
-    if (next.empty() || next == token) fail_listing(asked_, "does not say how it goes on");
-    return next;
+    if (!page.next.empty() && page.next == token) fail_listing(asked_, "does not say how it goes on");
+    return page.next;
   }
 
   std::shared_ptr<const S3Access> access_;

@@ -5,16 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/remote/listing_page.h"
 #include "headrace/devices/base/remote/url.h"
 
 namespace headrace::remote {
-
-struct Listed {
-  std::string key;  // of a folder: with '/' at its end
-  bool is_folder = false;
-  std::uint64_t size = 0;
-  std::string etag;
-};
 
 // Returns the objects whose keys begin with `prefix`; with `by_folders`, those that have a '/' after it as
 // folders. At most `limit` where it is not 0. Bytewise order. Blocks. Throws DataError.

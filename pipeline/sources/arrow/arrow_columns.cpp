@@ -19,6 +19,7 @@ struct Candidate {
   ArrowPath path;
   const ArrowType* type;
   bool is_file = false;   // a struct of an encoded file's bytes and path, named by the struct
+  ArrowPath files = {};   // then the column of paths
   bool is_image = false;  // its bytes are encoded images
 
   bool has_numbers() const noexcept {
@@ -46,6 +47,9 @@ void add_candidates(const ArrowType& parent, const std::string& prefix, const Ar
     one.path.push_back(i);
     if (is_file_struct(type)) {
       const auto bytes = std::ranges::find(type.children, "bytes", &ArrowType::name);
+      const auto file = std::ranges::find(type.children, "path", &ArrowType::name);
+      one.files = one.path;
+      one.files.push_back(static_cast<std::size_t>(file - type.children.begin()));
       one.path.push_back(static_cast<std::size_t>(bytes - type.children.begin()));
       one.type = &*bytes;
       one.is_file = true;
@@ -117,7 +121,11 @@ class Chooser {
   }
 
   void add(std::string field, ArrowUse use, const Candidate& one) {
-    chosen_.taken.push_back({.field = std::move(field), .use = use, .paths = {one.path}, .names = {one.name}});
+    chosen_.taken.push_back({.field = std::move(field),
+                             .use = use,
+                             .paths = {one.path},
+                             .names = {one.name},
+                             .files = use == ArrowUse::kImage ? one.files : ArrowPath()});
   }
 
   // The image named, else the only one.
@@ -176,6 +184,7 @@ class Chooser {
     for (const std::string& name : choice.columns) {
       const Candidate& one = require(name, "ColumnOptions::more");
       column.use = use_of(one, choice);
+      if (column.use == ArrowUse::kImage || column.use == ArrowUse::kMask) column.files = one.files;
       column.paths.push_back(one.path);
       column.names.push_back(one.name);
     }

@@ -24,6 +24,7 @@ struct ArrowColumn {
   ArrowUse use = ArrowUse::kNumbers;
   std::vector<ArrowPath> paths = {};
   std::vector<std::string> names = {};  // of the columns
+  ArrowPath files = {};                 // of encoded images: the column of their paths; empty: there is none
 
   bool is_label() const noexcept { return field == "label"; }
 };

@@ -85,7 +85,27 @@ void ArrowField::look_at_bytes(std::int64_t channels) {
   field_.encoding = Encoding::kImage;
   field_.shape = Shape{Shape::kDynamic, Shape::kDynamic, channels};
   form_ = Form::kBytes;
-  for_each_good([&](const ArrowRow& at) { cells_.columns.front()[at.batch].bytes(at.row); });
+  if (cells_.files.empty()) {
+    return for_each_good([&](const ArrowRow& at) { cells_.columns.front()[at.batch].bytes(at.row); });
+  }
+  bool has_files = false;
+  cells_.for_each([&](const ArrowRow& at) {
+    const bool is_named = is_file(at);
+    has_files = has_files || is_named;
+    try {
+      if (!is_named && cells_.columns.front()[at.batch].is_null(at.row)) return mark_bad(at.record);
+      is_named ? path(at) : cells_.columns.front()[at.batch].bytes(at.row);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDataCorrupt) throw;
+      mark_bad(at.record);
+    }
+  });
+  if (!has_files) cells_.files.clear();
+}
+
+bool ArrowField::is_file(const ArrowRow& at) const {
+  return !cells_.files.empty() && cells_.columns.front()[at.batch].is_null(at.row) &&
+         !cells_.files[at.batch].is_null(at.row);
 }
 
 void ArrowField::read_numbers(const ArrowOptions& options) {

@@ -24,6 +24,7 @@ using ArrowColumnCells = std::vector<ArrowCells>;  // of a column, by batch
 // The columns of one field in all batches, which outlive this.
 struct ArrowTableCells {
   std::vector<ArrowColumnCells> columns;
+  ArrowColumnCells files = {};     // paths of files in place of bytes that are null; empty: there are none
   std::vector<std::int64_t> rows;  // by batch
   std::uint64_t records = 0;
 
@@ -52,7 +53,12 @@ class ArrowField {
   std::string why_bad(const ArrowRow& at) const;
   bool is_bad(std::uint64_t record) const noexcept { return !bad_.empty() && bad_[record]; }
   bool has_bad() const noexcept { return !bad_.empty(); }
-  // REQUIRES: !is_bad(at.record).
+  // Returns whether a record has the path of a file in place of its bytes. REQUIRES: !is_bad(at.record).
+  bool is_file(const ArrowRow& at) const;
+  bool may_have_files() const noexcept { return !cells_.files.empty(); }
+  // REQUIRES: is_file(at).
+  std::span<const std::byte> path(const ArrowRow& at) const { return cells_.files[at.batch].bytes(at.row); }
+  // REQUIRES: !is_bad(at.record) and !is_file(at).
   std::span<const std::byte> value(const ArrowRow& at) const;
   // Returns all values if they are equal slices back to back.
   std::optional<FieldColumn> column() const;

@@ -11,6 +11,7 @@
 #include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/sources/arrow/arrow_columns.h"
 #include "headrace/pipeline/sources/arrow/arrow_elements.h"
+#include "headrace/pipeline/sources/arrow/arrow_files.h"
 #include "headrace/pipeline/sources/arrow/arrow_import.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/streams/streamed_source.h"
@@ -118,6 +119,7 @@ class ArrowRecords final : public RecordStream {
     for (const ArrowColumn& column : table_.columns) {
       std::vector<ArrowCells>& cells = cells_.emplace_back();
       for (const ArrowPath& path : column.paths) cells.emplace_back(table_.root, path, **batch_);
+      if (!column.files.empty()) cells.emplace_back(table_.root, column.files, **batch_);
     }
     return true;
   }
@@ -125,6 +127,7 @@ class ArrowRecords final : public RecordStream {
   // Appends the field of a row to values_.
   void write(const ArrowColumn& column, const std::vector<ArrowCells>& cells, const Field& field,
              std::int64_t row) {
+    if (!column.files.empty()) return write_image(cells, row);
     for (const ArrowCells& one : cells) {
       if (one.is_null(row)) throw Error(ErrorCode::kDataCorrupt, "is null, or has a null in it");
       if (column.use == ArrowUse::kNumbers) {
@@ -143,6 +146,18 @@ class ArrowRecords final : public RecordStream {
       const std::int64_t number = found - table_.classes.begin();
       const auto number_bytes = std::as_bytes(std::span(&number, 1));
       values_.insert(values_.end(), number_bytes.begin(), number_bytes.end());
+    }
+  }
+
+  // Appends an image's bytes, or those of its file. The cells are of bytes and of paths.
+  void write_image(const std::vector<ArrowCells>& cells, std::int64_t row) {
+    if (!cells.front().is_null(row)) {
+      const std::span<const std::byte> bytes = cells.front().bytes(row);
+      values_.insert(values_.end(), bytes.begin(), bytes.end());
+    } else if (!cells.back().is_null(row)) {
+      append_named_file(path_in_table(cells.back().bytes(row)), values_);
+    } else {
+      throw Error(ErrorCode::kDataCorrupt, "is null, or has a null in it");
     }
   }
 

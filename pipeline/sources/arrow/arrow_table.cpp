@@ -9,6 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/sources/arrow/arrow_field.h"
+#include "headrace/pipeline/sources/arrow/arrow_files.h"
 #include "headrace/pipeline/sources/arrow/arrow_import.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/image_names.h"
@@ -42,16 +43,18 @@ class ArrowTable final : public Source {
     for (const ArrowColumn& column : columns.taken) add(column, options, *schema);
     info_.columns = std::move(columns.all);
     has_bad_ = std::ranges::any_of(fields_, &ArrowField::has_bad);
+    find_files();
     make_columns();
     info_.fingerprint = identity();
   }
 
   const SourceInfo& info() const noexcept override { return info_; }
 
-  RecordView read(std::uint64_t index, std::vector<std::byte>& /*scratch*/) const override {
+  RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override {
     if (index >= info_.records) throw no_such_record(info_, index);
     const ArrowRow at = row_of(index);
     if (has_bad_) check(at);
+    if (!files_.empty()) return read_with_files(at, scratch);
     RecordView view;
     for (std::size_t i = 0; i < fields_.size(); ++i) view.fields[i] = fields_[i].value(at);
     return view;
@@ -59,7 +62,8 @@ class ArrowTable final : public Source {
 
   std::span<const std::byte> peek(std::uint64_t index) const noexcept override {
     if (index >= info_.records || fields_.front().is_bad(index)) return {};
-    return fields_.front().value(row_of(index));
+    const ArrowRow at = row_of(index);
+    return fields_.front().is_file(at) ? std::span<const std::byte>() : fields_.front().value(at);
   }
   std::span<const FieldColumn> columns() const noexcept override { return columns_; }
 
@@ -85,6 +89,51 @@ class ArrowTable final : public Source {
     }
   }
 
+  // Images that are files are read each time.
+  RecordView read_with_files(const ArrowRow& at, std::vector<std::byte>& scratch) const {
+    RecordView view;
+    std::vector<std::size_t> ends{0};  // of the files in `scratch`, which moves while it grows
+    scratch.clear();
+    for (const ArrowFiles& files : files_) {
+      const ArrowField& field = fields_[files.number()];
+      try {
+        if (field.is_file(at)) files.read(at, scratch);
+      } catch (const Error& error) {
+        throw DataError(error.code(), fmt::format("field '{}': {}", field.field().name, error.message()),
+                        {.source = info_.name, .record = at.record}, error.hint());
+      }
+      ends.push_back(scratch.size());
+    }
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (!fields_[i].is_file(at)) view.fields[i] = fields_[i].value(at);
+    }
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (!fields_[files_[i].number()].is_file(at)) continue;
+      view.fields[files_[i].number()] =
+          std::span<const std::byte>(scratch).subspan(ends[i], ends[i + 1] - ends[i]);
+    }
+    return view;
+  }
+
+  void find_files() {
+    if (std::ranges::none_of(fields_, &ArrowField::may_have_files)) return;
+    std::vector<ArrowRow> rows;
+    for (std::uint64_t i = 0; i < info_.records; ++i) rows.push_back(row_of(i));
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (fields_[i].may_have_files()) files_.emplace_back(fields_[i], i, rows);
+    }
+    info_.resident = false;
+    if (std::ranges::none_of(files_, &ArrowFiles::are_missing)) return;
+    for (const ArrowRow& at : rows) {
+      const auto is_usable = [&](const ArrowField& field) {
+        return !field.is_bad(at.record) && !(field.may_have_files() && field.is_file(at));
+      };
+      if (std::ranges::all_of(fields_, is_usable)) return;
+    }
+    std::vector<std::byte> scratch;
+    read(0, scratch);  // throws: no record can be used, and this is why
+  }
+
   ArrowColumnCells cells_of(const ArrowPath& path) const {
     ArrowColumnCells cells;
     for (const ArrowBatch& batch : batches_) cells.emplace_back(root_, path, *batch);
@@ -107,6 +156,7 @@ class ArrowTable final : public Source {
     cells.records = info_.records;
     for (const ArrowBatch& batch : batches_) cells.rows.push_back(batch->length);
     for (const ArrowPath& path : column.paths) cells.columns.push_back(cells_of(path));
+    if (!column.files.empty()) cells.files = cells_of(column.files);
     std::vector<std::string> classes;
     if (column.is_label()) {
       classes = options.classes.empty() ? find_class_names(schema, column.names.front()) : options.classes;
@@ -127,6 +177,11 @@ class ArrowTable final : public Source {
     if (columns_.size() != fields_.size()) columns_.clear();
   }
 
+  // What the table holds of a field: of a file its path.
+  static std::span<const std::byte> bytes_of(const ArrowField& field, const ArrowRow& at) {
+    return field.is_file(at) ? field.path(at) : field.value(at);
+  }
+
   std::uint64_t identity() const {
     Fingerprint fingerprint("arrow 1");
     fingerprint.add(info_.records);
@@ -135,7 +190,7 @@ class ArrowTable final : public Source {
     for (const ArrowField& field : fields_) {
       fingerprint.add(field.field());
       for (std::uint64_t i = 0; i < info_.records; ++i) {
-        const std::uint64_t size = field.is_bad(i) ? 0 : field.value(row_of(i)).size();
+        const std::uint64_t size = field.is_bad(i) ? 0 : bytes_of(field, row_of(i)).size();
         fingerprint.add(size);
         bytes += size;
       }
@@ -145,8 +200,11 @@ class ArrowTable final : public Source {
     for (std::uint64_t i = 0; i < count; ++i) {
       const ArrowRow at = row_of(is_whole ? i : i * (info_.records / count));
       for (const ArrowField& field : fields_) {
-        if (!field.is_bad(at.record)) fingerprint.add(field.value(at));
+        if (!field.is_bad(at.record)) fingerprint.add(bytes_of(field, at));
       }
+    }
+    for (const ArrowFiles& files : files_) {
+      for (std::uint64_t i = 0; i < info_.records; ++i) fingerprint.add(files.size(i));
     }
     return fingerprint.value();
   }
@@ -155,6 +213,7 @@ class ArrowTable final : public Source {
   std::vector<ArrowBatch> batches_;
   std::vector<std::uint64_t> starts_;  // the first record of each batch
   std::vector<ArrowField> fields_;
+  std::vector<ArrowFiles> files_;  // of fields_, which stay in place
   std::vector<FieldColumn> columns_;
   const ArrowField* label_ = nullptr;
   bool has_bad_ = false;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "headrace/pipeline/sources/borrowed_bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
@@ -35,17 +37,43 @@ PaddedSource::PaddedSource(SourcePtr source, std::vector<PaddedField> paddings, 
 RecordView PaddedSource::read(std::uint64_t index, std::vector<std::byte>& scratch) const {
   if (index >= info_.records) throw no_such_record(info_, index);
   BorrowedBytes own;
-  const RecordView view = source_->read(index, *own);
+  return padded(source_->read(index, *own), index, scratch);
+}
+
+class PaddedSource::PaddedStream final : public RecordStream {
+ public:
+  PaddedStream(const PaddedSource& source, std::unique_ptr<RecordStream> stream, std::uint64_t first)
+      : source_(source), stream_(std::move(stream)), next_(first) {}
+
+  std::optional<RecordView> next(std::vector<std::byte>& buffer) override {
+    const std::uint64_t record = next_++;
+    const std::optional<RecordView> view = stream_->next(unpadded_);
+    if (!view) return std::nullopt;
+    return source_.padded(*view, record, buffer);
+  }
+
+ private:
+  const PaddedSource& source_;  // outlives its streams
+  std::unique_ptr<RecordStream> stream_;
+  std::uint64_t next_;
+  std::vector<std::byte> unpadded_;
+};
+
+std::unique_ptr<RecordStream> PaddedSource::open_stream(std::uint64_t first) const {
+  return std::make_unique<PaddedStream>(*this, source_->open_stream(first), first);
+}
+
+RecordView PaddedSource::padded(const RecordView& view, std::uint64_t index,
+                                std::vector<std::byte>& scratch) const {
   std::int64_t common = 0;
   if (common_.to) {
     const std::size_t entries = view.fields[common_.of.field].size() / common_.of.row_bytes;
     common = common_.to(static_cast<std::int64_t>(entries));
   }
-  const auto padded = [&](PaddedField padding) {
+  const auto of_common_length = [&](PaddedField padding) {
     if (padding.length == 0) padding.length = common;
     return padding;
   };
-  // Copies everything: bytes in the source's own scratch are invalid after this call.
   const std::size_t fields = source_->info().fields.size();
   std::array<std::size_t, kMaxFields> offset, size;
   std::size_t end = 0;
@@ -56,7 +84,7 @@ RecordView PaddedSource::read(std::uint64_t index, std::vector<std::byte>& scrat
   };
   for (std::size_t i = 0; i < fields; ++i) reserve(i, view.fields[i].size());
   for (std::size_t i = 0; i < paddings_.size(); ++i) {
-    const PaddedField padding = padded(paddings_[i]);
+    const PaddedField padding = of_common_length(paddings_[i]);
     const std::size_t bytes = view.fields[padding.field].size();
     if (bytes % padding.row_bytes != 0 || bytes > padding.bytes()) {
       throw unpaddable(info_, index, padding, bytes);
@@ -71,7 +99,7 @@ RecordView PaddedSource::read(std::uint64_t index, std::vector<std::byte>& scrat
     result.fields[i] = std::span<const std::byte>(scratch).subspan(offset[i], size[i]);
   }
   for (std::size_t i = 0; i < paddings_.size(); ++i) {
-    const PaddedField padding = padded(paddings_[i]);
+    const PaddedField padding = of_common_length(paddings_[i]);
     const std::size_t bytes = view.fields[padding.field].size();
     std::fill_n(scratch.begin() + static_cast<std::ptrdiff_t>(offset[padding.field] + bytes),
                 padding.bytes() - bytes, padding.value);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "headrace/pipeline/source.h"
@@ -24,12 +25,19 @@ class PaddedSource final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  // Pads the records of a stream as they come.
+  std::unique_ptr<RecordStream> open_stream(std::uint64_t first) const override;
   void will_read(std::span<const std::uint64_t> records) const override { source_->will_read(records); }
   std::optional<std::int64_t> label(std::uint64_t index) const noexcept override { return source_->label(index); }
   std::uint64_t offset(std::uint64_t index) const noexcept override { return source_->offset(index); }
   std::string describe(std::uint64_t index) const override { return source_->describe(index); }
 
  private:
+  class PaddedStream;
+
+  // Copies everything: `view` may be gone before the result is.
+  RecordView padded(const RecordView& view, std::uint64_t index, std::vector<std::byte>& scratch) const;
+
   SourcePtr source_;
   std::vector<PaddedField> paddings_;
   PaddedLength common_;

@@ -9,6 +9,8 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
 #include "headrace/pipeline/sources/images/image_table.h"
+#include "headrace/pipeline/sources/images/sidecars.h"
+#include "headrace/pipeline/sources/members/member_fields.h"
 
 namespace headrace {
 
@@ -29,15 +31,24 @@ class ArchiveImages final : public Source {
  private:
   struct Index {
     ImageTable table;
+    MemberFields fields;
+    Sidecars sidecars;
     std::vector<StoredFile> places;
+    std::vector<StoredFile> beside;
   };
+  class Beside;  // the files beside an image
+
   static Index index(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
   ArchiveImages(const std::filesystem::path& archive, Index index);
+  void take_along(const Sidecars& sidecars, Fingerprint& fingerprint, bool is_zip);
+  std::vector<ByteExtent> extents_of(std::span<const std::uint64_t> records, bool with_images) const;
 
   File file_;
   ReadAt read_at_;
   ImageTable table_;
+  MemberFields fields_;
   std::vector<StoredFile> places_;
+  std::vector<StoredFile> beside_;  // by record, as MemberFields::extensions(); those missing have no place
   SourceInfo info_;
 };
 

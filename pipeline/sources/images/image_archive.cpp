@@ -18,6 +18,7 @@ struct ImageArchiveCall {
     show_split(options.split, visit);
     show_layout(options.layout, visit);
     visit("memory_limit", options.memory_limit);
+    visit("columns", options.columns);
   }
   SourcePtr open() const { return image_archive(path, options); }
 };

@@ -6,7 +6,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/images/folder_listing.h"
@@ -29,12 +28,13 @@ class ImageFolder final : public Source {
     table_.add_to(fingerprint);
     sizes_.reserve(layout.records.size());
     for (const ImageListing::Record& record : layout.records) {
-      sizes_.push_back(listing.sizes[record.path]);
+      const std::size_t listed = sidecars.listed_at(record.path);
+      sizes_.push_back(listing.sizes[listed]);
       fingerprint.add(sizes_.back());
-      revision.add(listing.modified_ns[record.path]);
+      revision.add(listing.modified_ns[listed]);
     }
     info_ = table_.info(folder.string(), fingerprint);
-    if (!fields_.empty()) take_along(sidecars, fingerprint, revision);
+    if (!fields_.empty()) take_along(listing, sidecars, fingerprint, revision);
     info_.revision = revision.value();
   }
 
@@ -73,6 +73,8 @@ class ImageFolder final : public Source {
   std::string describe(std::uint64_t index) const override { return std::string(table_.name(index)); }
 
  private:
+  static constexpr std::uint64_t kNoFile = ~std::uint64_t{0};
+
   // The files beside an image.
   class Beside final : public SampleMembers {
    public:
@@ -80,7 +82,7 @@ class ImageFolder final : public Source {
 
     std::optional<std::uint64_t> size(std::size_t member) const override {
       const std::uint64_t size = images_.size_beside(record_, member);
-      return size == Sidecars::kMissing ? std::nullopt : std::optional(size);
+      return size == kNoFile ? std::nullopt : std::optional(size);
     }
     std::span<const std::byte> kept(std::size_t /*member*/) const override { return {}; }
     void read(std::size_t member, std::span<std::byte> into) const override {
@@ -112,39 +114,40 @@ class ImageFolder final : public Source {
   void announce_beside(std::uint64_t record) const {
     for (std::size_t member = 0; member < fields_.extensions().size(); ++member) {
       const std::uint64_t size = size_beside(record, member);
-      if (size != Sidecars::kMissing) remote::will_read_whole(folder_ / path_beside(record, member), size);
+      if (size != kNoFile) remote::will_read_whole(folder_ / path_beside(record, member), size);
     }
   }
 
-  void take_along(const Sidecars& sidecars, Fingerprint& fingerprint, Fingerprint& revision) {
+  void take_along(const FolderListing& listing, const Sidecars& sidecars, Fingerprint& fingerprint,
+                  Fingerprint& revision) {
     const std::vector<std::string>& extensions = fields_.extensions();
     beside_.reserve(table_.size() * extensions.size());
     for (std::uint64_t record = 0; record < table_.size(); ++record) {
       for (std::size_t member = 0; member < extensions.size(); ++member) {
-        const Sidecars::File file = sidecars.find(path_beside(record, member));
-        beside_.push_back(file.size);
-        fingerprint.add(file.size);
-        revision.add(file.modified_ns);
+        const std::size_t listed = sidecars.find(path_beside(record, member));
+        const bool missing = listed == Sidecars::kMissing;
+        beside_.push_back(missing ? kNoFile : listing.sizes[listed]);
+        fingerprint.add(beside_.back());
+        revision.add(missing ? std::uint64_t{0} : listing.modified_ns[listed]);
       }
     }
-    const std::uint64_t learned = std::min<std::uint64_t>(table_.size(), kSamplesLearnedFrom);
+    const std::uint64_t learned = fields_.samples_to_learn_from(table_.size());
     const bool remote = is_url(folder_) && !fields_.are_bytes();
-    for (std::uint64_t record = 0; remote && record < learned; ++record) announce_beside(record);
-    for (std::uint64_t record = 0; record < learned; ++record) fields_.learn(Beside(*this, record));
-    fields_.settle(sidecars.extensions_seen());
-    fields_.add_to(info_.fields);
-    for (const Field& field : info_.fields) fingerprint.add(field);
-    info_.fingerprint = fingerprint.value();
-    for (const std::string& extension : extensions) {
-      info_.columns.push_back({.name = extension, .holds = "files", .field = fields_.field_of(extension)});
+    for (std::uint64_t record = 0; record < learned; ++record) {
+      const std::uint64_t ahead = std::min(learned, record + kSamplesLearnedFrom);
+      for (std::uint64_t next = record; remote && record % kSamplesLearnedFrom == 0 && next < ahead; ++next) {
+        announce_beside(next);
+      }
+      fields_.learn(Beside(*this, record));
     }
+    settle_sidecars(fields_, sidecars, fingerprint, info_);
   }
 
   std::filesystem::path folder_;
   ImageTable table_;
   MemberFields fields_;
   std::vector<std::uint64_t> sizes_;
-  std::vector<std::uint64_t> beside_;  // sizes of the files taken along, by record; Sidecars::kMissing
+  std::vector<std::uint64_t> beside_;  // sizes of the files taken along, by record; kNoFile
   SourceInfo info_;
 };
 
@@ -165,15 +168,6 @@ struct ImageFolderCall {
   SourcePtr open() const { return image_folder(path, split, layout, columns); }
 };
 
-void refuse_named_columns(const std::filesystem::path& folder, const ColumnOptions& columns) {
-  if (columns.image.empty() && columns.label.empty() && columns.label_type == LabelType::kAuto) return;
-  throw ConfigError(
-      folder.string() + ": holds images in folders, whose images are files and whose labels are folders",
-      joined({"leave out " + named("ColumnOptions::image"), named("ColumnOptions::label"),
-              named("ColumnOptions::label_type")},
-             ", "));
-}
-
 }  // namespace
 
 SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout,
@@ -181,7 +175,7 @@ SourcePtr image_folder(const std::filesystem::path& folder, Split split, const L
   refuse_named_columns(folder, columns);
   MemberFields fields(columns.more, folder.string());
   FolderListing listing = list_files_below(folder);
-  const Sidecars sidecars(listing, fields.extensions());
+  const Sidecars sidecars(listing.paths, fields.extensions());
   const ImageListing layout_found = lay_out_images(listing.paths, split, folder.string(), layout);
   return opened_by(ImageFolderCall{.path = folder, .split = split, .layout = layout, .columns = columns},
                    std::make_shared<ImageFolder>(folder, listing, layout_found, std::move(fields), sidecars));

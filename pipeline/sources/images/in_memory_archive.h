@@ -11,6 +11,8 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
 #include "headrace/pipeline/sources/images/image_table.h"
+#include "headrace/pipeline/sources/images/sidecars.h"
+#include "headrace/pipeline/sources/members/member_fields.h"
 
 namespace headrace {
 
@@ -31,10 +33,15 @@ class InMemoryArchive final : public Source {
   static Unpacked unpack(const std::string& archive, ArchiveFiles& files, const ArchiveOptions& options);
   InMemoryArchive(const std::filesystem::path& archive, Unpacked unpacked);
 
+  class Beside;  // the files beside an image
+  void take_along(const Sidecars& sidecars, Fingerprint& fingerprint);
+
   std::vector<ByteSlabs> slabs_;
   std::vector<std::span<const std::byte>> images_;  // into slabs_
   std::vector<std::uint64_t> offsets_;              // in the unpacked archive
   ImageTable table_;
+  MemberFields fields_;
+  std::vector<std::span<const std::byte>> beside_;  // by record, as MemberFields::extensions(); null: missing
   SourceInfo info_;
 };
 

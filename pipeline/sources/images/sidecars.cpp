@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {
@@ -19,27 +21,29 @@ bool has_extension(std::string_view path, std::string_view extension) {
 
 }  // namespace
 
-Sidecars::Sidecars(FolderListing& listing, const std::vector<std::string>& extensions) {
+bool Sidecars::is_one(std::string_view path, const std::vector<std::string>& extensions) {
+  return std::ranges::any_of(extensions,
+                             [&](const std::string& extension) { return has_extension(path, extension); });
+}
+
+Sidecars::Sidecars(std::vector<std::string>& paths, const std::vector<std::string>& extensions) {
   if (extensions.empty()) return;
-  FolderListing others;
+  std::vector<std::string> others;
   std::set<std::string> seen;
-  for (std::size_t i = 0; i < listing.paths.size(); ++i) {
-    std::string& path = listing.paths[i];
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    std::string& path = paths[i];
     const std::string_view name = file_name(path);
     if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos && seen.size() < kMaxExtensions) {
       seen.emplace(name.substr(dot + 1));
     }
-    const bool taken = std::ranges::any_of(
-        extensions, [&](const std::string& extension) { return has_extension(path, extension); });
-    if (taken) {
-      files_.emplace(std::move(path), File{.size = listing.sizes[i], .modified_ns = listing.modified_ns[i]});
+    if (is_one(path, extensions)) {
+      files_.insert_or_assign(std::move(path), i);
       continue;
     }
-    others.paths.push_back(std::move(path));
-    others.sizes.push_back(listing.sizes[i]);
-    others.modified_ns.push_back(listing.modified_ns[i]);
+    others.push_back(std::move(path));
+    left_.push_back(i);
   }
-  listing = std::move(others);
+  paths = std::move(others);
   seen_.assign(seen.begin(), seen.end());
 }
 
@@ -48,9 +52,29 @@ std::string Sidecars::path_beside(std::string_view image, std::string_view exten
   return path += extension;
 }
 
-Sidecars::File Sidecars::find(const std::string& path) const {
+std::size_t Sidecars::find(const std::string& path) const {
   const auto found = files_.find(path);
-  return found == files_.end() ? File{} : found->second;
+  return found == files_.end() ? kMissing : found->second;
+}
+
+void refuse_named_columns(const std::filesystem::path& path, const ColumnOptions& columns) {
+  if (columns.image.empty() && columns.label.empty() && columns.label_type == LabelType::kAuto) return;
+  throw ConfigError(
+      path.string() + ": holds images in folders, whose images are files and whose labels are folders",
+      joined({"leave out " + named("ColumnOptions::image"), named("ColumnOptions::label"),
+              named("ColumnOptions::label_type")},
+             ", "));
+}
+
+void settle_sidecars(MemberFields& fields, const Sidecars& sidecars, Fingerprint& fingerprint, SourceInfo& info) {
+  fields.settle(sidecars.extensions_seen());
+  fields.add_to(info.fields);
+  for (const Field& field : info.fields) fingerprint.add(field);
+  fields.add_classes_to(fingerprint);
+  info.fingerprint = fingerprint.value();
+  for (const std::string& extension : fields.extensions()) {
+    info.columns.push_back({.name = extension, .holds = "files", .field = fields.field_of(extension)});
+  }
 }
 
 }  // namespace headrace

@@ -1,39 +1,50 @@
 // The files beside images that are taken along: a/1.json and a/1.seg.png beside a/1.jpg.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "headrace/pipeline/sources/images/folder_listing.h"
+#include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/members/member_fields.h"
 
 namespace headrace {
 
 class Sidecars {
  public:
-  static constexpr std::uint64_t kMissing = ~std::uint64_t{0};
+  static constexpr std::size_t kMissing = ~std::size_t{0};
 
-  struct File {
-    std::uint64_t size = kMissing;
-    std::uint64_t modified_ns = 0;
-  };
+  // Takes the files with one of these extensions out of the paths: an image "1.seg.png" is none of its own. Of
+  // equal paths the last one counts.
+  Sidecars(std::vector<std::string>& paths, const std::vector<std::string>& extensions);
 
-  // Takes the files with one of these extensions out of the listing: an image "1.seg.png" is none of its own.
-  Sidecars(FolderListing& listing, const std::vector<std::string>& extensions);
-
+  // Returns whether the file has one of the extensions.
+  static bool is_one(std::string_view path, const std::vector<std::string>& extensions);
   // Returns the path of the file with this extension beside an image.
   static std::string path_beside(std::string_view image, std::string_view extension);
 
-  // Returns the file of this path; of size kMissing if there is none.
-  File find(const std::string& path) const;
-  // Returns the extensions in the folder, those taken and others, up to a few dozen.
+  // Returns the position of the file among all paths, those taken included; kMissing if there is none.
+  std::size_t find(const std::string& path) const;
+  // Returns the position among all paths of one that was left, by its position now.
+  std::size_t listed_at(std::size_t path) const { return left_.empty() ? path : left_[path]; }
+  // Returns the extensions there, those taken and others, up to a few dozen.
   const std::vector<std::string>& extensions_seen() const noexcept { return seen_; }
 
  private:
-  std::unordered_map<std::string, File> files_;
+  std::unordered_map<std::string, std::size_t> files_;
+  std::vector<std::size_t> left_;  // positions among all paths; empty: all were left
   std::vector<std::string> seen_;
 };
+
+// Throws ConfigError if the columns name an image or a label, which are files and folders here.
+void refuse_named_columns(const std::filesystem::path& path, const ColumnOptions& columns);
+
+// Ends learning of the fields that files beside images become, and adds these to the source's.
+void settle_sidecars(MemberFields& fields, const Sidecars& sidecars, Fingerprint& fingerprint, SourceInfo& info);
 
 }  // namespace headrace

@@ -36,9 +36,8 @@ bool is_named_so(std::string_view extension, std::string_view last) {
 void check_member_type(const MemberChoice& choice, const std::string& source) {
   const std::string& extension = choice.member.extension;
   const bool image = is_image_extension(extension) && choice.member.keys.empty();
-  if (choice.type == ColumnType::kClass) {
-    refuse_choice(source, choice.name, "values of members are not numbered as classes",
-                  "take it along as text or numbers; the label may be of classes");
+  if (choice.type == ColumnType::kClass && image) {
+    refuse_choice(source, choice.name, "an image names no class", "leave out :class");
   }
   if (choice.type == ColumnType::kMask && !image) {
     refuse_choice(source, choice.name, "only an image is a mask", "name a .png: seg.png:mask");
@@ -46,9 +45,12 @@ void check_member_type(const MemberChoice& choice, const std::string& source) {
   if (choice.type == ColumnType::kList && image) {
     refuse_choice(source, choice.name, "it is an image, no list", "leave out :list");
   }
-  if (choice.type == ColumnType::kNumber && is_named_so(extension, kJsonExtension) && choice.member.keys.empty()) {
-    refuse_choice(source, choice.name, "JSON is no number",
-                  fmt::format("name a key in it, '{0}.KEY', or take all of it as text: '{0}:text'", choice.name));
+  const bool is_value = choice.type == ColumnType::kNumber || choice.type == ColumnType::kClass;
+  if (is_value && is_named_so(extension, kJsonExtension) && choice.member.keys.empty()) {
+    refuse_choice(source, choice.name,
+                  choice.type == ColumnType::kClass ? "JSON names no class" : "JSON is no number",
+                  fmt::format("name a key in it, '{0}.KEY', or take all of it as text: '{0}:text'",
+                              choice.member.extension));
   }
 }
 

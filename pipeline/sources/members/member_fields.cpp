@@ -83,6 +83,23 @@ std::span<const std::int64_t> extents_of(const MemberNumbers& numbers, bool text
   return single ? std::span<const std::int64_t>() : extents;
 }
 
+// Returns the name of a class: a text without the blanks around it, or a text, number or truth value in JSON.
+std::string class_in(const MemberChoice& choice, std::span<const std::byte> member) {
+  if (choice.member.keys.empty()) {
+    constexpr std::string_view kBlanks = " \t\r\n";
+    std::string_view text = as_text(member);
+    text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+    text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
+    if (!text.empty()) return std::string(text);
+    fail_member(choice.name, "names no class: it is empty");
+  }
+  const nlohmann::json parsed = parse_member(member);
+  const nlohmann::json& value = value_in(parsed, choice);
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number() || value.is_boolean()) return value.dump();
+  fail_member(choice.name, fmt::format("holds a value of type {}, no class", value.type_name()));
+}
+
 }  // namespace
 
 MemberFields::MemberFields(const std::vector<std::string>& more, std::string source) : source_(std::move(source)) {
@@ -103,12 +120,23 @@ MemberFields::MemberFields(const std::vector<std::string>& more, std::string sou
       column.field.dtype = DType::kU8;
       column.field.shape = {Shape::kDynamic};
     }
+    if (column.form == Form::kClass) column.field.dtype = DType::kI64;
     columns_.push_back(std::move(column));
   }
 }
 
+std::uint64_t MemberFields::samples_to_learn_from(std::uint64_t count) const noexcept {
+  const bool all = std::ranges::any_of(columns_, [](const Column& one) { return one.form == Form::kClass; });
+  return all ? count : std::min<std::uint64_t>(count, kSamplesLearnedFrom);
+}
+
+void MemberFields::add_classes_to(Fingerprint& fingerprint) const {
+  for (const Column& column : columns_) column.classes.add_to(fingerprint);
+}
+
 MemberFields::Form MemberFields::form_of(const MemberChoice& choice) {
   const bool json = !choice.member.keys.empty();
+  if (choice.type == ColumnType::kClass) return Form::kClass;
   if (choice.type == ColumnType::kText) return json ? Form::kJsonText : Form::kText;
   if (json) return Form::kJson;
   const std::string& extension = choice.member.extension;
@@ -123,7 +151,9 @@ bool MemberFields::are_bytes() const noexcept {
 }
 
 void MemberFields::learn(const SampleMembers& sample) {
+  const bool is_first = learned_from_++ < kSamplesLearnedFrom;
   for (Column& column : columns_) {
+    if (!is_first && column.form != Form::kClass) continue;
     const std::optional<std::uint64_t> size = sample.size(column.member);
     if (!size) continue;
     if (column.form == Form::kBytes || column.form == Form::kText || column.form == Form::kJsonText) {
@@ -152,6 +182,10 @@ void MemberFields::learn_column(Column& column, std::span<const std::byte> membe
     case Form::kBytes:
     case Form::kText:
     case Form::kJsonText: return;
+    case Form::kClass:
+      column.classes.add(class_in(column.choice, member));
+      column.learned = true;
+      return;
     case Form::kArray: {
       const NpyHeader header = array_header(column.choice, member);
       return learn_shape(column, tensor_type_of(header.element), header.extents);
@@ -215,6 +249,7 @@ void MemberFields::settle(const std::vector<std::string>& there) {
                                     did_you_mean(extension, there)),
                         "name some of these with " + named_or("ColumnOptions::more", "the options for columns"));
     }
+    column.classes.settle();
     Shape& shape = column.field.shape;
     const bool list = column.choice.type == ColumnType::kList;
     if (list && shape.rank() == 0) {
@@ -287,6 +322,14 @@ void MemberFields::read_column(const Column& column, std::span<const std::byte> 
         fail_member(column.choice.name, fmt::format("holds a value of type {}, no text", value.type_name()));
       }
       return put(std::as_bytes(std::span(value.get_ref<const std::string&>())));
+    }
+    case Form::kClass: {
+      const std::string name = class_in(column.choice, member);
+      const std::optional<std::int64_t> class_number = column.classes.number_of(name);
+      if (class_number) return put(std::as_bytes(std::span(&*class_number, 1)));
+      fail_member(column.choice.name,
+                  fmt::format("holds '{}', which no sample held when the data were opened", name),
+                  "files must not change while they are read");
     }
     case Form::kArray: {
       const NpyHeader header = array_header(column.choice, member);

@@ -11,6 +11,7 @@
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/members/member_choice.h"
+#include "headrace/pipeline/sources/members/member_classes.h"
 #include "headrace/pipeline/sources/members/record_parts.h"
 
 namespace headrace {
@@ -46,12 +47,17 @@ class MemberFields {
   // Returns whether all fields are the bytes of a member.
   bool are_bytes() const noexcept;
 
-  // Learns the types and shapes of numbers from a sample. Skips one that cannot be read.
+  // Returns how many of the samples are needed to learn from: the first ones, or all, for classes to be numbered.
+  std::uint64_t samples_to_learn_from(std::uint64_t count) const noexcept;
+  // Learns the types and shapes of numbers from the first samples, and the names of classes from each. Skips a
+  // sample that cannot be read.
   void learn(const SampleMembers& sample);
   // Ends learning. Throws ConfigError if no sample has a member, or if it cannot be a field; `there` are the
   // members that samples have.
   void settle(const std::vector<std::string>& there);
 
+  // Adds the names of classes, whose numbers depend on all samples. REQUIRES: settled.
+  void add_classes_to(Fingerprint& fingerprint) const;
   // Appends the fields. REQUIRES: settled.
   void add_to(Fields& fields) const;
   // Returns the field that a member becomes; empty if none, "caption, box" if several.
@@ -61,7 +67,7 @@ class MemberFields {
   void read(const SampleMembers& sample, std::size_t first, RecordParts& parts) const;
 
  private:
-  enum class Form { kBytes, kText, kNumbers, kJson, kJsonText, kArray };
+  enum class Form { kBytes, kText, kNumbers, kJson, kJsonText, kArray, kClass };
 
   // A field, and what is known of it.
   struct Column {
@@ -70,7 +76,8 @@ class MemberFields {
     std::size_t member = 0;  // into extensions_
     Field field = {};
     bool learned = false, varies = false, empty = false;
-    std::string failure = {};  // of the first sample that had the member and could not be read
+    MemberClasses classes = {};  // of kClass
+    std::string failure = {};    // of the first sample that had the member and could not be read
   };
 
   static Form form_of(const MemberChoice& choice);
@@ -82,6 +89,7 @@ class MemberFields {
   static void check_shape(const Column& column, std::span<const std::int64_t> extents);
 
   std::string source_;
+  std::uint64_t learned_from_ = 0;
   std::vector<Column> columns_;
   std::vector<std::string> extensions_;
 };

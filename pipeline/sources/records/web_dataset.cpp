@@ -172,12 +172,16 @@ void WebDataset::settle_labels() {
 
 void WebDataset::learn_fields() {
   std::vector<std::uint64_t> first;
-  for (std::uint64_t i = 0; i < images_.size() && first.size() < kSamplesLearnedFrom; ++i) {
+  const std::uint64_t wanted = fields_.samples_to_learn_from(images_.size());
+  for (std::uint64_t i = 0; i < images_.size() && first.size() < wanted; ++i) {
     if (!faults_.contains(i)) first.push_back(i);
   }
   const bool remote = files_.is_remote() && !fields_.are_bytes();
-  if (remote) announce(first, /*with_images=*/false);
-  for (const std::uint64_t record : first) fields_.learn(Further(*this, record));
+  for (std::size_t begin = 0; begin < first.size(); begin += kSamplesLearnedFrom) {
+    const auto some = std::span(first).subspan(begin).first(std::min(first.size() - begin, kSamplesLearnedFrom));
+    if (remote) announce(some, /*with_images=*/false);
+    for (const std::uint64_t record : some) fields_.learn(Further(*this, record));
+  }
   if (remote) files_.forget();
   fields_.settle(seen_);
   fields_.add_to(info_.fields);
@@ -214,6 +218,7 @@ void WebDataset::take_fingerprint() {
   if (!has_labels_) fingerprint.add("no labels");
   if (!fields_.empty()) {
     for (const Field& field : info_.fields) fingerprint.add(field);
+    fields_.add_classes_to(fingerprint);
   }
   info_.fingerprint = fingerprint.value();
 }

@@ -99,8 +99,115 @@ static void test_refusals(void) {
   hr_dataset_free(dataset);
 }
 
+/* A program's table of batches that are made as they are asked for. */
+struct made_batches {
+  hr_loader* loader;
+};
+
+static int opened = 0, released = 0;
+
+static int give_made(struct ArrowArrayStream* self, struct ArrowArray* out) {
+  struct made_batches* made = self->private_data;
+  struct ArrowSchema schema;
+  hr_batch* batch = NULL;
+  memset(out, 0, sizeof *out);
+  OK(hr_loader_next(made->loader, 0, &batch));
+  if (batch == NULL) return 0;
+  OK(hr_batch_arrow(batch, &schema, out));
+  schema.release(&schema);
+  hr_batch_free(batch);
+  return 0;
+}
+static int give_made_schema(struct ArrowArrayStream* self, struct ArrowSchema* out) {
+  (void)self;
+  hr_dataset* dataset = numbers_in_batches(10, 4);
+  struct one_batch one = first_batch_of(dataset);
+  one.array.release(&one.array);
+  *out = one.schema;
+  hr_dataset_free(dataset);
+  return 0;
+}
+static void end_made(struct ArrowArrayStream* self) {
+  struct made_batches* made = self->private_data;
+  hr_loader_free(made->loader);
+  free(made);
+  self->release = NULL;
+}
+static hr_status open_made(void* user, struct ArrowArrayStream* stream) {
+  struct made_batches* made = malloc(sizeof *made);
+  hr_devices* devices = cpus(1);
+  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
+  options.epochs = 1;
+  OK(hr_loader_open(user, devices, &options, &made->loader));
+  hr_devices_free(devices);
+  *stream = (struct ArrowArrayStream){give_made_schema, give_made, give_error, end_made, made};
+  ++opened;
+  return HR_OK;
+}
+static void count_release(void* user) {
+  hr_dataset_free(user);
+  ++released;
+}
+
+static int64_t sum_of(hr_dataset* dataset) {
+  hr_devices* devices = cpus(1);
+  hr_loader* loader = NULL;
+  hr_batch* batch = NULL;
+  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
+  options.epochs = 1;
+  int64_t sum = 0;
+  OK(hr_loader_open(dataset, devices, &options, &loader));
+  OK(hr_loader_next(loader, 0, &batch));
+  while (batch != NULL) {
+    hr_tensor values = HR_TENSOR_INIT;
+    hr_batch_info info = HR_BATCH_INFO_INIT;
+    OK(hr_batch_tensor(batch, "value", &values));
+    OK(hr_batch_describe(batch, &info));
+    OK(hr_batch_wait(batch));
+    for (int64_t i = 0; i < info.examples; ++i) sum += ((const int64_t*)values.data)[i];
+    hr_batch_free(batch);
+    OK(hr_loader_next(loader, 0, &batch));
+  }
+  hr_loader_free(loader);
+  hr_devices_free(devices);
+  return sum;
+}
+
+static void test_a_stream(void) {
+  hr_source* source = NULL;
+  OK(hr_source_arrow_stream(open_made, (hr_user){numbers_in_batches(10, 4), count_release}, NULL, &source));
+  hr_source_info info = HR_SOURCE_INFO_INIT;
+  OK(hr_source_describe(source, &info));
+  CHECK(info.streamed && info.records == HR_UNKNOWN && info.field_count == 1);
+  hr_dataset* dataset = dataset_of(source);
+  hr_batch_options batch = HR_BATCH_OPTIONS_INIT;
+  batch.global = 3;
+  OK(hr_dataset_batch(dataset, &batch));
+  CHECK(sum_of(dataset) == 45);
+  CHECK(sum_of(dataset) == 45);
+  CHECK(opened == 2 && released == 0);
+  hr_dataset_free(dataset);
+  CHECK(released == 1);
+}
+
+static hr_status open_nothing(void* user, struct ArrowArrayStream* stream) {
+  (void)user, (void)stream;
+  return HR_IO;
+}
+
+static void test_a_stream_that_does_not_open(void) {
+  hr_source* source = NULL;
+  released = 0;
+  FAILS(HR_IO, "open", hr_source_arrow_stream(open_nothing, (hr_user){NULL, NULL}, NULL, &source));
+  FAILS(HR_INVALID_ARGUMENT, "open",
+        hr_source_arrow_stream(NULL, (hr_user){numbers_in_batches(10, 4), count_release}, NULL, &source));
+  CHECK(source == NULL && released == 1);
+}
+
 int main(void) {
   test_there_and_back();
+  test_a_stream();
+  test_a_stream_that_does_not_open();
   test_refusals();
   return failures == 0 ? 0 : 1;
 }

@@ -81,6 +81,7 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_resize(NULL, 8));
   NULL_FAILS(hr_center_crop(NULL, 8));
   NULL_FAILS(hr_color_jitter(NULL, 0, 0, 0, 0));
+  NULL_FAILS(hr_color_jitter_with(NULL, NULL));
   NULL_FAILS(hr_grayscale(NULL, 3, 1));
   NULL_FAILS(hr_gaussian_blur(NULL, 3, 1, 1, 1));
   NULL_FAILS(hr_vertical_flip(NULL, 1));

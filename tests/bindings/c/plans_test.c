@@ -44,6 +44,11 @@ static void test_operations(void) {
   OK(hr_flip(chain, 0.25F, HR_FLIP_EACH_PASS));
   expect_described(chain, " | flip(0.25");
   OK(hr_color_jitter(chain, 0.1F, 0.2F, 0.3F, 0.1F));
+  hr_color_jitter_options jitter = HR_COLOR_JITTER_OPTIONS_INIT;
+  jitter.brightness = 0.4F;
+  jitter.probability = 0.8F;
+  OK(hr_color_jitter_with(chain, &jitter));
+  expect_described(chain, "p=0.8)");
   OK(hr_grayscale(chain, 3, 0.25F));
   OK(hr_gaussian_blur(chain, 5, 0.5F, 1, 0.75F));
   expect_described(chain, " | grayscale(3, p=0.25) | gaussian_blur(5, sigma=0.5-1, p=0.75)");

@@ -110,3 +110,33 @@ def test_what_is_no_table_is_refused():
     hr.from_arrow(spent)
     with pytest.raises(Exception, match="released"):
         hr.from_arrow(spent)
+
+
+def test_predictions_are_a_table():
+    train = pytest.importorskip("headrace.train")
+    found = train.Predictions(np.float32([[1, 2], [4, 3], [0, 9]]), np.uint64([0, 1, 2]), {"depth": np.zeros((3, 2, 2), np.float32)},
+                              ["a.jpg", "b.jpg", "c.jpg"], np.array([1, 0, -1]), ["cat", "dog"])
+    batch = na.ArrayStream(found).read_all()
+    assert batch.schema.fields[0].name == "name"
+    rows = batch.to_pylist()
+    assert list(rows[0]) == ["name", "record", "label", "label_class", "prediction", "class", "values", "output_depth"]
+    assert list(rows[0].values()) == ["a.jpg", 0, 1, "dog", 1, "dog", [1, 2], [0, 0, 0, 0]]
+    assert [row["label"] for row in rows] == [1, 0, None] and [row["label_class"] for row in rows] == ["dog", "cat", None]
+    assert [row["class"] for row in rows] == ["dog", "cat", "dog"]
+    back = hr.from_arrow(train.Predictions(found.values, found.records, {}))
+    assert np.array_equal(read(back)[0]["values"], found.values) and read(back)[0]["record"].tolist() == [0, 1, 2]
+    with pytest.raises(hr.ConfigError, match="3 records and 2 names"):
+        na.ArrayStream(train.Predictions(found.values, found.records, {}, ["a", "b"]))
+
+
+def test_images_by_their_path(tmp_path):
+    file = tmp_path / "1.png"
+    file.write_bytes(png(20))
+    image = na.struct({"bytes": na.binary(), "path": na.string()})
+    schema = na.c_schema(na.struct({"image": image, "label": na.int64()}))
+    columns = na.c_array_from_buffers(image, 2, [None], children=[na.c_array([png(10), None], na.binary()),
+                                                                   na.c_array(["0.png", str(file)], na.string())])
+    rows = na.c_array_from_buffers(schema, 2, [None], children=[columns, na.c_array([3, 4], na.int64())])
+    [batch] = hr.Loader(hr.from_arrow(na.ArrayStream(CArrayStream.from_c_arrays([rows], schema))).decode().batch(2), epochs=1,
+                        devices="cpu")
+    assert batch["image"].numpy()[:, 0, 0, 0].tolist() == [10, 20] and batch["label"].numpy().tolist() == [3, 4]

@@ -308,7 +308,9 @@ def test_a_training_record(batches, easy, tmp_path):
     strategy, test = train.Strategy("cpu", announce=False), easy.batch(30)
     wanted, found = model.evaluate(test), train.evaluate_record(strategy, file, test)
     assert found["accuracy"] == wanted["accuracy"] and found["loss"] == pytest.approx(wanted["loss"])
-    assert train.predict_record(strategy, file, test).values == pytest.approx(model.predict(test).values, abs=1e-6)
+    predictions = train.predict_record(strategy, file, test, names=True)
+    assert predictions.values == pytest.approx(model.predict(test).values, abs=1e-6)
+    assert predictions.names == model.predict(test, names=True).names
 
 
 def test_a_record_tells_what_is_done_to_its_data(tmp_path):

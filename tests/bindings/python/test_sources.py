@@ -1,8 +1,13 @@
-"""Sources: columns of tables, images that all measure the same, caches of what has no identity."""
+"""Sources: columns of tables, images that all measure the same, caches of what has no identity, data behind URLs."""
 
+import functools
+import http.server
 import io
 import json
+import os
+import re
 import tarfile
+import threading
 
 import numpy as np
 import pytest
@@ -148,3 +153,95 @@ def test_structured_arrays_are_fields(tmp_path):
     read = next(iter(hr.open(tmp_path / "records.npy").batch(6))).numpy()
     assert (read["image"] == records["x"]).all() and read["label"].dtype == np.int64
     assert (read["label"] == np.arange(6)).all() and (read["box"] == records["box"]).all()
+
+
+class Ranges(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, by ranges as HTTP/1.1 has them."""
+
+    protocol_version = "HTTP/1.1"
+
+    def send_head(self):
+        try:
+            file = open(self.translate_path(self.path), "rb")
+        except OSError:
+            self.send_error(404)
+            return None
+        size = os.fstat(file.fileno()).st_size
+        first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "bytes=0-")).groups()
+        first, last = int(first), min(int(last or size - 1), size - 1)
+        file.seek(first)
+        self.left = last - first + 1
+        self.server.ranges.append((first, self.left))
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
+        self.send_header("Content-Length", str(self.left))
+        self.send_header("ETag", '"1"')
+        self.end_headers()
+        return file
+
+    def copyfile(self, source, outputfile):
+        outputfile.write(source.read(self.left))
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Serves tmp_path; `ranges` are what was asked for."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Ranges, directory=tmp_path)) as running:
+        running.ranges, running.daemon_threads = [], True
+        running.url = f"http://127.0.0.1:{running.server_address[1]}"
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def write_tar(path, files):
+    with tarfile.open(path, "w") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+def batches_of(data):
+    return [batch.numpy() for batch in hr.Loader(data.decode().shuffle(1).batch(4), epochs=1, devices="cpu")]
+
+
+def test_a_url_is_read_by_ranges_like_the_file(server, tmp_path):
+    write_tar(tmp_path / "train.tar", {f"{name}/{i}.jpg": jpeg(i) for i in range(8) for name in ("cat", "dog")})
+    try:
+        remote = hr.open(f"{server.url}/train.tar")
+    except hr.Error as error:
+        if "built without" in str(error):
+            pytest.skip(str(error))
+        raise
+    local = hr.open(tmp_path / "train.tar")
+    assert remote.classes == local.classes == ["cat", "dog"] and remote.records == 16
+    assert remote.fingerprint == local.fingerprint
+    for ours, theirs in zip(batches_of(remote), batches_of(local), strict=True):
+        assert all(np.array_equal(ours[field], theirs[field]) for field in theirs)
+    size = (tmp_path / "train.tar").stat().st_size
+    assert server.ranges and all(first + count <= size for first, count in server.ranges)
+
+
+def test_a_url_without_a_file_says_so(server):
+    with pytest.raises(hr.DataError, match="none.tar") as raised:
+        hr.open(f"{server.url}/none.tar")
+    assert server.url in str(raised.value)
+
+
+def test_files_beside_images_in_a_tar(tmp_path):
+    files = {}
+    for i, name in enumerate(("cat/1", "cat/2", "dog/1")):
+        files |= {f"{name}.jpg": jpeg(i), f"{name}.json": json.dumps({"box": [i, 2, 3, 4]}).encode(), f"{name}.txt": name.encode()}
+    write_tar(tmp_path / "train.tar", files)
+    data = hr.open(tmp_path / "train.tar", classes_at="parent", columns=["box=json.box", "txt"])
+    assert data.classes == ["cat", "dog"]
+    [batch] = hr.Loader(data.decode().padded_batch(3), epochs=1, devices="cpu")
+    assert batch["label"].numpy().tolist() == [0, 0, 1]
+    assert batch["box"].numpy().tolist() == [[i, 2, 3, 4] for i in range(3)]
+    assert batch.text("txt") == ["cat/1", "cat/2", "dog/1"]

@@ -77,6 +77,7 @@ def test_says_where_it_is_wrong(batches, easy):
     data = easy.batch(40)
     predictions = model.predict(data, names=True)
     assert len(predictions.names) == EXAMPLES and model.predict(data).names is None
+    assert len(predictions.labels) == EXAMPLES and predictions.classes is None and model.predict(data).labels is None
     found = model.classify(data, worst=3)
     right = predictions.values.argmax(1) == np.arange(EXAMPLES) % CLASSES
     assert found.confusion_matrix.shape == (CLASSES, CLASSES) and found.confusion_matrix.sum() == EXAMPLES

@@ -81,5 +81,56 @@ TEST(PaddedBatch, RefusesWhatCannotBePadded) {
   EXPECT_THAT(error_of([] { sequences(8).padded_batch({.pad = {{.field = "token"}}}); }), HasSubstr("tokens"));
 }
 
+// The records of sequences() as a stream.
+Dataset streamed_sequences(std::uint64_t count) {
+  return Dataset::from(
+      record_stream({.name = "stream", .fields = sequences(1).fields(), .open = [count](std::uint64_t first) {
+                       return [count, next = first](RecordWriter& record) mutable {
+                         if (next == count) return false;
+                         record.put(0, static_cast<std::int64_t>(next));
+                         const std::vector<std::int32_t> tokens(next % 5 * 2, static_cast<std::int32_t>(next));
+                         record.put(1, std::as_bytes(std::span(tokens)));
+                         ++next;
+                         return true;
+                       };
+                     }}));
+}
+
+std::vector<std::int32_t> all_tokens(const Dataset& data, const LoaderOptions& options) {
+  DeviceGroup devices = test::test_devices(1);
+  Loader loader(data, devices, options);
+  std::vector<std::int32_t> all;
+  while (const auto batch = loader.next()) {
+    for (const std::int32_t token : test::download<std::int32_t>(devices[0], *batch, "tokens"))
+      all.push_back(token);
+  }
+  return all;
+}
+
+TEST(PaddedBatch, OfAStreamWhoseLengthsAreGiven) {
+  const PaddedBatchOptions options{.global = 4, .pad = {{.field = "tokens", .length = 5}}};
+  const LoaderOptions run{.epochs = 1, .threads = 2};
+  EXPECT_EQ(all_tokens(streamed_sequences(11).padded_batch(options), run),
+            all_tokens(sequences(11).padded_batch(options), run));
+}
+
+TEST(PaddedBatch, ALongerRecordOfAStreamIsBad) {
+  const PaddedBatchOptions options{.global = 4, .pad = {{.field = "tokens", .length = 3}}};
+  LoaderOptions run{.epochs = 1, .threads = 2};
+  EXPECT_THAT(error_of([&] { all_tokens(streamed_sequences(11).padded_batch(options), run); }),
+              HasSubstr("field 'tokens' has 4 entries, more than the 3 it is padded to"));
+  run.errors = {.on_error = OnError::kSkip, .max_bad_share = 1};
+  DeviceGroup devices = test::test_devices(1);
+  Loader loader(streamed_sequences(11).padded_batch(options), devices, run);
+  std::int64_t examples = 0;
+  while (const auto batch = loader.next()) examples += batch->examples();
+  EXPECT_EQ(examples, 9) << "without 4 and 9";
+}
+
+TEST(PaddedBatch, AStreamDoesNotTellItsLongestRecord) {
+  EXPECT_THAT(error_of([] { streamed_sequences(3).padded_batch({.global = 2}); }),
+              AllOf(HasSubstr("longest record of a stream"), HasSubstr("the field 'tokens' is padded")));
+}
+
 }  // namespace
 }  // namespace headrace

@@ -97,5 +97,57 @@ TEST(ArrowExport, RefusesBfloat16) {
   EXPECT_THROW(export_arrow(SharedBatch(std::move(*loader.next(0))), &schema, &array), ConfigError);
 }
 
+ArrowTableColumn column_of_floats(const std::string& name, const Shape& shape, std::vector<float> values) {
+  const auto kept = std::make_shared<const std::vector<float>>(std::move(values));
+  return {.name = name, .shape = shape, .data = kept->data(), .owner = kept};
+}
+
+TEST(ArrowExport, ColumnsComeBackAsATable) {
+  ArrowArrayStream stream;
+  export_arrow_table({column_of_floats("values", {2}, {1, 2, 3, 4, 5, 6}),
+                      {.name = "name", .texts = std::vector<std::string>{"a.jpg", "", "c.jpg"}}},
+                     3, &stream);
+  const SourcePtr source = arrow_table(&stream, {.columns = {.more = {"values", "name:text"}}});
+  ASSERT_EQ(source->info().records, 3U);
+  std::vector<std::byte> scratch;
+  const RecordView last = source->read(2, scratch);
+  EXPECT_EQ(to_bytes(last.fields[0]), bytes_of_values(std::vector<float>{5, 6}));
+  EXPECT_EQ(last.fields[1][0], std::byte{'c'});
+}
+
+TEST(ArrowExport, AColumnLivesUntilItsArrayIsReleased) {
+  ArrowTableColumn column = column_of_floats("x", {}, {1, 2});
+  const std::weak_ptr<const void> owner = column.owner;
+  ArrowArrayStream stream;
+  ArrowArray array;
+  ArrowSchema schema;
+  export_arrow_table({std::move(column)}, 2, &stream);
+  ASSERT_EQ(stream.get_next(&stream, &array), 0);
+  ASSERT_EQ(stream.get_schema(&stream, &schema), 0);
+  ArrowArray end;
+  ASSERT_EQ(stream.get_next(&stream, &end), 0);
+  EXPECT_EQ(end.release, nullptr) << "the end";
+  stream.release(&stream);
+  ArrowArray x = std::exchange(*array.children[0], {});
+  array.release(&array);
+  EXPECT_FALSE(owner.expired());
+  x.release(&x);
+  EXPECT_TRUE(owner.expired());
+  EXPECT_STREQ(schema.children[0]->name, "x");
+  schema.release(&schema);
+}
+
+TEST(ArrowExport, UnknownRowsAreNull) {
+  ArrowTableColumn column = column_of_floats("x", {}, {1, 2, 3});
+  column.known = {true, false, true};
+  ArrowArrayStream stream;
+  export_arrow_table({std::move(column)}, 3, &stream);
+  const SourcePtr source = arrow_table(&stream);
+  std::vector<std::byte> scratch;
+  source->read(2, scratch);
+  EXPECT_THROW(source->read(1, scratch), DataError);
+  EXPECT_THROW(export_arrow_table({{.name = "t", .texts = std::vector<std::string>(2)}}, 3, &stream), ConfigError);
+}
+
 }  // namespace
 }  // namespace headrace::test

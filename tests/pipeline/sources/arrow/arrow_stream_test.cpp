@@ -4,6 +4,7 @@
 #include "headrace/pipeline/arrow.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/arrow_builder.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
@@ -50,6 +51,20 @@ TEST(ArrowStream, RunsInALoader) {
   const auto digests = cpu_digests_of(Dataset::from(source).batch({.global = 2}), {});
   ASSERT_EQ(digests.size(), 3U);
   EXPECT_EQ(digests.back().examples, 1);
+}
+
+TEST(ArrowStream, ReadsImagesByTheirPath) {
+  const TempFolder folder;
+  const std::string file = folder.write("1.png", "the bytes of a file").string();
+  const auto images = [&] {
+    return structs("", {structs("image", {with_nulls(texts("bytes", "z", {"", "", "here"}), {false, false, true}),
+                                          texts("path", "u", {"1.png", file, "1.png"})})});
+  };
+  const SourcePtr source = arrow_stream([&](ArrowArrayStream* stream) { *stream = stream_of({images()}); });
+  const auto stream = source->open_stream(0);
+  EXPECT_THROW(stream->next(buffer), DataError) << "a relative path";
+  EXPECT_EQ(to_bytes(stream->next(buffer)->fields[0]), to_bytes("the bytes of a file"));
+  EXPECT_EQ(to_bytes(stream->next(buffer)->fields[0]), to_bytes("here"));
 }
 
 TEST(ArrowStream, ANullIsABadRecordAndTheNextOneIsGood) {

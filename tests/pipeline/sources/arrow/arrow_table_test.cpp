@@ -5,6 +5,7 @@
 #include "headrace/tests/pipeline/sources/source_suite.h"
 #include "headrace/tests/support/arrow_builder.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
@@ -110,6 +111,47 @@ TEST(ArrowTable, TakesTheImagesOfHuggingFace) {
   EXPECT_EQ(source->info().fields.front().name, "image");
   EXPECT_EQ(source->info().classes, (Texts{"cat", "dog"}));
   EXPECT_EQ(source->info().columns.front(), (SourceColumn{"img", "images", "image"}));
+}
+
+// An image by its bytes, one by its file, and what cannot be used: a relative path, no file, neither bytes nor
+// path.
+ArrowNode images_by_path(const std::string& folder) {
+  const std::string file = folder + "/1.png";
+  ArrowNode bytes =
+      with_nulls(texts("bytes", "z", {picture(1), "", "", "", ""}), {true, false, false, false, false});
+  ArrowNode paths = with_nulls(texts("path", "u", {"0.png", file, "1.png", folder + "/none.png", ""}),
+                               {true, true, true, true, false});
+  return structs("img", {std::move(bytes), std::move(paths)});
+}
+
+TEST(ArrowTable, ReadsImagesByTheirPath) {
+  const TempFolder folder;
+  folder.write("1.png", picture(2));
+  const SourcePtr source =
+      table_of({images_by_path(folder.path().string()), numbers<std::int64_t>("label", "l", {5, 6, 7, 8, 9})});
+  EXPECT_FALSE(source->info().resident);
+  const std::string first = picture(1), second = picture(2);
+  std::vector<std::byte> scratch;
+  for (int pass = 0; pass < 2; ++pass) {
+    const RecordView view = source->read(1, scratch);
+    EXPECT_EQ(to_bytes(view.fields[0]), to_bytes(second));
+    EXPECT_EQ(view.fields[1].size(), sizeof(std::int64_t));
+    EXPECT_EQ(to_bytes(source->read(0, scratch).fields[0]), to_bytes(first));
+  }
+  EXPECT_TRUE(source->peek(1).empty());
+  for (const auto& [record, words] :
+       {std::pair(2, "its path '1.png' is relative"), std::pair(3, "none.png"), std::pair(4, "is null")}) {
+    EXPECT_THAT(message_of([&] { source->read(static_cast<std::uint64_t>(record), scratch); }),
+                ::testing::HasSubstr(words));
+  }
+  folder.write("1.png", picture(2) + "more");
+  EXPECT_THAT(message_of([&] { source->read(1, scratch); }), ::testing::HasSubstr("when the table was opened"));
+}
+
+TEST(ArrowTable, RefusesImagesByPathThatAreAllMissing) {
+  ArrowNode bytes = with_nulls(texts("bytes", "z", {"", ""}), {false, false});
+  const ArrowNode images = structs("img", {std::move(bytes), texts("path", "u", {"a/1.png", "a/2.png"})});
+  EXPECT_THAT(message_of([&] { table_of({images}); }), ::testing::HasSubstr("'a/1.png' is relative"));
 }
 
 TEST(ArrowTable, ConvertsNumbersAsNumPysArrays) {

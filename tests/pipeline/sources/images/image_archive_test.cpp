@@ -240,5 +240,74 @@ TEST(TarImagesTest, ReadsTheImagenetSample) {
   }
 }
 
+// Images of two classes with text, JSON and a mask beside each, as they may lie in a tar.
+std::map<std::string, Bytes> images_with_sidecars() {
+  std::map<std::string, Bytes> files;
+  for (const std::string name : {"cat/1", "cat/2", "dog/1"}) {
+    files[name + ".jpg"] = encode_jpeg(make_picture(6, 7, 3, name[0]));
+    files[name + ".seg.png"] = encode_png(make_picture(6, 7, 1, name[0]));
+    files[name + ".txt"] = to_bytes("a " + name);
+    files[name + ".json"] = to_bytes("{\"size\": [" + name.substr(4) + ", 0.5]}");
+  }
+  return files;
+}
+
+const std::vector<std::string> kSidecars = {"txt", "seg.png:mask", "size=json.size"};
+
+TEST_P(ImageArchiveTest, TakesFilesBesideImagesAlong) {
+  const auto files = images_with_sidecars();
+  const auto path = write(pack_images(files).finish());
+  const SourcePtr source = image_archive(path, {.columns = kSidecars});
+  ASSERT_EQ(source->info().records, 3U) << "a mask is no image of its own";
+  EXPECT_THAT(source->info().classes, ElementsAre("cat", "dog"));
+  ASSERT_EQ(source->info().fields.size(), 5U);
+  EXPECT_EQ(source->info().fields[4], (Field{.name = "size", .dtype = DType::kF32, .shape = {2}}));
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(label_of(*source, 2), 1);
+  const RecordView view = source->read(2, scratch);
+  EXPECT_EQ(to_bytes(view.fields[0]), files.at("dog/1.jpg"));
+  EXPECT_EQ(to_bytes(view.fields[2]), files.at("dog/1.txt"));
+  EXPECT_EQ(to_bytes(view.fields[3]), files.at("dog/1.seg.png"));
+  float size[2] = {};
+  std::memcpy(size, view.fields[4].data(), sizeof size);
+  EXPECT_EQ(size[1], 0.5F);
+  EXPECT_EQ(source->info().columns.size(), 3U);
+  EXPECT_NE(source->info().fingerprint, image_archive(path, {.columns = {"txt"}})->info().fingerprint);
+  EXPECT_EQ(image_archive(path)->info().records, 6U) << "without them, masks are images as before";
+}
+
+TEST_P(ImageArchiveTest, AnImageWithoutItsFileIsABadRecord) {
+  auto files = images_with_sidecars();
+  files.erase("cat/2.txt");
+  files["dog/1.json"] = to_bytes("{\"other\": 3}");
+  const SourcePtr source = image_archive(write(pack_images(files).finish()), {.columns = kSidecars});
+  std::vector<std::byte> scratch;
+  EXPECT_NO_THROW(source->read(0, scratch));
+  for (const auto& [record, words] : {std::pair{1, "cat/2.jpg: there is no member 'txt' beside it"},
+                                      std::pair{2, "dog/1.jpg: member 'json' has no value 'size'"}}) {
+    try {
+      source->read(static_cast<std::uint64_t>(record), scratch);
+      ADD_FAILURE() << "no error";
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(words));
+      EXPECT_EQ(error.location().record, static_cast<std::uint64_t>(record));
+    }
+  }
+}
+
+TEST_P(ImageArchiveTest, FoldersOfClassesThatAreNamedMakeItNoWebDataset) {
+  const auto path = write(pack_images(images_with_sidecars()).finish());
+  const ColumnOptions columns{.more = kSidecars};
+  const SourcePtr source =
+      open_source(path, Split::kTrain, {.layout = {.classes_at = "parent"}, .columns = columns});
+  EXPECT_THAT(source->info().classes, ElementsAre("cat", "dog"));
+  EXPECT_EQ(source->info().fields.size(), 5U);
+  EXPECT_EQ(open_source(path, Split::kTrain, {.columns = columns})->info().fields.size(), 4U)
+      << "samples of a WebDataset, without a label";
+  EXPECT_THROW(
+      open_source(path, Split::kTrain, {.layout = {.classes_at = "parent"}, .columns = {.label = "json.size"}}),
+      ConfigError);
+}
+
 }  // namespace
 }  // namespace headrace::test

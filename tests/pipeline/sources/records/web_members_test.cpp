@@ -201,7 +201,8 @@ TEST(WebMembersTest, RefusesWhatCannotBeAField) {
                         "'json:text')"));
   EXPECT_EQ(with("json:text"), "no error");
   EXPECT_THAT(with("json.kind"), HasSubstr("member 'json.kind' holds a value of type string, no number"));
-  EXPECT_THAT(with("txt:class"), HasSubstr("values of members are not numbered as classes"));
+  EXPECT_THAT(with("json:class"), HasSubstr("JSON names no class (name a key in it, 'json.KEY'"));
+  EXPECT_THAT(with("seg.png:class"), HasSubstr("an image names no class"));
   EXPECT_THAT(with("txt:mask"), HasSubstr("only an image is a mask"));
   EXPECT_THAT(with("txt:txet"), HasSubstr("'txet' is no type of one: did you mean 'text'?"));
   EXPECT_THAT(with("label=txt"), HasSubstr("a field is called 'label' already"));
@@ -211,6 +212,39 @@ TEST(WebMembersTest, RefusesWhatCannotBeAField) {
   mixed.add("b.npy", make_npy("<f4", "(1, 2)", floats({1, 2}), false));
   EXPECT_THAT(error_with(mixed.finish(), {.more = {"npy"}}),
               HasSubstr("the member 'npy' has the shape (2,) in one sample and (1, 2) in another"));
+}
+
+// Samples with a breed in JSON and one in text: the last one's is found only where all samples are read.
+TarBuilder breeds(std::uint64_t count) {
+  TarBuilder tar;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::string key = "a" + std::to_string(1000 + i), breed = i + 1 == count ? "akita"
+                                                                    : i % 2 == 0   ? "pug"
+                                                                                   : "boxer";
+    tar.add(key + ".jpg", photo_of(1))
+        .add(key + ".cls", to_bytes("0"))
+        .add(key + ".txt", to_bytes(" " + breed + "\n"));
+    tar.add(key + ".json", to_bytes("{\"age\": " + std::to_string(i % 11) + "}"));
+  }
+  return tar;
+}
+
+TEST(WebMembersTest, NumberClassesOfAllSamples) {
+  constexpr std::uint64_t kCount = 300;
+  const TempFolder folder;
+  const auto path = folder.write("a.tar", breeds(kCount).finish());
+  const SourcePtr source = web_dataset(path, {.members = {"txt:class", "age=json.age:class"}});
+  ASSERT_EQ(source->info().fields.size(), 4U);
+  EXPECT_EQ(source->info().fields[2], (Field{.name = "txt", .dtype = DType::kI64, .shape = {}}));
+  std::vector<std::byte> scratch;
+  for (const auto& [record, breed] : {std::pair{0U, 2}, std::pair{1U, 1}, std::pair{299U, 0}}) {
+    EXPECT_EQ(member_values<std::int64_t>(source->read(record, scratch).fields[2]),
+              std::vector<std::int64_t>{breed});
+  }
+  EXPECT_EQ(member_values<std::int64_t>(source->read(10, scratch).fields[3]), std::vector<std::int64_t>{10})
+      << "numbers in numeric order";
+  const auto shorter = folder.write("b.tar", breeds(kCount - 1).finish());
+  EXPECT_NE(web_dataset(shorter, {.members = {"txt:class"}})->info().fingerprint, source->info().fingerprint);
 }
 
 TEST(WebMembersTest, TakeLabelsFromAnyMember) {

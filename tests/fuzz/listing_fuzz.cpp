@@ -1,0 +1,36 @@
+// What an S3-compatible store answers when it is asked what it holds.
+#include <cstdlib>
+#include <string>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote/listing_page.h"
+#include "headrace/tests/fuzz/fuzz_target.h"
+
+namespace headrace::fuzz {
+
+std::vector<test::Bytes> seeds() {
+  return {test::to_bytes(R"(<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>photos</Name><Prefix>train/</Prefix>
+<KeyCount>2</KeyCount><MaxKeys>1000</MaxKeys><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>
+<Contents><Key>train/a%20b.tar</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified>
+<ETag>&quot;9b2cf535f27731c974343645a3985328&quot;</ETag><Size>10240</Size></Contents>
+<Contents><Key>train/0.tar</Key><Size>0</Size></Contents>
+<NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J</NextContinuationToken></ListBucketResult>)"),
+          test::to_bytes(R"(<ListBucketResult><IsTruncated>false</IsTruncated>
+<Contents><Key>x</Key><Size>18446744073709551615</Size><!-- the largest --></Contents>
+<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes><CommonPrefixes><Prefix><![CDATA[b&c/]]></Prefix></CommonPrefixes>
+</ListBucketResult>)")};
+}
+
+void run(std::span<const std::byte> input) {
+  const remote::ListingPage page = remote::parse_listing_page(input, "s3://bucket/");
+  volatile std::size_t touched = page.next.size();
+  for (const remote::Listed& one : page.listed) {
+    if (one.key.empty()) std::abort();  // every entry is named
+    touched = touched + one.key.size() + one.etag.size() + one.size;
+  }
+}
+
+void repair(test::Bytes&) {}
+
+}  // namespace headrace::fuzz
