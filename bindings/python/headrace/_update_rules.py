@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._errors import config_error
-from ._lent import forget_locals
+from ._lent import forget_locals, store
 from ._native import train as _native
 from ._native.train import Optimizer, Schedule
 
 
-class Update(NamedTuple):
-    """What a custom update rule is given. The arrays are lent: copy what is to stay.
+@dataclass(slots=True)
+class Update:
+    """What a custom update rule is given, float32. The arrays are lent: copy what is to stay.
 
-    parameters: to be changed in place. gradients: of the mean loss over all replicas, clipped if requested; read-only.
-    state: what the rule keeps for each parameter, by name, 0 at first; to be changed in place.
+    parameters: to be changed in place, or replaced. gradients: of the mean loss over all replicas, clipped if requested; read-only.
+    state: what the rule keeps for each parameter, by name, 0 at first; to be changed or replaced, too.
     learning_rate: that of this step. step: how many updates precede this one.
     """
 
     parameters: NDArray[np.float32]
     gradients: NDArray[np.float32]
-    state: Mapping[str, NDArray[np.float32]]
+    state: dict[str, NDArray[np.float32]]
     learning_rate: float
     step: int
 
 
-def custom_optimizer(rule: Callable[..., None], learning_rate: Schedule | float = 1e-3, *, state: Sequence[str] = (),
+def custom_optimizer(rule: Callable[..., Any], learning_rate: Schedule | float = 1e-3, *, state: Sequence[str] = (),
                      name: str | None = None, whole_variables: bool = False, clip_norm: float = 0.0,
                      clip_value: float = 0.0, **options: Any) -> Optimizer:
-    """An optimizer whose update rule is a function, rule(update, **options), that changes arrays in place.
+    """An optimizer whose update rule is a function, rule(update, **options), that changes arrays.
 
         def lion(update, beta1=0.9, beta2=0.99):
             m, g = update.state["momentum"], update.gradients
@@ -57,20 +59,29 @@ def custom_optimizer(rule: Callable[..., None], learning_rate: Schedule | float 
     called = getattr(rule, "__name__", type(rule).__name__).strip("<>") if name is None else name
     names = _state_names(state, called)
 
-    def run(*given: Any) -> None:
+    def run(*given):  # type: ignore[no-untyped-def]
         try:
             parameters, gradients, arrays, rate, step = given
             update = Update(parameters, gradients, dict(zip(names, arrays)), rate, step)
             if rule(update, **options) is not None:
-                raise TypeError(f"update rule '{called}' returned something: change update.parameters and update.state in "
-                                "place")
+                raise TypeError(f"update rule '{called}' returned something: change update.parameters and update.state")
+            _store_replaced(update.parameters, parameters, f"update.parameters of rule '{called}'")
+            if list(update.state) != names:
+                raise ValueError(f"update rule '{called}' left the state {list(update.state)}; it has {names}")
+            for each, array in zip(names, arrays):
+                _store_replaced(update.state[each], array, f"update.state['{each}'] of rule '{called}'")
         except BaseException as raised:
-            parameters = gradients = arrays = update = given = None  # type: ignore[assignment]
+            parameters = gradients = arrays = array = update = given = None
             forget_locals(raised)
             raise
 
     return _native.python_optimizer(called, names, run, _text_of(options, called), whole_variables, learning_rate, clip_norm,
                                     clip_value)
+
+
+def _store_replaced(value, target, what):
+    if value is not target:
+        store(value, target, what)
 
 
 def _state_names(state, called):

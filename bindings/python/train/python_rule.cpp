@@ -78,8 +78,12 @@ UpdateMakers python_rule_makers(const nb::dict& optimizers) {
 }
 
 void bind_python_rules(nb::module_& module) {
-  module.def("python_optimizer", &python_optimizer, "name"_a, "state"_a, "function"_a, "options"_a,
-             "whole_variables"_a, "learning_rate"_a, "clip_norm"_a, "clip_value"_a);
+  module.def(
+      "python_optimizer", &python_optimizer, "name"_a, "state"_a, "function"_a, "options"_a, "whole_variables"_a,
+      "learning_rate"_a, "clip_norm"_a, "clip_value"_a,
+      nb::sig("def python_optimizer(name: str, state: list[str], function: object, options: str, "
+              "whole_variables: bool, learning_rate: Schedule | float, clip_norm: float, clip_value: float) "
+              "-> Optimizer"));
 }
 
 }  // namespace headrace::python
