@@ -203,7 +203,7 @@ def convolutions(checks):
                      kinds.DepthwiseConv2D(kernel, stride, padding, depth_multiplier=multiplier),
                      {"conv/weights": drawn(4 * multiplier, kernel, kernel, 1), "conv/bias": drawn(4 * multiplier)},
                      {"conv/weights": lambda a: a.reshape(4, -1, kernel, kernel).transpose(2, 3, 0, 1)})
-    # Keras refuses strides with dilations, and JAX other transposed ones.
+    # Keras refuses strides with dilations.
     for kernel, dilation, padding in ((3, 2, "same"), (2, 3, "same"), (3, 2, "valid"), (2, 2, "valid")):
         options = {"kernel": kernel, "dilation": dilation, "padding": padding, "name": "conv"}
         theirs = {"padding": padding, "dilation_rate": dilation}
