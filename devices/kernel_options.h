@@ -36,6 +36,7 @@ enum class Precision { kF32, kBF16 };
 
 struct ConvOptions {
   int stride = 1;
+  int dilation = 1;  // pixels from one of a window's taps to the next
   int pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
   Precision precision = Precision::kF32;
 };

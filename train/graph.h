@@ -78,9 +78,9 @@ class Graph {
   Node dense(Node x, int units, const DenseLayerOptions& options = {});
   Node conv(Node x, int filters, const ConvLayerOptions& options = {});
   // Enlarges an image: the gradient of a convolution with these options, from the result to x. The result's
-  // extents are stride times x's and, for ConvPadding::kValid, kernel - stride more if that is above 0. Not
-  // kDirac.
-  Node conv_transpose(Node x, int filters, const ConvLayerOptions& options = {});
+  // extents are stride times x's and, for ConvPadding::kValid, span - stride more if that is above 0, unless
+  // output_padding says otherwise; for kPixels it is 0 by default, as in PyTorch.
+  Node conv_transpose(Node x, int filters, const ConvTransposeLayerOptions& options = {});
   Node depthwise_conv(Node x, const DepthwiseConvLayerOptions& options = {});
   Node batch_norm(Node x, const BatchNormLayerOptions& options = {});
 

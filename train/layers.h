@@ -39,6 +39,7 @@ class Attributes {
   float number(const std::string& name) const;
   std::string text(const std::string& name) const;
   Shape shape(const std::string& name) const;
+  bool has(const std::string& name) const noexcept;
 
   bool operator==(const Attributes&) const = default;
 
@@ -51,10 +52,11 @@ class Attributes {
 // --- options of layers ---
 
 enum class ConvPadding {
-  kSame,   // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
-  kEven,   // the same extents, with (kernel - 1) / 2 pixels on every side for any stride, as in PyTorch's
-           // nets; for odd kernels
-  kValid,  // no padding
+  kSame,    // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
+  kEven,    // the same extents, with dilation * (kernel - 1) / 2 pixels on every side for any stride, as in
+            // PyTorch's nets; for odd kernels
+  kValid,   // no padding
+  kPixels,  // `pixels` on every side, PyTorch's padding=pixels
 };
 
 // Initializes weights; biases start at 0.
@@ -75,7 +77,9 @@ Activation activation_named(const std::string& word);
 struct ConvLayerOptions {
   int kernel = 3;
   int stride = 1;
+  int dilation = 1;  // pixels from one tap of the kernel to the next: it spans dilation * (kernel - 1) + 1
   ConvPadding padding = ConvPadding::kSame;
+  int pixels = 0;                             // of padding, for ConvPadding::kPixels
   Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
   bool bias = true;
   bool trained_weights = true;  // false: they keep their values, no gradient is computed
@@ -83,11 +87,30 @@ struct ConvLayerOptions {
   std::string name = {};
 };
 
+struct ConvTransposeLayerOptions {
+  int kernel = 3;
+  int stride = 1;
+  int dilation = 1;
+  ConvPadding padding = ConvPadding::kSame;
+  int pixels = 0;  // of padding, for ConvPadding::kPixels
+  // Rows and columns of the result beyond (input - 1) * stride + span - padding, below stride; the span is
+  // dilation * (kernel - 1) + 1, the padding that of both sides: for kSame twice span / 2, as in Keras. nullopt:
+  // the extents that Graph::conv_transpose() names.
+  std::optional<int> output_padding = {};
+  Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
+  bool bias = true;
+  bool trained_weights = true;
+  Initializer initializer = Initializer::kGlorotUniform;  // not kDirac
+  std::string name = {};
+};
+
 // Each channel has filters of its own: channel o of the result is a convolution of channel o / multiplier.
 struct DepthwiseConvLayerOptions {
   int kernel = 3;
   int stride = 1;
+  int dilation = 1;
   ConvPadding padding = ConvPadding::kSame;
+  int pixels = 0;                             // of padding, for ConvPadding::kPixels
   int multiplier = 1;                         // filters of a channel
   Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
   bool bias = true;

@@ -65,7 +65,7 @@ class Sequential {
  public:
   Sequential& dense(int units, DenseLayerOptions options = {});
   Sequential& conv(int filters, ConvLayerOptions options = {});
-  Sequential& conv_transpose(int filters, ConvLayerOptions options = {});
+  Sequential& conv_transpose(int filters, ConvTransposeLayerOptions options = {});
   Sequential& depthwise_conv(DepthwiseConvLayerOptions options = {});
   Sequential& batch_norm(BatchNormLayerOptions options = {});
   Sequential& relu();

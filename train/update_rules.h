@@ -92,8 +92,13 @@ struct OwnRule {
 using UpdateMaker = std::function<std::shared_ptr<const UpdateFunction>(const Attributes&)>;
 using UpdateMakers = std::map<std::string, UpdateMaker>;  // by name
 
+// The parameters that a call of a host_rule() gets: any run of them, as soon as their gradients are summed, or one
+// whole variable at a time, for a rule that does not treat each element by itself.
+enum class UpdateScope { kElements, kVariable };
+
 // Some of the parameters of a rule that is computed on the host.
 struct HostUpdate {
+  Shape shape = {};  // of all spans: the variable's, or the run's length
   std::span<float> parameters;
   std::span<const float> gradients;
   std::vector<std::span<float>> state;
@@ -106,6 +111,7 @@ struct HostUpdate {
 // threads call it, several at once. An exception ends the run.
 std::shared_ptr<const UpdateFunction> host_rule(const std::string& name, std::vector<std::string> state,
                                                 std::function<void(const HostUpdate&)> function,
-                                                Attributes attributes = {});
+                                                Attributes attributes = {},
+                                                UpdateScope scope = UpdateScope::kElements);
 
 }  // namespace headrace

@@ -55,13 +55,17 @@ void images(const char* kernel, const TensorView& x, const TensorView& y, Half h
 void windows(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& y,
              const ConvOptions& options) {
   if (options.stride < 1) refuse(kernel, fmt::format("the stride is {}, it must be at least 1", options.stride));
+  if (options.dilation < 1) {
+    refuse(kernel, fmt::format("the dilation is {}, it must be at least 1", options.dilation));
+  }
   if (options.pad_top < 0 || options.pad_left < 0 || options.pad_bottom < 0 || options.pad_right < 0) {
     refuse(kernel, "padding must not be negative");
   }
-  convolved(kernel, "height", x.shape[1], options.pad_top + options.pad_bottom, weights.shape[1], options.stride,
-            y.shape[1]);
-  convolved(kernel, "width", x.shape[2], options.pad_left + options.pad_right, weights.shape[2], options.stride,
-            y.shape[2]);
+  const auto span = [&](std::int64_t taps) { return (taps - 1) * options.dilation + 1; };
+  convolved(kernel, "height", x.shape[1], options.pad_top + options.pad_bottom, span(weights.shape[1]),
+            options.stride, y.shape[1]);
+  convolved(kernel, "width", x.shape[2], options.pad_left + options.pad_right, span(weights.shape[2]),
+            options.stride, y.shape[2]);
 }
 
 }  // namespace

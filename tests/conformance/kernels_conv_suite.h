@@ -31,6 +31,14 @@ class KernelsConvSuite : public KernelsFixture<Target> {
       {2, 5, 5, 20, 12, 1, 1},
       {2, 6, 6, 8, 16, 1, 1, {.stride = 2}},
       {1, 4, 4, 4, 6, 2, 2, {.pad_top = 2, .pad_left = 1, .pad_bottom = 1, .pad_right = 2}},
+      {2, 9, 8, 16, 24, 3, 3, {.dilation = 2, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2}},
+      {2, 8, 9, 5, 7, 3, 3, {.dilation = 3}},
+      {3, 7, 9, 3, 24, 2, 2, {.dilation = 2}},
+      {5, 7, 6, 1, 8, 3, 3, {.dilation = 2}},
+      {2, 9, 8, 8, 16, 3, 3, {.stride = 2, .dilation = 2, .pad_top = 1, .pad_bottom = 2, .pad_right = 3}},
+      {1, 8, 9, 6, 10, 4, 3, {.dilation = 2, .pad_top = 3, .pad_left = 2, .pad_bottom = 3, .pad_right = 2}},
+      {1, 4, 4, 4, 6, 2, 2, {.dilation = 2, .pad_top = 3, .pad_left = 1, .pad_bottom = 1, .pad_right = 2}},
+      {2, 5, 5, 4, 6, 1, 1, {.dilation = 4}},
   };
 
   static std::vector<ConvSizes> in_both_precisions() {
@@ -51,7 +59,8 @@ class KernelsConvSuite : public KernelsFixture<Target> {
   }
   static std::string label(const ConvSizes& s) {
     return x_shape(s).to_string() + " by " + weights_shape(s).to_string() + " stride " +
-           std::to_string(s.options.stride) + (s.options.precision == Precision::kBF16 ? " bf16" : " f32");
+           std::to_string(s.options.stride) + " dilation " + std::to_string(s.options.dilation) +
+           (s.options.precision == Precision::kBF16 ? " bf16" : " f32");
   }
   Reals inputs(const ConvSizes& s, const TensorView& view) {
     return in_precision(s.options.precision, this->read_reals(view));
@@ -153,8 +162,11 @@ TYPED_TEST_P(KernelsConvSuite, BiasGradientThroughAnActivationThatIsComputedAgai
 }
 
 TYPED_TEST_P(KernelsConvSuite, GradientsAreThoseOfTheForwardPass) {
-  for (const int stride : {1, 2}) {
-    const ConvSizes s{1, 5, 4, 2, 3, 3, 2, {.stride = stride, .pad_top = 1, .pad_right = 1}};
+  for (const ConvOptions& options :
+       {ConvOptions{.pad_top = 1, .pad_right = 1}, ConvOptions{.stride = 2, .pad_top = 1, .pad_right = 1},
+        ConvOptions{.dilation = 2, .pad_top = 1, .pad_right = 1},
+        ConvOptions{.stride = 2, .dilation = 2, .pad_top = 1, .pad_right = 1}}) {
+    const ConvSizes s{1, 5, 4, 2, 3, 3, 2, options};
     const TensorView x = this->random(this->x_shape(s), 8), weights = this->random(this->weights_shape(s), 9);
     const TensorView dy = this->random(this->y_shape(s), 10);
     const TensorView dx = this->result(this->x_shape(s)), dweights = this->result(this->weights_shape(s));
@@ -176,6 +188,8 @@ TYPED_TEST_P(KernelsConvSuite, WrongShapesAreRefusedAtOnce) {
   EXPECT_NO_THROW(forward(weights, this->result({1, 2, 2, 2}), {}));
   EXPECT_THROW(forward(weights, this->result({1, 2, 3, 2}), {}), ConfigError);
   EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.stride = 0}), ConfigError);
+  EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.dilation = 0}), ConfigError);
+  EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.dilation = 2}), ConfigError);
   EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.pad_top = -1}), ConfigError);
   EXPECT_THROW(forward(this->random({2, 5, 5, 3}, 1), this->result({1, 1, 1, 2}), {}), ConfigError);
   EXPECT_THROW(forward(this->random({2, 3, 3, 4}, 1), this->result({1, 2, 2, 2}), {}), ConfigError);

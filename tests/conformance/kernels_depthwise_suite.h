@@ -24,6 +24,9 @@ class KernelsDepthwiseSuite : public KernelsFixture<Target> {
       {2, 5, 6, 33, 66, 3, 3, kSame},
       {1, 8, 7, 12, 12, 5, 2, {.pad_top = 2, .pad_bottom = 2, .pad_right = 1}},
       {2, 3, 3, 4, 4, 1, 1, kHalved},
+      {2, 9, 8, 8, 8, 3, 3, {.dilation = 2, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2}},
+      {2, 9, 10, 5, 10, 3, 3, {.stride = 2, .dilation = 3, .pad_top = 2, .pad_left = 3, .pad_right = 1}},
+      {1, 8, 9, 12, 12, 2, 4, {.dilation = 2, .pad_bottom = 1}},
   };
 
   static Shape x_shape(const ConvSizes& s) { return {s.images, s.height, s.width, s.channels}; }
@@ -31,7 +34,7 @@ class KernelsDepthwiseSuite : public KernelsFixture<Target> {
   static Shape weights_shape(const ConvSizes& s) { return {s.outputs, s.kernel_height, s.kernel_width, 1}; }
   static std::string label(const ConvSizes& s) {
     return x_shape(s).to_string() + " by " + weights_shape(s).to_string() + " stride " +
-           std::to_string(s.options.stride);
+           std::to_string(s.options.stride) + " dilation " + std::to_string(s.options.dilation);
   }
 
   // The filters of an ordinary convolution that are 0 for all channels but the output's own.

@@ -203,6 +203,28 @@ def convolutions(checks):
                      kinds.DepthwiseConv2D(kernel, stride, padding, depth_multiplier=multiplier),
                      {"conv/weights": drawn(4 * multiplier, kernel, kernel, 1), "conv/bias": drawn(4 * multiplier)},
                      {"conv/weights": lambda a: a.reshape(4, -1, kernel, kernel).transpose(2, 3, 0, 1)})
+    # Keras refuses strides with dilations.
+    for kernel, dilation, padding in ((3, 2, "same"), (2, 3, "same"), (3, 2, "valid"), (2, 2, "valid")):
+        options = {"kernel": kernel, "dilation": dilation, "padding": padding, "name": "conv"}
+        theirs = {"padding": padding, "dilation_rate": dilation}
+        compared(checks, "dilated conv", x, lambda g, node: g.conv(node, 5, **options), kinds.Conv2D(5, kernel, **theirs),
+                 {"conv/weights": drawn(5, kernel, kernel, 4), "conv/bias": drawn(5)},
+                 {"conv/weights": lambda a: a.transpose(1, 2, 3, 0)})
+        compared(checks, "dilated conv_transpose", x, lambda g, node: g.conv_transpose(node, 5, **options),
+                 kinds.Conv2DTranspose(5, kernel, **theirs),
+                 {"conv/weights": drawn(4, kernel, kernel, 5), "conv/bias": drawn(5)},
+                 {"conv/weights": lambda a: a.transpose(1, 2, 3, 0)})
+        compared(checks, "dilated depthwise_conv", x, lambda g, node: g.depthwise_conv(node, multiplier=2, **options),
+                 kinds.DepthwiseConv2D(kernel, depth_multiplier=2, **theirs),
+                 {"conv/weights": drawn(8, kernel, kernel, 1), "conv/bias": drawn(8)},
+                 {"conv/weights": lambda a: a.reshape(4, -1, kernel, kernel).transpose(2, 3, 0, 1)})
+    for kernel, stride, padding, beyond in ((3, 2, "same", 0), (3, 2, "same", 1), (4, 2, "same", 0), (4, 3, "same", 2),
+                                            (1, 2, "same", 1), (3, 2, "valid", 1), (2, 3, "valid", 0)):
+        options = {"kernel": kernel, "stride": stride, "padding": padding, "output_padding": beyond, "name": "conv"}
+        compared(checks, "output padding", x, lambda g, node: g.conv_transpose(node, 5, **options),
+                 kinds.Conv2DTranspose(5, kernel, stride, padding, output_padding=beyond),
+                 {"conv/weights": drawn(4, kernel, kernel, 5), "conv/bias": drawn(5)},
+                 {"conv/weights": lambda a: a.transpose(1, 2, 3, 0)})
     for window, stride in ((2, 2), (3, 2), (3, 1)):
         compared(checks, "pooling", x, lambda g, node: g.max_pool(node, window, stride=stride),
                  kinds.MaxPooling2D(window, stride))

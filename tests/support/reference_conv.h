@@ -11,11 +11,12 @@ struct ConvSizes {
   ConvOptions options{};
 
   std::int64_t out_height() const {
-    return (height + options.pad_top + options.pad_bottom - kernel_height) / options.stride + 1;
+    return (height + options.pad_top + options.pad_bottom - span(kernel_height)) / options.stride + 1;
   }
   std::int64_t out_width() const {
-    return (width + options.pad_left + options.pad_right - kernel_width) / options.stride + 1;
+    return (width + options.pad_left + options.pad_right - span(kernel_width)) / options.stride + 1;
   }
+  std::int64_t span(std::int64_t taps) const { return (taps - 1) * options.dilation + 1; }
   std::int64_t x_count() const { return images * height * width * channels; }
   std::int64_t y_count() const { return images * out_height() * out_width() * outputs; }
   std::int64_t weights_count() const { return outputs * kernel_height * kernel_width * channels; }
@@ -30,8 +31,10 @@ struct ConvSizes {
       const std::int64_t out_row = pixel / out_width() % out_height();
       const std::int64_t out_column = pixel % out_width();
       for (std::int64_t tap = 0; tap < taps; ++tap) {
-        const std::int64_t row = out_row * options.stride - options.pad_top + tap / kernel_width;
-        const std::int64_t column = out_column * options.stride - options.pad_left + tap % kernel_width;
+        const std::int64_t row =
+            out_row * options.stride - options.pad_top + tap / kernel_width * options.dilation;
+        const std::int64_t column =
+            out_column * options.stride - options.pad_left + tap % kernel_width * options.dilation;
         if (row < 0 || row >= height || column < 0 || column >= width) continue;
         const std::int64_t from = ((image * height + row) * width + column) * channels;
         for (std::int64_t o = 0; o < outputs; ++o) {

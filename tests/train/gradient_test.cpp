@@ -263,6 +263,29 @@ const GradientCase kCases[] = {
        return head(g, g.flatten(x));
      },
      kImage},
+    {"conv_dilated",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kImage), 3, {.dilation = 2, .activation = Activation::kSilu});
+       x = g.conv(x, 2, {.stride = 2, .dilation = 2, .padding = ConvPadding::kEven});
+       return head(g, g.flatten(g.conv(x, 2, {.kernel = 2, .padding = ConvPadding::kPixels, .pixels = 1})));
+     },
+     kImage},
+    {"conv_transpose_dilated",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kImage), 3, {.stride = 2});
+       x = g.conv_transpose(x, 2, {.kernel = 2, .stride = 2, .dilation = 2, .output_padding = 1});
+       return head(g,
+                   g.flatten(g.conv_transpose(
+                       x, 1, {.stride = 2, .padding = ConvPadding::kPixels, .pixels = 1, .output_padding = 0})));
+     },
+     kImage},
+    {"depthwise_conv_dilated",
+     [](Graph& g) {
+       const Node x = g.depthwise_conv(g.input("image", kImage), {.dilation = 2, .multiplier = 2});
+       return head(g, g.flatten(g.depthwise_conv(
+                          g.gelu(x), {.kernel = 2, .stride = 2, .dilation = 3, .padding = ConvPadding::kSame})));
+     },
+     kImage},
     {"scale",
      [](Graph& g) { return g.scale(head(g, g.scale(g.dense(g.input("image", {5}), 4), -3)), 0.5F); },
      {5}},

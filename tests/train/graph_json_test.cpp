@@ -70,6 +70,16 @@ const JsonCase kJsonCases[] = {
        return g.flatten(g.conv_transpose(g.depthwise_conv(x), 2, {.padding = ConvPadding::kValid}));
      },
      kSmallImage},
+    {"dilated_convolutions",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kSmallImage), 3, {.dilation = 2});
+       x = g.conv(x, 2, {.kernel = 2, .padding = ConvPadding::kPixels, .pixels = 1});
+       x = g.depthwise_conv(x, {.dilation = 3, .padding = ConvPadding::kPixels, .pixels = 3});
+       x = g.conv_transpose(x, 2, {.stride = 3, .dilation = 2, .output_padding = 1});
+       return g.flatten(g.conv_transpose(
+           x, 2, {.stride = 2, .padding = ConvPadding::kPixels, .pixels = 2, .output_padding = 0}));
+     },
+     kSmallImage},
     {"batch_norm",
      [](Graph& g) {
        const Node x = g.batch_norm(g.input("image", kSmallImage), {.momentum = 0.7F, .epsilon = 1e-12F});

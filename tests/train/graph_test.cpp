@@ -88,6 +88,19 @@ TEST(Graph, ErrorsNameTheLayerAndTheShapes) {
               AllOf(HasSubstr("'conv_transpose'"), HasSubstr("evenly")));
   EXPECT_THAT(config_error([&] { g.conv_transpose(image, 4, {.initializer = Initializer::kDirac}); }),
               AllOf(HasSubstr("'conv_transpose'"), HasSubstr("initializer")));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.dilation = 0}); }),
+              AllOf(HasSubstr("'conv'"), HasSubstr("dilation")));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.dilation = 70000}); }), HasSubstr("spans more than"));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.dilation = 3, .padding = ConvPadding::kValid}); }),
+              AllOf(HasSubstr("kernel 3 and dilation 3"), HasSubstr("(6, 5, 2)")));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.pixels = 2}); }),
+              AllOf(HasSubstr("'same'"), HasSubstr("kPixels")));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.padding = ConvPadding::kPixels, .pixels = -1}); }),
+              HasSubstr("-1 pixels"));
+  EXPECT_THAT(config_error([&] { g.conv_transpose(image, 4, {.stride = 2, .output_padding = 2}); }),
+              AllOf(HasSubstr("'conv_transpose'"), HasSubstr("output padding of 2"), HasSubstr("stride - 1")));
+  EXPECT_THAT(config_error([&] { g.conv_transpose(image, 4, {.padding = ConvPadding::kPixels, .pixels = 4}); }),
+              AllOf(HasSubstr("'conv_transpose'"), HasSubstr("less padding")));
   EXPECT_THAT(config_error([&] { g.depthwise_conv(flat); }),
               AllOf(HasSubstr("'depthwise_conv'"), HasSubstr("(60,)")));
   EXPECT_THAT(config_error([&] { g.depthwise_conv(image, {.multiplier = 0}); }), HasSubstr("multiplier"));

@@ -50,7 +50,7 @@ void expect_close(const std::vector<float>& actual, const Reals& expected, const
 TEST(OtherConvolutions, ATransposedOneIsTheGradientOfAConvolution) {
   const Shape image{3, 4, 2};
   struct Case {
-    ConvLayerOptions options;
+    ConvTransposeLayerOptions options;
     ConvOptions of;  // the convolution whose gradient it is
     std::int64_t height, width;
   };
@@ -68,6 +68,30 @@ TEST(OtherConvolutions, ATransposedOneIsTheGradientOfAConvolution) {
       {{.kernel = 3, .stride = 2, .padding = ConvPadding::kValid}, {.stride = 2}, 7, 9},
       {{.kernel = 1, .stride = 3, .bias = false}, {.stride = 3}, 9, 12},
       {{.kernel = 2, .stride = 1, .bias = false}, {.stride = 1, .pad_bottom = 1, .pad_right = 1}, 3, 4},
+      {{.kernel = 3, .stride = 2, .output_padding = 0},
+       {.stride = 2, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
+       5,
+       7},
+      {{.kernel = 3, .stride = 2, .output_padding = 1}, {.stride = 2, .pad_bottom = 1, .pad_right = 1}, 6, 8},
+      {{.kernel = 4, .stride = 2, .output_padding = 0},
+       {.stride = 2, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2},
+       4,
+       6},
+      {{.kernel = 3, .stride = 3, .padding = ConvPadding::kValid, .output_padding = 2}, {.stride = 3}, 11, 14},
+      {{.kernel = 1, .stride = 2, .output_padding = 1}, {.stride = 2}, 6, 8},
+      {{.kernel = 3, .stride = 2, .padding = ConvPadding::kPixels, .pixels = 1, .output_padding = 1},
+       {.stride = 2, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
+       6,
+       8},
+      {{.kernel = 5, .stride = 1, .padding = ConvPadding::kPixels, .pixels = 3},
+       {.pad_top = 3, .pad_left = 3, .pad_bottom = 3, .pad_right = 3},
+       1,
+       2},
+      {{.kernel = 3, .stride = 1, .dilation = 2, .padding = ConvPadding::kValid}, {.dilation = 2}, 7, 8},
+      {{.kernel = 2, .stride = 2, .dilation = 3},
+       {.stride = 2, .dilation = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
+       6,
+       8},
   };
   for (const Case& each : cases) {
     const LayerRun got =

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/temp_folder.h"
@@ -206,6 +208,30 @@ class Picky final : public UpdateFunction {
   std::string name_;
   std::vector<std::string> state_;
 };
+
+TEST(UserRule, OfTheHostMayTakeWholeVariables) {
+  for (const UpdateScope scope : {UpdateScope::kElements, UpdateScope::kVariable}) {
+    Training training(1);
+    std::mutex mutex;
+    std::set<std::string> shapes;
+    const auto rule = host_rule(
+        "shapes", {"kept"},
+        [&](const HostUpdate& update) {
+          EXPECT_EQ(static_cast<std::int64_t>(update.parameters.size()), update.shape.elements());
+          EXPECT_EQ(update.state.at(0).size(), update.parameters.size());
+          const std::lock_guard lock(mutex);
+          shapes.insert(update.shape.to_string());
+        },
+        {}, scope);
+    Model model = test::compiled(training.strategy, test::small_mlp, {.rule = rule, .learning_rate = 0.1F});
+    model.fit(test::blobs(64).batch({.global = 8}), {.verbose = 0});
+    if (scope == UpdateScope::kVariable) {
+      EXPECT_THAT(shapes, ElementsAre("(16, 8)", "(16,)", "(4, 16)", "(4,)"));
+    } else {
+      for (const std::string& shape : shapes) EXPECT_EQ(shape.find(", "), std::string::npos) << "runs are flat";
+    }
+  }
+}
 
 TEST(UserRule, RefusesWhatCannotBe) {
   Training training(1);

@@ -48,4 +48,8 @@ Shape Attributes::shape(const std::string& name) const {
   return Shape(*value);
 }
 
+bool Attributes::has(const std::string& name) const noexcept {
+  return std::ranges::find(entries_, name, &Entry::first) != entries_.end();
+}
+
 }  // namespace headrace

@@ -71,7 +71,7 @@ Node Graph::conv(Node x, int filters, const ConvLayerOptions& options) {
   return activation_behind(y, options.activation, name);
 }
 
-Node Graph::conv_transpose(Node x, int filters, const ConvLayerOptions& options) {
+Node Graph::conv_transpose(Node x, int filters, const ConvTransposeLayerOptions& options) {
   const std::string name = unique_name(options.name, "conv_transpose");
   const int from = require(x, name);
   const Node y = append(std::make_shared<ConvTransposeLayer>(name, shape(x), filters, options), {from});

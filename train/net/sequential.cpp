@@ -13,7 +13,7 @@ Sequential& Sequential::dense(int units, DenseLayerOptions options) {
 Sequential& Sequential::conv(int filters, ConvLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.conv(x, filters, options); });
 }
-Sequential& Sequential::conv_transpose(int filters, ConvLayerOptions options) {
+Sequential& Sequential::conv_transpose(int filters, ConvTransposeLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.conv_transpose(x, filters, options); });
 }
 Sequential& Sequential::depthwise_conv(DepthwiseConvLayerOptions options) {

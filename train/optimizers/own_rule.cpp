@@ -16,15 +16,18 @@ class HostRule final : public UpdateFunction {
  public:
   using Function = std::function<void(const HostUpdate&)>;
 
-  HostRule(std::string name, std::vector<std::string> state, Function function, Attributes attributes)
+  HostRule(std::string name, std::vector<std::string> state, Function function, Attributes attributes,
+           UpdateScope scope)
       : name_(std::move(name)),
         state_(std::move(state)),
         function_(std::move(function)),
-        attributes_(std::move(attributes)) {}
+        attributes_(std::move(attributes)),
+        scope_(scope) {}
 
   std::string name() const override { return name_; }
   Attributes attributes() const override { return attributes_; }
   std::vector<std::string> state() const override { return state_; }
+  bool elementwise() const override { return scope_ == UpdateScope::kElements; }
   // Holds parameters, gradients and state if the host cannot reach them.
   UpdateScratch scratch(bool host_memory) const override {
     return {.pinned = host_memory ? 0 : 2 + static_cast<int>(state_.size())};
@@ -50,7 +53,8 @@ class HostRule final : public UpdateFunction {
   // Submits the host's computation in stream order, on memory that the host reaches.
   void compute(const UpdateCall& call, const std::vector<TensorView>& here, const StepScalars* scalars) const {
     call.stream.call([function = function_, group = call.group, here, scalars] {
-      HostUpdate update{.parameters = floats_of(here[0]),
+      HostUpdate update{.shape = here[0].shape,
+                        .parameters = floats_of(here[0]),
                         .gradients = floats_of(here[kGradients]),
                         .state = {},
                         .learning_rate = scalars->learning_rates[group],
@@ -64,6 +68,7 @@ class HostRule final : public UpdateFunction {
   std::vector<std::string> state_;
   Function function_;
   Attributes attributes_;
+  UpdateScope scope_;
 };
 
 }  // namespace
@@ -75,9 +80,9 @@ bool OwnRule::operator==(const OwnRule& other) const {
 
 std::shared_ptr<const UpdateFunction> host_rule(const std::string& name, std::vector<std::string> state,
                                                 std::function<void(const HostUpdate&)> function,
-                                                Attributes attributes) {
+                                                Attributes attributes, UpdateScope scope) {
   if (!function) throw ConfigError("host_rule '" + name + "' has no function");
-  return std::make_shared<HostRule>(name, std::move(state), std::move(function), std::move(attributes));
+  return std::make_shared<HostRule>(name, std::move(state), std::move(function), std::move(attributes), scope);
 }
 
 }  // namespace headrace

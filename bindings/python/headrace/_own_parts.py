@@ -8,18 +8,20 @@ from typing import Any
 
 from ._errors import config_error
 from ._layers import Layer
-from ._native.train import Loss, Metric
+from ._native.train import Loss, Metric, Optimizer
 from ._objectives import CustomMetric, custom_loss, custom_metric, is_metric
 
 
 def own_parts(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The losses, metrics and makers of layers in custom_objects, by name."""
-    losses, metrics, layers = [], [], {}
+    """The losses, metrics, makers of layers and optimizers in custom_objects, by name."""
+    losses, metrics, layers, optimizers = [], [], {}, {}
     for name, part in (custom_objects or {}).items():
         if isinstance(part, type) and issubclass(part, Layer):
             layers[name] = _factory(name, part)
         elif isinstance(part, Loss):
             losses.append(part)
+        elif isinstance(part, Optimizer):
+            optimizers[name] = part
         elif isinstance(part, Metric):
             metrics.append(part)
         elif isinstance(part, type) and issubclass(part, CustomMetric):
@@ -32,8 +34,9 @@ def own_parts(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
         else:
             kind = part if isinstance(part, type) else type(part)
             raise config_error(f"custom_objects['{name}'] is a {kind.__name__}",
-                               "give a class derived from train.Layer, a loss, a metric, or a function of (y_true, y_pred)")
-    return {"losses": losses, "metrics": metrics, "layers": layers}
+                               "give a class derived from train.Layer, a loss, a metric, a custom_optimizer(), or a function "
+                               "of (y_true, y_pred)")
+    return {"losses": losses, "metrics": metrics, "layers": layers, "optimizers": optimizers}
 
 
 def layer_factories(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from headrace._results import Classification, ClassifiedExample, History, Predic
 from headrace._sequential import Sequential, layer
 from headrace._show import counted
 from headrace._steps import DistributedDataset, Evaluator, Trainer, compute_average_loss, position_of
+from headrace._update_rules import Update, custom_optimizer
 from headrace._weights import Rename, renaming
 from headrace._native import train as _native
 from headrace._native.train import (  # what is the same in Python
@@ -102,14 +103,14 @@ __all__ = [
     "Checkpoints", "Classification", "ClassifiedExample", "CustomMetric", "DeviceTensor", "DistributedDataset",
     "EpochReport", "Evaluator", "FitControl", "ForwardPass", "GlobalBatch", "Graph", "History", "Layer", "LayerCall",
     "Loss", "Metric", "Model", "Node", "Optimizer", "Predictions", "ReadyCallback", "Replica", "Schedule",
-    "Sequential", "StepReport", "StepTimes", "Strategy", "Trainer", "TrainingRecord", "Variable", "VariableRule",
-    "accuracy", "adam", "adamw", "auc", "binary_crossentropy", "categorical_crossentropy", "chained",
+    "Sequential", "StepReport", "StepTimes", "Strategy", "Trainer", "TrainingRecord", "Update", "Variable",
+    "VariableRule", "accuracy", "adam", "adamw", "auc", "binary_crossentropy", "categorical_crossentropy", "chained",
     "compute_average_loss", "confusion_matrix", "cosine_decay", "cosine_similarity", "create_training_record",
-    "csv_logger", "custom_loss", "custom_metric", "early_stopping", "evaluate_record", "exponential_decay",
-    "f1_score", "hinge", "huber", "kl_divergence", "layer", "learning_rate_scheduler", "linear_decay",
-    "mean_absolute_error", "mean_squared_error", "muon", "named", "net_from_json", "net_names", "newest_checkpoint",
-    "of_kind", "of_rank", "on_chief", "one_cycle", "piecewise", "precision", "predict_record", "recall",
-    "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd", "sparse_categorical_crossentropy",
+    "csv_logger", "custom_loss", "custom_metric", "custom_optimizer", "early_stopping", "evaluate_record",
+    "exponential_decay", "f1_score", "hinge", "huber", "kl_divergence", "layer", "learning_rate_scheduler",
+    "linear_decay", "mean_absolute_error", "mean_squared_error", "muon", "named", "net_from_json", "net_names",
+    "newest_checkpoint", "of_kind", "of_rank", "on_chief", "one_cycle", "piecewise", "precision", "predict_record",
+    "recall", "reduce_lr_on_plateau", "restore_model", "restore_or_create", "sgd", "sparse_categorical_crossentropy",
     "tensorboard", "top_k", "variable", "warm_up",
 ]
 
@@ -440,7 +441,7 @@ def restore_model(strategy: Strategy, file: _Path, *, custom_objects: Mapping[st
     """The model as it was saved: its net, variables, compile options and optimizer.
 
     custom_objects: what the file names but cannot hold, {"Swish": Swish, "log_cosh": log_cosh}: classes of layers,
-        losses and metrics of one's own, by name.
+        losses, metrics and custom_optimizer()s of one's own, by name.
     """
     return Model(_native.restore_model(strategy._native, os.fspath(file), own_parts(custom_objects)), strategy)
 

@@ -5,6 +5,7 @@
 
 namespace headrace::python {
 
+class OpenGraph;
 class PythonModel;
 class PythonStrategy;
 
@@ -15,12 +16,16 @@ void bind_metrics(nanobind::module_& module);
 void bind_python_objectives(nanobind::module_& module);  // losses and metrics that are Python functions
 void bind_schedules(nanobind::module_& module);
 void bind_optimizers(nanobind::module_& module);
-void bind_reports(nanobind::module_& module);  // StepReport and EpochReport
+void bind_python_rules(nanobind::module_& module);  // update rules that are Python functions
+void bind_reports(nanobind::module_& module);       // StepReport and EpochReport
 void bind_callbacks(nanobind::module_& module);
 void bind_replicas(nanobind::module_& module);  // what Strategy.run() gives its function
 void bind_models(nanobind::module_& module);
 void bind_steps(nanobind::module_& module);        // Trainer, Evaluator and their batches
 void bind_record_runs(nanobind::module_& module);  // evaluate_record() and predict_record()
+
+// Adds the class's methods conv(), max_pool() and so on.
+void bind_image_layers(nanobind::class_<OpenGraph>& graph);
 
 // Adds the class's methods fit(), evaluate() and predict(), which take long and run without the interpreter's
 // lock.

@@ -24,21 +24,6 @@ using namespace nb::literals;
 
 using GraphPtr = std::shared_ptr<OpenGraph>;
 
-ConvPadding conv_padding_of(const std::string& word) {
-  return choose<ConvPadding>(
-      "padding", word,
-      {{"same", ConvPadding::kSame}, {"even", ConvPadding::kEven}, {"valid", ConvPadding::kValid}});
-}
-
-Initializer initializer_of(const std::string& word) {
-  return choose<Initializer>("initializer", word,
-                             {{"glorot_uniform", Initializer::kGlorotUniform},
-                              {"he_uniform", Initializer::kHeUniform},
-                              {"fan_in_uniform", Initializer::kFanInUniform},
-                              {"dirac", Initializer::kDirac},
-                              {"unit_deviation", Initializer::kUnitDeviation}});
-}
-
 std::vector<Node> nodes_of(const std::vector<PythonNode>& several) {
   std::vector<Node> nodes;
   for (const PythonNode& one : several) nodes.push_back(one.node);
@@ -51,16 +36,6 @@ using NamedLayer = Node (Graph::*)(Node, const LayerOptions&);
 template <NamedLayer kLayer>
 PythonNode add_layer(const GraphPtr& graph, const PythonNode& x, const std::string& name) {
   return {graph, (graph->get().*kLayer)(x.node, {.name = name})};
-}
-
-PythonNode add_max_pool(const GraphPtr& graph, const PythonNode& x, int window, int stride, int padding,
-                        const std::string& name) {
-  return {graph, graph->get().max_pool(x.node, window, {.stride = stride, .padding = padding, .name = name})};
-}
-
-PythonNode add_average_pool(const GraphPtr& graph, const PythonNode& x, int window, int stride,
-                            const std::string& name) {
-  return {graph, graph->get().average_pool(x.node, window, {.stride = stride, .name = name})};
 }
 
 PythonNode add_input(const GraphPtr& graph, const std::string& field,
@@ -77,49 +52,6 @@ PythonNode add_dense(const GraphPtr& graph, const PythonNode& x, int units,
                                      .bias = bias,
                                      .initializer = initializer_of(initializer),
                                      .name = name})};
-}
-
-PythonNode add_conv(const GraphPtr& graph, const PythonNode& x, int filters, int kernel, int stride,
-                    const std::string& padding, const std::optional<std::string>& activation, bool bias,
-                    bool trained_weights, const std::string& initializer, const std::string& name) {
-  return {graph, graph->get().conv(x.node, filters,
-                                   {.kernel = kernel,
-                                    .stride = stride,
-                                    .padding = conv_padding_of(padding),
-                                    .activation = activation_of(activation),
-                                    .bias = bias,
-                                    .trained_weights = trained_weights,
-                                    .initializer = initializer_of(initializer),
-                                    .name = name})};
-}
-
-PythonNode add_conv_transpose(const GraphPtr& graph, const PythonNode& x, int filters, int kernel, int stride,
-                              const std::string& padding, const std::optional<std::string>& activation, bool bias,
-                              bool trained_weights, const std::string& initializer, const std::string& name) {
-  return {graph, graph->get().conv_transpose(x.node, filters,
-                                             {.kernel = kernel,
-                                              .stride = stride,
-                                              .padding = conv_padding_of(padding),
-                                              .activation = activation_of(activation),
-                                              .bias = bias,
-                                              .trained_weights = trained_weights,
-                                              .initializer = initializer_of(initializer),
-                                              .name = name})};
-}
-
-PythonNode add_depthwise_conv(const GraphPtr& graph, const PythonNode& x, int kernel, int stride,
-                              const std::string& padding, int multiplier,
-                              const std::optional<std::string>& activation, bool bias, bool trained_weights,
-                              const std::string& initializer, const std::string& name) {
-  return {graph, graph->get().depthwise_conv(x.node, {.kernel = kernel,
-                                                      .stride = stride,
-                                                      .padding = conv_padding_of(padding),
-                                                      .multiplier = multiplier,
-                                                      .activation = activation_of(activation),
-                                                      .bias = bias,
-                                                      .trained_weights = trained_weights,
-                                                      .initializer = initializer_of(initializer),
-                                                      .name = name})};
 }
 
 PythonNode add_batch_norm(const GraphPtr& graph, const PythonNode& x, float momentum, float epsilon, bool scale,
@@ -240,23 +172,6 @@ void bind_layers_with_variables(nb::class_<OpenGraph>& graph) {
          "initializer"_a = "glorot_uniform", "name"_a = "",
          "Acts on the last axis; any other axes count as rows. activation: 'relu', 'gelu', 'silu', 'sigmoid', "
          "'tanh', 'leaky_relu', 'elu', 'softplus', 'softmax' or 'linear': that layer follows.");
-  method(graph, "conv", &add_conv, "x"_a, "filters"_a, nb::kw_only(), "kernel"_a = 3, "stride"_a = 1,
-         "padding"_a = "same", "activation"_a = nb::none(), "bias"_a = true, "trained_weights"_a = true,
-         "initializer"_a = "glorot_uniform", "name"_a = "",
-         "A two-dimensional convolution of a channels-last image. padding: 'same', 'even' (PyTorch's (kernel - 1) "
-         "/ 2 "
-         "on every side) or 'valid'.");
-  method(
-      graph, "conv_transpose", &add_conv_transpose, "x"_a, "filters"_a, nb::kw_only(), "kernel"_a = 3,
-      "stride"_a = 1, "padding"_a = "same", "activation"_a = nb::none(), "bias"_a = true,
-      "trained_weights"_a = true, "initializer"_a = "glorot_uniform", "name"_a = "",
-      "The gradient of a convolution, which enlarges a channels-last image `stride` times; with 'valid' padding "
-      "by kernel - stride more. 'even' is PyTorch's padding of (kernel - 1) / 2 with an output_padding of stride "
-      "- 1.");
-  method(graph, "depthwise_conv", &add_depthwise_conv, "x"_a, nb::kw_only(), "kernel"_a = 3, "stride"_a = 1,
-         "padding"_a = "same", "multiplier"_a = 1, "activation"_a = nb::none(), "bias"_a = true,
-         "trained_weights"_a = true, "initializer"_a = "glorot_uniform", "name"_a = "",
-         "A convolution of each channel by itself, with `multiplier` filters a channel.");
   method(graph, "batch_norm", &add_batch_norm, "x"_a, nb::kw_only(), "momentum"_a = 0.99F, "epsilon"_a = 1e-3F,
          "scale"_a = true, "synchronised"_a = false, "name"_a = "",
          "Running statistics are momentum * running + (1 - momentum) * batch.");
@@ -317,10 +232,6 @@ void bind_functions(nb::class_<OpenGraph>& graph) {
   method(graph, "flatten", &add_layer<&Graph::flatten>, "x"_a, nb::kw_only(), "name"_a = "");
   method(graph, "global_average_pool", &add_layer<&Graph::global_average_pool>, "x"_a, nb::kw_only(),
          "name"_a = "");
-  method(graph, "max_pool", &add_max_pool, "x"_a, "window"_a, nb::kw_only(), "stride"_a = 0, "padding"_a = 0,
-         "name"_a = "", "stride 0: the window. padding: pixels beyond each side, never the maximum.");
-  method(graph, "average_pool", &add_average_pool, "x"_a, "window"_a, nb::kw_only(), "stride"_a = 0, "name"_a = "",
-         "stride 0: the window.");
   method(
       graph, "dropout",
       [](const GraphPtr& open, const PythonNode& x, float rate, const std::string& name) {
@@ -443,6 +354,7 @@ void bind_graph(nb::module_& module) {
     return std::string(of.is_closed() ? "Graph(of a net that is built)" : "Graph(of a net that is being built)");
   });
   bind_layers_with_variables(graph);
+  bind_image_layers(graph);
   bind_functions(graph);
   bind_sequence_layers(graph);
   bind_layers_of_several(graph);

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
+#include "headrace/bindings/python/callable.h"
 #include "headrace/devices/tensor.h"
 
 namespace headrace::python {
@@ -31,5 +33,16 @@ class LentArrays {
 
   std::shared_ptr<std::atomic<int>> held_ = std::make_shared<std::atomic<int>>(0);
 };
+
+// Calls body(function, arrays) with the GIL for a run of the trainer. Throws ConfigError if the function kept an
+// array, and Python's exceptions as PythonCallable::call_in_run() does.
+template <typename Body>
+void call_with_arrays(const PythonCallable& python, const std::string& where, const Body& body) {
+  python.call_in_run(where, [&](nanobind::handle function) {
+    LentArrays lent;
+    body(function, lent);
+    if (lent.are_held()) nanobind::module_::import_("headrace._lent").attr("refuse_kept")(where);
+  });
+}
 
 }  // namespace headrace::python

@@ -11,6 +11,7 @@
 #include "headrace/bindings/python/train/lent_arrays.h"
 #include "headrace/bindings/python/train/own_parts.h"
 #include "headrace/bindings/python/train/python_layer.h"
+#include "headrace/bindings/python/train/python_rule.h"
 #include "headrace/bindings/python/train/words.h"
 
 namespace headrace::python {
@@ -23,21 +24,11 @@ nb::object array_or_none(LentArrays& lent, const TensorView& view) {
   return view.defined() ? lent.array(view, true) : nb::none();
 }
 
-// Calls body(function, arrays) of a Python function for a batch; refuses arrays that are kept.
-template <typename Body>
-void call_for_batch(const PythonCallable& python, const std::string& where, const Body& body) {
-  python.call_in_run(where, [&](nb::handle function) {
-    LentArrays lent;
-    body(function, lent);
-    if (lent.are_held()) nb::module_::import_("headrace._lent").attr("refuse_kept")(where);
-  });
-}
-
 // function(labels, results, losses, gradient or None) writes into the last two.
 Loss python_loss(const std::string& name, nb::object function, const std::string& reduction) {
   const auto python = std::make_shared<const PythonCallable>(std::move(function));
   Loss loss = host_batch_loss(name, [python, where = "loss '" + name + "'"](const HostBatch& batch) {
-    call_for_batch(*python, where, [&](nb::handle call, LentArrays& lent) {
+    call_with_arrays(*python, where, [&](nb::handle call, LentArrays& lent) {
       const TensorView losses{batch.losses.data(), {static_cast<std::int64_t>(batch.losses.size())}, DType::kF32};
       call(lent.array(batch.labels, true), lent.array(batch.result, true), lent.array(losses, true),
            array_or_none(lent, batch.gradient));
@@ -66,7 +57,7 @@ Metric python_metric(const std::string& name, int sums, nb::object update, nb::o
                       .sums = sums,
                       .add =
                           [adds, where = label + ", update()"](const HostBatch& batch, std::span<double> into) {
-                            call_for_batch(*adds, where, [&](nb::handle call, LentArrays& lent) {
+                            call_with_arrays(*adds, where, [&](nb::handle call, LentArrays& lent) {
                               call(lent.array(batch.labels, true), lent.array(batch.result, true),
                                    array_or_none(lent, batch.weights), lent.array(into));
                             });
@@ -81,7 +72,8 @@ Metric python_metric(const std::string& name, int sums, nb::object update, nb::o
 OwnParts own_parts_of(const nb::dict& parts, const DeviceGroup& devices) {
   return {.losses = nb::cast<std::vector<Loss>>(parts["losses"]),
           .metrics = nb::cast<std::vector<Metric>>(parts["metrics"]),
-          .layers = python_layer_makers(nb::cast<nb::dict>(parts["layers"]), devices)};
+          .layers = python_layer_makers(nb::cast<nb::dict>(parts["layers"]), devices),
+          .rules = python_rule_makers(nb::cast<nb::dict>(parts["optimizers"]))};
 }
 
 void bind_python_objectives(nb::module_& module) {

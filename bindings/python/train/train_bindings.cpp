@@ -11,6 +11,7 @@ void bind_train(nanobind::module_& module) {
   bind_python_objectives(train);
   bind_schedules(train);
   bind_optimizers(train);
+  bind_python_rules(train);
   bind_callbacks(train);
   bind_replicas(train);
   bind_models(train);

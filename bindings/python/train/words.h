@@ -17,6 +17,15 @@ inline Activation activation_of(const std::optional<std::string>& word) {
   return word ? activation_named(*word) : Activation::kNone;
 }
 
+inline Initializer initializer_of(const std::string& word) {
+  return choose<Initializer>("initializer", word,
+                             {{"glorot_uniform", Initializer::kGlorotUniform},
+                              {"he_uniform", Initializer::kHeUniform},
+                              {"fan_in_uniform", Initializer::kFanInUniform},
+                              {"dirac", Initializer::kDirac},
+                              {"unit_deviation", Initializer::kUnitDeviation}});
+}
+
 inline Reduction reduction_of(const std::string& word) {
   return choose<Reduction>("reduction", word, {{"mean", Reduction::kMean}, {"sum", Reduction::kSum}});
 }

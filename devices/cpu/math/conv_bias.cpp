@@ -45,9 +45,9 @@ void add_window(const ConvShape& shape, const T* x, const float* strip, std::int
   const T* image = x + line / shape.out_height * shape.height * shape.width * shape.channels;
   for (std::int64_t row = 0; row < shape.kernel_height; ++row) {
     for (std::int64_t column = 0; column < shape.kernel_width; ++column, strip += shape.channels * kOutputs) {
-      if (top + row < 0 || top + row >= shape.height || left + column < 0 || left + column >= shape.width)
-        continue;
-      const T* from = image + ((top + row) * shape.width + left + column) * shape.channels;
+      const std::int64_t y = top + row * shape.options.dilation, x_at = left + column * shape.options.dilation;
+      if (y < 0 || y >= shape.height || x_at < 0 || x_at >= shape.width) continue;
+      const T* from = image + (y * shape.width + x_at) * shape.channels;
       for (std::int64_t c = 0; c < shape.channels; ++c) {
         const float value = product_operand(shape, from[c]);
         for (std::int64_t k = 0; k < kOutputs; ++k) sums[k] += value * strip[c * kOutputs + k];

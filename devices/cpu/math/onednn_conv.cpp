@@ -91,11 +91,11 @@ void add_forward(OneDnnProgram& program, OneDnn& onednn, WantedConv wanted, cons
   result.finish(program);
 }
 
-// The convolution of dy that gives dx, if the stride is 1 and no padding exceeds the kernel.
+// The convolution of dy that gives dx, if the stride is 1 and no padding exceeds the window.
 ConvShape transposed(const ConvShape& s) {
-  const int reach_down = static_cast<int>(s.kernel_height) - 1;
-  const int reach_right = static_cast<int>(s.kernel_width) - 1;
   const ConvOptions& o = s.options;
+  const int reach_down = (static_cast<int>(s.kernel_height) - 1) * o.dilation;
+  const int reach_right = (static_cast<int>(s.kernel_width) - 1) * o.dilation;
   return {.images = s.images,
           .height = s.out_height,
           .width = s.out_width,
@@ -105,7 +105,8 @@ ConvShape transposed(const ConvShape& s) {
           .outputs = s.channels,
           .kernel_height = s.kernel_height,
           .kernel_width = s.kernel_width,
-          .options = {.pad_top = reach_down - o.pad_top,
+          .options = {.dilation = o.dilation,
+                      .pad_top = reach_down - o.pad_top,
                       .pad_left = reach_right - o.pad_left,
                       .pad_bottom = reach_down - o.pad_bottom,
                       .pad_right = reach_right - o.pad_right,

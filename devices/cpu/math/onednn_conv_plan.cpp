@@ -21,7 +21,7 @@ using dnnl::memory;
 constexpr auto kF32 = memory::data_type::f32;
 
 struct Geometry {
-  memory::dims x, weights, y, bias, stride, pad_begin, pad_end;
+  memory::dims x, weights, y, bias, stride, dilation, pad_begin, pad_end;
 };
 
 Geometry geometry(const ConvShape& s) {
@@ -31,6 +31,7 @@ Geometry geometry(const ConvShape& s) {
           .y = {s.images, s.outputs, s.out_height, s.out_width},
           .bias = {s.outputs},
           .stride = {o.stride, o.stride},
+          .dilation = {o.dilation - 1, o.dilation - 1},  // oneDNN's is 0 where taps are neighbours
           .pad_begin = {o.pad_top, o.pad_left},
           .pad_end = {o.pad_bottom, o.pad_right}};
 }
@@ -59,8 +60,9 @@ Forward::primitive_desc choose_forward(const OneDnn& onednn, const WantedConv& w
                      y = image(g.y, wanted.result);
   const Forward::desc description =
       wanted.has_bias()
-          ? Forward::desc(kind, kDirect, x, weights, bias_vector(wanted, g), y, g.stride, g.pad_begin, g.pad_end)
-          : Forward::desc(kind, kDirect, x, weights, y, g.stride, g.pad_begin, g.pad_end);
+          ? Forward::desc(kind, kDirect, x, weights, bias_vector(wanted, g), y, g.stride, g.dilation, g.pad_begin,
+                          g.pad_end)
+          : Forward::desc(kind, kDirect, x, weights, y, g.stride, g.dilation, g.pad_begin, g.pad_end);
   return {description, attributes(wanted.activation), onednn.engine()};
 }
 
@@ -72,7 +74,7 @@ Forward::primitive_desc hint(const OneDnn& onednn, const WantedConv& wanted, con
 BackwardData::primitive_desc choose_backward_data(const OneDnn& onednn, const WantedConv& wanted,
                                                   const Geometry& g) {
   const BackwardData::desc description(kDirect, image(g.x, wanted.result), any_weights(g.weights, wanted.type),
-                                       image(g.y, wanted.type), g.stride, g.pad_begin, g.pad_end);
+                                       image(g.y, wanted.type), g.stride, g.dilation, g.pad_begin, g.pad_end);
   return {description, attributes(), onednn.engine(), hint(onednn, wanted, g)};
 }
 
@@ -81,9 +83,10 @@ BackwardWeights::primitive_desc choose_backward_weights(const OneDnn& onednn, co
   const memory::desc x = image(g.x, wanted.type), weights = any_weights(g.weights, kF32),
                      dy = image(g.y, wanted.type);
   const BackwardWeights::desc description =
-      wanted.has_bias() ? BackwardWeights::desc(kDirect, x, weights, bias_vector(wanted, g), dy, g.stride,
-                                                g.pad_begin, g.pad_end)
-                        : BackwardWeights::desc(kDirect, x, weights, dy, g.stride, g.pad_begin, g.pad_end);
+      wanted.has_bias()
+          ? BackwardWeights::desc(kDirect, x, weights, bias_vector(wanted, g), dy, g.stride, g.dilation,
+                                  g.pad_begin, g.pad_end)
+          : BackwardWeights::desc(kDirect, x, weights, dy, g.stride, g.dilation, g.pad_begin, g.pad_end);
   const Forward::primitive_desc forward = hint(onednn, wanted, g);  // next_impl() looks at it again
   BackwardWeights::primitive_desc chosen(description, attributes(), onednn.engine(), forward);
   // oneDNN 2.6 writes beyond the scratchpad that it asks for here: 3,712 bytes beyond one of 4,480 were seen.
@@ -153,6 +156,7 @@ std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wa
                         s.kernel_height,
                         s.kernel_width,
                         o.stride,
+                        o.dilation,
                         o.pad_top,
                         o.pad_left,
                         o.pad_bottom,

@@ -35,6 +35,7 @@ ConvolutionProblem convolution_problem(ConvolutionPass pass, const Shape& x, con
           .weights = extents(weights),
           .y = extents(y),
           .stride = options.stride,
+          .dilation = options.dilation,
           .pad_before = {options.pad_top, options.pad_left},
           .pad_after = {options.pad_bottom, options.pad_right},
           .precision = options.precision};
@@ -65,9 +66,10 @@ std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& proble
 
 std::string to_string(const ConvolutionProblem& problem) {
   const bool rounded = problem.precision == Precision::kBF16 && problem.operands == DType::kF32;
-  return fmt::format("{} {} * {} -> {}, stride {}, {}{} to {}{}{}", name(problem.pass), text(problem.x),
-                     text(problem.weights), text(problem.y), problem.stride, rounded ? "rounded " : "",
-                     to_string(problem.operands), to_string(problem.result),
+  return fmt::format("{} {} * {} -> {}, stride {}{}, {}{} to {}{}{}", name(problem.pass), text(problem.x),
+                     text(problem.weights), text(problem.y), problem.stride,
+                     problem.dilation == 1 ? "" : fmt::format(", dilation {}", problem.dilation),
+                     rounded ? "rounded " : "", to_string(problem.operands), to_string(problem.result),
                      has_bias(problem.epilogue) ? ", bias" : "", has_relu(problem.epilogue) ? ", ReLU" : "");
 }
 

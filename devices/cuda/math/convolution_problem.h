@@ -33,7 +33,7 @@ struct ConvolutionProblem {
   Extents x{};        // (N, H, W, C)
   Extents weights{};  // (O, KH, KW, C)
   Extents y{};        // (N, H', W', O)
-  std::int64_t stride = 1;
+  std::int64_t stride = 1, dilation = 1;
   std::array<std::int64_t, 2> pad_before{}, pad_after{};  // height, width
   // bf16 with f32 operands: tensor cores multiply bf16 values in f32 storage exactly.
   Precision precision = Precision::kF32;
@@ -61,7 +61,8 @@ enum class ActivationStorage { kF32, kBF16 };
 std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& problem, DType wanted,
                                                 ActivationStorage storage);
 
-// Returns "forward (2000, 32, 32, 3) * (24, 2, 2, 3) -> (2000, 31, 31, 24), stride 1, bfloat16 to float32".
+// Returns "forward (2000, 32, 32, 3) * (24, 2, 2, 3) -> (2000, 31, 31, 24), stride 1, bfloat16 to float32",
+// with ", dilation 2" after the stride if it is not 1.
 std::string to_string(const ConvolutionProblem& problem);
 // Returns to_string() with the padding, "..., padding 1,1 1,1": no two problems have the same text.
 std::string full_text(const ConvolutionProblem& problem);

@@ -35,7 +35,7 @@ CudnnDescriptor tensor(std::int64_t id, const Extents& nhwc, cudnnDataType_t typ
 CudnnDescriptor convolution(const ConvolutionProblem& problem) {
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   const std::array<std::int64_t, 2> strides{problem.stride, problem.stride};
-  const std::array<std::int64_t, 2> dilations{1, 1};
+  const std::array<std::int64_t, 2> dilations{problem.dilation, problem.dilation};
   CudnnDescriptor result(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   result.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
   result.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);

@@ -36,7 +36,7 @@ inline bool computes_directly(DType activations, const Shape& weights, const Con
   const bool padded =
       options.pad_top > 0 || options.pad_left > 0 || options.pad_bottom > 0 || options.pad_right > 0;
   const DType products = options.precision == Precision::kBF16 ? DType::kBF16 : DType::kF32;
-  return !padded && activations == products && weights[0] % kDirectOutputs == 0 &&
+  return !padded && options.dilation == 1 && activations == products && weights[0] % kDirectOutputs == 0 &&
          by_conv_window(weights, [](auto) {});
 }
 

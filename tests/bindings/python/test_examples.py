@@ -42,6 +42,7 @@ def test_without_data_an_example_says_so(example, tmp_path):
     ("keras_distributed_training", ["--epochs", "1", "--records", "4000"]),
     ("custom_training", ["--epochs", "1", "--records", "2000", "--devices", "cpu:2"]),
     ("train_from_python", ["--records", "6000"]),
+    ("recipe", ["--records", "6000"]),
     ("pytorch_classifier", ["--epochs", "1", "--records", "8000"]),
 ])
 def test_programs_of_the_trainer(name, options, tmp_path):

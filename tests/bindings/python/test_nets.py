@@ -156,3 +156,38 @@ def test_names_that_do_not_match_are_listed(batches, tmp_path):
         model.load_weights(file, lambda name: 3)
     with pytest.raises(ZeroDivisionError):
         model.load_weights(file, lambda name: 1 / 0)
+
+
+def test_convolutions_as_keras_and_pytorch_have_them():
+    def shape_of(layer, *arguments, **options):
+        model = built(lambda g: getattr(g, layer)(g.input("image", (9, 8, 4)), *arguments, **options), None)
+        return model.predict(hr.from_arrays({"image": np.zeros((2, 9, 8, 4), np.float32)}).batch(2)).values.shape[1:]
+
+    assert shape_of("conv", 5, kernel=(3, 3), stride=2, dilation=2) == (5, 4, 5)
+    assert shape_of("conv", 5, dilation=(2, 2), padding="valid") == (5, 4, 5)
+    assert shape_of("conv", 5, kernel=5, padding=3) == shape_of("conv", 5, kernel=5, padding=(3, 3)) == (11, 10, 5)
+    assert shape_of("conv", 5, dilation=3, padding="even", bias=False) == (9, 8, 5)
+    assert shape_of("depthwise_conv", multiplier=2, padding=0, dilation=2) == (5, 4, 8)
+    assert shape_of("conv_transpose", 5, stride=2) == (18, 16, 5)
+    assert shape_of("conv_transpose", 5, stride=2, output_padding=0) == (17, 15, 5)
+    assert shape_of("conv_transpose", 5, kernel=4, stride=2, padding=1) == (18, 16, 5)
+    assert shape_of("conv_transpose", 5, stride=3, dilation=2, padding=2, output_padding=(2, 2)) == (27, 24, 5)
+    assert shape_of("max_pool", (3, 3), stride=(2, 2), padding=1) == (5, 4, 4)
+    for layer, arguments, options, text in (
+            ("conv", [5], {"kernel": (1, 7)}, r"kernel = \(1, 7\): both axes"),
+            ("conv", [5], {"padding": "full"}, 'padding = "full" is not known'),
+            ("conv", [5], {"padding": -1}, "cannot be padded by -1 pixels"),
+            ("conv", [5], {"dilation": 0}, "dilation of at least 1, got 0"),
+            ("conv", [5], {"dilation": 5, "padding": "valid"}, "kernel 3 and dilation 5 does not fit"),
+            ("conv_transpose", [5], {"stride": 2, "output_padding": 2}, "output padding of 2")):
+        with pytest.raises(hr.ConfigError, match=text):
+            shape_of(layer, *arguments, **options)
+
+
+def test_dilations_are_part_of_a_nets_json():
+    def net(dilation):
+        return lambda g: g.conv(g.input("image", (9, 8, 4)), 5, dilation=dilation, padding=2)
+
+    plain, dilated = (built(net(dilation), None).to_json() for dilation in (1, 2))
+    assert "dilation" not in plain and json.loads(dilated)["layers"][1]["attributes"]["dilation"] == 2
+    assert built(train.net_from_json(dilated), None).to_json() == dilated

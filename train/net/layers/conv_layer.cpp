@@ -3,29 +3,27 @@
 #include "headrace/train/net/layers/conv_geometry.h"
 
 namespace headrace {
-namespace {
-
-ConvWindow window_of(const ConvLayerOptions& options) {
-  return {.kernel = options.kernel, .stride = options.stride, .padding = options.padding};
-}
-
-}  // namespace
 
 LayerAttributes ConvLayer::attributes() const {
-  return {{"filters", shape()[2]},
-          {"kernel", options_.kernel},
-          {"stride", options_.stride},
-          {"padding", to_text(options_.padding)},
-          {"bias", options_.bias},
-          {"trained_weights", options_.trained_weights},
-          {"initializer", to_text(options_.initializer)}};
+  LayerAttributes all{{"filters", shape()[2]},
+                      {"kernel", options_.kernel},
+                      {"stride", options_.stride},
+                      {"padding", to_text(options_.padding)},
+                      {"bias", options_.bias},
+                      {"trained_weights", options_.trained_weights},
+                      {"initializer", to_text(options_.initializer)}};
+  add_window(all, window_of(options_));
+  return all;
 }
 
 std::shared_ptr<const Layer> ConvLayer::from(const LayerRecord& record) {
   const LayerAttributes& given = record.attributes;
-  const ConvLayerOptions options{.kernel = given.whole("kernel"),
-                                 .stride = given.whole("stride"),
-                                 .padding = padding_of(record, "conv"),
+  const ConvWindow window = window_from(record, "conv");
+  const ConvLayerOptions options{.kernel = window.kernel,
+                                 .stride = window.stride,
+                                 .dilation = window.dilation,
+                                 .padding = window.padding,
+                                 .pixels = window.pixels,
                                  .bias = given.flag("bias"),
                                  .trained_weights = given.flag("trained_weights"),
                                  .initializer = initializer_of(record)};

@@ -1,7 +1,5 @@
 #include "headrace/train/net/layers/conv_transpose_layer.h"
 
-#include <algorithm>
-
 #include "headrace/devices/base/error.h"
 #include "headrace/train/net/layers/conv_geometry.h"
 
@@ -10,46 +8,48 @@ namespace {
 
 constexpr const char* kKind = "conv_transpose";
 
-ConvWindow transposed_window(const ConvLayerOptions& options) {
-  return {.kernel = options.kernel, .stride = options.stride, .padding = options.padding};
-}
-
-// Returns stride times the extents, of which the convolution gives the input again; without padding also what the
-// last window reaches beyond.
-Shape enlarged_shape(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options) {
+Shape enlarged_shape(const std::string& name, const Shape& input, int filters,
+                     const ConvTransposeLayerOptions& options) {
   const std::string who = label(name, kKind);
-  check_window(who, input, filters, transposed_window(options));
   if (options.initializer == Initializer::kDirac) {
     throw ConfigError(who + " has no filters that pass a channel through", "use another initializer");
   }
-  const int beyond = options.padding == ConvPadding::kValid ? std::max(0, options.kernel - options.stride) : 0;
-  return {input[0] * options.stride + beyond, input[1] * options.stride + beyond, filters};
+  return transposed_shape(who, input, filters, window_of(options), options.output_padding);
 }
 
 }  // namespace
 
 ConvTransposeLayer::ConvTransposeLayer(const std::string& name, const Shape& input, int filters,
-                                       const ConvLayerOptions& options)
+                                       const ConvTransposeLayerOptions& options)
     : Layer(name, enlarged_shape(name, input, filters, options)), input_(input), options_(options) {}
 
 LayerAttributes ConvTransposeLayer::attributes() const {
-  return {{"filters", shape()[2]},
-          {"kernel", options_.kernel},
-          {"stride", options_.stride},
-          {"padding", to_text(options_.padding)},
-          {"bias", options_.bias},
-          {"trained_weights", options_.trained_weights},
-          {"initializer", to_text(options_.initializer)}};
+  LayerAttributes all{{"filters", shape()[2]},
+                      {"kernel", options_.kernel},
+                      {"stride", options_.stride},
+                      {"padding", to_text(options_.padding)},
+                      {"bias", options_.bias},
+                      {"trained_weights", options_.trained_weights},
+                      {"initializer", to_text(options_.initializer)}};
+  add_window(all, window_of(options_));
+  if (options_.output_padding) all.add("output_padding", *options_.output_padding);
+  return all;
 }
 
 std::shared_ptr<const Layer> ConvTransposeLayer::from(const LayerRecord& record) {
   const LayerAttributes& given = record.attributes;
-  const ConvLayerOptions options{.kernel = given.whole("kernel"),
-                                 .stride = given.whole("stride"),
-                                 .padding = padding_of(record, kKind),
-                                 .bias = given.flag("bias"),
-                                 .trained_weights = given.flag("trained_weights"),
-                                 .initializer = initializer_of(record)};
+  const ConvWindow window = window_from(record, kKind);
+  std::optional<int> output_padding;
+  if (given.has("output_padding")) output_padding = given.whole("output_padding");
+  const ConvTransposeLayerOptions options{.kernel = window.kernel,
+                                          .stride = window.stride,
+                                          .dilation = window.dilation,
+                                          .padding = window.padding,
+                                          .pixels = window.pixels,
+                                          .output_padding = output_padding,
+                                          .bias = given.flag("bias"),
+                                          .trained_weights = given.flag("trained_weights"),
+                                          .initializer = initializer_of(record)};
   return std::make_shared<ConvTransposeLayer>(record.name, only_input(record), given.whole("filters"), options);
 }
 
@@ -69,7 +69,7 @@ std::vector<VariableSpec> ConvTransposeLayer::variables() const {
 }
 
 ConvOptions ConvTransposeLayer::geometry(Precision precision) const {
-  return conv_options(shape(), transposed_window(options_), precision);
+  return transposed_options(input_, shape(), window_of(options_), precision);
 }
 
 void ConvTransposeLayer::forward(LayerContext& context) const {

@@ -8,7 +8,8 @@ namespace headrace {
 // The weights (C, KH, KW, filters) are those of the convolution from the result to the input.
 class ConvTransposeLayer final : public Layer {
  public:
-  ConvTransposeLayer(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options);
+  ConvTransposeLayer(const std::string& name, const Shape& input, int filters,
+                     const ConvTransposeLayerOptions& options);
 
   static std::shared_ptr<const Layer> from(const LayerRecord& record);
 
@@ -26,7 +27,7 @@ class ConvTransposeLayer final : public Layer {
   ConvOptions geometry(Precision precision) const;
 
   Shape input_;
-  ConvLayerOptions options_;
+  ConvTransposeLayerOptions options_;
 };
 
 }  // namespace headrace

@@ -8,10 +8,6 @@ namespace {
 
 constexpr const char* kDepthwise = "depthwise_conv";
 
-ConvWindow depthwise_window(const DepthwiseConvLayerOptions& options) {
-  return {.kernel = options.kernel, .stride = options.stride, .padding = options.padding};
-}
-
 Shape depthwise_shape(const std::string& name, const Shape& input, const DepthwiseConvLayerOptions& options) {
   const std::string who = label(name, kDepthwise);
   if (options.multiplier < 1) {
@@ -21,7 +17,7 @@ Shape depthwise_shape(const std::string& name, const Shape& input, const Depthwi
     throw ConfigError(who + " cannot begin as an identity", "use another initializer");
   }
   const int channels = input.rank() == 3 ? static_cast<int>(input[2]) : 1;
-  return convolved_shape(who, input, channels * options.multiplier, depthwise_window(options));
+  return convolved_shape(who, input, channels * options.multiplier, window_of(options));
 }
 
 }  // namespace
@@ -31,20 +27,25 @@ DepthwiseConvLayer::DepthwiseConvLayer(const std::string& name, const Shape& inp
     : Layer(name, depthwise_shape(name, input, options)), input_(input), options_(options) {}
 
 LayerAttributes DepthwiseConvLayer::attributes() const {
-  return {{"kernel", options_.kernel},
-          {"stride", options_.stride},
-          {"padding", to_text(options_.padding)},
-          {"multiplier", options_.multiplier},
-          {"bias", options_.bias},
-          {"trained_weights", options_.trained_weights},
-          {"initializer", to_text(options_.initializer)}};
+  LayerAttributes all{{"kernel", options_.kernel},
+                      {"stride", options_.stride},
+                      {"padding", to_text(options_.padding)},
+                      {"multiplier", options_.multiplier},
+                      {"bias", options_.bias},
+                      {"trained_weights", options_.trained_weights},
+                      {"initializer", to_text(options_.initializer)}};
+  add_window(all, window_of(options_));
+  return all;
 }
 
 std::shared_ptr<const Layer> DepthwiseConvLayer::from(const LayerRecord& record) {
   const LayerAttributes& given = record.attributes;
-  const DepthwiseConvLayerOptions options{.kernel = given.whole("kernel"),
-                                          .stride = given.whole("stride"),
-                                          .padding = padding_of(record, kDepthwise),
+  const ConvWindow window = window_from(record, kDepthwise);
+  const DepthwiseConvLayerOptions options{.kernel = window.kernel,
+                                          .stride = window.stride,
+                                          .dilation = window.dilation,
+                                          .padding = window.padding,
+                                          .pixels = window.pixels,
                                           .multiplier = given.whole("multiplier"),
                                           .bias = given.flag("bias"),
                                           .trained_weights = given.flag("trained_weights"),
@@ -68,7 +69,7 @@ std::vector<VariableSpec> DepthwiseConvLayer::variables() const {
 }
 
 ConvOptions DepthwiseConvLayer::geometry() const {
-  return conv_options(input_, depthwise_window(options_), Precision::kF32);
+  return conv_options(input_, window_of(options_), Precision::kF32);
 }
 
 void DepthwiseConvLayer::forward(LayerContext& context) const {

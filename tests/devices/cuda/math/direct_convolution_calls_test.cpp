@@ -22,6 +22,7 @@ TEST(DirectConvolution, IsForSmallWindowsWithoutPadding) {
   EXPECT_FALSE(computes_directly(DType::kF32, {24, 2, 2, 3}, kHalf)) << "operands would have to be rounded";
   EXPECT_FALSE(computes_directly(DType::kBF16, {24, 2, 2, 3}, {}));
   EXPECT_FALSE(computes_directly(DType::kF32, {24, 2, 2, 3}, {.pad_right = 1}));
+  EXPECT_FALSE(computes_directly(DType::kF32, {24, 2, 2, 3}, {.dilation = 2}));
   EXPECT_FALSE(computes_directly(DType::kF32, {20, 2, 2, 3}, {})) << "outputs in packs of eight";
   EXPECT_FALSE(computes_directly(DType::kF32, {24, 3, 3, 3}, {})) << "too many weights for registers";
 }

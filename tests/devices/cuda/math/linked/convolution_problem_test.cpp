@@ -39,6 +39,22 @@ TEST(ConvolutionProblem, ItsFullTextTellsPaddingsApart) {
   EXPECT_EQ(full_text(made), to_string(made) + ", padding 1,1 0,0");
 }
 
+TEST(ConvolutionProblem, ADilationIsPartOfIt) {
+  const ConvolutionProblem near = problem(ConvolutionPass::kForward, Precision::kF32);
+  const ConvOptions options{.stride = 2, .dilation = 3, .pad_bottom = 1, .pad_right = 1};
+  const ConvolutionProblem far =
+      convolution_problem(ConvolutionPass::kForward, {8, 6, 6, 3}, {4, 3, 3, 3}, {8, 1, 1, 4}, options);
+  EXPECT_EQ(far.dilation, 3);
+  EXPECT_EQ(
+      full_text(far),
+      "forward (8, 6, 6, 3) * (4, 3, 3, 3) -> (8, 1, 1, 4), stride 2, dilation 3, float32 to float32, padding "
+      "0,0 1,1");
+  ConvolutionProblem same = near;
+  same.dilation = 3;
+  EXPECT_NE(same, near) << "another plan";
+  EXPECT_NE(full_text(same), full_text(near));
+}
+
 TEST(ConvolutionProblem, F32IsNeverComputedOtherwise) {
   for (const auto pass :
        {ConvolutionPass::kForward, ConvolutionPass::kBackwardData, ConvolutionPass::kBackwardWeights}) {

@@ -46,9 +46,13 @@ struct PlanCase {
   ConvOptions options;
 };
 
+constexpr ConvOptions kDilated{.dilation = 2, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2};
+constexpr ConvOptions kDilatedAndStrided{
+    .stride = 2, .dilation = 2, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2};
 constexpr ConvOptions kSame{.stride = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 
-// The layers of the recipes, a strided one that is padded on one side, and one with odd channels.
+// The layers of the recipes, a strided one that is padded on one side, one with odd channels,
+// and dilated ones.
 const PlanCase kCases[] = {
     {{2000, 32, 32, 3}, {24, 2, 2, 3}, {2000, 31, 31, 24}, {}},
     {{2000, 31, 31, 24}, {64, 3, 3, 24}, {2000, 31, 31, 64}, kSame},
@@ -57,6 +61,9 @@ const PlanCase kCases[] = {
     {{64, 28, 28, 1}, {32, 3, 3, 1}, {64, 26, 26, 32}, {}},
     {{64, 56, 56, 64}, {128, 3, 3, 64}, {64, 28, 28, 128}, {.stride = 2, .pad_bottom = 1, .pad_right = 1}},
     {{3, 5, 7, 3}, {5, 3, 3, 3}, {3, 5, 7, 5}, kSame},
+    {{64, 28, 28, 64}, {64, 3, 3, 64}, {64, 28, 28, 64}, kDilated},
+    {{3, 9, 8, 3}, {5, 3, 3, 3}, {3, 9, 8, 5}, kDilated},
+    {{64, 28, 28, 64}, {64, 3, 3, 64}, {64, 14, 14, 64}, kDilatedAndStrided},
 };
 
 class CudnnPlans : public ::testing::TestWithParam<Gpu> {
