@@ -30,14 +30,15 @@ History fit_without_learning(const std::function<void(FitOptions&)>& change) {
 void expect_same_sums(const History& history, const History& expected) {
   for (const auto& [name, values] : expected.lists()) {
     if (!name.ends_with("loss") && !name.ends_with("accuracy") && name != "steps") continue;
-    ASSERT_EQ(history.at(name).size(), values.size()) << name;
-    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(history.at(name)[i], values[i], 1e-5) << name;
+    ASSERT_EQ(history.lists().at(name).size(), values.size()) << name;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(history.lists().at(name)[i], values[i], 1e-5) << name;
   }
 }
 
 TEST(TrainingInAnyOrder, TrainsOnEachExampleOnceAnEpoch) {
   const History ordered = fit_without_learning([](FitOptions& options) { options.input.in_order = true; });
-  ASSERT_EQ(ordered.at("steps"), (std::vector<double>{7, 7}));
+  ASSERT_EQ(ordered.lists().at("steps"), (std::vector<double>{7, 7}));
   expect_same_sums(fit_without_learning([](FitOptions&) {}), ordered);
   for (std::uint64_t stop = 1; stop < 14; ++stop) {
     const TempFolder folder;
