@@ -199,6 +199,7 @@ LoaderState overtaken_at(std::uint64_t step, const SourcePtr& source, std::uint6
   }
   EXPECT_EQ(state.sequence + state.ahead.size(), step);
   EXPECT_EQ(LoaderState::parse(state.serialize()), state);
+  slow.finish();
   return state;
 }
 
@@ -248,6 +249,7 @@ TEST(AnyOrder, ContinuesAnywhereABatchATime) {
                    .start = state});
     take_into(loader, devices, 1, all);
     state = loader.state();
+    slow.finish();
   }
   EXPECT_EQ(all, ordered_digests(kEpochs));
 }
