@@ -25,8 +25,8 @@ struct BatchPosition {
   std::uint64_t sequence = 0;        // over all epochs
   std::int64_t global_examples = 0;  // real examples over the world's replicas, without skipped ones
   std::int64_t first_row = 0;        // real examples in replicas of the world before this one
-  bool last_of_epoch = false;
-  std::uint32_t bucket = 0;  // zero-based, of bucket_by_length()
+  bool last_of_epoch = false;        // whether all others of the epoch were handed out before
+  std::uint32_t bucket = 0;          // zero-based, of bucket_by_length()
 };
 
 // Gives a batch's slot back. Implemented by the loader.

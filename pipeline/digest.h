@@ -42,15 +42,17 @@ class StreamDigest {
   // serves.
   explicit StreamDigest(DeviceGroup& devices, std::optional<int> first_share = {});
 
-  // Takes the next batch from every replica, one after another; std::nullopt at the end of the stream.
+  // Takes the next batch from every replica, one after another; std::nullopt at the end of the stream. A batch has
+  // the same digest however its loader orders batches.
   std::optional<BatchDigest> next(Loader& loader);
   // Adds one global batch. REQUIRES: `shares` are the batches of all replicas, in order, at one position.
   BatchDigest add(std::span<const Batch> shares);
   // Returns the digests of the last batch, one per replica; empty if shares are not digested.
   const std::vector<ShareDigest>& shares() const noexcept { return shares_; }
 
-  // Returns the SHA-256 over the batches' digests (64 characters each) so far.
-  std::string finish() { return stream_.finish_hex(); }
+  // Returns the SHA-256 over the batches' digests (64 characters each) so far. Throws ConfigError if they came
+  // from a loader with LoaderOptions::in_order = false.
+  std::string finish();
 
  private:
   std::span<const std::byte> rows_of(const Batch& batch, std::size_t field, std::size_t replica);
@@ -58,6 +60,7 @@ class StreamDigest {
 
   DeviceGroup& devices_;
   std::optional<int> first_share_;
+  bool in_order_ = true;
   std::vector<std::unique_ptr<Stream>> streams_;  // per replica: null if the host can read its memory
   std::vector<std::byte> host_;
   Sha256 batch_;

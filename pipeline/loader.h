@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/option_visitor.h"
@@ -31,9 +32,14 @@ struct Choice {
 // A loader's position, in a few bytes: enough to continue anywhere, with other replicas and threads.
 struct LoaderState {
   std::uint64_t fingerprint = 0;  // of its plan, its seed and the records a filter could not judge
-  std::uint64_t sequence = 0;     // global batches handed out to every replica
+  std::uint64_t sequence = 0;     // all global batches below it were handed out to every replica
+  // Those beyond it that were handed out, too: ascending, none further away than 1,024. Empty if LoaderOptions::
+  // in_order was true from the start.
+  std::vector<std::uint64_t> ahead = {};
 
-  // Returns one line of text, "headrace-loader-1 <fingerprint> <sequence>".
+  // Returns one line of text, "headrace-loader-1 <fingerprint> <sequence>". If there are batches ahead, "<ahead>"
+  // follows: hexadecimal digits of four batches each, from sequence + 1 on, the lowest bit first. Throws
+  // ConfigError if `ahead` is not as required.
   std::string serialize() const;
   // Throws ConfigError on anything else.
   static LoaderState parse(std::string_view text);
@@ -59,6 +65,13 @@ struct LoaderOptions {
   int threads = 0;         // maximum of concurrent oneTBB compute tasks; 0: chosen while running
   int reader_threads = 0;  // blocking reads, of sources that are not resident; 0: chosen while running
   int prefetch = -1;       // batches ahead, no more than the run has; -1: as the plan says, 2 by default
+  // Whether batches are handed out in the order of their numbers. If false, consumers get whichever batch is ready
+  // first, so that a slow record holds up no other batch; all replicas get the same order. Every batch has the
+  // number and the content that it has in order, and each is handed out once, those of an epoch before any of the
+  // next. A batch is overtaken by at most `prefetch` others. Given up are the order of batches, which depends on
+  // timing, so that a training does, too; and which error comes first. ConfigError for a part of the world's
+  // replicas: each loader would choose another order.
+  bool in_order = true;
   std::optional<LoaderState> start = {};  // continue from here; ConfigError if it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
   // Called about twenty times a second by a thread that waits in next(), or in the constructor for a pass over all
@@ -111,6 +124,7 @@ inline void show(LoaderOptions& options, OptionVisitor& visit) {
   visit("threads", options.threads);
   visit("reader_threads", options.reader_threads);
   visit("prefetch", options.prefetch);
+  visit("in_order", options.in_order);
   std::string start = options.start ? options.start->serialize() : "";
   visit("start", start);
   options.start = start.empty() ? std::optional<LoaderState>() : LoaderState::parse(start);
@@ -134,7 +148,8 @@ inline void show(LoaderOptions& options, OptionVisitor& visit) {
 
 // next() may be called by one thread per replica at a time; replicas are independent, except that one cannot run
 // ahead of another by more than the prefetch depth. Everything else is thread-safe. The stream of batches depends
-// only on the plan and the seed: not on threads, replicas or prefetch.
+// only on the plan and the seed: not on threads, replicas or prefetch. With LoaderOptions::in_order = false their
+// order depends on timing.
 class Loader {
  public:
   // `devices` must outlive the loader and its batches. Batches may outlive the loader.
@@ -144,7 +159,7 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // Returns the next batch of this replica; std::nullopt at the end of the last epoch. Blocks until it is
-  // assembled. Throws the error of the batch it would have been, in order, as LoaderOptions::errors says; after
+  // assembled. Throws the error of the batch it would have been, in its turn, as LoaderOptions::errors says; after
   // stop(), Error(kCancelled).
   std::optional<Batch> next(int replica = 0);
 
@@ -158,6 +173,8 @@ class Loader {
   DeviceGroup& devices() const noexcept;
   // Returns the replicas that share the stream, and which of them are served; `total` is never 0.
   World world() const noexcept;
+  // Returns LoaderOptions::in_order.
+  bool in_order() const noexcept;
   // Returns the current maximum of concurrent compute tasks, as the options or the tuning say.
   int threads() const noexcept;
   // Returns whether every choice has been made and tuning is over.

@@ -274,6 +274,7 @@ void add_bench_command(CLI::App& program) {
   auto* command = bench->add_subcommand("input", "measure the input engine alone");
   auto options = std::make_shared<BenchOptions>();
   options->add_to(*command);
+  options->common.add_order_to(*command);
   add_number(*command, "--seconds", options->seconds,
              "how long the whole run takes, warm-up and baseline included",
              {.min = kMinSeconds, .max = kMaxSeconds})

@@ -136,6 +136,7 @@ EvaluateOptions test_options(const TrainOptions& options, const Recipe& recipe, 
                        .virtual_shards = options.shards.count(),
                        .averaged_weights = options.observe.averages(),
                        .stop = &interrupted};
+  test.input.in_order = true;
   if (test.input.resident == Residency::kAlways) test.input.resident = Residency::kAuto;  // read once
   if (options.verbose != 1) return test;
   test.progress = [&line](std::uint64_t done, std::uint64_t of) {
@@ -418,6 +419,10 @@ void add_train_command(CLI::App& program) {
       {.min = 1});
   add_number(*command, "--accumulate", options->accumulate, "batches summed into one optimizer step", {.min = 1});
   options->shards.add_to(*command);
+  options->common.add_order_to(*command);
+  command->get_option("--any-order")
+      ->excludes(command->get_option("--deterministic"))
+      ->excludes(command->get_option("--virtual-shards"));
   options->workers.add_to(*command);
   add_number(*command, "--verbose", options->verbose, "0: nothing, 1: a live progress bar, 2: a line per epoch",
              {.min = 0, .max = 2})

@@ -88,7 +88,7 @@ class Model;
 struct EvaluateOptions {
   std::uint64_t steps = 0;  // batches; 0: all
   // How the data are read in one pass. ConfigError if `epochs`, `start`, `converted`, `trace_spans` or `headspace`
-  // is set.
+  // is set, or `in_order` is false.
   LoaderOptions input = {};
   // The views that evaluate() makes of each image, applied to all fields of shape (height, width, channels): the
   // logits, and every other result of the net, are the weighted sum over the views. Empty: the image as it is.

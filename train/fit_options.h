@@ -63,7 +63,10 @@ struct FitOptions {
   // How the data are read: order, threads, budgets, time-outs, bad records. Dropout uses the same seed, and a
   // trace also receives what each replica's device did. The fit itself decides `epochs`, `start`, `converted` and
   // `trace_spans`: ConfigError if one is set. The validation has its own loader with the same options, budgets
-  // included, which is not traced and for which Residency::kAlways means kAuto.
+  // included, which is not traced, takes its batches in order, and for which Residency::kAlways means kAuto. With
+  // `in_order` false the steps take the batches of an epoch in an order that depends on timing, and so does what
+  // is trained, with virtual shards, too; a resumed fit still trains on every example once an epoch. ConfigError
+  // if there are several workers.
   LoaderOptions input = {};
   StepOptions step = {};
   // The weight of each class in this fit's training loss, as Loss::class_weighted() would give it; its validation

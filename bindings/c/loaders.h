@@ -55,11 +55,12 @@ typedef struct hr_loader_options {
   hr_status (*while_waiting)(void* user);
   hr_user user;
   hr_tally* tally; /* counts records that are skipped or replaced; may be null */
+  bool in_order;   /* false: batches are handed out as they become ready, each once and as it is in order */
 } hr_loader_options;
 #define HR_LOADER_OPTIONS_INIT                                                                                    \
   {                                                                                                               \
     sizeof(hr_loader_options), 0, 1, 0, 0, 0, 0, -1, HR_CONVERT_AUTO, HR_F32, HR_RESIDENT_AUTO, NULL, 120, 0, -1, \
-        -1, HR_ON_ERROR_FAIL, 0, 0.01, NULL, 0, 0, 0, 0, 8, NULL, {NULL, NULL}, NULL                              \
+        -1, HR_ON_ERROR_FAIL, 0, 0.01, NULL, 0, 0, 0, 0, 8, NULL, {NULL, NULL}, NULL, true                        \
   }
 
 /* `options` may be null. */

@@ -14,24 +14,28 @@ constexpr std::size_t kWorthAReader = std::size_t{1} << 16;  // bytes of a sampl
 
 void Assembler::run() {
   idle_since_ = now_ns();
-  std::uint64_t next = ring_.first(), next_copy = ring_.first();
-  while (next < ring_.end() || (ring_.copied() && next_copy < ring_.end())) {
+  std::uint64_t next = ring_.first();
+  BatchSet sent = run_.earlier;
+  while (next < ring_.end() || (ring_.copied() && sent.first() < ring_.end())) {
     try {
-      switch (ring_.next_turn(next, next_copy)) {
+      switch (ring_.next_turn(next, sent.first())) {
         case Ring::Turn::kStop: return;
         case Ring::Turn::kBegin: begin_counted(next); break;
-        case Ring::Turn::kCopy:
-          send(next_copy++);
+        case Ring::Turn::kCopy: {
+          const std::uint64_t written = *ring_.written(sent.first());
+          sent.add(written);
+          send(written);
           idle_since_ = now_ns();
           continue;
+        }
       }
     } catch (const std::exception& error) {
       // The device of the next batch's slot: its events cannot be asked, or its stream takes no work.
-      if (next == ring_.end()) throw;
+      if (next >= ring_.end()) throw;
       give_up(next, Failure::of_batch(error));
       idle_since_ = now_ns();
     }
-    ++next;
+    next = run_.earlier.after(next);
   }
 }
 
@@ -70,7 +74,7 @@ void Assembler::begin(std::uint64_t sequence) {
   slot.numbers.resize(slot.records.size() * run_.plan.numbers);
   run_.schedule.locate(slot.position, slot.records, slot.passes, slot.numbers);
   if (run_.is_part() && !run_.mixers.empty()) add_guests(slot);
-  if (feed_ != nullptr) feed_->take(slot, run_.schedule.first_record(sequence + 1));
+  if (feed_ != nullptr) feed_->take(slot, run_.schedule.first_record(run_.earlier.after(sequence)));
   if (transfer_.holds(slot)) {
     transfer_.restore(slot);
     slot.draw_windows(run_.options.seed);
@@ -112,7 +116,7 @@ void Assembler::give_up(std::uint64_t sequence, Failure failure) {
 // Every slot has been written once before its bytes are handed out again.
 bool Assembler::replays(std::uint64_t sequence) const noexcept {
   const std::uint64_t after = run_.options.headspace;
-  return after > 0 && sequence - ring_.first() >= std::max<std::uint64_t>(after, ring_.size());
+  return after > 0 && sequence >= run_.earlier.end() + std::max<std::uint64_t>(after, ring_.size());
 }
 
 // Returns whether readers, if any, fetch the records, since reading may wait for a file. Small samples in a warm

@@ -43,6 +43,7 @@ class SlotLease final : public BatchLease {
 
 Delivery::Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Trace* trace)
     : run_(run), ring_(ring), stalls_(stalls), spare_rows_(std::make_shared<SpareRows>(ring.size())) {
+  if (!run.options.in_order) ready_order_.emplace(run, ring);
   const ErrorPolicy& errors = run.options.errors;
   if (errors.tally != nullptr) errors.tally->begin(run.source().info());
   if (!errors.quarantine.empty()) quarantine_.emplace(errors.quarantine);
@@ -54,9 +55,21 @@ Delivery::Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Tr
 }
 
 std::uint64_t Delivery::position() const noexcept {
-  std::uint64_t sequence = consumers_.front()->taken.load();
-  for (const auto& consumer : consumers_) sequence = std::min(sequence, consumer->taken.load());
-  return sequence;
+  std::uint64_t turn = consumers_.front()->taken.load();
+  for (const auto& consumer : consumers_) turn = std::min(turn, consumer->taken.load());
+  return turn;
+}
+
+// Under the lock no turn is chosen, so that the position stays within the turns that are known.
+BatchSet Delivery::handed_out() const {
+  if (ready_order_) {
+    const std::lock_guard lock(ring_.mutex());
+    return ready_order_->handed_out(position());
+  }
+  const std::uint64_t next = run_.earlier.missing(position());
+  std::vector<std::uint64_t> ahead = run_.earlier.ahead();
+  std::erase_if(ahead, [next](std::uint64_t batch) { return batch <= next; });
+  return BatchSet(next, std::move(ahead));
 }
 
 std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> owner) {
@@ -68,11 +81,12 @@ std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> own
   if (!consumer.failed.empty()) {
     throw Error(ErrorCode::kCancelled, "the stream ended with an error: " + consumer.failed);
   }
-  const std::uint64_t sequence = consumer.taken.load(std::memory_order_relaxed);
-  if (sequence >= ring_.end()) return end_stream(consumer);
-  arrive(consumer, sequence, arrived);
-  count_ready(consumer, sequence);
-  wait_until_out(consumer, sequence, replica);
+  const std::uint64_t turn = consumer.taken.load(std::memory_order_relaxed);
+  if (is_over(turn)) return end_stream(consumer);
+  arrive(consumer, arrived);
+  count_ready(consumer, turn);
+  const std::uint64_t sequence =
+      ready_order_ ? wait_for_any(consumer, turn, replica) : wait_for_batch(consumer, turn, replica);
   if (sequence >= ring_.end()) return end_stream(consumer);
   Slot& slot = ring_.slot_of(sequence);
   try {
@@ -85,9 +99,15 @@ std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> own
     consumer.failed = describe(slot.failure->what);
     slot.failure->raise();
   }
-  Batch batch = hand_out(consumer, slot, replica, std::move(owner));
+  Batch batch = hand_out(consumer, slot, turn, replica, std::move(owner));
   leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
   return batch;
+}
+
+bool Delivery::is_over(std::uint64_t turn) const {
+  if (!ready_order_) return run_.earlier.missing(turn) >= ring_.end();
+  const std::lock_guard lock(ring_.mutex());
+  return ready_order_->is_over(turn);
 }
 
 // Returns std::nullopt, or throws the error that broke the stream after its last batch.
@@ -105,7 +125,19 @@ bool Delivery::gives_rows(const SlotShare& share) const noexcept {
          share.where->info().host_memory;
 }
 
-Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::shared_ptr<const void> owner) const {
+// Returns whether no batch of the epoch is left. An earlier part of the run may have handed out the last ones.
+bool Delivery::ends_epoch(const Slot& slot, std::uint64_t turn) const {
+  if (ready_order_) {
+    const std::lock_guard lock(ring_.mutex());
+    return ready_order_->ends_epoch(turn);
+  }
+  if (run_.earlier.ahead().empty()) return slot.position.last_of_epoch;
+  const std::uint64_t sequence = slot.position.sequence;
+  return run_.earlier.after(sequence) >= std::min(run_.epoch_end(sequence), ring_.end());
+}
+
+Batch Delivery::hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica,
+                         std::shared_ptr<const void> owner) const {
   SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
   const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
   BatchContent content{.position = slot.position,
@@ -119,6 +151,7 @@ Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::share
                        .device = share.where,
                        .writable = run_.options.headspace == 0 || static_cast<bool>(share.device)};
   content.position.first_row += share.first;
+  content.position.last_of_epoch = ends_epoch(slot, turn);
   std::unique_ptr<GivenRows> given;
   if (gives_rows(share)) {
     given = std::make_unique<GivenRows>(spare_rows_, share, slot.layout().local_rows, content.records, content.bad,
@@ -129,12 +162,21 @@ Batch Delivery::hand_out(Consumer& consumer, Slot& slot, int replica, std::share
   auto lease = std::make_unique<SlotLease>(ring_, slot, replica, std::move(owner));
   slot.mark.take();
   consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
-  consumer.taken.store(content.position.sequence + 1);
+  consumer.taken.store(turn + 1);
   if (given != nullptr) return Batch(content, std::move(given));
   return Batch(content, std::move(lease));
 }
 
-void Delivery::count_ready(Consumer& consumer, std::uint64_t sequence) const {
+void Delivery::count_ready(Consumer& consumer, std::uint64_t turn) const {
+  consumer.asked.fetch_add(1, std::memory_order_relaxed);
+  if (!ready_order_) return count_ready_in_order(consumer, run_.earlier.missing(turn));
+  const std::lock_guard lock(ring_.mutex());
+  const std::uint64_t ready = ready_order_->ready(turn);
+  consumer.asked_ready.fetch_add(ready > 0 ? 1 : 0, std::memory_order_relaxed);
+  consumer.ready_sum.fetch_add(ready, std::memory_order_relaxed);
+}
+
+void Delivery::count_ready_in_order(Consumer& consumer, std::uint64_t sequence) const {
   const bool is_out = ring_.slot_of(sequence).mark.is_out(sequence);
   std::uint64_t waiting = 0;
   for (const auto& slot : ring_.slots()) {
@@ -143,11 +185,10 @@ void Delivery::count_ready(Consumer& consumer, std::uint64_t sequence) const {
   }
   consumer.asked_ready.fetch_add(is_out ? 1 : 0, std::memory_order_relaxed);
   consumer.ready_sum.fetch_add(waiting, std::memory_order_relaxed);
-  consumer.asked.fetch_add(1, std::memory_order_relaxed);
 }
 
 // A thread that takes the batches of several replicas in turn is not busy for one while it waits for another.
-void Delivery::arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now) {
+void Delivery::arrive(Consumer& consumer, std::uint64_t now) {
   if (consumer.left_ns == 0) return;
   const std::uint64_t away = now - consumer.left_ns;
   const std::uint64_t waited = waited_here_ns > consumer.waited_ns ? waited_here_ns - consumer.waited_ns : 0;
@@ -156,7 +197,7 @@ void Delivery::arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t 
     consumer.trace->add({.name = "consumer",
                          .begin_ns = consumer.left_ns,
                          .end_ns = now,
-                         .batch = sequence - 1,
+                         .batch = consumer.left_batch,
                          .items = consumer.left_rows});
   }
 }
@@ -167,6 +208,7 @@ void Delivery::leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t a
   consumer.waits.add(now - arrived);
   consumer.left_ns = now;
   consumer.left_rows = rows;
+  consumer.left_batch = sequence;
   consumer.waited_ns = waited_here_ns;
   if (consumer.trace != nullptr) {
     consumer.trace->add({.name = "next", .begin_ns = arrived, .end_ns = now, .batch = sequence, .items = rows});
@@ -183,8 +225,9 @@ std::string Delivery::why_not_out(std::uint64_t sequence, int replica) const {
   if (mark.sequence == sequence && mark.state != SlotState::kFree) return stalls_.why_not_out(mark);
   if (slot.holders == 0) return "waiting for the consumer's stream to pass the release of an earlier batch";
   for (int r = 0; r < run_.layout.local_replicas; ++r) {
-    const std::uint64_t taken = consumers_[static_cast<std::size_t>(r)]->taken.load();
-    if (r != replica && taken <= mark.sequence) return fmt::format("replica {} has not taken batch {}", r, taken);
+    if (r == replica) continue;
+    if (const auto batch = untaken(r, mark.sequence))
+      return fmt::format("replica {} has not taken batch {}", r, *batch);
   }
   for (int r = 0; r < run_.layout.local_replicas; ++r) {
     if (r == replica || slot.shares[static_cast<std::size_t>(r)].released) continue;
@@ -193,51 +236,98 @@ std::string Delivery::why_not_out(std::uint64_t sequence, int replica) const {
   return fmt::format("all {} slots are held by the consumer: release a batch or raise prefetch", ring_.size());
 }
 
-// As Ring::wait_until_out(), in short waits where the program wants to be called in between.
-bool Delivery::wait_within(std::uint64_t sequence, double seconds) const {
+// Returns the batch that a replica takes next if it has not taken `sequence`, which is in its slot. With the
+// ring's lock.
+std::optional<std::uint64_t> Delivery::untaken(int replica, std::uint64_t sequence) const {
+  const std::uint64_t turn = consumers_[static_cast<std::size_t>(replica)]->taken.load();
+  if (ready_order_) {
+    return ready_order_->is_due(turn, sequence) ? std::optional(ready_order_->chosen_batch(turn)) : std::nullopt;
+  }
+  const std::uint64_t next = run_.earlier.missing(turn);
+  return next <= sequence ? std::optional(next) : std::nullopt;
+}
+
+std::uint64_t Delivery::first_unchosen() const {
+  const std::lock_guard lock(ring_.mutex());
+  return ready_order_->first();
+}
+
+void Delivery::refuse_stopped() const {
+  if (ring_.stopped().load()) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+}
+
+// As Ring::wait_until(), in short waits where the program wants to be called in between.
+template <typename Done>
+bool Delivery::wait_within(const Done& done, double seconds) const {
   const std::function<void()>& look = run_.options.while_waiting;
-  if (!look) return ring_.wait_until_out(sequence, seconds);
+  if (!look) return ring_.wait_until(done, seconds);
   const std::uint64_t end = seconds > 0 ? ring_.clock().after(seconds) : Clock::kNever;
-  while (!ring_.wait_until_out(sequence, kLookSeconds)) {
+  while (!ring_.wait_until(done, kLookSeconds)) {
     look();
     if (ring_.clock().now() >= end) return false;
   }
   return true;
 }
 
-void Delivery::wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica) {
-  const SlotMark& mark = ring_.slot_of(sequence).mark;
-  const auto refuse_stopped = [&] {
-    if (ring_.stopped().load()) throw Error(ErrorCode::kCancelled, "the loader was stopped");
-  };
-  refuse_stopped();
-  for (int i = 0; i < kSpins; ++i) {
-    if (mark.is_out(sequence)) return;
-    __builtin_ia32_pause();
-  }
-  const double limit = run_.options.stall_timeout_seconds;
+// Waits until done(), which is called under the ring's lock. Throws what the consumer is told instead of a batch;
+// stall() says what is late, and why.
+template <typename Done, typename Stall>
+void Delivery::wait_until(Consumer& consumer, const Done& done, const Stall& stall) const {
   const std::uint64_t began = ring_.clock().now();
   const auto count_stall = [&] {
     consumer.wait_ns.fetch_add(ring_.clock().now() - began, std::memory_order_relaxed);
   };
-  bool in_time = false;
+  bool in_time = false, is_done = false;
   try {
-    in_time = wait_within(sequence, limit);
+    in_time = wait_within([&] { return is_done = done(); }, run_.options.stall_timeout_seconds);
   } catch (...) {
     count_stall();
     throw;
   }
   count_stall();
-  if (!in_time) {
-    throw Error(ErrorCode::kTimeout, fmt::format("batch {} was not there after {} s: {}", sequence, limit,
-                                                 why_not_out(sequence, replica)));
-  }
+  if (!in_time) throw Error(ErrorCode::kTimeout, stall());
   refuse_stopped();
-  if (mark.is_out(sequence) || sequence >= ring_.end()) return;
+  if (is_done) return;
   const std::optional<Failure> failure =
       ring_.broken_off();  // a thread ended: the batches it would have made do not come
   consumer.failed = describe(failure->what);
   failure->raise();
+}
+
+// Returns the turn's batch, which is out; past the last one, if the stream has ended.
+std::uint64_t Delivery::wait_for_batch(Consumer& consumer, std::uint64_t turn, int replica) {
+  const std::uint64_t sequence = run_.earlier.missing(turn);
+  const SlotMark& mark = ring_.slot_of(sequence).mark;
+  refuse_stopped();
+  for (int i = 0; i < kSpins; ++i) {
+    if (mark.is_out(sequence)) return sequence;
+    __builtin_ia32_pause();
+  }
+  wait_until(
+      consumer, [&] { return mark.is_out(sequence) || sequence >= ring_.end(); },
+      [&] {
+        return fmt::format("batch {} was not there after {} s: {}", sequence, run_.options.stall_timeout_seconds,
+                           why_not_out(sequence, replica));
+      });
+  return sequence;
+}
+
+// As wait_for_batch(), of whichever batch is ready.
+std::uint64_t Delivery::wait_for_any(Consumer& consumer, std::uint64_t turn, int replica) {
+  refuse_stopped();
+  std::optional<std::uint64_t> found;
+  wait_until(
+      consumer,
+      [&] {
+        found = ready_order_->batch_at(turn);
+        return found || ready_order_->is_over(turn);
+      },
+      [&] {
+        const std::uint64_t first = first_unchosen();
+        return fmt::format("no batch was there after {} s; batch {}, the first of them: {}",
+                           run_.options.stall_timeout_seconds, first, why_not_out(first, replica));
+      });
+  return found.value_or(ring_.end());
 }
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Hands finished batches out, to each replica in order.
+// Hands finished batches out, to each replica in the same order.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/engine/bad_record_account.h"
 #include "headrace/pipeline/engine/given_rows.h"
+#include "headrace/pipeline/engine/ready_order.h"
 #include "headrace/pipeline/engine/ring.h"
 #include "headrace/pipeline/engine/run_plan.h"
 
@@ -21,7 +22,7 @@ namespace headrace {
 struct alignas(64) Consumer {
   Consumer(const RunPlan& run, Quarantine* quarantine, bool lists) : bad(run, quarantine, lists) {}
 
-  std::atomic<std::uint64_t> taken{0};  // sequence of the next batch to take
+  std::atomic<std::uint64_t> taken{0};  // batches, counted from the run's first: its next turn
   std::atomic<std::uint64_t> examples{0}, wait_ns{0}, ready_sum{0}, asked{0}, asked_ready{0};
   BadRecordAccount bad;
   std::string failed;           // the error it received; empty: none
@@ -29,6 +30,7 @@ struct alignas(64) Consumer {
   WaitClock waits;              // in next()
   std::uint64_t left_ns = 0;    // when it last left next(); 0: never
   std::uint64_t left_rows = 0;  // examples it then had
+  std::uint64_t left_batch = 0;
   std::uint64_t waited_ns = 0;  // by its thread in next(), at that time
   TraceRing* trace = nullptr;   // null: no tracing
 };
@@ -48,25 +50,40 @@ class Delivery {
   // See Loader::next(). The batch keeps `owner`, which owns all parts that it shows.
   std::optional<Batch> next(int replica, std::shared_ptr<const void> owner = nullptr);
 
-  // Returns the sequence of the first batch that some replica has not taken.
+  // Returns the first turn in which some replica has not taken its batch. Turns count from RunPlan::first: where
+  // all batches are handed out in order, it is the batch's number.
   std::uint64_t position() const noexcept;
+  // Returns the batches that all replicas took, and those of the earlier parts of the run.
+  BatchSet handed_out() const;
   const std::vector<std::unique_ptr<Consumer>>& consumers() const noexcept { return consumers_; }
 
  private:
-  void count_ready(Consumer& consumer, std::uint64_t sequence) const;
+  bool is_over(std::uint64_t turn) const;
+  void count_ready(Consumer& consumer, std::uint64_t turn) const;
+  void count_ready_in_order(Consumer& consumer, std::uint64_t sequence) const;
   std::string why_not_out(std::uint64_t sequence, int replica) const;
-  bool wait_within(std::uint64_t sequence, double seconds) const;
-  void wait_until_out(Consumer& consumer, std::uint64_t sequence, int replica);
-  static void arrive(Consumer& consumer, std::uint64_t sequence, std::uint64_t now);
+  std::optional<std::uint64_t> untaken(int replica, std::uint64_t sequence) const;
+  template <typename Done>
+  bool wait_within(const Done& done, double seconds) const;
+  template <typename Done, typename Stall>
+  void wait_until(Consumer& consumer, const Done& done, const Stall& stall) const;
+  std::uint64_t wait_for_batch(Consumer& consumer, std::uint64_t turn, int replica);
+  std::uint64_t wait_for_any(Consumer& consumer, std::uint64_t turn, int replica);
+  std::uint64_t first_unchosen() const;
+  void refuse_stopped() const;
+  static void arrive(Consumer& consumer, std::uint64_t now);
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const;
   std::optional<Batch> end_stream(Consumer& consumer) const;
-  Batch hand_out(Consumer& consumer, Slot& slot, int replica, std::shared_ptr<const void> owner) const;
+  Batch hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica,
+                 std::shared_ptr<const void> owner) const;
+  bool ends_epoch(const Slot& slot, std::uint64_t turn) const;
   bool gives_rows(const SlotShare& share) const noexcept;
 
   const RunPlan& run_;
   Ring& ring_;
   const StallReport& stalls_;
-  std::optional<Quarantine> quarantine_;  // by the consumer of replica 0
+  std::optional<ReadyOrder> ready_order_;  // by the ring's mutex; std::nullopt: in the order of their numbers
+  std::optional<Quarantine> quarantine_;   // by the consumer of replica 0
   std::vector<std::unique_ptr<Consumer>> consumers_;
   std::shared_ptr<SpareRows> spare_rows_;
 };

@@ -41,7 +41,7 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
       transfer_(run_, devices, budgets_.memory),
       memory_(allocate_slots(run_, devices, transfer_.conversion(), budgets_, choices_)),
       ring_(std::make_shared<Ring>(std::move(memory_.slots), run_.first, run_.schedule.batches(),
-                                   any_copied(devices), clock)),
+                                   any_copied(devices), clock, run_.options.in_order)),
       reader_(run_, ring_->stopped(), clock),
       errors_(run_, reader_),
       read_ahead_(*ring_, buffers_of(run_), budgets_.memory),
@@ -127,7 +127,8 @@ LoaderState Engine::state() const {
     throw ConfigError("a stream in headspace mode has no state: its batches are replayed",
                       advice("save states of runs with {}", named("LoaderOptions::headspace", "0")));
   }
-  return {.fingerprint = run_.fingerprint, .sequence = delivery_.position()};
+  const BatchSet batches = delivery_.handed_out();
+  return {.fingerprint = run_.fingerprint, .sequence = batches.first(), .ahead = batches.ahead()};
 }
 
 std::string Engine::trace_json() const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "headrace/devices/base/error.h"
@@ -16,6 +17,33 @@ constexpr std::string_view kStateHeader = "headrace-loader-1 ";
 [[noreturn]] void refuse_state(std::string_view text) {
   throw ConfigError(fmt::format("'{}' is no loader state", text.substr(0, 80)),
                     "expected one line: headrace-loader-1 <fingerprint> <sequence>");
+}
+
+// One digit holds four batches.
+constexpr std::uint64_t kBatchesOfDigit = 4;
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+std::string written_ahead(const LoaderState& state) {
+  std::string digits;
+  for (const std::uint64_t batch : state.ahead) {
+    const std::uint64_t place = batch - state.sequence - 1;
+    digits.resize(static_cast<std::size_t>(place / kBatchesOfDigit) + 1, '0');
+    digits.back() = kDigits[kDigits.find(digits.back()) | (std::size_t{1} << place % kBatchesOfDigit)];
+  }
+  return digits;
+}
+
+// The last digit is not 0, so that each state has one text.
+std::vector<std::uint64_t> parsed_ahead(std::string_view digits, std::uint64_t sequence, std::string_view text) {
+  const bool fits = digits.size() * kBatchesOfDigit <= kMaxAhead && sequence <= ~std::uint64_t{0} - kMaxAhead;
+  if (!fits || digits.empty() || digits.back() == '0') refuse_state(text);
+  std::vector<std::uint64_t> ahead;
+  for (std::uint64_t place = 0; place < digits.size() * kBatchesOfDigit; ++place) {
+    const std::size_t digit = kDigits.find(digits[static_cast<std::size_t>(place / kBatchesOfDigit)]);
+    if (digit == std::string_view::npos) refuse_state(text);
+    if ((digit >> place % kBatchesOfDigit & 1) != 0) ahead.push_back(sequence + 1 + place);
+  }
+  return ahead;
 }
 
 // The whole of `digits` as a number.
@@ -80,6 +108,8 @@ World Loader::world() const noexcept {
   return {.total = layout.world_replicas, .first = layout.first_replica};
 }
 
+bool Loader::in_order() const noexcept { return (**running_).run().options.in_order; }
+
 int Loader::threads() const noexcept { return (**running_).tuning().lanes(); }
 
 bool Loader::tuned() const noexcept { return (**running_).tuning().settled(); }
@@ -95,7 +125,9 @@ std::string Loader::trace_json() const { return (**running_).trace_json(); }
 void Loader::stop() noexcept { (**running_).stop(); }
 
 std::string LoaderState::serialize() const {
-  return fmt::format("{}{} {}", kStateHeader, to_hex(fingerprint), sequence);
+  check_ahead(*this);
+  const std::string text = fmt::format("{}{} {}", kStateHeader, to_hex(fingerprint), sequence);
+  return ahead.empty() ? text : text + " " + written_ahead(*this);
 }
 
 LoaderState LoaderState::parse(std::string_view text) {
@@ -105,8 +137,11 @@ LoaderState LoaderState::parse(std::string_view text) {
   rest.remove_prefix(kStateHeader.size());
   const std::size_t space = rest.find(' ');
   if (space != 16) refuse_state(text);
-  return {.fingerprint = number(rest.substr(0, space), 16, text),
-          .sequence = number(rest.substr(space + 1), 10, text)};
+  const std::size_t second = std::min(rest.find(' ', space + 1), rest.size());
+  LoaderState state{.fingerprint = number(rest.substr(0, space), 16, text),
+                    .sequence = number(rest.substr(space + 1, second - space - 1), 10, text)};
+  if (second < rest.size()) state.ahead = parsed_ahead(rest.substr(second + 1), state.sequence, text);
+  return state;
 }
 
 }  // namespace headrace

@@ -31,7 +31,7 @@ void RemoteReads::announce(const Slot& slot) {
   }
   const std::uint64_t batches = kRecordsAhead / std::max<std::uint64_t>(1, slot.records.size());
   for (const std::uint64_t end = run_.schedule.batches(); next_ < end && next_ <= sequence + batches; ++next_) {
-    announce_batch(next_);
+    if (!run_.earlier.contains(next_)) announce_batch(next_);
   }
 }
 

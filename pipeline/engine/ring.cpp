@@ -13,11 +13,12 @@ constexpr std::uint64_t kPollNs = 500'000;
 }  // namespace
 
 Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied,
-           const Clock& clock)
+           const Clock& clock, bool in_order)
     : slots_(std::move(slots)),
       first_(first),
       end_(end),
       copied_(copied),
+      in_order_(in_order),
       clock_(clock),
       process_(getpid()),
       start_ns_(clock.now()),
@@ -34,10 +35,18 @@ Ring::Turn Ring::next_turn(std::uint64_t next, std::uint64_t next_copy) {
   std::unique_lock lock(mutex_);
   for (;; wait_for_slot(lock, next)) {
     if (stopped_.load()) return Turn::kStop;
-    if (copied_ && slot_of(next_copy).mark.is(next_copy, SlotState::kWritten)) return Turn::kCopy;
+    if (copied_ && written(next_copy)) return Turn::kCopy;
     if (may_begin(next)) return Turn::kBegin;
     if (next >= end() && (!copied_ || next_copy >= end())) return Turn::kStop;
   }
+}
+
+std::optional<std::uint64_t> Ring::written(std::uint64_t next_copy) const noexcept {
+  const std::uint64_t end = next_copy + (in_order_ ? 1 : size());
+  for (std::uint64_t sequence = next_copy; sequence < end; ++sequence) {
+    if (slot_of(sequence).mark.is(sequence, SlotState::kWritten)) return sequence;
+  }
+  return std::nullopt;
 }
 
 // A call returns a slot that is still held; a returned slot waits only for its device.
@@ -107,11 +116,7 @@ void Ring::make_ready(Slot& slot) {
 
 bool Ring::wait_until_out(std::uint64_t sequence, double seconds) {
   const Slot& slot = slot_of(sequence);
-  const auto done = [&] {
-    return slot.mark.is_out(sequence) || sequence >= end() || broken_off_ || stopped_.load();
-  };
-  std::unique_lock lock(mutex_);
-  return clock_.wait_until(out_, lock, seconds > 0 ? clock_.after(seconds) : Clock::kNever, done);
+  return wait_until([&] { return slot.mark.is_out(sequence) || sequence >= end(); }, seconds);
 }
 
 void Ring::wake_assembler(const std::weak_ptr<Ring>& weak) {

@@ -19,10 +19,10 @@ namespace headrace {
 // be the last to release it, after free_memory().
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
-  // The batches [first, end) pass through it; `copied`: they are sent to devices. All waits use `clock`.
-  // REQUIRES: `clock` outlives this.
+  // The batches [first, end) pass through it; `copied`: they are sent to devices, `in_order`: in the order of
+  // their numbers. All waits use `clock`. REQUIRES: `clock` outlives this.
   Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied,
-       const Clock& clock);
+       const Clock& clock, bool in_order = true);
 
   Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
   const std::vector<std::unique_ptr<Slot>>& slots() const noexcept { return slots_; }
@@ -32,9 +32,13 @@ class Ring : public std::enable_shared_from_this<Ring> {
   bool copied() const noexcept { return copied_; }
   const Clock& clock() const noexcept { return clock_; }
 
-  // Waits for, and returns, the assembler's next task. Copies come first: they send older batches than begin.
+  // Waits for, and returns, the assembler's next task: batch `next` begins, or written() is copied. Copies come
+  // first: they send older batches than begin. `next_copy` is the first batch that was not sent.
   enum class Turn { kStop, kBegin, kCopy };
   Turn next_turn(std::uint64_t next, std::uint64_t next_copy);
+  // Returns the batch to copy, if one is: `next_copy`, or if batches are not sent in order, the first that is
+  // written.
+  std::optional<std::uint64_t> written(std::uint64_t next_copy) const noexcept;
   // Held -> Free -> Writing: puts `sequence` in its slot, held for all replicas.
   Slot& begin(std::uint64_t sequence);
 
@@ -53,6 +57,13 @@ class Ring : public std::enable_shared_from_this<Ring> {
   // Waits until the batch is out, or the stream has ended before it, stopped or broken off; returns false after
   // `seconds`, 0: never. Called by consumers.
   bool wait_until_out(std::uint64_t sequence, double seconds);
+  // Waits likewise until done(), which is called under mutex() when a batch comes out and when the stream ends.
+  template <typename Done>
+  bool wait_until(const Done& done, double seconds) {
+    std::unique_lock lock(mutex_);
+    return clock_.wait_until(out_, lock, seconds > 0 ? clock_.after(seconds) : Clock::kNever,
+                             [&] { return done() || broken_off_ || stopped_.load(); });
+  }
   // Marks a batch of this slot as held by a consumer, until release().
   static void take(Slot& slot) noexcept { slot.out.fetch_add(1, std::memory_order_relaxed); }
   // Releases the replica's batch once `consumer` has reached this point; null: at once. After free_memory() the
@@ -85,7 +96,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::uint64_t first_;
   std::atomic<std::uint64_t> end_;  // set by mutex_
-  bool copied_;
+  bool copied_, in_order_;
   const Clock& clock_;
   long process_;
   std::uint64_t start_ns_;

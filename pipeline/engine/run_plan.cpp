@@ -99,7 +99,7 @@ std::string describe_difference(StreamPlan plan, std::uint64_t seed, const Filte
 
 // Maximum of lanes and of readers: no machine can use more, and the system may not grant more.
 constexpr int kMaxWorkers = 1024;
-constexpr int kMaxPrefetch = 1024;
+constexpr int kMaxPrefetch = static_cast<int>(kMaxAhead);
 
 StreamPlan checked_plan(const Dataset& dataset) {
   StreamPlan plan = make_stream_plan(dataset.plan());
@@ -119,6 +119,17 @@ void check_world(const World& world, const DeviceGroup& devices) {
   throw ConfigError(fmt::format("replicas {} to {} are not within a world of {}", world.first,
                                 static_cast<std::int64_t>(world.first) + devices.size() - 1, world.total),
                     advice("{} is the number of all replicas", named("LoaderOptions::world")));
+}
+
+// Refuses a part of the replicas: loaders agree on the order of batches only if it is that of their numbers.
+void check_order(const LoaderOptions& options, const DeviceGroup& devices) {
+  if (options.in_order || options.world.total <= devices.size()) return;
+  const std::string option = named("LoaderOptions::in_order", "false");
+  throw ConfigError(
+      fmt::format("{}: the loader serves {} of {} replicas, and the loaders of the others would hand "
+                  "batches out in another order",
+                  option, devices.size(), options.world.total),
+      joined({advice("leave out {}", option), "serve all replicas by one loader"}));
 }
 
 // Refuses options that take a stream's records by their numbers or need their count.
@@ -156,6 +167,7 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
   check_range("LoaderOptions::prefetch", options.prefetch, 0, kMaxPrefetch);
   if (plan.source->info().streamed) check_streamed(options, plan.source->info().name);
   check_world(options.world, devices);
+  check_order(options, devices);
   return options;
 }
 
@@ -257,6 +269,20 @@ ReplicaRange range_of(const World& world, int local) {
 
 }  // namespace
 
+void check_ahead(const LoaderState& state) {
+  std::uint64_t before = state.sequence;
+  for (const std::uint64_t batch : state.ahead) {
+    if (batch <= before || batch - state.sequence > kMaxAhead) {
+      throw ConfigError(
+          fmt::format("the loader state cannot have handed out batch {}: it stands at batch {}, and the "
+                      "batches ahead of it ascend, up to {} further",
+                      batch, state.sequence, kMaxAhead),
+          "give a state as the loader gave it");
+    }
+    before = batch;
+  }
+}
+
 RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const LoaderOptions& given, Budgets& budgets)
     : plan(checked_plan(dataset)),
       options(checked_options(given, plan, devices)),
@@ -288,8 +314,10 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
                             describe_difference(plan, options.seed, filter_failures, options.start->fingerprint),
                         "start again, or restore with the plan, the data and the seed it was saved with");
     }
+    check_ahead(*options.start);
     first = options.start->sequence;
   }
+  earlier = BatchSet(first, options.start ? options.start->ahead : std::vector<std::uint64_t>());
   if (uses_records_again(plan, schedule, options.epochs)) program.keep_jpeg_indexes(budgets.memory);
   for (const PlannedOperation& planned : plan.batch_operations) mixers.emplace_back(planned, plan.fields);
   if (!is_part()) return;
@@ -301,6 +329,18 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
     throw ConfigError("bad records cannot be skipped by a part of the replicas: the others would not know of it",
                       "substitute them, or serve all replicas by one loader");
   }
+}
+
+std::uint64_t RunPlan::whole_end(std::uint64_t sequence) const noexcept {
+  if (!source().info().streamed) return epoch_end(sequence);
+  const std::uint64_t batches = bad_records_of / static_cast<std::uint64_t>(plan.batch->global);
+  return (sequence / batches + 1) * batches;
+}
+
+std::uint64_t RunPlan::epoch_end(std::uint64_t sequence) const noexcept {
+  if (source().info().streamed) return std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t steps = schedule.steps_per_epoch();
+  return (sequence / steps + 1) * steps;
 }
 
 }  // namespace headrace

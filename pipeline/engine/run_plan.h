@@ -9,6 +9,7 @@
 #include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/engine/bad_records.h"
 #include "headrace/pipeline/engine/batch_layout.h"
+#include "headrace/pipeline/engine/batch_set.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/operations/machinery/mixer.h"
@@ -28,6 +29,12 @@ struct Budgets {
   MemoryBudget memory, pinned;
 };
 
+// The most batches that a batch is overtaken by: as many as can be prefetched.
+constexpr std::uint64_t kMaxAhead = 1024;
+
+// Throws ConfigError unless the batches ahead of the state ascend, beyond it and within kMaxAhead of it.
+void check_ahead(const LoaderState& state);
+
 // Immutable once constructed, except for the schedule's cursor, which belongs to the assembler.
 struct RunPlan {
   // Throws ConfigError if plan and options do not fit each other or the devices. REQUIRES: `budgets` outlives
@@ -45,6 +52,11 @@ struct RunPlan {
     if (!source().info().streamed) return position.epoch;
     return position.sequence * static_cast<std::uint64_t>(plan.batch->global) / bad_records_of;
   }
+
+  // Returns the first batch of the whole after that of `sequence`.
+  std::uint64_t whole_end(std::uint64_t sequence) const noexcept;
+  // Returns the first batch of the next epoch; of a stream, which has one, the largest number.
+  std::uint64_t epoch_end(std::uint64_t sequence) const noexcept;
 
   // Returns whether readers wait for a network rather than a disk.
   bool reads_network() const noexcept { return readers > 0 && is_url(source().info().name); }
@@ -74,6 +86,7 @@ struct RunPlan {
   std::optional<RowCopier> copier;  // set if rows are only copied
   std::vector<Mixer> mixers;
   std::uint64_t first = 0;  // sequence of the first batch
+  BatchSet earlier;         // what the earlier part of the run handed out: all below `first`, and perhaps more
 };
 
 }  // namespace headrace

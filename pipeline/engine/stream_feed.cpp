@@ -93,10 +93,15 @@ void StreamFeed::add(StreamedRecord record) {
     charge(record);
     waiting_.push_back(std::move(record));
     const std::uint64_t records = first_ + waiting_.size();
-    while (allowed_ < ring_.end() && run_.schedule.holds(records, allowed_)) ++allowed_;
+    while (allowed_ < ring_.end() && holds(records, allowed_)) ++allowed_;
     allowed = allowed_;
   }
   ring_.allow(allowed);
+}
+
+// Whether the records include all that the batch may need, and show that a batch of this run follows.
+bool StreamFeed::holds(std::uint64_t records, std::uint64_t sequence) const {
+  return run_.schedule.holds(records, run_.earlier.after(sequence) - 1);
 }
 
 // A record that the budget has no room for fails its batch.
@@ -151,7 +156,7 @@ void StreamFeed::take(Slot& slot, std::uint64_t first_record) {
       recycle(waiting_.front());
       waiting_.pop_front();
     }
-    taken_ = slot.position.sequence + 1;
+    taken_ = run_.earlier.after(slot.position.sequence);
   }
   room_.notify_one();
 }

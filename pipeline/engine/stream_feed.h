@@ -37,6 +37,7 @@ class StreamFeed {
   bool pull(RecordStream& stream, std::uint64_t record, ThreadState& state);
   void charge(StreamedRecord& record);
   void add(StreamedRecord record);
+  bool holds(std::uint64_t records, std::uint64_t sequence) const;
   void end(std::uint64_t records);
   void break_at(std::uint64_t record, const std::exception& cause);
   void recycle(StreamedRecord& record);
@@ -50,7 +51,7 @@ class StreamFeed {
   std::deque<StreamedRecord> waiting_;        // from record first_ on
   std::vector<std::vector<std::byte>> free_;  // buffers for reuse
   std::uint64_t first_;
-  std::uint64_t taken_;    // batches below this were begun
+  std::uint64_t taken_;    // batches below this were begun, or handed out by an earlier part of the run
   std::uint64_t allowed_;  // batches below this may begin
   std::optional<std::uint64_t> records_;
   bool stopped_ = false;

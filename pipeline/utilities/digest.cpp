@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+
 namespace headrace {
 
 StreamDigest::StreamDigest(DeviceGroup& devices, std::optional<int> first_share)
@@ -15,6 +18,7 @@ StreamDigest::StreamDigest(DeviceGroup& devices, std::optional<int> first_share)
 
 std::optional<BatchDigest> StreamDigest::next(Loader& loader) {
   loader.state();  // refuses replayed batches: they have no identity
+  in_order_ = in_order_ && loader.in_order();
   std::vector<Batch> shares;
   for (int r = 0; r < devices_.size(); ++r) {
     std::optional<Batch> batch = loader.next(r);
@@ -22,6 +26,15 @@ std::optional<BatchDigest> StreamDigest::next(Loader& loader) {
     shares.push_back(std::move(*batch));
   }
   return add(shares);
+}
+
+std::string StreamDigest::finish() {
+  if (!in_order_) {
+    throw ConfigError("batches in any order have no digest as a stream: their order depends on timing",
+                      joined({advice("leave out {}", named("LoaderOptions::in_order", "false")),
+                              "compare the digests of single batches"}));
+  }
+  return stream_.finish_hex();
 }
 
 BatchDigest StreamDigest::add(std::span<const Batch> shares) {

@@ -9,6 +9,7 @@ namespace headrace::fuzz {
 
 std::vector<test::Bytes> seeds() {
   return {test::to_bytes(LoaderState{.fingerprint = 0xFEED, .sequence = 7}.serialize()),
+          test::to_bytes(LoaderState{.fingerprint = 0xFEED, .sequence = 7, .ahead = {8, 10, 17}}.serialize()),
           test::to_bytes(LoaderState{.fingerprint = ~std::uint64_t{0}, .sequence = ~std::uint64_t{0}}.serialize() +
                          "\n")};
 }

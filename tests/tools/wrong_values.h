@@ -28,6 +28,9 @@ inline WrongInputs wrong_usage() {
       {"digest --pipeline trivial extra", 2, "unexpected argument 'extra'" + help},
       {"ledger --pipeline trivial --check=1", 2, "--check takes no value\n  hint: give it alone\n"},
       {"doctor --examine 3", 2, "--examine requires --data\n"},
+      {"train --recipe mnist-mlp --any-order --deterministic", 2,
+       "--deterministic cannot be given together with --any-order\n"},
+      {"digest --pipeline trivial --any-order", 2, "unknown option '--any-order'" + help},
       {"train --recipe mnist-mlp --runs 2 --trace x", 2, "--runs cannot be given together with --trace\n"},
   };
 }

@@ -31,6 +31,7 @@ constexpr ReaderWord kWords[] = {
     {"Dataset::unbatch()", ""},
     {"FitOptions::checkpoints", "--checkpoint-dir"},
     {"LoaderOptions::converted", ""},
+    {"LoaderOptions::in_order", "--any-order"},
     {"LoaderOptions::memory_budget_bytes", "--memory-budget"},
     {"LoaderOptions::pinned_budget_bytes", "--pinned-budget"},
     {"LoaderOptions::reader_limit", ""},
@@ -71,6 +72,7 @@ const CLI::App& typed_command(const CLI::App& program) {
 std::string word_of_command(const CLI::App& program, std::string_view name, std::string_view value) {
   if (name == "Dataset::to_json()") return "headrace explain --write-plan";
   if (name == "Dataset::batch()") return R"(a stage {"batch": {"global": N}})";  // of the file of --plan
+  if (name == "LoaderOptions::in_order") value = {};  // a flag, which says that it is false
   const std::string option = word_of(kWords, name, usual_option);
   if (option.empty() || typed_command(program).get_option_no_throw(option) == nullptr) return {};
   return value.empty() ? option : option + " " + std::string(value);

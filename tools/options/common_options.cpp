@@ -65,6 +65,13 @@ void CommonOptions::add_to(CLI::App& command) {
   add_json_option(command, json);
 }
 
+void CommonOptions::add_order_to(CLI::App& command) {
+  command.add_flag(
+      "--any-order", any_order,
+      "take batches as they become ready, so that a slow record holds up no other batch: each comes once "
+      "an epoch, in an order that depends on timing");
+}
+
 DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
   try {
     return headrace::open_devices(devices, need);
@@ -77,6 +84,7 @@ DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
 LoaderOptions CommonOptions::loader() const {
   LoaderOptions options = input;
   options.seed = seed;
+  options.in_order = !any_order;
   options.errors = errors.policy();
   return options;
 }

@@ -32,6 +32,7 @@ struct CommonOptions {
   LoaderOptions input = {};  // except options that have their own member here
   std::string cache = "none";
   bool apply_orientation = false;
+  bool any_order = false;
   ErrorOptions errors = {};
   std::string json = {};  // a file, "-" for standard output, empty for none
 
@@ -40,6 +41,8 @@ struct CommonOptions {
   void add_reading_to(CLI::App& command, bool further_columns);
   // Adds these, the options of runs that make their own plan of several epochs, and --json.
   void add_to(CLI::App& command);
+  // Adds --any-order, for commands to whose result the order of batches does not matter.
+  void add_order_to(CLI::App& command);
 
   // Opens the devices of --devices. Throws ConfigError if they do not exist or cannot do what is needed.
   DeviceGroup open_devices(DeviceNeed need) const;

@@ -7,6 +7,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/fit/input_options.h"
 #include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
@@ -298,6 +299,10 @@ Evaluator::Evaluator(Model& model, const Dataset& data, const EvaluateOptions& o
 Evaluator::Evaluator(Model& model, Loader& loader, const EvaluateOptions& options, Mode mode) {
   check_evaluation(model.state(), options, mode);
   check_loader(model.strategy(), loader, mode == Mode::kPredict ? 0 : options.virtual_shards, "evaluation");
+  if (!loader.in_order()) {
+    throw ConfigError("the loader hands batches out in any order, and an evaluation's sums and results follow it",
+                      advice("make it without {}", named("LoaderOptions::in_order", "false")));
+  }
   impl_ = std::make_unique<Impl>(model, nullptr, loader, options, mode);
 }
 

@@ -47,6 +47,7 @@ LoaderOptions validation_input(const ModelState& model, const FitOptions& option
   input.converted = converted_type(model, Mode::kEvaluate);
   if (input.resident == Residency::kAlways) input.resident = Residency::kAuto;
   input.trace = nullptr;
+  input.in_order = true;  // sums depend on the order
   return input;
 }
 
@@ -55,6 +56,11 @@ LoaderOptions evaluation_input(const ModelState& model, Mode mode, const Evaluat
   if (options.input.headspace > 0) {
     throw ConfigError(named("LoaderOptions::headspace") + " is set, but an evaluation reads its data",
                       "leave it out; headspace measures training");
+  }
+  if (!options.input.in_order) {
+    throw ConfigError(named("LoaderOptions::in_order", "false") +
+                          " is set, but an evaluation's sums and results follow the order of the batches",
+                      "leave it out; it is for training");
   }
   LoaderOptions input = options.input;
   const int virtual_shards = mode == Mode::kPredict ? 0 : options.virtual_shards;  // only sums need them

@@ -27,6 +27,7 @@ LoaderOptions loader_options_of(const hr_loader_options& how, std::shared_ptr<vo
                         .threads = how.threads,
                         .reader_threads = how.reader_threads,
                         .prefetch = how.prefetch,
+                        .in_order = how.in_order,
                         .stall_timeout_seconds = how.stall_timeout_seconds,
                         .while_waiting = waiting_call_of(how, std::move(user)),
                         .trace_spans = how.trace_spans,

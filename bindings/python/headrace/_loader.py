@@ -56,7 +56,10 @@ class Loader:
     `for` goes on with the next epoch, until `epochs` are over. Batches are made ahead, across epochs, by threads that
     do not hold the GIL. Ctrl-C works while it waits.
 
-    The stream depends on the plan, `seed` and nothing else: not on threads, replicas, prefetch.
+    The stream depends on the plan, `seed` and nothing else: not on threads, replicas, prefetch. With in_order=False
+    batches come as they become ready, each once and as it is in order, those of an epoch before any of the next: a
+    slow record holds up no other batch, of as many as are prefetched. Given up is their order, which depends on timing,
+    and so is digest(). A state of such a loader continues anywhere, too.
 
     devices: one a replica: "cpu", "cpu:4", "cuda:0,1", "auto". With several, take batches with next(replica) or
         replica(i), from one thread each if need be.
@@ -210,8 +213,8 @@ class Loader:
         return 0 if self._dataset.streamed else self._taken() // max(len(self), 1)
 
     def _taken(self) -> int:
-        """Batches that every replica took, of all epochs."""
-        return int(self._native.state().split()[-1])
+        """Batches up to the first one that some replica did not take, of all epochs."""
+        return int(self._native.state().split()[2])
 
     @property
     def replicas(self) -> int:

@@ -7,17 +7,18 @@ import numpy as np
 from ._loader import Loader
 
 _RESTARTS_FOR_KEPT_BATCHES = 1  # after them batches are copied
-_STATE = "headrace"  # the entry of a loader's state that has its place, "headrace-loader-1 <fingerprint> <sequence>"
+_STATE = "headrace"  # the entry of a loader's state that has its place, as LoaderState::serialize() writes it
 
 
-def sequence_of(state):
-    """The batches that were handed out before, of all epochs."""
-    return int(state[_STATE].split()[-1])
+def _count_of(state):
+    """How many batches were handed out before, of all epochs."""
+    sequence, *ahead = state[_STATE].split()[2:]
+    return int(sequence) + sum(int(digit, 16).bit_count() for digits in ahead for digit in digits)
 
 
 def _at(state, sequence):
     """The state of the same stream at another place."""
-    stream = state[_STATE].rsplit(" ", 1)[0]
+    stream = " ".join(state[_STATE].split()[:2])
     return {**state, _STATE: f"{stream} {sequence}"}
 
 
@@ -104,7 +105,7 @@ class MovableLoader:
         self._loader = Loader(dataset, epochs=None, start=start, **self._options)
         self._dataset, self._paused = dataset, None
         self._begin_views()
-        self._next = 0 if start is None else sequence_of(start)
+        self._next = 0 if start is None else _count_of(start)
         self._slots = self._loader.stats()["slots"]
 
     def pause(self):

@@ -81,6 +81,33 @@ static void test_an_epoch(void) {
   hr_dataset_free(dataset);
 }
 
+static void test_any_order(void) {
+  hr_dataset* dataset = numbers_in_batches(20, 4);
+  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
+  CHECK(options.in_order);
+  options.in_order = false;
+  options.epochs = 2;
+  hr_loader* loader = loader_of(dataset, &options);
+  unsigned seen = 0;
+  for (int i = 0; i < 10; ++i) {
+    hr_batch* batch = next_of(loader);
+    hr_batch_info about = HR_BATCH_INFO_INIT;
+    OK(hr_batch_describe(batch, &about));
+    CHECK(about.epoch == (uint64_t)(i / 5) && about.last_of_epoch == (i % 5 == 4));
+    CHECK(value_of(batch, "value", 0) == (int64_t)about.step * 4);
+    seen |= 1U << about.sequence;
+    hr_batch_free(batch);
+  }
+  CHECK(seen == (1U << 10) - 1);
+  hr_loader_free(loader);
+  hr_devices* devices = cpus(1);
+  options.world_replicas = 2;
+  FAILS(HR_INVALID_ARGUMENT, "in_order = false: the loader serves 1 of 2 replicas",
+        hr_loader_open(dataset, devices, &options, &loader));
+  hr_devices_free(devices);
+  hr_dataset_free(dataset);
+}
+
 static void test_state(void) {
   hr_dataset* dataset = numbers_in_batches(20, 4);
   OK(hr_dataset_prefetch(dataset, 3));
@@ -304,6 +331,7 @@ static void test_digests(void) {
 
 int main(void) {
   test_an_epoch();
+  test_any_order();
   test_state();
   test_stats_and_trace();
   test_world();

@@ -70,6 +70,34 @@ def test_a_restored_epoch_is_its_rest(augmented):
     assert [batch.step for batch in again] == [5, 6] and len(list(again)) == 7
 
 
+def test_in_any_order_each_batch_comes_once_as_it_is(augmented):
+    ordered = {batch.sequence: batch["image"].numpy().copy() for batch in hr.Loader(augmented, epochs=2).all_epochs()}
+    loader = hr.Loader(augmented, epochs=2, threads=2, prefetch=4, in_order=False)
+    taken = {}
+    for _ in range(2):
+        assert loader.epoch == len(taken) // 7
+        taken.update((batch.sequence, batch["image"].numpy().copy()) for batch in loader)
+    assert len(taken) == 14 and loader.next() is None
+    assert all((taken[sequence] == images).all() for sequence, images in ordered.items())
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_in_any_order_it_goes_on_from_a_state(augmented, in_order):
+    state = hr.Loader(augmented).state_dict()
+    state["headrace"] += " 5"  # batches 1 and 3
+    loader = hr.Loader(augmented, in_order=in_order, start=json.loads(json.dumps(state)))
+    assert loader.epoch == 0 and loader.state_dict() == state
+    assert sorted(batch.sequence for batch in loader) == [0, 2, 4, 5, 6]
+    assert loader.epoch == 1 and len(loader.state_dict()["headrace"].split()) == 3
+
+
+def test_any_order_is_refused_where_it_is_not_one(augmented):
+    with pytest.raises(hr.ConfigError, match=r"in_order=False: the loader serves 1 of 2 replicas"):
+        hr.Loader(augmented, world=(2, 0), in_order=False)
+    with pytest.raises(hr.ConfigError, match="no digest as a stream"):
+        hr.Loader(augmented, in_order=False).digest()
+
+
 def test_a_state_of_another_stream_is_refused(augmented, data):
     state = hr.Loader(data.batch(3)).state_dict()
     with pytest.raises(hr.ConfigError):

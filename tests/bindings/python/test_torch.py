@@ -57,6 +57,23 @@ def test_gives_the_batches_of_pytorch_in_order(numbered, images):
         assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(mine, other, strict=True))
 
 
+def test_gives_the_batches_of_an_epoch_in_any_order(numbered):
+    loader = DataLoader(numbered, batch_size=16, shuffle=True, seed=1, num_workers=2, in_order=False)
+    ordered = DataLoader(numbered, batch_size=16, shuffle=True, seed=1)
+    for _ in range(3):
+        batches, expected = ([batch["number"].tolist() for batch in each] for each in (loader, ordered))
+        assert sorted(batches) == sorted(expected) and sorted(sum(batches, [])) == list(range(100))
+
+
+def test_goes_on_in_any_order(numbered):
+    stopped = DataLoader(numbered, batch_size=16, shuffle=True, seed=1, num_workers=2, in_order=False)
+    iterator = iter(stopped)
+    taken = sum((next(iterator)["number"].tolist() for _ in range(3)), [])
+    resumed = DataLoader(numbered, batch_size=16, shuffle=True, seed=1, in_order=False)
+    resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
+    assert sorted(taken + numbers(resumed)) == list(range(100))
+
+
 def test_gives_what_default_collate_gives_of_a_torch_dataset():
     for mine, other in zip(DataLoader(Items(), batch_size=8), torch_data.DataLoader(Items(), batch_size=8), strict=True):
         assert type(mine) is type(other) is list
@@ -365,7 +382,7 @@ def test_a_closed_loader_begins_again(numbered):
     ({"batch_sampler": [[0, 1]]}, "batch_sampler is not supported"),
     ({"worker_init_fn": print}, "worker_init_fn is not supported"),
     ({"multiprocessing_context": "fork"}, "multiprocessing_context is not supported"),
-    ({"in_order": False}, "in_order=False is not supported"),
+    ({"in_order": False, "rank": 0, "world_size": 2}, "in_order=False: the loader serves 1 of 2 replicas"),
     ({"pin_memory_device": "cuda"}, "pin_memory_device 'cuda' is not supported"),
     ({"num_workers": -1}, "num_workers = -1"),
     ({"prefetch_factor": 0}, "prefetch_factor = 0"),

@@ -35,15 +35,15 @@ enum class Kind {
   kBatch,
   kUnbatch
 };
-struct Step {
+struct ChainStep {
   Kind kind = Kind::kMap;
   std::uint64_t count = 0;
   bool flag = false;  // shuffle: each epoch anew; batch: drops the remainder
 };
-using Steps = std::span<const Step>;
+using Steps = std::span<const ChainStep>;
 
-bool is_shuffle(const Step& step) { return step.kind == Kind::kShuffle || step.kind == Kind::kWindow; }
-bool has_positions(const Step& step) {
+bool is_shuffle(const ChainStep& step) { return step.kind == Kind::kShuffle || step.kind == Kind::kWindow; }
+bool has_positions(const ChainStep& step) {
   return step.kind != Kind::kMap && step.kind != Kind::kCache && step.kind != Kind::kNumber;
 }
 
@@ -59,7 +59,7 @@ Operations triple_and_add() {
                    }});
 }
 
-Dataset with_step(const Dataset& data, const Step& step) {
+Dataset with_step(const Dataset& data, const ChainStep& step) {
   switch (step.kind) {
     case Kind::kShuffle: return data.shuffle({.seed = step.count, .each_epoch_anew = step.flag});
     case Kind::kWindow: return data.shuffle_window({.size = step.count});
@@ -105,7 +105,7 @@ Elements unbatched(const Elements& batches) {
   return records;
 }
 
-Elements batched(const Elements& records, const Step& batch) {
+Elements batched(const Elements& records, const ChainStep& batch) {
   Elements batches;
   for (const Numbers& record : records) {
     if (batches.empty() || batches.back().size() == batch.count) batches.emplace_back();
@@ -126,7 +126,7 @@ class Level {
     pass_ = std::move(pass);
     ++place_;
   }
-  void add(const Step& step) {
+  void add(const ChainStep& step) {
     const std::uint64_t count = step.count;
     const Pass before = pass_;
     const auto choose = [&](std::function<bool(std::uint64_t)> keeps) {
@@ -171,7 +171,7 @@ class Level {
 bool chooses_after_shuffle(Steps steps) {
   const auto first = std::ranges::find_if(steps, is_shuffle);
   return std::any_of(first, steps.end(),
-                     [](const Step& step) { return !is_shuffle(step) && step.kind != Kind::kRepeat; });
+                     [](const ChainStep& step) { return !is_shuffle(step) && step.kind != Kind::kRepeat; });
 }
 
 class Interpreter {
@@ -189,13 +189,13 @@ class Interpreter {
   bool refuses() const { return refuses_; }
 
   Pass run(Steps steps) {
-    std::vector<Step> left;
+    std::vector<ChainStep> left;
     std::ranges::copy_if(steps, std::back_inserter(left), has_positions);
     std::size_t i = 0;
     for (; i < left.size() && left[i].kind != Kind::kBatch; ++i) records_.add(left[i]);
     if (i == left.size()) return records_.pass();
-    const auto end =
-        std::ranges::find(left.begin() + static_cast<std::ptrdiff_t>(i), left.end(), Kind::kUnbatch, &Step::kind);
+    const auto end = std::ranges::find(left.begin() + static_cast<std::ptrdiff_t>(i), left.end(), Kind::kUnbatch,
+                                       &ChainStep::kind);
     const Steps on_batches = std::span(left).subspan(i + 1, static_cast<std::size_t>(end - left.begin()) - i - 1);
     if (end == left.end()) return batches(left[i], on_batches, mix_seed(kSeed, kBatchKey)).pass();
     order(left[i], on_batches);
@@ -203,15 +203,15 @@ class Interpreter {
   }
 
  private:
-  Level batches(const Step& batch, Steps steps, std::uint64_t seed) const {
+  Level batches(const ChainStep& batch, Steps steps, std::uint64_t seed) const {
     Level level([before = records_.pass(), batch](std::uint64_t pass) { return batched(before(pass), batch); },
                 seed);
-    for (const Step& step : steps) level.add(step);
+    for (const ChainStep& step : steps) level.add(step);
     return level;
   }
 
   // Trailing repeats are of records.
-  void order(const Step& batch, Steps steps) {
+  void order(const ChainStep& batch, Steps steps) {
     std::size_t kept = steps.size();
     while (kept > 0 && steps[kept - 1].kind == Kind::kRepeat) --kept;
     const Steps inner = steps.first(kept);
@@ -221,7 +221,7 @@ class Interpreter {
       const Level level = batches(batch, inner, mix_seed(records_.key(0), kBatchKey));
       records_.set([before = level.pass()](std::uint64_t pass) { return unbatched(before(pass)); });
     }
-    for (const Step& repeat : steps.subspan(kept)) records_.add(repeat);
+    for (const ChainStep& repeat : steps.subspan(kept)) records_.add(repeat);
   }
 
   Level records_;
@@ -229,8 +229,8 @@ class Interpreter {
 };
 
 // Drawn from its number.
-std::vector<Step> random_chain(std::uint64_t number, Philox& random) {
-  std::vector<Step> steps;
+std::vector<ChainStep> random_chain(std::uint64_t number, Philox& random) {
+  std::vector<ChainStep> steps;
   bool batched = false, numbered = false;
   const auto add_batch = [&] {
     steps.push_back({.kind = batched ? Kind::kUnbatch : Kind::kBatch,
@@ -274,7 +274,7 @@ Expected expected_of(const Pass& naive, Steps steps) {
   for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
     for (Numbers batch : naive(epoch)) {
       for (std::int64_t& value : batch) {
-        for (const Step& step : steps) value = step.kind == Kind::kMap ? 3 * value + 1 : value;
+        for (const ChainStep& step : steps) value = step.kind == Kind::kMap ? 3 * value + 1 : value;
       }
       expected.batches.push_back(std::move(batch));
       expected.epochs.push_back(epoch);
@@ -337,9 +337,9 @@ TEST(Chains, OfStagesInAnyOrderGiveWhatTheyGiveOneAfterAnother) {
   for (std::uint64_t number = 0; number < 300; ++number) {
     Philox random({.seed = 23, .record = number});
     const std::uint64_t records = 1 + random.below(40);
-    const std::vector<Step> steps = random_chain(number, random);
+    const std::vector<ChainStep> steps = random_chain(number, random);
     Dataset data = Dataset::from(test::numbers(records));
-    for (const Step& step : steps) data = with_step(data, step);
+    for (const ChainStep& step : steps) data = with_step(data, step);
     SCOPED_TRACE(std::to_string(number) + ": " + data.explain());
     Interpreter interpreter(records);
     const Pass naive = interpreter.run(steps);

@@ -15,7 +15,7 @@ _SEED_BITS = 63
 
 
 def refuse(*, batch_sampler: Any, collate_fn: Any, worker_init_fn: Any, multiprocessing_context: Any,
-           pin_memory_device: str, in_order: bool) -> None:
+           pin_memory_device: str) -> None:
     """ConfigError for what the engine does not do, saying what does it."""
     if batch_sampler is not None:
         raise config_error("batch_sampler is not supported: the engine makes batches of one size",
@@ -34,9 +34,6 @@ def refuse(*, batch_sampler: Any, collate_fn: Any, worker_init_fn: Any, multipro
     if pin_memory_device:
         raise config_error(f"pin_memory_device '{pin_memory_device}' is not supported",
                            "say device= for batches in the memory of that device")
-    if not in_order:
-        raise config_error("in_order=False is not supported: one stream of batches is what the engine promises",
-                           "leave it out: one slow record holds up no other record")
 
 
 def require_counts(*, num_workers: int, timeout: float, prefetch_factor: int | None) -> None:

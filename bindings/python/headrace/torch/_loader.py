@@ -86,8 +86,7 @@ class DataLoader:
         **options: Any,
     ) -> None:
         arguments.refuse(batch_sampler=batch_sampler, collate_fn=collate_fn, worker_init_fn=worker_init_fn,
-                         multiprocessing_context=multiprocessing_context, pin_memory_device=pin_memory_device,
-                         in_order=in_order)
+                         multiprocessing_context=multiprocessing_context, pin_memory_device=pin_memory_device)
         arguments.require_counts(num_workers=num_workers, timeout=timeout, prefetch_factor=prefetch_factor)
         self.rank, self.world_size = arguments.place_in_world(rank, world_size, sampler)
         self.seed = arguments.seed_of(seed, generator, sampler, self.world_size)
@@ -99,6 +98,7 @@ class DataLoader:
         self.num_workers, self.prefetch_factor, self.timeout = num_workers, prefetch_factor, timeout
         self.persistent_workers = persistent_workers is not False
         self.pin_memory, self.device = pin_memory, arguments.one_device(device)
+        self.in_order = in_order
         self.fields = None if fields is None else tuple(fields)
         self._form = self._plan.form_of(self.fields)
         self._pins = self._can_pin()
@@ -117,7 +117,7 @@ class DataLoader:
                                "device, num_workers, rank and world_size say the same here")
         options: dict[str, Any] = {
             "devices": str(self.device), "threads": self.num_workers, "seed": self.seed,
-            "world": (self.world_size, self.rank),
+            "world": (self.world_size, self.rank), "in_order": self.in_order,
         }
         if self._plan.from_python and self.num_workers:
             options["reader_threads"] = self.num_workers
