@@ -63,9 +63,9 @@ void Slot::begin_failed(const BatchPosition& at, Failure why) {
   fail(std::move(why));
 }
 
+// Not the records of a stream: an abandoned call of user code may still read them, and keeps the engine.
 void Slot::free_memory() noexcept {
   shares.clear();
-  streamed.clear();
   pageable = {};
   pinned = {};
 }

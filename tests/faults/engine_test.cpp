@@ -150,6 +150,25 @@ TEST(EngineFaults, ALoaderIsDestroyedWithinASecondWhileForeignCodeBlocks) {
   in_read.open();
 }
 
+// It reads its record once more when it goes on: a sanitizer would see that the record is gone.
+TEST(EngineFaults, ARecordOfAStreamOutlivesTheLoaderWhileForeignCodeReadsIt) {
+  const Blocker blocker;
+  StreamOptions counting{.name = "counting", .fields = numbers(1)->info().fields};
+  counting.open = [](std::uint64_t first) {
+    return [next = static_cast<std::int64_t>(first)](RecordWriter& record) mutable {
+      record.put(0, next++);
+      return next <= 20;
+    };
+  };
+  DeviceGroup devices = test_devices(1);
+  {
+    Loader loader(Dataset::from(record_stream(counting)).map(on_each(blocker.at(3))).batch({.global = 4}), devices,
+                  {.threads = 1, .stall_timeout_seconds = 0.2});
+    expect_stall_of(loader, "on record 3");
+  }
+  blocker.open();
+}
+
 TEST(EngineFaults, TheWatchdogNamesAReplicaThatDoesNotTakeItsBatch) {
   DeviceGroup devices = test_devices(2);
   Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices,
