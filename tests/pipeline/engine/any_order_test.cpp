@@ -348,7 +348,7 @@ TEST(AnyOrder, HasNoDigestAsAStream) {
 TEST(AnyOrder, IsRefusedToAPartOfTheReplicas) {
   DeviceGroup devices = test_devices(1);
   try {
-    Loader(scattered(), devices, {.world = {.total = 2, .first = 1}, .in_order = false});
+    const Loader refused(scattered(), devices, {.world = {.total = 2, .first = 1}, .in_order = false});
     ADD_FAILURE() << "no error";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("LoaderOptions::in_order = false: the loader serves 1 of 2 replicas"));
