@@ -5,6 +5,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/pipeline/plan/cached_sample.h"
 #include "headrace/pipeline/plan/content_sample.h"
 
 namespace headrace {
@@ -44,9 +45,10 @@ CachedChains::CachedChains(const StreamPlan& plan, const Fields& input) : record
   for (const PlannedCache& planned : plan.caches) {
     planned.cache->bind(
         mix_seed(plan.cache_fingerprint(planned), tell_apart(*plan.source, planned.cache->resident())), records_);
-    SampleChains before(fields, stages.subspan(first, planned.stages - first), ChainPlace::kBeforeCache);
-    fields = before.output();
-    levels_.push_back({.cache = planned.cache, .before = std::move(before), .reader = CachedSampleReader(fields)});
+    levels_.push_back(
+        {.cache = planned.cache,
+         .before = SampleChains(fields, stages.subspan(first, planned.stages - first), ChainPlace::kBeforeCache)});
+    fields = levels_.back().before.output();
     first = planned.stages;
   }
   last_.emplace(fields, stages.subspan(first), ChainPlace::kAfterCache);
@@ -68,7 +70,7 @@ void CachedChains::run(SampleView& sample, std::uint64_t record, const StepConte
 SampleView CachedChains::run(const FoundSample& found, std::uint64_t record, const StepContext& context,
                              std::size_t& made) const {
   SampleView sample;
-  levels_[found.cache].reader.read(found.bytes, sample);
+  read_sample(found.bytes, levels_[found.cache].before.output().size(), sample);
   run_from(found.cache + 1, sample, record, context, made);
   return sample;
 }

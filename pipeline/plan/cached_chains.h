@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "headrace/pipeline/operations/machinery/sample_chains.h"
-#include "headrace/pipeline/plan/cached_sample.h"
 #include "headrace/pipeline/plan/planner.h"
 
 namespace headrace {
@@ -54,7 +53,6 @@ class CachedChains {
   struct Level {
     std::shared_ptr<SampleCache> cache;
     SampleChains before;  // from the previous cache to this one
-    CachedSampleReader reader;
   };
 
   void run_from(std::size_t level, SampleView& sample, std::uint64_t record, const StepContext& context,

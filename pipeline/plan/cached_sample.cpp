@@ -1,6 +1,5 @@
 #include "headrace/pipeline/plan/cached_sample.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -43,25 +42,6 @@ void read_sample(std::span<const std::byte> sample, std::size_t count, SampleVie
     field.bytes = sample.subspan(kUnit, bytes);
     std::construct_at(&field.shape, std::span(header + 2, static_cast<std::size_t>(header[1])));
     sample = sample.subspan(kUnit + padded(bytes));
-  }
-}
-
-CachedSampleReader::CachedSampleReader(const Fields& fields) : count_(fields.size()) {
-  if (std::ranges::any_of(fields, [](const Field& field) { return field.shape.is_dynamic(); })) return;
-  for (const Field& field : fields) {
-    const auto elements = static_cast<std::size_t>(field.shape.elements());
-    known_.push_back({.bytes = elements * size_of(field.dtype), .shape = field.shape});
-    bytes_ += kUnit + padded(known_.back().bytes);
-  }
-}
-
-void CachedSampleReader::read(std::span<const std::byte> sample, SampleView& fields) const {
-  if (known_.empty() || sample.size() != bytes_) return read_sample(sample, count_, fields);
-  const std::byte* at = sample.data();
-  for (std::size_t i = 0; i < known_.size(); ++i) {
-    fields[i].shape = known_[i].shape;
-    fields[i].bytes = {at + kUnit, known_[i].bytes};
-    at += kUnit + padded(known_[i].bytes);
   }
 }
 

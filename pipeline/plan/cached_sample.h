@@ -18,23 +18,4 @@ std::size_t append_field(std::vector<std::byte>& sample, std::size_t used, const
 // Sets `fields` to views into the sample, as many as it has. Throws Error(kInternal) for a sample that ends early.
 void read_sample(std::span<const std::byte> sample, std::size_t count, SampleView& fields);
 
-// Reads samples of the same fields.
-class CachedSampleReader {
- public:
-  explicit CachedSampleReader(const Fields& fields);
-
-  // As read_sample(). Where every field has one shape no header is read: each is a line of memory to wait for.
-  void read(std::span<const std::byte> sample, SampleView& fields) const;
-
- private:
-  struct Known {
-    std::size_t bytes = 0;
-    Shape shape;
-  };
-
-  std::size_t count_;
-  std::vector<Known> known_;  // each field; empty: shapes differ between samples
-  std::size_t bytes_ = 0;     // of a sample whose fields are known
-};
-
 }  // namespace headrace

@@ -25,7 +25,7 @@
 namespace headrace {
 
 // The destination of each field of a sample in its batch. No array of kMaxFields: its zeros would be written by a
-// string store, which waits for the stores of the sample before, a third of a small image's time.
+// string store, which waits for the stores of the sample before, a quarter of a small image's time.
 using SampleRows = PerField<std::byte*>;
 
 // One field of one record in progress. The step that reads it knows the element type.

@@ -32,12 +32,6 @@ void expect_sample(const SampleView& read, const Sample& sample, const Shape& im
   EXPECT_TRUE(read[2].bytes.empty());
 }
 
-Fields fields_with(const Shape& image) {
-  return {{.name = "image", .dtype = DType::kU8, .shape = image},
-          {.name = "label", .dtype = DType::kF16, .shape = {}},
-          {.name = "boxes", .dtype = DType::kF32, .shape = {0}}};
-}
-
 TEST(CachedSample, GivesBackWhatWasPutIn) {
   const Sample sample({10, 5, 2});
   SampleView read;
@@ -45,29 +39,11 @@ TEST(CachedSample, GivesBackWhatWasPutIn) {
   expect_sample(read, sample, {10, 5, 2});
 }
 
-TEST(CachedSample, IsReadByItsFieldsWhereTheyHaveOneShape) {
-  const Sample sample({10, 5, 2});
-  SampleView read;
-  CachedSampleReader(fields_with({10, 5, 2})).read(sample.bytes, read);
-  expect_sample(read, sample, {10, 5, 2});
-}
-
-TEST(CachedSample, IsReadByItsHeadersWhereShapesDiffer) {
-  const CachedSampleReader reader(fields_with({Shape::kDynamic, Shape::kDynamic, 2}));
-  for (const Shape& image : {Shape{10, 5, 2}, Shape{5, 10, 2}}) {
-    const Sample sample(image);
-    SampleView read;
-    reader.read(sample.bytes, read);
-    expect_sample(read, sample, image);
-  }
-}
-
 TEST(CachedSample, OneThatEndsEarlyIsRefused) {
   const Sample sample({10, 5, 2});
   const std::span<const std::byte> early = std::span(sample.bytes).first(sample.bytes.size() - 64);
   SampleView read;
   EXPECT_THROW(read_sample(early, 3, read), Error);
-  EXPECT_THROW(CachedSampleReader(fields_with({10, 5, 2})).read(early, read), Error);
 }
 
 }  // namespace
