@@ -251,6 +251,11 @@ class Dataset {
   Dataset repeat(std::int64_t times) const;            // an epoch becomes `times` passes, each shuffled again
   Dataset take(std::uint64_t count) const;
   Dataset skip(std::uint64_t count) const;
+  // Chooses the records with these numbers, zero-based positions of what the stages before it leave, in the order
+  // given; after batch(), whole batches. A number may be repeated: random operations before batch() then treat its
+  // record differently each time, unless a shuffle precedes. When the plan is first counted or opened, throws
+  // ConfigError if a number is out of range.
+  Dataset select(std::vector<std::uint64_t> numbers) const;
   Dataset shard(std::uint64_t count, std::uint64_t index) const;          // every count-th record from index on
   Dataset without_shard(std::uint64_t count, std::uint64_t index) const;  // all the others
   // Keeps only the records that the filter accepts. It sees them as the source holds them, wherever it stands

@@ -1,6 +1,7 @@
 // Plans. headrace/_dataset.py gives them the signatures that users see.
 #include "headrace/pipeline/dataset.h"
 
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -88,6 +89,13 @@ void bind_stages(nb::class_<Dataset>& dataset) {
       .def("repeat", &Dataset::repeat, "times"_a, Unlocked())
       .def("take", &Dataset::take, "count"_a, Unlocked())
       .def("skip", &Dataset::skip, "count"_a, Unlocked())
+      .def(
+          "select",
+          [](const Dataset& data,
+             const nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& numbers) {
+            return data.select({numbers.data(), numbers.data() + numbers.size()});
+          },
+          "numbers"_a)
       .def("shard", &Dataset::shard, "count"_a, "index"_a, Unlocked())
       .def("without_shard", &Dataset::without_shard, "count"_a, "index"_a, Unlocked())
       .def(

@@ -6,6 +6,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/plan/index/chosen_numbers.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/placement.h"
@@ -116,6 +117,10 @@ Dataset Dataset::repeat(std::int64_t times) const {
 Dataset Dataset::take(std::uint64_t count) const { return Dataset(grow(plan_, TakeStage{count})); }
 
 Dataset Dataset::skip(std::uint64_t count) const { return Dataset(grow(plan_, SkipStage{count})); }
+
+Dataset Dataset::select(std::vector<std::uint64_t> numbers) const {
+  return Dataset(grow(plan_, SelectStage{std::make_shared<const ChosenNumbers>(std::move(numbers))}));
+}
 
 Dataset Dataset::shard(std::uint64_t count, std::uint64_t index) const {
   if (index >= count) {

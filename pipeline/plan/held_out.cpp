@@ -27,7 +27,7 @@ bool ends_record_order(const Stage& stage) {
 
 // Whether a stage after the split only says which records of the training come when.
 bool orders_training(const Stage& stage) {
-  return is_any<ShuffleStage, ShuffleWindowStage, RepeatStage, TakeStage, SkipStage, ShardStage,
+  return is_any<ShuffleStage, ShuffleWindowStage, RepeatStage, TakeStage, SkipStage, SelectStage, ShardStage,
                 WithoutShardStage>(stage);
 }
 

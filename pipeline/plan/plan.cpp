@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "headrace/pipeline/plan/index/chosen_numbers.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/ragged_batch.h"
@@ -66,6 +67,7 @@ struct DescribeStage {
   std::string operator()(const RepeatStage& stage) const { return fmt::format("repeat({})", stage.times); }
   std::string operator()(const TakeStage& stage) const { return fmt::format("take({})", stage.count); }
   std::string operator()(const SkipStage& stage) const { return fmt::format("skip({})", stage.count); }
+  std::string operator()(const SelectStage& stage) const { return stage.chosen->describe(); }
   std::string operator()(const ShardStage& stage) const {
     return fmt::format("shard({} of {})", stage.index, stage.count);
   }

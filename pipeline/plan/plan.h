@@ -66,6 +66,13 @@ struct TakeStage {
 struct SkipStage {
   std::uint64_t count = 0;
 };
+class ChosenNumbers;
+struct SelectStage {
+  std::shared_ptr<const ChosenNumbers> chosen;
+  // Whether a repeated record gets new random numbers; set by the planner. Stages before it that shuffle would
+  // otherwise find another record.
+  bool draws_anew = false;
+};
 struct ShardStage {
   std::uint64_t count = 1;
   std::uint64_t index = 0;
@@ -123,10 +130,10 @@ struct BatchOrderStage {
   std::shared_ptr<const BatchOrder> order;
 };
 
-using Stage =
-    std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage, ShardStage,
-                 WithoutShardStage, FilterStage, ShuffleWindowStage, ShardFilesStage, CombineStage, EnumerateStage,
-                 CacheStage, BatchStage, BucketStage, PrefetchStage, UnbatchStage, BatchOrderStage>;
+using Stage = std::variant<SourceStage, DecodeStage, MapStage, ShuffleStage, RepeatStage, TakeStage, SkipStage,
+                           SelectStage, ShardStage, WithoutShardStage, FilterStage, ShuffleWindowStage,
+                           ShardFilesStage, CombineStage, EnumerateStage, CacheStage, BatchStage, BucketStage,
+                           PrefetchStage, UnbatchStage, BatchOrderStage>;
 
 // The batches of a dataset whose batches are combined.
 struct PartBatches {

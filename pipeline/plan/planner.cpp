@@ -15,6 +15,7 @@
 #include "headrace/pipeline/plan/first_image.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/index/bucket_batches.h"
+#include "headrace/pipeline/plan/index/chosen_numbers.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/ragged_batch.h"
@@ -201,7 +202,9 @@ class Planner {
   template <typename IndexStage>
   void operator()(const IndexStage& stage) {
     if (!keeps_streaming<IndexStage>) want_numbers(describe(Stage{stage}));
-    (plan_.batch ? plan_.batch_stages : plan_.index_stages).emplace_back(stage);
+    Stage& added = (plan_.batch ? plan_.batch_stages : plan_.index_stages).emplace_back(stage);
+    if (auto* select = std::get_if<SelectStage>(&added))
+      select->draws_anew = !plan_.batch && !is_shuffled(plan_.index_stages);
   }
 
  private:
@@ -217,6 +220,7 @@ class Planner {
   // Whether a record may have another position after the stage in another pass, or several in one.
   static bool renumbers(const Stage& stage) {
     if (is_shuffled(stage) || std::holds_alternative<RepeatStage>(stage)) return true;
+    if (const auto* select = std::get_if<SelectStage>(&stage)) return select->chosen->max_occurrences() > 1;
     if (const auto* batches = std::get_if<BatchOrderStage>(&stage)) {
       return std::ranges::any_of(batches->order->stages, renumbers);
     }

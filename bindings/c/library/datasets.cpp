@@ -59,9 +59,10 @@ RaggedBatchOptions ragged_batch_of(const hr_ragged_batch_options& how) {
   return options;
 }
 
-std::vector<std::int64_t> numbers_of(const std::int64_t* numbers, std::size_t count, const char* name) {
+template <typename Number>
+std::vector<Number> numbers_of(const Number* numbers, std::size_t count, const char* name) {
   if (count == 0) return {};
-  const std::int64_t* first = &given(numbers, name);
+  const Number* first = &given(numbers, name);
   return {first, first + count};
 }
 
@@ -125,6 +126,12 @@ hr_status hr_dataset_take(hr_dataset* dataset, uint64_t count) {
 
 hr_status hr_dataset_skip(hr_dataset* dataset, uint64_t count) {
   return add_stage(__func__, dataset, [&](const Dataset& plan) { return plan.skip(count); });
+}
+
+hr_status hr_dataset_select(hr_dataset* dataset, const uint64_t* numbers, size_t count) {
+  return add_stage(__func__, dataset, [&](const Dataset& plan) {
+    return plan.select(headrace::c::numbers_of(numbers, count, "numbers"));
+  });
 }
 
 hr_status hr_dataset_shard(hr_dataset* dataset, uint64_t count, uint64_t index) {

@@ -21,7 +21,8 @@ bool is_repeat(const Stage& stage) { return std::holds_alternative<RepeatStage>(
 // Returns whether the stages may put another batch after a smaller one.
 bool may_follow_smaller(const std::vector<Stage>& stages) {
   return is_shuffled(stages) || std::ranges::any_of(stages, [](const Stage& stage) {
-           return is_repeat(stage) || std::holds_alternative<CombineStage>(stage);
+           return is_repeat(stage) || std::holds_alternative<CombineStage>(stage) ||
+                  std::holds_alternative<SelectStage>(stage);
          });
 }
 

@@ -14,6 +14,7 @@
 #include "headrace/devices/base/permutation.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/index/bit_select.h"
+#include "headrace/pipeline/plan/index/chosen_numbers.h"
 #include "headrace/pipeline/plan/index/combination_index.h"
 #include "headrace/pipeline/plan/index/index_stage.h"
 #include "headrace/pipeline/plan/index/selection.h"
@@ -185,6 +186,27 @@ class SkipIndex final : public IndexStage {
   std::uint64_t skipped_, size_;
 };
 
+// The positions of a list.
+class SelectIndex final : public IndexStage {
+ public:
+  // Throws ConfigError if one is not below `before`.
+  SelectIndex(std::uint64_t before, const SelectStage& select)
+      : chosen_(select.chosen), passes_(select.draws_anew ? chosen_->max_occurrences() : 1) {
+    chosen_->require_below(before);
+  }
+
+  std::uint64_t size() const noexcept override { return chosen_->numbers().size(); }
+  // A repeated position is of another pass.
+  Located locate(const Located& at, IndexMemory* /*memory*/) const override {
+    const std::uint64_t occurrence = passes_ > 1 ? chosen_->occurrence(at.record) : 0;
+    return {.record = chosen_->numbers()[at.record], .pass = at.pass * passes_ + occurrence};
+  }
+
+ private:
+  std::shared_ptr<const ChosenNumbers> chosen_;
+  std::uint64_t passes_;
+};
+
 // All positions as they are; remembers them.
 class EnumerateIndex final : public IndexStage {
  public:
@@ -261,6 +283,7 @@ IndexStagePtr IndexMap::create_stage(const Stage& stage, std::uint64_t seed) con
   if (const auto* repeat = std::get_if<RepeatStage>(&stage))
     return std::make_shared<RepeatIndex>(size_, repeat->times);
   if (const auto* skip = std::get_if<SkipStage>(&stage)) return std::make_shared<SkipIndex>(size_, skip->count);
+  if (const auto* select = std::get_if<SelectStage>(&stage)) return std::make_shared<SelectIndex>(size_, *select);
   if (const auto* shard = std::get_if<ShardStage>(&stage)) return std::make_shared<ShardIndex>(size_, *shard);
   if (const auto* others = std::get_if<WithoutShardStage>(&stage)) {
     return std::make_shared<WithoutShardIndex>(size_, *others);

@@ -1,5 +1,5 @@
-// The index stages of a plan (combine, filter, shuffle, take, skip, shard, repeat, batch order) composed into one
-// stateless O(1) function: (epoch, position in the epoch) -> (record, pass).
+// The index stages of a plan (combine, filter, shuffle, take, skip, select, shard, repeat, batch order) composed
+// into one stateless O(1) function: (epoch, position in the epoch) -> (record, pass).
 #pragma once
 
 #include <cstdint>

@@ -130,6 +130,10 @@ const std::map<std::string, ReadStage, std::less<>>& stage_table() {
        [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
          return before.repeat(read<Passes>(place, plan, {.required = {"times"}}).times);
        }},
+      {"select",
+       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+         return before.select(read<ChosenRecords>(place, plan, {.required = {"numbers"}}).numbers);
+       }},
       {"shard",
        [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
          const auto shard = read<ShardOf>(place, plan, {.required = {"count", "index"}});

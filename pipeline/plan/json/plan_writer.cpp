@@ -8,6 +8,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/evaluation_stages.h"
+#include "headrace/pipeline/plan/index/chosen_numbers.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/json/format.h"
@@ -145,6 +146,9 @@ class PlanWriter {
   }
   Out write(const SkipStage& stage, const std::string& path) {
     return named_options(path, "skip", RecordCount{stage.count});
+  }
+  Out write(const SelectStage& stage, const std::string& path) {
+    return named_options(path, "select", ChosenRecords{stage.chosen->numbers()});
   }
   Out write(const ShardStage& stage, const std::string& path) {
     return named_options(path, "shard", ShardOf{.count = stage.count, .index = stage.index});

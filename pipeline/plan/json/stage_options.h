@@ -16,6 +16,9 @@ struct NoOptions {};
 struct RecordCount {
   std::uint64_t count = 0;
 };
+struct ChosenRecords {
+  std::vector<std::uint64_t> numbers = {};
+};
 struct Passes {
   std::int64_t times = 1;
 };
@@ -40,6 +43,7 @@ struct LabelOptions {
 
 inline void show(NoOptions& /*options*/, OptionVisitor& /*visit*/) {}
 inline void show(RecordCount& options, OptionVisitor& visit) { visit("count", options.count); }
+inline void show(ChosenRecords& options, OptionVisitor& visit) { visit("numbers", options.numbers); }
 inline void show(Passes& options, OptionVisitor& visit) { visit("times", options.times); }
 inline void show(ShardOf& options, OptionVisitor& visit) {
   visit("count", options.count);

@@ -125,6 +125,8 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_dataset_repeat(NULL, 1));
   NULL_FAILS(hr_dataset_take(NULL, 1));
   NULL_FAILS(hr_dataset_skip(NULL, 1));
+  NULL_FAILS(hr_dataset_select(NULL, NULL, 0));
+  NULL_FAILS(hr_dataset_select(dataset, NULL, 1));
   NULL_FAILS(hr_dataset_shard(NULL, 1, 0));
   NULL_FAILS(hr_dataset_without_shard(NULL, 2, 0));
   NULL_FAILS(hr_dataset_shard_for_worker(NULL, 1, 0, 0));

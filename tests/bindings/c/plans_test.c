@@ -225,6 +225,16 @@ static void test_stages(void) {
   CHECK(records_of(dataset) == 60);
   OK(hr_dataset_shard(dataset, 3, 1));
   CHECK(records_of(dataset) == 20);
+  const uint64_t chosen[] = {19, 0, 19};
+  hr_dataset* few = NULL;
+  OK(hr_dataset_copy(dataset, &few));
+  OK(hr_dataset_select(few, chosen, 3));
+  CHECK(records_of(few) == 3);
+  OK(hr_dataset_select(few, chosen, 1));
+  hr_dataset_info info = HR_DATASET_INFO_INIT;
+  FAILS(HR_INVALID_ARGUMENT, "number 19, at place 0 of the list, is out of range: there are 3",
+        hr_dataset_describe(few, &info));
+  hr_dataset_free(few);
   OK(hr_dataset_repeat(dataset, 2));
   CHECK(records_of(dataset) == 40);
   OK(hr_dataset_without_shard(copy, 4, 0));

@@ -27,6 +27,7 @@ enum class Kind {
   kRepeat,
   kTake,
   kSkip,
+  kSelect,
   kShard,
   kWithout,
   kMap,
@@ -59,6 +60,24 @@ Operations triple_and_add() {
                    }});
 }
 
+// What a select() chooses of so many elements: some twice, in no order.
+std::vector<std::uint64_t> chosen_of(std::uint64_t elements, std::uint64_t count) {
+  std::vector<std::uint64_t> chosen;
+  for (std::uint64_t i = 0; elements > 0 && i < count; ++i) chosen.push_back((5 * i * i + 3) % elements);
+  return chosen;
+}
+
+// The elements so far: batches, or records. 0 where the chain is refused anyway.
+std::uint64_t elements_of(const Dataset& data) {
+  for (const auto count : {&Dataset::steps_per_epoch, &Dataset::size}) {
+    try {
+      return (data.*count)();
+    } catch (const ConfigError&) {
+    }
+  }
+  return 0;
+}
+
 Dataset with_step(const Dataset& data, const ChainStep& step) {
   switch (step.kind) {
     case Kind::kShuffle: return data.shuffle({.seed = step.count, .each_epoch_anew = step.flag});
@@ -66,6 +85,7 @@ Dataset with_step(const Dataset& data, const ChainStep& step) {
     case Kind::kRepeat: return data.repeat(static_cast<std::int64_t>(step.count));
     case Kind::kTake: return data.take(step.count);
     case Kind::kSkip: return data.skip(step.count);
+    case Kind::kSelect: return data.select(chosen_of(elements_of(data), step.count));
     case Kind::kShard: return data.shard(step.count, 1);
     case Kind::kWithout: return data.without_shard(step.count, 0);
     case Kind::kMap: return data.map(triple_and_add());
@@ -157,6 +177,13 @@ class Level {
         --place_;  // take() is no function of positions
         return;
       case Kind::kSkip: return choose([count](std::uint64_t i) { return i >= count; });
+      case Kind::kSelect:
+        return set([before, count](std::uint64_t pass) {
+          const Elements all = before(pass);
+          Elements chosen;
+          for (const std::uint64_t i : chosen_of(all.size(), count)) chosen.push_back(all[i]);
+          return chosen;
+        });
       case Kind::kShard: return choose([count](std::uint64_t i) { return i % count == 1; });
       case Kind::kWithout: return choose([count](std::uint64_t i) { return i % count != 0; });
       default: return;
@@ -239,7 +266,7 @@ std::vector<ChainStep> random_chain(std::uint64_t number, Philox& random) {
     batched = !batched;
   };
   for (std::uint32_t left = 2 + random.below(6 + static_cast<std::uint32_t>(number % 5)); left > 0; --left) {
-    switch (random.below(13)) {
+    switch (random.below(14)) {
       case 0:
         steps.push_back({.kind = Kind::kShuffle, .count = random.below(3), .flag = random.below(2) == 0});
         break;
@@ -257,6 +284,7 @@ std::vector<ChainStep> random_chain(std::uint64_t number, Philox& random) {
         if (!batched && !numbered) steps.push_back({.kind = Kind::kNumber});
         numbered = numbered || !batched;
         break;
+      case 10: steps.push_back({.kind = Kind::kSelect, .count = random.below(batched ? 5 : 30)}); break;
       default: add_batch(); break;
     }
   }

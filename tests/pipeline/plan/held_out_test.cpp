@@ -27,6 +27,14 @@ TEST(HeldOut, LeavesTheLastRecordsBeforeAnyShuffle) {
   EXPECT_EQ(parts.validation.steps_per_epoch(), 3U);  // 21 records
 }
 
+TEST(HeldOut, ASelectBelongsToBothPartsUnlessItFollowsAShuffle) {
+  const HeldOut before = hold_out_last(zero_labels(10).select({9, 8, 7, 6}).batch({.global = 1}), 0.5);
+  EXPECT_EQ(before.train.size() + before.validation.size(), 4U);
+  const HeldOut after = hold_out_last(zero_labels(10).shuffle().select({4, 4, 4}).batch({.global = 1}), 0.5);
+  EXPECT_EQ(after.train.size(), 3U);
+  EXPECT_EQ(after.validation.size(), 5U);
+}
+
 TEST(HeldOut, RefusesSharesThatLeaveNothing) {
   for (const double share : {0.0, 1.0, -0.5, 0.95}) {
     EXPECT_THROW(hold_out_last(zero_labels(10).batch({.global = 2}), share), ConfigError) << share;

@@ -54,6 +54,8 @@ TEST_F(PlanJsonErrors, NameThePlace) {
        "plan at stages[0].shuffle.each_epoch_anew: 1 where true or false is needed"},
       {R"({"shuffle": 7})", "plan at stages[0].shuffle: 7 where an object is needed (write it as {...})"},
       {R"({"take": {}})", "plan at stages[0].take: 'count' is missing"},
+      {R"({"select": {}})", "plan at stages[0].select: 'numbers' is missing"},
+      {R"({"select": {"numbers": [0, -1]}})", "plan at stages[0].select.numbers[1]: -1 where a whole number from 0"},
       {R"({"repeat": {"times": 0}})", "plan at stages[0]: repeat(0): at least one pass is needed"},
       {R"({"shard": {"count": 2, "index": 2}})", "plan at stages[0]: shard(2, 2): the index must be below"},
       {R"({"cache": {"tape": {}}})", "plan at stages[0].cache: there is no cache \"tape\" (write memory or disk)"},

@@ -38,6 +38,7 @@ TEST_F(PlanJsonStages, OnPositions) {
   expect_same(first().shuffle_window({.size = 5, .seed = 9}));
   expect_same(first().shuffle_window({.size = 5, .seed = 9, .each_epoch_anew = false}));
   expect_same(first().repeat(3).take(50).skip(7));
+  expect_same(first().select({22, 0, 22, 5}));
   expect_same(first().shard(3, 2));
   expect_same(first().without_shard(3, 1));
   expect_same(first().shuffle().enumerate());
