@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, SupportsIndex
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native
@@ -160,12 +161,19 @@ class Dataset:
         return self._with(self._native.repeat(times), "repeat()")
 
     def take(self, count: int) -> Dataset:
-        """The first records; after batch(), batches."""
-        return self._with(self._native.take(count), "take()")
+        """The first records; after batch(), batches. -1: all."""
+        return self._with(self._native if count == _ALL else self._native.take(_counted("take", count)), "take()")
 
     def skip(self, count: int) -> Dataset:
-        """All but the first records; after batch(), batches."""
-        return self._with(self._native.skip(count), "skip()")
+        """All but the first records; after batch(), batches. -1: skips all."""
+        return self._with(self._native.take(0) if count == _ALL else self._native.skip(_counted("skip", count)), "skip()")
+
+    def select(self, indices: ArrayLike | Sequence[int]) -> Dataset:
+        """The records with these numbers, in this order: positions, from 0, of what the stages before leave; after
+        batch(), batches. A list, a range, an array or a tensor. A number may be repeated: random operations before
+        batch() then treat its record differently each time, unless a shuffle() precedes. One that is out of range is a
+        ConfigError when the plan is first counted or opened."""
+        return self._with(self._native.select(record_numbers(indices)), "select()")
 
     def shard(self, count: int, index: int) -> Dataset:
         """Every count-th record, after batch() batch, from `index` on."""
@@ -350,6 +358,30 @@ def _unpickled(text: str) -> Dataset:
 
 def _no_sample():
     return config_error("there is no record to try the function on", "say what it returns: hr.function(f, outputs={...})")
+
+
+_ALL = -1  # of take() and skip(), as tf.data has it
+
+
+def _counted(call: str, count: int) -> int:
+    if count < 0:
+        raise config_error(f"{call}({count})", f"count from 0; {call}({_ALL}) {call}s all")
+    return count
+
+
+def record_numbers(indices: Any) -> NDArray[np.uint64]:
+    """The numbers that select() is given. ConfigError where they are none."""
+    numbers = np.asarray(indices)
+    if numbers.dtype == bool:
+        raise config_error("select() of a mask: it takes the numbers of records", "select(np.flatnonzero(mask))")
+    if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
+        given = f"{numbers.dtype} {numbers.shape}" if numbers.ndim > 0 else type(indices).__name__
+        raise config_error(f"select() of {given}", "give a list, a range or a one-dimensional array of whole numbers")
+    if numbers.dtype.kind == "i" and (numbers < 0).any():
+        place = int(np.argmax(numbers < 0))
+        raise config_error(f"select(): number {numbers[place]}, at place {place} of the list, is negative",
+                           "records are numbered from 0; len(data) - 1 is the last one's number")
+    return np.ascontiguousarray(numbers, np.uint64)
 
 
 def _padding(pad):

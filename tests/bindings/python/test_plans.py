@@ -87,6 +87,61 @@ def test_stages_after_batch_count_batches():
         plan.filter(lambda sample: True).explain()
 
 
+@pytest.mark.parametrize("indices", [
+    [7, 0, 7], (7, 0, 7), np.array([7, 0, 7]), np.array([7, 0, 7], np.uint8), np.array([9, 7, 0, 0, 0, 7])[[1, 2, 5]],
+    range(7, -1, -7), [],
+])
+def test_select_takes_lists_ranges_and_arrays(indices):
+    expected = np.arange(10)[np.asarray(indices, int)].tolist()
+    assert sum(first_values(counting(10).select(indices).batch(2)), []) == expected
+    assert counting(10).select(indices).records == len(expected)
+
+
+def test_select_stands_where_other_stages_do():
+    assert first_values(counting(10).skip(2).select([1, 7]).batch(2)) == [[3, 9]]
+    assert first_values(counting(10).batch(4).select([2, 0, 2])) == [[8, 9], [0, 1, 2, 3], [8, 9]]
+    chosen = np.random.default_rng(0).permutation(100)[:80]
+    plan = counting(100).select(chosen).shuffle(1).batch(20)
+    assert sorted(sum(first_values(plan), [])) == sorted(chosen.tolist())
+    assert plan.fingerprint == counting(100).select(chosen.tolist()).shuffle(1).batch(20).fingerprint
+    assert "select(1, 7)  [on indices]" in counting(10).select([1, 7]).explain()
+
+
+@pytest.mark.parametrize(("indices", "message"), [
+    (np.arange(10) > 3, r"select\(\) of a mask.*flatnonzero"),
+    ([True, False], "of a mask"),
+    ([0.0, 1.0], r"select\(\) of float64 \(2,\)"),
+    ([[0, 1]], r"select\(\) of int64 \(1, 2\)"),
+    (["a"], r"select\(\) of <U1"),
+    (3, r"select\(\) of int"),
+    ({1, 2}, r"select\(\) of set"),
+    ([3, -1], "number -1, at place 1 of the list, is negative"),
+])
+def test_select_refuses_what_are_no_numbers(indices, message):
+    with pytest.raises(hr.ConfigError, match=message):
+        counting(10).select(indices)
+
+
+def test_select_names_the_first_number_out_of_range():
+    with pytest.raises(hr.ConfigError, match="number 10, at place 2 of the list, is out of range: there are 10"):
+        len(counting(10).select([0, 9, 10, 11]))
+
+    def stream():
+        yield {"x": np.int64(0)}
+
+    with pytest.raises(hr.ConfigError, match="a stream has no record numbers"):
+        hr.from_generator(stream, fields={"x": ("int64", ())}).select([0]).explain()
+
+
+def test_take_and_skip_of_all():
+    assert sum(first_values(counting(5).take(-1).batch(2)), []) == list(range(5))
+    assert counting(5).take(-1).fingerprint == counting(5).fingerprint
+    assert counting(5).skip(-1).records == 0 and len(counting(5).batch(2).skip(-1)) == 0
+    for call in ("take", "skip"):
+        with pytest.raises(hr.ConfigError, match=rf"{call}\(-2\) \(count from 0; {call}\(-1\) {call}s all\)"):
+            getattr(counting(5), call)(-2)
+
+
 def test_windows():
     assert first_values(counting(7).window(3, shift=2).batch(2)) == [[[0, 1, 2], [2, 3, 4]], [[4, 5, 6]]]
     assert first_values(counting(5).window(2, drop_remainder=False).skip(2).padded_batch(1)) == [[[4, 0]]]

@@ -180,11 +180,6 @@ def test_other_samplers_over_a_torch_dataset_are_asked_each_epoch():
     assert len(first) == 24 and set(first) | set(second) <= set(range(10)) and first != second
 
 
-def test_other_samplers_over_a_headrace_dataset_are_refused(numbered):
-    with pytest.raises(hr.ConfigError, match="SubsetRandomSampler cannot give the order"):
-        DataLoader(numbered, sampler=torch_data.SubsetRandomSampler([1, 2]))
-
-
 def test_it_says_what_it_gives_and_where_it_stands(numbered):
     loader = DataLoader(numbered, batch_size=12, rank=1, world_size=2)
     assert repr(loader) == f"<headrace.torch.DataLoader of {numbered!r}; batch_size 12, rank 1 of 2 on cpu; epoch 0, step 0>"
@@ -378,8 +373,11 @@ def test_a_closed_loader_begins_again(numbered):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"collate_fn": lambda items: items}, "collate_fn is not supported"),
-    ({"batch_sampler": [[0, 1]]}, "batch_sampler is not supported"),
+    ({"batch_sampler": [[0, 1]], "batch_size": 2}, "batch_sampler beside batch_size"),
+    ({"batch_sampler": [[0, 1]], "drop_last": True}, "batch_sampler beside batch_size"),
+    ({"sampler": [0, 1], "shuffle": True}, "shuffle=True beside a sampler"),
+    ({"sampler": [0, 1], "batch_size": None}, "batch_size=None beside a list"),
+    ({"sampler": [0, 1], "rank": 0, "world_size": 2}, "rank and world_size beside a list"),
     ({"worker_init_fn": print}, "worker_init_fn is not supported"),
     ({"multiprocessing_context": "fork"}, "multiprocessing_context is not supported"),
     ({"in_order": False, "rank": 0, "world_size": 2}, "in_order=False: the loader serves 1 of 2 replicas"),

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils import data as torch_data
 from torch.utils.data.distributed import DistributedSampler
 
+from headrace import Dataset
 from headrace._errors import config_error
 from headrace._native import launched_process
 
 _SEED_BITS = 63
 
 
-def refuse(*, batch_sampler: Any, collate_fn: Any, worker_init_fn: Any, multiprocessing_context: Any,
-           pin_memory_device: str) -> None:
+def refuse(*, worker_init_fn: Any, multiprocessing_context: Any, pin_memory_device: str) -> None:
     """ConfigError for what the engine does not do, saying what does it."""
-    if batch_sampler is not None:
-        raise config_error("batch_sampler is not supported: the engine makes batches of one size",
-                           "give batch_size, shuffle, sampler and drop_last")
-    if collate_fn is not None and collate_fn is not torch_data.default_collate:
-        raise config_error("collate_fn is not supported: rows are written into the batch where they are made",
-                           "do it to samples with Dataset.map(), or to whole batches with "
-                           "Dataset.map(hr.function(..., batched=True)) behind batch()")
     if worker_init_fn is not None:
         raise config_error("worker_init_fn is not supported: there are threads in place of worker processes",
                            "random operations have their seed from generator or seed; initialise the rest once, before "
@@ -34,6 +28,26 @@ def refuse(*, batch_sampler: Any, collate_fn: Any, worker_init_fn: Any, multipro
     if pin_memory_device:
         raise config_error(f"pin_memory_device '{pin_memory_device}' is not supported",
                            "say device= for batches in the memory of that device")
+
+
+def require_alone(batch_sampler: Any, *, batch_size: Any, shuffle: bool | None, sampler: Any, drop_last: bool) -> None:
+    """ConfigError where a batch_sampler and what else makes batches are given."""
+    if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+        raise config_error("batch_sampler beside batch_size, shuffle, sampler or drop_last",
+                           "the batch_sampler says all of it: leave the others out")
+
+
+def wanted_collate(collate_fn: Any, dataset: Any) -> Callable[[list[Any]], Any] | None:
+    """What is called with the samples of a batch; None for what the engine does itself."""
+    if collate_fn is None or collate_fn is torch_data.default_collate:
+        return None
+    if not isinstance(dataset, Dataset):
+        raise config_error("collate_fn over a torch Dataset is not supported: the engine holds its items as rows of one batch",
+                           "let the dataset give items of one shape, or give a Headrace dataset")
+    if dataset._native.is_ragged():
+        raise config_error("collate_fn after ragged_batch(), whose batches have no rows to take apart",
+                           "collate in your loop: x[x_offsets[i]:x_offsets[i + 1]] is a row")
+    return collate_fn
 
 
 def require_counts(*, num_workers: int, timeout: float, prefetch_factor: int | None) -> None:
@@ -62,13 +76,16 @@ def wants_shuffle(shuffle: bool | None, sampler: Any) -> bool:
 
 
 def place_in_world(rank: int | None, world_size: int | None, sampler: Any) -> tuple[int, int]:
-    """This process's number and how many there are."""
+    """This process's number and how many there are. `sampler`: or batch_sampler."""
     if rank is None and world_size == 1:
         rank = 0
     if (rank is None) != (world_size is None):
         raise config_error("rank and world_size go together", "give both or neither")
     if rank is None or world_size is None:
         rank, world_size = _found_world(sampler)
+    elif world_size > 1 and is_own_sampler(sampler):
+        raise config_error(f"rank and world_size beside a {type(sampler).__name__}",
+                           "which records are this process's is what the sampler says: leave rank and world_size out")
     if world_size < 1 or not 0 <= rank < world_size:
         raise config_error(f"rank {rank} of world_size {world_size}", "rank is one of 0 .. world_size - 1")
     return rank, world_size
@@ -97,7 +114,8 @@ def seed_of(seed: int | None, generator: torch.Generator | None, sampler: Any, w
         return int(seed)
     if type(sampler) is DistributedSampler:
         return sampler.seed
-    generator = generator if generator is not None else getattr(sampler, "generator", None)
+    if generator is None and not is_own_sampler(sampler):
+        generator = getattr(sampler, "generator", None)
     if generator is None and world_size > 1:
         return 0
     return int(torch.randint(2**_SEED_BITS - 1, (), dtype=torch.int64, generator=generator))

@@ -12,7 +12,7 @@ from headrace import Batch, Dataset
 from headrace._errors import config_error
 from headrace._movable import MovableLoader
 from headrace.torch import _arguments as arguments
-from headrace.torch._plan import UNSET, plan_of
+from headrace.torch._plan import UNSET, plan_of, without_subsets
 
 _STATE_VERSION = 1
 
@@ -20,17 +20,24 @@ _STATE_VERSION = 1
 class DataLoader:
     """Gives batches of tensors, as torch.utils.data.DataLoader does for its common arguments.
 
-    What it cannot honour it refuses with a ConfigError that says what to use in its place: collate_fn, batch_sampler,
-    worker_init_fn, multiprocessing_context, datasets without numbers (IterableDataset), and samplers of a kind of
-    their own over a Headrace dataset.
+    What it cannot honour it refuses with a ConfigError that says what to use in its place: worker_init_fn,
+    multiprocessing_context, datasets without numbers (IterableDataset), batches of several sizes, and collate_fn over a
+    torch Dataset.
 
-    dataset: a Headrace dataset, or any object with __len__ and __getitem__ (a map-style torch Dataset). The items of
-        the latter are made by Python code on the engine's threads, one at a time under the GIL.
+    dataset: a Headrace dataset, a torch Subset of one (also of random_split()), or any object with __len__ and
+        __getitem__ (a map-style torch Dataset). The items of the latter are made by Python code on the engine's threads,
+        one at a time under the GIL.
     batch_size: examples of one batch of this process, 1 if nothing is said. Of a plan that ends in batch(): leave it
         out; the plan's is the batch of all processes.
     shuffle, sampler: a full permutation, another one each epoch. Sequential-, Random- (without replacement) and
         DistributedSampler are recognised and done by the engine: the seed decides the order, which is not PyTorch's.
-        Over a torch Dataset any other sampler is asked for its indices at the start of each epoch.
+        Any other sampler, or iterable of record numbers, is read at the start of each epoch, whose order is its own; a
+        number that it repeats is drawn for anew by random operations. Call its set_epoch(), if it has one. It chooses
+        this process's records: rank and world_size are left out.
+    batch_sampler: the same, of lists of record numbers, all of one length but for a smaller last one.
+    collate_fn: is called with the samples of each batch, as a list of dicts or, with `fields`, of tuples, of tensors;
+        the loop sees what it returns. Runs in Python on the loop's thread: it takes apart a batch that was ready and
+        usually copies it once more.
     num_workers: threads that decode and operate; 0: the engine chooses.
     prefetch_factor: batches ahead for each worker, as there; None: two batches in all.
     persistent_workers: None or True: the engine runs on between epochs and prepares the next one. False: it stops at
@@ -54,7 +61,8 @@ class DataLoader:
 
     Iterating makes an epoch; the next one begins with the next iter(), or where set_epoch() says. state_dict() and
     load_state_dict() are those of torchdata's StatefulDataLoader: also within an epoch, with another number of threads
-    or, the batch of all processes being the same, of processes.
+    or, the batch of all processes being the same, of processes. Within an epoch in a sampler's own order the state holds
+    the order, a number per record; a resumed sampler is next asked for the epoch after.
     """
 
     def __init__(
@@ -85,15 +93,21 @@ class DataLoader:
         copy: bool | None = None,
         **options: Any,
     ) -> None:
-        arguments.refuse(batch_sampler=batch_sampler, collate_fn=collate_fn, worker_init_fn=worker_init_fn,
-                         multiprocessing_context=multiprocessing_context, pin_memory_device=pin_memory_device)
+        arguments.refuse(worker_init_fn=worker_init_fn, multiprocessing_context=multiprocessing_context,
+                         pin_memory_device=pin_memory_device)
         arguments.require_counts(num_workers=num_workers, timeout=timeout, prefetch_factor=prefetch_factor)
-        self.rank, self.world_size = arguments.place_in_world(rank, world_size, sampler)
+        arguments.require_alone(batch_sampler, batch_size=1 if batch_size is UNSET else batch_size, shuffle=shuffle,
+                                sampler=sampler, drop_last=drop_last)
+        dataset = without_subsets(dataset)
+        self._collate = arguments.wanted_collate(collate_fn, dataset)
+        self.rank, self.world_size = arguments.place_in_world(rank, world_size,
+                                                              sampler if batch_sampler is None else batch_sampler)
         self.seed = arguments.seed_of(seed, generator, sampler, self.world_size)
         self._said_seed = seed is not None
-        self._plan = plan_of(dataset, batch_size=batch_size, shuffle=shuffle, sampler=sampler, drop_last=drop_last,
-                             world_size=self.world_size)
-        self.dataset, self.sampler, self.generator = dataset, sampler, generator
+        self._plan = plan_of(dataset, batch_size=batch_size, shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler,
+                             drop_last=drop_last, world_size=self.world_size)
+        self.dataset, self.sampler, self.batch_sampler, self.generator = dataset, sampler, batch_sampler, generator
+        self.collate_fn = collate_fn
         self.batch_size, self.drop_last = self._plan.local_batch, drop_last
         self.num_workers, self.prefetch_factor, self.timeout = num_workers, prefetch_factor, timeout
         self.persistent_workers = persistent_workers is not False
@@ -142,6 +156,13 @@ class DataLoader:
         tensors = {name: torch.from_numpy(array) for name, array in self._engine.arrays(batch).items()}
         return {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._pins else tensors
 
+    def _given(self, tensors: dict[str, torch.Tensor]) -> Any:
+        """What the loop sees of a batch."""
+        if self._collate is None:
+            return self._form(tensors)
+        rows = zip(*(tensor.unbind() for tensor in tensors.values()), strict=True)
+        return self._collate([self._form(dict(zip(tensors, row, strict=True))) for row in rows])
+
     def __len__(self) -> int:
         """Batches of an epoch, the same for every process. TypeError of a stream."""
         return self._plan.batches()
@@ -159,10 +180,12 @@ class DataLoader:
         if resume is not None and resume["engine"] is not None:
             self._epoch, step = int(resume["epoch"]), int(resume["step"])
             plan, length = self._plan.restored(resume)
+            self._engine.set_option("seed", self._plan.seed_of_epoch(self.seed, self._epoch))
             self._engine.restore(plan, resume["engine"])
         else:
             self._epoch, step = self._next_epoch(), 0
             plan, length = self._plan.of_epoch(self._epoch)
+            self._engine.set_option("seed", self._plan.seed_of_epoch(self.seed, self._epoch))
             self._engine.seek(plan, epoch=0 if self._plan.replanned else self._epoch, length=length)
         self._begun = True
         self._iterator = _Epoch(self, length, step)
@@ -186,7 +209,7 @@ class DataLoader:
             "step": 0 if running is None else running.given,
             "complete": running is not None and running.complete,
             "engine": None if running is None else self._engine.state(),
-            **self._plan.state(),
+            **({} if running is None or running.complete else self._plan.state()),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -199,7 +222,6 @@ class DataLoader:
                                "give the same seed, or none: a state brings its own")
         self._end_iteration()
         self.seed = int(state["seed"])
-        self._engine.set_option("seed", self.seed)
         self._epoch, self._begun = int(state["epoch"]), bool(state["complete"])
         self._resume = None if state["complete"] else dict(state)
 
@@ -263,7 +285,7 @@ class _Epoch:
         tensors = self._loader._tensors(batch)
         if batch.last_of_epoch:
             self._finish()
-        return self._loader._form(tensors)
+        return self._loader._given(tensors)
 
     def _finish(self) -> None:
         self.complete = True

@@ -13,17 +13,42 @@ from torch.utils import data as torch_data
 from headrace import Dataset, from_torch_dataset
 from headrace._errors import config_error
 from headrace.torch import _arguments as arguments
+from headrace.torch._order import Order
 
 UNSET: Any = object()  # batch_size, where nothing is said
+
+_SEED_STEP = 0x9E3779B97F4A7C15  # from epoch to epoch: odd, and far from what seeds differ by
 
 _Form = Callable[[Mapping[str, torch.Tensor]], Any]
 
 
-def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
-            world_size: int) -> Plan:
-    if isinstance(dataset, Dataset):
-        return _of_headrace(dataset, batch_size, shuffle, sampler, drop_last, world_size)
-    return _of_torch(dataset, 1 if batch_size is UNSET else batch_size, shuffle, sampler, drop_last, world_size)
+def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampler: Any, batch_sampler: Any,
+            drop_last: bool, world_size: int) -> Plan:
+    size = 1 if batch_size is UNSET else batch_size
+    if size is not None and size < 1:
+        raise config_error(f"batch_size = {size}", "say 1 or more")
+    order = None
+    if batch_sampler is not None:
+        order = Order(batch_sampler, None, False)
+    elif arguments.is_own_sampler(sampler):
+        if shuffle:
+            raise config_error("shuffle=True beside a sampler", "the sampler gives the order: leave one of them out")
+        if size is None:
+            raise config_error(f"batch_size=None beside a {type(sampler).__name__}", "say batch_size")
+        order = Order(sampler, size, drop_last)
+    if not isinstance(dataset, Dataset):
+        return _of_torch(dataset, size, shuffle, sampler, order, drop_last, world_size)
+    if order is not None:
+        return _in_order(dataset, order)
+    return _of_headrace(dataset, batch_size, shuffle, sampler, drop_last, world_size)
+
+
+def without_subsets(dataset: Any) -> Any:
+    """select() in place of torch's Subsets of a Headrace dataset; any other dataset as it is."""
+    if type(dataset) is not torch_data.Subset:
+        return dataset
+    whole = without_subsets(dataset.dataset)
+    return whole.select(dataset.indices) if isinstance(whole, Dataset) else dataset
 
 
 class Plan:
@@ -32,7 +57,7 @@ class Plan:
     from_python = False  # Python code makes the records
     replanned = False    # each epoch is a plan of its own
 
-    def __init__(self, dataset: Dataset, local_batch: int, form: _Form | None = None) -> None:
+    def __init__(self, dataset: Dataset, local_batch: int | None, form: _Form | None = None) -> None:
         self._dataset, self.local_batch, self._form = dataset, local_batch, form
 
     def batches(self) -> int:
@@ -61,13 +86,58 @@ class Plan:
         """Plan and batches of the epoch that a state is of."""
         return self.of_epoch(int(state["epoch"]))
 
+    def seed_of_epoch(self, seed: int, epoch: int) -> int:
+        """The engine's seed in this epoch."""
+        return seed
+
+
+class _Ordered(Plan):
+    """By an order of the caller's own: asked for once an epoch, which is then a plan of its own."""
+
+    replanned = True
+
+    def __init__(self, order: Order, records: Callable[[list[int]], Dataset], form: _Form | None = None) -> None:
+        self._order, self._records = order, records
+        self._given: tuple[list[int], int] | None = None  # of the epoch that runs, or is to be gone on with
+        super().__init__(records([0]).batch(1), order.batch_size, form)
+
+    def batches(self) -> int:
+        return self._order.batches()
+
+    def of_epoch(self, epoch: int) -> tuple[Dataset, int | None]:
+        return self._planned(*self._order.read(epoch))
+
+    def _planned(self, numbers: list[int], size: int) -> tuple[Dataset, int]:
+        self._given = numbers, size
+        plan = _in_batches(self._records(numbers), size, self._order.drop_last)
+        return plan, len(plan)
+
+    def state(self) -> dict[str, Any]:
+        return {} if self._given is None else {"order": self._given[0], "order_batch": self._given[1]}
+
+    def restored(self, state: Mapping[str, Any]) -> tuple[Dataset, int | None]:
+        if "order" not in state:
+            raise config_error("the state is of a DataLoader without a sampler of its own",
+                               "load it into one that is made with the same arguments")
+        return self._planned(list(state["order"]), int(state["order_batch"]))
+
+    def seed_of_epoch(self, seed: int, epoch: int) -> int:
+        """Another one each epoch: the engine counts this plan's epochs from 0 anew."""
+        return (seed + epoch * _SEED_STEP) % 2**63
+
+
+def _in_order(dataset: Dataset, order: Order) -> Plan:
+    if dataset.batch_size is not None:
+        raise config_error(f"a {order.name} with a plan that is batched already",
+                           "leave batch() out of the plan: the sampler chooses records")
+    if dataset.streamed:
+        raise config_error(f"a {order.name} over a stream, which has no record numbers",
+                           "keep the records in memory or write them to a file first")
+    return _Ordered(order, dataset.select)
+
 
 def _of_headrace(dataset: Dataset, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
                  world_size: int) -> Plan:
-    if arguments.is_own_sampler(sampler):
-        raise config_error(f"a {type(sampler).__name__} cannot give the order of a Headrace dataset",
-                           "say it in the plan: shuffle(), shard(), take(), filter(labels=...), mix(weights=...); or "
-                           "give the items as a torch Dataset")
     shuffled = arguments.wants_shuffle(shuffle, sampler)
     if dataset.batch_size is not None:
         return _of_batched(dataset, batch_size, shuffled, drop_last, world_size)
@@ -97,14 +167,17 @@ def _of_batched(dataset: Dataset, batch_size: int | None, shuffled: bool, drop_l
 
 def _batched(dataset: Dataset, batch_size: int, drop_last: bool, world_size: int, kind: type[Plan] = Plan,
              **more: Any) -> Plan:
-    if batch_size < 1:
-        raise config_error(f"batch_size = {batch_size}", "say 1 or more")
-    whole = dataset.batch(batch_size * world_size, drop_remainder=drop_last)
+    whole = _in_batches(dataset, batch_size * world_size, drop_last)
     _require_shares(whole, world_size)
-    if drop_last and not dataset.streamed and len(whole) == 0:
-        raise config_error(f"{dataset.records} records make no batch of {batch_size * world_size}, and drop_last=True "
-                           "leaves them out", "make the batch smaller")
     return kind(whole, batch_size, **more)
+
+
+def _in_batches(dataset: Dataset, size: int, drop_last: bool) -> Dataset:
+    whole = dataset.batch(size, drop_remainder=drop_last)
+    if drop_last and not dataset.streamed and len(whole) == 0:
+        raise config_error(f"{dataset.records} records make no batch of {size}, and drop_last=True leaves them out",
+                           "make the batch smaller")
+    return whole
 
 
 def _global_batch(dataset: Dataset) -> int:
@@ -149,47 +222,17 @@ class _FromTorch(Plan):
     from_python = True
 
 
-class _BySampler(Plan):
-    """A sampler of the caller's own: asked once an epoch, which is then a plan of its own."""
-
+class _OrderedFromTorch(_Ordered):
     from_python = True
-    replanned = True
-
-    def __init__(self, items: Any, names: tuple[str, ...] | None, form: _Form, sampler: Any, local_batch: int,
-                 drop_last: bool) -> None:
-        self._items, self._names, self._sampler, self._drop_last = items, names, sampler, drop_last
-        self._order: list[int] | None = None  # of the epoch that runs, or is to be gone on with
-        super().__init__(self._plan([0]), local_batch, form)
-
-    def _plan(self, order: list[int], size: int = 1) -> Dataset:
-        digest = zlib.crc32(np.asarray(order, np.int64).tobytes())
-        items = _Named(self._items, self._names, order)
-        return from_torch_dataset(items, version=digest).batch(size, drop_remainder=self._drop_last)
-
-    def batches(self) -> int:
-        whole, rest = divmod(len(self._sampler), self.local_batch)
-        return whole + (1 if rest and not self._drop_last else 0)
-
-    def of_epoch(self, epoch: int) -> tuple[Dataset, int | None]:
-        order = [int(index) for index in self._sampler]
-        if not order:
-            raise config_error(f"the {type(self._sampler).__name__} gave no index for epoch {epoch}")
-        return self._planned(order)
-
-    def _planned(self, order: list[int]) -> tuple[Dataset, int]:
-        self._order = order
-        plan = self._plan(order, self.local_batch)
-        return plan, len(plan)
-
-    def state(self) -> dict[str, Any]:
-        return {"order": self._order}
-
-    def restored(self, state: Mapping[str, Any]) -> tuple[Dataset, int]:
-        return self._planned(list(state["order"]))
 
 
-def _of_torch(dataset: Any, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
-              world_size: int) -> Plan:
+def _items(dataset: Any, names: tuple[str, ...] | None, numbers: list[int]) -> Dataset:
+    digest = zlib.crc32(np.asarray(numbers, np.int64).tobytes())
+    return from_torch_dataset(_Named(dataset, names, numbers), version=digest)
+
+
+def _of_torch(dataset: Any, batch_size: int | None, shuffle: bool | None, sampler: Any, order: Order | None,
+              drop_last: bool, world_size: int) -> Plan:
     if isinstance(dataset, torch_data.IterableDataset) or not hasattr(dataset, "__getitem__"):
         raise config_error(f"a {type(dataset).__name__} has no numbered items",
                            "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
@@ -199,10 +242,8 @@ def _of_torch(dataset: Any, batch_size: int | None, shuffle: bool | None, sample
     if len(dataset) == 0:
         raise config_error(f"the {type(dataset).__name__} is empty")
     names, form = _form_of_item(dataset[0])
-    if arguments.is_own_sampler(sampler):
-        if shuffle:
-            raise config_error("shuffle=True beside a sampler", "the sampler gives the order: leave one of them out")
-        return _BySampler(dataset, names, form, sampler, batch_size, drop_last)
+    if order is not None:
+        return _OrderedFromTorch(order, lambda numbers: _items(dataset, names, numbers), form)
     plan = from_torch_dataset(_Named(dataset, names), name=type(dataset).__name__)
     if arguments.wants_shuffle(shuffle, sampler):
         plan = plan.shuffle()
