@@ -125,8 +125,8 @@ HR_API hr_status hr_dataset_shuffle(hr_dataset* dataset, const hr_shuffle_option
 HR_API hr_status hr_dataset_repeat(hr_dataset* dataset, int64_t times);
 HR_API hr_status hr_dataset_take(hr_dataset* dataset, uint64_t count);
 HR_API hr_status hr_dataset_skip(hr_dataset* dataset, uint64_t count);
-/* Chooses the records with these zero-based numbers, in this order; after hr_dataset_batch(), batches. A number may be
- * repeated. One that is out of range is an error when the plan is first counted or opened. */
+/* Chooses the records with these zero-based numbers, in this order; after hr_dataset_batch(), batches. A number
+ * may be repeated. One that is out of range is an error when the plan is first counted or opened. */
 HR_API hr_status hr_dataset_select(hr_dataset* dataset, const uint64_t* numbers, size_t count);
 HR_API hr_status hr_dataset_shard(hr_dataset* dataset, uint64_t count, uint64_t index);
 HR_API hr_status hr_dataset_without_shard(hr_dataset* dataset, uint64_t count, uint64_t index);

@@ -68,7 +68,7 @@ std::vector<std::uint64_t> chosen_of(std::uint64_t elements, std::uint64_t count
 }
 
 // The elements so far: batches, or records. 0 where the chain is refused anyway.
-std::uint64_t elements_of(const Dataset& data) {
+std::uint64_t count_elements(const Dataset& data) {
   for (const auto count : {&Dataset::steps_per_epoch, &Dataset::size}) {
     try {
       return (data.*count)();
@@ -85,7 +85,7 @@ Dataset with_step(const Dataset& data, const ChainStep& step) {
     case Kind::kRepeat: return data.repeat(static_cast<std::int64_t>(step.count));
     case Kind::kTake: return data.take(step.count);
     case Kind::kSkip: return data.skip(step.count);
-    case Kind::kSelect: return data.select(chosen_of(elements_of(data), step.count));
+    case Kind::kSelect: return data.select(chosen_of(count_elements(data), step.count));
     case Kind::kShard: return data.shard(step.count, 1);
     case Kind::kWithout: return data.without_shard(step.count, 0);
     case Kind::kMap: return data.map(triple_and_add());
