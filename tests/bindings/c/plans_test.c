@@ -231,9 +231,9 @@ static void test_stages(void) {
   OK(hr_dataset_select(few, chosen, 3));
   CHECK(records_of(few) == 3);
   OK(hr_dataset_select(few, chosen, 1));
-  hr_dataset_info info = HR_DATASET_INFO_INIT;
+  hr_dataset_info refused = HR_DATASET_INFO_INIT;
   FAILS(HR_INVALID_ARGUMENT, "number 19, at place 0 of the list, is out of range: there are 3",
-        hr_dataset_describe(few, &info));
+        hr_dataset_describe(few, &refused));
   hr_dataset_free(few);
   OK(hr_dataset_repeat(dataset, 2));
   CHECK(records_of(dataset) == 40);
