@@ -40,7 +40,7 @@ class Cache:
 
 class Dataset:
     """An immutable plan: every method returns a new one, nothing is read until a Loader runs it. Before batch(), what
-    chooses and orders records (shuffle, repeat, take, skip, shard, filter) may stand anywhere among decode(), map() and
+    chooses and orders records (shuffle, repeat, take, skip, select, shard, filter) may stand anywhere among decode(), map() and
     cache(): it is done first, on record numbers. Nothing random may stand before cache(). After batch() come mixup(),
     cutmix(), functions of whole batches and prefetch() alone."""
 

@@ -397,7 +397,7 @@ def test_a_closed_loader_begins_again(numbered):
 ])
 def test_refuses_what_it_cannot_honour(numbered, arguments, message):
     with pytest.raises(hr.ConfigError, match=message):
-        DataLoader(numbered, **arguments)
+        iter(DataLoader(numbered, **arguments))
 
 
 def test_refuses_datasets_without_numbers(numbered):

@@ -75,6 +75,14 @@ def test_a_sampler_of_a_fields_tuple_gives_images_too(numbered, images):
     assert torch.equal(given, torch.from_numpy(images[order])) and number.tolist() == order
 
 
+def test_known_samplers_of_a_part_give_that_part(numbered):
+    assert sum(batches(DataLoader(numbered, sampler=torch_data.SequentialSampler(range(7)))), []) == list(range(7))
+    part = DataLoader(numbered, sampler=torch_data.RandomSampler(range(20)))
+    assert sorted(sum(batches(part), [])) == list(range(20)) and len(part) == 20
+    with pytest.raises(hr.ConfigError, match="a SequentialSampler of 7 records in 2 processes"):
+        DataLoader(numbered, sampler=torch_data.SequentialSampler(range(7)), rank=0, world_size=2)
+
+
 @pytest.mark.parametrize("make", [
     lambda: torch_data.BatchSampler(torch_data.SubsetRandomSampler(range(0, 50, 2), generator=seeded()), 4, False),
     lambda: torch_data.BatchSampler(range(30), 4, True),

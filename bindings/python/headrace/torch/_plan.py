@@ -30,7 +30,10 @@ def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampl
     order = None
     if batch_sampler is not None:
         order = Order(batch_sampler, None, False)
-    elif arguments.is_own_sampler(sampler):
+    elif arguments.is_own_sampler(sampler) or _chooses(sampler, dataset):
+        if world_size > 1:
+            raise config_error(f"a {type(sampler).__name__} of {len(sampler)} records in {world_size} processes",
+                               "give the records as a Subset or by Dataset.select(), and leave the sampler out")
         if shuffle:
             raise config_error("shuffle=True beside a sampler", "the sampler gives the order: leave one of them out")
         if size is None:
@@ -41,6 +44,15 @@ def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampl
     if order is not None:
         return _in_order(dataset, order)
     return _of_headrace(dataset, batch_size, shuffle, sampler, drop_last, world_size)
+
+
+def _chooses(sampler: Any, dataset: Any) -> bool:
+    """Whether a sampler that the engine knows is made for fewer or more records than there are."""
+    if type(sampler) not in (torch_data.SequentialSampler, torch_data.RandomSampler):
+        return False
+    if not isinstance(dataset, Dataset):
+        return hasattr(dataset, "__len__") and len(sampler) != len(dataset)
+    return not dataset.streamed and dataset.batch_size is None and len(sampler) != len(dataset)
 
 
 def without_subsets(dataset: Any) -> Any:
