@@ -72,10 +72,10 @@ class Chain:
         self.set(f"{name}{(count, *also)}", getattr(self.ours, name)(count, *also), getattr(self.theirs, name)(count, *also))
 
     def take(self):
-        self.choose("take", self.random.randint(0, 4 if self.batched else 30))
+        self.choose("take", self.random.randint(-1, 4 if self.batched else 30))
 
     def skip(self):
-        self.choose("skip", self.random.randint(0, 3))
+        self.choose("skip", self.random.randint(-1, 3))
 
     def shard(self):
         count = self.random.randint(2, 3)
