@@ -18,6 +18,8 @@ class DeviceGroup {
 
   int size() const noexcept { return static_cast<int>(devices_.size()); }
   Device& operator[](int replica) const { return *devices_.at(static_cast<std::size_t>(replica)); }
+  // Returns whether all devices compute in the host's memory.
+  bool in_host_memory() const noexcept;
 
   // Returns a group with each device `times` times in a row, for a loader that divides its batches into more parts
   // than there are devices. This group, which owns the devices, must outlive it.

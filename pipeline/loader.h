@@ -65,6 +65,10 @@ struct LoaderOptions {
   int threads = 0;         // maximum of concurrent oneTBB compute tasks; 0: chosen while running
   int reader_threads = 0;  // blocking reads, of sources that are not resident; 0: chosen while running
   int prefetch = -1;       // batches ahead, no more than the run has; -1: as the plan says, 2 by default
+  // For consumers that compute on the same processors: where rows are only copied, in order, and a global batch
+  // has at most 64 KiB, 32 batches are made ahead, unless `prefetch` says otherwise, and half of them at a time,
+  // so that the engine's threads seldom interrupt the consumer's. A consumer that waits gets the next one at once.
+  bool in_bursts = false;
   // Whether batches are handed out in the order of their numbers. If false, consumers get whichever batch is ready
   // first, so that a slow record holds up no other batch; all replicas get the same order. Every batch has the
   // number and the content that it has in order, and each is handed out once, those of an epoch before any of the
@@ -173,6 +177,8 @@ class Loader {
   DeviceGroup& devices() const noexcept;
   // Returns the replicas that share the stream, and which of them are served; `total` is never 0.
   World world() const noexcept;
+  // Returns how many batches are made at a time, see LoaderOptions::in_bursts; otherwise 1.
+  int burst() const noexcept;
   // Returns LoaderOptions::in_order.
   bool in_order() const noexcept;
   // Returns the current maximum of concurrent compute tasks, as the options or the tuning say.

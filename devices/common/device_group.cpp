@@ -1,5 +1,6 @@
 #include "headrace/devices/device_group.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "headrace/devices/base/error.h"
@@ -8,6 +9,10 @@ namespace headrace {
 
 DeviceGroup::DeviceGroup(std::vector<std::unique_ptr<Device>> devices) : owned_(std::move(devices)) {
   for (const auto& device : owned_) devices_.push_back(device.get());
+}
+
+bool DeviceGroup::in_host_memory() const noexcept {
+  return std::ranges::all_of(devices_, [](const Device* device) { return device->info().host_memory; });
 }
 
 DeviceGroup DeviceGroup::repeated(int times) const {

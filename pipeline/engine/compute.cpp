@@ -97,6 +97,7 @@ void Compute::offer(std::uint64_t sequence, bool by_readers) {
   block_rows_.store(block, std::memory_order_relaxed);
   slot.rows_left.offer(rows);
   offered_.store(sequence + 1);
+  if (run_.in_bursts && lanes_.run_here()) return;
   try {
     lanes_.wake((rows + block - 1) / block);
   } catch (const std::exception& error) {  // the batch is given out already: it cannot be taken back

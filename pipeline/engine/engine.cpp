@@ -16,13 +16,6 @@ std::shared_ptr<Trace> trace_of(const LoaderOptions& options) {
   return std::make_shared<Trace>(options.trace_spans);
 }
 
-bool any_copied(const DeviceGroup& devices) {
-  for (int r = 0; r < devices.size(); ++r) {
-    if (!devices[r].info().host_memory) return true;
-  }
-  return false;
-}
-
 // Returns the number of read-ahead buffers: enough for every lane to take the next record while it works on one.
 std::size_t buffers_of(const RunPlan& run) { return static_cast<std::size_t>(2 * run.lanes + run.readers); }
 
@@ -40,8 +33,8 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
       allowance_(run_.lanes),
       transfer_(run_, devices, budgets_.memory),
       memory_(allocate_slots(run_, devices, transfer_.conversion(), budgets_, choices_)),
-      ring_(std::make_shared<Ring>(std::move(memory_.slots), run_.first, run_.schedule.batches(),
-                                   any_copied(devices), clock, run_.options.in_order)),
+      ring_(std::make_shared<Ring>(std::move(memory_.slots), run_.first, run_.schedule.batches(), clock,
+                                   RingOptions{!devices.in_host_memory(), run_.options.in_order, run_.in_bursts})),
       reader_(run_, ring_->stopped(), clock),
       errors_(run_, reader_),
       read_ahead_(*ring_, buffers_of(run_), budgets_.memory),
@@ -69,7 +62,7 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
 
 // Notes where images are converted and kept; on devices that share the host's memory there is no choice.
 void Engine::note_placement(const DeviceGroup& devices) {
-  if (!any_copied(devices)) return;
+  if (devices.in_host_memory()) return;
   const char* const where = run_.split.passes.empty() ? "on the host" : "on the device";
   choices_.note({.what = "conversion", .value = where, .reason = run_.split.reason});
   choices_.note({.what = "samples",

@@ -34,6 +34,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   LoaderStats stats() const { return telemetry_.stats(delivery_, tuning_); }
   std::string trace_json() const;
   std::vector<Choice> choices() const { return choices_.list(); }
+  int burst() const noexcept { return static_cast<int>(ring_->burst()); }
   const RunPlan& run() const noexcept { return run_; }
   const Tuning& tuning() const noexcept { return tuning_; }
   // Returns whether this is a process forked after the start, in which the threads do not exist.

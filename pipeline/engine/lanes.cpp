@@ -105,6 +105,13 @@ void Lanes::wake(std::int64_t wanted) {
   }
 }
 
+bool Lanes::run_here() {
+  int running = running_.load();
+  if (running >= allowed_.load() || !running_.compare_exchange_strong(running, running + 1)) return false;
+  run();
+  return true;
+}
+
 void Lanes::allow(int lanes) {
   {
     const std::lock_guard lock(mutex_);

@@ -73,6 +73,9 @@ class Lanes {
 
   // Announces work for `wanted` lanes: starts them if they are not running and are allowed.
   void wake(std::int64_t wanted);
+  // Runs a lane in the calling thread until there is no work; returns false if as many run as are allowed.
+  // REQUIRES: the work has no user code, and the caller returns before end().
+  bool run_here();
   // Limits how many may run at once. Excess lanes end after their piece of work.
   void allow(int lanes);
   int allowed() const noexcept { return allowed_.load(std::memory_order_relaxed); }

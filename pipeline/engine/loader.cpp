@@ -108,6 +108,8 @@ World Loader::world() const noexcept {
   return {.total = layout.world_replicas, .first = layout.first_replica};
 }
 
+int Loader::burst() const noexcept { return (**running_).burst(); }
+
 bool Loader::in_order() const noexcept { return (**running_).run().options.in_order; }
 
 int Loader::threads() const noexcept { return (**running_).tuning().lanes(); }

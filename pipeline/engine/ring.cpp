@@ -12,14 +12,14 @@ constexpr std::uint64_t kPollNs = 500'000;
 
 }  // namespace
 
-Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied,
-           const Clock& clock, bool in_order)
+Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, const Clock& clock,
+           const RingOptions& options)
     : slots_(std::move(slots)),
       first_(first),
       end_(end),
-      copied_(copied),
-      in_order_(in_order),
       clock_(clock),
+      options_(options),
+      burst_(options.in_bursts ? std::max<std::uint64_t>(1, slots_.size() / 2) : 1),
       process_(getpid()),
       start_ns_(clock.now()),
       limit_(end) {}
@@ -35,14 +35,14 @@ Ring::Turn Ring::next_turn(std::uint64_t next, std::uint64_t next_copy) {
   std::unique_lock lock(mutex_);
   for (;; wait_for_slot(lock, next)) {
     if (stopped_.load()) return Turn::kStop;
-    if (copied_ && written(next_copy)) return Turn::kCopy;
+    if (options_.copied && written(next_copy)) return Turn::kCopy;
     if (may_begin(next)) return Turn::kBegin;
-    if (next >= end() && (!copied_ || next_copy >= end())) return Turn::kStop;
+    if (next >= end() && (!options_.copied || next_copy >= end())) return Turn::kStop;
   }
 }
 
 std::optional<std::uint64_t> Ring::written(std::uint64_t next_copy) const noexcept {
-  const std::uint64_t end = next_copy + (in_order_ ? 1 : size());
+  const std::uint64_t end = next_copy + (options_.in_order ? 1 : size());
   for (std::uint64_t sequence = next_copy; sequence < end; ++sequence) {
     if (slot_of(sequence).mark.is(sequence, SlotState::kWritten)) return sequence;
   }
@@ -54,8 +54,11 @@ void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t seque
   const Slot& slot = slot_of(sequence);
   const bool given_back =
       sequence < end() && sequence < limit_ && slot.mark.load().state == SlotState::kHeld && slot.holders == 0;
-  clock_.wait(assembler_, lock, given_back ? clock_.now() + kPollNs : Clock::kNever);
+  clock_.wait(assembler_, lock, given_back ? clock_.now() + (waiting_ > 0 ? 1 : burst_) * kPollNs : Clock::kNever);
 }
+
+// The assembler is woken once in so many batches, and whenever a consumer waits.
+bool Ring::ends_burst(const Slot& slot) const noexcept { return slot.mark.load().sequence % burst_ == 0; }
 
 Slot& Ring::begin(std::uint64_t sequence) {
   Slot& slot = slot_of(sequence);
@@ -101,7 +104,7 @@ void Ring::complete(Slot& slot) {
     const std::lock_guard lock(mutex_);
     slot.mark.move_to(SlotState::kWritten);
   }
-  if (!copied_) return make_ready(slot);
+  if (!options_.copied) return make_ready(slot);
   assembler_.notify_one();
 }
 
@@ -129,13 +132,14 @@ void Ring::wake_assembler(const std::weak_ptr<Ring>& weak) {
 void Ring::release(Slot& slot, int replica, Stream* consumer) noexcept {
   if (getpid() != process_) return;
   SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
+  bool wakes = ends_burst(slot);
   bool fenced = false;
   try {
     if (consumer != nullptr) {
       consumer->record(*share.fence);
       fenced = true;
       // A device that copies is not slowed down by a call in its stream: there the assembler looks for itself.
-      if (!share.device) consumer->call([ring = weak_from_this()] { wake_assembler(ring); });
+      if (!share.device && wakes) consumer->call([ring = weak_from_this()] { wake_assembler(ring); });
     }
   } catch (const std::exception&) {
     // A stream that cannot record has failed: its work is over, and its own error says so.
@@ -146,10 +150,11 @@ void Ring::release(Slot& slot, int replica, Stream* consumer) noexcept {
     share.fenced = fenced;
     share.released = true;
     --slot.holders;
+    wakes = wakes || waiting_ > 0;
     orphaned = slot.out.fetch_sub(1, std::memory_order_relaxed) == 1 && slot.outlives_ring;
   }
   if (orphaned) return free_passed(slot);
-  assembler_.notify_one();
+  if (wakes) assembler_.notify_one();
 }
 
 void Ring::free_passed(Slot& slot) noexcept {

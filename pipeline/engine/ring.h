@@ -17,19 +17,26 @@ namespace headrace {
 
 // Thread-safe. Batch n uses slot n % size(). Shared by streams that report having passed a batch: one of them may
 // be the last to release it, after free_memory().
+struct RingOptions {
+  bool copied = false;     // batches are sent to devices
+  bool in_order = true;    // in the order of their numbers
+  bool in_bursts = false;  // the assembler sleeps until half of the slots came back
+};
+
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
-  // The batches [first, end) pass through it; `copied`: they are sent to devices, `in_order`: in the order of
-  // their numbers. All waits use `clock`. REQUIRES: `clock` outlives this.
-  Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, bool copied,
-       const Clock& clock, bool in_order = true);
+  // The batches [first, end) pass through it. All waits use `clock`. REQUIRES: `clock` outlives this.
+  Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, const Clock& clock,
+       const RingOptions& options);
 
   Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
   const std::vector<std::unique_ptr<Slot>>& slots() const noexcept { return slots_; }
   std::uint64_t size() const noexcept { return slots_.size(); }
   std::uint64_t first() const noexcept { return first_; }
   std::uint64_t end() const noexcept { return end_.load(); }
-  bool copied() const noexcept { return copied_; }
+  bool copied() const noexcept { return options_.copied; }
+  // Returns for how many returned batches the assembler is woken once.
+  std::uint64_t burst() const noexcept { return burst_; }
   const Clock& clock() const noexcept { return clock_; }
 
   // Waits for, and returns, the assembler's next task: batch `next` begins, or written() is copied. Copies come
@@ -61,8 +68,10 @@ class Ring : public std::enable_shared_from_this<Ring> {
   template <typename Done>
   bool wait_until(const Done& done, double seconds) {
     std::unique_lock lock(mutex_);
-    return clock_.wait_until(out_, lock, seconds > 0 ? clock_.after(seconds) : Clock::kNever,
-                             [&] { return done() || broken_off_ || stopped_.load(); });
+    const auto over = [&] { return done() || broken_off_ || stopped_.load(); };
+    if (over()) return true;
+    const Waiting waiting(*this);
+    return clock_.wait_until(out_, lock, seconds > 0 ? clock_.after(seconds) : Clock::kNever, over);
   }
   // Marks a batch of this slot as held by a consumer, until release().
   static void take(Slot& slot) noexcept { slot.out.fetch_add(1, std::memory_order_relaxed); }
@@ -88,22 +97,40 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::mutex& mutex() noexcept { return mutex_; }
 
  private:
+  // A consumer that waits, which ends the assembler's burst. REQUIRES: mutex() is held at either end.
+  class Waiting {
+   public:
+    explicit Waiting(Ring& ring) : ring_(ring) {
+      ++ring_.waiting_;
+      ring_.assembler_.notify_one();
+    }
+    ~Waiting() { --ring_.waiting_; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Ring& ring_;
+  };
+
   bool may_begin(std::uint64_t sequence) const;
   void wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence);
+  bool ends_burst(const Slot& slot) const noexcept;
   static void free_passed(Slot& slot) noexcept;
   static void wake_assembler(const std::weak_ptr<Ring>& ring);
 
   std::vector<std::unique_ptr<Slot>> slots_;
   std::uint64_t first_;
   std::atomic<std::uint64_t> end_;  // set by mutex_
-  bool copied_, in_order_;
   const Clock& clock_;
+  RingOptions options_;
+  std::uint64_t burst_;
   long process_;
   std::uint64_t start_ns_;
   mutable std::mutex mutex_;
   std::condition_variable out_;        // for consumers
   std::condition_variable assembler_;  // a slot came back, or was written
   // By mutex_.
+  int waiting_ = 0;      // consumers
   std::uint64_t limit_;  // of batches that may begin
   std::optional<Failure> end_failure_;
   std::optional<Failure> broken_off_;

@@ -100,6 +100,8 @@ std::string describe_difference(StreamPlan plan, std::uint64_t seed, const Filte
 // Maximum of lanes and of readers: no machine can use more, and the system may not grant more.
 constexpr int kMaxWorkers = 1024;
 constexpr int kMaxPrefetch = static_cast<int>(kMaxAhead);
+constexpr int kBurstPrefetch = 32;
+constexpr std::size_t kMaxBurstBatch = std::size_t{1} << 16;  // bytes
 
 StreamPlan checked_plan(const Dataset& dataset) {
   StreamPlan plan = make_stream_plan(dataset.plan());
@@ -317,6 +319,8 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
     check_ahead(*options.start);
     first = options.start->sequence;
   }
+  in_bursts = options.in_bursts && suits_bursts(devices);
+  if (in_bursts && given.prefetch < 0) options.prefetch = std::max(options.prefetch, kBurstPrefetch);
   earlier = BatchSet(first, options.start ? options.start->ahead : std::vector<std::uint64_t>());
   if (uses_records_again(plan, schedule, options.epochs)) program.keep_jpeg_indexes(budgets.memory);
   for (const PlannedOperation& planned : plan.batch_operations) mixers.emplace_back(planned, plan.fields);
@@ -329,6 +333,11 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
     throw ConfigError("bad records cannot be skipped by a part of the replicas: the others would not know of it",
                       "substitute them, or serve all replicas by one loader");
   }
+}
+
+bool RunPlan::suits_bursts(const DeviceGroup& devices) const {
+  const auto rows = static_cast<std::size_t>(schedule.largest_batch());
+  return copier && options.in_order && rows * layout.sample_bytes <= kMaxBurstBatch && devices.in_host_memory();
 }
 
 std::uint64_t RunPlan::whole_end(std::uint64_t sequence) const noexcept {

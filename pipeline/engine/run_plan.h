@@ -67,6 +67,9 @@ struct RunPlan {
   // Returns whether other loaders serve some of the replicas.
   bool is_part() const noexcept { return layout.local_replicas < layout.world_replicas; }
 
+  // Returns whether batches are so cheap to make that handing out the work would cost more.
+  bool suits_bursts(const DeviceGroup& devices) const;
+
   StreamPlan plan;
   LoaderOptions options;
   int lanes;    // maximum of compute lanes
@@ -84,6 +87,7 @@ struct RunPlan {
   SampleProgram program;
   std::optional<RaggedRows> ragged;
   std::optional<RowCopier> copier;  // set if rows are only copied
+  bool in_bursts = false;           // batches are made as LoaderOptions::in_bursts says
   std::vector<Mixer> mixers;
   std::uint64_t first = 0;  // sequence of the first batch
   BatchSet earlier;         // what the earlier part of the run handed out: all below `first`, and perhaps more

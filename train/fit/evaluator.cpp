@@ -47,6 +47,7 @@ BatchQueueOptions queue_options(const ModelState& model, const Loader& loader, c
                                 Mode mode) {
   const Precision precision = model.compiled ? model.compiled->precision : Precision::kF32;
   BatchQueueOptions queue{.program = {.mode = mode, .rows = rows_of_batches(loader), .precision = precision},
+                          .burst = loader.burst(),
                           .averaged_weights = options.averaged_weights};
   if (mode == Mode::kPredict) {
     queue.nan = NanPolicy::kIgnore;

@@ -38,6 +38,7 @@ LoaderOptions training_input(const ModelState& model, const FitOptions& options,
   input.epochs = passes;
   input.world = Shards(*model.strategy, options.step.virtual_shards).world();
   input.converted = converted_type(model, Mode::kTrain);
+  input.in_bursts = model.strategy->devices().in_host_memory();
   return input;
 }
 
@@ -66,6 +67,7 @@ LoaderOptions evaluation_input(const ModelState& model, Mode mode, const Evaluat
   const int virtual_shards = mode == Mode::kPredict ? 0 : options.virtual_shards;  // only sums need them
   input.world = Shards(*model.strategy, virtual_shards).world();
   input.converted = converted_type(model, mode);
+  input.in_bursts = model.strategy->devices().in_host_memory();
   return input;
 }
 

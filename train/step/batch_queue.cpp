@@ -30,6 +30,11 @@ void wait_for(Stream& stream) noexcept {
   }
 }
 
+int in_flight_of(const BatchQueueOptions& options) {
+  constexpr int kDefault = 3;
+  return options.in_flight > 0 ? options.in_flight : std::max(kDefault, options.burst);
+}
+
 }  // namespace
 
 BatchQueue::BatchQueue(ModelState& model, const Fields& fields, const BatchQueueOptions& options)
@@ -38,8 +43,9 @@ BatchQueue::BatchQueue(ModelState& model, const Fields& fields, const BatchQueue
       program_(model, fields, options),
       totals_(*model.strategy, program_),
       feed_(model, fields),
-      clock_(*model.strategy, shards(), options.trace) {
-  for (int i = 0; i < options.in_flight + 1; ++i) slots_.push_back(make_slot());
+      clock_(*model.strategy, shards(), options.trace),
+      in_bursts_(options.burst > 1) {
+  for (int i = 0; i < in_flight_of(options) + 1; ++i) slots_.push_back(make_slot());
   reset();
 }
 
@@ -98,7 +104,7 @@ std::optional<GlobalBatch> BatchQueue::take(Loader& loader) {
 void BatchQueue::submit(GlobalBatch batches, const StepScalars& common, const Work& work) {
   if (failed_) throw Error(ErrorCode::kCancelled, "the run has failed before", "start another one");
   const std::size_t oldest = after(next_, 1);
-  if (slots_[oldest].pending) collect(oldest);
+  if (slots_[oldest].pending) make_room(oldest);
   StepSlot& step = slots_[next_];
 
   step.step = common.step;
@@ -212,12 +218,24 @@ void BatchQueue::copy_out(int shard, const ShardSlot& slot) {
   stream.record(*slot.done);
 }
 
+// Collects the oldest batch; in bursts half of them, once all of these are done: the thread wakes once for many
+// steps.
+void BatchQueue::make_room(std::size_t oldest) {
+  const std::size_t count = in_bursts_ ? slots_.size() / 2 : 1;
+  if (in_bursts_) wait_until_done(slots_[after(oldest, count - 1)]);
+  for (std::size_t i = 0; i < count; ++i) collect(after(oldest, i));
+}
+
+void BatchQueue::wait_until_done(const StepSlot& step) {
+  const Stopwatch waited;
+  for (const ShardSlot& shard : step.shards) shard.done->wait();
+  waited_ns_ += waited.nanoseconds();
+}
+
 void BatchQueue::collect(std::size_t index) {
   StepSlot& slot = slots_[index];
   try {
-    const Stopwatch waited;
-    for (const ShardSlot& shard : slot.shards) shard.done->wait();
-    waited_ns_ += waited.nanoseconds();
+    wait_until_done(slot);
     clock_.add(slot, slots_[after(index, slots_.size() - 1)]);
   } catch (const DeviceError& error) {
     failed_ = true;

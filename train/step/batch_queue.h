@@ -85,6 +85,8 @@ class BatchQueue {
   void wait_for_host_functions(const StepSlot& step);
   // Throws a DeviceError that names replica and step unless the batch's work is valid.
   void require_success(const StepSlot& slot);
+  void make_room(std::size_t oldest);
+  void wait_until_done(const StepSlot& step);
   // Waits for a batch, counts it and checks its numbers.
   void collect(std::size_t index);
   // Calls function(shard) for the replica's shards.
@@ -107,6 +109,7 @@ class BatchQueue {
   StepClock clock_;
   std::vector<MemoryCopy> copies_;  // about to be submitted
   std::vector<StepSlot> slots_;     // a ring, one more than are in flight: times need the one before the oldest
+  bool in_bursts_;
   std::size_t next_ = 0;
   bool submitted_ = false;  // any batch so far
   bool restarted_ = true;   // since the last batch was submitted

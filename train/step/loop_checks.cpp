@@ -35,8 +35,8 @@ void check_layers(const Graph& graph, const TrainerOptions& options) {
 }
 
 void check_batch_counts(const TrainerOptions& options) {
-  if (options.step.accumulate < 1 || options.in_flight < 1) {
-    throw ConfigError("accumulate and in_flight must be at least 1, got " +
+  if (options.step.accumulate < 1 || options.in_flight < 0) {
+    throw ConfigError("accumulate must be at least 1 and in_flight at least 0, got " +
                       std::to_string(options.step.accumulate) + " and " + std::to_string(options.in_flight));
   }
 }

@@ -27,7 +27,8 @@ struct BatchQueueOptions {
   ProgramOptions program;
   std::optional<Loss> loss = std::nullopt;  // none: predicting
   std::vector<Metric> metrics = {};         // REQUIRES: a loss
-  int in_flight = 3;
+  int in_flight = 0;                        // as in TrainerOptions
+  int burst = 1;                            // the loader's
   NanPolicy nan = NanPolicy::kStop;
   std::shared_ptr<Trace> trace = {};
   bool averaged_weights = false;  // reads the optimizer's average instead of the parameters

@@ -182,6 +182,7 @@ TrainingStep::TrainingStep(ModelState& model, Loader& loader, const TrainerOptio
               .loss = model.compiled->loss,
               .metrics = model.compiled->metrics,
               .in_flight = options.in_flight,
+              .burst = loader.burst(),
               .nan = options.step.nan,
               .trace = options.trace,
               .virtual_shards = options.step.virtual_shards,

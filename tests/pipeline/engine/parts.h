@@ -21,9 +21,10 @@ struct Parts {
         budgets(options),
         run(Dataset::from(numbers(count)).batch({.global = global}), devices, options, budgets),
         transfer(run, devices, budgets.memory),
-        ring(std::make_shared<Ring>(allocate_slots(run, devices, transfer.conversion(), budgets, choices).slots,
-                                    run.first, run.schedule.batches(), !devices[0].info().host_memory, clock,
-                                    options.in_order)) {
+        ring(
+            std::make_shared<Ring>(allocate_slots(run, devices, transfer.conversion(), budgets, choices).slots,
+                                   run.first, run.schedule.batches(), clock,
+                                   RingOptions{!devices[0].info().host_memory, options.in_order, run.in_bursts})) {
     transfer.open_streams(devices, nullptr);
   }
   ~Parts() { transfer.free_streams(); }
