@@ -52,7 +52,7 @@ class Attributes {
 
 // --- options of layers ---
 
-// Along each axis by itself:
+// Padding with zeros, chosen for height and width separately.
 enum class ConvPadding {
   kSame,    // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
   kEven,    // the same extents, with dilation * (kernel - 1) / 2 pixels on both sides for any stride, as in
@@ -82,7 +82,8 @@ struct ConvLayerOptions {
   HeightWidth dilation = 1;  // pixels from one tap of the kernel to the next: it spans dilation * (kernel - 1) + 1
   ConvPadding padding = ConvPadding::kSame;
   HeightWidth pixels = 0;  // of padding, for ConvPadding::kPixels
-  // Of channels: each is convolved by itself and gives filters / groups of the result.
+  // Groups of channels, each convolved by itself into filters / groups channels of the result. Must divide the
+  // input's channels and the filters.
   int groups = 1;
   Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
   bool bias = true;
@@ -101,7 +102,7 @@ struct ConvTransposeLayerOptions {
   // dilation * (kernel - 1) + 1, the padding that of both sides: for kSame twice span / 2, as in Keras. nullopt:
   // the extents that Graph::conv_transpose() names.
   std::optional<HeightWidth> output_padding = {};
-  int groups = 1;                             // of channels; each gives filters / groups of the result
+  int groups = 1;                             // as of conv()
   Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
   bool bias = true;
   bool trained_weights = true;
