@@ -34,10 +34,21 @@ constexpr bool slope_from_result(Activation activation) noexcept { return !is_fu
 // Bias gradients may be sums of the rounded or of the given values.
 enum class Precision { kF32, kBF16 };
 
+// A number for each axis of an image: one for both, or {height, width}.
+struct HeightWidth {
+  constexpr HeightWidth(int both) : height(both), width(both) {}
+  constexpr HeightWidth(int of_height, int of_width) : height(of_height), width(of_width) {}
+
+  bool operator==(const HeightWidth&) const = default;
+
+  int height, width;
+};
+
 struct ConvOptions {
-  int stride = 1;
-  int dilation = 1;  // pixels from one of a window's taps to the next
+  HeightWidth stride = 1;
+  HeightWidth dilation = 1;  // pixels from one of a window's taps to the next
   int pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int groups = 1;  // of channels, each convolved by itself
   Precision precision = Precision::kF32;
 };
 

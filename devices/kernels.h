@@ -80,7 +80,8 @@ class Kernels {
   static constexpr float kMaskedScore = -1e30F;
   virtual void mask_scores(Stream&, const TensorView& scores, const TensorView& mask, bool causal) = 0;
 
-  // --- convolution: x (N, H, W, C), weights (O, KH, KW, C), bias (O) or undefined, y (N, H', W', O) ---
+  // --- convolution: x (N, H, W, C), weights (O, KH, KW, C / groups), bias (O) or undefined, y (N, H', W', O); the
+  // first O / groups channels of y are a convolution of the first C / groups of x, and so on ---
   virtual void conv_forward(Stream&, const TensorView& x, const TensorView& weights, const TensorView& bias,
                             const TensorView& y, const ConvOptions&, Activation) = 0;
   virtual void conv_backward_data(Stream&, const TensorView& dy, const TensorView& weights, const TensorView& dx,

@@ -33,12 +33,13 @@ class Attributes {
   const std::vector<Entry>& entries() const noexcept { return entries_; }
 
   // Returns the value of this name. Throws ConfigError if there is none or if it has another type or is out of
-  // range. number() also accepts a whole number.
+  // range. number() also accepts a whole number, height_width() one for both.
   bool flag(const std::string& name) const;
   int whole(const std::string& name) const;
   float number(const std::string& name) const;
   std::string text(const std::string& name) const;
   Shape shape(const std::string& name) const;
+  HeightWidth height_width(const std::string& name) const;
   bool has(const std::string& name) const noexcept;
 
   bool operator==(const Attributes&) const = default;
@@ -51,12 +52,13 @@ class Attributes {
 
 // --- options of layers ---
 
+// Padding with zeros, chosen for height and width separately.
 enum class ConvPadding {
   kSame,    // output extent = ceil(input / stride); an odd pixel of padding goes below and to the right
-  kEven,    // the same extents, with dilation * (kernel - 1) / 2 pixels on every side for any stride, as in
+  kEven,    // the same extents, with dilation * (kernel - 1) / 2 pixels on both sides for any stride, as in
             // PyTorch's nets; for odd kernels
   kValid,   // no padding
-  kPixels,  // `pixels` on every side, PyTorch's padding=pixels
+  kPixels,  // `pixels` on both sides, PyTorch's padding=pixels
 };
 
 // Initializes weights; biases start at 0.
@@ -75,28 +77,32 @@ Activation activation_named(const std::string& word);
 
 // In every options struct below an empty name becomes "<kind>", "<kind>_1", ...
 struct ConvLayerOptions {
-  int kernel = 3;
-  int stride = 1;
-  int dilation = 1;  // pixels from one tap of the kernel to the next: it spans dilation * (kernel - 1) + 1
+  HeightWidth kernel = 3;  // {1, 7} is one row of seven taps
+  HeightWidth stride = 1;
+  HeightWidth dilation = 1;  // pixels from one tap of the kernel to the next: it spans dilation * (kernel - 1) + 1
   ConvPadding padding = ConvPadding::kSame;
-  int pixels = 0;                             // of padding, for ConvPadding::kPixels
+  HeightWidth pixels = 0;  // of padding, for ConvPadding::kPixels
+  // Groups of channels, each convolved by itself into filters / groups channels of the result. Must divide the
+  // input's channels and the filters.
+  int groups = 1;
   Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
   bool bias = true;
-  bool trained_weights = true;  // false: they keep their values, no gradient is computed
-  Initializer initializer = Initializer::kGlorotUniform;
+  bool trained_weights = true;                            // false: they keep their values, no gradient is computed
+  Initializer initializer = Initializer::kGlorotUniform;  // kDirac for one group only
   std::string name = {};
 };
 
 struct ConvTransposeLayerOptions {
-  int kernel = 3;
-  int stride = 1;
-  int dilation = 1;
+  HeightWidth kernel = 3;
+  HeightWidth stride = 1;
+  HeightWidth dilation = 1;
   ConvPadding padding = ConvPadding::kSame;
-  int pixels = 0;  // of padding, for ConvPadding::kPixels
+  HeightWidth pixels = 0;  // of padding, for ConvPadding::kPixels
   // Rows and columns of the result beyond (input - 1) * stride + span - padding, below stride; the span is
   // dilation * (kernel - 1) + 1, the padding that of both sides: for kSame twice span / 2, as in Keras. nullopt:
   // the extents that Graph::conv_transpose() names.
-  std::optional<int> output_padding = {};
+  std::optional<HeightWidth> output_padding = {};
+  int groups = 1;                             // as of conv()
   Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
   bool bias = true;
   bool trained_weights = true;
@@ -106,11 +112,11 @@ struct ConvTransposeLayerOptions {
 
 // Each channel has filters of its own: channel o of the result is a convolution of channel o / multiplier.
 struct DepthwiseConvLayerOptions {
-  int kernel = 3;
-  int stride = 1;
-  int dilation = 1;
+  HeightWidth kernel = 3;
+  HeightWidth stride = 1;
+  HeightWidth dilation = 1;
   ConvPadding padding = ConvPadding::kSame;
-  int pixels = 0;                             // of padding, for ConvPadding::kPixels
+  HeightWidth pixels = 0;                     // of padding, for ConvPadding::kPixels
   int multiplier = 1;                         // filters of a channel
   Activation activation = Activation::kNone;  // adds that layer behind this one, fused if possible
   bool bias = true;

@@ -51,21 +51,24 @@ void images(const char* kernel, const TensorView& x, const TensorView& y, Half h
   }
 }
 
+void at_least_1(const char* kernel, const char* name, const HeightWidth& numbers) {
+  if (numbers.height >= 1 && numbers.width >= 1) return;
+  refuse(kernel, fmt::format("the {} is {} by {}, it must be at least 1", name, numbers.height, numbers.width));
+}
+
 // The windows of weights (.., KH, KW, ..) over images x give images y.
 void windows(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& y,
              const ConvOptions& options) {
-  if (options.stride < 1) refuse(kernel, fmt::format("the stride is {}, it must be at least 1", options.stride));
-  if (options.dilation < 1) {
-    refuse(kernel, fmt::format("the dilation is {}, it must be at least 1", options.dilation));
-  }
+  at_least_1(kernel, "stride", options.stride);
+  at_least_1(kernel, "dilation", options.dilation);
   if (options.pad_top < 0 || options.pad_left < 0 || options.pad_bottom < 0 || options.pad_right < 0) {
     refuse(kernel, "padding must not be negative");
   }
-  const auto span = [&](std::int64_t taps) { return (taps - 1) * options.dilation + 1; };
-  convolved(kernel, "height", x.shape[1], options.pad_top + options.pad_bottom, span(weights.shape[1]),
-            options.stride, y.shape[1]);
-  convolved(kernel, "width", x.shape[2], options.pad_left + options.pad_right, span(weights.shape[2]),
-            options.stride, y.shape[2]);
+  const auto span = [](std::int64_t taps, int dilation) { return (taps - 1) * dilation + 1; };
+  convolved(kernel, "height", x.shape[1], options.pad_top + options.pad_bottom,
+            span(weights.shape[1], options.dilation.height), options.stride.height, y.shape[1]);
+  convolved(kernel, "width", x.shape[2], options.pad_left + options.pad_right,
+            span(weights.shape[2], options.dilation.width), options.stride.width, y.shape[2]);
 }
 
 }  // namespace
@@ -131,8 +134,12 @@ void convolution(const char* kernel, const TensorView& x, const TensorView& weig
                  const TensorView& y, const ConvOptions& options, Half half, Half weights_half) {
   images(kernel, x, y, half);
   ranked(kernel, "weights", weights, 4, weights_half);
-  need(x.shape[3] == weights.shape[3], kernel, "x and weights must have equally many channels", x, weights);
+  if (options.groups < 1)
+    refuse(kernel, fmt::format("there are {} groups, there must be 1 or more", options.groups));
+  need(x.shape[3] == weights.shape[3] * options.groups, kernel,
+       "weights must have the channels that x has in each group", weights, x);
   need(y.shape[3] == weights.shape[0], kernel, "y must have a channel for each row of weights", y, weights);
+  need(y.shape[3] % options.groups == 0, kernel, "each group must have equally many rows of weights", weights, y);
   windows(kernel, x, weights, y, options);
   if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
 }

@@ -12,6 +12,10 @@ template <typename Target>
 class KernelsConvSuite : public KernelsFixture<Target> {
  protected:
   static constexpr ConvOptions kSame{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  static ConvOptions in_groups(int groups, ConvOptions options) {
+    options.groups = groups;
+    return options;
+  }
   // images, height, width, channels, outputs, kernel height, kernel width
   static inline const std::vector<ConvSizes> kSizes{
       {1, 1, 1, 1, 1, 1, 1},
@@ -39,6 +43,18 @@ class KernelsConvSuite : public KernelsFixture<Target> {
       {1, 8, 9, 6, 10, 4, 3, {.dilation = 2, .pad_top = 3, .pad_left = 2, .pad_bottom = 3, .pad_right = 2}},
       {1, 4, 4, 4, 6, 2, 2, {.dilation = 2, .pad_top = 3, .pad_left = 1, .pad_bottom = 1, .pad_right = 2}},
       {2, 5, 5, 4, 6, 1, 1, {.dilation = 4}},
+      {2, 9, 8, 6, 10, 1, 7, {.pad_left = 3, .pad_right = 3}},
+      {2, 9, 8, 8, 16, 3, 3, {.stride = {2, 1}, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}},
+      {3, 7, 9, 3, 24, 2, 2, {.stride = {1, 2}}},
+      {2, 9, 8, 5, 7, 3, 2, {.dilation = {1, 3}, .pad_top = 1, .pad_left = 2, .pad_right = 1}},
+      {2, 8, 9, 5, 7, 3, 2, {.stride = {1, 3}, .dilation = {2, 1}, .pad_top = 1, .pad_bottom = 2}},
+      {2, 8, 8, 32, 64, 3, 3, in_groups(8, kSame)},
+      {2, 7, 6, 32, 32, 3, 3, in_groups(2, kSame)},
+      {2, 7, 6, 12, 8, 3, 3, {.stride = 2, .pad_top = 1, .pad_left = 1, .pad_right = 1, .groups = 4}},
+      {2, 6, 5, 16, 16, 1, 1, {.groups = 2}},
+      {5, 7, 6, 8, 16, 3, 3, {.groups = 8}},
+      {2, 7, 8, 6, 6, 3, 2, {.dilation = {1, 2}, .pad_top = 1, .pad_bottom = 1, .pad_right = 2, .groups = 6}},
+      {2, 8, 5, 6, 9, 2, 3, {.stride = {2, 1}, .pad_left = 1, .pad_right = 1, .groups = 3}},
   };
 
   static std::vector<ConvSizes> in_both_precisions() {
@@ -55,11 +71,10 @@ class KernelsConvSuite : public KernelsFixture<Target> {
   static Shape x_shape(const ConvSizes& s) { return {s.images, s.height, s.width, s.channels}; }
   static Shape y_shape(const ConvSizes& s) { return {s.images, s.out_height(), s.out_width(), s.outputs}; }
   static Shape weights_shape(const ConvSizes& s) {
-    return {s.outputs, s.kernel_height, s.kernel_width, s.channels};
+    return {s.outputs, s.kernel_height, s.kernel_width, s.group_channels()};
   }
   static std::string label(const ConvSizes& s) {
-    return x_shape(s).to_string() + " by " + weights_shape(s).to_string() + " stride " +
-           std::to_string(s.options.stride) + " dilation " + std::to_string(s.options.dilation) +
+    return x_shape(s).to_string() + " by " + weights_shape(s).to_string() + " " + window_text(s.options) +
            (s.options.precision == Precision::kBF16 ? " bf16" : " f32");
   }
   Reals inputs(const ConvSizes& s, const TensorView& view) {
@@ -165,8 +180,10 @@ TYPED_TEST_P(KernelsConvSuite, GradientsAreThoseOfTheForwardPass) {
   for (const ConvOptions& options :
        {ConvOptions{.pad_top = 1, .pad_right = 1}, ConvOptions{.stride = 2, .pad_top = 1, .pad_right = 1},
         ConvOptions{.dilation = 2, .pad_top = 1, .pad_right = 1},
-        ConvOptions{.stride = 2, .dilation = 2, .pad_top = 1, .pad_right = 1}}) {
-    const ConvSizes s{1, 5, 4, 2, 3, 3, 2, options};
+        ConvOptions{.stride = 2, .dilation = 2, .pad_top = 1, .pad_right = 1},
+        ConvOptions{.stride = {2, 1}, .dilation = {1, 2}, .pad_top = 1, .pad_right = 1},
+        ConvOptions{.pad_top = 1, .pad_right = 1, .groups = 2}}) {
+    const ConvSizes s{1, 5, 4, 2, 4, 3, 2, options};
     const TensorView x = this->random(this->x_shape(s), 8), weights = this->random(this->weights_shape(s), 9);
     const TensorView dy = this->random(this->y_shape(s), 10);
     const TensorView dx = this->result(this->x_shape(s)), dweights = this->result(this->weights_shape(s));
@@ -190,6 +207,11 @@ TYPED_TEST_P(KernelsConvSuite, WrongShapesAreRefusedAtOnce) {
   EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.stride = 0}), ConfigError);
   EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.dilation = 0}), ConfigError);
   EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.dilation = 2}), ConfigError);
+  EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.stride = {1, 0}}), ConfigError);
+  EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.dilation = {1, 2}}), ConfigError);
+  EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.groups = 0}), ConfigError);
+  EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.groups = 3}), ConfigError);
+  EXPECT_THROW(forward(this->random({2, 3, 3, 1}, 1), this->result({1, 2, 2, 2}), {.groups = 3}), ConfigError);
   EXPECT_THROW(forward(weights, this->result({1, 2, 2, 2}), {.pad_top = -1}), ConfigError);
   EXPECT_THROW(forward(this->random({2, 5, 5, 3}, 1), this->result({1, 1, 1, 2}), {}), ConfigError);
   EXPECT_THROW(forward(this->random({2, 3, 3, 4}, 1), this->result({1, 2, 2, 2}), {}), ConfigError);

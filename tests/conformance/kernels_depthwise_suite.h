@@ -13,7 +13,7 @@ class KernelsDepthwiseSuite : public KernelsFixture<Target> {
  protected:
   static constexpr ConvOptions kSame{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
   static constexpr ConvOptions kHalved{.stride = 2, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
-  // images, height, width, channels, outputs, kernel height, kernel width
+  // images, height, width, channels, outputs, kernel height, kernel width; one_each() makes groups of them
   static inline const std::vector<ConvSizes> kSizes{
       {1, 1, 1, 1, 1, 1, 1},
       {2, 8, 8, 8, 8, 3, 3, kSame},
@@ -27,38 +27,22 @@ class KernelsDepthwiseSuite : public KernelsFixture<Target> {
       {2, 9, 8, 8, 8, 3, 3, {.dilation = 2, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2}},
       {2, 9, 10, 5, 10, 3, 3, {.stride = 2, .dilation = 3, .pad_top = 2, .pad_left = 3, .pad_right = 1}},
       {1, 8, 9, 12, 12, 2, 4, {.dilation = 2, .pad_bottom = 1}},
+      {2, 9, 8, 8, 8, 3, 3, {.stride = {2, 1}, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}},
+      {2, 9, 10, 5, 10, 3, 3, {.stride = {1, 2}, .dilation = {3, 1}, .pad_top = 3, .pad_left = 1}},
+      {2, 9, 8, 8, 8, 1, 7, {.stride = {3, 1}, .dilation = {1, 2}, .pad_left = 6, .pad_right = 6}},
   };
 
   static Shape x_shape(const ConvSizes& s) { return {s.images, s.height, s.width, s.channels}; }
   static Shape y_shape(const ConvSizes& s) { return {s.images, s.out_height(), s.out_width(), s.outputs}; }
   static Shape weights_shape(const ConvSizes& s) { return {s.outputs, s.kernel_height, s.kernel_width, 1}; }
   static std::string label(const ConvSizes& s) {
-    return x_shape(s).to_string() + " by " + weights_shape(s).to_string() + " stride " +
-           std::to_string(s.options.stride) + " dilation " + std::to_string(s.options.dilation);
+    return x_shape(s).to_string() + " by " + weights_shape(s).to_string() + " " + window_text(s.options);
   }
 
-  // The filters of an ordinary convolution that are 0 for all channels but the output's own.
-  static Reals spread(const ConvSizes& s, const Reals& weights) {
-    const std::int64_t taps = s.kernel_height * s.kernel_width;
-    Reals all(static_cast<std::size_t>(s.weights_count()));
-    for (std::int64_t o = 0; o < s.outputs; ++o) {
-      for (std::int64_t tap = 0; tap < taps; ++tap) all[place(s, o, tap)] = weights[index(o * taps + tap)];
-    }
-    return all;
-  }
-  static Reals gathered(const ConvSizes& s, const Reals& all) {
-    Reals weights;
-    for (std::int64_t o = 0; o < s.outputs; ++o) {
-      for (std::int64_t tap = 0; tap < s.kernel_height * s.kernel_width; ++tap) {
-        weights.push_back(all[place(s, o, tap)]);
-      }
-    }
-    return weights;
-  }
-  static std::size_t index(std::int64_t at) { return static_cast<std::size_t>(at); }
-  static std::size_t place(const ConvSizes& s, std::int64_t output, std::int64_t tap) {
-    const std::int64_t taps = s.kernel_height * s.kernel_width;
-    return index((output * taps + tap) * s.channels + output / (s.outputs / s.channels));
+  // The convolution with a group for each channel.
+  static ConvSizes one_each(ConvSizes s) {
+    s.options.groups = static_cast<int>(s.channels);
+    return s;
   }
   TensorView rounded(const TensorView& view) {
     const TensorView half = this->result(view.shape, DType::kBF16);
@@ -80,7 +64,7 @@ TYPED_TEST_P(KernelsDepthwiseSuite, Forward) {
       const TensorView weights = this->random(this->weights_shape(s), 2), bias = this->random({s.outputs}, 3);
       const TensorView y = this->result(this->y_shape(s), type);
       for (const TensorView& b : {bias, TensorView{}}) {
-        const Reals linear = conv_forward(s, this->read_reals(x), this->spread(s, this->read_reals(weights)),
+        const Reals linear = conv_forward(this->one_each(s), this->read_reals(x), this->read_reals(weights),
                                           b.defined() ? this->read_reals(b) : Reals{});
         for (const Activation activation :
              {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
@@ -108,7 +92,7 @@ TYPED_TEST_P(KernelsDepthwiseSuite, Gradients) {
           [&](Stream& stream) { this->kernels().depthwise_backward_data(stream, dy, weights, dx, s.options); },
           {dx});
       const Reals dys = this->read_reals(dy);
-      this->expect_stored(dx, conv_backward_data(s, dys, this->spread(s, this->read_reals(weights))),
+      this->expect_stored(dx, conv_backward_data(this->one_each(s), dys, this->read_reals(weights)),
                           this->label(s));
       const TensorView dweights = this->result(this->weights_shape(s)), dbias = this->result({s.outputs});
       this->run(
@@ -116,7 +100,7 @@ TYPED_TEST_P(KernelsDepthwiseSuite, Gradients) {
             this->kernels().depthwise_backward_weights(stream, x, dy, dweights, dbias, s.options);
           },
           {dweights, dbias});
-      this->expect_close(dweights, this->gathered(s, conv_backward_weights(s, this->read_reals(x), dys)), 3e-6,
+      this->expect_close(dweights, conv_backward_weights(this->one_each(s), this->read_reals(x), dys), 3e-6,
                          this->label(s));
       this->expect_close(dbias, column_sums(dys, static_cast<std::size_t>(s.outputs)), 3e-6, this->label(s));
       const auto both = this->template read<float>(dweights);

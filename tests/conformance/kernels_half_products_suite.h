@@ -56,15 +56,23 @@ TYPED_TEST_P(KernelsHalfProductsSuite, DenseTakesEachActivationInEitherType) {
   }
 }
 
+// Some of the shapes of kernels of our own, which have no groups and no uneven strides.
 TYPED_TEST_P(KernelsHalfProductsSuite, Convolution) {
   constexpr ConvOptions kSame{
       .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .precision = Precision::kBF16};
-  for (const ConvSizes& s : {ConvSizes{2, 8, 8, 3, 24, 2, 2, {.precision = Precision::kBF16}},
-                             ConvSizes{3, 9, 7, 1, 8, 3, 3, {.stride = 2, .precision = Precision::kBF16}},
-                             ConvSizes{2, 7, 7, 24, 64, 3, 3, kSame}, ConvSizes{3, 6, 6, 32, 32, 3, 3, kSame}}) {
+  constexpr ConvOptions kGrouped{
+      .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .groups = 2, .precision = Precision::kBF16};
+  constexpr ConvOptions kDepthwise{.groups = 8, .precision = Precision::kBF16};
+  constexpr ConvOptions kUneven{.stride = {2, 1}, .precision = Precision::kBF16};
+  for (const ConvSizes& s :
+       {ConvSizes{2, 8, 8, 3, 24, 2, 2, {.precision = Precision::kBF16}},
+        ConvSizes{3, 9, 7, 1, 8, 3, 3, {.stride = 2, .precision = Precision::kBF16}},
+        ConvSizes{2, 7, 7, 24, 64, 3, 3, kSame}, ConvSizes{3, 6, 6, 32, 32, 3, 3, kSame},
+        ConvSizes{2, 7, 7, 48, 64, 3, 3, kGrouped}, ConvSizes{5, 7, 6, 8, 16, 3, 3, kDepthwise},
+        ConvSizes{2, 7, 9, 3, 24, 2, 2, kUneven}}) {
     const Shape of_x{s.images, s.height, s.width, s.channels},
         of_y{s.images, s.out_height(), s.out_width(), s.outputs};
-    const Shape of_weights{s.outputs, s.kernel_height, s.kernel_width, s.channels};
+    const Shape of_weights{s.outputs, s.kernel_height, s.kernel_width, s.group_channels()};
     const TensorView x = this->half(of_x, 1), weights = this->random(of_weights, 2),
                      bias = this->random({s.outputs}, 3);
     const TensorView dy = this->half(of_y, 4), y = this->half_result(of_y), dx = this->half_result(of_x);

@@ -24,7 +24,8 @@ std::vector<test::Bytes> seeds() {
             return g.dense(g.dropout(x, 0.2F), 3, {.bias = false});
           }),
           written_net([](Graph& g) {
-            Node x = g.conv(g.input("image", {6, 6, 2}), 3, {.kernel = 2, .padding = ConvPadding::kValid});
+            Node x = g.conv(g.input("image", {6, 6, 2}), 4,
+                            {.kernel = {2, 3}, .padding = ConvPadding::kValid, .groups = 2});
             x = g.max_pool(g.relu(g.batch_norm(x, {.momentum = 0.7F})), 2, {.stride = 1});
             return g.dense(g.flatten(x), 4);
           }),

@@ -1,7 +1,8 @@
 # peers: torch numpy
 # package: headrace
 """Convolutions of the trainer and PyTorch's on the same numbers: what they give and, by one step of gradient descent, the
-gradients of their weights, biases and inputs; strides, dilations, paddings and output paddings."""
+gradients of their weights, biases and inputs; kernels, strides, dilations, paddings and output paddings, each of them for both
+axes or as a pair; groups."""
 
 import itertools
 
@@ -55,22 +56,48 @@ def compare(kind, ours, theirs):
               1e-4 * np.max(np.abs(expected)) + 2e-7, f"{theirs}, {name}")
 
 
-def main():
+def square_windows():
     for kernel, stride, dilation, padding in itertools.product((1, 2, 3), (1, 2), (1, 2, 3), (0, 1, 3, "even", "same")):
         if padding == "even" and kernel % 2 == 0 or padding == "same" and stride > 1:
             continue
-        pixels = dilation * (kernel - 1) // 2 if padding == "even" else padding
+        yield kernel, stride, dilation, padding
+
+
+def uneven_windows():
+    """A random seventh of all."""
+    for kernel, stride, dilation, padding in itertools.product(((1, 3), (3, 1), (2, 3), (5, 3)), ((1, 1), (2, 1), (1, 3)),
+                                                               ((1, 1), (1, 2), (2, 1)), ((0, 1), (2, 0), "even", "same")):
+        if padding == "even" and kernel[0] % 2 == 0 or padding == "same" and stride != (1, 1):
+            continue
+        if rng.random() < 1 / 7 or padding == "same":
+            yield kernel, stride, dilation, padding
+
+
+def pair(numbers):
+    return numbers if isinstance(numbers, tuple) else (numbers, numbers)
+
+
+def even(kernel, dilation):
+    return tuple(d * (k - 1) // 2 for k, d in zip(pair(kernel), pair(dilation)))
+
+
+def main():
+    for kernel, stride, dilation, padding in (*square_windows(), *uneven_windows()):
+        pixels = even(kernel, dilation) if padding == "even" else padding
         options = {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding, "name": "conv"}
         arguments = {"stride": stride, "dilation": dilation, "padding": pixels}
-        compare("conv", lambda g, x: g.conv(x, FILTERS, **options), nn.Conv2d(CHANNELS, FILTERS, kernel, **arguments))
+        for groups in (1, 2):
+            compare("conv", lambda g, x: g.conv(x, FILTERS, groups=groups, **options),
+                    nn.Conv2d(CHANNELS, FILTERS, kernel, groups=groups, **arguments))
         compare("depthwise_conv", lambda g, x: g.depthwise_conv(x, multiplier=2, **options),
                 nn.Conv2d(CHANNELS, 2 * CHANNELS, kernel, groups=CHANNELS, **arguments))
         if padding == "same":
             continue
-        for output_padding in range(stride):
-            compare("conv_transpose",
-                    lambda g, x: g.conv_transpose(x, FILTERS, output_padding=output_padding, **options),
-                    nn.ConvTranspose2d(CHANNELS, FILTERS, kernel, output_padding=output_padding, **arguments))
+        for beyond in {tuple(share * (s - 1) for s in pair(stride)) for share in (0, 1)}:
+            for groups in (1, 2):
+                compare("conv_transpose",
+                        lambda g, x: g.conv_transpose(x, FILTERS, output_padding=beyond, groups=groups, **options),
+                        nn.ConvTranspose2d(CHANNELS, FILTERS, kernel, output_padding=beyond, groups=groups, **arguments))
     checks.finish()
 
 

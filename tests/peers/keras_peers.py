@@ -225,6 +225,24 @@ def convolutions(checks):
                  kinds.Conv2DTranspose(5, kernel, stride, padding, output_padding=beyond),
                  {"conv/weights": drawn(4, kernel, kernel, 5), "conv/bias": drawn(5)},
                  {"conv/weights": lambda a: a.transpose(1, 2, 3, 0)})
+    for kernel, stride, dilation, padding in (((1, 7), 1, 1, "same"), ((3, 2), (2, 1), 1, "same"), ((2, 3), (1, 2), 1, "valid"),
+                                              ((3, 1), 1, (2, 1), "same"), ((3, 2), 1, (1, 3), "valid")):
+        options = {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding, "name": "conv"}
+        theirs = {"padding": padding, "dilation_rate": dilation}
+        for groups in (1, 2, 4):
+            compared(checks, f"conv of {groups} groups", x, lambda g, node: g.conv(node, 8, groups=groups, **options),
+                     kinds.Conv2D(8, kernel, stride, groups=groups, **theirs),
+                     {"conv/weights": drawn(8, *kernel, 4 // groups), "conv/bias": drawn(8)},
+                     {"conv/weights": lambda a: a.transpose(1, 2, 3, 0)})
+        compared(checks, "uneven conv_transpose", x, lambda g, node: g.conv_transpose(node, 5, **options),
+                 kinds.Conv2DTranspose(5, kernel, stride, **theirs),
+                 {"conv/weights": drawn(4, *kernel, 5), "conv/bias": drawn(5)},
+                 {"conv/weights": lambda a: a.transpose(1, 2, 3, 0)})
+        if stride in (1, (1, 1)):  # its strides are one number
+            compared(checks, "uneven depthwise_conv", x, lambda g, node: g.depthwise_conv(node, multiplier=2, **options),
+                     kinds.DepthwiseConv2D(kernel, depth_multiplier=2, **theirs),
+                     {"conv/weights": drawn(8, *kernel, 1), "conv/bias": drawn(8)},
+                     {"conv/weights": lambda a: a.reshape(4, -1, *kernel).transpose(2, 3, 0, 1)})
     for window, stride in ((2, 2), (3, 2), (3, 1)):
         compared(checks, "pooling", x, lambda g, node: g.max_pool(node, window, stride=stride),
                  kinds.MaxPooling2D(window, stride))

@@ -1,4 +1,4 @@
-// Oracle of the convolution: x (n, h, w, c), weights (o, kh, kw, c), y (n, h', w', o).
+// Oracle of the convolution: x (n, h, w, c), weights (o, kh, kw, c / groups), y (n, h', w', o).
 #pragma once
 
 #include "headrace/devices/kernels.h"
@@ -11,15 +11,17 @@ struct ConvSizes {
   ConvOptions options{};
 
   std::int64_t out_height() const {
-    return (height + options.pad_top + options.pad_bottom - span(kernel_height)) / options.stride + 1;
+    const std::int64_t span = (kernel_height - 1) * options.dilation.height + 1;
+    return (height + options.pad_top + options.pad_bottom - span) / options.stride.height + 1;
   }
   std::int64_t out_width() const {
-    return (width + options.pad_left + options.pad_right - span(kernel_width)) / options.stride + 1;
+    const std::int64_t span = (kernel_width - 1) * options.dilation.width + 1;
+    return (width + options.pad_left + options.pad_right - span) / options.stride.width + 1;
   }
-  std::int64_t span(std::int64_t taps) const { return (taps - 1) * options.dilation + 1; }
+  std::int64_t group_channels() const { return channels / options.groups; }
   std::int64_t x_count() const { return images * height * width * channels; }
   std::int64_t y_count() const { return images * out_height() * out_width() * outputs; }
-  std::int64_t weights_count() const { return outputs * kernel_height * kernel_width * channels; }
+  std::int64_t weights_count() const { return outputs * kernel_height * kernel_width * group_channels(); }
 
   // function(index in x, index in weights, index in y) over all products.
   template <typename Function>
@@ -32,14 +34,16 @@ struct ConvSizes {
       const std::int64_t out_column = pixel % out_width();
       for (std::int64_t tap = 0; tap < taps; ++tap) {
         const std::int64_t row =
-            out_row * options.stride - options.pad_top + tap / kernel_width * options.dilation;
+            out_row * options.stride.height - options.pad_top + tap / kernel_width * options.dilation.height;
         const std::int64_t column =
-            out_column * options.stride - options.pad_left + tap % kernel_width * options.dilation;
+            out_column * options.stride.width - options.pad_left + tap % kernel_width * options.dilation.width;
         if (row < 0 || row >= height || column < 0 || column >= width) continue;
         const std::int64_t from = ((image * height + row) * width + column) * channels;
         for (std::int64_t o = 0; o < outputs; ++o) {
-          for (std::int64_t c = 0; c < channels; ++c) {
-            function(static_cast<std::size_t>(from + c), static_cast<std::size_t>((o * taps + tap) * channels + c),
+          const std::int64_t first = o / (outputs / options.groups) * group_channels();
+          for (std::int64_t c = 0; c < group_channels(); ++c) {
+            function(static_cast<std::size_t>(from + first + c),
+                     static_cast<std::size_t>((o * taps + tap) * group_channels() + c),
                      static_cast<std::size_t>(pixel * outputs + o));
           }
         }
@@ -47,6 +51,15 @@ struct ConvSizes {
     }
   }
 };
+
+// Returns "stride 2,1 dilation 1,1 groups 1".
+inline std::string window_text(const ConvOptions& options) {
+  const auto pair = [](const HeightWidth& numbers) {
+    return std::to_string(numbers.height) + "," + std::to_string(numbers.width);
+  };
+  return "stride " + pair(options.stride) + " dilation " + pair(options.dilation) + " groups " +
+         std::to_string(options.groups);
+}
 
 // `bias` may be empty.
 inline Reals conv_forward(const ConvSizes& s, const Reals& x, const Reals& weights, const Reals& bias) {

@@ -286,6 +286,40 @@ const GradientCase kCases[] = {
                           g.gelu(x), {.kernel = 2, .stride = 2, .dilation = 3, .padding = ConvPadding::kSame})));
      },
      kImage},
+    {"conv_rectangular",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kImage), 3, {.kernel = {1, 3}, .activation = Activation::kGelu});
+       x = g.conv(x, 2, {.kernel = {3, 2}, .stride = {2, 1}, .dilation = {1, 2}});
+       return head(g, g.flatten(g.conv(x, 2, {.padding = ConvPadding::kPixels, .pixels = {1, 0}})));
+     },
+     kImage},
+    {"conv_of_groups",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kImage), 4, {.groups = 2, .activation = Activation::kSilu});
+       x = g.conv(x, 6, {.stride = 2, .groups = 2, .bias = false});
+       return head(g, g.flatten(g.conv(x, 6, {.kernel = 2, .groups = 6})));
+     },
+     kImage},
+    {"conv_transpose_of_groups",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kImage), 4, {.stride = {2, 3}});
+       x = g.conv_transpose(x, 6, {.kernel = {3, 2}, .stride = {2, 1}, .groups = 2});
+       return head(g, g.flatten(g.conv_transpose(x, 3,
+                                                 {.kernel = {1, 3},
+                                                  .stride = {1, 2},
+                                                  .padding = ConvPadding::kPixels,
+                                                  .pixels = {0, 1},
+                                                  .output_padding = HeightWidth(0, 1),
+                                                  .groups = 3})));
+     },
+     kImage},
+    {"depthwise_conv_rectangular",
+     [](Graph& g) {
+       const Node x = g.depthwise_conv(g.input("image", kImage), {.kernel = {1, 3}, .stride = {1, 2}});
+       return head(
+           g, g.flatten(g.depthwise_conv(g.gelu(x), {.kernel = {3, 2}, .dilation = {2, 1}, .multiplier = 2})));
+     },
+     kImage},
     {"scale",
      [](Graph& g) { return g.scale(head(g, g.scale(g.dense(g.input("image", {5}), 4), -3)), 0.5F); },
      {5}},

@@ -80,6 +80,14 @@ const JsonCase kJsonCases[] = {
            x, 2, {.stride = 2, .padding = ConvPadding::kPixels, .pixels = 2, .output_padding = 0}));
      },
      kSmallImage},
+    {"uneven_convolutions_of_groups",
+     [](Graph& g) {
+       Node x = g.conv(g.input("image", kSmallImage), 4, {.kernel = {1, 3}, .dilation = {1, 2}, .groups = 2});
+       x = g.depthwise_conv(x, {.stride = {2, 1}, .padding = ConvPadding::kPixels, .pixels = {1, 0}});
+       return g.flatten(
+           g.conv_transpose(x, 2, {.stride = {3, 2}, .output_padding = HeightWidth(2, 1), .groups = 2}));
+     },
+     kSmallImage},
     {"batch_norm",
      [](Graph& g) {
        const Node x = g.batch_norm(g.input("image", kSmallImage), {.momentum = 0.7F, .epsilon = 1e-12F});
@@ -185,6 +193,38 @@ std::string with_layer(const std::string& layer) {
          R"(], "outputs": ["y"]})";
 }
 
+// Records of square windows and one group are what they were before there were others.
+TEST(GraphJson, PairsAndGroupsAreWrittenWhereTheyAreNeeded) {
+  const auto attributes = [](const ConvTransposeLayerOptions& options) {
+    Graph g;
+    const Node x = g.conv_transpose(g.input("image", kSmallImage), 4, options);
+    g.finish(x);
+    return g.layer(x.id).attributes();
+  };
+  LayerAttributes square{{"filters", 4},
+                         {"kernel", 3},
+                         {"stride", 2},
+                         {"padding", std::string("same")},
+                         {"bias", true},
+                         {"trained_weights", true},
+                         {"initializer", std::string("glorot_uniform")},
+                         {"dilation", 3},
+                         {"output_padding", 1}};
+  EXPECT_EQ(attributes({.stride = 2, .dilation = 3, .output_padding = 1}), square);
+  using Pair = std::vector<std::int64_t>;
+  LayerAttributes uneven{{"filters", 4},
+                         {"kernel", Pair{3, 2}},
+                         {"stride", 1},
+                         {"padding", std::string("pixels")},
+                         {"bias", true},
+                         {"trained_weights", true},
+                         {"initializer", std::string("glorot_uniform")},
+                         {"pixels", Pair{1, 0}},
+                         {"groups", 2}};
+  EXPECT_EQ(attributes({.kernel = {3, 2}, .padding = ConvPadding::kPixels, .pixels = {1, 0}, .groups = 2}),
+            uneven);
+}
+
 TEST(GraphJson, ErrorsNameThePlace) {
   EXPECT_THAT(refusal("{"), HasSubstr("parse"));
   EXPECT_THAT(refusal(R"({"version": 2})"), HasSubstr("version"));
@@ -199,6 +239,10 @@ TEST(GraphJson, ErrorsNameThePlace) {
   EXPECT_THAT(
       refusal(with_layer(R"({"name": "y", "kind": "dropout", "inputs": ["x"], "attributes": {"rate": 2}})")),
       AllOf(HasSubstr("layers[1] ('y')"), HasSubstr("rate")));
+  EXPECT_THAT(refusal(with_layer(
+                  R"({"name": "y", "kind": "depthwise_conv", "inputs": ["x"], "attributes": {"kernel": [1, 2, 3],
+                             "padding": "same"}})")),
+              AllOf(HasSubstr("layers[1] ('y')"), HasSubstr("'kernel' is not a whole number, or two")));
   EXPECT_THAT(refusal(with_layer(R"({"name": "y", "kind": "relu", "inputs": ["x", "x"]})")),
               HasSubstr("2 inputs"));
   EXPECT_THAT(refusal(with_layer(R"({"name": "z", "kind": "relu", "inputs": ["x"]})")), HasSubstr("'y'"));

@@ -101,6 +101,28 @@ TEST(Graph, ErrorsNameTheLayerAndTheShapes) {
               AllOf(HasSubstr("'conv_transpose'"), HasSubstr("output padding of 2"), HasSubstr("stride - 1")));
   EXPECT_THAT(config_error([&] { g.conv_transpose(image, 4, {.padding = ConvPadding::kPixels, .pixels = 4}); }),
               AllOf(HasSubstr("'conv_transpose'"), HasSubstr("less padding")));
+  EXPECT_THAT(config_error([&] {
+                g.conv(image, 4, {.kernel = {1, 7}, .padding = ConvPadding::kValid});
+              }),
+              AllOf(HasSubstr("kernel (1, 7) does not fit"), HasSubstr("(6, 0, 4)")));
+  EXPECT_THAT(config_error([&] {
+                g.conv(image, 4, {.kernel = {3, 2}, .padding = ConvPadding::kEven});
+              }),
+              AllOf(HasSubstr("kernel (3, 2)"), HasSubstr("evenly")));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.stride = {2, 0}}); }), HasSubstr("4, 3 and (2, 0)"));
+  EXPECT_THAT(
+      config_error([&] { g.conv(image, 4, {.groups = 4}); }),
+      AllOf(HasSubstr("'conv'"), HasSubstr("4 groups for 2 channels and 4 filters"), HasSubstr("multiples")));
+  EXPECT_THAT(config_error([&] { g.conv(image, 3, {.groups = 2}); }), HasSubstr("2 channels and 3 filters"));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.groups = 0}); }), HasSubstr("0 groups"));
+  EXPECT_THAT(config_error([&] { g.conv(image, 4, {.groups = 2, .initializer = Initializer::kDirac}); }),
+              AllOf(HasSubstr("'conv'"), HasSubstr("several groups"), HasSubstr("initializer")));
+  EXPECT_THAT(config_error([&] { g.conv_transpose(image, 3, {.groups = 2}); }),
+              AllOf(HasSubstr("'conv_transpose'"), HasSubstr("2 channels and 3 filters")));
+  EXPECT_THAT(config_error([&] {
+                g.conv_transpose(image, 4, {.stride = {2, 3}, .output_padding = HeightWidth(0, 3)});
+              }),
+              AllOf(HasSubstr("stride (2, 3)"), HasSubstr("output padding of (0, 3)")));
   EXPECT_THAT(config_error([&] { g.depthwise_conv(flat); }),
               AllOf(HasSubstr("'depthwise_conv'"), HasSubstr("(60,)")));
   EXPECT_THAT(config_error([&] { g.depthwise_conv(image, {.multiplier = 0}); }), HasSubstr("multiplier"));

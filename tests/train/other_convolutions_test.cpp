@@ -1,4 +1,4 @@
-// Transposed and depthwise convolutions through whole nets, against the plainest loops.
+// Transposed, depthwise, grouped and uneven convolutions through whole nets, against the plainest loops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -92,38 +92,82 @@ TEST(OtherConvolutions, ATransposedOneIsTheGradientOfAConvolution) {
        {.stride = 2, .dilation = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
        6,
        8},
+      {{.kernel = {1, 4}, .stride = {1, 2}}, {.stride = {1, 2}, .pad_left = 1, .pad_right = 1}, 3, 8},
+      {{.kernel = {3, 2}, .stride = {3, 1}, .dilation = {1, 2}, .padding = ConvPadding::kValid, .groups = 2},
+       {.stride = {3, 1}, .dilation = {1, 2}, .groups = 2},
+       9,
+       6},
+      {{.stride = {1, 2},
+        .padding = ConvPadding::kPixels,
+        .pixels = {0, 2},
+        .output_padding = HeightWidth(0, 1),
+        .groups = 2},
+       {.stride = {1, 2}, .pad_left = 2, .pad_right = 2, .groups = 2},
+       5,
+       6},
   };
   for (const Case& each : cases) {
     const LayerRun got =
-        run_layer([&](Graph& g) { return g.conv_transpose(g.input("image", image), 5, each.options); }, image);
-    EXPECT_EQ(got.shape, (Shape{each.height, each.width, 5}));
-    const ConvSizes sizes{kImages, each.height,         each.width,          5,
-                          2,       each.options.kernel, each.options.kernel, each.of};
+        run_layer([&](Graph& g) { return g.conv_transpose(g.input("image", image), 6, each.options); }, image);
+    EXPECT_EQ(got.shape, (Shape{each.height, each.width, 6}));
+    const HeightWidth kernel = each.options.kernel;
+    const ConvSizes sizes{kImages, each.height, each.width, 6, 2, kernel.height, kernel.width, each.of};
     ASSERT_EQ(sizes.out_height(), 3);
     ASSERT_EQ(sizes.out_width(), 4);
     expect_close(got.result, test::conv_backward_data(sizes, got.x, got.weights), got.bias);
   }
 }
 
-// A channel's filters are those of a convolution that are 0 for all other channels.
+TEST(OtherConvolutions, OnesOfGroupsAndUnevenWindowsAreTheirLoops) {
+  const Shape image{7, 8, 4};
+  struct Case {
+    ConvLayerOptions options;
+    ConvOptions of;
+    std::int64_t height, width;
+  };
+  const Case cases[] = {
+      {{.kernel = {1, 7}}, {.pad_left = 3, .pad_right = 3}, 7, 8},
+      {{.kernel = {3, 2}, .stride = {2, 1}},
+       {.stride = {2, 1}, .pad_top = 1, .pad_bottom = 1, .pad_right = 1},
+       4,
+       8},
+      {{.kernel = {3, 5}, .dilation = {2, 1}, .padding = ConvPadding::kEven},
+       {.dilation = {2, 1}, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2},
+       7,
+       8},
+      {{.stride = {1, 3}, .padding = ConvPadding::kPixels, .pixels = {0, 2}, .groups = 2},
+       {.stride = {1, 3}, .pad_left = 2, .pad_right = 2, .groups = 2},
+       5,
+       4},
+      {{.kernel = {2, 1}, .dilation = {3, 5}, .padding = ConvPadding::kValid, .groups = 4},
+       {.dilation = {3, 1}, .groups = 4},
+       4,
+       8},
+  };
+  for (const Case& each : cases) {
+    const LayerRun got =
+        run_layer([&](Graph& g) { return g.conv(g.input("image", image), 8, each.options); }, image);
+    EXPECT_EQ(got.shape, (Shape{each.height, each.width, 8}));
+    const HeightWidth kernel = each.options.kernel;
+    const ConvSizes sizes{kImages, 7, 8, 4, 8, kernel.height, kernel.width, each.of};
+    expect_close(got.result, test::conv_forward(sizes, got.x, got.weights, {}), got.bias);
+  }
+}
+
+// Each channel is a group.
 TEST(OtherConvolutions, ADepthwiseOneTakesEachChannelByItself) {
   const Shape image{5, 4, 3};
-  constexpr std::size_t kTaps = 9;
   for (const int multiplier : {1, 2}) {
     const LayerRun got = run_layer(
         [&](Graph& g) {
-          return g.depthwise_conv(g.input("image", image), {.stride = 2, .multiplier = multiplier});
+          return g.depthwise_conv(g.input("image", image),
+                                  {.kernel = {3, 2}, .stride = {2, 1}, .multiplier = multiplier});
         },
         image);
-    const auto outputs = static_cast<std::size_t>(3 * multiplier);
-    EXPECT_EQ(got.shape, (Shape{3, 2, 3 * multiplier}));
-    Reals spread(outputs * kTaps * 3);
-    for (std::size_t i = 0; i < got.weights.size(); ++i) {
-      spread[i * 3 + i / kTaps / static_cast<std::size_t>(multiplier)] = got.weights[i];
-    }
-    const ConvOptions of{.stride = 2, .pad_top = 1, .pad_bottom = 1, .pad_right = 1};
-    const ConvSizes sizes{kImages, 5, 4, 3, 3 * multiplier, 3, 3, of};
-    expect_close(got.result, test::conv_forward(sizes, got.x, spread, {}), got.bias);
+    EXPECT_EQ(got.shape, (Shape{3, 4, 3 * multiplier}));
+    const ConvOptions of{.stride = {2, 1}, .pad_top = 1, .pad_bottom = 1, .pad_right = 1, .groups = 3};
+    const ConvSizes sizes{kImages, 5, 4, 3, 3 * multiplier, 3, 2, of};
+    expect_close(got.result, test::conv_forward(sizes, got.x, got.weights, {}), got.bias);
   }
 }
 
@@ -148,6 +192,14 @@ TEST(OtherConvolutions, BeginWithinKerasLimits) {
                               {.kernel = 5, .multiplier = 4, .initializer = initializer, .name = "layer"});
     });
   };
+  const auto grouped = [&](Initializer initializer) {
+    return limit_of([&](Graph& g) {
+      return g.conv(g.input("image", image), 64,
+                    {.kernel = {1, 5}, .groups = 4, .initializer = initializer, .name = "layer"});
+    });
+  };
+  EXPECT_NEAR(grouped(Initializer::kGlorotUniform), std::sqrt(6.0 / (5 * 8 + 5 * 64)), 1e-3);
+  EXPECT_NEAR(grouped(Initializer::kFanInUniform), 1 / std::sqrt(5.0 * 8), 1e-3);
   EXPECT_NEAR(depthwise(Initializer::kGlorotUniform), std::sqrt(6.0 / (25 * 32 + 25 * 4)), 1e-3);
   EXPECT_NEAR(depthwise(Initializer::kFanInUniform), 1.0 / 5, 1e-3);
 }
@@ -169,6 +221,7 @@ TEST(OtherConvolutions, LearnToCopyImages) {
         [&](Graph& g) {
           Node x = g.conv(g.input("image", image), 8, {.stride = 2, .activation = Activation::kRelu});
           x = g.depthwise_conv(x, {.activation = Activation::kSilu});
+          x = g.conv(x, 8, {.kernel = {1, 3}, .groups = 2, .activation = Activation::kSilu});
           return g.conv_transpose(x, 2, {.kernel = 4, .stride = 2});
         },
         {.seed = 3});
@@ -190,7 +243,8 @@ TEST(OtherConvolutions, LearnInBf16AsInF32) {
         [](Graph& g) {
           Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.stride = 2, .activation = Activation::kRelu});
           x = g.depthwise_conv(x, {.multiplier = 2, .activation = Activation::kRelu});
-          x = g.conv_transpose(x, 4, {.stride = 2, .activation = Activation::kGelu});
+          x = g.conv(x, 16, {.kernel = {3, 1}, .groups = 4, .activation = Activation::kRelu});
+          x = g.conv_transpose(x, 4, {.stride = {2, 1}, .groups = 2, .activation = Activation::kGelu});
           return g.dense(g.flatten(g.depthwise_conv(x, {.stride = 2, .bias = false})), 4);
         },
         {.seed = 3});

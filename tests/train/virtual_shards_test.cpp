@@ -28,7 +28,17 @@ Node sharded_cnn(Graph& g) {
   return g.dense(g.flatten(x), 4);
 }
 
+// Convolutions of every kind, with groups and windows that are not square.
+Node sharded_groups(Graph& g) {
+  Node x = g.conv(g.input("image", {6, 6, 2}), 8,
+                  {.kernel = {1, 3}, .stride = {1, 2}, .groups = 2, .activation = Activation::kRelu});
+  x = g.conv(x, 8, {.kernel = {3, 2}, .dilation = {2, 1}, .groups = 4, .activation = Activation::kGelu});
+  x = g.depthwise_conv(x, {.kernel = {2, 3}, .stride = {2, 1}});
+  return g.dense(g.flatten(g.conv_transpose(x, 4, {.kernel = {2, 3}, .stride = {2, 1}, .groups = 2})), 4);
+}
+
 struct ShardedRun {
+  Net net = sharded_cnn;
   std::function<Dataset()> data = [] { return test::blobs(100, {6, 6, 2}).shuffle().batch({.global = 16}); };
   CompileOptions compiled = {.optimizer = adam(1e-2F)};
   FitOptions fit = {};
@@ -43,7 +53,7 @@ struct ShardedOutcome {
 };
 
 ShardedOutcome train_sharded(const ShardedRun& run, Training& training) {
-  Model model = training.strategy.build(sharded_cnn, {.seed = 3});
+  Model model = training.strategy.build(run.net, {.seed = 3});
   model.compile(run.compiled);
   FitOptions fit = run.fit;
   fit.epochs = 3;
@@ -83,6 +93,8 @@ void expect_independent(const ShardedRun& run) {
 }
 
 TEST(VirtualShards, GiveOneResultWithAPartialLastBatch) { expect_independent({}); }
+
+TEST(VirtualShards, GiveOneResultWithConvolutionsOfGroups) { expect_independent({.net = sharded_groups}); }
 
 TEST(VirtualShards, GiveOneResultWhenABatchIsNotDivisible) {
   expect_independent({.data = [] { return test::blobs(53, {6, 6, 2}).batch({.global = 19}); }});
@@ -146,8 +158,7 @@ TEST(VirtualShards, GiveOneResultWhereRecordsAreSkipped) {
   expect_independent(run);
 }
 
-TEST(VirtualShards, DoNotDependOnThreads) {
-  const ShardedRun run;
+void expect_independent_of_threads(const ShardedRun& run) {
   std::optional<ShardedOutcome> expected;
   for (const int threads : {1, 2, 3}) {
     std::vector<std::unique_ptr<Device>> devices;
@@ -157,6 +168,11 @@ TEST(VirtualShards, DoNotDependOnThreads) {
     if (expected) expect_same(*expected, outcome, std::to_string(threads) + " threads");
     expected = outcome;
   }
+}
+
+TEST(VirtualShards, DoNotDependOnThreads) {
+  expect_independent_of_threads({});
+  expect_independent_of_threads({.net = sharded_groups});
 }
 
 // Where nothing but the order of sums differs, they are what a step without them is, within rounding.

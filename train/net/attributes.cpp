@@ -48,6 +48,15 @@ Shape Attributes::shape(const std::string& name) const {
   return Shape(*value);
 }
 
+HeightWidth Attributes::height_width(const std::string& name) const {
+  const auto* pair = std::get_if<std::vector<std::int64_t>>(&find(name));
+  if (pair == nullptr) return whole(name);
+  if (pair->size() == 2 && std::in_range<int>(pair->front()) && std::in_range<int>(pair->back())) {
+    return {static_cast<int>(pair->front()), static_cast<int>(pair->back())};
+  }
+  refuse_attribute(name, "a whole number, or two for height and width");
+}
+
 bool Attributes::has(const std::string& name) const noexcept {
   return std::ranges::find(entries_, name, &Entry::first) != entries_.end();
 }

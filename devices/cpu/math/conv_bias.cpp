@@ -40,12 +40,13 @@ void gather_weights(const ConvShape& shape, const W* weights, std::int64_t first
 template <typename T>
 void add_window(const ConvShape& shape, const T* x, const float* strip, std::int64_t pixel, float* sums) {
   const std::int64_t line = pixel / shape.out_width;
-  const std::int64_t top = line % shape.out_height * shape.options.stride - shape.options.pad_top;
-  const std::int64_t left = pixel % shape.out_width * shape.options.stride - shape.options.pad_left;
+  const ConvOptions& o = shape.options;
+  const std::int64_t top = line % shape.out_height * o.stride.height - o.pad_top;
+  const std::int64_t left = pixel % shape.out_width * o.stride.width - o.pad_left;
   const T* image = x + line / shape.out_height * shape.height * shape.width * shape.channels;
   for (std::int64_t row = 0; row < shape.kernel_height; ++row) {
     for (std::int64_t column = 0; column < shape.kernel_width; ++column, strip += shape.channels * kOutputs) {
-      const std::int64_t y = top + row * shape.options.dilation, x_at = left + column * shape.options.dilation;
+      const std::int64_t y = top + row * o.dilation.height, x_at = left + column * o.dilation.width;
       if (y < 0 || y >= shape.height || x_at < 0 || x_at >= shape.width) continue;
       const T* from = image + (y * shape.width + x_at) * shape.channels;
       for (std::int64_t c = 0; c < shape.channels; ++c) {

@@ -105,6 +105,7 @@ void CpuKernels::conv_bias_backward(Stream& stream, const TensorView& x, const T
                                     const ConvOptions& options, Activation activation) {
   check::conv_bias("conv_bias_backward", x, weights, bias, dy, dbias, options, kHalf,
                    check::half_weights(options.precision));
+  check::recomputed("conv_bias_backward", weights, options.groups == 1);
   submit(stream, [=, shape = conv_shape(x, weights, dy, options)] {
     with_type(x, [&]<typename T>(T) {
       with_type(weights, [&]<typename W>(W) {

@@ -38,8 +38,8 @@ struct ImageLine {
 // Returns the pixel of x that a tap of an output pixel reads; -1 in the padding.
 std::int64_t input_pixel(const ConvShape& shape, const ImageLine& out, std::int64_t column, std::int64_t tap) {
   const ConvOptions& o = shape.options;
-  const std::int64_t y = out.row * o.stride - o.pad_top + tap / shape.kernel_width * o.dilation;
-  const std::int64_t x = column * o.stride - o.pad_left + tap % shape.kernel_width * o.dilation;
+  const std::int64_t y = out.row * o.stride.height - o.pad_top + tap / shape.kernel_width * o.dilation.height;
+  const std::int64_t x = column * o.stride.width - o.pad_left + tap % shape.kernel_width * o.dilation.width;
   if (y < 0 || y >= shape.height || x < 0 || x >= shape.width) return -1;
   return (out.image * shape.height + y) * shape.width + x;
 }
@@ -47,11 +47,12 @@ std::int64_t input_pixel(const ConvShape& shape, const ImageLine& out, std::int6
 // Returns the output pixel of which a tap reads this pixel of x; -1 if there is none.
 std::int64_t output_pixel(const ConvShape& shape, const ImageLine& in, std::int64_t column, std::int64_t tap) {
   const ConvOptions& o = shape.options;
-  const std::int64_t y = in.row + o.pad_top - tap / shape.kernel_width * o.dilation;
-  const std::int64_t x = column + o.pad_left - tap % shape.kernel_width * o.dilation;
-  if (y < 0 || x < 0 || y % o.stride != 0 || x % o.stride != 0) return -1;
-  if (y / o.stride >= shape.out_height || x / o.stride >= shape.out_width) return -1;
-  return (in.image * shape.out_height + y / o.stride) * shape.out_width + x / o.stride;
+  const std::int64_t down = in.row + o.pad_top - tap / shape.kernel_width * o.dilation.height;
+  const std::int64_t right = column + o.pad_left - tap % shape.kernel_width * o.dilation.width;
+  if (down < 0 || right < 0 || down % o.stride.height != 0 || right % o.stride.width != 0) return -1;
+  const std::int64_t y = down / o.stride.height, x = right / o.stride.width;
+  if (y >= shape.out_height || x >= shape.out_width) return -1;
+  return (in.image * shape.out_height + y) * shape.out_width + x;
 }
 
 // sums[k] += a[k] b[k].

@@ -9,10 +9,11 @@
 namespace headrace::cpu {
 namespace {
 
-// Weights (outputs, kernel_height, kernel_width, channels) to (channels, kernel_height, kernel_width, outputs)
-// with both kernel axes reversed: convolving dy with them gives the gradient of the input if the stride is 1.
+// Weights (outputs, kernel_height, kernel_width, channels) of each group to (channels, kernel_height,
+// kernel_width, outputs) with both kernel axes reversed: convolving dy with them gives the gradient of the input
+// if the stride is 1.
 struct KernelShape {
-  std::int64_t outputs = 0, height = 0, width = 0, channels = 0;
+  std::int64_t groups = 1, outputs = 0, height = 0, width = 0, channels = 0;
 };
 
 constexpr std::int64_t kTile = 16;  // a tile's lines of both matrices fit the first cache
@@ -26,8 +27,8 @@ void transpose_tile(const T* from, std::int64_t from_step, T* to, std::int64_t t
   }
 }
 
-template <typename T>  // float or BFloat16
-void transpose_weights(const KernelShape& shape, const T* from, T* to) {
+template <typename T>
+void transpose_group(const KernelShape& shape, const T* from, T* to) {
   const std::int64_t taps = shape.height * shape.width;
   const std::int64_t from_step = taps * shape.channels;
   const std::int64_t to_step = taps * shape.outputs;
@@ -41,6 +42,12 @@ void transpose_weights(const KernelShape& shape, const T* from, T* to) {
       }
     }
   }
+}
+
+template <typename T>  // float or BFloat16
+void transpose_weights(const KernelShape& shape, const T* from, T* to) {
+  const std::int64_t group = shape.outputs * shape.height * shape.width * shape.channels;
+  for (std::int64_t g = 0; g < shape.groups; ++g) transpose_group(shape, from + g * group, to + g * group);
 }
 
 }  // namespace
@@ -94,8 +101,8 @@ void add_forward(OneDnnProgram& program, OneDnn& onednn, WantedConv wanted, cons
 // The convolution of dy that gives dx, if the stride is 1 and no padding exceeds the window.
 ConvShape transposed(const ConvShape& s) {
   const ConvOptions& o = s.options;
-  const int reach_down = (static_cast<int>(s.kernel_height) - 1) * o.dilation;
-  const int reach_right = (static_cast<int>(s.kernel_width) - 1) * o.dilation;
+  const int reach_down = (static_cast<int>(s.kernel_height) - 1) * o.dilation.height;
+  const int reach_right = (static_cast<int>(s.kernel_width) - 1) * o.dilation.width;
   return {.images = s.images,
           .height = s.out_height,
           .width = s.out_width,
@@ -110,6 +117,7 @@ ConvShape transposed(const ConvShape& s) {
                       .pad_left = reach_right - o.pad_left,
                       .pad_bottom = reach_down - o.pad_bottom,
                       .pad_right = reach_right - o.pad_right,
+                      .groups = o.groups,
                       .precision = o.precision}};
 }
 
@@ -123,10 +131,11 @@ void add_transposed(OneDnnProgram& program, OneDnn& onednn, const ConvShape& sha
   const Operand flipped{
       .place = program.reserve(static_cast<std::size_t>(shape.weights_elements()) * size_of(weights.type)),
       .type = weights.type};
-  program.add([=, from = cpu::KernelShape{.outputs = shape.outputs,
+  program.add([=, from = cpu::KernelShape{.groups = shape.options.groups,
+                                          .outputs = shape.outputs / shape.options.groups,
                                           .height = shape.kernel_height,
                                           .width = shape.kernel_width,
-                                          .channels = shape.channels}](std::byte* workspace) {
+                                          .channels = shape.group_channels()}](std::byte* workspace) {
     cpu::with_type(weights.type, [&]<typename T>(T) {
       cpu::transpose_weights(from, static_cast<const T*>(weights.place.in(workspace)),
                              static_cast<T*>(flipped.place.in(workspace)));

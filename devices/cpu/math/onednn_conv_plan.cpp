@@ -24,14 +24,23 @@ struct Geometry {
   memory::dims x, weights, y, bias, stride, dilation, pad_begin, pad_end;
 };
 
+// With an axis of groups first, if there are several.
+memory::dims weights_dims(const ConvShape& s) {
+  const std::int64_t groups = s.options.groups;
+  memory::dims dims{s.outputs / groups, s.group_channels(), s.kernel_height, s.kernel_width};
+  if (groups > 1) dims.insert(dims.begin(), groups);
+  return dims;
+}
+
 Geometry geometry(const ConvShape& s) {
   const ConvOptions& o = s.options;
   return {.x = {s.images, s.channels, s.height, s.width},
-          .weights = {s.outputs, s.channels, s.kernel_height, s.kernel_width},
+          .weights = weights_dims(s),
           .y = {s.images, s.outputs, s.out_height, s.out_width},
           .bias = {s.outputs},
-          .stride = {o.stride, o.stride},
-          .dilation = {o.dilation - 1, o.dilation - 1},  // oneDNN's is 0 where taps are neighbours
+          .stride = {o.stride.height, o.stride.width},
+          // oneDNN's is 0 where taps are neighbours.
+          .dilation = {o.dilation.height - 1, o.dilation.width - 1},
           .pad_begin = {o.pad_top, o.pad_left},
           .pad_end = {o.pad_bottom, o.pad_right}};
 }
@@ -40,7 +49,7 @@ memory::desc image(const memory::dims& dims, memory::data_type type) {
   return {dims, type, memory::format_tag::nhwc};
 }
 memory::desc plain_weights(const memory::dims& dims, memory::data_type type) {
-  return {dims, type, memory::format_tag::ohwi};
+  return {dims, type, dims.size() == 4 ? memory::format_tag::ohwi : memory::format_tag::gohwi};
 }
 memory::desc any_weights(const memory::dims& dims, memory::data_type type) {
   return {dims, type, memory::format_tag::any};
@@ -155,12 +164,15 @@ std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wa
                         s.outputs,
                         s.kernel_height,
                         s.kernel_width,
-                        o.stride,
-                        o.dilation,
+                        o.stride.height,
+                        o.stride.width,
+                        o.dilation.height,
+                        o.dilation.width,
                         o.pad_top,
                         o.pad_left,
                         o.pad_bottom,
                         o.pad_right,
+                        o.groups,
                         static_cast<std::int64_t>(wanted.type),
                         static_cast<std::int64_t>(wanted.result),
                         wanted.activation == Activation::kRelu,

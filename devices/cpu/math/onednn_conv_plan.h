@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-// x (images, height, width, channels), weights (outputs, kernel_height, kernel_width, channels),
+// x (images, height, width, channels), weights (outputs, kernel_height, kernel_width, group_channels()),
 // y (images, out_height, out_width, outputs).
 struct ConvShape {
   std::int64_t images = 0;
@@ -20,7 +20,10 @@ struct ConvShape {
 
   std::int64_t x_elements() const noexcept { return images * height * width * channels; }
   std::int64_t y_elements() const noexcept { return images * out_height * out_width * outputs; }
-  std::int64_t weights_elements() const noexcept { return outputs * kernel_height * kernel_width * channels; }
+  std::int64_t group_channels() const noexcept { return channels / options.groups; }
+  std::int64_t weights_elements() const noexcept {
+    return outputs * kernel_height * kernel_width * group_channels();
+  }
 };
 
 enum class ConvPass : std::int64_t { kForward = 1, kBackwardData = 2, kBackwardWeights = 3 };

@@ -8,9 +8,15 @@
 namespace headrace::cuda {
 namespace {
 
+using Pair = ConvolutionProblem::Pair;
+
 ConvolutionProblem::Extents extents(const Shape& shape) { return {shape[0], shape[1], shape[2], shape[3]}; }
 
 std::string text(const ConvolutionProblem::Extents& e) { return Shape{e[0], e[1], e[2], e[3]}.to_string(); }
+
+std::string text(const Pair& pair) {
+  return pair[0] == pair[1] ? fmt::format("{}", pair[0]) : fmt::format("{},{}", pair[0], pair[1]);
+}
 
 const char* name(ConvolutionPass pass) {
   switch (pass) {
@@ -34,8 +40,8 @@ ConvolutionProblem convolution_problem(ConvolutionPass pass, const Shape& x, con
           .x = extents(x),
           .weights = extents(weights),
           .y = extents(y),
-          .stride = options.stride,
-          .dilation = options.dilation,
+          .stride = {options.stride.height, options.stride.width},
+          .dilation = {options.dilation.height, options.dilation.width},
           .pad_before = {options.pad_top, options.pad_left},
           .pad_after = {options.pad_bottom, options.pad_right},
           .precision = options.precision};
@@ -67,8 +73,8 @@ std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& proble
 std::string to_string(const ConvolutionProblem& problem) {
   const bool rounded = problem.precision == Precision::kBF16 && problem.operands == DType::kF32;
   return fmt::format("{} {} * {} -> {}, stride {}{}, {}{} to {}{}{}", name(problem.pass), text(problem.x),
-                     text(problem.weights), text(problem.y), problem.stride,
-                     problem.dilation == 1 ? "" : fmt::format(", dilation {}", problem.dilation),
+                     text(problem.weights), text(problem.y), text(problem.stride),
+                     problem.dilation == Pair{1, 1} ? "" : ", dilation " + text(problem.dilation),
                      rounded ? "rounded " : "", to_string(problem.operands), to_string(problem.result),
                      has_bias(problem.epilogue) ? ", bias" : "", has_relu(problem.epilogue) ? ", ReLU" : "");
 }

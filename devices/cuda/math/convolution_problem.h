@@ -28,13 +28,14 @@ constexpr bool has_relu(Epilogue epilogue) noexcept {
 // The result of a pass: y, dx or dweights; its operands are the other two tensors.
 struct ConvolutionProblem {
   using Extents = std::array<std::int64_t, 4>;
+  using Pair = std::array<std::int64_t, 2>;  // height, width
 
   ConvolutionPass pass = ConvolutionPass::kForward;
   Extents x{};        // (N, H, W, C)
-  Extents weights{};  // (O, KH, KW, C)
+  Extents weights{};  // (O, KH, KW, C / groups)
   Extents y{};        // (N, H', W', O)
-  std::int64_t stride = 1, dilation = 1;
-  std::array<std::int64_t, 2> pad_before{}, pad_after{};  // height, width
+  Pair stride{1, 1}, dilation{1, 1};
+  Pair pad_before{}, pad_after{};
   // bf16 with f32 operands: tensor cores multiply bf16 values in f32 storage exactly.
   Precision precision = Precision::kF32;
   DType operands = DType::kF32;         // f32 or bf16
@@ -62,7 +63,7 @@ std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& proble
                                                 ActivationStorage storage);
 
 // Returns "forward (2000, 32, 32, 3) * (24, 2, 2, 3) -> (2000, 31, 31, 24), stride 1, bfloat16 to float32",
-// with ", dilation 2" after the stride if it is not 1.
+// with ", dilation 2" after the stride if it is not 1, and "stride 2,1" where height and width differ.
 std::string to_string(const ConvolutionProblem& problem);
 // Returns to_string() with the padding, "..., padding 1,1 1,1": no two problems have the same text.
 std::string full_text(const ConvolutionProblem& problem);

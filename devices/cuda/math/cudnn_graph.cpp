@@ -13,7 +13,8 @@ enum class Storage { kMemory, kVirtual };  // virtual: only within the kernel
 
 cudnnDataType_t data_type(DType dtype) { return dtype == DType::kBF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT; }
 
-// cuDNN names axes (N, C, H, W) whatever the layout; the strides say that channels come last.
+// cuDNN names axes (N, C, H, W) whatever the layout; the strides say that channels come last. It takes the number
+// of groups from the channels of x and of the weights.
 CudnnDescriptor tensor(std::int64_t id, const Extents& nhwc, cudnnDataType_t type, Storage storage) {
   const auto [n, h, w, c] = nhwc;
   const std::array<std::int64_t, 4> extents{n, c, h, w};
@@ -34,16 +35,14 @@ CudnnDescriptor tensor(std::int64_t id, const Extents& nhwc, cudnnDataType_t typ
 
 CudnnDescriptor convolution(const ConvolutionProblem& problem) {
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-  const std::array<std::int64_t, 2> strides{problem.stride, problem.stride};
-  const std::array<std::int64_t, 2> dilations{problem.dilation, problem.dilation};
   CudnnDescriptor result(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   result.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
   result.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
   result.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
   result.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, problem.pad_before);
   result.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, problem.pad_after);
-  result.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, dilations);
-  result.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, strides);
+  result.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, problem.dilation);
+  result.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, problem.stride);
   result.finalize();
   return result;
 }

@@ -16,21 +16,24 @@ struct DepthwiseShape {
   PixelGrid in, out;
   int channels, outputs, multiplier;
   int high, wide;  // of the kernel
-  int stride, dilation, pad_top, pad_left;
-  Divisor by_stride;
+  HeightWidth stride, dilation;
+  int pad_top, pad_left;
+  Divisor by_stride_down, by_stride_right;
 
   // Returns the pixel's number in x of a tap of an output pixel; -1 in the padding.
   HEADRACE_HOST_DEVICE std::int64_t input(const Pixel& at, int row, int column) const {
-    const int y = at.y * stride - pad_top + row * dilation, x = at.x * stride - pad_left + column * dilation;
+    const int y = at.y * stride.height - pad_top + row * dilation.height;
+    const int x = at.x * stride.width - pad_left + column * dilation.width;
     if (y < 0 || y >= in.height || x < 0 || x >= in.width) return -1;
     return at.image * in.height * in.width + (y * in.width + x);
   }
   // Returns the number of the output pixel of which the tap reads this pixel of x; -1 if there is none.
   HEADRACE_HOST_DEVICE std::int64_t output(const Pixel& at, int row, int column) const {
-    const int down = at.y + pad_top - row * dilation, right = at.x + pad_left - column * dilation;
+    const int down = at.y + pad_top - row * dilation.height, right = at.x + pad_left - column * dilation.width;
     if (down < 0 || right < 0) return -1;
-    const int y = static_cast<int>(by_stride.quotient(down)), x = static_cast<int>(by_stride.quotient(right));
-    if (y * stride != down || x * stride != right || y >= out.height || x >= out.width) return -1;
+    const int y = static_cast<int>(by_stride_down.quotient(down));
+    const int x = static_cast<int>(by_stride_right.quotient(right));
+    if (y * stride.height != down || x * stride.width != right || y >= out.height || x >= out.width) return -1;
     return at.image * out.height * out.width + (y * out.width + x);
   }
 };
@@ -201,7 +204,8 @@ inline DepthwiseShape depthwise_shape(const TensorView& x, const TensorView& wei
           .dilation = options.dilation,
           .pad_top = options.pad_top,
           .pad_left = options.pad_left,
-          .by_stride = Divisor(options.stride)};
+          .by_stride_down = Divisor(options.stride.height),
+          .by_stride_right = Divisor(options.stride.width)};
 }
 
 // Calls function(integral_constant) with the window of DepthwiseWeights.

@@ -35,8 +35,9 @@ inline constexpr int kDirectOutputs = 8;  // outputs are a multiple of it: the w
 inline bool computes_directly(DType activations, const Shape& weights, const ConvOptions& options) {
   const bool padded =
       options.pad_top > 0 || options.pad_left > 0 || options.pad_bottom > 0 || options.pad_right > 0;
+  const bool plain = options.stride.height == options.stride.width && options.dilation == 1 && options.groups == 1;
   const DType products = options.precision == Precision::kBF16 ? DType::kBF16 : DType::kF32;
-  return !padded && options.dilation == 1 && activations == products && weights[0] % kDirectOutputs == 0 &&
+  return !padded && plain && activations == products && weights[0] % kDirectOutputs == 0 &&
          by_conv_window(weights, [](auto) {});
 }
 

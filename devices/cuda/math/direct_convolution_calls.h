@@ -119,7 +119,7 @@ DirectConvolution<T, Window> direct_convolution(const TensorView& x, const Tenso
   return {.out = {y.shape[1], y.shape[2]},
           .in_image = x.shape[1] * line,
           .in_line = static_cast<int>(line),
-          .stride = options.stride,
+          .stride = options.stride.height,
           .x = x.as<T>(),
           .weights = half ? nullptr : weights.as<float>(),
           .half_weights = half ? weights.as<BFloat16>() : nullptr,
@@ -139,7 +139,7 @@ DirectTiles<Window, kTiles> direct_tiles(const TensorView& x, const TensorView& 
   const bool half = weights.dtype == DType::kBF16;
   const auto line = static_cast<std::uint32_t>(x.shape[2] * x.shape[3]);
   const auto image = static_cast<std::uint32_t>(x.shape[1]) * line,
-             stride = static_cast<std::uint32_t>(options.stride);
+             stride = static_cast<std::uint32_t>(options.stride.height);
   return {.corners = WindowCorners(static_cast<int>(y.shape[1]), static_cast<int>(y.shape[2]), image,
                                    line * stride, stride * Window::kChannels),
           .in_line = static_cast<int>(line),

@@ -111,8 +111,8 @@ bool aligned(const TensorView& view) { return packs_fit(view, 8); }
 bool fits(const TensorView& x, const Shape& weights, const TensorView& y, const ConvOptions& options) {
   const bool padded =
       options.pad_top == 1 && options.pad_left == 1 && options.pad_bottom == 1 && options.pad_right == 1;
-  return padded && options.stride == 1 && options.dilation == 1 && options.precision == Precision::kBF16 &&
-         x.dtype == DType::kBF16 && y.dtype == DType::kBF16 &&
+  return padded && options.stride == 1 && options.dilation == 1 && options.groups == 1 &&
+         options.precision == Precision::kBF16 && x.dtype == DType::kBF16 && y.dtype == DType::kBF16 &&
          weights == Shape{narrow::kOutputs, 3, 3, narrow::kChannels} && x.shape[2] <= kMaxWidth &&
          x.elements() > 0 && aligned(x) && aligned(y);
 }

@@ -172,9 +172,15 @@ def test_convolutions_as_keras_and_pytorch_have_them():
     assert shape_of("conv_transpose", 5, stride=2, output_padding=0) == (17, 15, 5)
     assert shape_of("conv_transpose", 5, kernel=4, stride=2, padding=1) == (18, 16, 5)
     assert shape_of("conv_transpose", 5, stride=3, dilation=2, padding=2, output_padding=(2, 2)) == (27, 24, 5)
+    assert shape_of("conv", 6, kernel=(1, 7), stride=(2, 1), padding=(0, 3), groups=2) == (5, 8, 6)
+    assert shape_of("depthwise_conv", kernel=(3, 1), dilation=(2, 1), padding="valid") == (5, 8, 4)
+    assert shape_of("conv_transpose", 6, stride=(1, 2), output_padding=(0, 1), groups=2) == (9, 16, 6)
     assert shape_of("max_pool", (3, 3), stride=(2, 2), padding=1) == (5, 4, 4)
     for layer, arguments, options, text in (
-            ("conv", [5], {"kernel": (1, 7)}, r"kernel = \(1, 7\): both axes"),
+            ("max_pool", [(1, 2)], {}, r"window = \(1, 2\): both axes"),
+            ("conv", [5], {"groups": 3}, "3 groups for 4 channels and 5 filters"),
+            ("conv", [5], {"kernel": (1, 7), "padding": (0, 1), "dilation": (1, 2)},
+             r"kernel \(1, 7\) and dilation \(1, 2\) does not fit"),
             ("conv", [5], {"padding": "full"}, 'padding = "full" is not known'),
             ("conv", [5], {"padding": -1}, "cannot be padded by -1 pixels"),
             ("conv", [5], {"dilation": 0}, "dilation of at least 1, got 0"),
@@ -182,6 +188,19 @@ def test_convolutions_as_keras_and_pytorch_have_them():
             ("conv_transpose", [5], {"stride": 2, "output_padding": 2}, "output padding of 2")):
         with pytest.raises(hr.ConfigError, match=text):
             shape_of(layer, *arguments, **options)
+
+
+def test_pairs_and_groups_are_part_of_a_nets_json():
+    def net(**options):
+        return lambda g: g.conv(g.input("image", (9, 8, 4)), 6, **options)
+
+    plain = built(net(kernel=(3, 3), stride=(1, 1)), None).to_json()
+    assert plain == built(net(), None).to_json() and "groups" not in plain
+    uneven = built(net(kernel=(1, 7), stride=(2, 1), groups=2), None)
+    attributes = json.loads(uneven.to_json())["layers"][1]["attributes"]
+    assert [attributes[name] for name in ("kernel", "stride", "groups")] == [[1, 7], [2, 1], 2]
+    assert uneven.read_variable("conv/weights").shape == (6, 1, 7, 2)
+    assert built(train.net_from_json(uneven.to_json()), None).summary() == uneven.summary()
 
 
 def test_dilations_are_part_of_a_nets_json():

@@ -115,18 +115,25 @@ TEST_F(Pretrained, PyTorchsFiltersAndPixelsAreTurned) {
   loaded.check_mirrored();
 }
 
-// PyTorch has (in, out, height, width) for a ConvTranspose2d, and (out, 1, height, width) for one of many groups.
+// PyTorch has (in, out, height, width) for a ConvTranspose2d, and (out, in / groups, height, width) for groups.
 TEST_F(Pretrained, FiltersOfOtherConvolutionsAreTurned) {
   Model loaded = training_.strategy.build([](Graph& g) {
-    const Node x = g.depthwise_conv(g.input("image", {2, 3, 2}), {.multiplier = 2, .bias = false, .name = "dw"});
+    Node x = g.depthwise_conv(g.input("image", {2, 3, 2}), {.multiplier = 2, .bias = false, .name = "dw"});
+    x = g.conv(x, 4, {.kernel = {1, 5}, .groups = 2, .bias = false, .name = "mix"});
     return g.dense(g.flatten(g.conv_transpose(x, 3, {.kernel = 2, .stride = 2, .name = "up"})), 2, {.name = "fc"});
   });
   OtherFile file;
   file.add("dw.weight", "F32", "4,1,3,3", counting(36));
+  file.add("mix.weight", "F32", "4,2,1,5", counting(40));
   file.add("up.weight", "F32", "4,3,2,2", counting(48));
   file.add("up.bias", "F32", "3", {1, 2, 3});
-  EXPECT_EQ(load_pretrained(loaded, write(file)).loaded.size(), 3U);
+  EXPECT_EQ(load_pretrained(loaded, write(file)).loaded.size(), 4U);
   EXPECT_EQ(loaded.read_variable("dw/weights"), counting(36));
+  const std::vector<float> mixed = loaded.read_variable("mix/weights");
+  for (std::size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(mixed[i], static_cast<float>(i / 10 * 10 + i % 2 * 5 + i % 10 / 2))
+        << "(4, 1, 5, 2) of (4, 2, 1, 5)";
+  }
   const std::vector<float> filters = loaded.read_variable("up/weights");
   for (std::size_t in = 0; in < 4; ++in) {
     for (std::size_t out = 0; out < 3; ++out) {

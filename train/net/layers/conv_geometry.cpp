@@ -11,120 +11,176 @@ namespace {
 constexpr std::array<const char*, 4> kPaddings{"same", "even", "valid", "pixels"};  // in the order of ConvPadding
 constexpr int kMaxSpan = 1 << 16;                                                   // pixels; more is a mistake
 
+// A window along one axis.
+struct Axis {
+  int kernel, stride, dilation;
+  ConvPadding padding;
+  int pixels;
+
+  // Returns the pixels from the first tap to the last one.
+  int span() const noexcept { return (kernel - 1) * dilation + 1; }
+};
+
+Axis vertical(const ConvWindow& w) {
+  return {w.kernel.height, w.stride.height, w.dilation.height, w.padding, w.pixels.height};
+}
+Axis horizontal(const ConvWindow& w) {
+  return {w.kernel.width, w.stride.width, w.dilation.width, w.padding, w.pixels.width};
+}
+
 // Returns the pixels of padding on each side; for kSame, where they depend on the extents, 0.
-int fixed_padding(const ConvWindow& window) {
-  if (window.padding == ConvPadding::kEven) return (window.span() - 1) / 2;
-  return window.padding == ConvPadding::kPixels ? window.pixels : 0;
+int fixed_padding(const Axis& axis) {
+  if (axis.padding == ConvPadding::kEven) return (axis.span() - 1) / 2;
+  return axis.padding == ConvPadding::kPixels ? axis.pixels : 0;
 }
 
-std::int64_t convolved_extent(std::int64_t input, const ConvWindow& window) {
-  const bool keeps = window.padding == ConvPadding::kSame || window.padding == ConvPadding::kEven;
-  const std::int64_t room = keeps ? input - 1 : input + 2 * fixed_padding(window) - window.span();
-  return room < 0 ? 0 : room / window.stride + 1;
+std::int64_t convolved_extent(std::int64_t input, const Axis& axis) {
+  const bool keeps = axis.padding == ConvPadding::kSame || axis.padding == ConvPadding::kEven;
+  const std::int64_t room = keeps ? input - 1 : input + 2 * fixed_padding(axis) - axis.span();
+  return room < 0 ? 0 : room / axis.stride + 1;
 }
 
-// Returns the pixels of padding over both sides with which a convolution of `input` gives `output`.
-int same_padding(std::int64_t input, std::int64_t output, const ConvWindow& window) {
-  const std::int64_t reach = (output - 1) * window.stride + window.span();
-  return static_cast<int>(std::max<std::int64_t>(0, reach - input));
+struct Sides {
+  int before = 0, after = 0;
+};
+
+// Returns the padding with which a convolution of `input` gives `output`.
+Sides padding_between(std::int64_t input, std::int64_t output, const Axis& axis) {
+  if (axis.padding != ConvPadding::kSame) return {fixed_padding(axis), fixed_padding(axis)};
+  const std::int64_t reach = (output - 1) * axis.stride + axis.span();
+  const int both = static_cast<int>(std::max<std::int64_t>(0, reach - input));
+  return {both / 2, both - both / 2};
 }
 
 ConvOptions options_between(const Shape& input, const Shape& output, const ConvWindow& window,
                             Precision precision) {
+  const Axis down = vertical(window), right = horizontal(window);
+  const Sides rows = padding_between(input[0], output[0], down);
+  const Sides columns = padding_between(input[1], output[1], right);
   // A single tap has no neighbours.
-  ConvOptions options{
-      .stride = window.stride, .dilation = window.kernel == 1 ? 1 : window.dilation, .precision = precision};
-  options.pad_top = options.pad_left = options.pad_bottom = options.pad_right = fixed_padding(window);
-  if (window.padding == ConvPadding::kSame) {
-    const int height = same_padding(input[0], output[0], window),
-              width = same_padding(input[1], output[1], window);
-    options.pad_top = height / 2;
-    options.pad_bottom = height - height / 2;
-    options.pad_left = width / 2;
-    options.pad_right = width - width / 2;
-  }
-  return options;
+  const HeightWidth dilation{down.kernel == 1 ? 1 : down.dilation, right.kernel == 1 ? 1 : right.dilation};
+  return {.stride = window.stride,
+          .dilation = dilation,
+          .pad_top = rows.before,
+          .pad_left = columns.before,
+          .pad_bottom = rows.after,
+          .pad_right = columns.after,
+          .groups = window.groups,
+          .precision = precision};
 }
 
+// Returns "3", or "(1, 7)" of different numbers.
+std::string to_text(const HeightWidth& numbers) {
+  const std::string height = std::to_string(numbers.height);
+  return numbers.height == numbers.width ? height : "(" + height + ", " + std::to_string(numbers.width) + ")";
+}
+
+// Returns "kernel 3", with " and dilation 2" if it is not 1.
+std::string kernel_text(const ConvWindow& window) {
+  const std::string kernel = "kernel " + to_text(window.kernel);
+  return window.dilation == 1 ? kernel : kernel + " and dilation " + to_text(window.dilation);
+}
+
+bool at_least(int least, const HeightWidth& numbers) { return numbers.height >= least && numbers.width >= least; }
+
 void check_padding(const std::string& who, const ConvWindow& window) {
-  if (window.padding == ConvPadding::kEven && window.kernel % 2 == 0) {
-    throw ConfigError(who + " of kernel " + std::to_string(window.kernel) + " cannot be padded evenly",
+  const auto even = [](int kernel) { return kernel % 2 == 0; };
+  if (window.padding == ConvPadding::kEven && (even(window.kernel.height) || even(window.kernel.width))) {
+    throw ConfigError(who + " of kernel " + to_text(window.kernel) + " cannot be padded evenly",
                       "use ConvPadding::kSame or an odd kernel");
   }
   if (window.padding != ConvPadding::kPixels && window.pixels != 0) {
-    throw ConfigError(who + " has " + std::to_string(window.pixels) + " pixels of padding, but its padding is '" +
+    throw ConfigError(who + " has " + to_text(window.pixels) + " pixels of padding, but its padding is '" +
                           to_text(window.padding) + "'",
                       "use ConvPadding::kPixels, or leave the pixels out");
   }
-  if (window.pixels < 0 || window.pixels > kMaxSpan) {
-    throw ConfigError(who + " cannot be padded by " + std::to_string(window.pixels) + " pixels",
+  if (!at_least(0, window.pixels) || std::max(window.pixels.height, window.pixels.width) > kMaxSpan) {
+    throw ConfigError(who + " cannot be padded by " + to_text(window.pixels) + " pixels",
                       "use 0 to " + std::to_string(kMaxSpan));
   }
 }
 
-std::int64_t transposed_extent(std::int64_t input, const ConvWindow& window, std::optional<int> output_padding) {
-  const int span = window.span();
-  const std::int64_t reach = (input - 1) * window.stride + span;
-  switch (window.padding) {
-    case ConvPadding::kSame:
-      return output_padding ? reach - span / 2 * 2 + *output_padding : input * window.stride;
-    case ConvPadding::kEven: return output_padding ? reach - (span - 1) + *output_padding : input * window.stride;
-    case ConvPadding::kValid: return reach + output_padding.value_or(std::max(0, window.stride - span));
-    case ConvPadding::kPixels: break;
-  }
-  return reach - 2 * window.pixels + output_padding.value_or(0);
+void check_groups(const std::string& who, const Shape& input, int filters, int groups) {
+  if (groups >= 1 && input[2] % groups == 0 && filters % groups == 0) return;
+  throw ConfigError(who + " has " + std::to_string(groups) + " groups for " + std::to_string(input[2]) +
+                        " channels and " + std::to_string(filters) + " filters",
+                    "both must be multiples of groups");
 }
-
-}  // namespace
 
 void check_window(const std::string& who, const Shape& input, int filters, const ConvWindow& window) {
   if (input.rank() != 3) {
     throw ConfigError(who + " needs an input of shape (height, width, channels), got " + input.to_string());
   }
-  if (filters < 1 || window.kernel < 1 || window.stride < 1) {
+  if (filters < 1 || !at_least(1, window.kernel) || !at_least(1, window.stride)) {
     throw ConfigError(who + " needs filters, kernel and stride of at least 1, got " + std::to_string(filters) +
-                      ", " + std::to_string(window.kernel) + " and " + std::to_string(window.stride));
+                      ", " + to_text(window.kernel) + " and " + to_text(window.stride));
   }
-  if (window.dilation < 1) {
-    throw ConfigError(who + " needs a dilation of at least 1, got " + std::to_string(window.dilation),
+  if (!at_least(1, window.dilation)) {
+    throw ConfigError(who + " needs a dilation of at least 1, got " + to_text(window.dilation),
                       "1 keeps the kernel's taps together");
   }
-  if (std::int64_t{window.kernel - 1} * window.dilation >= kMaxSpan) {
-    throw ConfigError(who + " of kernel " + std::to_string(window.kernel) + " and dilation " +
-                          std::to_string(window.dilation) + " spans more than " + std::to_string(kMaxSpan) +
-                          " pixels",
-                      "use a smaller kernel or dilation");
+  const auto too_long = [](const Axis& axis) { return std::int64_t{axis.kernel - 1} * axis.dilation >= kMaxSpan; };
+  if (too_long(vertical(window)) || too_long(horizontal(window))) {
+    throw ConfigError(
+        who + " of " + kernel_text(window) + " spans more than " + std::to_string(kMaxSpan) + " pixels",
+        "use a smaller kernel or dilation");
   }
   check_padding(who, window);
+  check_groups(who, input, filters, window.groups);
 }
+
+std::int64_t transposed_extent(std::int64_t input, const Axis& axis, std::optional<int> output_padding) {
+  const int span = axis.span();
+  const std::int64_t reach = (input - 1) * axis.stride + span;
+  switch (axis.padding) {
+    case ConvPadding::kSame: return output_padding ? reach - span / 2 * 2 + *output_padding : input * axis.stride;
+    case ConvPadding::kEven: return output_padding ? reach - (span - 1) + *output_padding : input * axis.stride;
+    case ConvPadding::kValid: return reach + output_padding.value_or(std::max(0, axis.stride - span));
+    case ConvPadding::kPixels: break;
+  }
+  return reach - std::int64_t{2} * axis.pixels + output_padding.value_or(0);
+}
+
+void check_output_padding(const std::string& who, const HeightWidth& stride, const HeightWidth& output_padding) {
+  if (at_least(0, output_padding) && output_padding.height < stride.height &&
+      output_padding.width < stride.width) {
+    return;
+  }
+  throw ConfigError(
+      who + " of stride " + to_text(stride) + " cannot have an output padding of " + to_text(output_padding),
+      "use 0 to stride - 1; more would be pixels that no window reaches");
+}
+
+}  // namespace
 
 Shape convolved_shape(const std::string& who, const Shape& input, int filters, const ConvWindow& window) {
   check_window(who, input, filters, window);
-  const Shape result{convolved_extent(input[0], window), convolved_extent(input[1], window), filters};
+  const Shape result{convolved_extent(input[0], vertical(window)), convolved_extent(input[1], horizontal(window)),
+                     filters};
   if (result[0] < 1 || result[1] < 1) {
-    const std::string dilated = window.dilation == 1 ? "" : " and dilation " + std::to_string(window.dilation);
-    throw ConfigError(who + " of kernel " + std::to_string(window.kernel) + dilated + " does not fit into " +
-                          input.to_string() + ": the result would be " + result.to_string(),
+    throw ConfigError(who + " of " + kernel_text(window) + " does not fit into " + input.to_string() +
+                          ": the result would be " + result.to_string(),
                       "use ConvPadding::kSame or a smaller kernel");
   }
   return result;
 }
 
 ConvOptions conv_options(const Shape& input, const ConvWindow& window, Precision precision) {
-  const Shape output{convolved_extent(input[0], window), convolved_extent(input[1], window), 1};
+  const Shape output{convolved_extent(input[0], vertical(window)), convolved_extent(input[1], horizontal(window)),
+                     1};
   return options_between(input, output, window, precision);
 }
 
 Shape transposed_shape(const std::string& who, const Shape& input, int filters, const ConvWindow& window,
-                       std::optional<int> output_padding) {
+                       const std::optional<HeightWidth>& output_padding) {
   check_window(who, input, filters, window);
-  if (output_padding && (*output_padding < 0 || *output_padding >= window.stride)) {
-    throw ConfigError(who + " of stride " + std::to_string(window.stride) + " cannot have an output padding of " +
-                          std::to_string(*output_padding),
-                      "use 0 to stride - 1; more would be pixels that no window reaches");
+  std::optional<int> rows, columns;
+  if (output_padding) {
+    check_output_padding(who, window.stride, *output_padding);
+    rows = output_padding->height, columns = output_padding->width;
   }
-  const Shape result{transposed_extent(input[0], window, output_padding),
-                     transposed_extent(input[1], window, output_padding), filters};
+  const Shape result{transposed_extent(input[0], vertical(window), rows),
+                     transposed_extent(input[1], horizontal(window), columns), filters};
   if (result[0] < 1 || result[1] < 1) {
     throw ConfigError(
         who + " makes nothing of " + input.to_string() + ": the result would be " + result.to_string(),
@@ -140,9 +196,15 @@ ConvOptions transposed_options(const Shape& input, const Shape& result, const Co
 
 std::string to_text(ConvPadding padding) { return kPaddings.at(static_cast<std::size_t>(padding)); }
 
+LayerAttributes::Value to_attribute(const HeightWidth& numbers) {
+  if (numbers.height == numbers.width) return std::int64_t{numbers.height};
+  return std::vector<std::int64_t>{numbers.height, numbers.width};
+}
+
 void add_window(LayerAttributes& attributes, const ConvWindow& window) {
-  if (window.dilation != 1) attributes.add("dilation", window.dilation);
-  if (window.padding == ConvPadding::kPixels) attributes.add("pixels", window.pixels);
+  if (window.dilation != 1) attributes.add("dilation", to_attribute(window.dilation));
+  if (window.padding == ConvPadding::kPixels) attributes.add("pixels", to_attribute(window.pixels));
+  if (window.groups != 1) attributes.add("groups", window.groups);
 }
 
 ConvWindow window_from(const LayerRecord& record, const std::string& kind) {
@@ -152,11 +214,12 @@ ConvWindow window_from(const LayerRecord& record, const std::string& kind) {
   if (found == kPaddings.end()) {
     throw ConfigError(label(record.name, kind) + " has the unknown padding '" + word + "'");
   }
-  return {.kernel = given.whole("kernel"),
-          .stride = given.whole("stride"),
-          .dilation = given.has("dilation") ? given.whole("dilation") : 1,
+  return {.kernel = given.height_width("kernel"),
+          .stride = given.height_width("stride"),
+          .dilation = given.has("dilation") ? given.height_width("dilation") : 1,
           .padding = static_cast<ConvPadding>(found - kPaddings.begin()),
-          .pixels = given.has("pixels") ? given.whole("pixels") : 0};
+          .pixels = given.has("pixels") ? given.height_width("pixels") : 0,
+          .groups = given.has("groups") ? given.whole("groups") : 1};
 }
 
 }  // namespace headrace

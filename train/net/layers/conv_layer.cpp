@@ -1,13 +1,27 @@
 #include "headrace/train/net/layers/conv_layer.h"
 
+#include "headrace/devices/base/error.h"
 #include "headrace/train/net/layers/conv_geometry.h"
 
 namespace headrace {
+namespace {
+
+constexpr const char* kConv = "conv";
+
+Shape result_shape(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options) {
+  const std::string who = label(name, kConv);
+  if (options.groups > 1 && options.initializer == Initializer::kDirac) {
+    throw ConfigError(who + " of several groups cannot begin as an identity", "use another initializer");
+  }
+  return convolved_shape(who, input, filters, window_of(options));
+}
+
+}  // namespace
 
 LayerAttributes ConvLayer::attributes() const {
   LayerAttributes all{{"filters", shape()[2]},
-                      {"kernel", options_.kernel},
-                      {"stride", options_.stride},
+                      {"kernel", to_attribute(options_.kernel)},
+                      {"stride", to_attribute(options_.stride)},
                       {"padding", to_text(options_.padding)},
                       {"bias", options_.bias},
                       {"trained_weights", options_.trained_weights},
@@ -18,12 +32,13 @@ LayerAttributes ConvLayer::attributes() const {
 
 std::shared_ptr<const Layer> ConvLayer::from(const LayerRecord& record) {
   const LayerAttributes& given = record.attributes;
-  const ConvWindow window = window_from(record, "conv");
+  const ConvWindow window = window_from(record, kConv);
   const ConvLayerOptions options{.kernel = window.kernel,
                                  .stride = window.stride,
                                  .dilation = window.dilation,
                                  .padding = window.padding,
                                  .pixels = window.pixels,
+                                 .groups = window.groups,
                                  .bias = given.flag("bias"),
                                  .trained_weights = given.flag("trained_weights"),
                                  .initializer = initializer_of(record)};
@@ -31,19 +46,18 @@ std::shared_ptr<const Layer> ConvLayer::from(const LayerRecord& record) {
 }
 
 ConvLayer::ConvLayer(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options)
-    : Layer(name, convolved_shape(label(name, "conv"), input, filters, window_of(options))),
-      input_(input),
-      options_(options) {}
+    : Layer(name, result_shape(name, input, filters, options)), input_(input), options_(options) {}
 
 std::vector<VariableSpec> ConvLayer::variables() const {
-  const std::int64_t kernel = options_.kernel;
+  const std::int64_t high = options_.kernel.height, wide = options_.kernel.width;
+  const std::int64_t channels = input_[2] / options_.groups;
   std::vector<VariableSpec> specs{
       {.name = "weights",
-       .shape = Shape{shape()[2], kernel, kernel, input_[2]},
+       .shape = Shape{shape()[2], high, wide, channels},
        .role = options_.trained_weights ? VariableRole::kTrained : VariableRole::kFrozen,
        .fill = to_fill(options_.initializer),
-       .fan_in = kernel * kernel * input_[2],
-       .fan_out = kernel * kernel * shape()[2],
+       .fan_in = high * wide * channels,
+       .fan_out = high * wide * shape()[2],
        .product_weights = true}};
   if (options_.bias) specs.push_back({.name = "bias", .shape = Shape{shape()[2]}});
   return specs;

@@ -5,6 +5,7 @@
 
 namespace headrace {
 
+// The weights are (filters, KH, KW, C / groups).
 class ConvLayer final : public Layer {
  public:
   ConvLayer(const std::string& name, const Shape& input, int filters, const ConvLayerOptions& options);

@@ -25,28 +25,29 @@ ConvTransposeLayer::ConvTransposeLayer(const std::string& name, const Shape& inp
 
 LayerAttributes ConvTransposeLayer::attributes() const {
   LayerAttributes all{{"filters", shape()[2]},
-                      {"kernel", options_.kernel},
-                      {"stride", options_.stride},
+                      {"kernel", to_attribute(options_.kernel)},
+                      {"stride", to_attribute(options_.stride)},
                       {"padding", to_text(options_.padding)},
                       {"bias", options_.bias},
                       {"trained_weights", options_.trained_weights},
                       {"initializer", to_text(options_.initializer)}};
   add_window(all, window_of(options_));
-  if (options_.output_padding) all.add("output_padding", *options_.output_padding);
+  if (options_.output_padding) all.add("output_padding", to_attribute(*options_.output_padding));
   return all;
 }
 
 std::shared_ptr<const Layer> ConvTransposeLayer::from(const LayerRecord& record) {
   const LayerAttributes& given = record.attributes;
   const ConvWindow window = window_from(record, kKind);
-  std::optional<int> output_padding;
-  if (given.has("output_padding")) output_padding = given.whole("output_padding");
+  std::optional<HeightWidth> output_padding;
+  if (given.has("output_padding")) output_padding = given.height_width("output_padding");
   const ConvTransposeLayerOptions options{.kernel = window.kernel,
                                           .stride = window.stride,
                                           .dilation = window.dilation,
                                           .padding = window.padding,
                                           .pixels = window.pixels,
                                           .output_padding = output_padding,
+                                          .groups = window.groups,
                                           .bias = given.flag("bias"),
                                           .trained_weights = given.flag("trained_weights"),
                                           .initializer = initializer_of(record)};
@@ -55,14 +56,15 @@ std::shared_ptr<const Layer> ConvTransposeLayer::from(const LayerRecord& record)
 
 // Fans are Keras's and PyTorch's, which take the result's channels for those that come in.
 std::vector<VariableSpec> ConvTransposeLayer::variables() const {
-  const std::int64_t kernel = options_.kernel;
+  const std::int64_t high = options_.kernel.height, wide = options_.kernel.width;
+  const std::int64_t filters = shape()[2] / options_.groups;
   std::vector<VariableSpec> specs{
       {.name = "weights",
-       .shape = Shape{input_[2], kernel, kernel, shape()[2]},
+       .shape = Shape{input_[2], high, wide, filters},
        .role = options_.trained_weights ? VariableRole::kTrained : VariableRole::kFrozen,
        .fill = to_fill(options_.initializer),
-       .fan_in = kernel * kernel * shape()[2],
-       .fan_out = kernel * kernel * input_[2],
+       .fan_in = high * wide * filters,
+       .fan_out = high * wide * input_[2],
        .product_weights = true}};
   if (options_.bias) specs.push_back({.name = "bias", .shape = Shape{shape()[2]}});
   return specs;

@@ -5,7 +5,7 @@
 
 namespace headrace {
 
-// The weights (C, KH, KW, filters) are those of the convolution from the result to the input.
+// The weights (C, KH, KW, filters / groups) are those of the convolution from the result to the input.
 class ConvTransposeLayer final : public Layer {
  public:
   ConvTransposeLayer(const std::string& name, const Shape& input, int filters,

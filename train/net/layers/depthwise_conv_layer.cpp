@@ -27,8 +27,8 @@ DepthwiseConvLayer::DepthwiseConvLayer(const std::string& name, const Shape& inp
     : Layer(name, depthwise_shape(name, input, options)), input_(input), options_(options) {}
 
 LayerAttributes DepthwiseConvLayer::attributes() const {
-  LayerAttributes all{{"kernel", options_.kernel},
-                      {"stride", options_.stride},
+  LayerAttributes all{{"kernel", to_attribute(options_.kernel)},
+                      {"stride", to_attribute(options_.stride)},
                       {"padding", to_text(options_.padding)},
                       {"multiplier", options_.multiplier},
                       {"bias", options_.bias},
@@ -55,15 +55,15 @@ std::shared_ptr<const Layer> DepthwiseConvLayer::from(const LayerRecord& record)
 
 // For Initializer::kFanInUniform, PyTorch's, one channel comes in; for those of Keras, as there, all do.
 std::vector<VariableSpec> DepthwiseConvLayer::variables() const {
-  const std::int64_t kernel = options_.kernel;
+  const std::int64_t high = options_.kernel.height, wide = options_.kernel.width;
   const std::int64_t channels = options_.initializer == Initializer::kFanInUniform ? 1 : input_[2];
   std::vector<VariableSpec> specs{
       {.name = "weights",
-       .shape = Shape{shape()[2], kernel, kernel, 1},
+       .shape = Shape{shape()[2], high, wide, 1},
        .role = options_.trained_weights ? VariableRole::kTrained : VariableRole::kFrozen,
        .fill = to_fill(options_.initializer),
-       .fan_in = kernel * kernel * channels,
-       .fan_out = kernel * kernel * options_.multiplier}};
+       .fan_in = high * wide * channels,
+       .fan_out = high * wide * options_.multiplier}};
   if (options_.bias) specs.push_back({.name = "bias", .shape = Shape{shape()[2]}});
   return specs;
 }

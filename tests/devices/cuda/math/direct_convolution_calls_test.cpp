@@ -23,6 +23,9 @@ TEST(DirectConvolution, IsForSmallWindowsWithoutPadding) {
   EXPECT_FALSE(computes_directly(DType::kBF16, {24, 2, 2, 3}, {}));
   EXPECT_FALSE(computes_directly(DType::kF32, {24, 2, 2, 3}, {.pad_right = 1}));
   EXPECT_FALSE(computes_directly(DType::kF32, {24, 2, 2, 3}, {.dilation = 2}));
+  EXPECT_FALSE(computes_directly(DType::kF32, {24, 2, 2, 3}, {.stride = {1, 2}}));
+  EXPECT_FALSE(computes_directly(DType::kF32, {24, 2, 2, 3}, {.dilation = {1, 2}}));
+  EXPECT_FALSE(computes_directly(DType::kF32, {8, 3, 3, 1}, {.groups = 8}));
   EXPECT_FALSE(computes_directly(DType::kF32, {20, 2, 2, 3}, {})) << "outputs in packs of eight";
   EXPECT_FALSE(computes_directly(DType::kF32, {24, 3, 3, 3}, {})) << "too many weights for registers";
 }

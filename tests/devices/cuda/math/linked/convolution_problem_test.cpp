@@ -44,15 +44,24 @@ TEST(ConvolutionProblem, ADilationIsPartOfIt) {
   const ConvOptions options{.stride = 2, .dilation = 3, .pad_bottom = 1, .pad_right = 1};
   const ConvolutionProblem far =
       convolution_problem(ConvolutionPass::kForward, {8, 6, 6, 3}, {4, 3, 3, 3}, {8, 1, 1, 4}, options);
-  EXPECT_EQ(far.dilation, 3);
+  EXPECT_THAT(far.dilation, ::testing::ElementsAre(3, 3));
   EXPECT_EQ(
       full_text(far),
       "forward (8, 6, 6, 3) * (4, 3, 3, 3) -> (8, 1, 1, 4), stride 2, dilation 3, float32 to float32, padding "
       "0,0 1,1");
   ConvolutionProblem same = near;
-  same.dilation = 3;
+  same.dilation = {3, 3};
   EXPECT_NE(same, near) << "another plan";
   EXPECT_NE(full_text(same), full_text(near));
+}
+
+// Problems of square windows keep their text, by which plans are kept.
+TEST(ConvolutionProblem, PairsAreHeightAndWidth) {
+  const ConvOptions options{.stride = {2, 1}, .dilation = {1, 3}, .pad_left = 3, .pad_right = 3, .groups = 3};
+  EXPECT_EQ(
+      full_text(convolution_problem(ConvolutionPass::kForward, {8, 6, 6, 6}, {9, 1, 3, 2}, {8, 3, 6, 9}, options)),
+      "forward (8, 6, 6, 6) * (9, 1, 3, 2) -> (8, 3, 6, 9), stride 2,1, dilation 1,3, float32 to float32, "
+      "padding 0,3 0,3");
 }
 
 TEST(ConvolutionProblem, F32IsNeverComputedOtherwise) {

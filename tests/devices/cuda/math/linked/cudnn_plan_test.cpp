@@ -49,10 +49,11 @@ struct PlanCase {
 constexpr ConvOptions kDilated{.dilation = 2, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2};
 constexpr ConvOptions kDilatedAndStrided{
     .stride = 2, .dilation = 2, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2};
+constexpr ConvOptions kUneven{.stride = {2, 1}, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 constexpr ConvOptions kSame{.stride = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 
 // The layers of the recipes, a strided one that is padded on one side, one with odd channels,
-// and dilated ones.
+// dilated ones, some of several groups and some of uneven windows.
 const PlanCase kCases[] = {
     {{2000, 32, 32, 3}, {24, 2, 2, 3}, {2000, 31, 31, 24}, {}},
     {{2000, 31, 31, 24}, {64, 3, 3, 24}, {2000, 31, 31, 64}, kSame},
@@ -64,6 +65,11 @@ const PlanCase kCases[] = {
     {{64, 28, 28, 64}, {64, 3, 3, 64}, {64, 28, 28, 64}, kDilated},
     {{3, 9, 8, 3}, {5, 3, 3, 3}, {3, 9, 8, 5}, kDilated},
     {{64, 28, 28, 64}, {64, 3, 3, 64}, {64, 14, 14, 64}, kDilatedAndStrided},
+    {{64, 28, 28, 128}, {128, 3, 3, 4}, {64, 28, 28, 128}, kSame},
+    {{64, 28, 28, 128}, {128, 3, 3, 1}, {64, 28, 28, 128}, kSame},
+    {{3, 9, 8, 15}, {10, 3, 3, 3}, {3, 9, 8, 10}, kSame},
+    {{64, 28, 28, 64}, {64, 1, 7, 64}, {64, 28, 28, 64}, {.pad_left = 3, .pad_right = 3}},
+    {{64, 28, 28, 64}, {64, 3, 3, 64}, {64, 14, 28, 64}, kUneven},
 };
 
 class CudnnPlans : public ::testing::TestWithParam<Gpu> {
