@@ -329,7 +329,7 @@ def test_a_state_of_another_stream_is_refused(numbered):
 def test_tensors_are_views_while_the_loop_gives_them_back(numbered):
     loader = DataLoader(numbered, batch_size=4)
     places = {batch["image"].data_ptr() for batch in loader}
-    assert len(places) <= loader.stats()["slots"] < 25
+    assert len(places) <= 2 * loader.stats()["slots"] < 25, "a batch takes its rows, and its slot goes on with spare ones"
     assert not loader._engine.copies
 
 

@@ -19,7 +19,6 @@ using test::numbers;
 using test::own_memory_devices;
 using test::Parts;
 using test::value_of;
-using Turn = Ring::Turn;
 
 Dataset small_batches(std::int64_t global = 7, std::uint64_t count = 1000) {
   return Dataset::from(numbers(count)).shuffle({.seed = 2}).batch({.global = global});
@@ -113,7 +112,7 @@ TEST(Bursts, EndWhenAConsumerWaits) {
   parts.write(8);
   std::atomic<bool> begun{false};
   std::thread assembler([&] {
-    EXPECT_EQ(parts.ring->next_turn(9, 0), Turn::kBegin);
+    EXPECT_EQ(parts.ring->next_turn(9, 0), Ring::Turn::kBegin);
     begun = true;
   });
   parts.clock.await_waiting(1);
