@@ -56,6 +56,8 @@ class Delivery {
   // Returns the batches that all replicas took, and those of the earlier parts of the run.
   BatchSet handed_out() const;
   const std::vector<std::unique_ptr<Consumer>>& consumers() const noexcept { return consumers_; }
+  // Frees the rows that batches returned. No batch may be taken afterwards.
+  void free_memory() noexcept { spare_rows_->close(); }
 
  private:
   bool is_over(std::uint64_t turn) const;

@@ -110,6 +110,7 @@ void Engine::shut_down() noexcept {
   remote_reads_.forget();
   transfer_.free_streams();
   ring_->free_memory();
+  delivery_.free_memory();
   transfer_.free_memory();
 }
 

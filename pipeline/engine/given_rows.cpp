@@ -23,6 +23,12 @@ void SpareRows::put(const Device& device, Buffer rows) noexcept {
   }
 }
 
+void SpareRows::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  count_ = 0;
+  spare_.clear();
+}
+
 GivenRows::GivenRows(std::shared_ptr<SpareRows> spare, SlotShare& share, std::int64_t rows,
                      std::span<const std::uint64_t> records, std::span<const BadRecord> bad,
                      std::shared_ptr<const void> owner)

@@ -15,7 +15,7 @@
 namespace headrace {
 
 // Returned rows, for later batches. Thread-safe; shared by the batches that are out. All have one size.
-// REQUIRES: the devices outlive this.
+// REQUIRES: the devices outlive close(), and the batches.
 class SpareRows {
  public:
   // Keeps at most `count`.
@@ -24,6 +24,8 @@ class SpareRows {
   // Returns std::nullopt if there are none on this device.
   std::optional<Buffer> take(const Device& device);
   void put(const Device& device, Buffer rows) noexcept;
+  // Frees all rows, and from now on those that come back: the devices may go before this does.
+  void close() noexcept;
 
  private:
   struct Spare {

@@ -169,6 +169,23 @@ TEST(EngineFaults, ARecordOfAStreamOutlivesTheLoaderWhileForeignCodeReadsIt) {
   blocker.open();
 }
 
+// Rows that came back are freed with the loader, though a thread in user code still holds the engine.
+TEST(EngineFaults, NoRowsOutliveTheLoaderWhileUserCodeRuns) {
+  const Blocker blocker;
+  DeviceGroup devices = test::cpu_replicas(1);
+  std::optional<Batch> kept;
+  {
+    Loader loader(Dataset::from(numbers(80)).map(on_each(blocker.at(78))).batch({.global = 4}), devices,
+                  {.threads = 1, .stall_timeout_seconds = 0.2, .owned_batches = true});
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(patient_next(loader));
+    kept = patient_next(loader);
+    expect_stall_of(loader, "on record 78");
+  }
+  kept.reset();
+  EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);
+  blocker.open();
+}
+
 TEST(EngineFaults, TheWatchdogNamesAReplicaThatDoesNotTakeItsBatch) {
   DeviceGroup devices = test_devices(2);
   Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices,

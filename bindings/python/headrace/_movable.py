@@ -57,10 +57,12 @@ class MovableLoader:
 
     copy: None: host arrays are views as long as batches are given back before their memory is needed, and copies if
     they are kept; True: copies; False: views.
+    when_closed: called after a loader was closed, whose remaining batches nobody gets.
     """
 
-    def __init__(self, options, copy=None):
+    def __init__(self, options, copy=None, when_closed=None):
         self._options = dict(options)
+        self._when_closed = when_closed
         self._may_copy, self.copies = copy is None, bool(copy)
         self._loader = self._dataset = self._paused = None  # _paused: the state of a loader that was closed
         self._restarts = 0
@@ -100,8 +102,7 @@ class MovableLoader:
         return self._paused if self._loader is None else self._loader.state_dict()
 
     def _open(self, dataset, start):
-        if self._loader is not None:
-            self._loader.close()
+        self._close()
         self._loader = Loader(dataset, epochs=None, start=start, **self._options)
         self._dataset, self._paused = dataset, None
         self._begin_views()
@@ -113,8 +114,15 @@ class MovableLoader:
         if self._loader is None:
             return
         self._paused = None if self._dataset.streamed else self._loader.state_dict()
+        self._close()
+
+    def _close(self):
+        if self._loader is None:
+            return
         self._loader.close()
         self._loader = None
+        if self._when_closed is not None:
+            self._when_closed()
 
     def stats(self):
         return {} if self._loader is None else self._loader.stats()

@@ -37,14 +37,17 @@ def require_alone(batch_sampler: Any, *, batch_size: Any, shuffle: bool | None, 
                            "the batch_sampler says all of it: leave the others out")
 
 
-def wanted_collate(collate_fn: Any, dataset: Any) -> Callable[[list[Any]], Any] | None:
+def wanted_collate(collate_fn: Any, dataset: Any, *, fields: Any, device: torch.device) -> Callable[[list[Any]], Any] | None:
     """What is called with the samples of a batch; None for what the engine does itself."""
     if collate_fn is None or collate_fn is torch_data.default_collate:
         return None
     if not isinstance(dataset, Dataset):
-        raise config_error("collate_fn over a torch Dataset is not supported: the engine holds its items as rows of one batch",
-                           "let the dataset give items of one shape, or give a Headrace dataset")
-    if dataset._native.is_ragged():
+        if fields is not None:
+            raise config_error("fields beside collate_fn over a torch Dataset", "collate_fn says what a batch is: leave it out")
+        if device.type != "cpu":
+            raise config_error(f"collate_fn over a torch Dataset with device='{device}'",
+                               "leave device out, and move in the loop what collate_fn gave")
+    elif dataset._native.is_ragged():
         raise config_error("collate_fn after ragged_batch(), whose batches have no rows to take apart",
                            "collate in your loop: x[x_offsets[i]:x_offsets[i + 1]] is a row")
     return collate_fn

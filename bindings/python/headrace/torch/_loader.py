@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils.data._utils.pin_memory import pin_memory
 
 from headrace import Batch, Dataset
 from headrace._errors import config_error
@@ -21,8 +22,7 @@ class DataLoader:
     """Gives batches of tensors, as torch.utils.data.DataLoader does for its common arguments.
 
     What it cannot honour it refuses with a ConfigError that says what to use in its place: worker_init_fn,
-    multiprocessing_context, datasets without numbers (IterableDataset), batches of several sizes, and collate_fn over a
-    torch Dataset.
+    multiprocessing_context, datasets without numbers (IterableDataset), and batches of several sizes.
 
     dataset: a Headrace dataset, a torch Subset of one (also of random_split()), or any object with __len__ and
         __getitem__ (a map-style torch Dataset). The items of the latter are made by Python code on the engine's threads,
@@ -35,9 +35,9 @@ class DataLoader:
         number that it repeats is drawn for anew by random operations. Call its set_epoch(), if it has one. It chooses
         this process's records: rank and world_size are left out.
     batch_sampler: the same, of lists of record numbers, all of one length but for a smaller last one.
-    collate_fn: is called with the samples of each batch, as a list of dicts or, with `fields`, of tuples, of tensors;
-        the loop sees what it returns. Runs in Python on the loop's thread: it takes apart a batch that was ready and
-        usually copies it once more.
+    collate_fn: is called with the samples of each batch, as a list; the loop sees what it returns. Of a torch Dataset they
+        are its items, of any form. Of a Headrace dataset they are dicts or, with `fields`, tuples of tensors: it takes apart
+        a batch that was ready and usually copies it once more. Runs in Python on the loop's thread.
     num_workers: threads that decode and operate; 0: the engine chooses.
     prefetch_factor: batches ahead for each worker, as there; None: two batches in all.
     persistent_workers: None or True: the engine runs on between epochs and prepares the next one. False: it stops at
@@ -99,26 +99,29 @@ class DataLoader:
         arguments.require_alone(batch_sampler, batch_size=1 if batch_size is UNSET else batch_size, shuffle=shuffle,
                                 sampler=sampler, drop_last=drop_last)
         dataset = without_subsets(dataset)
-        self._collate = arguments.wanted_collate(collate_fn, dataset)
+        self.device = arguments.one_device(device)
+        self._collate = arguments.wanted_collate(collate_fn, dataset, fields=fields, device=self.device)
         self.rank, self.world_size = arguments.place_in_world(rank, world_size,
                                                               sampler if batch_sampler is None else batch_sampler)
         self.seed = arguments.seed_of(seed, generator, sampler, self.world_size)
         self._said_seed = seed is not None
         self._plan = plan_of(dataset, batch_size=batch_size, shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler,
-                             drop_last=drop_last, world_size=self.world_size)
+                             drop_last=drop_last, world_size=self.world_size, collates=self._collate is not None)
         self.dataset, self.sampler, self.batch_sampler, self.generator = dataset, sampler, batch_sampler, generator
         self.collate_fn = collate_fn
         self.batch_size, self.drop_last = self._plan.local_batch, drop_last
         self.num_workers, self.prefetch_factor, self.timeout = num_workers, prefetch_factor, timeout
         self.persistent_workers = persistent_workers is not False
-        self.pin_memory, self.device = pin_memory, arguments.one_device(device)
+        self.pin_memory = pin_memory
         self.in_order = in_order
         self.fields = None if fields is None else tuple(fields)
         self._form = self._plan.form_of(self.fields)
         self._pins = self._can_pin()
         # Of a GPU's memory nobody tells when a tensor of it goes, and a copy costs little.
         self._clones = self.device.type != "cpu" and copy is not False
-        self._engine = MovableLoader(self._loader_options(options), False if self._pins else copy)
+        parked = self._plan.parked
+        self._engine = MovableLoader(self._loader_options(options), False if self._pins or parked is not None else copy,
+                                     when_closed=None if parked is None else parked.forget)
         self._epoch, self._begun = 0, False  # of the next iter(), or of the one that runs
         self._iterator: _Epoch | None = None
         self._resume: dict[str, Any] | None = None
@@ -154,12 +157,16 @@ class DataLoader:
             tensors = batch.torch()
             return {name: tensor.clone() for name, tensor in tensors.items()} if self._clones else tensors
         tensors = {name: torch.from_numpy(array) for name, array in self._engine.arrays(batch).items()}
-        return {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._pins else tensors
+        pins = self._pins and self._plan.parked is None
+        return {name: tensor.pin_memory() for name, tensor in tensors.items()} if pins else tensors
 
     def _given(self, tensors: dict[str, torch.Tensor]) -> Any:
         """What the loop sees of a batch."""
         if self._collate is None:
             return self._form(tensors)
+        if self._plan.parked is not None:
+            made = self._collate(self._plan.parked.collect(tensors["ticket"].tolist()))
+            return pin_memory(made) if self._pins else made
         rows = zip(*(tensor.unbind() for tensor in tensors.values()), strict=True)
         return self._collate([self._form(dict(zip(tensors, row, strict=True))) for row in rows])
 
@@ -283,9 +290,11 @@ class _Epoch:
             raise StopIteration
         self.given += 1
         tensors = self._loader._tensors(batch)
-        if batch.last_of_epoch:
-            self._finish()
-        return self._loader._given(tensors)
+        try:
+            return self._loader._given(tensors)
+        finally:
+            if batch.last_of_epoch:
+                self._finish()
 
     def _finish(self) -> None:
         self.complete = True

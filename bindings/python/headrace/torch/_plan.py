@@ -14,6 +14,7 @@ from headrace import Dataset, from_torch_dataset
 from headrace._errors import config_error
 from headrace.torch import _arguments as arguments
 from headrace.torch._order import Order
+from headrace.torch._parked import FIELDS, Parked
 
 UNSET: Any = object()  # batch_size, where nothing is said
 
@@ -23,7 +24,7 @@ _Form = Callable[[Mapping[str, torch.Tensor]], Any]
 
 
 def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampler: Any, batch_sampler: Any,
-            drop_last: bool, world_size: int) -> Plan:
+            drop_last: bool, world_size: int, collates: bool) -> Plan:
     size = 1 if batch_size is UNSET else batch_size
     if size is not None and size < 1:
         raise config_error(f"batch_size = {size}", "say 1 or more")
@@ -40,7 +41,7 @@ def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampl
             raise config_error(f"batch_size=None beside a {type(sampler).__name__}", "say batch_size")
         order = Order(sampler, size, drop_last)
     if not isinstance(dataset, Dataset):
-        return _of_torch(dataset, size, shuffle, sampler, order, drop_last, world_size)
+        return _of_torch(dataset, size, shuffle, sampler, order, drop_last, world_size, collates)
     if order is not None:
         return _in_order(dataset, order)
     return _of_headrace(dataset, batch_size, shuffle, sampler, drop_last, world_size)
@@ -68,6 +69,7 @@ class Plan:
 
     from_python = False  # Python code makes the records
     replanned = False    # each epoch is a plan of its own
+    parked: Parked | None = None  # the items, where batches hold but their tickets
 
     def __init__(self, dataset: Dataset, local_batch: int | None, form: _Form | None = None) -> None:
         self._dataset, self.local_batch, self._form = dataset, local_batch, form
@@ -240,11 +242,16 @@ class _OrderedFromTorch(_Ordered):
 
 def _items(dataset: Any, names: tuple[str, ...] | None, numbers: list[int]) -> Dataset:
     digest = zlib.crc32(np.asarray(numbers, np.int64).tobytes())
-    return from_torch_dataset(_Named(dataset, names, numbers), version=digest)
+    return from_torch_dataset(_Named(dataset, names, numbers), fields=_fields_of(dataset), version=digest)
+
+
+def _fields_of(dataset: Any) -> Any:
+    """None: those of its first item."""
+    return FIELDS if isinstance(dataset, Parked) else None
 
 
 def _of_torch(dataset: Any, batch_size: int | None, shuffle: bool | None, sampler: Any, order: Order | None,
-              drop_last: bool, world_size: int) -> Plan:
+              drop_last: bool, world_size: int, collates: bool) -> Plan:
     if isinstance(dataset, torch_data.IterableDataset) or not hasattr(dataset, "__getitem__"):
         raise config_error(f"a {type(dataset).__name__} has no numbered items",
                            "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
@@ -253,13 +260,17 @@ def _of_torch(dataset: Any, batch_size: int | None, shuffle: bool | None, sample
                            "say batch_size, and let the dataset give single items")
     if len(dataset) == 0:
         raise config_error(f"the {type(dataset).__name__} is empty")
-    names, form = _form_of_item(dataset[0])
+    kind = type(dataset).__name__
+    names, form = (None, None) if collates else _form_of_item(dataset[0])
+    items = Parked(dataset) if collates else dataset
     if order is not None:
-        return _OrderedFromTorch(order, lambda numbers: _items(dataset, names, numbers), form)
-    plan = from_torch_dataset(_Named(dataset, names), name=type(dataset).__name__)
-    if arguments.wants_shuffle(shuffle, sampler):
-        plan = plan.shuffle()
-    return _batched(plan, batch_size, drop_last, world_size, _FromTorch, form=form)
+        plan: Plan = _OrderedFromTorch(order, lambda numbers: _items(items, names, numbers), form)
+    else:
+        records = from_torch_dataset(_Named(items, names), fields=_fields_of(items), name=kind)
+        shuffled = records.shuffle() if arguments.wants_shuffle(shuffle, sampler) else records
+        plan = _batched(shuffled, batch_size, drop_last, world_size, _FromTorch, form=form)
+    plan.parked = items if collates else None
+    return plan
 
 
 def _form_of_item(item: Any) -> tuple[tuple[str, ...] | None, _Form]:

@@ -1,0 +1,44 @@
+"""Items of any form, which the engine makes ahead and in its order, but cannot hold."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from headrace._errors import config_error
+
+FIELDS = {"ticket": ("int64", ())}  # of the records that stand for the items
+
+
+class Parked:
+    """A torch Dataset whose items wait here, each under a number of its own, for whoever has the number.
+
+    Called by the engine's threads, under the GIL.
+    """
+
+    def __init__(self, items: Any) -> None:
+        self._items = items
+        self._tickets = itertools.count()
+        self._waiting: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: int) -> dict[str, int]:
+        item = self._items[index]
+        ticket = next(self._tickets)
+        self._waiting[ticket] = item
+        return {"ticket": ticket}
+
+    def collect(self, tickets: Iterable[int]) -> list[Any]:
+        """The items of a batch, which are handed out once."""
+        try:
+            return [self._waiting.pop(ticket) for ticket in tickets]
+        except KeyError:
+            raise config_error("collate_fn over a torch Dataset with batches that are handed out again",
+                               "leave out headspace") from None
+
+    def forget(self) -> None:
+        """Drops what was made for a loader that is closed."""
+        self._waiting.clear()
