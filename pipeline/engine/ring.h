@@ -102,7 +102,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
    public:
     explicit Waiting(Ring& ring) : ring_(ring) {
       ++ring_.waiting_;
-      ring_.assembler_.notify_one();
+      if (ring_.burst_ > 1) ring_.assembler_.notify_one();
     }
     ~Waiting() { --ring_.waiting_; }
     Waiting(const Waiting&) = delete;
