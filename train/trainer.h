@@ -111,7 +111,7 @@ struct TrainerOptions {
   // With `accumulate`, gradients() may be called several times per step. With `virtual_shards`, the loader has the
   // strategy's devices repeated() for that many shards, and forward() and backward() come as gradients().
   StepOptions step = {};
-  // Batches submitted ahead of the slowest replica; 0: 3, or as many as the loader makes in a burst.
+  // Batches submitted ahead of the slowest replica; 0: 3, or the loader's burst() if that is more.
   int in_flight = 0;
   // The number of the first optimizer step for schedules and dropout; std::nullopt: the model continues from its
   // own. LoaderOptions::start does the same for the data.

@@ -15,7 +15,7 @@
 namespace headrace {
 
 // Returned rows, for later batches. Thread-safe; shared by the batches that are out. All have one size.
-// REQUIRES: the devices outlive close(), and the batches.
+// REQUIRES: the devices outlive the batches, and this until close().
 class SpareRows {
  public:
   // Keeps at most `count`.
@@ -24,7 +24,7 @@ class SpareRows {
   // Returns std::nullopt if there are none on this device.
   std::optional<Buffer> take(const Device& device);
   void put(const Device& device, Buffer rows) noexcept;
-  // Frees all rows, and from now on those that come back: the devices may go before this does.
+  // Frees all rows, and rows that come back later. The devices may be destroyed afterwards.
   void close() noexcept;
 
  private:
@@ -33,9 +33,10 @@ class SpareRows {
     Buffer rows;
   };
 
-  std::size_t count_;
   std::mutex mutex_;
-  std::vector<Spare> spare_;  // by mutex_
+  // By mutex_.
+  std::size_t count_;
+  std::vector<Spare> spare_;
 };
 
 // The content of such a batch. Returns the rows when it is destroyed.

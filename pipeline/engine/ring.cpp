@@ -57,7 +57,7 @@ void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t seque
   clock_.wait(assembler_, lock, given_back ? clock_.now() + (waiting_ > 0 ? 1 : burst_) * kPollNs : Clock::kNever);
 }
 
-// The assembler is woken once in so many batches, and whenever a consumer waits.
+// Returns whether this batch wakes the assembler although no consumer waits.
 bool Ring::ends_burst(const Slot& slot) const noexcept { return slot.mark.load().sequence % burst_ == 0; }
 
 Slot& Ring::begin(std::uint64_t sequence) {

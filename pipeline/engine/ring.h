@@ -15,14 +15,14 @@
 
 namespace headrace {
 
-// Thread-safe. Batch n uses slot n % size(). Shared by streams that report having passed a batch: one of them may
-// be the last to release it, after free_memory().
 struct RingOptions {
   bool copied = false;     // batches are sent to devices
   bool in_order = true;    // in the order of their numbers
   bool in_bursts = false;  // the assembler sleeps until half of the slots came back
 };
 
+// Thread-safe. Batch n uses slot n % size(). Shared by streams that report having passed a batch: one of them may
+// be the last to release it, after free_memory().
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
   // The batches [first, end) pass through it. All waits use `clock`. REQUIRES: `clock` outlives this.
@@ -35,7 +35,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::uint64_t first() const noexcept { return first_; }
   std::uint64_t end() const noexcept { return end_.load(); }
   bool copied() const noexcept { return options_.copied; }
-  // Returns for how many returned batches the assembler is woken once.
+  // Returns how many batches come back between two wake-ups of the assembler.
   std::uint64_t burst() const noexcept { return burst_; }
   const Clock& clock() const noexcept { return clock_; }
 
@@ -97,7 +97,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::mutex& mutex() noexcept { return mutex_; }
 
  private:
-  // A consumer that waits, which ends the assembler's burst. REQUIRES: mutex() is held at either end.
+  // Counts a waiting consumer, and wakes the assembler from a burst. REQUIRES: constructed and destroyed under
+  // mutex().
   class Waiting {
    public:
     explicit Waiting(Ring& ring) : ring_(ring) {

@@ -1,4 +1,4 @@
-"""headrace.torch.DataLoader with samplers, subsets and a collate_fn of the caller's own, beside PyTorch's DataLoader."""
+"""headrace.torch.DataLoader with custom samplers, subsets and a custom collate_fn, beside PyTorch's DataLoader."""
 
 import json
 

@@ -21,10 +21,11 @@ struct Parts {
         budgets(options),
         run(Dataset::from(numbers(count)).batch({.global = global}), devices, options, budgets),
         transfer(run, devices, budgets.memory),
-        ring(
-            std::make_shared<Ring>(allocate_slots(run, devices, transfer.conversion(), budgets, choices).slots,
-                                   run.first, run.schedule.batches(), clock,
-                                   RingOptions{!devices[0].info().host_memory, options.in_order, run.in_bursts})) {
+        ring(std::make_shared<Ring>(
+            allocate_slots(run, devices, transfer.conversion(), budgets, choices).slots, run.first,
+            run.schedule.batches(), clock,
+            RingOptions{
+                .copied = !devices.in_host_memory(), .in_order = options.in_order, .in_bursts = run.in_bursts})) {
     transfer.open_streams(devices, nullptr);
   }
   ~Parts() { transfer.free_streams(); }

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils.data._utils.pin_memory import pin_memory
 
 from headrace import Batch, Dataset
 from headrace._errors import config_error
@@ -31,9 +30,9 @@ class DataLoader:
         out; the plan's is the batch of all processes.
     shuffle, sampler: a full permutation, another one each epoch. Sequential-, Random- (without replacement) and
         DistributedSampler are recognised and done by the engine: the seed decides the order, which is not PyTorch's.
-        Any other sampler, or iterable of record numbers, is read at the start of each epoch, whose order is its own; a
-        number that it repeats is drawn for anew by random operations. Call its set_epoch(), if it has one. It chooses
-        this process's records: rank and world_size are left out.
+        A custom sampler, or an iterable of record numbers, is read at the start of each epoch and gives its order; for a
+        number that it repeats random operations draw anew. Call its set_epoch(), if it has one. It chooses this process's
+        records: leave out rank and world_size.
     batch_sampler: the same, of lists of record numbers, all of one length but for a smaller last one.
     collate_fn: is called with the samples of each batch, as a list; the loop sees what it returns. Of a torch Dataset they
         are its items, of any form. Of a Headrace dataset they are dicts or, with `fields`, tuples of tensors: it takes apart
@@ -61,8 +60,8 @@ class DataLoader:
 
     Iterating makes an epoch; the next one begins with the next iter(), or where set_epoch() says. state_dict() and
     load_state_dict() are those of torchdata's StatefulDataLoader: also within an epoch, with another number of threads
-    or, the batch of all processes being the same, of processes. Within an epoch in a sampler's own order the state holds
-    the order, a number per record; a resumed sampler is next asked for the epoch after.
+    or, the batch of all processes being the same, of processes. Within an epoch in the order of a custom sampler the state
+    holds that order, a number per record; after resuming, the sampler is next read for the epoch that follows.
     """
 
     def __init__(
@@ -166,7 +165,7 @@ class DataLoader:
             return self._form(tensors)
         if self._plan.parked is not None:
             made = self._collate(self._plan.parked.collect(tensors["ticket"].tolist()))
-            return pin_memory(made) if self._pins else made
+            return _pinned(made) if self._pins else made
         rows = zip(*(tensor.unbind() for tensor in tensors.values()), strict=True)
         return self._collate([self._form(dict(zip(tensors, row, strict=True))) for row in rows])
 
@@ -257,6 +256,13 @@ class DataLoader:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _pinned(made: Any) -> Any:
+    """What a collate_fn made, its tensors in pinned memory."""
+    from torch.utils.data._utils.pin_memory import pin_memory  # torch's loader has it, under no public name
+
+    return pin_memory(made)
 
 
 class _Epoch:

@@ -106,7 +106,7 @@ class Plan:
 
 
 class _Ordered(Plan):
-    """By an order of the caller's own: asked for once an epoch, which is then a plan of its own."""
+    """By a custom sampler, which is read once an epoch; each epoch is then a separate plan."""
 
     replanned = True
 
