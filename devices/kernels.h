@@ -34,7 +34,8 @@ class Kernels {
  public:
   virtual ~Kernels() = default;
 
-  // Returns whether Precision::kBF16 is faster than kF32 here (AMX on a CPU, tensor cores on a GPU).
+  // Returns whether Precision::kBF16 is faster than kF32 here (AMX, or AMD's AVX512_BF16, on a CPU; tensor cores
+  // on a GPU).
   virtual bool prefers_bf16() const noexcept = 0;
 
   // Returns the type for storing activations and their gradients at that precision: f32 or bf16.

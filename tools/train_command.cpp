@@ -262,8 +262,9 @@ void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
   const bool slow = devices[0].info().kind == DeviceKind::kCpu && !devices[0].kernels()->prefers_bf16();
   if (!slow || !recipe.starts_with("cifar10-fast")) return;
   print(stderr,
-        "headrace: warning: {} is made for GPUs and processors with AMX, which this one lacks, and trains slowly "
-        "here; cifar10-cnn is made for CPUs\n",
+        "headrace: warning: {} is made for GPUs and processors with fast bf16, such as AMX, which this one lacks, "
+        "and "
+        "trains slowly here; cifar10-cnn is made for CPUs\n",
         recipe);
 }
 

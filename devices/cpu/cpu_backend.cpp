@@ -75,7 +75,7 @@ std::vector<Finding> CpuBackend::diagnose() const {
        .hint = {}},
       feature("AVX2", has_avx2(), "mathematics runs on slower, scalar paths"),
       feature("AVX-512", has_avx512(), "mathematics runs on AVX2"),
-      feature("AMX bf16", has_amx_bf16(), "bf16 is not faster than f32 here"),
+      feature("fast bf16", has_fast_bf16(), "no AMX, nor AMD's AVX512_BF16: bf16 is not faster than f32 here"),
       {.name = "oneDNN", .found = true, .version = dnnl_release(), .hint = {}},
       {.name = "oneTBB", .found = true, .version = TBB_runtime_version(), .hint = {}},
   };

@@ -17,6 +17,7 @@ namespace {
 
 std::string vector_unit() {
   if (has_amx_bf16()) return "AVX-512 and AMX";
+  if (has_fast_bf16()) return "AVX-512 and bf16";
   if (has_avx512()) return "AVX-512";
   return has_avx2() ? "AVX2" : "no AVX2";
 }

@@ -55,8 +55,18 @@ bool has_avx512() noexcept {
   return found;
 }
 
+bool has_avx512_bf16() noexcept {
+  static const bool found = has_avx512() && __builtin_cpu_supports("avx512bf16");
+  return found;
+}
+
 bool has_amx_bf16() noexcept {
   static const bool found = detect_amx_bf16();
+  return found;
+}
+
+bool has_fast_bf16() noexcept {
+  static const bool found = has_amx_bf16() || (has_avx512_bf16() && __builtin_cpu_is("amd"));
   return found;
 }
 

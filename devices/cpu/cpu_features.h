@@ -5,9 +5,14 @@
 
 namespace headrace {
 
-bool has_avx2() noexcept;      // AVX2 and FMA
-bool has_avx512() noexcept;    // F, BW, DQ and VL
+bool has_avx2() noexcept;    // AVX2 and FMA
+bool has_avx512() noexcept;  // F, BW, DQ and VL
+bool has_avx512_bf16() noexcept;
 bool has_amx_bf16() noexcept;  // and the kernel lets this process use its tiles
+
+// Returns whether products of bf16 are faster here than those of f32: with AMX, or with AVX512_BF16 on AMD's
+// processors, which multiply twice as many values of bf16. Intel's with AVX512_BF16 alone multiply half as many.
+bool has_fast_bf16() noexcept;
 
 // Returns the model, such as "Intel(R) Xeon(R) Processor @ 2.80GHz".
 std::string cpu_model();

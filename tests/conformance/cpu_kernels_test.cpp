@@ -23,7 +23,7 @@ class OtherProducts final : public DiscreteDevice {
   explicit OtherProducts(std::unique_ptr<Device> cpu)
       : DiscreteDevice(std::move(cpu)),
         kernels_(create_cpu_kernels(dynamic_cast<CpuDevice&>(inner()),
-                                    has_amx_bf16() ? Bf16Products::kRounded : Bf16Products::kNative)) {}
+                                    has_fast_bf16() ? Bf16Products::kRounded : Bf16Products::kNative)) {}
 
   Kernels* kernels() noexcept override { return kernels_.get(); }
 

@@ -20,7 +20,7 @@ DType CpuKernels::activation_type(Precision precision) const noexcept {
 }  // namespace cpu
 
 std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, int threads) {
-  const Bf16Products products = has_amx_bf16() ? Bf16Products::kNative : Bf16Products::kRounded;
+  const Bf16Products products = has_fast_bf16() ? Bf16Products::kNative : Bf16Products::kRounded;
   return std::make_unique<cpu::CpuKernels>(device, threads, products);
 }
 

@@ -7,7 +7,8 @@
 
 namespace headrace {
 
-// kNative pays off only with AMX; kRounded rounds the inputs to bf16 and multiplies in f32, which is equivalent.
+// kNative pays off with has_fast_bf16(); kRounded rounds the inputs to bf16 and multiplies in f32, which is
+// equivalent.
 enum class Bf16Products { kNative, kRounded };
 
 class CpuDevice;

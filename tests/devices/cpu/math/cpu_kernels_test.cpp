@@ -21,7 +21,8 @@ void expect_close(const std::vector<float>& actual, const Reals& expected, doubl
     ASSERT_NEAR(static_cast<double>(actual[i]), expected[i], tolerance) << i;
 }
 
-// oneDNN emulates bf16 on every AVX-512 processor, so the path that AMX takes is checked without one.
+// oneDNN emulates bf16 on every AVX-512 processor, so the path of processors with fast bf16 is checked without
+// one.
 TEST(CpuKernels, NativeBf16MeansTheSameAsRounding) {
   if (!has_avx512()) GTEST_SKIP() << "oneDNN makes bf16 products from AVX-512 on";
   CpuDevice device("cpu:0");
