@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include <atomic>
+#include <cstdint>
 #include <thread>
 
 #include "headrace/tools/pipelines/memory_traffic.h"
@@ -23,17 +24,17 @@ BENCHMARK(cifar_traffic)->UseRealTime()->Repetitions(5)->ReportAggregatesOnly(tr
 // A cache line goes to another processor and comes back. A virtual machine's processors may be moved while it
 // runs.
 void round_trip(benchmark::State& state) {
-  enum Holder { kHere, kThere, kNobody };
+  enum Holder : std::uint8_t { kHere, kThere, kNobody };
   std::atomic<Holder> holder{kHere};
   std::thread other([&holder] {
     for (Holder seen = kHere; seen != kNobody; seen = holder.load(std::memory_order_acquire)) {
       if (seen == kThere) holder.store(kHere, std::memory_order_release);
+      __builtin_ia32_pause();
     }
   });
   for (auto _ : state) {
     holder.store(kThere, std::memory_order_release);
-    while (holder.load(std::memory_order_acquire) != kHere) {
-    }
+    while (holder.load(std::memory_order_acquire) != kHere) __builtin_ia32_pause();
   }
   holder.store(kNobody, std::memory_order_release);
   other.join();
