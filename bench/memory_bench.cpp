@@ -10,8 +10,8 @@
 namespace headrace {
 namespace {
 
-// Of `cifar-train`, on one core; `headrace bench input --pipeline cifar-train --baseline` measures the same in
-// turn with the engine.
+// Reads and writes what `cifar-train` does, on one core; `headrace bench input --pipeline cifar-train --baseline`
+// measures the same in turn with the engine.
 void cifar_traffic(benchmark::State& state) {
   const tools::CifarTraffic traffic;
   tools::CifarTraffic::Lane lane(traffic, 0);

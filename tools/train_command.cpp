@@ -263,8 +263,7 @@ void warn_of_slow_net(const std::string& recipe, DeviceGroup& devices) {
   if (!slow || !recipe.starts_with("cifar10-fast")) return;
   print(stderr,
         "headrace: warning: {} is made for GPUs and processors with fast bf16, such as AMX, which this one lacks, "
-        "and "
-        "trains slowly here; cifar10-cnn is made for CPUs\n",
+        "and trains slowly here; cifar10-cnn is made for CPUs\n",
         recipe);
 }
 
@@ -385,7 +384,7 @@ void add_train_command(CLI::App& program) {
       ->capture_default_str();
   options->common.add_to(*command);
   add_choice(*command, "--precision", options->precision,
-             "the type of products and activations (sums are f32); auto is bf16 where the device has units for it",
+             "the type of products and activations (sums are f32); auto is bf16 where its products are faster",
              {"auto", "f32", "bf16"})
       ->capture_default_str();
   add_number(
