@@ -298,6 +298,9 @@ class Dataset {
   // `<name>_length` as padded_batch() does. Neither unbatch(), mixup() nor cutmix() may follow, nor a trainer.
   Dataset bucket_by_length(BucketOptions options) const;
   Dataset prefetch(int batches) const;  // batches in flight ahead of the consumer
+  // Returns the plan with the stage that a plan's JSON calls `name` (pipeline/PLAN.md) and its options as there,
+  // `{"seed": 7}`; nothing stands for all defaults. Throws ConfigError naming the place, as `shuffle.seed`.
+  Dataset with_stage(std::string_view name, std::string_view options = {}) const;
 
   // Returns the plan after push-down, one stage per line. Throws ConfigError if the plan is invalid.
   std::string explain() const;
@@ -411,5 +414,8 @@ struct ZipOptions {
 // and so is the combined record that has its fields. Of batched datasets, batch n has the rows of every dataset's
 // batch n: throws ConfigError if they differ in number, or if one smaller than the first is not the last.
 Dataset zip(const std::vector<Dataset>& parts, ZipOptions options = {});
+// Returns the combination that a plan's JSON calls `how`, "mix", with options as there but without parts. Throws
+// ConfigError naming the place, as `mix.weights`.
+Dataset combine(std::string_view how, const std::vector<Dataset>& parts, std::string_view options = {});
 
 }  // namespace headrace

@@ -438,6 +438,9 @@ Operations cutmix(Cutmix options = {});
 // Returns the operation that a plan's JSON calls `name`, with options as the visitor sets them. Throws ConfigError
 // if there is no operation of this name.
 Operations operation(std::string_view name, OptionVisitor& options);
+// The same with options as in the plan's JSON, `{"size": 32}`; nothing stands for all defaults. Throws ConfigError
+// naming the place, as `pad_crop.size`.
+Operations operation(std::string_view name, std::string_view options = {});
 
 // Returns whether the result depends on random numbers: such an operation cannot stand before cache(). A user map
 // counts as not random; one before cache() that draws a number nevertheless fails the run.

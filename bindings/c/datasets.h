@@ -40,111 +40,23 @@ HR_API hr_status hr_cache_trouble(const hr_cache* cache, char** text);
 HR_API void hr_cache_free(hr_cache* cache);
 
 /* A plan. Each call adds a stage, or fails and leaves the plan unchanged; nothing is read until a loader runs it.
- * Loaders, copies and combinations keep the plan as it was when they were made. pipeline/dataset.h documents the
- * stages. */
+ * Loaders, copies and combinations keep the plan as it was when they were made. */
 typedef struct hr_dataset hr_dataset;
 
 HR_API hr_status hr_dataset_from(const hr_source* source, hr_dataset** dataset);
 HR_API hr_status hr_dataset_copy(const hr_dataset* dataset, hr_dataset** copy);
 HR_API void hr_dataset_free(hr_dataset* dataset);
 
-typedef struct hr_decode_options {
-  size_t size;
-  int64_t height; /* of all images, if known; 0: any */
-  int64_t width;
-  bool apply_orientation;
-} hr_decode_options;
-#define HR_DECODE_OPTIONS_INIT \
-  { sizeof(hr_decode_options), 0, 0, false }
-typedef struct hr_shuffle_options {
-  size_t size;
-  uint64_t seed;
-  bool each_epoch_anew; /* false: the same order every epoch */
-  uint64_t window;      /* number of positions shuffled among themselves; 0: the whole epoch */
-} hr_shuffle_options;
-#define HR_SHUFFLE_OPTIONS_INIT \
-  { sizeof(hr_shuffle_options), 0, true, 0 }
-typedef struct hr_batch_options {
-  size_t size;
-  int64_t global; /* examples over all replicas */
-  bool drop_remainder;
-} hr_batch_options;
-#define HR_BATCH_OPTIONS_INIT \
-  { sizeof(hr_batch_options), 32, false }
-
-/* How to pad a field whose first extent differs from record to record. This struct does not grow. */
-typedef struct hr_pad_field {
-  const char* field;
-  int64_t length; /* 0: that of the longest record */
-  uint64_t value; /* of each byte of padding, 0 to 255 */
-} hr_pad_field;
-typedef struct hr_padded_batch_options {
-  size_t size;
-  int64_t global;
-  bool drop_remainder;
-  const hr_pad_field* pad; /* null: pads every such field to its longest record, with zeros */
-  size_t pad_count;
-} hr_padded_batch_options;
-#define HR_PADDED_BATCH_OPTIONS_INIT \
-  { sizeof(hr_padded_batch_options), 32, false, NULL, 0 }
-/* A field whose first extent differs from sample to sample. This struct does not grow. */
-typedef struct hr_ragged_field {
-  const char* field;
-  int64_t max_length; /* 0: that of the source's longest record */
-} hr_ragged_field;
-typedef struct hr_ragged_batch_options {
-  size_t size;
-  int64_t global;
-  bool drop_remainder;
-  const hr_ragged_field* fields; /* null: every such field */
-  size_t field_count;
-} hr_ragged_batch_options;
-#define HR_RAGGED_BATCH_OPTIONS_INIT \
-  { sizeof(hr_ragged_batch_options), 32, false, NULL, 0 }
-typedef struct hr_bucket_options {
-  size_t size;
-  const char* field;         /* whose length counts */
-  const int64_t* boundaries; /* the greatest length of each bucket but the last, ascending */
-  size_t boundary_count;
-  const int64_t* batch_sizes; /* one per bucket, or one for all */
-  size_t batch_size_count;
-  int64_t max_length; /* of the last bucket; 0: that of the longest record */
-  bool drop_remainder;
-  const hr_pad_field* pad; /* a length of 0: the bucket's; null: pads every field that varies, with zeros */
-  size_t pad_count;
-} hr_bucket_options;
-#define HR_BUCKET_OPTIONS_INIT \
-  { sizeof(hr_bucket_options), NULL, NULL, 0, NULL, 0, 0, false, NULL, 0 }
-
-enum { HR_SHARD_AUTO = 0, HR_SHARD_BY_FILE = 1, HR_SHARD_BY_ELEMENT = 2 };
-
-/* `options` may be null. */
-HR_API hr_status hr_dataset_decode(hr_dataset* dataset, const hr_decode_options* options);
+/* Adds the stage called `stage`, with `options` as a JSON object: hr_dataset_add(plan, "shuffle", "{\"seed\":
+ * 7}"). Null: all defaults. Stages are decode, shuffle, shuffle_window, repeat, take, skip, select, shard,
+ * without_shard, shard_for_worker, enumerate, filter, cache, batch, padded_batch, ragged_batch, bucket_by_length,
+ * unbatch, window, prefetch, and map, whose options are a list of operations. Options and defaults are those of
+ * plans in JSON (pipeline/PLAN.md) and of C++, pipeline/dataset.h. An error names the place: "shuffle.seed". */
+HR_API hr_status hr_dataset_add(hr_dataset* dataset, const char* stage, const char* options);
+/* Adds a chain with operations of the program's own. */
 HR_API hr_status hr_dataset_map(hr_dataset* dataset, const hr_operations* chain);
-HR_API hr_status hr_dataset_shuffle(hr_dataset* dataset, const hr_shuffle_options* options); /* may be null */
-HR_API hr_status hr_dataset_repeat(hr_dataset* dataset, int64_t times);
-HR_API hr_status hr_dataset_take(hr_dataset* dataset, uint64_t count);
-HR_API hr_status hr_dataset_skip(hr_dataset* dataset, uint64_t count);
-/* Chooses the records with these zero-based numbers, in this order; after hr_dataset_batch(), batches. A number
- * may be repeated. One that is out of range is an error when the plan is first counted or opened. */
-HR_API hr_status hr_dataset_select(hr_dataset* dataset, const uint64_t* numbers, size_t count);
-HR_API hr_status hr_dataset_shard(hr_dataset* dataset, uint64_t count, uint64_t index);
-HR_API hr_status hr_dataset_without_shard(hr_dataset* dataset, uint64_t count, uint64_t index);
-HR_API hr_status hr_dataset_shard_for_worker(hr_dataset* dataset, uint64_t count, uint64_t index, int32_t by);
-/* Adds the field, i64, with the position at which the stage stands. `field` null: "index". */
-HR_API hr_status hr_dataset_enumerate(hr_dataset* dataset, const char* field);
-HR_API hr_status hr_dataset_unbatch(hr_dataset* dataset);
+/* Adds a cache whose statistics the program reads. */
 HR_API hr_status hr_dataset_cache(hr_dataset* dataset, const hr_cache* cache);
-HR_API hr_status hr_dataset_batch(hr_dataset* dataset, const hr_batch_options* options); /* may be null */
-HR_API hr_status hr_dataset_padded_batch(hr_dataset* dataset,
-                                         const hr_padded_batch_options* options); /* may be null */
-/* A batch then has, of each such field, the entries of all rows, and in `<name>_offsets`, int64, where each row
- * begins: rows + 1 numbers, from 0. */
-HR_API hr_status hr_dataset_ragged_batch(hr_dataset* dataset,
-                                         const hr_ragged_batch_options* options); /* may be null */
-/* Batches of one loader have several shapes then. */
-HR_API hr_status hr_dataset_bucket_by_length(hr_dataset* dataset, const hr_bucket_options* options);
-HR_API hr_status hr_dataset_prefetch(hr_dataset* dataset, int32_t batches);
 
 /* The fields of one example, as a filter sees them. Valid for one call. */
 typedef struct hr_example hr_example;
@@ -173,35 +85,15 @@ typedef struct hr_filter_options {
 HR_API hr_status hr_filter_create(const hr_filter_options* options, hr_filter** filter);
 HR_API void hr_filter_free(hr_filter* filter);
 HR_API hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter* filter);
-/* Keeps the records whose label is in `labels`. */
-HR_API hr_status hr_dataset_filter_labels(hr_dataset* dataset, const int64_t* labels, size_t count);
 
-/* Combines several datasets into one; if all are batched, whole batches. REQUIRES: all parts are batched
- * or none is; also for the next three. */
-HR_API hr_status hr_dataset_concatenate(const hr_dataset* const* parts, size_t count, hr_dataset** dataset);
-/* Takes `block` records, or batches, from each part in turn. */
-HR_API hr_status hr_dataset_interleave(const hr_dataset* const* parts, size_t count, uint64_t block,
-                                       hr_dataset** dataset);
-typedef struct hr_mix_options {
-  size_t size;
-  const double* weights; /* one per part; null: proportional to the parts' numbers of records */
-  uint64_t seed;
-  bool until_all_seen; /* restarts smaller parts until every part was seen in full; false: ends with the first part
-                        */
-} hr_mix_options;
-#define HR_MIX_OPTIONS_INIT \
-  { sizeof(hr_mix_options), NULL, 0, false }
-/* `options` may be null. */
-HR_API hr_status hr_dataset_mix(const hr_dataset* const* parts, size_t count, const hr_mix_options* options,
-                                hr_dataset** dataset);
-/* Gives record i the fields of every part's record i, or batch i the rows of every part's batch i, equally many.
- * `suffixes`: one per part, for duplicate names; may be null. */
-HR_API hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, const char* const* suffixes,
-                                hr_dataset** dataset);
+/* Combines several datasets into one; if all are batched, whole batches. `how` is concatenate, interleave, mix or
+ * zip, `options` as for hr_dataset_add(): "{\"weights\": [1, 3]}". REQUIRES: all parts are batched or none is. */
+HR_API hr_status hr_dataset_combine(const char* how, const char* options, const hr_dataset* const* parts,
+                                    size_t count, hr_dataset** dataset);
 
 /* Calls `look` about twenty times a second, from now on, while this thread waits for a pass over all records, so
  * that a program can check for signals. Such passes are a filter's, which the functions below and hr_loader_open()
- * may be the first to need, and those of hr_dataset_padded_batch(), hr_dataset_bucket_by_length() and
+ * may be the first to need, and those of the stages padded_batch and bucket_by_length and of
  * hr_source_inspect(). If `look` returns anything but HR_OK, the pass ends within a second and the function
  * returns that status; a later call restarts the pass. Null: stops the calls. `user` is released when it is
  * replaced or the thread ends. REQUIRES: not called by a callback. */

@@ -1,4 +1,4 @@
-// A mask that moves with its image, in plain C: a custom operation makes the mask, hr_along() lets what crops and
+// A mask that moves with its image, in plain C: a custom operation makes the mask, `masks` lets what crops and
 // mirrors the image do the same to it. The program checks that every mask still fits.
 //   example_mask_along_in_c [DATA]
 //
@@ -47,21 +47,9 @@ static void add_mask(hr_dataset* plan) {
 }
 
 static void move_both(hr_dataset* plan) {
-  const char* masks[] = {"mask"};
-  hr_along_options along = HR_ALONG_OPTIONS_INIT;
-  hr_operations* chain = NULL;
-  char* text = NULL;
-  along.masks = masks;
-  along.mask_count = 1;
-  want(hr_operations_create(&chain));
-  want(hr_pad_crop(chain, kSide, 4, HR_PAD_ZERO));
-  want(hr_flip(chain, 0.5F, HR_FLIP_EACH_PASS));
-  want(hr_along(chain, &along));
-  want(hr_operations_describe(chain, &text));
-  printf("%s\n", text);
-  hr_string_free(text);
-  want(hr_dataset_map(plan, chain));
-  hr_operations_free(chain);
+  want(hr_dataset_add(
+      plan, "map",
+      "[{\"pad_crop\": {\"size\": 28, \"pad\": 4, \"masks\": [\"mask\"]}}, {\"flip\": {\"masks\": [\"mask\"]}}]"));
 }
 
 static int fits(const unsigned char* image, const unsigned char* mask) {
@@ -83,7 +71,7 @@ int main(int argc, char** argv) {
   want(hr_dataset_from(source, &plan));
   add_mask(plan);
   move_both(plan);
-  want(hr_dataset_batch(plan, NULL));
+  want(hr_dataset_add(plan, "batch", NULL));
   options.epochs = 1;
   want(hr_devices_open("cpu:1", &devices));
   want(hr_loader_open(plan, devices, &options, &loader));

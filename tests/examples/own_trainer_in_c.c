@@ -53,21 +53,12 @@ static void step(float* weights, const float* images, const int64_t* labels, int
 static hr_dataset* plan_of(const char* data) {
   hr_source* source = NULL;
   hr_dataset* plan = NULL;
-  hr_operations* chain = NULL;
-  const float half = 0.5F;
-  hr_shuffle_options shuffle = HR_SHUFFLE_OPTIONS_INIT;
-  hr_batch_options batch = HR_BATCH_OPTIONS_INIT;
-  shuffle.seed = 7;
-  batch.global = 64;
   want(hr_source_open(data, NULL, &source));
   want(hr_dataset_from(source, &plan));
-  want(hr_dataset_shuffle(plan, &shuffle));
-  want(hr_operations_create(&chain));
-  want(hr_normalize(chain, &half, &half, 1));
-  want(hr_dataset_map(plan, chain));
-  want(hr_dataset_batch(plan, &batch));
-  want(hr_dataset_prefetch(plan, 4));
-  hr_operations_free(chain);
+  want(hr_dataset_add(plan, "shuffle", "{\"seed\": 7}"));
+  want(hr_dataset_add(plan, "map", "[{\"normalize\": {\"mean\": [0.5], \"std\": [0.5]}}]"));
+  want(hr_dataset_add(plan, "batch", "{\"global\": 64}"));
+  want(hr_dataset_add(plan, "prefetch", "{\"batches\": 4}"));
   hr_source_free(source);
   return plan;
 }

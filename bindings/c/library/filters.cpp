@@ -46,14 +46,6 @@ hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter* filter) {
   });
 }
 
-hr_status hr_dataset_filter_labels(hr_dataset* dataset, const int64_t* labels, size_t count) {
-  return guarded(__func__, [&] {
-    hr_dataset& changed = given(dataset, "dataset");
-    if (count > 0) headrace::c::require(labels, "labels");
-    changed.plan = changed.plan.filter(headrace::with_labels({labels, labels + count}));
-  });
-}
-
 hr_status hr_example_bytes(const hr_example* example, const char* field, const void** data, size_t* bytes) {
   return guarded(__func__, [&] {
     const auto all = given(example, "example").view.bytes(&given(field, "field"));

@@ -14,16 +14,6 @@ std::vector<Dataset> parts_of(const hr_dataset* const* parts, std::size_t count)
   return list;
 }
 
-// Runs the body of a function that combines several plans.
-template <typename Combine>
-hr_status combine_parts(const char* function, const hr_dataset* const* parts, std::size_t count,
-                        hr_dataset** dataset, const Combine& combine) noexcept {
-  return guarded(function, [&] {
-    hr_dataset*& result = given(dataset, "dataset");
-    result = new hr_dataset(combine(parts_of(parts, count)));
-  });
-}
-
 // Returns a string that lives as long as the dataset.
 const char* named_by(const hr_dataset& dataset, const std::string& name) {
   const std::lock_guard lock(dataset.mutex);
@@ -43,39 +33,15 @@ std::int64_t batch_of(const Dataset& plan) {
 }  // namespace headrace::c
 
 using headrace::Dataset;
-using headrace::c::combine_parts;
 using headrace::c::given;
 using headrace::c::guarded;
 
-hr_status hr_dataset_concatenate(const hr_dataset* const* parts, size_t count, hr_dataset** dataset) {
-  return combine_parts(__func__, parts, count, dataset,
-                       [](const std::vector<Dataset>& list) { return headrace::concatenate(list); });
-}
-
-hr_status hr_dataset_interleave(const hr_dataset* const* parts, size_t count, uint64_t block,
-                                hr_dataset** dataset) {
-  return combine_parts(__func__, parts, count, dataset, [&](const std::vector<Dataset>& list) {
-    return headrace::interleave(list, {.block = block});
-  });
-}
-
-hr_status hr_dataset_mix(const hr_dataset* const* parts, size_t count, const hr_mix_options* options,
-                         hr_dataset** dataset) {
-  return combine_parts(__func__, parts, count, dataset, [&](const std::vector<Dataset>& list) {
-    const auto how = HR_READ(hr_mix_options, HR_MIX_OPTIONS_INIT, options);
-    headrace::MixOptions mixing{
-        .seed = how.seed, .end = how.until_all_seen ? headrace::MixEnd::kAllSeen : headrace::MixEnd::kFirstEnds};
-    if (how.weights != nullptr) mixing.weights.assign(how.weights, how.weights + count);
-    return headrace::mix(list, std::move(mixing));
-  });
-}
-
-hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, const char* const* suffixes,
-                         hr_dataset** dataset) {
-  return combine_parts(__func__, parts, count, dataset, [&](const std::vector<Dataset>& list) {
-    headrace::ZipOptions zipping;
-    if (suffixes != nullptr) zipping.suffixes = headrace::c::texts_of(suffixes, count, "suffixes");
-    return headrace::zip(list, std::move(zipping));
+hr_status hr_dataset_combine(const char* how, const char* options, const hr_dataset* const* parts, size_t count,
+                             hr_dataset** dataset) {
+  return guarded(__func__, [&] {
+    hr_dataset*& result = given(dataset, "dataset");
+    result = new hr_dataset(
+        headrace::combine(&given(how, "how"), headrace::c::parts_of(parts, count), headrace::c::text_of(options)));
   });
 }
 

@@ -175,6 +175,36 @@ const std::map<std::string, ReadStage, std::less<>>& stage_table() {
   return table;
 }
 
+Dataset read_stage(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
+  const std::string name = place.only_name("a stage");
+  const auto found = stage_table().find(name);
+  if (found == stage_table().end()) {
+    std::vector<std::string> known;
+    for (const auto& [one, read_it] : stage_table()) known.push_back(one);
+    place.refuse(fmt::format("there is no stage {}", in_quotes(name)), "write " + one_of(std::move(known)));
+  }
+  return found->second(before, place.member(name), plan);
+}
+
+const std::vector<std::string> kCombinations{"concatenate", "interleave", "mix", "zip"};
+
+// `plan` is for options; the object may have the others. REQUIRES: `name` is one of kCombinations.
+Dataset read_combination(std::string_view name, const std::vector<Dataset>& parts, const JsonPlace& object,
+                         const PlanOptions& plan, const Members& members) {
+  return at_place(object, [&] {
+    if (name == "interleave") return interleave(parts, read<InterleaveOptions>(object, plan, members));
+    if (name == "mix") return mix(parts, read<MixOptions>(object, plan, members));
+    if (name == "zip") return zip(parts, read<ZipOptions>(object, plan, members));
+    read<NoOptions>(object, plan, members);
+    return concatenate(parts);
+  });
+}
+
+// {`name`: `options`}, of which nothing stands for an object without members.
+nlohmann::json named_options(std::string_view name, std::string_view options) {
+  return {{std::string(name), options.empty() ? nlohmann::json::object() : parse(options)}};
+}
+
 // A dataset as it grows; finds the stage that made it one that makes no sense.
 class Growth {
  public:
@@ -230,7 +260,7 @@ class PlanReader {
       if (is_decoded(item)) continue;
       try {
         const bool undone = undone_ || std::any_of(at + 1, items.end(), is_unbatch);
-        growth.add(item, stage(growth.last(), item, undone ? as_written_ : plan_));
+        growth.add(item, read_stage(growth.last(), item, undone ? as_written_ : plan_));
       } catch (const PlaceError&) {
         throw;
       } catch (const ConfigError& error) {
@@ -260,29 +290,15 @@ class PlanReader {
                                 [](const Field& field) { return field.encoding == Encoding::kImage; });
   }
 
-  static Dataset stage(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-    const std::string name = place.only_name("a stage");
-    const auto found = stage_table().find(name);
-    if (found == stage_table().end()) {
-      std::vector<std::string> known;
-      for (const auto& [one, read_it] : stage_table()) known.push_back(one);
-      place.refuse(fmt::format("there is no stage {}", in_quotes(name)), "write " + one_of(std::move(known)));
-    }
-    return found->second(before, place.member(name), plan);
-  }
-
   Dataset source(const JsonPlace& place) {
     if (place.has(kNamed)) return Dataset::from(named_source(place, plan_.parts));
     const std::string name = place.only_name("a source");
-    if (name == "concatenate") {
-      return combined<NoOptions>(place.member(name), [](const auto& parts, auto&&) { return concatenate(parts); });
-    }
-    if (name == "interleave") return combined<InterleaveOptions>(place.member(name), interleave);
-    if (name == "mix") return combined<MixOptions>(place.member(name), mix);
-    if (name == "zip") return combined<ZipOptions>(place.member(name), zip);
+    if (std::ranges::find(kCombinations, name) != kCombinations.end())
+      return combination(name, place.member(name));
     const SourceOriginPtr origin = find_source_origin(name);
     if (origin == nullptr) {
-      std::vector<std::string> known{kNamed, "concatenate", "interleave", "mix", "zip"};
+      std::vector<std::string> known = kCombinations;
+      known.emplace_back(kNamed);
       for (const SourceOriginPtr& one : source_origins()) known.emplace_back(one->name());
       place.refuse(fmt::format("there is no source {}", in_quotes(name)), "write " + one_of(std::move(known)));
     }
@@ -292,12 +308,12 @@ class PlanReader {
     return at_place(object, [&] { return Dataset::from(origin->open(reader)); });
   }
 
-  template <typename Options, typename Combine>
-  Dataset combined(const JsonPlace& object, const Combine& combine) {
-    auto options = read<Options>(object, plan_, {.required = {"parts"}, .others = {"parts"}});
+  Dataset combination(const std::string& name, const JsonPlace& object) {
+    object.want_object();
+    if (!object.has("parts")) object.refuse("'parts' is missing");
     std::vector<Dataset> parts;
     for (const JsonPlace& item : object.member("parts").items()) parts.push_back(dataset(item));
-    return at_place(object, [&] { return combine(parts, std::move(options)); });
+    return read_combination(name, parts, object, plan_, {.others = {"parts"}});
   }
 
   const PlanOptions& plan_;
@@ -325,6 +341,26 @@ Dataset Dataset::from_json(std::string_view text, const PlanOptions& options) {
   plan.want_object();
   plan_json::want_version(plan);
   return plan_json::PlanReader(options).dataset(plan, {plan_json::kVersionName});
+}
+
+Dataset Dataset::with_stage(std::string_view name, std::string_view options) const {
+  const nlohmann::json json = plan_json::named_options(name, options);
+  return plan_json::read_stage(*this, plan_json::JsonPlace(json), {});
+}
+
+Dataset combine(std::string_view how, const std::vector<Dataset>& parts, std::string_view options) {
+  const nlohmann::json json = plan_json::named_options(how, options);
+  const plan_json::JsonPlace place(json);
+  if (std::ranges::find(plan_json::kCombinations, how) == plan_json::kCombinations.end()) {
+    place.refuse(fmt::format("there is no combination {}", plan_json::in_quotes(how)),
+                 "write " + plan_json::one_of(plan_json::kCombinations));
+  }
+  return plan_json::read_combination(how, parts, place.member(how), {}, {});
+}
+
+Operations operation(std::string_view name, std::string_view options) {
+  const nlohmann::json json = plan_json::named_options(name, options);
+  return plan_json::read_operation(plan_json::JsonPlace(json), {});
 }
 
 }  // namespace headrace

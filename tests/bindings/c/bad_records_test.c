@@ -12,15 +12,9 @@ static hr_source* open_damaged(void) {
 
 static uint64_t run(const hr_loader_options* options) {
   hr_dataset* dataset = dataset_of(open_damaged());
-  hr_operations* chain = NULL;
-  OK(hr_operations_create(&chain));
-  OK(hr_center_crop(chain, 8));
-  OK(hr_dataset_decode(dataset, NULL));
-  OK(hr_dataset_map(dataset, chain));
-  hr_operations_free(chain);
-  hr_batch_options batch = HR_BATCH_OPTIONS_INIT;
-  batch.global = 4;
-  OK(hr_dataset_batch(dataset, &batch));
+  OK(hr_dataset_add(dataset, "decode", NULL));
+  OK(hr_dataset_add(dataset, "map", "[{\"center_crop\": {\"size\": 8}}]"));
+  OK(hr_dataset_add(dataset, "batch", "{\"global\": 4}"));
   hr_dataset_info info = HR_DATASET_INFO_INIT;
   OK(hr_dataset_describe(dataset, &info));
   CHECK(info.global_batch == 4);

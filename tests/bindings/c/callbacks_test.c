@@ -38,10 +38,8 @@ static hr_source* squares(uint64_t records) {
 /* A loader whose first batch is the record `index` of the squares. */
 static hr_loader* loader_at(uint64_t index) {
   hr_dataset* dataset = dataset_of(squares(10));
-  hr_batch_options one = HR_BATCH_OPTIONS_INIT;
-  one.global = 1;
-  OK(hr_dataset_skip(dataset, index));
-  OK(hr_dataset_batch(dataset, &one));
+  add_number(dataset, "skip", "count", (int64_t)index);
+  OK(hr_dataset_add(dataset, "batch", "{\"global\": 1}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_dataset_free(dataset);
   return loader;
@@ -148,9 +146,7 @@ static void test_stream(void) {
   hr_source* source = NULL;
   OK(hr_source_stream(&options, &source));
   hr_dataset* dataset = dataset_of(source);
-  hr_batch_options four = HR_BATCH_OPTIONS_INIT;
-  four.global = 4;
-  OK(hr_dataset_batch(dataset, &four));
+  OK(hr_dataset_add(dataset, "batch", "{\"global\": 4}"));
   hr_dataset_info info = HR_DATASET_INFO_INIT;
   OK(hr_dataset_describe(dataset, &info));
   CHECK(info.streamed && info.records == HR_UNKNOWN && info.steps_per_epoch == HR_UNKNOWN);
@@ -197,7 +193,7 @@ static void test_user_map(void) {
   OK(hr_user_map(chain, &options));
   OK(hr_dataset_map(dataset, chain));
   hr_operations_free(chain);
-  OK(hr_dataset_batch(dataset, NULL));
+  OK(hr_dataset_add(dataset, "batch", NULL));
   hr_field field;
   OK(hr_dataset_field(dataset, 0, &field));
   CHECK(field.dtype == HR_F32 && field.rank == 1 && field.shape[0] == 2);
@@ -256,9 +252,7 @@ static void test_user_operation(void) {
   OK(hr_user_operation(chain, &options));
   hr_dataset* dataset = dataset_of(numbers(4));
   OK(hr_dataset_map(dataset, chain));
-  hr_batch_options three = HR_BATCH_OPTIONS_INIT;
-  three.global = 3;
-  OK(hr_dataset_batch(dataset, &three));
+  OK(hr_dataset_add(dataset, "batch", "{\"global\": 3}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_tensor tensor = HR_TENSOR_INIT;
@@ -335,7 +329,7 @@ static void test_plan_of_code(void) {
   OK(hr_dataset_from(source, &plan));
   OK(hr_dataset_filter(plan, filter));
   OK(hr_dataset_map(plan, chain));
-  OK(hr_dataset_batch(plan, NULL));
+  OK(hr_dataset_add(plan, "batch", NULL));
   const hr_named_source named = {.name = "the squares", .source = source};
   const hr_filter* const filters[] = {filter};
   hr_plan_options parts = HR_PLAN_OPTIONS_INIT;

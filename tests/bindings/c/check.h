@@ -63,11 +63,16 @@ static inline hr_dataset* dataset_of(hr_source* source) {
   return dataset;
 }
 
+/* Adds a stage with one option, a number. */
+static inline void add_number(hr_dataset* dataset, const char* stage, const char* option, int64_t value) {
+  char options[64];
+  snprintf(options, sizeof options, "{\"%s\": %lld}", option, (long long)value);
+  OK(hr_dataset_add(dataset, stage, options));
+}
+
 static inline hr_dataset* numbers_in_batches(int64_t count, int64_t global) {
   hr_dataset* dataset = dataset_of(numbers(count));
-  hr_batch_options batch = HR_BATCH_OPTIONS_INIT;
-  batch.global = global;
-  OK(hr_dataset_batch(dataset, &batch));
+  add_number(dataset, "batch", "global", global);
   return dataset;
 }
 

@@ -72,38 +72,8 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_operations_append(chain, NULL));
   NULL_FAILS(hr_operations_describe(chain, NULL));
   NULL_FAILS(hr_operations_describe(NULL, &text));
-  NULL_FAILS(hr_pad_crop(NULL, 8, 1, 0));
-  NULL_FAILS(hr_flip(NULL, 1, 0));
-  NULL_FAILS(hr_normalize(NULL, &(float){1}, &(float){1}, 1));
-  NULL_FAILS(hr_cast(NULL, HR_F32));
-  NULL_FAILS(hr_to_layout(NULL, 0));
-  NULL_FAILS(hr_flatten(NULL));
-  NULL_FAILS(hr_resize(NULL, 8));
-  NULL_FAILS(hr_center_crop(NULL, 8));
-  NULL_FAILS(hr_color_jitter(NULL, 0, 0, 0, 0));
-  NULL_FAILS(hr_color_jitter_with(NULL, NULL));
-  NULL_FAILS(hr_grayscale(NULL, 3, 1));
-  NULL_FAILS(hr_gaussian_blur(NULL, 3, 1, 1, 1));
-  NULL_FAILS(hr_vertical_flip(NULL, 1));
-  NULL_FAILS(hr_invert(NULL, 1));
-  NULL_FAILS(hr_posterize(NULL, 1, 1));
-  NULL_FAILS(hr_solarize(NULL, 1, 1));
-  NULL_FAILS(hr_adjust_sharpness(NULL, 1, 1));
-  NULL_FAILS(hr_autocontrast(NULL, 1));
-  NULL_FAILS(hr_equalize(NULL, 1));
-  NULL_FAILS(hr_per_image_standardization(NULL));
-  NULL_FAILS(hr_random_affine(NULL, NULL));
-  NULL_FAILS(hr_random_rotation(NULL, NULL));
-  NULL_FAILS(hr_random_erasing(NULL, NULL));
-  NULL_FAILS(hr_rand_augment(NULL, NULL));
-  NULL_FAILS(hr_trivial_augment_wide(NULL, NULL));
-  NULL_FAILS(hr_brightness_contrast(NULL, 0, 0));
-  NULL_FAILS(hr_cutout(chain, 8, NULL, 1));
-  NULL_FAILS(hr_one_hot(NULL, 3, 0, NULL));
-  NULL_FAILS(hr_mixup(NULL, 1, 1));
-  NULL_FAILS(hr_cutmix(NULL, 1, 1));
-  NULL_FAILS(hr_random_resized_crop(NULL, NULL));
-  NULL_FAILS(hr_along(NULL, NULL));
+  NULL_FAILS(hr_operations_add(NULL, "flip", NULL));
+  NULL_FAILS(hr_operations_add(chain, NULL, NULL));
   NULL_FAILS(hr_user_map(chain, NULL));
   NULL_FAILS(hr_user_map(chain, &map));
   NULL_FAILS(hr_user_operation(chain, NULL));
@@ -119,39 +89,21 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_dataset_from(NULL, &dataset));
   NULL_FAILS(hr_dataset_from(source, NULL));
   NULL_FAILS(hr_dataset_copy(NULL, &dataset));
-  NULL_FAILS(hr_dataset_decode(NULL, NULL));
+  NULL_FAILS(hr_dataset_add(NULL, "decode", NULL));
+  NULL_FAILS(hr_dataset_add(dataset, NULL, NULL));
   NULL_FAILS(hr_dataset_map(dataset, NULL));
-  NULL_FAILS(hr_dataset_shuffle(NULL, NULL));
-  NULL_FAILS(hr_dataset_repeat(NULL, 1));
-  NULL_FAILS(hr_dataset_take(NULL, 1));
-  NULL_FAILS(hr_dataset_skip(NULL, 1));
-  NULL_FAILS(hr_dataset_select(NULL, NULL, 0));
-  NULL_FAILS(hr_dataset_select(dataset, NULL, 1));
-  NULL_FAILS(hr_dataset_shard(NULL, 1, 0));
-  NULL_FAILS(hr_dataset_without_shard(NULL, 2, 0));
-  NULL_FAILS(hr_dataset_shard_for_worker(NULL, 1, 0, 0));
-  NULL_FAILS(hr_dataset_unbatch(NULL));
   NULL_FAILS(hr_dataset_cache(dataset, NULL));
-  NULL_FAILS(hr_dataset_batch(NULL, NULL));
-  NULL_FAILS(hr_dataset_padded_batch(NULL, NULL));
-  NULL_FAILS(hr_dataset_ragged_batch(NULL, NULL));
-  NULL_FAILS(hr_dataset_bucket_by_length(NULL, NULL));
-  NULL_FAILS(hr_dataset_enumerate(NULL, NULL));
-  NULL_FAILS(hr_dataset_prefetch(NULL, 1));
   NULL_FAILS(hr_filter_create(NULL, &filter));
   NULL_FAILS(hr_filter_create(&(hr_filter_options)HR_FILTER_OPTIONS_INIT, &filter));
   NULL_FAILS(hr_dataset_filter(dataset, NULL));
   NULL_FAILS(hr_dataset_to_json(NULL, NULL, &text));
   NULL_FAILS(hr_dataset_to_json(dataset, NULL, NULL));
   NULL_FAILS(hr_dataset_from_json(NULL, NULL, &dataset));
-  NULL_FAILS(hr_dataset_filter_labels(dataset, NULL, 1));
   NULL_FAILS(hr_example_bytes(NULL, "label", &data, &size));
   NULL_FAILS(hr_example_shape(NULL, "label", &(int64_t){0}, &size));
   NULL_FAILS(hr_example_integer(NULL, "label", &(int64_t){0}));
-  NULL_FAILS(hr_dataset_concatenate(NULL, 1, &dataset));
-  NULL_FAILS(hr_dataset_interleave(NULL, 1, 1, &dataset));
-  NULL_FAILS(hr_dataset_mix(NULL, 1, NULL, &dataset));
-  NULL_FAILS(hr_dataset_zip(NULL, 1, NULL, &dataset));
+  NULL_FAILS(hr_dataset_combine(NULL, NULL, NULL, 0, &dataset));
+  NULL_FAILS(hr_dataset_combine("zip", NULL, NULL, 1, &dataset));
   NULL_FAILS(hr_dataset_describe(dataset, NULL));
   NULL_FAILS(hr_dataset_field(dataset, 0, NULL));
   NULL_FAILS(hr_dataset_class(dataset, 0, NULL));
@@ -207,26 +159,32 @@ static void test_null_arguments(void) {
 
 static void test_sizes(void) {
   hr_dataset* dataset = dataset_of(numbers(8));
-  hr_shuffle_options none = {0};
-  FAILS(HR_INVALID_ARGUMENT, "hr_shuffle_options.size is 0 (initialise it with HR_SHUFFLE_OPTIONS_INIT)",
-        hr_dataset_shuffle(dataset, &none));
+  hr_devices* devices = cpus(1);
+  hr_loader* loader = NULL;
+  OK(hr_dataset_add(dataset, "batch", "{\"global\": 4}"));
+  hr_loader_options none = {0};
+  FAILS(HR_INVALID_ARGUMENT, "hr_loader_options.size is 0 (initialise it with HR_LOADER_OPTIONS_INIT)",
+        hr_loader_open(dataset, devices, &none, &loader));
 
   struct {
-    hr_shuffle_options known;
+    hr_loader_options known;
     uint64_t later;
-  } newer = {HR_SHUFFLE_OPTIONS_INIT, 0};
+  } newer = {HR_LOADER_OPTIONS_INIT, 0};
   newer.known.size = sizeof newer;
-  OK(hr_dataset_shuffle(dataset, &newer.known));
+  OK(hr_loader_open(dataset, devices, &newer.known, &loader));
+  hr_loader_free(loader);
   newer.later = 1;
   FAILS(HR_INVALID_ARGUMENT, "members that this version of Headrace does not know",
-        hr_dataset_shuffle(dataset, &newer.known));
+        hr_loader_open(dataset, devices, &newer.known, &loader));
 
-  /* Of before `drop_remainder` was added. */
+  /* Of before all but the first option were added. */
   struct {
     size_t size;
-    int64_t global;
+    uint64_t seed;
   } older = {sizeof older, 4};
-  OK(hr_dataset_batch(dataset, (const hr_batch_options*)&older));
+  OK(hr_loader_open(dataset, devices, (const hr_loader_options*)&older, &loader));
+  hr_loader_free(loader);
+  hr_devices_free(devices);
   struct {
     size_t size;
     uint64_t records;

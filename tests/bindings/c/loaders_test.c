@@ -110,7 +110,7 @@ static void test_any_order(void) {
 
 static void test_state(void) {
   hr_dataset* dataset = numbers_in_batches(20, 4);
-  OK(hr_dataset_prefetch(dataset, 3));
+  OK(hr_dataset_add(dataset, "prefetch", "{\"batches\": 3}"));
   hr_loader_options options = HR_LOADER_OPTIONS_INIT;
   options.seed = 5;
   options.epochs = 2;

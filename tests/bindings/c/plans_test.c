@@ -35,39 +35,35 @@ static void expect_described(hr_operations* chain, const char* words) {
   hr_string_free(text);
 }
 
+/* An operation, its options, and what the chain says of it. */
+static const struct {
+  const char *name, *options, *described;
+} kOperations[] = {
+    {"pad_crop", "{\"size\": 8, \"pad\": 2, \"padding\": \"reflect\"}", "pad_crop(8, pad=2, reflect)"},
+    {"flip", "{\"probability\": 0.25}", " | flip(0.25"},
+    {"color_jitter", "{\"brightness\": 0.4, \"probability\": 0.8}", "p=0.8)"},
+    {"gaussian_blur", "{\"kernel_size\": 5, \"min_sigma\": 0.5, \"max_sigma\": 1}",
+     " | gaussian_blur(5, sigma=0.5-1"},
+    {"random_rotation", NULL, " | random_rotation(-10 to 10 degrees, nearest, fill=[0], p=1)"},
+    {"rand_augment", "{\"operations\": 3, \"fill\": [128]}", " | rand_augment(3, 9 of 31, nearest, fill=[128])"},
+    {"normalize", "{\"mean\": [0.5, 0.4, 0.3], \"std\": [0.2, 0.2, 0.2]}", " | normalize("},
+    {"to_layout", "{\"to\": \"channels_first\"}", " | to_layout(channels_first"},
+    {"one_hot", "{\"classes\": 3, \"smoothing\": 0.1}", " | one_hot("},
+};
+
 static void test_operations(void) {
-  static const float mean[] = {0.5F, 0.4F, 0.3F}, std[] = {0.2F, 0.2F, 0.2F}, zero[] = {0};
-  hr_operations* chain = NULL;
+  hr_operations *chain = NULL, *all = NULL;
   OK(hr_operations_create(&chain));
-  OK(hr_pad_crop(chain, 8, 2, HR_PAD_REFLECT));
-  expect_described(chain, "pad_crop(8, pad=2, reflect)");
-  OK(hr_flip(chain, 0.25F, HR_FLIP_EACH_PASS));
-  expect_described(chain, " | flip(0.25");
-  OK(hr_color_jitter(chain, 0.1F, 0.2F, 0.3F, 0.1F));
-  hr_color_jitter_options jitter = HR_COLOR_JITTER_OPTIONS_INIT;
-  jitter.brightness = 0.4F;
-  jitter.probability = 0.8F;
-  OK(hr_color_jitter_with(chain, &jitter));
-  expect_described(chain, "p=0.8)");
-  OK(hr_grayscale(chain, 3, 0.25F));
-  OK(hr_gaussian_blur(chain, 5, 0.5F, 1, 0.75F));
-  expect_described(chain, " | grayscale(3, p=0.25) | gaussian_blur(5, sigma=0.5-1, p=0.75)");
-  OK(hr_normalize(chain, mean, std, 3));
-  expect_described(chain, "normalize(");
-  OK(hr_brightness_contrast(chain, 0.1F, 0.1F));
-  OK(hr_cutout(chain, 2, zero, 1));
-  expect_described(chain, "cutout(2");
-  OK(hr_to_layout(chain, HR_CHANNELS_FIRST));
-  OK(hr_one_hot(chain, 3, 0.1F, NULL));
-  expect_described(chain, "one_hot(");
+  OK(hr_operations_create(&all));
+  for (size_t i = 0; i < sizeof kOperations / sizeof *kOperations; ++i) {
+    OK(hr_operations_add(chain, kOperations[i].name, kOperations[i].options));
+    expect_described(chain, kOperations[i].described);
+  }
+  OK(hr_operations_append(all, chain));
   hr_dataset* dataset = dataset_of(images());
-  OK(hr_dataset_map(dataset, chain));
-  OK(hr_dataset_batch(dataset, NULL));
-  hr_operations* mixing = NULL;
-  OK(hr_operations_create(&mixing));
-  OK(hr_mixup(mixing, 0.2F, 1));
-  OK(hr_cutmix(mixing, 1, 0.5F));
-  OK(hr_dataset_map(dataset, mixing));
+  OK(hr_dataset_map(dataset, all));
+  OK(hr_dataset_add(dataset, "batch", NULL));
+  OK(hr_dataset_add(dataset, "map", "[{\"mixup\": {\"alpha\": 0.2}}, {\"cutmix\": {}}]"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_tensor tensor = HR_TENSOR_INIT;
@@ -78,140 +74,27 @@ static void test_operations(void) {
   hr_batch_free(batch);
   hr_loader_free(loader);
   hr_dataset_free(dataset);
-  hr_operations_free(mixing);
-  hr_operations_free(chain);
-}
-
-static void test_geometry(void) {
-  hr_operations *resized = NULL, *cropped = NULL;
-  OK(hr_operations_create(&resized));
-  OK(hr_operations_create(&cropped));
-  OK(hr_resize(resized, 16));
-  OK(hr_resize_to(resized, 12, 9));
-  OK(hr_center_crop(resized, 6));
-  OK(hr_cast(resized, HR_F32));
-  OK(hr_flatten(resized));
-  hr_random_resized_crop_options window = HR_RANDOM_RESIZED_CROP_OPTIONS_INIT;
-  window.side = 16;
-  window.min_area = 0.5F;
-  OK(hr_random_resized_crop(cropped, &window));
-  expect_described(cropped, "random_resized_crop(16");
-  OK(hr_operations_append(cropped, resized));
-  hr_dataset* dataset = dataset_of(images());
-  OK(hr_dataset_map(dataset, cropped));
-  OK(hr_dataset_batch(dataset, NULL));
-  hr_field field;
-  OK(hr_dataset_field(dataset, 0, &field));
-  CHECK(field.rank == 1 && field.shape[0] == 6 * 6 * 3 && field.dtype == HR_F32);
-  hr_dataset_free(dataset);
-  hr_operations_free(cropped);
-  hr_operations_free(resized);
-}
-
-static void test_augmentations(void) {
-  static const float grey[] = {128}, colour[] = {1, 2, 3};
-  hr_operations* chain = NULL;
-  OK(hr_operations_create(&chain));
-  OK(hr_random_resized_crop(chain, NULL));
-  OK(hr_vertical_flip(chain, 0.25F));
-  hr_random_affine_options affine = HR_RANDOM_AFFINE_OPTIONS_INIT;
-  affine.max_degrees = 9;
-  affine.translate_y = 0.5F;
-  affine.max_scale = 2;
-  affine.min_shear_y = -3;
-  affine.interpolation = HR_BILINEAR;
-  affine.fill = colour;
-  affine.fill_count = 3;
-  OK(hr_random_affine(chain, &affine));
-  hr_random_rotation_options rotation = HR_RANDOM_ROTATION_OPTIONS_INIT;
-  rotation.probability = 0.5F;
-  OK(hr_random_rotation(chain, &rotation));
-  expect_described(
-      chain,
-      " | vertical_flip(0.25) | random_affine(0 to 9 degrees, translate=[0, 0.5], scale=1-2, shear=[0 "
-      "to 0, -3 to 0], bilinear, fill=[1, 2, 3], p=1) | random_rotation(-10 to 10 degrees, nearest, "
-      "fill=[0], p=0.5)");
-  OK(hr_invert(chain, 0.5F));
-  OK(hr_posterize(chain, 3, 0.5F));
-  OK(hr_solarize(chain, 200, 0.5F));
-  OK(hr_adjust_sharpness(chain, 1.5F, 0.5F));
-  OK(hr_autocontrast(chain, 0.25F));
-  OK(hr_equalize(chain, 0.75F));
-  expect_described(
-      chain,
-      " | invert(p=0.5) | posterize(3, p=0.5) | solarize(200, p=0.5) | adjust_sharpness(1.5, p=0.5) | "
-      "autocontrast(p=0.25) | equalize(p=0.75)");
-  hr_rand_augment_options augment = HR_RAND_AUGMENT_OPTIONS_INIT;
-  augment.operations = 3;
-  augment.fill = grey;
-  augment.fill_count = 1;
-  OK(hr_rand_augment(chain, &augment));
-  OK(hr_rand_augment(chain, NULL));
-  hr_trivial_augment_wide_options wide = HR_TRIVIAL_AUGMENT_WIDE_OPTIONS_INIT;
-  wide.bins = 11;
-  OK(hr_trivial_augment_wide(chain, &wide));
-  expect_described(
-      chain,
-      " | rand_augment(3, 9 of 31, nearest, fill=[128]) | rand_augment(2, 9 of 31, nearest, fill=[0]) | "
-      "trivial_augment_wide(11, nearest, fill=[0])");
-  hr_random_erasing_options erasing = HR_RANDOM_ERASING_OPTIONS_INIT;
-  erasing.max_area = 0.25F;
-  OK(hr_random_erasing(chain, &erasing));
-  OK(hr_per_image_standardization(chain));
-  expect_described(
-      chain, " | random_erasing(0.5, area=0.02-0.25, ratio=0.3-3.3, fill=[0]) | per_image_standardization()");
-  wide.interpolation = 2;
-  FAILS(HR_INVALID_ARGUMENT, "interpolation", hr_trivial_augment_wide(chain, &wide));
-  hr_dataset* dataset = dataset_of(images());
-  OK(hr_dataset_map(dataset, chain));
-  OK(hr_dataset_batch(dataset, NULL));
-  hr_loader* loader = loader_of(dataset, NULL);
-  hr_batch* batch = next_of(loader);
-  hr_tensor tensor = HR_TENSOR_INIT;
-  OK(hr_batch_tensor(batch, "image", &tensor));
-  CHECK(tensor.rank == 4 && tensor.shape[1] == 224 && tensor.dtype == HR_F32);
-  hr_batch_free(batch);
-  hr_loader_free(loader);
-  hr_dataset_free(dataset);
-  hr_operations_free(chain);
-}
-
-static void test_fields_moved_along(void) {
-  const char *masks[] = {"mask"}, *boxes[] = {"boxes"};
-  hr_operations *chain = NULL, *cast = NULL;
-  OK(hr_operations_create(&chain));
-  OK(hr_operations_create(&cast));
-  hr_along_options along = HR_ALONG_OPTIONS_INIT;
-  along.masks = masks;
-  along.mask_count = 1;
-  along.boxes = boxes;
-  along.box_count = 1;
-  along.lost_boxes = HR_LOST_DROP;
-  FAILS(HR_INVALID_ARGUMENT, "the chain is empty", hr_along(chain, &along));
-  OK(hr_flip(chain, 0.5F, HR_FLIP_EACH_PASS));
-  OK(hr_cast(chain, HR_F32));
-  OK(hr_along(chain, &along));
-  expect_described(chain, "flip(0.5) along with masks mask and boxes boxes without the lost | cast(");
-  OK(hr_cast(cast, HR_F32));
-  FAILS(HR_INVALID_ARGUMENT, "no operation of the chain moves pixels", hr_along(cast, &along));
-  along.lost_boxes = 5;
-  FAILS(HR_INVALID_ARGUMENT, "lost_boxes = 5", hr_along(chain, &along));
-  hr_dataset* dataset = dataset_of(images());
-  OK(hr_dataset_map(dataset, chain));
-  hr_field field;
-  FAILS(HR_INVALID_ARGUMENT, "'mask'", hr_dataset_field(dataset, 0, &field));
-  hr_dataset_free(dataset);
-  hr_operations_free(cast);
+  hr_operations_free(all);
   hr_operations_free(chain);
 }
 
 static void test_refused_operations(void) {
   hr_operations* chain = NULL;
   OK(hr_operations_create(&chain));
-  FAILS(HR_INVALID_ARGUMENT, "padding = 5", hr_pad_crop(chain, 8, 2, 5));
-  FAILS(HR_INVALID_ARGUMENT, "hr_normalize: mean is null", hr_normalize(chain, NULL, NULL, 3));
+  FAILS(HR_INVALID_ARGUMENT, "there is no operation \"flop\"", hr_operations_add(chain, "flop", NULL));
+  FAILS(HR_INVALID_ARGUMENT, "pad_crop.padding",
+        hr_operations_add(chain, "pad_crop", "{\"padding\": \"mirror\"}"));
+  FAILS(HR_INVALID_ARGUMENT, "sise", hr_operations_add(chain, "pad_crop", "{\"sise\": 8}"));
+  FAILS(HR_INVALID_ARGUMENT, "line 1", hr_operations_add(chain, "pad_crop", "{size: 8}"));
   hr_dataset* dataset = dataset_of(images());
   FAILS(HR_INVALID_ARGUMENT, "no operations", hr_dataset_map(dataset, chain));
+  FAILS(HR_INVALID_ARGUMENT, "map", hr_dataset_add(dataset, "map", NULL));
+  FAILS(HR_INVALID_ARGUMENT, "map[0].flip.probability",
+        hr_dataset_add(dataset, "map", "[{\"flip\": {\"probability\": \"often\"}}]"));
+  FAILS(HR_INVALID_ARGUMENT, "there is no stage \"shufle\"", hr_dataset_add(dataset, "shufle", NULL));
+  OK(hr_dataset_add(dataset, "map", "[{\"flip\": {\"masks\": [\"mask\"]}}]"));
+  hr_field field;
+  FAILS(HR_INVALID_ARGUMENT, "'mask'", hr_dataset_field(dataset, 0, &field));
   hr_dataset_free(dataset);
   hr_operations_free(chain);
 }
@@ -219,40 +102,36 @@ static void test_refused_operations(void) {
 static void test_stages(void) {
   hr_dataset *dataset = dataset_of(numbers(100)), *copy = NULL;
   OK(hr_dataset_copy(dataset, &copy));
-  OK(hr_dataset_take(dataset, 80));
+  OK(hr_dataset_add(dataset, "take", "{\"count\": 80}"));
   CHECK(records_of(dataset) == 80 && records_of(copy) == 100);
-  OK(hr_dataset_skip(dataset, 20));
+  OK(hr_dataset_add(dataset, "skip", "{\"count\": 20}"));
   CHECK(records_of(dataset) == 60);
-  OK(hr_dataset_shard(dataset, 3, 1));
+  OK(hr_dataset_add(dataset, "shard", "{\"count\": 3, \"index\": 1}"));
   CHECK(records_of(dataset) == 20);
-  const uint64_t chosen[] = {19, 0, 19};
   hr_dataset* few = NULL;
   OK(hr_dataset_copy(dataset, &few));
-  OK(hr_dataset_select(few, chosen, 3));
+  OK(hr_dataset_add(few, "select", "{\"numbers\": [19, 0, 19]}"));
   CHECK(records_of(few) == 3);
-  OK(hr_dataset_select(few, chosen, 1));
+  OK(hr_dataset_add(few, "select", "{\"numbers\": [19]}"));
   hr_dataset_info refused = HR_DATASET_INFO_INIT;
   FAILS(HR_INVALID_ARGUMENT, "number 19, at place 0 of the list, is out of range: there are 3",
         hr_dataset_describe(few, &refused));
   hr_dataset_free(few);
-  OK(hr_dataset_repeat(dataset, 2));
+  OK(hr_dataset_add(dataset, "repeat", "{\"times\": 2}"));
   CHECK(records_of(dataset) == 40);
-  OK(hr_dataset_without_shard(copy, 4, 0));
+  OK(hr_dataset_add(copy, "without_shard", "{\"count\": 4, \"index\": 0}"));
   CHECK(records_of(copy) == 75);
-  OK(hr_dataset_shard_for_worker(copy, 5, 4, HR_SHARD_BY_ELEMENT));
+  OK(hr_dataset_add(copy, "shard_for_worker", "{\"count\": 5, \"index\": 4, \"by\": \"element\"}"));
   CHECK(records_of(copy) == 15);
-  FAILS(HR_INVALID_ARGUMENT, "by = 3", hr_dataset_shard_for_worker(copy, 5, 4, 3));
-  hr_shuffle_options shuffle = HR_SHUFFLE_OPTIONS_INIT;
-  shuffle.seed = 3;
-  OK(hr_dataset_shuffle(dataset, &shuffle));
-  shuffle.window = 8;
-  OK(hr_dataset_shuffle(dataset, &shuffle));
+  FAILS(HR_INVALID_ARGUMENT, "shard_for_worker.by",
+        hr_dataset_add(copy, "shard_for_worker", "{\"count\": 5, \"index\": 4, \"by\": \"record\"}"));
+  OK(hr_dataset_add(dataset, "shuffle", "{\"seed\": 3}"));
+  OK(hr_dataset_add(dataset, "shuffle_window", "{\"seed\": 3, \"size\": 8}"));
   hr_cache* cache = NULL;
   OK(hr_cache_memory(0, &cache));
   OK(hr_dataset_cache(dataset, cache));
-  hr_batch_options batch = {.size = sizeof batch, .global = 16, .drop_remainder = true};
-  OK(hr_dataset_batch(dataset, &batch));
-  OK(hr_dataset_prefetch(dataset, 3));
+  OK(hr_dataset_add(dataset, "batch", "{\"global\": 16, \"remainder\": \"drop\"}"));
+  OK(hr_dataset_add(dataset, "prefetch", "{\"batches\": 3}"));
   hr_dataset_info info = HR_DATASET_INFO_INIT;
   OK(hr_dataset_describe(dataset, &info));
   CHECK(info.records == 40 && info.steps_per_epoch == 2 && info.fingerprint != 0 && info.field_count == 1);
@@ -270,9 +149,8 @@ static void test_stages(void) {
 }
 
 static void test_labels(void) {
-  static const int64_t wanted[] = {0, 2};
   hr_dataset* dataset = dataset_of(images());
-  OK(hr_dataset_filter_labels(dataset, wanted, 2));
+  OK(hr_dataset_add(dataset, "filter", "{\"labels\": [0, 2]}"));
   CHECK(records_of(dataset) == 6);
   const char* name = NULL;
   OK(hr_dataset_class(dataset, 1, &name));
@@ -294,7 +172,7 @@ static void test_unbatch(void) {
   hr_source* source = NULL;
   OK(hr_source_in_memory(&options, &source));
   hr_dataset* dataset = dataset_of(source);
-  OK(hr_dataset_unbatch(dataset));
+  OK(hr_dataset_add(dataset, "unbatch", NULL));
   CHECK(records_of(dataset) == 6);
   hr_dataset_free(dataset);
 }
@@ -305,22 +183,22 @@ static hr_status make_words(void* user, uint64_t index, hr_record* record) {
   return hr_record_put(record, 0, letters, (size_t)index + 1);
 }
 
-static void test_padded_batch(void) {
+static hr_dataset* words(void) {
   const hr_field word = {.name = "word", .dtype = HR_U8, .rank = 1, .shape = {HR_DYNAMIC}};
-  hr_generator_options words = HR_GENERATOR_OPTIONS_INIT;
-  words.fields = &word;
-  words.field_count = 1;
-  words.records = 5;
-  words.make = make_words;
+  hr_generator_options options = HR_GENERATOR_OPTIONS_INIT;
+  options.fields = &word;
+  options.field_count = 1;
+  options.records = 5;
+  options.make = make_words;
   hr_source* source = NULL;
-  OK(hr_source_generator(&words, &source));
-  hr_dataset* dataset = dataset_of(source);
-  const hr_pad_field pad = {.field = "word", .length = 6, .value = '-'};
-  hr_padded_batch_options options = HR_PADDED_BATCH_OPTIONS_INIT;
-  options.global = 5;
-  options.pad = &pad;
-  options.pad_count = 1;
-  OK(hr_dataset_padded_batch(dataset, &options));
+  OK(hr_source_generator(&options, &source));
+  return dataset_of(source);
+}
+
+static void test_padded_batch(void) {
+  hr_dataset* dataset = words();
+  OK(hr_dataset_add(dataset, "padded_batch",
+                    "{\"global\": 5, \"pad\": [{\"field\": \"word\", \"length\": 6, \"value\": 45}]}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_tensor tensor = HR_TENSOR_INIT;
@@ -333,21 +211,9 @@ static void test_padded_batch(void) {
 }
 
 static void test_ragged_batch(void) {
-  const hr_field word = {.name = "word", .dtype = HR_U8, .rank = 1, .shape = {HR_DYNAMIC}};
-  hr_generator_options words = HR_GENERATOR_OPTIONS_INIT;
-  words.fields = &word;
-  words.field_count = 1;
-  words.records = 5;
-  words.make = make_words;
-  hr_source* source = NULL;
-  OK(hr_source_generator(&words, &source));
-  hr_dataset* dataset = dataset_of(source);
-  const hr_ragged_field field = {.field = "word", .max_length = 9};
-  hr_ragged_batch_options options = HR_RAGGED_BATCH_OPTIONS_INIT;
-  options.global = 3;
-  options.fields = &field;
-  options.field_count = 1;
-  OK(hr_dataset_ragged_batch(dataset, &options));
+  hr_dataset* dataset = words();
+  OK(hr_dataset_add(dataset, "ragged_batch",
+                    "{\"global\": 3, \"fields\": [{\"field\": \"word\", \"max_length\": 9}]}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch_free(next_of(loader));
   hr_batch* batch = next_of(loader);
@@ -365,25 +231,11 @@ static void test_ragged_batch(void) {
 }
 
 static void test_bucket_by_length(void) {
-  const hr_field word = {.name = "word", .dtype = HR_U8, .rank = 1, .shape = {HR_DYNAMIC}};
-  hr_generator_options words = HR_GENERATOR_OPTIONS_INIT;
-  words.fields = &word;
-  words.field_count = 1;
-  words.records = 5;
-  words.make = make_words;
-  hr_source* source = NULL;
-  OK(hr_source_generator(&words, &source));
-  hr_dataset* dataset = dataset_of(source);
-  OK(hr_dataset_enumerate(dataset, NULL));
-  static const int64_t boundaries[] = {2}, sizes[] = {3, 2};
-  hr_bucket_options options = HR_BUCKET_OPTIONS_INIT;
-  options.field = "word";
-  options.boundaries = boundaries;
-  options.boundary_count = 1;
-  options.batch_sizes = sizes;
-  options.batch_size_count = 2;
-  options.drop_remainder = true;
-  OK(hr_dataset_bucket_by_length(dataset, &options));
+  hr_dataset* dataset = words();
+  OK(hr_dataset_add(dataset, "enumerate", NULL));
+  OK(hr_dataset_add(
+      dataset, "bucket_by_length",
+      "{\"field\": \"word\", \"boundaries\": [2], \"batch_sizes\": [3, 2], \"remainder\": \"drop\"}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_tensor tensor = HR_TENSOR_INIT;
@@ -400,31 +252,29 @@ static void test_bucket_by_length(void) {
 static void test_combinations(void) {
   hr_dataset *first = dataset_of(numbers(6)), *other = dataset_of(numbers(4)), *all = NULL;
   const hr_dataset* const parts[] = {first, other};
-  OK(hr_dataset_concatenate(parts, 2, &all));
-  CHECK(records_of(all) == 10);
-  hr_dataset_free(all);
-  OK(hr_dataset_interleave(parts, 2, 2, &all));
-  CHECK(records_of(all) == 10);
-  hr_dataset_free(all);
-  static const double weights[] = {1, 1};
-  hr_mix_options mix = HR_MIX_OPTIONS_INIT;
-  mix.weights = weights;
-  OK(hr_dataset_mix(parts, 2, &mix, &all));
-  CHECK(records_of(all) >= 8 && records_of(all) <= 9);
-  hr_dataset_free(all);
-  OK(hr_dataset_mix(parts, 2, NULL, &all));
-  CHECK(records_of(all) == 10);
-  hr_dataset_free(all);
-  static const char* const suffixes[] = {"_a", "_b"};
-  OK(hr_dataset_zip(parts, 2, suffixes, &all));
+  static const struct {
+    const char *how, *options;
+    uint64_t least, most;
+  } kinds[] = {{"concatenate", NULL, 10, 10},
+               {"interleave", "{\"block\": 2}", 10, 10},
+               {"mix", "{\"weights\": [1, 1]}", 8, 9},
+               {"mix", NULL, 10, 10}};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+    OK(hr_dataset_combine(kinds[i].how, kinds[i].options, parts, 2, &all));
+    CHECK(records_of(all) >= kinds[i].least && records_of(all) <= kinds[i].most);
+    hr_dataset_free(all);
+  }
+  OK(hr_dataset_combine("zip", "{\"suffixes\": [\"_a\", \"_b\"]}", parts, 2, &all));
   CHECK(records_of(all) == 4);
   hr_field field;
   OK(hr_dataset_field(all, 1, &field));
   CHECK(strcmp(field.name, "value_b") == 0);
   hr_dataset_free(all);
   all = NULL;
-  FAILS(HR_INVALID_ARGUMENT, "value", hr_dataset_zip(parts, 2, NULL, &all));
-  FAILS(HR_INVALID_ARGUMENT, "", hr_dataset_concatenate(parts, 0, &all));
+  FAILS(HR_INVALID_ARGUMENT, "value", hr_dataset_combine("zip", NULL, parts, 2, &all));
+  FAILS(HR_INVALID_ARGUMENT, "mix.seed", hr_dataset_combine("mix", "{\"seed\": -1}", parts, 2, &all));
+  FAILS(HR_INVALID_ARGUMENT, "there is no combination \"join\"", hr_dataset_combine("join", NULL, parts, 2, &all));
+  FAILS(HR_INVALID_ARGUMENT, "", hr_dataset_combine("concatenate", NULL, parts, 0, &all));
   CHECK(all == NULL);
   hr_dataset_free(first);
   hr_dataset_free(other);
@@ -439,12 +289,9 @@ static void test_caches(void) {
       OK(hr_cache_memory(0, &cache));
     }
     hr_dataset* dataset = dataset_of(images());
-    hr_operations* chain = NULL;
-    OK(hr_operations_create(&chain));
-    OK(hr_center_crop(chain, 8));
-    OK(hr_dataset_map(dataset, chain));
+    OK(hr_dataset_add(dataset, "map", "[{\"center_crop\": {\"size\": 8}}]"));
     OK(hr_dataset_cache(dataset, cache));
-    OK(hr_dataset_batch(dataset, NULL));
+    OK(hr_dataset_add(dataset, "batch", NULL));
     hr_loader_options options = HR_LOADER_OPTIONS_INIT;
     options.epochs = 2;
     hr_loader* loader = loader_of(dataset, &options);
@@ -458,16 +305,12 @@ static void test_caches(void) {
     hr_string_free(trouble);
     hr_loader_free(loader);
     hr_dataset_free(dataset);
-    hr_operations_free(chain);
     hr_cache_free(cache);
   }
 }
 
 int main(void) {
   test_operations();
-  test_geometry();
-  test_augmentations();
-  test_fields_moved_along();
   test_refused_operations();
   test_stages();
   test_labels();

@@ -63,22 +63,15 @@ Dataset plan_in_cpp() {
 
 CDataset plan_in_c() {
   CDataset plan = made<CDataset>(hr_dataset_from, noise_source().get());
-  hr_shuffle_options shuffle = HR_SHUFFLE_OPTIONS_INIT;
-  shuffle.seed = 7;
-  EXPECT_EQ(hr_dataset_shuffle(plan.get(), &shuffle), HR_OK);
-  const COperations chain = made<COperations>(hr_operations_create),
-                    mixing = made<COperations>(hr_operations_create);
-  const float mean = 0.5F, std = 0.25F;
-  EXPECT_EQ(hr_pad_crop(chain.get(), 8, 2, HR_PAD_ZERO), HR_OK);
-  EXPECT_EQ(hr_flip(chain.get(), 0.5F, HR_FLIP_EACH_PASS), HR_OK);
-  EXPECT_EQ(hr_normalize(chain.get(), &mean, &std, 1), HR_OK);
-  EXPECT_EQ(hr_one_hot(chain.get(), 10, 0.1F, nullptr), HR_OK);
+  EXPECT_EQ(hr_dataset_add(plan.get(), "shuffle", R"({"seed": 7})"), HR_OK);
+  const COperations chain = made<COperations>(hr_operations_create);
+  EXPECT_EQ(hr_operations_add(chain.get(), "pad_crop", R"({"size": 8, "pad": 2})"), HR_OK);
+  EXPECT_EQ(hr_operations_add(chain.get(), "flip", nullptr), HR_OK);
+  EXPECT_EQ(hr_operations_add(chain.get(), "normalize", R"({"mean": [0.5], "std": [0.25]})"), HR_OK);
+  EXPECT_EQ(hr_operations_add(chain.get(), "one_hot", R"({"classes": 10, "smoothing": 0.1})"), HR_OK);
   EXPECT_EQ(hr_dataset_map(plan.get(), chain.get()), HR_OK);
-  hr_batch_options batch = HR_BATCH_OPTIONS_INIT;
-  batch.global = 12;
-  EXPECT_EQ(hr_dataset_batch(plan.get(), &batch), HR_OK);
-  EXPECT_EQ(hr_mixup(mixing.get(), 0.4F, 1), HR_OK);
-  EXPECT_EQ(hr_dataset_map(plan.get(), mixing.get()), HR_OK);
+  EXPECT_EQ(hr_dataset_add(plan.get(), "batch", R"({"global": 12})"), HR_OK);
+  EXPECT_EQ(hr_dataset_add(plan.get(), "map", R"([{"mixup": {"alpha": 0.4}}])"), HR_OK);
   return plan;
 }
 
@@ -174,13 +167,9 @@ TEST(CInterface, SaysTheSameOfWhatIsWrong) {
     change(from);
   };
   expect_same_error([&] { fails([](const Dataset& from) { from.shard(3, 3); }); },
-                    hr_dataset_shard(plan.get(), 3, 3));
+                    hr_dataset_add(plan.get(), "shard", R"({"count": 3, "index": 3})"));
   expect_same_error([&] { fails([](const Dataset& from) { from.batch({.global = 0}); }); },
-                    [&] {
-                      hr_batch_options none = HR_BATCH_OPTIONS_INIT;
-                      none.global = 0;
-                      return hr_dataset_batch(plan.get(), &none);
-                    }());
+                    hr_dataset_add(plan.get(), "batch", R"({"global": 0})"));
   const CDevices cpu = made<CDevices>(hr_devices_open, "cpu");
   hr_loader* loader = nullptr;
   expect_same_error(

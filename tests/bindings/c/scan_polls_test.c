@@ -43,7 +43,7 @@ static hr_dataset* slow_numbers(void) {
   OK(hr_filter_create(&options, &filter));
   OK(hr_dataset_filter(dataset, filter));
   hr_filter_free(filter);
-  OK(hr_dataset_batch(dataset, NULL));
+  OK(hr_dataset_add(dataset, "batch", NULL));
   return dataset;
 }
 

@@ -30,14 +30,9 @@ static void expect_source(const char* name, hr_open_options options, uint64_t re
   CHECK(strcmp(label.name, "label") == 0 && label.dtype == HR_I64 && label.rank == 0);
   hr_loader* loader = NULL;
   hr_dataset* dataset = dataset_of(source);
-  if (image.encoding == HR_IMAGE) OK(hr_dataset_decode(dataset, NULL));
-  hr_operations* chain = NULL;
-  OK(hr_operations_create(&chain));
-  if (image.encoding == HR_IMAGE) OK(hr_center_crop(chain, 8));
-  if (image.encoding == HR_IMAGE) OK(hr_dataset_map(dataset, chain));
-  hr_batch_options batches = HR_BATCH_OPTIONS_INIT;
-  batches.global = (int64_t)records;
-  OK(hr_dataset_batch(dataset, &batches));
+  if (image.encoding == HR_IMAGE) OK(hr_dataset_add(dataset, "decode", NULL));
+  if (image.encoding == HR_IMAGE) OK(hr_dataset_add(dataset, "map", "[{\"center_crop\": {\"size\": 8}}]"));
+  add_number(dataset, "batch", "global", (int64_t)records);
   loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_batch_info about = HR_BATCH_INFO_INIT;
@@ -161,14 +156,10 @@ static void test_plan_text(void) {
   hr_source* source = NULL;
   OK(hr_source_open(at("folder"), NULL, &source));
   hr_dataset *plan = dataset_of(source), *read = NULL;
-  hr_operations* chain = NULL;
-  OK(hr_operations_create(&chain));
-  OK(hr_center_crop(chain, 8));
-  OK(hr_dataset_decode(plan, NULL));
-  OK(hr_dataset_map(plan, chain));
-  hr_operations_free(chain);
-  OK(hr_dataset_shuffle(plan, NULL));
-  OK(hr_dataset_batch(plan, NULL));
+  OK(hr_dataset_add(plan, "decode", NULL));
+  OK(hr_dataset_add(plan, "map", "[{\"center_crop\": {\"size\": 8}}]"));
+  OK(hr_dataset_add(plan, "shuffle", NULL));
+  OK(hr_dataset_add(plan, "batch", NULL));
   char* json = NULL;
   OK(hr_dataset_to_json(plan, NULL, &json));
   OK(hr_dataset_from_json(json, NULL, &read));
@@ -203,13 +194,9 @@ static void test_web_stream(void) {
   OK(hr_source_describe(source, &info));
   CHECK(info.streamed && info.records == HR_UNKNOWN);
   hr_dataset* dataset = dataset_of(source);
-  OK(hr_dataset_decode(dataset, NULL));
-  hr_operations* chain = NULL;
-  OK(hr_operations_create(&chain));
-  OK(hr_resize(chain, 8));
-  OK(hr_center_crop(chain, 8));
-  OK(hr_dataset_map(dataset, chain));
-  OK(hr_dataset_batch(dataset, NULL));
+  OK(hr_dataset_add(dataset, "decode", NULL));
+  OK(hr_dataset_add(dataset, "map", "[{\"resize\": {\"size\": 8}}, {\"center_crop\": {\"size\": 8}}]"));
+  OK(hr_dataset_add(dataset, "batch", NULL));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_batch_info about = HR_BATCH_INFO_INIT;
@@ -218,7 +205,6 @@ static void test_web_stream(void) {
   hr_batch_free(batch);
   hr_loader_free(loader);
   hr_dataset_free(dataset);
-  hr_operations_free(chain);
 }
 
 static int released = 0;
