@@ -3,9 +3,9 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -57,38 +57,9 @@ std::optional<std::int64_t> batch_size(const Dataset& data) {
   }
 }
 
-std::vector<PadField> to_pad(const std::vector<std::tuple<std::string, std::int64_t, int>>& tuples) {
-  std::vector<PadField> pad;
-  for (const auto& [field, length, value] : tuples) {
-    pad.push_back({.field = field, .length = length, .value = static_cast<std::byte>(value)});
-  }
-  return pad;
-}
-
 void bind_stages(nb::class_<Dataset>& dataset) {
-  dataset
-      .def(
-          "decode",
-          [](const Dataset& data, std::int64_t height, std::int64_t width, bool apply_orientation) {
-            return data.decode({.height = height, .width = width, .apply_orientation = apply_orientation});
-          },
-          "height"_a, "width"_a, "apply_orientation"_a, Unlocked())
+  dataset.def("stage", &Dataset::with_stage, "name"_a, "options"_a, Unlocked())
       .def("map", &Dataset::map, "operations"_a, Unlocked())
-      .def(
-          "shuffle",
-          [](const Dataset& data, std::uint64_t seed, bool anew) {
-            return data.shuffle({.seed = seed, .each_epoch_anew = anew});
-          },
-          "seed"_a, "each_epoch_anew"_a, Unlocked())
-      .def(
-          "shuffle_window",
-          [](const Dataset& data, std::uint64_t size, std::uint64_t seed, bool anew) {
-            return data.shuffle_window({.size = size, .seed = seed, .each_epoch_anew = anew});
-          },
-          "size"_a, "seed"_a, "each_epoch_anew"_a, Unlocked())
-      .def("repeat", &Dataset::repeat, "times"_a, Unlocked())
-      .def("take", &Dataset::take, "count"_a, Unlocked())
-      .def("skip", &Dataset::skip, "count"_a, Unlocked())
       .def(
           "select",
           [](const Dataset& data,
@@ -96,77 +67,12 @@ void bind_stages(nb::class_<Dataset>& dataset) {
             return data.select({numbers.data(), numbers.data() + numbers.size()});
           },
           "numbers"_a)
-      .def("shard", &Dataset::shard, "count"_a, "index"_a, Unlocked())
-      .def("without_shard", &Dataset::without_shard, "count"_a, "index"_a, Unlocked())
-      .def(
-          "shard_for_worker",
-          [](const Dataset& data, std::uint64_t count, std::uint64_t index, const std::string& by) {
-            const auto how = choose<ShardBy>(
-                "by", by, {{"auto", ShardBy::kAuto}, {"file", ShardBy::kFile}, {"element", ShardBy::kElement}});
-            return data.shard_for_worker({.count = count, .index = index, .by = how});
-          },
-          "count"_a, "index"_a, "by"_a, Unlocked())
-      .def(
-          "filter_labels",
-          [](const Dataset& data, std::vector<std::int64_t> labels) {
-            return data.filter(with_labels(std::move(labels)));
-          },
-          "labels"_a, Unlocked())
       .def(
           "filter", [](const Dataset& data, const RecordFilter& filter) { return data.filter(filter); },
           "filter"_a)
-      .def(
-          "enumerate",
-          [](const Dataset& data, const std::string& field) { return data.enumerate({.field = field}); },
-          "field"_a, Unlocked())
       .def("cache", &Dataset::cache, "cache"_a, Unlocked())
-      .def("unbatch", &Dataset::unbatch, Unlocked())
-      .def(
-          "window",
-          [](const Dataset& data, std::uint64_t size, std::uint64_t shift, bool drop) {
-            return data.window(
-                {.size = size, .shift = shift, .remainder = drop ? Remainder::kDrop : Remainder::kKeep});
-          },
-          "size"_a, "shift"_a, "drop_remainder"_a, Unlocked())
-      .def(
-          "batch",
-          [](const Dataset& data, std::int64_t size, bool drop) {
-            return data.batch({.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep});
-          },
-          "size"_a, "drop_remainder"_a, Unlocked())
-      .def(
-          "padded_batch",
-          [](const Dataset& data, std::int64_t size, bool drop,
-             const std::vector<std::tuple<std::string, std::int64_t, int>>& pad) {
-            return data.padded_batch(
-                {.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep, .pad = to_pad(pad)});
-          },
-          "size"_a, "drop_remainder"_a, "pad"_a, Unlocked())
-      .def(
-          "bucket_by_length",
-          [](const Dataset& data, const std::string& field, std::vector<std::int64_t> boundaries,
-             std::vector<std::int64_t> sizes, std::int64_t max_length, bool drop,
-             const std::vector<std::tuple<std::string, std::int64_t, int>>& pad) {
-            return data.bucket_by_length({.field = field,
-                                          .boundaries = std::move(boundaries),
-                                          .batch_sizes = std::move(sizes),
-                                          .max_length = max_length,
-                                          .remainder = drop ? Remainder::kDrop : Remainder::kKeep,
-                                          .pad = to_pad(pad)});
-          },
-          "field"_a, "boundaries"_a, "batch_sizes"_a, "max_length"_a, "drop_remainder"_a, "pad"_a, Unlocked())
-      .def(
-          "ragged_batch",
-          [](const Dataset& data, std::int64_t size, bool drop,
-             const std::vector<std::pair<std::string, std::int64_t>>& fields) {
-            RaggedBatchOptions options{.global = size, .remainder = drop ? Remainder::kDrop : Remainder::kKeep};
-            for (const auto& [field, max] : fields) options.fields.push_back({.field = field, .max_length = max});
-            return data.ragged_batch(std::move(options));
-          },
-          "size"_a, "drop_remainder"_a, "fields"_a, Unlocked())
       .def("has_buckets", &Dataset::has_buckets, Unlocked())
-      .def("is_ragged", &Dataset::is_ragged, Unlocked())
-      .def("prefetch", &Dataset::prefetch, "batches"_a, Unlocked());
+      .def("is_ragged", &Dataset::is_ragged, Unlocked());
 }
 
 void bind_questions(nb::class_<Dataset>& dataset) {
@@ -228,29 +134,6 @@ void bind_parts(nb::module_& module) {
           "name"_a, "data"_a);
 }
 
-void bind_combinations(nb::module_& module) {
-  module.def("concatenate", &concatenate, "parts"_a, Unlocked());
-  module.def(
-      "interleave",
-      [](const std::vector<Dataset>& parts, std::uint64_t block) { return interleave(parts, {.block = block}); },
-      "parts"_a, "block"_a, Unlocked());
-  module.def(
-      "mix",
-      [](const std::vector<Dataset>& parts, std::vector<double> weights, std::uint64_t seed,
-         const std::string& until) {
-        const auto end =
-            choose<MixEnd>("until", until, {{"first_ends", MixEnd::kFirstEnds}, {"all_seen", MixEnd::kAllSeen}});
-        return mix(parts, {.weights = std::move(weights), .seed = seed, .end = end});
-      },
-      "parts"_a, "weights"_a, "seed"_a, "until"_a, Unlocked());
-  module.def(
-      "zip",
-      [](const std::vector<Dataset>& parts, std::vector<std::string> suffixes) {
-        return zip(parts, {.suffixes = std::move(suffixes)});
-      },
-      "parts"_a, "suffixes"_a, Unlocked());
-}
-
 }  // namespace
 
 void bind_datasets(nb::module_& module) {
@@ -284,7 +167,12 @@ void bind_datasets(nb::module_& module) {
   bind_parts(module);
   bind_stages(dataset);
   bind_questions(dataset);
-  bind_combinations(module);
+  module.def(
+      "combine",
+      [](const std::string& how, const std::vector<Dataset>& parts, const std::string& options) {
+        return combine(how, parts, options);
+      },
+      "how"_a, "parts"_a, "options"_a, Unlocked());
 }
 
 }  // namespace headrace::python

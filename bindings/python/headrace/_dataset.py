@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,6 +59,9 @@ class Dataset:
                                f"put {what} before it")
         return Dataset(native, source_fields=self._source_fields, functions=self._functions, parts=(*self._parts, *parts))
 
+    def _stage(self, name: str, **options: Any) -> Dataset:
+        return self._with(_stage(self._native, name, **options), f"{name}()")
+
     # --------------------------------------------------------------------------------------------------- samples
 
     def decode(self, *, height: int = 0, width: int = 0, apply_orientation: bool = False) -> Dataset:
@@ -65,7 +69,7 @@ class Dataset:
         batch() needs one size and nothing brings the images to it, the size of the first image of the source counts,
         and an image of another size is a bad record.
         apply_orientation: turns images the way up that their EXIF data say."""
-        return self._with(self._native.decode(height, width, apply_orientation), "decode()")
+        return self._stage("decode", height=height, width=width, apply_orientation=apply_orientation)
 
     def map(self, *operations: _native.Operations | Function |
             Callable[[dict[str, NDArray[Any]]], Mapping[str, ArrayLike]]) -> Dataset:
@@ -101,14 +105,14 @@ class Dataset:
         if any(field.encoded or None in field.shape for field in fields.values()):
             return self._first_through_filter(list(fields.values()))
         from ._loader import Loader
-        with Loader(Dataset(self._of_samples().take(1).batch(1, False)), threads=1) as loader:
+        with Loader(Dataset(_stage(_stage(self._of_samples(), "take", count=1), "batch", **{"global": 1})), threads=1) as loader:
             first = loader.next()
             if first is None:
                 raise _no_sample()
             return {name: tensor.numpy()[0].copy() for name, tensor in first.items()}
 
     def _of_samples(self):
-        return self._native if self.batch_size is None else self._native.unbatch()
+        return self._native if self.batch_size is None else _stage(self._native, "unbatch")
 
     def _first_through_filter(self, fields):
         seen = {}
@@ -118,7 +122,7 @@ class Dataset:
             return True
 
         native = [field.native() for field in fields]
-        self._of_samples().take(1).filter(_native.python_filter(look, "first record", 1, True, native)).size()
+        _stage(self._of_samples(), "take", count=1).filter(_native.python_filter(look, "first record", 1, True, native)).size()
         if not seen:
             raise _no_sample()
         return seen
@@ -132,7 +136,7 @@ class Dataset:
         if (keeps is None) == (labels is None):
             raise config_error("filter() takes a function or labels", "filter(lambda sample: ...) or filter(labels=[3, 5])")
         if labels is not None:
-            return self._with(self._native.filter_labels([int(label) for label in labels]), "filter()")
+            return self._stage("filter", labels=list(labels))
         seen = self._native.fields() if processed else self._source_fields
         part = _filter(keeps, name=name_of(keeps) if name is None else name, version=version, processed=processed,
                        fields=[list(field) for field in seen])
@@ -149,24 +153,24 @@ class Dataset:
     def shuffle(self, seed: int = 0, *, reshuffle_each_epoch: bool = True) -> Dataset:
         """A permutation of the whole epoch, in O(1) memory; after batch(), of its batches. The seed is mixed with the
         loader's."""
-        return self._with(self._native.shuffle(seed, reshuffle_each_epoch), "shuffle()")
+        return self._stage("shuffle", seed=seed, each_epoch_anew=reshuffle_each_epoch)
 
     def shuffle_window(self, size: int = 1024, *, seed: int = 0, reshuffle_each_epoch: bool = True) -> Dataset:
         """Shuffles each `size` consecutive records, after batch() batches, among themselves: for what is best read
         nearly in order."""
-        return self._with(self._native.shuffle_window(size, seed, reshuffle_each_epoch), "shuffle_window()")
+        return self._stage("shuffle_window", size=size, seed=seed, each_epoch_anew=reshuffle_each_epoch)
 
     def repeat(self, times: int) -> Dataset:
         """An epoch becomes `times` passes, each shuffled again. After batch() a batch does not cross passes."""
-        return self._with(self._native.repeat(times), "repeat()")
+        return self._stage("repeat", times=times)
 
     def take(self, count: int) -> Dataset:
         """The first records; after batch(), batches. -1: all."""
-        return self._with(self._native if count == _ALL else self._native.take(_counted("take", count)), "take()")
+        return self._with(self._native, "take()") if count == _ALL else self._stage("take", count=_counted("take", count))
 
     def skip(self, count: int) -> Dataset:
         """All but the first records; after batch(), batches. -1: skips all."""
-        return self._with(self._native.take(0) if count == _ALL else self._native.skip(_counted("skip", count)), "skip()")
+        return self._stage("take", count=0) if count == _ALL else self._stage("skip", count=_counted("skip", count))
 
     def select(self, indices: ArrayLike | Sequence[int]) -> Dataset:
         """The records with these numbers, in this order: positions, from 0, of what the stages before leave; after
@@ -177,29 +181,29 @@ class Dataset:
 
     def shard(self, count: int, index: int) -> Dataset:
         """Every count-th record, after batch() batch, from `index` on."""
-        return self._with(self._native.shard(count, index), "shard()")
+        return self._stage("shard", count=count, index=index)
 
     def without_shard(self, count: int, index: int) -> Dataset:
         """All records but those of shard(count, index)."""
-        return self._with(self._native.without_shard(count, index), "without_shard()")
+        return self._stage("without_shard", count=count, index=index)
 
     def shard_for_worker(self, count: int, index: int, *, by: Literal["auto", "file", "element"] = "auto") -> Dataset:
         """One worker's part; parts are disjoint and complete. by: "file", "element", or "auto": by file where there is
         at least a file a worker. Loaders of one world need no sharding: see Loader(world=...)."""
-        return self._with(self._native.shard_for_worker(count, index, by), "shard_for_worker()")
+        return self._stage("shard_for_worker", count=count, index=index, by=by)
 
     def enumerate(self, field: str = "index") -> Dataset:
         """Adds an int64 field: the position at which the stage stands. Before shuffle() it is a number of the record,
         after it the position in the epoch. Numbers of shuffled or repeated records may not stand before cache()."""
-        return self._with(self._native.enumerate(field), "enumerate()")
+        return self._stage("enumerate", field=field)
 
     def unbatch(self) -> Dataset:
         """After batch(), undoes it: what follows counts records, in the order of the batches. Before it, a record of N
         equal samples, the first extent of every field, becomes N records."""
         unbatched = self._with(self._native, "unbatch()")
         if self.batch_size is not None:
-            return unbatched._with(self._native.unbatch())
-        return Dataset(self._native.unbatch(), parts=self._parts)
+            return unbatched._with(_stage(self._native, "unbatch"))
+        return Dataset(_stage(self._native, "unbatch"), parts=self._parts)
 
     def window(self, size: int, *, shift: int | None = None, drop_remainder: bool = True) -> Dataset:
         """A record of each `size` consecutive ones, every `shift` records (default: size), with a new first axis. What
@@ -208,8 +212,8 @@ class Dataset:
         if shift is not None and shift < 1:
             raise config_error(f"window(shift={shift}): the next window begins at least one record later",
                                "leave shift out for windows that do not overlap")
-        native = self._with(self._native, "window()")._native.window(size, shift or 0, drop_remainder)
-        return Dataset(native, parts=self._parts)
+        windows = self._stage("window", size=size, shift=shift or 0, remainder=_remainder(drop_remainder))
+        return Dataset(windows._native, parts=self._parts)
 
     def concatenate(self, *others: Dataset) -> Dataset:
         """This and the others, one after the other."""
@@ -219,15 +223,14 @@ class Dataset:
 
     def batch(self, size: int, *, drop_remainder: bool = False) -> Dataset:
         """Global batches of so many examples: each replica of a loader gets its share."""
-        return self._with(self._native.batch(size, drop_remainder), "batch()")
+        return self._stage("batch", **_batches(size, drop_remainder))
 
     def padded_batch(self, size: int, *, pad: Mapping[str, int | tuple[int, int]] | None = None,
                      drop_remainder: bool = False) -> Dataset:
         """batch() of records whose fields differ in their first extent: each is padded to one length, and a field
         `<name>_length` says what was there. pad: the length for each field, or (length, byte value); a length of 0, and
         every field where pad is None, is the longest record's."""
-        native = self._native.padded_batch(size, drop_remainder, _padding(pad))
-        return self._with(native, "padded_batch()")
+        return self._stage("padded_batch", pad=_padding(pad), **_batches(size, drop_remainder))
 
     def ragged_batch(self, size: int, *, max_length: Mapping[str, int | None] | None = None,
                      drop_remainder: bool = False) -> Dataset:
@@ -236,8 +239,8 @@ class Dataset:
         part. max_length: the ragged fields and the maximum length of each, None for that of the source's longest record;
         left out: every field of varying length. A batch reserves memory for `size` rows of that length, and a longer sample
         is a bad record. An image that is named and not decoded is its bytes."""
-        fields = [(field, length or 0) for field, length in (max_length or {}).items()]
-        return self._with(self._native.ragged_batch(size, drop_remainder, fields), "ragged_batch()")
+        fields = [{"field": field, "max_length": length or 0} for field, length in (max_length or {}).items()]
+        return self._stage("ragged_batch", fields=fields, **_batches(size, drop_remainder))
 
     def bucket_by_length(self, field: str, boundaries: Sequence[int], batch_sizes: int | Sequence[int], *,
                          max_length: int | None = None, pad: Mapping[str, int | tuple[int, int]] | None = None,
@@ -248,12 +251,12 @@ class Dataset:
         smaller last ones at the end of the epoch. pad: as for padded_batch(), where a length of 0 is the bucket's. All
         lengths are read once, when the plan is first counted or opened. Batches have several shapes: batch[field].shape."""
         sizes = [operator.index(batch_sizes)] if isinstance(batch_sizes, SupportsIndex) else list(batch_sizes)
-        native = self._native.bucket_by_length(field, list(boundaries), sizes, max_length or 0, drop_remainder, _padding(pad))
-        return self._with(native, "bucket_by_length()")
+        return self._stage("bucket_by_length", field=field, boundaries=list(boundaries), batch_sizes=sizes,
+                           max_length=max_length or 0, pad=_padding(pad), remainder=_remainder(drop_remainder))
 
     def prefetch(self, batches: int) -> Dataset:
         """Batches in flight ahead of the consumer."""
-        return self._with(self._native.prefetch(batches))
+        return self._with(_stage(self._native, "prefetch", batches=batches))
 
     # --------------------------------------------------------------------------------------------------- questions
 
@@ -384,8 +387,34 @@ def record_numbers(indices: Any) -> NDArray[np.uint64]:
     return np.ascontiguousarray(numbers, np.uint64)
 
 
+def _options(options: Mapping[str, Any]) -> str:
+    """As they stand in a plan's JSON."""
+    return json.dumps(options, default=_plain)
+
+
+def _plain(value):
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, SupportsIndex):
+        return operator.index(value)
+    raise config_error(f"{value!r} is a {type(value).__name__}", "give a number, a text, or a list of them")
+
+
+def _stage(native, name, **options):
+    return native.stage(name, _options(options))
+
+
+def _remainder(drop):
+    return "drop" if drop else "keep"
+
+
+def _batches(size, drop_remainder):
+    return {"global": size, "remainder": _remainder(drop_remainder)}
+
+
 def _padding(pad):
-    return [(field, *(entry if isinstance(entry, tuple) else (entry, 0))) for field, entry in (pad or {}).items()]
+    entries = {field: entry if isinstance(entry, tuple) else (entry, 0) for field, entry in (pad or {}).items()}
+    return [{"field": field, "length": length, "value": value} for field, (length, value) in entries.items()]
 
 
 def _filter(keeps, *, name, version, processed, fields):
@@ -406,30 +435,30 @@ def _natives(parts: Sequence[Dataset], what: str) -> list[_native.Dataset]:
     return [part._native for part in parts]
 
 
-def _parts_of(parts: Sequence[Dataset]) -> tuple[Part, ...]:
-    return tuple(part for dataset in parts for part in dataset._parts)
+def _combined(how: str, parts: Sequence[Dataset], **options: Any) -> Dataset:
+    return Dataset(_native.combine(how, _natives(parts, how), _options(options)),
+                   parts=tuple(part for dataset in parts for part in dataset._parts))
 
 
 def concatenate(*parts: Dataset) -> Dataset:
     """One after the other. Every record of each once in an epoch. Of batched datasets: whole batches, which stay as they
     are; so it is for interleave() and mix()."""
-    return Dataset(_native.concatenate(_natives(parts, "concatenate")), parts=_parts_of(parts))
+    return _combined("concatenate", parts)
 
 
 def interleave(*parts: Dataset, block: int = 1) -> Dataset:
     """In turn, `block` records of each, or batches if all are batched; one that has ended is passed over."""
-    return Dataset(_native.interleave(_natives(parts, "interleave"), block), parts=_parts_of(parts))
+    return _combined("interleave", parts, block=block)
 
 
 def mix(*parts: Dataset, weights: Sequence[float] | None = None, seed: int = 0,
         until: Literal["first_ends", "all_seen"] = "first_ends") -> Dataset:
     """A random merge that keeps each dataset's order, in exact proportions: of records, or of whole batches if all are
     batched. until: "first_ends" (every one at most once) or "all_seen" (at least once)."""
-    shares = [] if weights is None else [float(weight) for weight in weights]
-    return Dataset(_native.mix(_natives(parts, "mix"), shares, seed, until), parts=_parts_of(parts))
+    return _combined("mix", parts, weights=[] if weights is None else list(weights), seed=seed, end=until)
 
 
 def zip_datasets(*parts: Dataset, suffixes: Sequence[str] = ()) -> Dataset:
     """Record i has the fields of every dataset's record i; it ends with the shortest. Of batched datasets batch i has the
     rows of every dataset's batch i, which must be equally many."""
-    return Dataset(_native.zip(_natives(parts, "zip"), list(suffixes)), parts=_parts_of(parts))
+    return _combined("zip", parts, suffixes=list(suffixes))
