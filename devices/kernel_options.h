@@ -172,18 +172,27 @@ struct NormInterval {
   bool operator==(const NormInterval&) const = default;
 };
 
-// v = momentum v + g; u = g + momentum v (Nesterov); X = u / (|u| + epsilon) as (O, K);
+// What an (O, K) matrix's learning rate is multiplied by: sqrt(max(1, O / K)), as Muon's author does;
+// 0.2 sqrt(max(O, K)), which makes the update as large as AdamW's; sqrt(O / K); or 1.
+enum class MuonRate { kOriginal, kMatchRmsAdamw, kSpectralUnclamped, kNone };
+float muon_rate_factor(MuonRate rate, std::int64_t outputs, std::int64_t inputs) noexcept;
+
+// v = momentum v + g; u = g + momentum v with Nesterov, else v; X = u / (|u| + epsilon) as (O, K);
 // iterations times { A = X X'; X = a X + (b A + c A A) X }, in bf16 products with f32 sums if the device has them;
-// w is first scaled to Frobenius norm sqrt(O), unless the step keeps its norm;
-// w -= lr weight_decay w + lr X. If O > K, works on the transpose of X.
+// w -= lr weight_decay w + factor lr X, the factor being that of adjust_rate. If O > K, works on the transpose of
+// X. The defaults are torch.optim.Muon's. With normalize, w is first scaled to Frobenius norm sqrt(O), whatever
+// the learning rate, unless the step keeps its norm.
 struct MuonOptions {
-  float momentum = 0.6F;
+  float momentum = 0.95F;
+  bool nesterov = true;
   float epsilon = 1e-7F;
   float a = 3.4445F, b = -4.7750F, c = 2.0315F;
-  int iterations = 3;
-  float weight_decay = 0;  // decoupled
-  NormInterval norm_interval = {};
-  int group = 0;  // whose learning rate
+  int iterations = 5;
+  float weight_decay = 0.1F;  // decoupled
+  MuonRate adjust_rate = MuonRate::kOriginal;
+  bool normalize = false;
+  NormInterval norm_interval = {};  // if it normalizes
+  int group = 0;                    // whose learning rate
 
   bool operator==(const MuonOptions&) const = default;
 };

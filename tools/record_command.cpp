@@ -260,8 +260,9 @@ void evaluate(const RecordCommandOptions& all) {
   });
 }
 
-std::string class_text(std::size_t place, const InputDescription& input) {
-  return place < input.classes.size() ? input.classes[place] : std::to_string(place);
+std::string class_text(const std::optional<std::size_t>& place, const InputDescription& input) {
+  if (!place) return "no class: the net's result is NaN";
+  return *place < input.classes.size() ? input.classes[*place] : std::to_string(*place);
 }
 
 // Images that were opened without classes have one label, which stands for nothing.
@@ -280,9 +281,11 @@ NamedPredictions named_predictions(Predictions found, const Source& source, cons
 nlohmann::ordered_json prediction_line(const NamedPredictions& all, std::size_t example) {
   nlohmann::ordered_json line{{"name", all.names[example]}, {"record", all.results.records[example]}};
   if (all.labels[example]) line["label"] = *all.labels[example];
-  const std::size_t best = all.prediction(example), width = all.width();
-  line["prediction"] = best;
-  if (best < all.classes.size()) line["class"] = all.classes[best];
+  const std::size_t width = all.width();
+  if (const std::optional<std::size_t> best = all.prediction(example)) {
+    line["prediction"] = *best;
+    if (*best < all.classes.size()) line["class"] = all.classes[*best];
+  }
   const auto first = all.results.values.begin() + static_cast<std::ptrdiff_t>(example * width);
   line["values"] = std::vector<float>(first, first + static_cast<std::ptrdiff_t>(width));
   return line;

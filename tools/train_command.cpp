@@ -72,8 +72,8 @@ constexpr std::size_t kSpansAThread = 1 << 16;  // the latest are kept
 
 std::atomic<bool> interrupted{false};
 
-// The first Ctrl-C ends the run after the present step or test batch, the second at once. With checkpoints SIGTERM
-// and SIGHUP do the same: the run leaves one.
+// The first Ctrl-C ends the run after the present step or test batch, the second at once. With checkpoints
+// SIGTERM, SIGHUP and a closed pipe do the same: the run leaves one.
 std::atomic<int> stop_signal{0};
 void on_stop(int signal) {
   stop_signal = signal;
@@ -81,7 +81,7 @@ void on_stop(int signal) {
 }
 
 void end_in_time(const TrainOptions& options) {
-  if (options.checkpoints.on()) return handle_first_stop(on_stop, {SIGINT, SIGTERM, SIGHUP});
+  if (options.checkpoints.on()) return handle_first_stop(on_stop, {SIGINT, SIGTERM, SIGHUP, SIGPIPE});
   handle_first_stop(on_stop, {SIGINT});
 }
 
@@ -276,8 +276,10 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
 
 // "terminated after step 12; checkpoints/checkpoint-12.safetensors holds the run"
 std::string stopped_text(const TrainOptions& options, std::string text) {
-  if (stop_signal != SIGINT && stop_signal != 0)
-    text.replace(0, text.find(' '), stop_signal == SIGTERM ? "terminated" : "hung up");
+  const char* ended = stop_signal == SIGTERM  ? "terminated"
+                      : stop_signal == SIGHUP ? "hung up"
+                                              : "cut off its output";
+  if (stop_signal != SIGINT && stop_signal != 0) text.replace(0, text.find(' '), ended);
   const CheckpointFlags& files = options.checkpoints;
   if (!files.on()) return text;
   std::vector<UnreadableCheckpoint> unreadable;

@@ -150,10 +150,11 @@ struct PretrainedOptions {
 
 // Copies weights that another program trained from a .safetensors file (f32, f16 or bf16), or those of a record. A
 // variable's tensor has its name or PyTorch's: for "conv1/weights" "conv1.weight", for a norm "bn1.weight",
-// "bn1.bias", "bn1.running_mean" and "bn1.running_var"; PyTorch's filters (out, in, height, width) are turned. A
-// model's last layers may be missing there or have another shape: they keep their values; options.match says
-// otherwise. Throws DataError if the file cannot be used, or if any other variable is missing or has another
-// shape; with kAll it lists all that do not match. The model is then unchanged.
+// "bn1.bias", "bn1.running_mean" and "bn1.running_var"; PyTorch's filters (out, in, height, width) are turned,
+// and so is what follows a flattened image, there (channels, height, width). A model's last layers may be missing
+// in the file or have another shape: they keep their values; options.match says otherwise. Throws DataError if the
+// file cannot be used, if any other variable is missing or has another shape, or if it is not known in which order
+// PyTorch has a variable's features; with kAll it lists all that do not match. The model is then unchanged.
 PretrainedReport load_pretrained(Model& model, const std::filesystem::path& file,
                                  const PretrainedOptions& options = {});
 

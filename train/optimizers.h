@@ -247,8 +247,9 @@ Optimizer adam(Schedule learning_rate = 1e-3F, AdamOptions options = {});
 // Uses PyTorch's decay, 1e-2.
 Optimizer adamw(Schedule learning_rate = 1e-3F, AdamOptions options = {.weight_decay = 1e-2F});
 Optimizer sgd(Schedule learning_rate = 1e-2F, SgdOptions options = {});
-// Updates weight matrices and convolutions; biases need a group with another rule.
-Optimizer muon(Schedule learning_rate = 0.02F, MuonOptions options = {});
+// Uses PyTorch's rule and defaults. Updates weight matrices and convolutions, those as (outputs, the rest); biases
+// need a group with another rule.
+Optimizer muon(Schedule learning_rate = 1e-3F, MuonOptions options = {});
 
 // Shows the options, except `group`, to a visitor.
 void show(AdamOptions& options, OptionVisitor& visit);

@@ -38,7 +38,8 @@ double muon_flops(std::int64_t rows, std::int64_t columns, int iterations) {
 
 void muon(const Target& target, benchmark::State& state) {
   DeviceBench bench(target.device());
-  const MuonOptions options;
+  const MuonOptions options{
+      .momentum = 0.6F, .iterations = 3, .weight_decay = 0, .adjust_rate = MuonRate::kNone, .normalize = true};
   std::vector<MuonMatrix> matrices;
   double flops = 0;
   for (const auto& [rows, columns] : kMatrices) {

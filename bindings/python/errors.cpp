@@ -59,12 +59,19 @@ KeptException take_cause(const std::string& message) {
   return cause;
 }
 
+// Leaves what describing an exception raised: only Ctrl-C, which came meanwhile, is still to be raised.
+void pass_over(const nb::python_error& raised) {
+  if (raised.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+}
+
 std::string text_of(nb::handle value) {
   try {
     return nb::cast<std::string>(nb::str(value));
-  } catch (const std::exception&) {
-    return "an exception without text";
+  } catch (const nb::python_error& raised) {
+    pass_over(raised);
+  } catch (const std::exception&) {  // no text of UTF-8
   }
+  return "an exception without text";
 }
 
 // Returns where it was raised: the innermost line of the traceback.
@@ -75,9 +82,11 @@ std::string place_of(const nb::python_error& raised) {
     for (nb::object next = at.attr("tb_next"); !next.is_none(); next = at.attr("tb_next")) at = next;
     return fmt::format(" (at {}:{})", text_of(at.attr("tb_frame").attr("f_code").attr("co_filename")),
                        nb::cast<int>(at.attr("tb_lineno")));
-  } catch (const std::exception&) {
-    return {};
+  } catch (const nb::python_error& raised) {
+    pass_over(raised);
+  } catch (const std::exception&) {  // no line number
   }
+  return {};
 }
 
 // "ValueError: ... (at file.py:12)"
@@ -94,7 +103,8 @@ nb::object number_or_none(std::uint64_t number) {
 void set_itself(const nb::object& raised, const Error& error) {
   try {
     if (nb::hasattr(raised, "add_note")) raised.attr("add_note")(nb::str(error.message().c_str()));
-  } catch (const nb::python_error&) {  // an exception that takes none
+  } catch (const nb::python_error& refused) {  // an exception that takes none
+    pass_over(refused);
   }
   PyErr_SetObject(raised.type().ptr(), raised.ptr());
 }

@@ -54,6 +54,8 @@ extern "C" void on_stop_signal(int signal) {
   void (*const callback)(int) = first_stop.exchange(nullptr);
   // A call that waits for another program would keep waiting.
   if (callback == nullptr || BlockingCall::any()) end_process(signal);
+  // What ends now may write more to the same pipe.
+  if (signal == SIGPIPE) std::signal(SIGPIPE, SIG_IGN);
   callback(signal);
   errno = saved;
 }

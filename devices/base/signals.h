@@ -13,7 +13,8 @@ namespace headrace {
 void handle_signals();
 
 // Makes the first of these signals call `on_stop`, in the handler; the next one ends the process as above, as does
-// the first one while a BlockingCall waits. An ignored signal (nohup) stays ignored.
+// the first one while a BlockingCall waits. After a first SIGPIPE others are ignored: those writes fail. An
+// ignored signal (nohup) stays ignored.
 void handle_first_stop(void (*on_stop)(int signal), std::initializer_list<int> signals);
 
 }  // namespace headrace

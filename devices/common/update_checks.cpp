@@ -6,6 +6,21 @@
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/common/refusals.h"
 
+namespace headrace {
+
+float muon_rate_factor(MuonRate rate, std::int64_t outputs, std::int64_t inputs) noexcept {
+  const auto o = static_cast<double>(outputs), k = static_cast<double>(inputs);
+  switch (rate) {
+    case MuonRate::kOriginal: return static_cast<float>(std::sqrt(std::max(1.0, o / k)));
+    case MuonRate::kMatchRmsAdamw: return static_cast<float>(0.2 * std::sqrt(std::max(o, k)));
+    case MuonRate::kSpectralUnclamped: return static_cast<float>(std::sqrt(o / k));
+    case MuonRate::kNone: break;
+  }
+  return 1;
+}
+
+}  // namespace headrace
+
 namespace headrace::check {
 
 void group(const char* kernel, int group) {

@@ -43,12 +43,13 @@ class Hypotheses {
   std::optional<std::string> batch() {
     if (plan_.buckets != nullptr || plan_.combined_batches != nullptr) return std::nullopt;
     const BatchOptions here = *plan_.batch;
+    const std::uint64_t records = plan_.record_fingerprint();  // which many parts make expensive
     for (const Remainder remainder :
          {here.remainder, here.remainder == Remainder::kDrop ? Remainder::kKeep : Remainder::kDrop}) {
       for (std::int64_t global = 1; global <= kMaxBatch; ++global) {
         plan_.batch->global = global;
         plan_.batch->remainder = remainder;
-        if (!is_wanted(plan_.fingerprint(), seed_)) continue;
+        if (!is_wanted(plan_.fingerprint(records), seed_)) continue;
         if (global == here.global) return "its last batch of an epoch was treated otherwise";
         return fmt::format("its global batch had {} examples, here it has {}", global, here.global);
       }

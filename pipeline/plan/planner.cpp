@@ -398,11 +398,16 @@ std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
   return hash_sample_stages(*this, planned.stages, mix_seed(1, source->info().revision.value_or(0)));
 }
 
-std::uint64_t StreamPlan::fingerprint() const {
+std::uint64_t StreamPlan::record_fingerprint() const {
   std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);
   for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
   for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
-  if (!batch) return hash;
+  return hash;
+}
+
+std::uint64_t StreamPlan::fingerprint(std::uint64_t of_records) const {
+  if (!batch) return of_records;
+  std::uint64_t hash = of_records;
   hash = xxh3(describe(Stage{BatchStage{.options = *batch, .buckets = buckets, .ragged = ragged_batch}}), hash);
   for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
   return hash;

@@ -58,7 +58,10 @@ struct StreamPlan {
   std::uint64_t examples_per_epoch() const;
   // Return the identity of a cache's contents, and of the whole stream.
   std::uint64_t cache_fingerprint(const PlannedCache& planned) const;
-  std::uint64_t fingerprint() const;
+  std::uint64_t fingerprint() const { return fingerprint(record_fingerprint()); }
+  // Of all that stands before batch(), and of the plan given that.
+  std::uint64_t record_fingerprint() const;
+  std::uint64_t fingerprint(std::uint64_t of_records) const;
 };
 
 // Throws ConfigError if the source is a stream: `what` takes records by their numbers, or needs their count.

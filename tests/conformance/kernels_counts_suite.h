@@ -1,6 +1,9 @@
 // What the weights of examples and the counts of scores of every device must be.
 #pragma once
 
+#include <cmath>
+#include <numeric>
+
 #include "headrace/tests/conformance/kernels_fixture.h"
 
 namespace headrace::test {
@@ -70,6 +73,39 @@ class KernelsCountsSuite : public KernelsFixture<Target> {
   }
 };
 TYPED_TEST_SUITE_P(KernelsCountsSuite);
+
+// A row or a score with NaN is counted as wrong, whatever its label; a table of classes has no place for it.
+TYPED_TEST_P(KernelsCountsSuite, NaNIsNeverRight) {
+  constexpr std::int64_t kRows = 6, kClasses = 40;
+  std::vector<float> values(kRows * kClasses);
+  std::vector<std::int64_t> numbers(kRows), marks(values.size());
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    numbers[static_cast<std::size_t>(row)] = row * 7;
+    values[static_cast<std::size_t>(row * kClasses + row * 7)] = 1;  // right
+    marks[static_cast<std::size_t>(row * kClasses + row * 7)] = 1;
+  }
+  // In row 0 at its label, in row 1 before and in row 2 after it.
+  for (const std::int64_t at : {std::int64_t{0}, kClasses + 3, 2 * kClasses + 39}) {
+    values[static_cast<std::size_t>(at)] = std::nanf("");
+  }
+  const TensorView x = this->tensor({kRows, kClasses}, values), labels = this->tensor({kRows}, numbers);
+  const StepScalars* scalars = this->scalars({.rows = kRows, .inverse_global_rows = 1});
+  MetricSums *of_loss = this->constant(MetricSums{}), *of_top = this->constant(MetricSums{});
+  this->kernels().softmax_cross_entropy(this->stream(), x, labels, 0, ExampleRows(scalars), {}, of_loss);
+  this->kernels().count_top(this->stream(), x, labels, 1, ExampleRows(scalars), of_top);
+  EXPECT_EQ(this->sums(of_loss).correct, 3);
+  EXPECT_TRUE(std::isnan(this->sums(of_loss).loss));
+  EXPECT_EQ(this->sums(of_top).correct, 3);
+  const TensorView table = this->zeros({kClasses, kClasses});
+  this->kernels().count_confusions(this->stream(), x, labels, scalars, table);
+  const auto cells = this->template read<std::int64_t>(table);
+  EXPECT_EQ(std::accumulate(cells.begin(), cells.end(), std::int64_t{0}), 3);
+  const TensorView counts = this->zeros({kClasses, 2, 2});
+  this->kernels().count_scores(this->stream(), x, this->tensor({kRows, kClasses}, marks), {}, scalars, counts);
+  const auto scores = this->template read<std::int64_t>(counts);
+  EXPECT_EQ(scores[1], 1) << "a positive below the threshold";
+  EXPECT_EQ(scores[3 * 4 + 2], 1) << "a negative above it";
+}
 
 TYPED_TEST_P(KernelsCountsSuite, WeightsMultiplyLossesAndGradients) {
   const Shape shape{kCountedRows, kCountedClasses};
@@ -239,8 +275,9 @@ TYPED_TEST_P(KernelsCountsSuite, WrongShapesAreRefusedAtOnce) {
   stream.synchronize();
 }
 
-REGISTER_TYPED_TEST_SUITE_P(KernelsCountsSuite, WeightsMultiplyLossesAndGradients, WeightsOfOneAreNone,
-                            LossesAndHitsAddUpWithWeights, ExampleWeightsAreThoseOfTheirClasses,
-                            ScoresFallIntoBuckets, WrongShapesAreRefusedAtOnce);
+REGISTER_TYPED_TEST_SUITE_P(KernelsCountsSuite, NaNIsNeverRight, WeightsMultiplyLossesAndGradients,
+                            WeightsOfOneAreNone, LossesAndHitsAddUpWithWeights,
+                            ExampleWeightsAreThoseOfTheirClasses, ScoresFallIntoBuckets,
+                            WrongShapesAreRefusedAtOnce);
 
 }  // namespace headrace::test

@@ -1,6 +1,11 @@
 // What the elementwise and dropout kernels of every device must compute.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
 #include "headrace/tests/conformance/kernels_fixture.h"
 #include "headrace/tests/support/reference_elementwise.h"
 
@@ -79,6 +84,74 @@ TYPED_TEST_P(KernelsElementwiseSuite, ActivationBackward) {
                 {dy});
       this->expect_close(dy, expected, 2e-6, shape.to_string());
     }
+  }
+}
+
+// NaN in one place of a vector, or in the last: every function gives NaN there and what it gave before elsewhere.
+TYPED_TEST_P(KernelsElementwiseSuite, NaNPassesEveryActivation) {
+  constexpr std::int64_t kRows = 3, kColumns = 37;
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const Shape shape{kRows, kColumns};
+  const auto expect_nan = [&](const TensorView& y, const std::vector<bool>& where, const std::string& what) {
+    const Reals values = this->read_reals(y);
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(std::isnan(values[i]), where[i]) << what << i;
+  };
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{5}, kRows * kColumns - 1}) {
+    auto values = random_floats(shape.elements(), 1);
+    values[static_cast<std::size_t>(at)] = kNaN;
+    std::vector<bool> own(values.size()), row(values.size());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      own[i] = static_cast<std::int64_t>(i) == at;
+      row[i] = static_cast<std::int64_t>(i) / kColumns == at / kColumns;
+    }
+    const TensorView wide = this->tensor(shape, values), weights = this->random({kColumns, kColumns}, 2);
+    const TensorView dy = this->random(shape, 3), image_weights = this->random({kColumns, 1, 1, kColumns}, 4);
+    for (const DType type : {DType::kF32, DType::kBF16}) {
+      const TensorView x = this->result(shape, type), y = this->result(shape, type),
+                       from = this->result(shape, type);
+      this->kernels().convert(this->stream(), wide, x);
+      this->kernels().convert(this->stream(), dy, from);
+      for (const Activation activation : this->kActivations) {
+        const std::string what = fmt::format("{} {} ", static_cast<int>(activation), to_string(type));
+        this->kernels().activation_forward(this->stream(), activation, x, y);
+        expect_nan(y, own, "forward " + what);
+        const TensorView dx = this->result(shape, type);
+        this->kernels().activation_backward(this->stream(), activation, slope_from_result(activation) ? y : x,
+                                            from, dx);
+        const bool flat = activation == Activation::kNone || activation == Activation::kRelu ||
+                          activation == Activation::kLeakyRelu;  // dy passes, or a share of it
+        if (!flat) expect_nan(dx, own, "backward " + what);
+        if (flat) EXPECT_NE(this->read_reals(dx)[static_cast<std::size_t>(at)], 0) << what;
+        if (!is_fused(activation)) continue;
+        const Precision precision = type == DType::kBF16 ? Precision::kBF16 : Precision::kF32;
+        const TensorView stored = this->result(shape, this->kernels().activation_type(precision));
+        for (const TensorView& bias : {this->random({kColumns}, 5), TensorView{}}) {
+          this->poison(stored);
+          this->kernels().dense_forward(this->stream(), wide, weights, bias, stored, activation, precision);
+          expect_nan(stored, row, "dense " + what);
+          const auto image = [&](const TensorView& view) {
+            return TensorView{view.data, {1, kRows, 1, kColumns}, view.dtype};
+          };
+          this->poison(stored);
+          this->kernels().conv_forward(this->stream(), image(wide), image_weights, bias, image(stored),
+                                       {.precision = precision}, activation);
+          expect_nan(stored, row, "conv " + what);
+          this->kernels().depthwise_forward(this->stream(), image(x), this->random({kColumns, 1, 1, 1}, 6), bias,
+                                            image(y), {}, activation);
+          expect_nan(y, own, "depthwise " + what);
+          this->kernels().convert(this->stream(), wide, y);
+          if (bias.defined()) this->kernels().add_bias(this->stream(), bias, y, activation);
+          expect_nan(y, own, "bias " + what);
+        }
+        const TensorView ones = this->tensor({kColumns}, std::vector<float>(kColumns, 1));
+        this->kernels().batch_norm_infer(
+            this->stream(), x,
+            {.gamma = ones, .beta = ones, .running_mean = ones, .running_var = ones, .activation = activation}, y);
+        expect_nan(y, own, "norm " + what);
+      }
+    }
+    this->kernels().clamp(this->stream(), wide, 0.5F);
+    expect_nan(wide, own, "clamp ");
   }
 }
 
@@ -259,8 +332,8 @@ TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsElementwiseSuite, ActivationForward, ActivationBackward,
-                            ActivationsOfBf16AndOfSmallNumbers, WholeNumbersBecomeFloats, AddAndAccumulate,
-                            SumTreeAddsPairs, ScaleByANumberAndByOneInDeviceMemory,
+                            NaNPassesEveryActivation, ActivationsOfBf16AndOfSmallNumbers, WholeNumbersBecomeFloats,
+                            AddAndAccumulate, SumTreeAddsPairs, ScaleByANumberAndByOneInDeviceMemory,
                             StoredFactorsMayChangeBetweenLaunches, ConvertRoundsToTheNearestAndWidensExactly,
                             DropoutMaskIsTheStatedFunction, DropoutKeepsItsShareAndForgetsTheReplicas,
                             WrongArgumentsAreRefusedAtOnce);

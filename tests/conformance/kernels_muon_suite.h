@@ -79,26 +79,41 @@ TYPED_TEST_SUITE_P(KernelsMuonSuite);
 
 TYPED_TEST_P(KernelsMuonSuite, FollowsTheOracle) {
   this->expect_steps({});
-  this->expect_steps({.momentum = 0.9F, .a = 3.4576F, .b = -4.7391F, .c = 2.0843F, .iterations = 2, .group = 3});
+  this->expect_steps({.momentum = 0.9F,
+                      .a = 3.4576F,
+                      .b = -4.7391F,
+                      .c = 2.0843F,
+                      .iterations = 2,
+                      .adjust_rate = MuonRate::kNone,
+                      .normalize = true,
+                      .group = 3});
+  this->expect_steps({.nesterov = false, .weight_decay = 0, .adjust_rate = MuonRate::kMatchRmsAdamw});
+  this->expect_steps({.iterations = 3, .adjust_rate = MuonRate::kSpectralUnclamped});
 }
 
 TYPED_TEST_P(KernelsMuonSuite, DecaysAndKeepsTheNormsOfItsOwnGroupOnly) {
-  this->expect_steps({.weight_decay = 0.3F, .group = 1}, {0, 1, 1});
+  this->expect_steps({.iterations = 3, .weight_decay = 0.3F, .normalize = true, .group = 1}, {0, 1, 1});
   const auto matrix = this->matrix({4, 6}, 9);
-  this->kernels().muon(this->stream(), std::vector{matrix.views}, {.group = 2},
+  this->kernels().muon(this->stream(), std::vector{matrix.views}, {.normalize = true, .group = 2},
                        this->scalars({.kept_norms = 0b1011}));  // rates are 0
   const RealMatrix after = matrix.real(this->read_reals(matrix.views.parameters));
   EXPECT_NEAR(norm(after), 2, 1e-5);
 }
 
+TYPED_TEST_P(KernelsMuonSuite, WithoutARateNothingMoves) {
+  const auto matrix = this->matrix({4, 6}, 9);
+  const auto before = this->template read<float>(matrix.views.parameters);
+  this->kernels().muon(this->stream(), std::vector{matrix.views}, {}, this->scalars({}));
+  EXPECT_EQ(this->template read<float>(matrix.views.parameters), before);
+}
+
 TYPED_TEST_P(KernelsMuonSuite, BringsSingularValuesNearOne) {
   const auto matrix = this->matrix({24, 60}, 5);
   this->write(matrix.views.parameters, std::vector<float>(24 * 60, 1.0F));
-  this->kernels().muon(this->stream(), std::vector{matrix.views}, {.iterations = 6},
+  this->kernels().muon(this->stream(), std::vector{matrix.views}, {.iterations = 6, .weight_decay = 0},
                        this->scalars({.learning_rates = {1}}));
-  const double start = std::sqrt(24.0) / std::sqrt(24.0 * 60.0);
   Reals step = this->read_reals(matrix.views.parameters);
-  for (double& value : step) value -= start;
+  for (double& value : step) value -= 1;
   const RealMatrix x{24, 60, step};
   const RealMatrix gram = product(x, transposed(x));
   for (std::size_t i = 0; i < 24; ++i) {
@@ -123,6 +138,6 @@ TYPED_TEST_P(KernelsMuonSuite, WrongArgumentsAreRefusedAtOnce) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsMuonSuite, FollowsTheOracle, DecaysAndKeepsTheNormsOfItsOwnGroupOnly,
-                            BringsSingularValuesNearOne, WrongArgumentsAreRefusedAtOnce);
+                            WithoutARateNothingMoves, BringsSingularValuesNearOne, WrongArgumentsAreRefusedAtOnce);
 
 }  // namespace headrace::test

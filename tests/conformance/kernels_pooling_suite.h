@@ -61,6 +61,32 @@ TYPED_TEST_P(KernelsPoolingSuite, MaxPoolForward) {
   }
 }
 
+// As in PyTorch: the last NaN of a window is its maximum.
+TYPED_TEST_P(KernelsPoolingSuite, NaNIsTheMaximum) {
+  for (const PoolSizes& s : this->kSizes) {
+    const std::int64_t elements = this->x_shape(s).elements();
+    for (const DType type : {DType::kF32, DType::kBF16}) {
+      auto values = random_floats(elements, 1);
+      for (std::int64_t i = 0; i < elements; i += 5) values[static_cast<std::size_t>(i)] = std::nanf("");
+      const TensorView x = this->result(this->x_shape(s), type), y = this->result(this->y_shape(s), type);
+      const TensorView argmax = this->result(this->y_shape(s), DType::kU8);
+      this->kernels().convert(this->stream(), this->tensor(this->x_shape(s), values), x);
+      this->kernels().max_pool_forward(this->stream(), x, y, argmax, s.options);
+      // A number beyond all others in NaN's place wins where NaN must; of equal ones the last.
+      Reals expected = this->read_reals(x);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        if (std::isnan(expected[i])) expected[i] = 100 + static_cast<double>(i);
+      }
+      const Pooled pooled = max_pool_forward(s, expected);
+      EXPECT_EQ(this->template read<std::uint8_t>(argmax), pooled.argmax) << this->label(s);
+      const Reals found = this->read_reals(y);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(std::isnan(found[i]), pooled.y[i] >= 100) << this->label(s) << " at " << i;
+      }
+    }
+  }
+}
+
 TYPED_TEST_P(KernelsPoolingSuite, MaxPoolBackward) {
   for (const PoolSizes& s : this->kSizes) {
     const TensorView dy = this->random(this->y_shape(s), 2), dx = this->result(this->x_shape(s));
@@ -128,7 +154,7 @@ TYPED_TEST_P(KernelsPoolingSuite, WrongShapesAreRefusedAtOnce) {
   this->stream().synchronize();
 }
 
-REGISTER_TYPED_TEST_SUITE_P(KernelsPoolingSuite, MaxPoolForward, MaxPoolBackward,
+REGISTER_TYPED_TEST_SUITE_P(KernelsPoolingSuite, MaxPoolForward, NaNIsTheMaximum, MaxPoolBackward,
                             MaxPoolGradientIsThatOfTheForwardPass, GlobalAverage, WrongShapesAreRefusedAtOnce);
 
 }  // namespace headrace::test

@@ -5,6 +5,9 @@
 #include <array>
 #include <utility>
 
+#include "headrace/devices/base/bf16.h"
+#include "headrace/devices/base/error.h"
+
 namespace headrace {
 namespace {
 
@@ -60,6 +63,19 @@ TEST_F(BufferTest, ViewsBeginAtTheirOffset) {
   EXPECT_EQ(view.bytes(), 24U);
   EXPECT_TRUE(view.defined());
   EXPECT_FALSE(TensorView().defined());
+}
+
+TEST_F(BufferTest, ViewsGiveElementsOfTheirTypeAlone) {
+  const Buffer buffer = make(64);
+  const TensorView floats = buffer.view({2, 3}, DType::kF32), halves = buffer.view({2, 3}, DType::kBF16);
+  EXPECT_EQ(floats.as<const float>(), static_cast<const void*>(memory.data()));
+  EXPECT_EQ(halves.as<BFloat16>(), static_cast<const void*>(memory.data()));
+  EXPECT_EQ(halves.as<std::byte>(), memory.data());
+  EXPECT_EQ(TensorView().as<std::int64_t>(), nullptr) << "an undefined view has no elements of any type";
+  EXPECT_THROW(floats.as<BFloat16>(), ConfigError);
+  EXPECT_THROW(halves.as<const float>(), ConfigError);
+  EXPECT_THROW(buffer.view({4}, DType::kI32).as<std::int64_t>(), ConfigError);
+  EXPECT_THROW(buffer.view({4}, DType::kF16).as<std::uint8_t>(), ConfigError);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Oracle of Muon, one matrix at a time.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "headrace/devices/kernels.h"
@@ -51,7 +52,7 @@ inline double norm(const RealMatrix& m) {
 inline void muon_step(RealMatrix& parameters, const RealMatrix& gradients, RealMatrix& velocity,
                       const MuonOptions& options, double rate, bool keeps_norm = false) {
   velocity = combined(options.momentum, velocity, 1, gradients);
-  RealMatrix x = combined(1, gradients, options.momentum, velocity);
+  RealMatrix x = options.nesterov ? combined(1, gradients, options.momentum, velocity) : velocity;
   x = combined(1 / (norm(x) + options.epsilon), x, 0, x);
   const bool tall = x.rows > x.columns;
   if (tall) x = transposed(x);
@@ -61,8 +62,12 @@ inline void muon_step(RealMatrix& parameters, const RealMatrix& gradients, RealM
     x = combined(options.a, x, 1, product(factor, x));
   }
   if (tall) x = transposed(x);
-  const double scale = keeps_norm ? 1 : std::sqrt(static_cast<double>(parameters.rows)) / norm(parameters);
-  parameters = combined(scale * (1 - rate * options.weight_decay), parameters, -rate, x);
+  const auto outputs = static_cast<double>(parameters.rows), inputs = static_cast<double>(parameters.columns);
+  const double scale = keeps_norm || !options.normalize ? 1 : std::sqrt(outputs) / norm(parameters);
+  const double factors[] = {std::sqrt(std::max(1.0, outputs / inputs)), 0.2 * std::sqrt(std::max(outputs, inputs)),
+                            std::sqrt(outputs / inputs), 1};
+  const double step = rate * factors[static_cast<std::size_t>(options.adjust_rate)];
+  parameters = combined(scale * (1 - rate * options.weight_decay), parameters, -step, x);
 }
 
 }  // namespace headrace::test

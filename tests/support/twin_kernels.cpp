@@ -44,10 +44,10 @@ TensorView TwinKernels::filled(Stream& stream, int slot, const TensorView& view)
 }
 
 void TwinKernels::dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                                const TensorView& bias, const TensorView& y, Activation activation,
+                                const TensorView& bias, const TensorView& y,
                                 Precision precision) {
   const TensorView result = in_f32(stream, kResult, y);
-  cpu_kernels().dense_forward(stream, filled(stream, kX, x), weights, bias, result, activation, precision);
+  cpu_kernels().dense_forward(stream, filled(stream, kX, x), weights, bias, result, Activation::kNone, precision);
   if (result.data != y.data) convert(stream, result, y);
 }
 
@@ -77,10 +77,9 @@ void TwinKernels::batched_product(Stream& stream, const Matrices& a, const Matri
 }
 
 void TwinKernels::conv_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                               const TensorView& bias, const TensorView& y, const ConvOptions& options,
-                               Activation activation) {
+                               const TensorView& bias, const TensorView& y, const ConvOptions& options) {
   const TensorView result = in_f32(stream, kResult, y);
-  cpu_kernels().conv_forward(stream, filled(stream, kX, x), weights, bias, result, options, activation);
+  cpu_kernels().conv_forward(stream, filled(stream, kX, x), weights, bias, result, options, Activation::kNone);
   if (result.data != y.data) convert(stream, result, y);
 }
 

@@ -45,7 +45,7 @@ class TwinKernels : public cuda::GpuKernels<HostLaunches> {
 
  private:
   void dense_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                     const TensorView& y, Activation activation, Precision precision) override;
+                     const TensorView& y, Precision precision) override;
   void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                            Precision precision) override;
   void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
@@ -53,7 +53,7 @@ class TwinKernels : public cuda::GpuKernels<HostLaunches> {
   void batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
                        Precision precision) override;
   void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                    const TensorView& y, const ConvOptions& options, Activation activation) override;
+                    const TensorView& y, const ConvOptions& options) override;
   void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                           const ConvOptions& options) override;
   void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,

@@ -9,7 +9,12 @@ namespace headrace::test {
 inline Optimizer optimizer_of_everything() {
   Optimizer optimizer =
       muon(Schedule::one_cycle({.peak = 0.3F, .total_steps = 40, .warmup_share = 0.2F, .linear = true}),
-           {.momentum = 0.7F, .iterations = 4, .norm_interval = {.first = 2, .growth = 15, .over_steps = 200}});
+           {.momentum = 0.7F,
+            .nesterov = false,
+            .iterations = 4,
+            .adjust_rate = MuonRate::kMatchRmsAdamw,
+            .normalize = true,
+            .norm_interval = {.first = 2, .growth = 15, .over_steps = 200}});
   const Schedule chain = Schedule::chained(
       {Schedule::warm_up(7, Schedule::cosine_decay({.peak = 0.1F, .floor = 1e-5F, .total_steps = 1'000'000})),
        Schedule::exponential_decay({.initial = 0.1F, .factor = 0.7F, .every_steps = 3, .staircase = true}),

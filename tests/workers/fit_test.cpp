@@ -262,6 +262,36 @@ TEST(SharedFit, AnErrorIsNamedByAll) {
                                   "the kettle boils"));
 }
 
+// Each worker has the weights of all others: what one alone writes is refused, at the latest when its epoch ends.
+TEST(SharedFit, VariablesThatOneWorkerWritesAreRefused) {
+  const auto write = [](FitControl& control) {
+    const std::string name = control.model().variable_names().front();
+    control.model().write_variable(name, control.model().read_variable(name));
+  };
+  const std::vector<Callback> callbacks{
+      {.on_train_begin = write},
+      {.on_epoch_begin =
+           [=](int epoch, FitControl& control) {
+             if (epoch == 1) write(control);
+           }},
+      {.on_step = [=](const StepReport&, FitControl& control) { write(control); }},
+      {.on_epoch_end = [=](const EpochReport&, FitControl& control) { write(control); }},
+      {.on_train_end = write}};
+  for (const Callback& callback : callbacks) {
+    const auto errors = errors_of([&](SharedJob& job) {
+      job.fit.callbacks.push_back(callback);
+      job.fit.callbacks.back().name = "writer";
+    });
+    EXPECT_THAT(errors, Each(AllOf(HasSubstr("differ in their state"), HasSubstr("variables written"))));
+    const auto alike = run_workers(2, [&](Workers& workers) {
+      SharedJob job;
+      job.fit.callbacks.push_back(callback);
+      train_shared(job, 1, shared(workers));
+    });
+    EXPECT_THAT(alike, Each(IsEmpty())) << "all write the same";
+  }
+}
+
 TEST(SharedFit, AllStopAfterTheSameStep) {
   std::atomic<bool> stop{false};
   std::vector<std::uint64_t> steps(2);

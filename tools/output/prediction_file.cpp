@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <span>
 
 #include "headrace/tools/output/npz_parts.h"
@@ -34,12 +36,12 @@ std::string csv_header(const NamedPredictions& all) {
 
 std::string csv_row(const NamedPredictions& all, std::size_t example) {
   const std::optional<std::int64_t>& label = all.labels[example];
-  const std::size_t best = all.prediction(example);
+  const std::optional<std::size_t> best = all.prediction(example);
   std::string row = fmt::format(
       "{},{},{},{},{},{}", csv_field(all.names[example]), all.results.records[example],
       label ? std::to_string(*label) : "",
-      label && *label >= 0 ? csv_field(listed_name(all.classes, static_cast<std::size_t>(*label))) : "", best,
-      csv_field(listed_name(all.classes, best)));
+      label && *label >= 0 ? csv_field(listed_name(all.classes, static_cast<std::size_t>(*label))) : "",
+      best ? std::to_string(*best) : "", best ? csv_field(listed_name(all.classes, *best)) : "");
   for (std::size_t i = 0; i < all.width(); ++i) {
     row += fmt::format(",{}", all.results.values[example * all.width() + i]);
   }
@@ -64,7 +66,8 @@ std::string numbers_npy(std::string_view type, const std::vector<Number>& number
 std::string npz(const NamedPredictions& all) {
   std::vector<std::int64_t> predictions, labels;
   for (std::size_t i = 0; i < all.names.size(); ++i) {
-    predictions.push_back(static_cast<std::int64_t>(all.prediction(i)));
+    const std::optional<std::size_t> best = all.prediction(i);
+    predictions.push_back(best ? static_cast<std::int64_t>(*best) : -1);
     labels.push_back(all.labels[i].value_or(-1));
   }
   std::vector<NpzEntry> entries{{"values", values_npy(all.results.values, all.results.shape)},
@@ -84,8 +87,9 @@ std::string npz(const NamedPredictions& all) {
 
 std::size_t NamedPredictions::width() const { return names.empty() ? 0 : results.values.size() / names.size(); }
 
-std::size_t NamedPredictions::prediction(std::size_t example) const {
+std::optional<std::size_t> NamedPredictions::prediction(std::size_t example) const {
   const std::span<const float> values(results.values.data() + example * width(), width());
+  if (std::ranges::any_of(values, [](float value) { return std::isnan(value); })) return std::nullopt;
   return static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
 }
 

@@ -20,8 +20,9 @@ struct NamedPredictions {
   std::vector<std::optional<std::int64_t>> labels;  // numbers of classes
   std::vector<std::string> classes = {};            // by number; may be empty
 
-  std::size_t width() const;                          // values of an example
-  std::size_t prediction(std::size_t example) const;  // the place of its largest value
+  std::size_t width() const;  // values of an example
+  // Returns the place of its largest value; std::nullopt if there is NaN.
+  std::optional<std::size_t> prediction(std::size_t example) const;
 };
 
 enum class PredictionFormat {

@@ -28,6 +28,7 @@ SpeedRecipe cifar10_fast_b_settings() {
                                  .a = 3.4576F,
                                  .b = -4.7391F,
                                  .c = 2.0843F,
+                                 .iterations = 3,
                                  .norm_interval = {.first = 2, .growth = 15}}}};
 }
 

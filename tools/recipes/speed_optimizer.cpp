@@ -16,6 +16,8 @@ float decay_of(const SpeedOptimizerOptions& options) {
 
 MuonOptions muon_of(const SpeedOptimizerOptions& options) {
   MuonOptions muon = options.muon;
+  muon.adjust_rate = MuonRate::kNone;
+  muon.normalize = true;
   muon.weight_decay = options.convs_decay ? decay_of(options) : 0;
   muon.norm_interval.over_steps = std::max<std::uint64_t>(1, options.steps);
   return muon;

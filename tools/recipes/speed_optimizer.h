@@ -15,7 +15,8 @@ struct SpeedOptimizerOptions {
   float momentum = 0;           // of parameters not under Muon
   float decay_per_example = 0;  // weight decay per step
   bool convs_decay = false;     // also decays parameters under Muon, times their rate
-  MuonOptions muon = {};        // except its decay, and the steps over which its norm interval grows
+  // Except its decay and rate, and the steps over which its norm interval grows: it normalizes.
+  MuonOptions muon = {.momentum = 0.6F, .iterations = 3};
 };
 
 // Returns Muon for the convolutions, and SGD with Nesterov's momentum for the whitening's bias, the norms' biases

@@ -122,6 +122,7 @@ History FitLoop::run() {
   progress_.leave_line();
   loader_.stats().require_good();
   callbacks_.end_train();
+  agree();
   return std::move(history_);
 }
 
@@ -364,8 +365,10 @@ bool FitLoop::wants_to_stop() const {
 
 void FitLoop::agree() {
   if (!agreement_.several()) return;
-  const std::string state =
+  std::string state =
       fmt::format("step {}, learning rates times {:g}", model_.global_step(), control_.learning_rate_scale());
+  // A callback that writes variables must do so on every worker.
+  if (model_.state().written != 0) state += ", variables written to hash " + to_hex(model_.state().written);
   agreement_.agree(wants_to_stop(), state);
 }
 

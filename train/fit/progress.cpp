@@ -123,30 +123,30 @@ Progress::Progress(const FitOptions& options) : output_(options.output), epochs_
 
 void Progress::begin_epoch(int epoch) const {
   if (style_ == Style::kNothing) return;
-  fmt::print(output_, "Epoch {}/{}\n", epoch + 1, epochs_);
-  std::fflush(output_);
+  say(fmt::format("Epoch {}/{}\n", epoch + 1, epochs_));
 }
 
 void Progress::step(const StepReport& report) {
   if (style_ != Style::kBar) return;
-  fmt::print(output_, "{}{}", kClearLine, step_line(report, terminal_columns(output_)));
-  std::fflush(output_);
+  say(kClearLine + step_line(report, terminal_columns(output_)));
   open_ = true;
 }
 
 void Progress::end_epoch(const EpochReport& report) {
   if (style_ == Style::kNothing) return;
-  fmt::print(output_, "{}{}\n", style_ == Style::kBar ? kClearLine : "",
-             epoch_line(report, line_columns(output_)));
-  std::fflush(output_);
+  say((style_ == Style::kBar ? kClearLine : "") + epoch_line(report, line_columns(output_)) + "\n");
   open_ = false;
 }
 
 void Progress::leave_line() noexcept {
   if (!open_) return;
-  std::fputc('\n', output_);
-  std::fflush(output_);
+  say("\n");
   open_ = false;
+}
+
+void Progress::say(const std::string& text) const noexcept {
+  std::fwrite(text.data(), 1, text.size(), output_);
+  std::fflush(output_);
 }
 
 }  // namespace headrace

@@ -26,6 +26,9 @@ class Progress {
   void leave_line() noexcept;
 
  private:
+  // An output that takes nothing more ends no training.
+  void say(const std::string& text) const noexcept;
+
   enum class Style { kNothing, kLines, kBar };
 
   std::FILE* output_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/model/parameter_grouping.h"
@@ -38,6 +39,7 @@ std::vector<float> Model::read_variable(const std::string& name, int replica) co
 }
 
 void Model::write_variable(const std::string& name, std::span<const float> values) {
+  state_->written = xxh3(std::as_bytes(values), xxh3(name, state_->written));
   if (write_optimizer_variable(*state_, name, values)) return;
   state_->variables.write(state_->layout.find(name), values);
   write_second_weights(*state_, name, values);

@@ -43,6 +43,7 @@ struct ModelState {
   InputDescription input = {};     // see save_model()
   std::string run = {};            // TrainingPosition::run of its fits with checkpoints, since compile()
   double learning_rate_scale = 1;  // FitControl::set_learning_rate_scale()
+  std::uint64_t written = 0;       // what write_variable() and load_weights() changed, hashed
 };
 
 }  // namespace headrace

@@ -47,6 +47,9 @@ class FieldWriter final : public OptionVisitor {
 
  protected:
   void visit(const char* name, OptionPlace place) override;
+  void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override {
+    json[name] = choices[number];
+  }
 };
 
 // Reads the options that it visits, if the object has them.
@@ -63,6 +66,7 @@ class FieldReader final : public OptionVisitor {
 
  protected:
   void visit(const char* name, OptionPlace place) override;
+  void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
 
  private:
   const Json& json_;

@@ -82,6 +82,17 @@ void FieldReader::visit(const char* name, OptionPlace place) {
   if (json_.contains(name)) read_value(json_.at(name), within(place_, name), place);
 }
 
+void FieldReader::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {
+  know(name);
+  if (!json_.contains(name)) return;
+  const auto found = std::ranges::find_if(choices, [&](const char* choice) { return json_.at(name) == choice; });
+  if (found == choices.end()) {
+    refuse(within(place_, name),
+           fmt::format("expected one of {}, got {}", fmt::join(choices, ", "), json_.at(name).dump()));
+  }
+  number = static_cast<std::size_t>(found - choices.begin());
+}
+
 void FieldReader::refuse_unknown() const {
   for (const auto& [key, value] : json_.items()) {
     if (std::ranges::find(known_, key) != known_.end()) continue;

@@ -46,12 +46,15 @@ void show(SgdOptions& options, OptionVisitor& visit) {
 
 void show(MuonOptions& options, OptionVisitor& visit) {
   visit("momentum", options.momentum);
+  visit("nesterov", options.nesterov);
   visit("epsilon", options.epsilon);
   visit("a", options.a);
   visit("b", options.b);
   visit("c", options.c);
   visit("iterations", options.iterations);
   visit("weight_decay", options.weight_decay);
+  visit("adjust_rate", options.adjust_rate, {"original", "match_rms_adamw", "spectral_unclamped", "none"});
+  visit("normalize", options.normalize);
   visit("norm_interval_first", options.norm_interval.first);
   visit("norm_interval_growth", options.norm_interval.growth);
   visit("norm_interval_over_steps", options.norm_interval.over_steps);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/printable.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
@@ -69,6 +70,7 @@ Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
 
 void load_weights(Model& model, const std::filesystem::path& file) {
   load_variables(TensorFile(file), model.state(), LoadedPart::kVariables);
+  model.state().written = xxh3("load_weights()", model.state().written);
 }
 
 void save_model(const Model& model, const std::filesystem::path& file, const std::optional<Dataset>& input) {

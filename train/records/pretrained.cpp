@@ -21,28 +21,98 @@
 namespace headrace {
 namespace {
 
+// The order in which PyTorch has the features of a layer's last axis: ours at i is its at [i]. Empty: the same
+// order; std::nullopt: unknown.
+using FeatureOrder = std::optional<std::vector<std::int64_t>>;
+
 // A variable and what PyTorch calls it.
 struct Wanted {
   std::string name, torch_name;
-  std::string kind;  // of its layer
   Shape shape;
-  bool last = false;  // of a layer that gives a result of the model
-  Shape flattened;    // of the image whose flattened pixels a dense layer takes; rank 0: none
+  bool last = false;        // of a layer that gives a result of the model
+  FeatureOrder order = {};  // of its last axis
 };
 
-// "weight", as PyTorch names the variable of such a layer; empty if it has none.
+// Layers whose results have their own order of features, whatever their inputs', and those that keep it.
+const std::set<std::string, std::less<>> kFresh{
+    "attention",           "average_pool", "conv",     "conv_transpose",    "dense", "depthwise_conv", "embedding",
+    "global_average_pool", "input",        "max_pool", "position_embedding"};
+const std::set<std::string, std::less<>> kSame{"add",        "batch_norm", "dropout",  "elu",   "gelu",
+                                               "layer_norm", "leaky_relu", "relu",     "scale", "sigmoid",
+                                               "silu",       "softmax",    "softplus", "tanh"};
+
+// "weight", as PyTorch names the variable of such a layer; empty if it has none. What its namesake of a custom
+// layer means is not known.
 std::string torch_part(const std::string& kind, const std::string& variable) {
+  if (!kFresh.contains(kind) && !kSame.contains(kind)) return "";
   if (variable == "gamma" || variable == "weights") return "weight";
   if (variable == "beta" || variable == "bias") return "bias";
   return kind == "batch_norm" ? variable : "";
 }
 
-Shape flattened_image(const Graph& graph, int id) {
-  if (graph.layer(id).kind() != "dense") return {};
-  const int from = graph.inputs(id).front();
-  if (graph.layer(from).kind() != "flatten") return {};
-  const Shape& image = graph.layer(graph.inputs(from).front()).shape();
-  return image.rank() == 3 ? image : Shape{};
+// PyTorch flattens (channels, height, width), we (height, width, channels).
+FeatureOrder flattened(const Shape& image) {
+  std::vector<std::int64_t> order;
+  if (image.rank() != 3 || image[2] == 1 || image[0] * image[1] == 1) return order;
+  const std::int64_t channels = image[2], pixels = image[0] * image[1];
+  for (std::int64_t i = 0; i < channels * pixels; ++i) order.push_back(i % channels * pixels + i / channels);
+  return order;
+}
+
+// Returns the order of what is concatenated.
+FeatureOrder joined(const Graph& graph, const std::vector<int>& inputs, const std::vector<FeatureOrder>& orders) {
+  std::vector<std::int64_t> all;
+  bool turned = false;
+  for (const int input : inputs) {
+    const FeatureOrder& order = orders[static_cast<std::size_t>(input)];
+    if (!order) return std::nullopt;
+    turned = turned || !order->empty();
+    const auto before = static_cast<std::int64_t>(all.size());
+    for (std::int64_t i = 0; i < graph.layer(input).shape().back(); ++i) {
+      all.push_back(before + (order->empty() ? i : (*order)[static_cast<std::size_t>(i)]));
+    }
+  }
+  return turned ? all : std::vector<std::int64_t>{};
+}
+
+// Returns the orders of all layers' results. Only flattening an image changes one.
+std::vector<FeatureOrder> feature_orders(const Graph& graph) {
+  std::vector<FeatureOrder> orders;
+  for (int id = 0; id < graph.size(); ++id) {
+    const std::string kind = graph.layer(id).kind();
+    const std::vector<int>& inputs = graph.inputs(id);
+    const auto of = [&](int input) -> const FeatureOrder& { return orders[static_cast<std::size_t>(input)]; };
+    FeatureOrder order(std::in_place);
+    if (kind == "flatten") {
+      const Shape& shape = graph.layer(inputs.front()).shape();
+      order = shape.rank() == 1 || !of(inputs.front()) ? of(inputs.front()) : flattened(shape);
+    } else if (kind == "concat") {
+      order = joined(graph, inputs, orders);
+    } else if (!kFresh.contains(kind)) {
+      for (const int input : inputs) {
+        // A custom layer keeps an order that is PyTorch's, unless it makes features of an image or the reverse.
+        const bool kept = kSame.contains(kind) ? of(input) == of(inputs.front())
+                                               : of(input) == order && graph.layer(input).shape().rank() ==
+                                                                           graph.layer(id).shape().rank();
+        if (!kept) order.reset();
+      }
+      if (order && !inputs.empty()) order = of(inputs.front());
+    }
+    orders.push_back(std::move(order));
+  }
+  return orders;
+}
+
+// Returns the order of the features on which the layer's variables act, in all calls of the layer.
+FeatureOrder order_of_variables(const Graph& graph, int owner, const std::vector<FeatureOrder>& orders) {
+  FeatureOrder order;
+  for (int id = owner; id < graph.size(); ++id) {
+    if (graph.owner(id) != owner || graph.inputs(id).empty()) continue;
+    const FeatureOrder& here = orders[static_cast<std::size_t>(graph.inputs(id).front())];
+    if (!here || (order && order != here)) return std::nullopt;
+    order = here;
+  }
+  return order;
 }
 
 // Returns whether the layer gives a result, or one that only activations and such follow.
@@ -56,17 +126,20 @@ bool is_last(const Graph& graph, int id) {
 
 std::vector<Wanted> wanted_by(const Model& model) {
   const Graph& graph = model.graph();
+  const std::vector<FeatureOrder> orders = feature_orders(graph);
   std::vector<Wanted> all;
   for (int id = 0; id < graph.size(); ++id) {
     if (graph.owner(id) != id) continue;
+    const std::string kind = graph.layer(id).kind();
+    const FeatureOrder order = order_of_variables(graph, id, orders);
     for (const VariableSpec& spec : graph.layer(id).variables()) {
-      const std::string kind = graph.layer(id).kind(), part = torch_part(kind, spec.name);
+      const std::string part = torch_part(kind, spec.name);
       all.push_back({.name = graph.name(id) + "/" + spec.name,
                      .torch_name = part.empty() ? "" : graph.name(id) + "." + part,
-                     .kind = kind,
                      .shape = spec.shape,
                      .last = is_last(graph, id),
-                     .flattened = flattened_image(graph, id)});
+                     // A bias is of a layer's results.
+                     .order = spec.name == "bias" ? FeatureOrder(std::in_place) : order});
     }
   }
   return all;
@@ -129,9 +202,42 @@ std::vector<float> values_of(const TensorFile& file, const Match& match) {
   const Shape& shape = match.to->shape;
   if (!match.torch || values.empty()) return values;
   if (shape.rank() == 4) return channels_last(values, shape[3], shape[1] * shape[2]);
-  const Shape& image = match.to->flattened;
-  if (image.rank() == 3 && shape.rank() == 2) return channels_last(values, image[2], image[0] * image[1]);
-  return values;
+  if (!match.to->order || match.to->order->empty()) return values;
+  const std::vector<std::int64_t>& order = *match.to->order;
+  std::vector<float> turned(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t feature = i % order.size();
+    turned[i] = values[i - feature + static_cast<std::size_t>(order[feature])];
+  }
+  return turned;
+}
+
+// Throws DataError if a tensor of PyTorch's is for features of which its order is unknown. Where differing orders
+// are added, both sides would have to be turned.
+void require_orders(const std::filesystem::path& file, const Graph& graph, const std::vector<Match>& matches) {
+  const std::vector<FeatureOrder> orders = feature_orders(graph);
+  const auto is_known = [&](int id) { return orders[static_cast<std::size_t>(id)].has_value(); };
+  int cause = -1;
+  for (int id = graph.size() - 1; id >= 0; --id) {
+    if (!is_known(id) && std::ranges::all_of(graph.inputs(id), is_known)) cause = id;
+  }
+  if (cause < 0) return;
+  const bool adds = graph.layer(cause).kind() == "add";
+  for (const Match& match : matches) {
+    if (!match.torch || (match.to->order && !adds)) continue;
+    throw DataError(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "tensor '{}' is PyTorch's, and in which order that has the features of '{}' is not known: layer "
+            "'{}' ({}) {}",
+            match.from->name, match.to->name, graph.name(cause), graph.layer(cause).kind(),
+            adds ? "adds the pixels of a flattened image to features that are in another order"
+                 : "may change the order of flattened pixels"),
+        {.source = file.string()},
+        fmt::format(
+            "rename it to '{}' in a file whose tensors are all in this net's order: (height, width, channels)",
+            match.to->name));
+  }
 }
 
 bool is_number(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
@@ -246,6 +352,7 @@ PretrainedReport load_pretrained(Model& model, const std::filesystem::path& path
   const std::vector<Wanted> wanted = wanted_by(model);
   const FoundTensors found = find_matches(tensors, wanted, options.match);
   require_match(path, found, options.match);
+  require_orders(path, model.graph(), found.matches);
   std::vector<std::vector<float>> values;  // all are read before any is written
   for (const Match& match : found.matches) values.push_back(values_of(file, match));
   PretrainedReport report{.left_out = found.left_out, .unused = found.unused};

@@ -80,7 +80,8 @@ def prediction_columns(found: Predictions) -> list[tuple[str, Any, list[bool]]]:
             columns.append(_class_column("label_class", found.labels, classes))
     if found.values.ndim == 2 and found.values.shape[1] > 1:
         best = found.values.argmax(1).astype(np.int64, copy=False)
-        columns.append(_column("prediction", best))
+        best = np.where(np.isnan(found.values).any(1), -1, best)  # no class
+        columns.append(_column("prediction", best, best >= 0))
         if classes:
             columns.append(_class_column("class", best, classes))
     columns.append(_column("values", found.values))

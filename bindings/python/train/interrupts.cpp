@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <cstdint>
-#include <exception>
 #include <utility>
 
 #include "headrace/bindings/python/errors.h"
@@ -13,16 +12,21 @@ namespace {
 
 namespace nb = nanobind;
 
-std::atomic<bool> interrupted{false};
+std::atomic<bool> signalled{false}, terminated{false};
 bool watching = false;  // by Python's main thread
 constexpr std::int64_t kWaitForInputNs = 1'000'000'000;
-std::atomic<std::int64_t> seen_ns{0};            // when a poll() saw the interrupt first; 0: none did
-thread_local std::exception_ptr kept_interrupt;  // an interrupt, for raise()
-struct sigaction before_watching {};             // Python's
+std::atomic<std::int64_t> seen_ns{0};  // when a poll() saw the signal first; 0: none did
+thread_local InterruptWatch* outermost = nullptr;
+struct sigaction before_watching {};  // Python's
 
 extern "C" void note_interrupt(int signal) {
-  interrupted.store(true, std::memory_order_relaxed);
+  signalled.store(true, std::memory_order_relaxed);
   before_watching.sa_handler(signal);
+}
+
+extern "C" void note_termination(int /*signal*/) {
+  terminated.store(true, std::memory_order_relaxed);
+  signalled.store(true, std::memory_order_relaxed);
 }
 
 bool is_main_thread() {
@@ -35,51 +39,102 @@ bool is_handled(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
+// A handler that was installed in the meantime stays.
+void restore(int signal, void (*ours)(int), const struct sigaction& before) {
+  struct sigaction now {};
+  if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == ours) sigaction(signal, &before, nullptr);
+}
+
+// REQUIRES: a signal to end the process came.
+[[noreturn]] void raise_termination(const char* when) {
+  const nb::gil_scoped_acquire lock;
+  PySys_WriteStderr("headrace: terminated %s\n", when);
+  PyErr_SetObject(PyExc_SystemExit, nb::int_(128 + SIGTERM).ptr());
+  throw nb::python_error();
+}
+
 }  // namespace
 
-InterruptWatch::InterruptWatch() {
+InterruptWatch::InterruptWatch(bool saves) : before_(outermost) {
+  if (before_ != nullptr) return;
+  outermost = this;
   if (!is_main_thread() || watching) return;
-  interrupted.store(false);
-  kept_interrupt = nullptr;
+  signalled.store(false);
+  terminated.store(false);
   seen_ns.store(0);
-  if (sigaction(SIGINT, nullptr, &before_watching) != 0 || !is_handled(before_watching)) return;
-  struct sigaction noting = before_watching;
-  noting.sa_handler = note_interrupt;
-  outermost_ = watching = sigaction(SIGINT, &noting, nullptr) == 0;
+  watch_signals(saves);
+}
+
+void InterruptWatch::watch_signals(bool saves) {
+  if (sigaction(SIGINT, nullptr, &before_watching) == 0 && is_handled(before_watching)) {
+    struct sigaction noting = before_watching;
+    noting.sa_handler = note_interrupt;
+    watches_ = sigaction(SIGINT, &noting, nullptr) == 0;
+  }
+  struct sigaction found {};
+  if (saves && sigaction(SIGTERM, nullptr, &found) == 0 && found.sa_handler == SIG_DFL) {
+    struct sigaction noting {};
+    noting.sa_handler = note_termination;
+    noting.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+    watches_termination_ = sigaction(SIGTERM, &noting, nullptr) == 0;
+  }
+  watching = watches_ || watches_termination_;
 }
 
 InterruptWatch::~InterruptWatch() {
-  if (!outermost_) return;
+  if (before_ != nullptr) return;
+  outermost = nullptr;
+  if (!watches_ && !watches_termination_) return;
   watching = false;
-  kept_interrupt = nullptr;
-  struct sigaction now {};
-  // A handler that was installed in the meantime stays.
-  if (sigaction(SIGINT, nullptr, &now) == 0 && now.sa_handler == note_interrupt) {
-    sigaction(SIGINT, &before_watching, nullptr);
-  }
-  interrupted.store(false);
+  if (watches_) restore(SIGINT, note_interrupt, before_watching);
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  if (watches_termination_) restore(SIGTERM, note_termination, usual);
+  signalled.store(false);
 }
 
-const std::atomic<bool>* InterruptWatch::stop() const noexcept { return watching ? &interrupted : nullptr; }
+const std::atomic<bool>* InterruptWatch::stop() noexcept {
+  if (outermost == nullptr) return nullptr;
+  return outermost->watches_ || outermost->watches_termination_ ? &signalled : &outermost->own_stop_;
+}
 
 void InterruptWatch::poll() {
-  if (watching && interrupted) {
+  if (watching && signalled) {
     const auto now = static_cast<std::int64_t>(now_ns());
     std::int64_t first = 0;
     if (seen_ns.compare_exchange_strong(first, now)) first = now;
     if (now - first < kWaitForInputNs) return;
+    if (terminated) raise_termination("while it waited for input");
   }
   check_signals();
 }
 
-bool InterruptWatch::keep(const nb::python_error& raised) {
-  if (!watching || !interrupted || !is_main_thread() || !raised.matches(PyExc_KeyboardInterrupt)) return false;
-  kept_interrupt = std::current_exception();
+void InterruptWatch::look() {
+  try {
+    check_signals();
+  } catch (const nb::python_error&) {
+    const nb::gil_scoped_acquire lock;
+    if (!end_run()) throw;
+  }
+}
+
+bool InterruptWatch::end_run() noexcept {
+  if (outermost == nullptr) return false;
+  if (!outermost->kept_) outermost->kept_ = std::current_exception();
+  const_cast<std::atomic<bool>*>(stop())->store(true);
   return true;
 }
 
+bool InterruptWatch::keep(const nb::python_error& raised) {
+  const bool interrupt = raised.matches(PyExc_KeyboardInterrupt) && watching && signalled && is_main_thread();
+  return (interrupt || raised.matches(PyExc_BrokenPipeError)) && end_run();
+}
+
 void InterruptWatch::raise() {
-  if (kept_interrupt) std::rethrow_exception(std::exchange(kept_interrupt, nullptr));
+  if (outermost != nullptr && outermost->kept_) std::rethrow_exception(std::exchange(outermost->kept_, nullptr));
+  if (outermost != nullptr && outermost->watches_termination_ && terminated.exchange(false)) {
+    raise_termination("after a checkpoint");
+  }
   check_signals();
 }
 

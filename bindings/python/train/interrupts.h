@@ -1,34 +1,46 @@
-// Handles Ctrl-C while the trainer runs.
+// Handles signals, and exceptions of Python code that writes progress, while the trainer runs.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <atomic>
+#include <exception>
 
 namespace headrace::python {
 
-// While one lives on Python's main thread, SIGINT also calls stop(): a fit then ends after the current step, and
-// its checkpoint is written. Python's own handler is called as usual; raise() rethrows its exception. Does nothing
-// on other threads, or if SIGINT is ignored. May be nested.
+// While one lives, what is to end the run sets stop(): a fit then ends after the current step, and its checkpoint
+// is written; raise() throws what it was. On Python's main thread that is SIGINT, whose handler of Python's is
+// called as usual unless SIGINT is ignored, and for a run that `saves` checkpoints SIGTERM, if the program does
+// not handle that itself; SystemExit(143) follows. Another SIGTERM ends the process at once. May be nested: the
+// outermost of a thread counts.
 class InterruptWatch {
  public:
-  InterruptWatch();  // REQUIRES: the interpreter's lock
+  explicit InterruptWatch(bool saves = false);  // REQUIRES: the interpreter's lock
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  const std::atomic<bool>* stop() const noexcept;
+  static const std::atomic<bool>* stop() noexcept;  // of this thread's run; null without one
   // Looks for signals while the run waits for input: Ctrl-C ends a wait that lasts a second longer. A batch that
   // comes in time lets the run end after its step.
   static void poll();
-  // Keeps the exception being handled for raise() if it is the interrupt's: one that reached Python in a callback,
-  // while the fit is to end after its step. Returns whether it did. REQUIRES: the interpreter's lock.
+  // Calls the program's own handlers of signals that came; what they raise ends the run. For the run's thread.
+  static void look();
+  // Ends this thread's run, and keeps the exception being handled for raise(). Returns false without a run.
+  // REQUIRES: the interpreter's lock.
+  static bool end_run() noexcept;
+  // Does so if it is the interrupt's, or that of an output that nobody reads, raised in a callback.
   static bool keep(const nanobind::python_error& raised);
-  // Throws KeyboardInterrupt if there was one. Called with or without the interpreter's lock.
+  // Throws what ended the run, if anything did. Called with or without the interpreter's lock.
   static void raise();
 
  private:
-  bool outermost_ = false;
+  void watch_signals(bool saves);
+
+  InterruptWatch* const before_;  // around this one, on this thread
+  std::exception_ptr kept_;
+  std::atomic<bool> own_stop_{false};
+  bool watches_ = false, watches_termination_ = false;
 };
 
 }  // namespace headrace::python

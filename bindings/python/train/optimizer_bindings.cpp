@@ -117,8 +117,12 @@ void bind_optimizers(nb::module_& module) {
                               "Keras's defaults. With weight_decay it is AdamW. clip 0: none.");
   bind_optimizer<AdamOptions>(module, "adamw", adamw(), "Adam with decoupled weight decay.");
   bind_optimizer<SgdOptions>(module, "sgd", sgd(), "Gradient descent, with momentum where it is not 0.");
-  bind_optimizer<MuonOptions>(module, "muon", muon(),
-                              "For weight matrices and convolutions; biases need a group of another rule.");
+  bind_optimizer<MuonOptions>(
+      module, "muon", muon(),
+      "PyTorch's rule and defaults, for weight matrices and convolutions; biases need a group of another rule. "
+      "adjust_rate is its adjust_lr_fn. normalize: before each update, or as rarely as "
+      "norm_interval_first and so on say, a matrix is scaled to the norm sqrt(outputs), "
+      "whatever the learning rate.");
 }
 
 }  // namespace headrace::python

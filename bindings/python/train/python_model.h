@@ -1,6 +1,8 @@
 // Strategies and models in Python: each keeps alive what it needs.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -18,16 +20,43 @@
 
 namespace headrace::python {
 
+// What one process made, with threads and locks that a process forked from it lacks: there it can neither be used
+// nor ended.
+template <typename Object>
+class OfProcess {
+ public:
+  OfProcess() = default;
+  explicit OfProcess(std::unique_ptr<Object> object) : object_(std::move(object)) {}
+  OfProcess(const OfProcess&) = delete;
+  OfProcess& operator=(const OfProcess&) = delete;
+  ~OfProcess() { reset(); }
+
+  void set(std::unique_ptr<Object> object) noexcept { object_ = std::move(object); }
+  void reset() noexcept {
+    if (is_forked()) static_cast<void>(object_.release());
+    object_.reset();
+  }
+  bool is_forked() const noexcept { return getpid() != process_; }
+  // Throws ConfigError in a forked process.
+  Object& get() const {
+    if (!is_forked()) return *object_;
+    throw ConfigError("this was made before fork(): its threads are not in this process",
+                      "make it in the process that uses it, or start that by spawn");
+  }
+
+ private:
+  pid_t process_ = getpid();
+  std::unique_ptr<Object> object_;
+};
+
 class PythonStrategy {
  public:
   // Waits for the other workers; `workers` may be null. Refuses to run alone in one of several processes, in
   // Python's words.
   PythonStrategy(const std::string& devices, WorkersPtr workers, bool standalone)
-      : workers_(std::move(workers)),
-        devices_(open(devices, joined(), standalone)),
-        strategy_(devices_, {.announce = false, .workers = joined(), .standalone = true}) {}
+      : workers_(std::move(workers)), parts_(std::make_unique<Parts>(devices, joined(), standalone)) {}
 
-  Strategy& get() noexcept { return strategy_; }
+  Strategy& get() const { return parts_.get().strategy; }
   const WorkersPtr& workers() const noexcept { return workers_; }
 
   // Counts the recoveries of the strategy from a failed run(): trainers made earlier can no longer be used.
@@ -46,22 +75,31 @@ class PythonStrategy {
     return open_devices(devices_of_worker(devices, workers.get()));
   }
 
+  struct Parts {
+    Parts(const std::string& names, const std::shared_ptr<Workers>& workers, bool standalone)
+        : devices(open(names, workers, standalone)),
+          strategy(devices, {.announce = false, .workers = workers, .standalone = true}) {}
+
+    DeviceGroup devices;
+    Strategy strategy;
+  };
+
   WorkersPtr workers_;  // destroyed last: signs off
-  DeviceGroup devices_;
-  Strategy strategy_;
+  OfProcess<Parts> parts_;
   std::atomic<std::uint64_t> failures_{0};
 };
 using StrategyPtr = std::shared_ptr<PythonStrategy>;
 
 class PythonModel {
  public:
-  PythonModel(StrategyPtr strategy, Model model) : strategy_(std::move(strategy)), model_(std::move(model)) {}
+  PythonModel(StrategyPtr strategy, Model model)
+      : strategy_(std::move(strategy)), model_(std::make_unique<Model>(std::move(model))) {}
 
   // Gives the model to this thread alone; repeatedly on the same thread, as in a callback of its fit. Throws
   // ConfigError while another thread has it.
   class Use {
    public:
-    explicit Use(PythonModel& model) : lock_(model.used_, std::try_to_lock), model_(&model.model_) {
+    explicit Use(PythonModel& model) : model_(&model.model_.get()), lock_(model.used_, std::try_to_lock) {
       if (!lock_.owns_lock()) {
         throw ConfigError("another thread is using this model",
                           "one thread at a time: wait until its call returns");
@@ -71,8 +109,8 @@ class PythonModel {
     Model& operator*() const noexcept { return *model_; }
 
    private:
-    std::unique_lock<std::recursive_mutex> lock_;
     Model* model_;
+    std::unique_lock<std::recursive_mutex> lock_;
   };
   Use use() { return Use(*this); }
 
@@ -84,7 +122,7 @@ class PythonModel {
 
  private:
   StrategyPtr strategy_;  // destroyed last
-  Model model_;
+  OfProcess<Model> model_;
   std::atomic<std::uint64_t> compiled_{0};
   std::recursive_mutex used_;
 };

@@ -1,11 +1,13 @@
 #include "headrace/bindings/python/train/python_output.h"
 
-#include <nanobind/nanobind.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <system_error>
+
+#include "headrace/bindings/python/train/interrupts.h"
 
 namespace headrace::python {
 namespace {
@@ -17,27 +19,47 @@ nb::object python_stdout() { return nb::module_::import_("sys").attr("stdout"); 
 bool is_our_terminal(const nb::object& output) {
   try {
     return isatty(STDOUT_FILENO) != 0 && nb::cast<int>(output.attr("fileno")()) == STDOUT_FILENO;
-  } catch (const std::exception&) {
-    return false;  // a stream without a file, as a notebook's
+  } catch (const nb::python_error& raised) {  // a stream without a file, as a notebook's
+    if (raised.matches(PyExc_Exception)) return false;
+    throw;
+  } catch (const nb::cast_error&) {
+    return false;
   }
 }
 
-// Progress is no reason to end a training: what Python raises here is dropped.
-ssize_t write_to_python(void* /*cookie*/, const char* text, std::size_t size) {
+// Ends the run by the exception being handled.
+void end_run(nb::python_error& raised) {
+  if (!InterruptWatch::end_run()) raised.discard_as_unraisable("headrace's progress");
+}
+
+}  // namespace
+
+// Progress is no reason to end a training: an output that takes no more is given none. What else Python code
+// raises, an interrupt for example, ends the run.
+ssize_t PythonOutput::write(void* cookie, const char* text, std::size_t size) {
+  auto& lost = static_cast<PythonOutput*>(cookie)->lost_;
   const nb::gil_scoped_acquire lock;
   try {
-    const nb::object output = python_stdout();
+    const nb::object output = lost ? nb::none() : python_stdout();
     if (!output.is_none()) {
       output.attr("write")(nb::bytes(text, size).attr("decode")("utf-8", "replace"));
       output.attr("flush")();
     }
-  } catch (const std::exception&) {
-    return static_cast<ssize_t>(size);
+  } catch (nb::python_error& raised) {
+    lost = raised.matches(PyExc_OSError) || raised.matches(PyExc_ValueError);
+    if (!lost) {
+      end_run(raised);
+    } else if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "sys.stdout takes no more text: %s; no progress is shown",
+                                raised.what()) != 0) {
+      try {
+        throw nb::python_error();  // warnings are errors
+      } catch (nb::python_error& warning) {
+        end_run(warning);
+      }
+    }
   }
   return static_cast<ssize_t>(size);
 }
-
-}  // namespace
 
 PythonOutput::PythonOutput() {
   const nb::object output = python_stdout();
@@ -45,8 +67,7 @@ PythonOutput::PythonOutput() {
     output.attr("flush")();
     return;
   }
-  file_ =
-      fopencookie(nullptr, "w", {.read = nullptr, .write = write_to_python, .seek = nullptr, .close = nullptr});
+  file_ = fopencookie(this, "w", {.read = nullptr, .write = write, .seek = nullptr, .close = nullptr});
   if (file_ == nullptr) throw std::system_error(errno, std::generic_category(), "standard output");
 }
 

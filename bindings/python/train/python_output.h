@@ -1,6 +1,10 @@
 // Python's sys.stdout as a C stream, so that notebooks show the output.
 #pragma once
 
+#include <nanobind/nanobind.h>
+#include <sys/types.h>
+
+#include <cstddef>
 #include <cstdio>
 
 namespace headrace::python {
@@ -16,7 +20,10 @@ class PythonOutput {
   std::FILE* file() const noexcept { return file_; }
 
  private:
+  static ssize_t write(void* cookie, const char* text, std::size_t size);
+
   std::FILE* file_ = stdout;
+  bool lost_ = false;  // takes no more text
 };
 
 }  // namespace headrace::python

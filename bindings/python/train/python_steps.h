@@ -24,7 +24,7 @@ class PythonGlobalBatch {
       : strategy_(std::move(strategy)),
         feed_(feed),
         position_(shares.front().position()),
-        shares_(std::move(shares)) {}
+        shares_(std::make_unique<std::optional<GlobalBatch>>(std::move(shares))) {}
 
   PythonGlobalBatch(const PythonGlobalBatch&) = delete;
   PythonGlobalBatch& operator=(const PythonGlobalBatch&) = delete;
@@ -32,7 +32,7 @@ class PythonGlobalBatch {
   // Throws ConfigError once the batch was taken.
   const GlobalBatch& get() const {
     require();
-    return *shares_;
+    return *shares_.get();
   }
   // Also throws ConfigError unless the batch is from this feed, whose shapes a step has.
   GlobalBatch take(std::uint64_t feed) {
@@ -41,21 +41,21 @@ class PythonGlobalBatch {
       throw ConfigError("the batch is of other data than the step was made for",
                         "give batches of the distributed dataset that it was made with");
     }
-    return *std::exchange(shares_, std::nullopt);
+    return *std::exchange(shares_.get(), std::nullopt);
   }
-  bool is_taken() const noexcept { return !shares_; }
+  bool is_taken() const { return !shares_.get(); }
   const BatchPosition& position() const noexcept { return position_; }
 
  private:
   void require() const {
-    if (shares_) return;
+    if (shares_.get()) return;
     throw ConfigError("this batch was given to a step", "take the next one, or read it before the step");
   }
 
   StrategyPtr strategy_;  // destroyed last
   std::uint64_t feed_;
   BatchPosition position_;
-  std::optional<GlobalBatch> shares_;
+  OfProcess<std::optional<GlobalBatch>> shares_;
 };
 
 // A loader on the devices of a strategy. Its end waits for threads that may be in Python.
@@ -66,7 +66,7 @@ class PythonFeed {
     options.world = serves.world();
     options.owned_batches = true;  // Python keeps what it is given, in lists for example
     const WithoutGil others_run;
-    loader_ = std::make_unique<Loader>(data, serves.devices(), std::move(options));
+    loader_.set(std::make_unique<Loader>(data, serves.devices(), std::move(options)));
   }
   PythonFeed(const PythonFeed&) = delete;
   PythonFeed& operator=(const PythonFeed&) = delete;
@@ -75,7 +75,7 @@ class PythonFeed {
     loader_.reset();
   }
 
-  Loader& loader() const noexcept { return *loader_; }
+  Loader& loader() const { return loader_.get(); }
   const StrategyPtr& strategy() const noexcept { return strategy_; }
   // Returns a number that no other feed of this process has.
   std::uint64_t number() const noexcept { return number_; }
@@ -84,7 +84,7 @@ class PythonFeed {
   std::shared_ptr<PythonGlobalBatch> next() const {
     GlobalBatch shares;
     for (int r = 0; r < strategy_->get().local_replicas(); ++r) {
-      std::optional<Batch> share = loader_->next(r);
+      std::optional<Batch> share = loader().next(r);
       if (!share) return nullptr;
       shares.push_back(*std::move(share));
     }
@@ -99,7 +99,7 @@ class PythonFeed {
 
   StrategyPtr strategy_;
   std::uint64_t number_ = next_number();
-  std::unique_ptr<Loader> loader_;
+  OfProcess<Loader> loader_;
 };
 using FeedPtr = std::shared_ptr<PythonFeed>;
 

@@ -27,10 +27,10 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-// run() without the interpreter's lock, for Ctrl-C to end.
+// run() without the interpreter's lock, for Ctrl-C to end; if it saves checkpoints, for SIGTERM too.
 template <typename Run>
-auto unlocked(const Run& run) {
-  const InterruptWatch watch;
+auto unlocked(const Run& run, bool saves = false) {
+  const InterruptWatch watch(saves);
   auto result = [&] {
     const WithoutGil unlocked_here;
     try {
@@ -80,6 +80,8 @@ nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t
   options.validation = validation;
   options.validation_split = validation_split;
   options.callbacks = callbacks_of(callbacks);
+  options.callbacks.push_back(
+      {.name = "signals", .on_step = [](const StepReport&, FitControl&) { InterruptWatch::look(); }});
   options.verbose = verbose;
   options.output = output.file();
   options.input = input_of(input);
@@ -93,10 +95,12 @@ nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t
   options.checkpoints = checkpoints_of(checkpoints);
   options.resume = resume;
   options.validate_averaged = validate_averaged;
-  const History history = unlocked([&](const std::atomic<bool>* stop) {
-    options.stop = stop;
-    return use->fit(train, options);
-  });
+  const History history = unlocked(
+      [&](const std::atomic<bool>* stop) {
+        options.stop = stop;
+        return use->fit(train, options);
+      },
+      options.checkpoints.has_value());
   nb::dict lists;
   for (const auto& [name, values] : history.lists()) lists[name.c_str()] = nb::cast(values);
   return lists;

@@ -34,7 +34,7 @@ class StepRunner {
     compiled_ = model_->compiled();
     failures_ = model_->strategy()->failures();
     const WithoutGil others_run;
-    runner_ = make(model_->strategy()->get(), *use, feed_->loader());
+    runner_.set(make(model_->strategy()->get(), *use, feed_->loader()));
   }
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
@@ -49,9 +49,9 @@ class StepRunner {
     const PythonModel::Use use = model_->use();
     require_current();
     const WithoutGil others_run;
-    return body(*runner_);
+    return body(runner_.get());
   }
-  Runner& get() const noexcept { return *runner_; }
+  Runner& get() const { return runner_.get(); }
   const StrategyPtr& strategy() const noexcept { return model_->strategy(); }
   const PythonFeed& feed() const noexcept { return *feed_; }
 
@@ -69,7 +69,7 @@ class StepRunner {
   ModelPtr model_;
   FeedPtr feed_;
   std::uint64_t compiled_ = 0, failures_ = 0;
-  std::unique_ptr<Runner> runner_;
+  OfProcess<Runner> runner_;
 };
 
 class PythonTrainer : public StepRunner<Trainer> {

@@ -28,7 +28,9 @@ std::int64_t rank_of(const float* x, std::int64_t classes, std::int64_t label) {
   return before;
 }
 
-std::int64_t bucket_of(const ScoreBuckets& buckets, float x) {
+// NaN is on the wrong side, whichever that is.
+std::int64_t bucket_of(const ScoreBuckets& buckets, float x, bool positive) {
+  if (std::isnan(x)) return positive ? 0 : buckets.count - 1;
   const float score = buckets.sigmoid ? 1.0F / (1.0F + std::exp(-x)) : x;
   if (buckets.count == 2) return score > buckets.threshold ? 1 : 0;
   const float place = std::ceil(score * static_cast<float>(buckets.count - 1)) - 1.0F;
@@ -72,15 +74,17 @@ void count_confusions(const ClassRows& of, std::int64_t* counts) {
   for (std::int64_t row = 0; row < of.real.count; ++row) {
     const std::int64_t label = class_of(of, row);
     const float* x = of.x + row * of.classes;
-    if (label >= 0) ++counts[label * of.classes + (std::max_element(x, x + of.classes) - x)];
+    const bool predicts = std::none_of(x, x + of.classes, [](float value) { return std::isnan(value); });
+    if (label >= 0 && predicts) ++counts[label * of.classes + (std::max_element(x, x + of.classes) - x)];
   }
 }
 
 void count_scores(const ClassRows& of, const ScoreBuckets& buckets, std::int64_t* counts) {
   for (std::int64_t row = 0; row < of.real.count; ++row) {
     for (std::int64_t k = 0; k < of.classes; ++k) {
-      const std::int64_t bucket = bucket_of(buckets, of.x[row * of.classes + k]);
-      ++counts[(k * buckets.count + bucket) * 2 + (is_positive(of, row, k) ? 1 : 0)];
+      const bool positive = is_positive(of, row, k);
+      const std::int64_t bucket = bucket_of(buckets, of.x[row * of.classes + k], positive);
+      ++counts[(k * buckets.count + bucket) * 2 + (positive ? 1 : 0)];
     }
   }
 }

@@ -147,7 +147,7 @@ ElementTerm element_term(float x, float t) {
   }
   if constexpr (kLoss == ElementLoss::kHinge) {
     const float sign = t > 0 ? 1.0F : t <= 0 ? -1.0F : t, short_of = 1 - sign * x;
-    return short_of <= 0 ? ElementTerm{0, 0} : ElementTerm{short_of, -sign};
+    return short_of <= 0 ? ElementTerm{0, 0} : ElementTerm{short_of, short_of > 0 ? -sign : short_of};
   }
   if constexpr (kLoss == ElementLoss::kKullbackLeibler) {
     const float target = std::clamp(t, kLeast, 1.0F), p = x < kLeast ? kLeast : x > 1 ? 1.0F : x;
@@ -215,7 +215,7 @@ void softmax_cross_entropy(const LossShape& shape, const float* logits, const st
     } else {
       std::memset(gradient, 0, bytes);
     }
-    correct += of.maximum.index == label;
+    correct += of.maximum.index == label && of.exp_sum == of.exp_sum;  // no row with NaN
     const double target =
         known ? static_cast<double>(1.0F - label_smoothing) * static_cast<double>(logits[label] - of.maximum.value)
               : std::numeric_limits<double>::quiet_NaN();

@@ -81,11 +81,11 @@ Place add_weights(OneDnnProgram& program, const OneDnn& onednn, const OneDnnPlan
 }
 
 void add_forward(OneDnnProgram& program, OneDnn& onednn, WantedConv wanted, const Operand& x,
-                 const Operand& weights, const Operand& y) {
+                 const Operand& weights, const Operand& y, Activation activation = Activation::kNone) {
   const ConvShape& shape = wanted.shape;
   const Precision precision = shape.options.precision;
   const Place source = add_input(program, onednn, precision, x, shape.x_elements());
-  const Result result(program, onednn, precision, y, shape.y_elements(), wanted.activation);
+  const Result result(program, onednn, precision, y, shape.y_elements(), activation);
   wanted.type = input_type(onednn, precision);
   wanted.result = result.type();
   const auto plan = conv_plan(onednn, wanted);
@@ -149,8 +149,7 @@ void add_transposed(OneDnnProgram& program, OneDnn& onednn, const ConvShape& sha
 BoundKernel conv_forward(OneDnn& onednn, const ConvShape& shape, const Operand& x, const Operand& weights,
                          float* bias, const Operand& y, Activation activation) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
-  const WantedConv wanted{.shape = shape, .activation = activation, .bias = bias};
-  add_forward(*program, onednn, wanted, x, weights, y);
+  add_forward(*program, onednn, {.shape = shape, .bias = bias}, x, weights, y, activation);
   return program;
 }
 

@@ -72,7 +72,7 @@ Forward::primitive_desc choose_forward(const OneDnn& onednn, const WantedConv& w
           ? Forward::desc(kind, kDirect, x, weights, bias_vector(wanted, g), y, g.stride, g.dilation, g.pad_begin,
                           g.pad_end)
           : Forward::desc(kind, kDirect, x, weights, y, g.stride, g.dilation, g.pad_begin, g.pad_end);
-  return {description, attributes(wanted.activation), onednn.engine()};
+  return {description, attributes(), onednn.engine()};
 }
 
 // Returns the forward pass to which a backward one refers.
@@ -175,7 +175,6 @@ std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wa
                         o.groups,
                         static_cast<std::int64_t>(wanted.type),
                         static_cast<std::int64_t>(wanted.result),
-                        wanted.activation == Activation::kRelu,
                         wanted.has_bias()};
   return onednn.plan(key, [&] { return make_conv_plan(onednn, wanted); });
 }

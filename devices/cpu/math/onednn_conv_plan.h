@@ -34,7 +34,6 @@ struct WantedConv {
   ConvShape shape;
   dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of the inputs
   dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the written activations
-  Activation activation = Activation::kNone;
   const float* bias = nullptr;  // or the destination of its gradient
 
   bool has_bias() const noexcept { return bias != nullptr; }

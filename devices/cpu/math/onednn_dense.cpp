@@ -10,7 +10,7 @@
 //   32x256x256   matmul 120/159/149   sgemm 115/157/136   inner_product on blocked weights  96/ 78/ 79
 //   512x784x256  matmul 157/ - / -    sgemm 131/158/113   inner_product on blocked weights 153/121/ 91
 //   512x256x256  matmul 161/ - / -    sgemm 146/159/144   inner_product on blocked weights 156/138/104
-// It also takes the bias and the ReLU, and bf16, in the same call.
+// It also takes the bias, and bf16, in the same call.
 
 namespace headrace {
 namespace {
@@ -31,7 +31,7 @@ OneDnnPlan make_product_plan(const OneDnn& onednn, const Product& product) {
   const dnnl::matmul::desc description =
       product.bias != nullptr ? dnnl::matmul::desc(plan.source, plan.weights, plan.bias, plan.result)
                               : dnnl::matmul::desc(plan.source, plan.weights, plan.result);
-  const dnnl::matmul::primitive_desc chosen(description, attributes(product.activation), onednn.engine());
+  const dnnl::matmul::primitive_desc chosen(description, attributes(), onednn.engine());
   plan.scratchpad = chosen.scratchpad_desc();
   plan.primitive = dnnl::matmul(chosen);
   return plan;
@@ -46,7 +46,6 @@ std::shared_ptr<const OneDnnPlan> plan_of(OneDnn& onednn, const Product& product
                         static_cast<std::int64_t>(product.b),
                         static_cast<std::int64_t>(product.type),
                         static_cast<std::int64_t>(product.result),
-                        product.activation == Activation::kRelu,
                         product.bias != nullptr};
   return onednn.plan(key, [&] { return make_product_plan(onednn, product); });
 }
@@ -119,7 +118,6 @@ BoundKernel dense_forward(OneDnn& onednn, const DenseShape& shape, const Operand
                         .b = Layout::kColumns,
                         .type = input_type(onednn, shape.precision),
                         .result = result.type(),
-                        .activation = activation,
                         .bias = bias};
   add_product(*program, onednn, product, a, b, result.place());
   result.finish(*program);

@@ -10,13 +10,12 @@ namespace headrace {
 // A product of two matrices through oneDNN's matmul.
 enum class Layout : std::int64_t { kRows, kColumns };  // the storage order of a matrix given as (rows, columns)
 
-// result (m, n), stored by rows, = activation(a (m, k) times b (k, n) + bias (n), if there is one)
+// result (m, n), stored by rows, = a (m, k) times b (k, n) + bias (n), if there is one
 struct Product {
   std::int64_t m = 0, k = 0, n = 0;
   Layout a = Layout::kRows, b = Layout::kRows;
   dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of a and b
   dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the result
-  Activation activation = Activation::kNone;                      // only kRelu is done, others are left out
   const float* bias = nullptr;
 };
 

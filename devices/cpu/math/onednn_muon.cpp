@@ -14,12 +14,21 @@ namespace {
 
 constexpr std::int64_t kMuonGrain = row_grain(1);
 
+// u = gradient g + velocity v
+struct UpdateShares {
+  explicit UpdateShares(const MuonOptions& options)
+      : gradient(options.nesterov ? 1.0F : 0.0F), velocity(options.nesterov ? options.momentum : 1.0F) {}
+
+  float gradient, velocity;
+};
+
 HEADRACE_SIMD_MATH void muon_momentum_range(const float* __restrict gradients, float* __restrict velocity,
-                                            float* __restrict update, float momentum, std::int64_t count) {
+                                            float* __restrict update, float momentum, const UpdateShares& shares,
+                                            std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float v = momentum * velocity[i] + gradients[i];
     velocity[i] = v;
-    update[i] = gradients[i] + momentum * v;
+    update[i] = shares.gradient * gradients[i] + shares.velocity * v;
   }
 }
 
@@ -39,13 +48,13 @@ float norm_scale(const MuonArena& arena) {
 }
 
 // A tall matrix's update is stored by columns.
-void momentum_transposed(const MuonArena& arena, float momentum, float* x) {
+void momentum_transposed(const MuonArena& arena, float momentum, const UpdateShares& shares, float* x) {
   for (std::int64_t row = 0; row < arena.rows; ++row) {
     for (std::int64_t column = 0; column < arena.columns; ++column) {
       const std::int64_t at = row * arena.columns + column;
       const float v = momentum * arena.velocity[at] + arena.gradients[at];
       arena.velocity[at] = v;
-      x[column * arena.rows + row] = arena.gradients[at] + momentum * v;
+      x[column * arena.rows + row] = shares.gradient * arena.gradients[at] + shares.velocity * v;
     }
   }
 }
@@ -63,11 +72,12 @@ void move_transposed(const MuonArena& arena, float factor, float rate, const flo
 
 void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x) {
   const std::int64_t count = arena.rows * arena.columns;
+  const UpdateShares shares(options);
   if (arena.tall()) {
-    momentum_transposed(arena, options.momentum, x);
+    momentum_transposed(arena, options.momentum, shares, x);
   } else {
     parallel_ranges(count, kMuonGrain, [&](std::int64_t begin, std::int64_t end) {
-      muon_momentum_range(arena.gradients + begin, arena.velocity + begin, x + begin, options.momentum,
+      muon_momentum_range(arena.gradients + begin, arena.velocity + begin, x + begin, options.momentum, shares,
                           end - begin);
     });
   }
@@ -90,13 +100,14 @@ void scale_add(float a, float* x, const float* y, std::int64_t count) {
 void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepScalars& scalars, const float* x) {
   const std::int64_t count = arena.rows * arena.columns;
   const float rate = scalars.learning_rates[options.group];
-  const bool keeps_norm = (scalars.kept_norms >> options.group & 1) != 0;
+  const bool keeps_norm = !options.normalize || (scalars.kept_norms >> options.group & 1) != 0;
+  const float step = rate * muon_rate_factor(options.adjust_rate, arena.rows, arena.columns);
   const float factor = (keeps_norm ? 1.0F : norm_scale(arena)) * (1.0F - rate * options.weight_decay);
   if (arena.tall()) {
-    move_transposed(arena, factor, rate, x);
+    move_transposed(arena, factor, step, x);
   } else {
     parallel_ranges(count, kMuonGrain, [&](std::int64_t begin, std::int64_t end) {
-      combine_range(-rate, x + begin, factor, arena.parameters + begin, end - begin);
+      combine_range(-step, x + begin, factor, arena.parameters + begin, end - begin);
     });
   }
   if (arena.rounded != nullptr) to_bf16(arena.parameters, arena.rounded, count);

@@ -26,8 +26,8 @@ void begin_muon(const MuonArena& arena, const MuonOptions& options, float* x);
 void combine(float b, const float* gram, float c, float* square, std::int64_t count);
 // x = a x + y
 void scale_add(float a, float* x, const float* y, std::int64_t count);
-// Scales the parameters to the norm sqrt(rows), unless they are all 0 or the step keeps their norm, applies weight
-// decay and subtracts learning rate * x. Writes the copy.
+// Scales the parameters to the norm sqrt(rows) if the options say so, unless they are all 0 or the step keeps
+// their norm, applies weight decay and subtracts learning rate * factor * x. Writes the copy.
 void finish_muon(const MuonArena& arena, const MuonOptions& options, const StepScalars& scalars, const float* x);
 
 }  // namespace headrace::cpu

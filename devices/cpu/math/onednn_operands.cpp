@@ -1,5 +1,6 @@
 #include "headrace/devices/cpu/math/onednn_operands.h"
 
+#include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 
 namespace headrace {
@@ -35,36 +36,33 @@ Place add_input(OneDnnProgram& program, const OneDnn& onednn, Precision precisio
 
 Result::Result(OneDnnProgram& program, const OneDnn& onednn, Precision precision, const Operand& to,
                std::int64_t count, Activation activation)
-    : to_(to), count_(count), left_(activation == Activation::kRelu ? Activation::kNone : activation) {
-  const bool complete = to.type == DType::kBF16 && left_ == Activation::kNone;
-  type_ = complete ? input_type(onednn, precision) : dnnl::memory::data_type::f32;
+    : to_(to), count_(count), activation_(activation) {
+  // The ReLU of a rounded number is the rounded ReLU.
+  const bool exact = activation == Activation::kNone || activation == Activation::kRelu;
+  type_ = to.type == DType::kBF16 && exact ? input_type(onednn, precision) : dnnl::memory::data_type::f32;
   const bool direct = to.type == DType::kF32 || type_ == dnnl::memory::data_type::bf16;
   place_ = direct ? to.place : program.reserve(static_cast<std::size_t>(count) * sizeof(float));
 }
 
 void Result::finish(OneDnnProgram& program) const {
-  if (to_.type == DType::kF32) {
-    if (left_ == Activation::kNone) return;
+  if (to_.type == DType::kBF16 && type_ == dnnl::memory::data_type::f32) {
     program.add([*this](std::byte* workspace) {
-      auto* y = static_cast<float*>(place_.in(workspace));
-      cpu::activate(left_, y, y, count_);
-    });
-  } else if (type_ == dnnl::memory::data_type::f32) {
-    program.add([*this](std::byte* workspace) {
-      cpu::activate(left_, static_cast<const float*>(place_.in(workspace)),
+      cpu::activate(activation_, static_cast<const float*>(place_.in(workspace)),
                     static_cast<BFloat16*>(to_.place.in(workspace)), count_);
+    });
+  } else if (activation_ != Activation::kNone) {
+    program.add([*this](std::byte* workspace) {
+      cpu::with_type(to_.type, [&]<typename T>(T) {
+        T* y = static_cast<T*>(place_.in(workspace));
+        cpu::activate(activation_, y, y, count_);
+      });
     });
   }
 }
 
-dnnl::primitive_attr attributes(Activation activation) {
+dnnl::primitive_attr attributes() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (activation == Activation::kRelu) {
-    dnnl::post_ops after;
-    after.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
-    attributes.set_post_ops(after);
-  }
   return attributes;
 }
 

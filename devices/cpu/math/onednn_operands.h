@@ -28,7 +28,7 @@ Place add_input(OneDnnProgram& program, const OneDnn& onednn, Precision precisio
 // if finish() has work to do.
 class Result {
  public:
-  // `activation` is the caller's; finish() does what attributes() leaves out of the primitive.
+  // finish() applies the activation: oneDNN's own ReLU turns NaN into 0.
   Result(OneDnnProgram& program, const OneDnn& onednn, Precision precision, const Operand& to, std::int64_t count,
          Activation activation = Activation::kNone);
 
@@ -40,13 +40,12 @@ class Result {
  private:
   Operand to_;
   std::int64_t count_;
-  Activation left_;
+  Activation activation_;
   dnnl::memory::data_type type_;
   Place place_;
 };
 
-// Returns the attributes of every primitive here: the scratchpad comes from the workspace. kRelu is fused into the
-// primitive, others are a separate pass, Result::finish().
-dnnl::primitive_attr attributes(Activation activation = Activation::kNone);
+// Returns the attributes of every primitive here: the scratchpad comes from the workspace.
+dnnl::primitive_attr attributes();
 
 }  // namespace headrace

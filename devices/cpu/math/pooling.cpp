@@ -40,7 +40,7 @@ HEADRACE_INLINE void pool_strip(const T* corner, T* y, std::uint8_t* argmax, std
       const auto place = static_cast<std::int32_t>(row * window + column);
       for (std::int64_t c = 0; c < width; ++c) {
         const float here = value(from[c]);
-        const bool better = here > best[c];
+        const bool better = here > best[c] || here != here;  // the last NaN wins
         best[c] = better ? here : best[c];
         winner[c] = better ? place : winner[c];
       }
@@ -59,12 +59,12 @@ HEADRACE_INLINE void pool_pair(const T* __restrict corner, T* __restrict y, std:
   for (std::int64_t c = 0; c < channels; ++c) {
     const float a = value(corner[c]), b = value(corner[c + channels]);
     const float d = value(below[c]), e = value(below[c + channels]);
-    const std::int32_t right_top = b > a;
-    const std::int32_t right_bottom = e > d;
-    const float top = b > a ? b : a;
-    const float bottom = e > d ? e : d;
-    const std::int32_t lower = bottom > top;
-    y[c] = element<T>(bottom > top ? bottom : top);
+    const std::int32_t right_top = b > a || b != b;
+    const std::int32_t right_bottom = e > d || e != e;
+    const float top = b > a || b != b ? b : a;
+    const float bottom = e > d || e != e ? e : d;
+    const std::int32_t lower = bottom > top || bottom != bottom;
+    y[c] = element<T>(bottom > top || bottom != bottom ? bottom : top);
     argmax[c] = static_cast<std::uint8_t>(lower * (2 + right_bottom) + (1 - lower) * right_top);
   }
 }

@@ -65,7 +65,8 @@ HEADRACE_INLINE float fast_exp_minus_1(float x) noexcept {
   return x > -0.1F ? near : fast_exp(x) - 1.0F;
 }
 
-HEADRACE_INLINE float relu(float x) noexcept { return x > 0 ? x : 0.0F; }
+// NaN passes, as in all of them.
+HEADRACE_INLINE float relu(float x) noexcept { return x <= 0 ? 0.0F : x; }
 HEADRACE_INLINE float sigmoid(float x) noexcept { return 1.0F / (1.0F + fast_exp(-x)); }
 HEADRACE_INLINE float silu(float x) noexcept { return x * sigmoid(x); }
 HEADRACE_INLINE float gelu(float x) noexcept { return x * fast_normal(x).distribution; }
@@ -118,7 +119,7 @@ HEADRACE_INLINE float activated(float x) noexcept {
 }
 template <Activation kActivation>
 HEADRACE_INLINE float activation_gradient(float x, float dy) noexcept {
-  if constexpr (kActivation == Activation::kRelu) return x > 0 ? dy : 0.0F;
+  if constexpr (kActivation == Activation::kRelu) return x <= 0 ? 0.0F : dy;
   if constexpr (kActivation == Activation::kGelu) return dy * gelu_slope(x);
   if constexpr (kActivation == Activation::kSilu) return dy * silu_slope(x);
   if constexpr (kActivation == Activation::kSigmoid) return dy * (x * (1.0F - x));

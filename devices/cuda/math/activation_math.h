@@ -86,7 +86,7 @@ template <typename T>
 HEADRACE_HOST_DEVICE float activated(Activation activation, float x) {
   switch (activation) {
     case Activation::kNone: break;
-    case Activation::kRelu: return x > 0 ? x : 0.0F;
+    case Activation::kRelu: return x <= 0 ? 0.0F : x;  // NaN passes, as in all of them
     case Activation::kGelu: return x * ActivationMath<T>::normal(x).distribution;
     case Activation::kSilu: return x * ActivationMath<T>::sigmoid(x);
     case Activation::kSigmoid: return ActivationMath<T>::sigmoid(x);
@@ -104,7 +104,7 @@ template <typename T>
 HEADRACE_HOST_DEVICE float activation_slope(Activation activation, float x) {
   switch (activation) {
     case Activation::kNone: break;
-    case Activation::kRelu: return x > 0 ? 1.0F : 0.0F;
+    case Activation::kRelu: return x <= 0 ? 0.0F : 1.0F;
     case Activation::kGelu: {
       const Normal normal = ActivationMath<T>::normal(x);
       return normal.distribution + x * normal.density;
@@ -128,7 +128,7 @@ HEADRACE_HOST_DEVICE float activation_slope(Activation activation, float x) {
 template <typename T>
 HEADRACE_HOST_DEVICE float activation_gradient(Activation activation, float x, float dy) {
   if (activation == Activation::kNone) return dy;
-  if (activation == Activation::kRelu) return x > 0 ? dy : 0.0F;
+  if (activation == Activation::kRelu) return x <= 0 ? 0.0F : dy;
   return rounded_product(dy, activation_slope<T>(activation, x));
 }
 

@@ -5,10 +5,9 @@
 
 namespace headrace::cuda {
 
-cudaError_t apply_epilogue(const TensorView& y, const TensorView& bias, Epilogue epilogue, cudaStream_t stream) {
+cudaError_t add_bias(const TensorView& y, const TensorView& bias, cudaStream_t stream) {
   CudaLauncher launch(stream);
-  submit_bias_activation(launch, y, has_bias(epilogue) ? bias : TensorView{},
-                         has_relu(epilogue) ? Activation::kRelu : Activation::kNone);
+  submit_bias_activation(launch, y, bias, Activation::kNone);
   return launch.status();
 }
 

@@ -73,7 +73,7 @@ HEADRACE_HOST_DEVICE Moments<double> completed(const PivotSums& total, const Mom
   if (total.count == 0) return {};
   const double distance = total.distance / total.count;
   const double deviation = total.squares - total.distance * distance;
-  return {total.count, first.mean + distance, deviation > 0 ? deviation : 0};
+  return {total.count, first.mean + distance, deviation <= 0 ? 0 : deviation};
 }
 
 // The leading rows of a matrix that belong to real examples; all of them without `scalars`.

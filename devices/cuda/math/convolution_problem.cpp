@@ -55,8 +55,8 @@ std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& proble
     way.operands = operands;
     way.result = result;
     ways.push_back(way);
-    if (way.epilogue == Epilogue::kNone) return;
-    way.epilogue = Epilogue::kNone;  // which is then a separate kernel
+    if (!way.bias) return;
+    way.bias = false;  // which is then a separate kernel
     ways.push_back(way);
   };
   const bool half = problem.precision == Precision::kBF16;
@@ -72,11 +72,11 @@ std::vector<ConvolutionProblem> ways_to_compute(const ConvolutionProblem& proble
 
 std::string to_string(const ConvolutionProblem& problem) {
   const bool rounded = problem.precision == Precision::kBF16 && problem.operands == DType::kF32;
-  return fmt::format("{} {} * {} -> {}, stride {}{}, {}{} to {}{}{}", name(problem.pass), text(problem.x),
+  return fmt::format("{} {} * {} -> {}, stride {}{}, {}{} to {}{}", name(problem.pass), text(problem.x),
                      text(problem.weights), text(problem.y), text(problem.stride),
                      problem.dilation == Pair{1, 1} ? "" : ", dilation " + text(problem.dilation),
                      rounded ? "rounded " : "", to_string(problem.operands), to_string(problem.result),
-                     has_bias(problem.epilogue) ? ", bias" : "", has_relu(problem.epilogue) ? ", ReLU" : "");
+                     problem.bias ? ", bias" : "");
 }
 
 std::string full_text(const ConvolutionProblem& problem) {

@@ -15,16 +15,6 @@ namespace headrace::cuda {
 
 enum class ConvolutionPass { kForward, kBackwardData, kBackwardWeights };
 
-// The work after the products of a forward pass in the same kernel.
-enum class Epilogue { kNone, kRelu, kBias, kBiasRelu };
-
-constexpr bool has_bias(Epilogue epilogue) noexcept {
-  return epilogue == Epilogue::kBias || epilogue == Epilogue::kBiasRelu;
-}
-constexpr bool has_relu(Epilogue epilogue) noexcept {
-  return epilogue == Epilogue::kRelu || epilogue == Epilogue::kBiasRelu;
-}
-
 // The result of a pass: y, dx or dweights; its operands are the other two tensors.
 struct ConvolutionProblem {
   using Extents = std::array<std::int64_t, 4>;
@@ -38,9 +28,9 @@ struct ConvolutionProblem {
   Pair pad_before{}, pad_after{};
   // bf16 with f32 operands: tensor cores multiply bf16 values in f32 storage exactly.
   Precision precision = Precision::kF32;
-  DType operands = DType::kF32;         // f32 or bf16
-  DType result = DType::kF32;           // f32 or bf16
-  Epilogue epilogue = Epilogue::kNone;  // forward only; the bias is f32
+  DType operands = DType::kF32;  // f32 or bf16
+  DType result = DType::kF32;    // f32 or bf16
+  bool bias = false;             // added to the products in the same kernel: forward only; it is f32
 
   auto operator<=>(const ConvolutionProblem&) const = default;
 };

@@ -74,8 +74,11 @@ struct ConfusionRows {
     ClassLabels labels;
 
     HEADRACE_HOST_DEVICE RowMaximum maximum(std::int64_t row, int lane) const { return labels.of(row, lane); }
-    // The prediction.
+    // The prediction: none, before all, where there is NaN.
     HEADRACE_HOST_DEVICE RowMaximum sums(std::int64_t row, int lane, const RowMaximum&) const {
+      for (std::int64_t k = row * x.classes + lane; k < (row + 1) * x.classes; k += kRowLanes) {
+        if (x.logits[k] != x.logits[k]) return {std::numeric_limits<float>::infinity(), -1};
+      }
       return x.maximum(row, lane);
     }
   };
@@ -85,7 +88,7 @@ struct ConfusionRows {
 
   HEADRACE_HOST_DEVICE void write(std::int64_t row, int lane, const RowMaximum& label,
                                   const RowMaximum& predicted) const {
-    if (lane != 0 || row >= scalars->rows || !in.labels.known(label)) return;
+    if (lane != 0 || row >= scalars->rows || !in.labels.known(label) || predicted.index < 0) return;
     count_one(counts + label.index * in.x.classes + predicted.index);
   }
 };
@@ -133,10 +136,12 @@ struct ScoreCounts {
     const bool positive = targets != nullptr ? targets[at] >= 0.5F
                           : by_row           ? numbers[row] == column
                                              : numbers[at] != 0;
-    count_one(counts + (column * buckets + bucket(x[at])) * 2 + (positive ? 1 : 0));
+    count_one(counts + (column * buckets + bucket(x[at], positive)) * 2 + (positive ? 1 : 0));
   }
 
-  HEADRACE_HOST_DEVICE std::int64_t bucket(float z) const {
+  // NaN is on the wrong side, whichever that is.
+  HEADRACE_HOST_DEVICE std::int64_t bucket(float z, bool positive) const {
+    if (z != z) return positive ? 0 : buckets - 1;
     const float score = sigmoid ? 1.0F / (1.0F + expf(-z)) : z;
     if (buckets == 2) return score > threshold ? 1 : 0;
     const float place = ceilf(score * static_cast<float>(buckets - 1)) - 1.0F;

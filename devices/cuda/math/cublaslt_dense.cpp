@@ -65,12 +65,9 @@ CublasLtDense::CublasLtDense(int ordinal, std::string device_name)
 
 // Row-major tensors are their transposes in column-major terms: y' = weights x', and so on.
 void CublasLtDense::forward(cudaStream_t stream, const TensorView& x, const TensorView& weights,
-                            const TensorView& bias, const TensorView& y, Activation activation,
-                            Precision precision) {
-  GemmProblem problem{.m = weights.shape[0], .n = x.shape[0], .k = x.shape[1], .a = Transpose::kYes};
-  const bool relu = activation == Activation::kRelu;
-  problem.epilogue =
-      bias.defined() ? (relu ? Epilogue::kBiasRelu : Epilogue::kBias) : (relu ? Epilogue::kRelu : Epilogue::kNone);
+                            const TensorView& bias, const TensorView& y, Precision precision) {
+  const GemmProblem problem{
+      .m = weights.shape[0], .n = x.shape[0], .k = x.shape[1], .a = Transpose::kYes, .bias = bias.defined()};
   run(stream, with_types(problem, precision, y.dtype), {.a = weights, .b = x, .result = y, .bias = bias});
 }
 
@@ -119,10 +116,10 @@ void CublasLtDense::run(cudaStream_t stream, GemmProblem problem, const Call& ca
   problem.align_a = alignment(a.view, call.a_step);
   problem.align_b = alignment(b.view, call.b_step);
   problem.align_d = alignment(result.view, call.result_step);
-  Epilogue left = Epilogue::kNone;
+  bool complete = true;
   for (std::int64_t i = 0; i < call.repeats; ++i) {
     void* to = moved(result.view, i * call.result_step);
-    left = matmul_.run(stream, problem,
+    complete = matmul_.run(stream, problem,
                        {.a = moved(a.view, i * call.a_step),
                         .b = moved(b.view, i * call.b_step),
                         .c = to,
@@ -131,7 +128,7 @@ void CublasLtDense::run(cudaStream_t stream, GemmProblem problem, const Call& ca
                         .alpha = call.alpha,
                         .beta = 0});
   }
-  CUDA_CHECK(apply_epilogue(result.view, call.bias, left, stream), device_);
+  if (!complete) CUDA_CHECK(add_bias(result.view, call.bias, stream), device_);
   if (result.staged) CUDA_CHECK(move(result.view, call.result, stream), device_);
 }
 

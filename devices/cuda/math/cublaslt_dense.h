@@ -19,9 +19,8 @@ class CublasLtDense {
   CublasLtDense(int ordinal, std::string device_name);
 
   // The bias is f32; the weights, x, y, dy and dx f32 or bf16. A bias added to a bf16 y is rounded to bf16.
-  // REQUIRES: products_fuse() the activation (gpu_kernels.h).
   void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-               const TensorView& y, Activation activation, Precision precision);
+               const TensorView& y, Precision precision);
   void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                      Precision precision);
   void backward_weights(cudaStream_t stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,

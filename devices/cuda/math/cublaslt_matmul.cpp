@@ -17,16 +17,6 @@ cublasOperation_t operation(Transpose transpose) {
   return transpose == Transpose::kYes ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-cublasLtEpilogue_t epilogue(Epilogue which) {
-  switch (which) {
-    case Epilogue::kNone: return CUBLASLT_EPILOGUE_DEFAULT;
-    case Epilogue::kRelu: return CUBLASLT_EPILOGUE_RELU;
-    case Epilogue::kBias: return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::kBiasRelu: return CUBLASLT_EPILOGUE_RELU_BIAS;
-  }
-  return CUBLASLT_EPILOGUE_DEFAULT;
-}
-
 }  // namespace
 
 // cuBLASLt's descriptions of one problem, and the algorithm for it.
@@ -42,9 +32,9 @@ struct CublasLtMatmul::Plan {
   Plan& operator=(const Plan&) = delete;
 
   cublasStatus_t describe(const GemmProblem& problem);
-  // Sets the bias if the epilogue has one.
+  // Sets the bias if it is added.
   cublasStatus_t point_to_bias(const void* bias) const {
-    if (!has_bias(fused)) return CUBLAS_STATUS_SUCCESS;
+    if (!adds_bias) return CUBLAS_STATUS_SUCCESS;
     return cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
   }
   cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype, std::int64_t rows,
@@ -55,7 +45,7 @@ struct CublasLtMatmul::Plan {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
-  Epilogue fused = Epilogue::kNone;  // the algorithm's epilogue
+  bool adds_bias = false;
 };
 
 cublasStatus_t CublasLtMatmul::Plan::describe_matrix(cublasLtMatrixLayout_t* layout, DType dtype,
@@ -77,12 +67,12 @@ cublasStatus_t CublasLtMatmul::Plan::describe_matrix(cublasLtMatrixLayout_t* lay
 }
 
 cublasStatus_t CublasLtMatmul::Plan::describe(const GemmProblem& problem) {
-  fused = problem.epilogue;
+  adds_bias = problem.bias;
   const bool a_turned = problem.a == Transpose::kYes;
   const bool b_turned = problem.b == Transpose::kYes;
   const cublasOperation_t on_a = operation(problem.a);
   const cublasOperation_t on_b = operation(problem.b);
-  const cublasLtEpilogue_t after = epilogue(fused);
+  const cublasLtEpilogue_t after = adds_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   const auto set = [this](cublasLtMatmulDescAttributes_t name, const auto& value) {
     return cublasLtMatmulDescSetAttribute(product, name, &value, sizeof value);
   };
@@ -90,7 +80,7 @@ cublasStatus_t CublasLtMatmul::Plan::describe(const GemmProblem& problem) {
   if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_TRANSA, on_a);
   if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_TRANSB, on_b);
   if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_DESC_EPILOGUE, after);
-  if (status == CUBLAS_STATUS_SUCCESS && has_bias(fused)) {
+  if (status == CUBLAS_STATUS_SUCCESS && adds_bias) {
     status = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.result));
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
@@ -148,7 +138,7 @@ CublasLtMatmul::~CublasLtMatmul() {
   cublasLtDestroy(handle_);
 }
 
-Epilogue CublasLtMatmul::run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands) {
+bool CublasLtMatmul::run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
   void* workspace = scratch_.reserve(stream, kWorkspaceBytes);
   const std::lock_guard lock(mutex_);  // also protects the bias pointer, which belongs to the description
@@ -158,7 +148,7 @@ Epilogue CublasLtMatmul::run(cudaStream_t stream, const GemmProblem& problem, co
                        &operands.beta, operands.c, plan.d, operands.d, plan.d, &plan.algorithm, workspace,
                        kWorkspaceBytes, stream),
         "cublasLtMatmul", problem);
-  return plan.fused == problem.epilogue ? Epilogue::kNone : problem.epilogue;
+  return plan.adds_bias == problem.bias;
 }
 
 // REQUIRES: mutex_ is held.

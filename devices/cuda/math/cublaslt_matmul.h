@@ -25,7 +25,7 @@ class CublasLtMatmul {
   CublasLtMatmul(const CublasLtMatmul&) = delete;
   CublasLtMatmul& operator=(const CublasLtMatmul&) = delete;
 
-  // In device memory. `c` may be `d`; it is not read if beta is 0. `bias` only if the epilogue has one.
+  // In device memory. `c` may be `d`; it is not read if beta is 0. `bias` only if the problem has one.
   struct Operands {
     const void* a;
     const void* b;
@@ -34,8 +34,8 @@ class CublasLtMatmul {
     const void* bias;
     float alpha, beta;
   };
-  // Returns the remaining work: the problem's epilogue if no algorithm has it, else kNone.
-  Epilogue run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands);
+  // Returns false if the problem's bias remains to be added: no algorithm does.
+  bool run(cudaStream_t stream, const GemmProblem& problem, const Operands& operands);
 
  private:
   struct Plan;

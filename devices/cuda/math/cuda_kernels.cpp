@@ -16,9 +16,9 @@ CudaKernels::CudaKernels(int ordinal, const std::string& device_name, cuda::Plan
       scratch_(device_name) {}
 
 void CudaKernels::dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                                const TensorView& bias, const TensorView& y, Activation activation,
+                                const TensorView& bias, const TensorView& y,
                                 Precision precision) {
-  if (const auto on = launches_.enter(stream)) dense_.forward(*on, x, weights, bias, y, activation, precision);
+  if (const auto on = launches_.enter(stream)) dense_.forward(*on, x, weights, bias, y, precision);
 }
 
 void CudaKernels::dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
@@ -37,15 +37,13 @@ void CudaKernels::batched_product(Stream& stream, const Matrices& a, const Matri
 }
 
 void CudaKernels::conv_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                               const TensorView& bias, const TensorView& y, const ConvOptions& options,
-                               Activation activation) {
+                               const TensorView& bias, const TensorView& y, const ConvOptions& options) {
   const auto on = launches_.enter(stream);
   if (!on) return;
-  const bool alone = !bias.defined() && activation == Activation::kNone;
-  if (alone && cuda::fits_narrow_kernels(x, weights, y, options)) {
+  if (!bias.defined() && cuda::fits_narrow_kernels(x, weights, y, options)) {
     CUDA_CHECK(cuda::narrow_forward(x, weights, y, *on), device_);
   } else {
-    convolution_.forward(*on, x, weights, bias, y, options, activation);
+    convolution_.forward(*on, x, weights, bias, y, options);
   }
 }
 

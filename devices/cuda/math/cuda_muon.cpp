@@ -11,7 +11,7 @@
 namespace headrace::cuda {
 namespace {
 
-MuonBatch::Matrix described(const MuonMatrix& matrix) {
+MuonBatch::Matrix described(const MuonMatrix& matrix, MuonRate rate) {
   const TensorView& w = matrix.parameters;
   const auto fits = [&](const TensorView& view) {
     return view.defined() && view.dtype == DType::kF32 && view.shape == w.shape;
@@ -22,21 +22,25 @@ MuonBatch::Matrix described(const MuonMatrix& matrix) {
         "axes, not " +
         w.shape.to_string());
   }
+  const std::int64_t outputs = w.shape[0], inputs = w.elements() / outputs;
   return {.parameters = w.as<float>(),
-          .rounded = matrix.rounded.as<__nv_bfloat16>(),
+          .rounded = reinterpret_cast<__nv_bfloat16*>(matrix.rounded.as<BFloat16>()),
           .gradients = matrix.gradients.as<const float>(),
           .velocity = matrix.velocity.as<float>(),
-          .shape = {.outputs = w.shape[0], .inputs = w.elements() / w.shape[0]}};
+          .shape = {.outputs = outputs, .inputs = inputs},
+          .rate_factor = muon_rate_factor(rate, outputs, inputs)};
 }
 
 MuonBatch batch_of(std::span<const MuonMatrix> matrices, const MuonOptions& options) {
   MuonBatch batch{};
   for (const MuonMatrix& matrix : matrices) {
     MuonBatch::Matrix& place = batch.matrices[batch.count++];
-    place = described(matrix);
+    place = described(matrix, options.adjust_rate);
     batch.extent = widened(batch.extent, place.shape);
   }
   batch.momentum = options.momentum;
+  batch.nesterov = options.nesterov;
+  batch.normalize = options.normalize;
   batch.epsilon = options.epsilon;
   batch.weight_decay = options.weight_decay;
   batch.group = options.group;

@@ -109,13 +109,10 @@ CudnnConvolution::~CudnnConvolution() {
 }
 
 void CudnnConvolution::forward(cudaStream_t stream, const TensorView& x, const TensorView& weights,
-                               const TensorView& bias, const TensorView& y, const ConvOptions& options,
-                               Activation activation) {
+                               const TensorView& bias, const TensorView& y, const ConvOptions& options) {
   ConvolutionProblem problem =
       convolution_problem(ConvolutionPass::kForward, x.shape, weights.shape, y.shape, options);
-  const bool relu = activation == Activation::kRelu;
-  problem.epilogue =
-      bias.defined() ? (relu ? Epilogue::kBiasRelu : Epilogue::kBias) : (relu ? Epilogue::kRelu : Epilogue::kNone);
+  problem.bias = bias.defined();
   run(stream, problem, {.first = x, .second = weights, .result = y, .bias = bias});
 }
 
@@ -161,12 +158,10 @@ void CudnnConvolution::run(cudaStream_t stream, const ConvolutionProblem& proble
          {.first = extends && !backward_data ? extended : first.view.data,
           .second = second.view.data,
           .result = extends && backward_data ? extended : result.view.data,
-          .bias = has_bias(way.problem.epilogue) ? bias.view.data : nullptr,
+          .bias = way.problem.bias ? bias.view.data : nullptr,
           .workspace = base + workspace});
   if (extends && backward_data) CUDA_CHECK(crop(problem, extended, x.view, stream), device_);
-  if (way.problem.epilogue != problem.epilogue) {
-    CUDA_CHECK(apply_epilogue(result.view, bias.view, problem.epilogue, stream), device_);
-  }
+  if (way.problem.bias != problem.bias) CUDA_CHECK(add_bias(result.view, bias.view, stream), device_);
   if (result.staged) CUDA_CHECK(move(result.view, call.result, stream), device_);
 }
 

@@ -32,10 +32,9 @@ class CudnnConvolution {
   CudnnConvolution(const CudnnConvolution&) = delete;
   CudnnConvolution& operator=(const CudnnConvolution&) = delete;
 
-  // The bias is f32; the weights, x, y, dy and dx f32 or bf16. REQUIRES: products_fuse() the activation
-  // (gpu_kernels.h).
+  // The bias is f32; the weights, x, y, dy and dx f32 or bf16.
   void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-               const TensorView& y, const ConvOptions& options, Activation activation);
+               const TensorView& y, const ConvOptions& options);
   void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                      const ConvOptions& options);
   void backward_weights(cudaStream_t stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,

@@ -95,8 +95,7 @@ Ids ids(ConvolutionPass pass) {
   return {kFirstOperand, kResult, kSecondOperand};
 }
 
-constexpr std::int64_t kProducts = 5;  // virtual: the convolution before its epilogue
-constexpr std::int64_t kBiased = 6;    // virtual: the bias added, the ReLU to come
+constexpr std::int64_t kProducts = 5;  // virtual: the convolution before its bias
 
 }  // namespace
 
@@ -108,12 +107,13 @@ CudnnGraph::CudnnGraph(const ConvolutionProblem& problem, cudnnHandle_t handle) 
   const auto& x = keep(tensor(id.x, problem.x, type(id.x), Storage::kMemory));
   const auto& weights = keep(tensor(id.weights, problem.weights, type(id.weights), Storage::kMemory));
   const auto& y = keep(tensor(id.y, problem.y, type(id.y), Storage::kMemory));
-  if (problem.epilogue == Epilogue::kNone) {
+  if (!problem.bias) {
     add_convolution(problem, x, weights, y);
   } else {
     const auto& products = keep(tensor(kProducts, problem.y, CUDNN_DATA_FLOAT, Storage::kVirtual));
     add_convolution(problem, x, weights, products);
-    add_epilogue(problem, products, y);
+    const auto& bias = keep(tensor(kBias, {1, 1, 1, problem.y[3]}, CUDNN_DATA_FLOAT, Storage::kMemory));
+    add_sum(products, bias, y);
   }
   std::vector<cudnnBackendDescriptor_t> operations;
   for (const CudnnDescriptor& operation : operations_) operations.push_back(operation.handle());
@@ -141,30 +141,17 @@ void CudnnGraph::add_convolution(const ConvolutionProblem& problem, const CudnnD
   operations_.push_back(std::move(operation));
 }
 
-void CudnnGraph::add_epilogue(const ConvolutionProblem& problem, const CudnnDescriptor& products,
-                              const CudnnDescriptor& y) {
-  const CudnnDescriptor* last = &products;
-  if (has_bias(problem.epilogue)) {
-    const auto& bias = keep(tensor(kBias, {1, 1, 1, problem.y[3]}, CUDNN_DATA_FLOAT, Storage::kMemory));
-    const CudnnDescriptor* sum = &y;
-    if (has_relu(problem.epilogue)) sum = &keep(tensor(kBiased, problem.y, CUDNN_DATA_FLOAT, Storage::kVirtual));
-    add_pointwise(CUDNN_POINTWISE_ADD, products, &bias, *sum);
-    last = sum;
-  }
-  if (has_relu(problem.epilogue)) add_pointwise(CUDNN_POINTWISE_RELU_FWD, *last, nullptr, y);
-}
-
-void CudnnGraph::add_pointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& in, const CudnnDescriptor* other,
-                               const CudnnDescriptor& out) {
+void CudnnGraph::add_sum(const CudnnDescriptor& a, const CudnnDescriptor& b, const CudnnDescriptor& sum) {
   CudnnDescriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
   function.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   function.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
   function.finalize();
   CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, keep(std::move(function)));
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, in);
-  if (other != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *other);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, a);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, sum);
   operation.finalize();
   operations_.push_back(std::move(operation));
 }

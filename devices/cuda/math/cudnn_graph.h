@@ -1,4 +1,4 @@
-// A convolution and its epilogue as an operation graph of cuDNN. Private to the CUDA backend.
+// A convolution and its bias as an operation graph of cuDNN. Private to the CUDA backend.
 #pragma once
 
 #include <cudnn.h>
@@ -31,9 +31,7 @@ class CudnnGraph {
   const CudnnDescriptor& keep(CudnnDescriptor descriptor);
   void add_convolution(const ConvolutionProblem& problem, const CudnnDescriptor& x, const CudnnDescriptor& weights,
                        const CudnnDescriptor& y);
-  void add_epilogue(const ConvolutionProblem& problem, const CudnnDescriptor& products, const CudnnDescriptor& y);
-  void add_pointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& in, const CudnnDescriptor* other,
-                     const CudnnDescriptor& out);
+  void add_sum(const CudnnDescriptor& a, const CudnnDescriptor& b, const CudnnDescriptor& sum);
 
   std::vector<std::unique_ptr<CudnnDescriptor>> kept_;
   std::vector<CudnnDescriptor> operations_;

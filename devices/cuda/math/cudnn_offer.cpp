@@ -129,7 +129,7 @@ std::vector<PlanCandidate> time_plans(cudnnHandle_t handle, const ConvolutionPro
   const CudnnOperands operands{.first = bench.data() + at.first,
                                .second = bench.data() + at.second,
                                .result = bench.data() + at.result,
-                               .bias = has_bias(problem.epilogue) ? bench.data() + at.bias : nullptr,
+                               .bias = problem.bias ? bench.data() + at.bias : nullptr,
                                .workspace = bench.data() + at.workspace};
   std::vector<bool> runs(plans.size(), true);
   for (int run = -1; run < kRuns; ++run) {  // the first one is not timed

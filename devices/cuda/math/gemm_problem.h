@@ -21,7 +21,7 @@ struct MatrixSteps {
   auto operator<=>(const MatrixSteps&) const = default;
 };
 
-// D = alpha op(A) op(B) + beta C, then the epilogue, in cuBLAS's column-major terms: op(A) is m x k, op(B) k x n,
+// D = alpha op(A) op(B) + beta C, plus a bias, in cuBLAS's column-major terms: op(A) is m x k, op(B) k x n,
 // C and D are m x n. A batch is a sequence of such products.
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
@@ -30,7 +30,7 @@ struct GemmProblem {
   DType result = DType::kF32;    // C's and D's: f32 or bf16
   std::int64_t batch = 1;
   MatrixSteps a_steps = {}, b_steps = {}, d_steps = {};
-  Epilogue epilogue = Epilogue::kNone;  // on D's rows; the bias is m values of D's type
+  bool bias = false;  // added to D's rows: m values of D's type
   // Each pointer's address is a multiple of this, a power of two up to 256.
   std::uint32_t align_a = 16, align_b = 16, align_d = 16;
 
@@ -39,15 +39,15 @@ struct GemmProblem {
 
 std::string to_string(const GemmProblem& problem);
 
-// Returns the library's way to compute `problem`: unchanged or, if there is no algorithm with its epilogue,
-// without it, the epilogue being a separate kernel afterwards; std::nullopt if it has neither. Calls
+// Returns the library's way to compute `problem`: unchanged or, if there is no algorithm with its bias,
+// without it, the bias being added by a separate kernel afterwards; std::nullopt if it has neither. Calls
 // `has_algorithm` once per way.
 template <typename HasAlgorithm>
 std::optional<GemmProblem> way_to_compute(const GemmProblem& problem, const HasAlgorithm& has_algorithm) {
   if (has_algorithm(problem)) return problem;
-  if (problem.epilogue == Epilogue::kNone) return std::nullopt;
+  if (!problem.bias) return std::nullopt;
   GemmProblem plain = problem;
-  plain.epilogue = Epilogue::kNone;
+  plain.bias = false;
   return has_algorithm(plain) ? std::optional(plain) : std::nullopt;
 }
 

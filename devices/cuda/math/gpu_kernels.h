@@ -12,9 +12,10 @@
 
 namespace headrace::cuda {
 
-// Returns whether a library's product applies the activation, with the bias; otherwise our own kernel follows the
-// bare product. The libraries' GELU is the tanh approximation, not the exact one of Kernels.
-constexpr bool products_fuse(Activation activation) noexcept {
+// Returns whether a library's product adds the bias; otherwise our own kernel does, with the activation, after the
+// bare product. The libraries' activations are none of Kernels: their ReLU may turn NaN into 0, their GELU is the
+// tanh approximation.
+constexpr bool products_add_bias(Activation activation) noexcept {
   return activation == Activation::kNone || activation == Activation::kRelu;
 }
 
@@ -153,9 +154,9 @@ class GpuKernels : public Kernels {
   template <typename... Arguments>
   explicit GpuKernels(Arguments&&... arguments) : launches_(std::forward<Arguments>(arguments)...) {}
 
-  // Compute products of checked operands. REQUIRES: products_fuse() the activations of the forward ones.
+  // Compute products of checked operands; `bias` may be undefined.
   virtual void dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                             const TensorView& bias, const TensorView& y, Activation activation,
+                             const TensorView& bias, const TensorView& y,
                              Precision precision) = 0;
   virtual void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
                                    const TensorView& dx, Precision precision) = 0;
@@ -164,7 +165,7 @@ class GpuKernels : public Kernels {
   virtual void batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
                                const Matrices& result, Precision precision) = 0;
   virtual void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                            const TensorView& y, const ConvOptions& options, Activation activation) = 0;
+                            const TensorView& y, const ConvOptions& options) = 0;
   virtual void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
                                   const TensorView& dx, const ConvOptions& options) = 0;
   virtual void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,

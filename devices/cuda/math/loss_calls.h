@@ -32,7 +32,7 @@ HEADRACE_HOST_DEVICE ElementTerm element_term(float x, float t) {
   }
   if constexpr (kLoss == ElementLoss::kHinge) {
     const float sign = t > 0 ? 1.0F : t <= 0 ? -1.0F : t, short_of = 1 - sign * x;
-    return short_of <= 0 ? ElementTerm{0, 0} : ElementTerm{short_of, -sign};
+    return short_of <= 0 ? ElementTerm{0, 0} : ElementTerm{short_of, short_of > 0 ? -sign : short_of};
   }
   if constexpr (kLoss == ElementLoss::kKullbackLeibler) {
     const float target = t < kLeast ? kLeast : t > 1 ? 1.0F : t, p = x < kLeast ? kLeast : x > 1 ? 1.0F : x;

@@ -147,7 +147,8 @@ struct CrossEntropyRows {
     const double smooth = smoothing / static_cast<float>(in.classes);
     const double target = static_cast<double>(1.0F - smoothing) * distance;
     const double loss = log(static_cast<double>(sums.exp_sum)) - target - smooth * static_cast<double>(sums.total);
-    return {static_cast<double>(weight_of(weights, row)) * loss, maximum.index == label ? 1 : 0};
+    const bool correct = maximum.index == label && sums.exp_sum == sums.exp_sum;  // no row with NaN
+    return {static_cast<double>(weight_of(weights, row)) * loss, correct ? 1 : 0};
   }
 };
 

@@ -33,7 +33,7 @@ __global__ void momentum_kernel(MuonBatch batch) {
     const float g = matrix.gradients[i];
     const float v = batch.momentum * matrix.velocity[i] + g;
     matrix.velocity[i] = v;
-    const double u = muon_update(g, v, batch.momentum);
+    const double u = muon_update(g, v, batch.momentum, batch.nesterov);
     const double w = matrix.parameters[i];
     updates += u * u;
     weights += w * w;
@@ -59,7 +59,7 @@ __global__ void norms_kernel(MuonBatch batch, const StepScalars* scalars) {
   }
   const auto outputs = static_cast<double>(batch.matrices[which].shape.outputs);
   batch.scales[2 * which] = static_cast<float>(1.0 / (sqrt(updates) + static_cast<double>(batch.epsilon)));
-  const bool keeps_norm = (scalars->kept_norms >> batch.group & 1) != 0;
+  const bool keeps_norm = !batch.normalize || (scalars->kept_norms >> batch.group & 1) != 0;
   const float to_norm = weights > 0 && !keeps_norm ? static_cast<float>(sqrt(outputs) / sqrt(weights)) : 1.0F;
   batch.scales[2 * which + 1] = to_norm * (1.0F - scalars->learning_rates[batch.group] * batch.weight_decay);
 }
@@ -74,7 +74,8 @@ __global__ void load_kernel(MuonBatch batch) {
     const std::int64_t element = element_at(matrix.shape, batch.extent, i);
     float value = 0;
     if (element >= 0) {
-      value = muon_update(matrix.gradients[element], matrix.velocity[element], batch.momentum) * scale;
+      value =
+          muon_update(matrix.gradients[element], matrix.velocity[element], batch.momentum, batch.nesterov) * scale;
     }
     x[i] = __float2bfloat16_rn(value);
   }
@@ -83,7 +84,7 @@ __global__ void load_kernel(MuonBatch batch) {
 __global__ void apply_kernel(MuonBatch batch, const StepScalars* scalars) {
   const MuonBatch::Matrix& matrix = batch.matrices[blockIdx.y];
   const std::int64_t elements = matrix.shape.outputs * matrix.shape.inputs;
-  const float learning_rate = scalars->learning_rates[batch.group];
+  const float learning_rate = scalars->learning_rates[batch.group] * matrix.rate_factor;
   const float scale = batch.scales[2 * blockIdx.y + 1];
   const __nv_bfloat16* x = batch.x + static_cast<std::int64_t>(blockIdx.y) * batch.extent.elements();
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < elements;

@@ -19,11 +19,13 @@ struct MuonBatch {
     const float* gradients;
     float* velocity;
     MuonShape shape;
+    float rate_factor;
   };
   Matrix matrices[kMaxMuonBatch];
   int count = 0;
   MuonExtent extent;
   float momentum = 0;
+  bool nesterov = true, normalize = false;
   float epsilon = 0;
   float weight_decay = 0;
   int group = 0;
@@ -34,12 +36,12 @@ struct MuonBatch {
 
 // Computes v = momentum v + g, and the sums of squares in kMuonBlocks parts.
 cudaError_t muon_momentum(const MuonBatch& batch, cudaStream_t stream);
-// Adds the parts in order and computes 1 / (|u| + epsilon) and the factor of w: sqrt(O) / |w|, or 1 if w is 0 or
-// the step keeps its norm, less the decay.
+// Adds the parts in order and computes 1 / (|u| + epsilon) and the factor of w: sqrt(O) / |w|, or 1 if w is 0,
+// the step keeps its norm or none is normalized, less the decay.
 cudaError_t muon_norms(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 // x = u / (|u| + epsilon), padded.
 cudaError_t muon_load(const MuonBatch& batch, cudaStream_t stream);
-// w = w scale - learning rate * x, and its copy
+// w = w scale - learning rate * factor * x, and its copy
 cudaError_t muon_apply(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 
 }  // namespace headrace::cuda

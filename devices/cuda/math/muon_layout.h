@@ -49,9 +49,9 @@ constexpr std::int64_t position_of(MuonShape shape, MuonExtent extent, std::int6
   return shape.turned() ? input * extent.columns + output : output * extent.columns + input;
 }
 
-// Returns the Nesterov update from the updated velocity.
-constexpr float muon_update(float gradient, float velocity, float momentum) noexcept {
-  return gradient + momentum * velocity;
+// Returns the update from the updated velocity: with Nesterov's momentum it looks ahead.
+constexpr float muon_update(float gradient, float velocity, float momentum, bool nesterov) noexcept {
+  return nesterov ? gradient + momentum * velocity : velocity;
 }
 
 }  // namespace headrace::cuda

@@ -125,6 +125,9 @@ void by_touching_window(const PoolOptions& options, const Function& function) {
   by_window(options.window == options.stride && options.pad == 0 ? options.window : 0, function);
 }
 
+// Returns whether a pixel is the winner over earlier ones: the last NaN is, else the first maximum.
+HEADRACE_HOST_DEVICE bool beats(float pixel, float best) { return pixel > best || pixel != pixel; }
+
 template <typename T, int kWindow>
 struct MaxPoolForward {
   static constexpr int kResidentBlocks = kWindow == 3 ? 4 : cuda::kResidentBlocks;
@@ -157,7 +160,7 @@ struct MaxPoolForward {
       for (int dx = dy == 0 ? 1 : 0; dx < window; ++dx) {
         const Pack<T, kWidth> other = load_pack<kWidth>(corner + (dy * shape.in.width + dx) * shape.channels);
         for (int k = 0; k < kWidth; ++k) {
-          if (!(value_of(other.values[k]) > value_of(best.values[k]))) continue;
+          if (!beats(value_of(other.values[k]), value_of(best.values[k]))) continue;
           best.values[k] = other.values[k];
           winner.values[k] = static_cast<std::uint8_t>(dy * window + dx);
         }
@@ -199,7 +202,7 @@ struct PaddedMaxPoolForward {
         if (in_y < 0 || in_x < 0 || in_y >= shape.in.height || in_x >= shape.in.width) continue;
         const Pack<T, kWidth> other = load_pack<kWidth>(image + (in_y * shape.in.width + in_x) * shape.channels);
         for (int k = 0; k < kWidth; ++k) {
-          if (found && !(value_of(other.values[k]) > value_of(best.values[k]))) continue;
+          if (found && !beats(value_of(other.values[k]), value_of(best.values[k]))) continue;
           best.values[k] = other.values[k];
           winner.values[k] = static_cast<std::uint8_t>(dy * window + dx);
         }

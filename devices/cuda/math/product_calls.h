@@ -13,10 +13,10 @@ void GpuKernels<Launches>::dense_forward(Stream& stream, const TensorView& x, co
                                          Precision precision) {
   check::fused("dense_forward", activation);
   check::dense("dense_forward", x, weights, bias, y, kHalf, check::half_weights(precision));
-  const bool fused = products_fuse(activation);
-  dense_product(stream, x, weights, fused ? bias : TensorView{}, y, fused ? activation : Activation::kNone,
-                precision);
-  if (!fused) bias_activation(stream, "dense_forward", y, bias, activation);
+  const bool added = products_add_bias(activation);
+  dense_product(stream, x, weights, added ? bias : TensorView{}, y, precision);
+  if (activation == Activation::kNone) return;
+  bias_activation(stream, "dense_forward", y, added ? TensorView{} : bias, activation);
 }
 
 template <typename Launches>
@@ -51,10 +51,10 @@ void GpuKernels<Launches>::conv_forward(Stream& stream, const TensorView& x, con
   if (x.dtype == y.dtype && computes_directly(x.dtype, weights.shape, options)) {
     return direct_conv_forward(stream, x, weights, bias, y, options, activation);
   }
-  const bool fused = products_fuse(activation);
-  conv_product(stream, x, weights, fused ? bias : TensorView{}, y, options,
-               fused ? activation : Activation::kNone);
-  if (!fused) bias_activation(stream, "conv_forward", y, bias, activation);
+  const bool added = products_add_bias(activation);
+  conv_product(stream, x, weights, added ? bias : TensorView{}, y, options);
+  if (activation == Activation::kNone) return;
+  bias_activation(stream, "conv_forward", y, added ? TensorView{} : bias, activation);
 }
 
 template <typename Launches>

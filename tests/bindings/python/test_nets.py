@@ -210,3 +210,40 @@ def test_dilations_are_part_of_a_nets_json():
     plain, dilated = (built(net(dilation), None).to_json() for dilation in (1, 2))
     assert "dilation" not in plain and json.loads(dilated)["layers"][1]["attributes"]["dilation"] == 2
     assert built(train.net_from_json(dilated), None).to_json() == dilated
+
+
+PIXELS = 5 * 4 * 6
+MIDDLES = {  # ours, PyTorch's
+    "dropout": (lambda g, x: g.dropout(x, 0.5), lambda net, x: x),
+    "relu": (lambda g, x: g.relu(g.scale(x, 2.0)), lambda net, x: (2 * x).relu()),
+    "batch_norm": (lambda g, x: g.batch_norm(x, epsilon=1e-5, name="norm"), lambda net, x: net["norm"](x)),
+    "layer_norm": (lambda g, x: g.layer_norm(x, epsilon=1e-5, name="norm"), lambda net, x: net["norm"](x)),
+    "add": (lambda g, x: g.add([x, g.tanh(x)]), lambda net, x: x + x.tanh()),
+    "softmax": (lambda g, x: g.flatten(g.softmax(x)), lambda net, x: x.softmax(1)),
+    "concat": (lambda g, x: g.concat([g.dense(x, 7, name="side"), x]), lambda net, x: net["torch"].cat([net["side"](x), x], 1)),
+}
+
+
+@pytest.mark.parametrize("middle", MIDDLES)
+def test_a_net_with_pytorchs_weights_computes_what_pytorch_does(middle, tmp_path):
+    torch = pytest.importorskip("torch")
+    ours, theirs = MIDDLES[middle]
+    torch.manual_seed(1)
+    net = {"c": torch.nn.Conv2d(3, 6, 3, padding=1), "side": torch.nn.Linear(PIXELS, 7),
+           "norm": (torch.nn.BatchNorm1d if middle == "batch_norm" else torch.nn.LayerNorm)(PIXELS),
+           "fc": torch.nn.Linear(PIXELS + (7 if middle == "concat" else 0), CLASSES)}
+    used = ["c", "fc"] + [name for name in ("side", "norm") if name in middle or (name, middle) == ("side", "concat")]
+    tensors = {f"{name}.{key}": values for name in used for key, values in net[name].state_dict().items() if values.dim() > 0}
+    for key in [key for key in tensors if key.startswith("norm.")]:
+        tensors[key].copy_(torch.rand(PIXELS) + 0.5)
+    images = np.random.default_rng(1).normal(size=(4, 5, 4, 3)).astype(np.float32)
+    for layer in net.values():
+        layer.eval()
+    with torch.no_grad():
+        flat = torch.flatten(net["c"](torch.tensor(images.transpose(0, 3, 1, 2))), 1)
+        expected = net["fc"](theirs(net | {"torch": torch}, flat)).numpy()
+    data = hr.from_arrays({"image": images, "label": np.zeros(4, np.int64)}).batch(4)
+    model = built(lambda g: g.dense(ours(g, g.flatten(g.conv(g.input("image"), 6, kernel=3, name="c"))), CLASSES, name="fc"), data)
+    model.compile()
+    model.load_weights(write_tensors(tmp_path / "w.safetensors", tensors))
+    assert np.abs(model.predict(data).values - expected).max() < 1e-5

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import textwrap
 import threading
 import time
 
@@ -337,6 +339,125 @@ def test_ctrl_c_ends_a_fit_and_its_checkpoint_is_there(batches, tmp_path):
     assert model.fit(batches, verbose=0).epochs == 1
 
 
+class NotebookOut:
+    """As ipykernel's OutStream: Python code that writes, in which what signal handlers raise surfaces."""
+
+    def __init__(self, error=None):
+        self.error, self.texts = error, []
+
+    def write(self, text):
+        time.sleep(0.005)
+        self.texts.append(text)
+        if self.error is not None and len(self.texts) > 3:
+            raise self.error
+        return len(text)
+
+    def flush(self):
+        for _ in range(100):
+            pass
+
+    def isatty(self):
+        return False
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_ctrl_c_ends_a_fit_whose_output_is_pythons(batches, tmp_path, monkeypatch, verbose):
+    model = compiled(batches)
+    monkeypatch.setattr(sys, "stdout", NotebookOut())
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(batches, epochs=100_000, verbose=verbose, checkpoints=tmp_path)
+    assert train.newest_checkpoint(tmp_path) is not None
+
+
+def test_what_the_output_raises_ends_a_fit_and_what_it_cannot_take_does_not(batches, tmp_path, monkeypatch):
+    class Mine(BaseException):
+        pass
+
+    monkeypatch.setattr(sys, "stdout", NotebookOut(Mine("full")))
+    with pytest.raises(Mine, match="full"):
+        compiled(batches).fit(batches, epochs=100_000, verbose=2, checkpoints=tmp_path)
+    assert train.newest_checkpoint(tmp_path) is not None
+    for error in (BrokenPipeError("nobody reads"), OSError("no space"), ValueError("I/O operation on closed file")):
+        out = NotebookOut(error)
+        monkeypatch.setattr(sys, "stdout", out)
+        with pytest.warns(RuntimeWarning, match=f"takes no more text: {type(error).__name__}: {error}"):
+            assert compiled(batches).fit(batches, epochs=5, verbose=2).epochs == 5
+        assert len(out.texts) == 4, "nothing is written to it afterwards"
+
+
+def test_a_callback_without_a_reader_leaves_a_checkpoint(batches, tmp_path):
+    class Prints:
+        every_steps = 2
+
+        def on_step(self, report, control):
+            raise BrokenPipeError("nobody reads")
+
+    with pytest.raises(BrokenPipeError):
+        compiled(batches).fit(batches, epochs=100_000, verbose=0, checkpoints=tmp_path, callbacks=[Prints()])
+    assert train.newest_checkpoint(tmp_path).endswith("-2.safetensors")
+
+
+TERMINATED = """
+    import os, signal, sys, threading, time, numpy as np, headrace as hr
+    from headrace import train
+
+    how, folder = sys.argv[1:]
+    data = hr.from_arrays({"x": np.zeros((64, 4), np.float32), "label": np.arange(64) % 2}).batch(16)
+    model = train.Strategy("cpu", announce=False).build(lambda g: g.dense(g.input("x"), 2), data=data)
+    model.compile()
+    if how == "own":
+        signal.signal(signal.SIGTERM, lambda *_: (print("own handler", flush=True), sys.exit(7)))
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    try:
+        model.fit(data, epochs=10**6, verbose=0, checkpoints=None if how == "without" else folder)
+    finally:
+        print("at the end", flush=True)
+"""
+
+
+@pytest.mark.parametrize("how, status, said", [("with", 143, "at the end\n"), ("own", 7, "own handler\nat the end\n"),
+                                               ("without", -signal.SIGTERM, "")])
+def test_sigterm_leaves_a_checkpoint_where_one_is_asked_for(tmp_path, how, status, said):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(TERMINATED), how, os.fspath(tmp_path)], capture_output=True,
+                          text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (status, said), done.stderr
+    assert (train.newest_checkpoint(tmp_path) is not None) == (how != "without")
+    assert ("headrace: terminated after a checkpoint" in done.stderr) == (how == "with")
+
+
+FORKED = """
+    import os, sys, numpy as np, headrace as hr
+    from headrace import train
+
+    data = hr.from_arrays({"x": np.zeros((64, 4), np.float32), "label": np.arange(64) % 2}).batch(16)
+    strategy = train.Strategy("cpu:2", announce=False)
+    model = strategy.build(lambda g: g.dense(g.input("x"), 2), data=data)
+    model.compile()
+    model.fit(data, verbose=0)
+    feed = strategy.distribute(data)
+    batch = next(iter(feed))
+    child = os.fork()
+    if child == 0:
+        for use in (lambda: model.predict(data), lambda: strategy.build(lambda g: g.dense(g.input("x"), 2), data=data)):
+            try:
+                use()
+            except hr.ConfigError as error:
+                print(error.message, flush=True)
+        del batch
+        sys.exit(3)
+    print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    model.fit(data, verbose=0)
+"""
+
+
+def test_a_forked_child_leaves_its_parents_model_alone():
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(FORKED)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == 2 * "this was made before fork(): its threads are not in this process\n" + "child 3\n", done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 def test_damaged_checkpoints_are_named_and_not_trained_over(batches, tmp_path, capsys):
     strategy = train.Strategy("cpu", announce=False)
     create = lambda: compiled(batches)  # noqa: E731
@@ -532,3 +653,47 @@ def test_arrays_that_were_normalised_beforehand_are_not_taken_for_pixels(digits,
     model.save(tmp_path / "record")
     refused = evaluated(command, tmp_path / "record", digits[1])
     assert refused.returncode == 2 and "float32" in refused.stderr and "--plan FILE" in refused.stderr
+
+
+@pytest.mark.parametrize("ours, theirs", [
+    ({}, {}),
+    ({"adjust_rate": "match_rms_adamw", "nesterov": False}, {"adjust_lr_fn": "match_rms_adamw", "nesterov": False}),
+    ({"adjust_rate": "spectral_unclamped", "iterations": 3, "momentum": 0.6, "weight_decay": 0.0},
+     {"adjust_lr_fn": "spectral_unclamped", "ns_steps": 3, "momentum": 0.6, "weight_decay": 0.0}),
+])
+def test_muon_is_pytorchs(ours, theirs):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(7)
+    x, label = rng.normal(size=(32, 6)).astype(np.float32), rng.integers(0, 12, 32)
+    model = train.Strategy("cpu", announce=False).build(
+        lambda g: g.dense(g.dense(g.input("x", (6,)), 20, activation="tanh", name="a"), 12, name="b"), seed=3)
+    layers = torch.nn.Linear(6, 20), torch.nn.Linear(20, 12)
+    names = [f"{layer}/{part}" for layer in "ab" for part in ("weights", "bias")]
+    with torch.no_grad():
+        for name, parameter in zip(names, [p for layer in layers for p in layer.parameters()], strict=True):
+            parameter.copy_(torch.from_numpy(model.read_variable(name)))
+    before = {name: model.read_variable(name) for name in names}
+    model.compile(train.muon(0.05, **ours).group(train.of_rank(1), train.sgd(0.05)))
+    model.fit(hr.from_arrays({"x": x, "label": label}).batch(32), epochs=4, verbose=0)
+    steps = [torch.optim.Muon([layer.weight for layer in layers], 0.05, **theirs),
+             torch.optim.SGD([layer.bias for layer in layers], 0.05)]
+    for _ in range(4):
+        for optimizer in steps:
+            optimizer.zero_grad()
+        values = layers[1](torch.tanh(layers[0](torch.from_numpy(x))))
+        torch.nn.functional.cross_entropy(values, torch.from_numpy(label)).backward()
+        for optimizer in steps:
+            optimizer.step()
+    for name, layer in (("a/weights", layers[0]), ("b/weights", layers[1])):
+        moved, expected = model.read_variable(name) - before[name], layer.weight.detach().numpy() - before[name]
+        difference = np.linalg.norm(moved - expected) / np.linalg.norm(expected)
+        assert difference < 0.03, f"{name}: PyTorch multiplies in bfloat16, but {difference} is more"
+
+
+def test_muon_moves_nothing_without_a_rate(batches):
+    for options, moves in (({}, False), ({"normalize": True}, True)):
+        model = compiled(batches, optimizer=train.muon(1e-12, **options).group(train.of_rank(1), train.sgd(1e-12)))
+        before = np.linalg.norm(model.read_variable("dense/weights"))
+        model.fit(batches, epochs=1, verbose=0)
+        after = np.linalg.norm(model.read_variable("dense/weights"))
+        assert (abs(after - before) > 1e-6 * before) == moves, options

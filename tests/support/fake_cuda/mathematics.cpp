@@ -83,8 +83,8 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
 
  private:
   void dense_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                     const TensorView& y, Activation activation, Precision precision) override {
-    run<&Kernels::dense_forward>("dense_forward", stream, x, weights, bias, y, activation, precision);
+                     const TensorView& y, Precision precision) override {
+    run<&Kernels::dense_forward>("dense_forward", stream, x, weights, bias, y, Activation::kNone, precision);
   }
   void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                            Precision precision) override {
@@ -100,8 +100,8 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
     run<&Kernels::batched_matmul>("batched_matmul", stream, a, b, alpha, result, precision);
   }
   void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                    const TensorView& y, const ConvOptions& options, Activation activation) override {
-    run<&Kernels::conv_forward>("conv_forward", stream, x, weights, bias, y, options, activation);
+                    const TensorView& y, const ConvOptions& options) override {
+    run<&Kernels::conv_forward>("conv_forward", stream, x, weights, bias, y, options, Activation::kNone);
   }
   void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
                           const ConvOptions& options) override {

@@ -51,6 +51,14 @@ TEST(Classification, TheLossOfLogitsIsThatOfTheirSoftmax) {
   EXPECT_NEAR(found.worst[1].loss, 1 + std::log1p(std::exp(-1.0)), 1e-6);
 }
 
+TEST(Classification, NaNIsNoClass) {
+  for (const std::size_t at : {0U, 3U}) {
+    Predictions found = three(true);
+    found.values[at] = std::nanf("");
+    EXPECT_THROW(classify(found, *labelled({1, 0, 1, 1})), DataError);
+  }
+}
+
 TEST(Classification, WhatHasNoMatrixIsRefused) {
   Predictions image = three(true);
   image.shape = {3, 1, 2};

@@ -73,6 +73,9 @@ TEST(OptimizerJson, ErrorsSayWhere) {
               HasSubstr("expected true or false, got 1"));
   EXPECT_THAT(refusal_of_json(R"({"rule": {"muon": {"iterations": 1e3}}})"), HasSubstr("expected a whole number"));
   EXPECT_THAT(refusal_of_json(R"({"rule": {"muon": {"iterations": 4294967296}}})"), HasSubstr("in range"));
+  EXPECT_THAT(
+      refusal_of_json(R"({"rule": {"muon": {"adjust_rate": "adamw"}}})"),
+      HasSubstr("rule.muon.adjust_rate: expected one of original, match_rms_adamw, spectral_unclamped, none"));
   EXPECT_THAT(refusal_of_json(R"({"learning_rate": {"step": {}}})"), HasSubstr("no schedule is called 'step'"));
   EXPECT_THAT(refusal_of_json(R"({"learning_rate": {"piecewise": {"rates": [1, "a"]}}})"),
               HasSubstr("at learning_rate.piecewise.rates[1]: expected a number"));

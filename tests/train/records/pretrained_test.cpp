@@ -5,12 +5,16 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/tests/train/user_layer.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/graph.h"
 
@@ -141,6 +145,91 @@ TEST_F(Pretrained, FiltersOfOtherConvolutionsAreTurned) {
         EXPECT_EQ(filters[(in * 4 + p) * 3 + out], static_cast<float>((in * 3 + out) * 4 + p));
       }
     }
+  }
+}
+
+// What PyTorch computes of flattened pixels is followed to every layer that has a number for each of them.
+TEST_F(Pretrained, TheOrderOfFlattenedPixelsIsFollowed) {
+  using Middle = std::function<Node(Graph&, Node)>;
+  constexpr std::size_t kPixels = 6, kChannels = 2, kAll = kPixels * kChannels;
+  const auto turned = [](std::size_t feature) { return feature % kChannels * kPixels + feature / kChannels; };
+  const std::map<std::string, Middle> middles{
+      {"dropout", [](Graph& g, Node x) { return g.dropout(x, 0.5F); }},
+      {"relu", [](Graph& g, Node x) { return g.relu(g.scale(x, 2)); }},
+      {"flatten", [](Graph& g, Node x) { return g.flatten(g.softmax(x)); }},
+      {"sum", [](Graph& g, Node x) { return g.add(x, g.tanh(x)); }},
+      {"batch norm", [](Graph& g, Node x) { return g.batch_norm(x, {.name = "norm"}); }},
+      {"layer norm", [](Graph& g, Node x) { return g.layer_norm(x, {.name = "norm"}); }},
+      {"concat", [](Graph& g, Node x) {
+         return g.concat({g.dense(g.input("others", {3}), 3, {.name = "d"}), x});
+       }}};
+  for (const auto& [name, middle] : middles) {
+    Model loaded = training_.strategy.build(
+        [&](Graph& g) {
+          const Node x = g.flatten(g.conv(g.input("image", {2, 3, 2}), 2, {.bias = false, .name = "conv"}));
+          return g.dense(middle(g, x), 2, {.bias = false, .name = "fc"});
+        },
+        {.seed = 3});
+    const std::size_t before = name == "concat" ? 3 : 0, width = before + kAll;
+    OtherFile file;
+    file.add("conv.weight", "F32", "2,2,3,3", counting(36));
+    if (before > 0) file.add("d.weight", "F32", "3,3", std::vector<float>(9));
+    if (before > 0) file.add("d.bias", "F32", "3", std::vector<float>(3));
+    std::vector<float> weights(2 * width), gains(kAll);
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i);
+    for (std::size_t i = 0; i < gains.size(); ++i) gains[i] = static_cast<float>(100 + i);
+    file.add("fc.weight", "F32", fmt::format("2,{}", width), weights);
+    const bool norm = name.ends_with("norm");
+    for (const char* part : {"weight", "bias", "running_mean", "running_var"}) {
+      if (norm && (name == "batch norm" || std::string(part).size() < 7)) {
+        file.add(std::string("norm.") + part, "F32", "12", gains);
+      }
+    }
+    load_pretrained(loaded, write(file), {.match = PretrainedMatch::kAll});
+    const std::vector<float> dense = loaded.read_variable("fc/weights");
+    for (std::size_t i = 0; i < dense.size(); ++i) {
+      const std::size_t row = i / width * width, at = i % width;
+      const std::size_t from = row + (at < before ? at : before + turned(at - before));
+      EXPECT_EQ(dense[i], static_cast<float>(from)) << name << " at " << i;
+    }
+    for (const char* part : {"gamma", "beta", "running_mean"}) {
+      if (!norm || (name == "layer norm" && std::string(part).size() > 5)) continue;
+      const std::vector<float> found = loaded.read_variable(std::string("norm/") + part);
+      for (std::size_t i = 0; i < kAll; ++i) EXPECT_EQ(found[i], 100 + static_cast<float>(turned(i))) << part;
+    }
+  }
+}
+
+TEST_F(Pretrained, AnUnknownOrderIsRefused) {
+  const std::map<std::string, Results (*)(Graph&)> nets{
+      {"adds the pixels",
+       [](Graph& g) -> Results {
+         const Node x = g.flatten(g.input("image", {2, 3, 2}));
+         return g.dense(g.add(x, g.dense(x, 12, {.bias = false, .name = "d"})), 2, {.bias = false, .name = "fc"});
+       }},
+      {"'mine' (residual_step) may change", [](Graph& g) -> Results {
+         const Node x = g.flatten(g.input("image", {2, 3, 2}));
+         const Node y =
+             g.call(std::make_shared<test::ResidualStep>("mine", g.shape(x), 0.5F), {x}, {.name = "mine"});
+         return g.dense(y, 2, {.bias = false, .name = "fc"});
+       }}};
+  for (const auto& [text, net] : nets) {
+    Model loaded = training_.strategy.build(net, {.seed = 3});
+    OtherFile file;
+    file.add("d.weight", "F32", "12,12", std::vector<float>(144));
+    file.add("fc.weight", "F32", "2,12", std::vector<float>(24));
+    const std::string before = loaded.weights_sha256();
+    try {
+      load_pretrained(loaded, write(file), {.match = PretrainedMatch::kAny});
+      FAIL() << text;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+    EXPECT_EQ(loaded.weights_sha256(), before);
+    // In our own order they are taken as they are.
+    const auto ours = [](const std::string& name) { return name.substr(0, name.find('.')) + "/weights"; };
+    EXPECT_FALSE(
+        load_pretrained(loaded, write(file), {.rename = ours, .match = PretrainedMatch::kAny}).loaded.empty());
   }
 }
 

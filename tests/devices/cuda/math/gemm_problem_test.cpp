@@ -9,45 +9,23 @@
 namespace headrace::cuda {
 namespace {
 
-constexpr Epilogue kEpilogues[] = {Epilogue::kNone, Epilogue::kRelu, Epilogue::kBias, Epilogue::kBiasRelu};
+GemmProblem problem(bool bias) { return {.m = 10, .n = 64, .k = 512, .a = Transpose::kYes, .bias = bias}; }
 
-GemmProblem with(Epilogue epilogue) {
-  return {.m = 10, .n = 64, .k = 512, .a = Transpose::kYes, .epilogue = epilogue};
-}
-
-TEST(GemmProblem, IsComputedAsAskedWhereThereIsAnAlgorithm) {
-  for (const Epilogue epilogue : kEpilogues) {
+TEST(GemmProblem, IsComputedAsAskedWithoutItsBiasOrNotAtAll) {
+  for (const bool bias : {false, true}) {
     std::vector<GemmProblem> asked;
-    const auto way = way_to_compute(with(epilogue), [&](const GemmProblem& problem) {
-      asked.push_back(problem);
-      return true;
-    });
-    EXPECT_EQ(way, with(epilogue));
-    EXPECT_EQ(asked, std::vector{with(epilogue)}) << "one question is enough";
-  }
-}
-
-TEST(GemmProblem, GoesWithoutTheEpilogueThatNoAlgorithmHas) {
-  for (const Epilogue epilogue : {Epilogue::kRelu, Epilogue::kBias, Epilogue::kBiasRelu}) {
-    std::vector<GemmProblem> asked;
-    const auto way = way_to_compute(with(epilogue), [&](const GemmProblem& problem) {
-      asked.push_back(problem);
-      return problem.epilogue == Epilogue::kNone;
-    });
-    EXPECT_EQ(way, with(Epilogue::kNone)) << "the same product";
-    EXPECT_EQ(asked, (std::vector{with(epilogue), with(Epilogue::kNone)}));
-  }
-}
-
-TEST(GemmProblem, IsRefusedWhereThereIsNoAlgorithmAtAll) {
-  for (const Epilogue epilogue : kEpilogues) {
-    int asked = 0;
-    const auto way = way_to_compute(with(epilogue), [&](const GemmProblem&) {
-      ++asked;
-      return false;
-    });
-    EXPECT_FALSE(way.has_value());
-    EXPECT_EQ(asked, epilogue == Epilogue::kNone ? 1 : 2) << "nothing is asked twice";
+    const auto way = [&](const auto& has_algorithm) {
+      asked.clear();
+      return way_to_compute(problem(bias), [&](const GemmProblem& one) {
+        asked.push_back(one);
+        return has_algorithm(one);
+      });
+    };
+    EXPECT_EQ(way([](const GemmProblem&) { return true; }), problem(bias));
+    EXPECT_EQ(asked, std::vector{problem(bias)}) << "one question is enough";
+    EXPECT_EQ(way([](const GemmProblem& one) { return !one.bias; }), problem(false)) << "the same product";
+    EXPECT_FALSE(way([](const GemmProblem&) { return false; }).has_value());
+    EXPECT_EQ(asked.size(), bias ? 2U : 1U) << "nothing is asked twice";
   }
 }
 

@@ -104,7 +104,10 @@ TEST(MuonLayout, PaddingAndTurningChangeNothing) {
   }
 }
 
-TEST(MuonLayout, TheUpdateLooksAhead) { EXPECT_FLOAT_EQ(muon_update(2.0F, 3.0F, 0.5F), 3.5F); }
+TEST(MuonLayout, TheUpdateLooksAhead) {
+  EXPECT_FLOAT_EQ(muon_update(2.0F, 3.0F, 0.5F, true), 3.5F);
+  EXPECT_FLOAT_EQ(muon_update(2.0F, 3.0F, 0.5F, false), 3.0F);
+}
 
 TEST(ScratchLayout, PiecesFollowEachOtherOnBoundaries) {
   ScratchLayout layout;
