@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from ._batch import Batch
+from ._calls import require_function
 from ._errors import HeadraceError, config_error
 from ._explain import explain_functions, measure
 from ._fields import Field, Path, from_native
@@ -133,6 +134,7 @@ class Dataset:
             raise config_error("filter() takes a function or labels", "filter(lambda sample: ...) or filter(labels=[3, 5])")
         if labels is not None:
             return self._with(self._native.filter_labels([int(label) for label in labels]), "filter()")
+        require_function(keeps, "filter():")
         seen = self._native.fields() if processed else self._source_fields
         part = _filter(keeps, name=name_of(keeps) if name is None else name, version=version, processed=processed,
                        fields=[list(field) for field in seen])
