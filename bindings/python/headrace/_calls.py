@@ -81,8 +81,7 @@ def _no_attribute(owner, name, known):
         raise AttributeError(f"headrace.{name} is not imported: import headrace.{name}")
     from ._other_names import answer
     said = answer(name)
-    close = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], 1)
-    hint = f". {name}: {said}" if said else f": did you mean '{close[0]}'?" if close else ""
+    hint = f". {name}: {said}" if said else _close(name, [each for each in known if not each.startswith("_")])
     raise AttributeError(f"{owner} has no '{name}'{hint}")
 
 
@@ -143,7 +142,7 @@ def _in_own_words(function, called, args, kwargs, error):
 
 def _better(function, called, args, kwargs, error):
     """An error of the package said better: an option of another library, another library's object or a lone string."""
-    from ._other_names import answer, keyword
+    from ._other_names import answer
     if not isinstance(error, ConfigError) or isinstance(error, ArgumentError):
         return None
     for name in kwargs:
@@ -151,7 +150,7 @@ def _better(function, called, args, kwargs, error):
             signature = _signature(function)
             own = [] if signature is None else _keywords(signature)
             known = [*own, *re.findall(r"\w+", error.hint.removeprefix("there are "))]
-            return _error(f"{called} has no option '{name}'", keyword(name, known) or error.hint)
+            return _no_option(called, name, known, error.hint)
     for value in _flat((*args, *kwargs.values())):
         if isinstance(value, str) and f"'{value}' is not known" in error.message and (said := answer(value)):
             return _error(error.message, f"write {said}")
@@ -162,9 +161,15 @@ def _better(function, called, args, kwargs, error):
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         return None
-    wrong_type = "is of the wrong type" in error.message
-    strange = [name for name, value in bound.arguments.items() if wrong_type or isinstance(value, str) or answer(value)]
-    return _wrong_argument(function, signature, bound, called, strange)
+    if "is of the wrong type" in error.message:
+        return _wrong_argument(function, signature, bound, called)
+    names = _Names(function)
+    for name, value in bound.arguments.items():
+        words = _words(_evaluated(signature.parameters[name].annotation, names))
+        lone = isinstance(value, str) and "a list" in words and f"{name} = " not in error.message
+        if lone or answer(value) and ("headrace" in words or "a function" in words):
+            return _wrong_argument(function, signature, bound, called, [name])
+    return None
 
 
 def _flat(values):
@@ -191,11 +196,11 @@ def _remedy(value, kind):
     words = _words(kind)
     if "headrace.Dataset" in words:
         return "make one with headrace.open(), from_arrays(), from_function() or from_torch_dataset()"
-    listed = "a list" in words and not isinstance(value, (list, tuple))
+    listed = "a list" in words and not isinstance(value, (list, tuple)) and (not isinstance(value, str) or "a string" in words)
     said = next(filter(None, map(answer, _flat([value]))), "") if "headrace" in words or "a function" in words else ""
     if said:
         return f"write [{said}]" if listed else f"write {said}"
-    return "give a list of it: [...]" if listed and _fits([value], kind) else f"give {words}" if words else ""
+    return f"give a list: [{_short(value)}]" if listed and _fits([value], kind) else f"give {words}" if words else ""
 
 
 def _out_of_range(bound, called):
@@ -208,7 +213,6 @@ def _out_of_range(bound, called):
 
 def _misfit(function, signature, called, args, kwargs):
     """Arguments that the function does not have, or lacks."""
-    from ._other_names import keyword
     known = _keywords(signature)
     positional = [each for each in signature.parameters.values()
                   if each.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)]
@@ -216,8 +220,7 @@ def _misfit(function, signature, called, args, kwargs):
     open_ended = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
     for name in kwargs:
         if name not in known and not open_ended:
-            return _error(f"{called} has no option '{name}'",
-                          keyword(name, known) or (f"there are {', '.join(known)}" if known else "leave it out"))
+            return _no_option(called, name, known, f"there are {', '.join(known)}" if known else "leave it out")
     if len(args) > len(positional):
         first = signature.bind_partial(*args[:len(positional)])
         if (wrong := _wrong_argument(function, signature, first, called)) is not None:
@@ -235,6 +238,17 @@ def _misfit(function, signature, called, args, kwargs):
                each.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) and
                each.name not in given and each.name not in kwargs]
     return _error(f"{called} needs {', '.join(missing)}", f"help({called[:-2]}) says what it takes")
+
+
+def _no_option(called, name, known, otherwise):
+    from ._other_names import keyword
+    said, close = keyword(name, known), _close(name, known)
+    return _error(f"{called} has no option '{name}'{'' if said else close}", said or otherwise)
+
+
+def _close(name, known):
+    found = difflib.get_close_matches(name, known, 1)
+    return f": did you mean '{found[0]}'?" if found else ""
 
 
 def _keywords(signature):

@@ -3,7 +3,6 @@ one where they stand in the wrong place. Imported when one is met."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import re
@@ -86,7 +85,7 @@ acc SparseCategoricalAccuracy CategoricalAccuracy: train.accuracy()
 TopKCategoricalAccuracy SparseTopKCategoricalAccuracy top_k_accuracy: train.top_k(5)
 AUROC ROCAUC: train.auc()
 F1 F1Score: train.f1_score()
-ModelCheckpoint BackupAndRestore checkpoint: train.Checkpoints(folder), as fit(checkpoints=...)
+ModelCheckpoint BackupAndRestore checkpoint: train.Checkpoints(folder), as Model.fit(checkpoints=...)
 EarlyStopping: train.early_stopping()
 ReduceLROnPlateau: train.reduce_lr_on_plateau()
 LearningRateScheduler LambdaLR: train.learning_rate_scheduler(function)
@@ -146,6 +145,9 @@ deterministic: in_order
 image_size target_size output_size: size
 shape: size
 padding_mode: padding
+kernel_size: kernel
+strides: stride
+pool_size: window
 p prob: probability
 scale: area
 value fill_value: fill
@@ -204,8 +206,6 @@ def _own(name: str) -> str:
 def keyword(name: str, known: list[str]) -> str:
     """What to write in place of an option that a call has not: "validation"."""
     said = OPTIONS.get(_plain(name), "").split(", ")
-    own = next((each for each in said if each in known), "") or next(iter(difflib.get_close_matches(name, known, 1)), "")
-    if own:
-        return f"{name}: {own}"
-    rest = ", ".join(each for each in said if not re.fullmatch(r"[a-z_0-9]+", each))
-    return f"{name}: {rest}" if rest else ""
+    own = next((each for each in said if each in known), "")
+    rest = ", ".join(each for each in said if not re.fullmatch(r"[a-z_0-9]*", each))
+    return f"{name}: {own or rest}" if own or rest else ""
