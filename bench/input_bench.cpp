@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include "headrace/devices/base/memory.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/operations/machinery/stage_clock.h"
 #include "headrace/tools/pipelines/fused_loop.h"
 #include "headrace/tools/pipelines/pipelines.h"
 
@@ -166,6 +168,22 @@ void trivial(benchmark::State& state) {
                                                        benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(trivial)->UseRealTime();
+
+// What the counters of a block of rows cost: the clock is read once a step of one row, and when the block begins and ends.
+void counted_block(benchmark::State& state) {
+  constexpr std::size_t kSteps = 6;
+  std::array<StageClock, kSteps> clocks;
+  for (auto _ : state) {
+    std::uint64_t stamp = now_ns();
+    for (StageClock& clock : clocks) {
+      const std::uint64_t end = now_ns();
+      clock.add(1, end - stamp);
+      stamp = end;
+    }
+    benchmark::DoNotOptimize(now_ns());
+  }
+}
+BENCHMARK(counted_block);
 
 // Needs photographs: HEADRACE_DATA names the folder with imagenet-sample-700.tar.
 void jpeg(benchmark::State& state, const char* pipeline) {
