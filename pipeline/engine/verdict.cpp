@@ -31,10 +31,10 @@ struct Station {
 struct Line {
   Station read{.kind = "disk"}, compute{.kind = "CPU"}, assemble{.kind = "CPU"}, copy{.kind = "copy"},
       consumer{.kind = "consumer"};
-  std::string operating;     // the most expensive stage of compute's that is no decoding
-  double preparing_ns = 0;   // of compute's cost, that a cache would save: decoding
-  double decoded_bytes = 0;  // an example, which a cache would have to give back
-  bool takes_turns = false;  // a single slot
+  std::string operating = {};  // the most expensive stage of compute's that is no decoding
+  double preparing_ns = 0;     // of compute's cost, that a cache would save: decoding
+  double decoded_bytes = 0;    // an example, which a cache would have to give back
+  bool takes_turns = false;    // a single slot
 
   Station* station_of(StageKind kind) noexcept {
     switch (kind) {

@@ -20,19 +20,19 @@
 namespace headrace {
 namespace {
 
-constexpr std::int64_t kRecords = 100, kBatch = 16;
-constexpr std::uint64_t kEpochs = 3;
+constexpr std::int64_t kTrainedRecords = 100, kTrainedBatch = 16;
+constexpr std::uint64_t kTrainedEpochs = 3;
 
 // Each record's label is its number.
 Dataset numbered_records() {
   std::vector<float> images;
   std::vector<std::int64_t> numbers;
   Philox random({.seed = 1});
-  for (std::int64_t i = 0; i < kRecords; ++i) {
+  for (std::int64_t i = 0; i < kTrainedRecords; ++i) {
     numbers.push_back(i);
     for (int k = 0; k < 8; ++k) images.push_back(random.uniform() - 0.5F);
   }
-  return test::labelled({8}, images, numbers).shuffle().batch({.global = kBatch});
+  return test::labelled({8}, images, numbers).shuffle().batch({.global = kTrainedBatch});
 }
 
 // The records of a step with their results' bits, and the steps so far as {"records": [...], "results": "..."}.
@@ -82,7 +82,7 @@ nlohmann::json train(int replicas, const std::filesystem::path& folder) {
       [](Graph& g) { return g.dense(g.dropout(g.dense(g.input("image", {8}), 16), 0.25F), 1); }, {.seed = 3});
   TrainedLedger ledger;
   model.compile({.optimizer = adam(1e-2F), .loss = ledger.loss(), .metrics = {}});
-  FitOptions options{.epochs = static_cast<int>(kEpochs),
+  FitOptions options{.epochs = static_cast<int>(kTrainedEpochs),
                      .callbacks = {ledger.callback()},
                      .verbose = 0,
                      .input = {.seed = 5},
@@ -124,14 +124,14 @@ TEST(KilledTrainer, HasSeenEachRecordOnceAndEndsAsUndisturbed) {
     const nlohmann::json made = nlohmann::json::parse(file);
     ASSERT_EQ(made["steps"].size(), expected["steps"].size()) << "run " << run;
     Ledger ledger;
-    const std::uint64_t steps = made["steps"].size() / kEpochs;
+    const std::uint64_t steps = made["steps"].size() / kTrainedEpochs;
     for (std::size_t i = 0; i < made["steps"].size(); ++i) {
       ASSERT_EQ(made["steps"][i], expected["steps"][i]) << "step " << i << " of run " << run;
       for (const std::uint64_t record : made["steps"][i]["records"])
         ledger.add(LedgerEntry{.epoch = i / steps, .step = i % steps, .record = record});
     }
-    for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch)
-      ASSERT_EQ(ledger.find_breach(epoch, EpochContents::all(kRecords)), std::nullopt);
+    for (std::uint64_t epoch = 0; epoch < kTrainedEpochs; ++epoch)
+      ASSERT_EQ(ledger.find_breach(epoch, EpochContents::all(kTrainedRecords)), std::nullopt);
     EXPECT_EQ(made["weights"], expected["weights"]);
   }
 }

@@ -104,7 +104,10 @@ def _wrapped(function, called):
             wrong = _in_own_words(function, called, args, kwargs, error) if _is_ours(error) else None
             if wrong is None:
                 raise
-        raise wrong
+        try:
+            raise wrong
+        finally:
+            del wrong  # its traceback holds this frame
 
     return call
 
