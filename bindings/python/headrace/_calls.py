@@ -7,7 +7,6 @@ does not fit is named. What a user's own function raises passes unchanged.
 
 from __future__ import annotations
 
-import ast
 import collections.abc
 import difflib
 import functools
@@ -131,8 +130,8 @@ def _in_own_words(function, called, args, kwargs, error):
     if signature is not None:
         try:
             bound = signature.bind(*args, **kwargs)
-        except TypeError:
-            return _misfit(function, signature, called, args, kwargs)
+        except TypeError as misfit:
+            return _misfit(function, signature, called, args, kwargs, str(misfit))
         if (wrong := _wrong_argument(function, signature, bound, called)) is not None:
             return wrong
     if _NATIVE_TEXT not in str(error) and "bad_cast" not in str(error):
@@ -214,33 +213,21 @@ def _out_of_range(bound, called):
     return None
 
 
-def _misfit(function, signature, called, args, kwargs):
-    """Arguments that the function does not have, or lacks."""
+def _misfit(function, signature, called, args, kwargs, misfit):
+    """Arguments that the function does not have, or lacks; `misfit` is how Python says it."""
     known = _keywords(signature)
-    positional = [each for each in signature.parameters.values()
-                  if each.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    method = bool(positional) and positional[0].name in ("self", "_cls")
     open_ended = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
-    for name in kwargs:
-        if name not in known and not open_ended:
-            return _no_option(called, name, known, f"there are {', '.join(known)}" if known else "leave it out")
-    if len(args) > len(positional):
-        first = signature.bind_partial(*args[:len(positional)])
-        if (wrong := _wrong_argument(function, signature, first, called)) is not None:
-            return wrong
-        names = [each.name for each in positional[method:]]
-        takes = f"{', '.join(names)} by position" if names else "nothing by position"
-        rest = [each for each in known if each not in names]
-        return _error(f"{called} takes {takes}; {len(args) - method} given",
-                      f"name the others: {', '.join(f'{each}=' for each in rest)}" if rest else "")
-    given = {each.name for each in positional[:len(args)]}
-    for name in kwargs:
-        if name in given:
-            return _error(f"{called}: {name} was given twice", "by position or by name")
-    missing = [each.name for each in signature.parameters.values() if each.default is inspect.Parameter.empty and
-               each.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) and
-               each.name not in given and each.name not in kwargs]
-    return _error(f"{called} needs {', '.join(missing)}", f"help({called[:-2]}) says what it takes")
+    if unknown := [name for name in kwargs if name not in known and not open_ended]:
+        return _no_option(called, unknown[0], known, f"there are {', '.join(known)}" if known else "leave it out")
+    if misfit != "too many positional arguments":
+        return _error(f"{called}: {misfit}", f"help({called[:-2]}) says what it takes")
+    places = [name for name, each in signature.parameters.items() if each.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if (wrong := _wrong_argument(function, signature, signature.bind_partial(*args[:len(places)]), called)) is not None:
+        return wrong
+    own = [name for name in places if name in known]
+    rest = ", ".join(f"{name}=" for name in known if name not in own)
+    return _error(f"{called} takes {', '.join(own) or 'nothing'} by position; {len(args) - len(places) + len(own)} given",
+                  f"name the others: {rest}" if rest else "")
 
 
 def _no_option(called, name, known, otherwise):
@@ -273,25 +260,12 @@ def _signature(function):
     texts = [line for line in (function.__doc__ or "").splitlines() if line.startswith(f"{function.__name__}(")]
     if len(texts) != 1:  # overloads
         return None
+    made: dict[str, Any] = {}
     try:
-        made = ast.parse(f"def {re.sub(r'= <[^>]*>', '= ...', texts[0])}: pass").body[0]
-    except SyntaxError:
+        exec(f"from __future__ import annotations\ndef {re.sub(r'= <[^>]*>', '= ...', texts[0])}: pass", made)
+    except Exception:  # noqa: BLE001  a default that is no Python
         return None
-    named = made.args  # type: ignore[attr-defined]
-    first = [*named.posonlyargs, *named.args]
-    usual = [inspect.Parameter.empty] * (len(first) - len(named.defaults)) + [...] * len(named.defaults)
-    kinds = inspect.Parameter
-    parameters = [_parameter(each, kinds.POSITIONAL_OR_KEYWORD, given) for each, given in zip(first, usual)]
-    parameters += [_parameter(named.vararg, kinds.VAR_POSITIONAL)] if named.vararg else []
-    parameters += [_parameter(each, kinds.KEYWORD_ONLY, kinds.empty if given is None else ...)
-                   for each, given in zip(named.kwonlyargs, named.kw_defaults)]
-    parameters += [_parameter(named.kwarg, kinds.VAR_KEYWORD)] if named.kwarg else []
-    return inspect.Signature(parameters)
-
-
-def _parameter(argument, kind, usual=inspect.Parameter.empty):
-    text = inspect.Parameter.empty if argument.annotation is None else ast.unparse(argument.annotation)
-    return inspect.Parameter(argument.arg, kind, default=usual, annotation=text)
+    return inspect.signature(made[function.__name__])
 
 
 class _Names(dict):  # type: ignore[type-arg]
