@@ -4,6 +4,8 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -166,6 +168,27 @@ void trivial(benchmark::State& state) {
                                                        benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(trivial)->UseRealTime();
+
+// What the counters of a block of rows cost: the clock is read once a step of one row, and when the block begins
+// and ends.
+void counted_block(benchmark::State& state) {
+  constexpr std::size_t kSteps = 6;
+  std::array<std::atomic<std::uint64_t>, 2 * kSteps> counters{};  // items and nanoseconds, which one thread writes
+  const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
+    counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  };
+  for (auto _ : state) {
+    std::uint64_t stamp = now_ns();
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      const std::uint64_t end = now_ns();
+      add(counters[2 * step], 1);
+      add(counters[2 * step + 1], end - stamp);
+      stamp = end;
+    }
+    benchmark::DoNotOptimize(now_ns());
+  }
+}
+BENCHMARK(counted_block);
 
 // Needs photographs: HEADRACE_DATA names the folder with imagenet-sample-700.tar.
 void jpeg(benchmark::State& state, const char* pipeline) {

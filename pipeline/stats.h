@@ -65,6 +65,7 @@ struct StageStats {
   // Time its threads waited for their next piece of work. Stages on the same threads share it.
   std::uint64_t wait_ns = 0;
   WaitHistogram waits = {};
+  std::uint64_t decoded_bytes = 0;  // of whole images, though an operation may want only a window
 
   double ns_per_item() const noexcept;
   // Returns the busy fraction of its threads' time in `elapsed_ns`.

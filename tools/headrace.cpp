@@ -72,9 +72,6 @@ int main(int argc, char** argv) {
   headrace::handle_signals();
   CLI::App program("Headrace: an input engine and mirrored trainer that keep every device busy", "headrace");
   program.formatter(std::make_shared<headrace::tools::HelpText>());
-  program.footer(
-      "Exit status: 0 success, 1 the run failed, 2 wrong usage; 128 + N where signal N ended\n"
-      "it: 130 Ctrl-C, 143 TERM, 129 HUP, 141 where nobody reads its output any more.");
   program.set_help_flag("-h,--help", "show this help");
   program.set_version_flag("--version", HEADRACE_VERSION, "show the version");
   headrace::tools::add_train_command(program);

@@ -1,6 +1,13 @@
-"""How much of the machine went to other processes, other machines of the host included, while something was measured."""
+"""What a stored result says of its machine: how much of it went to other processes, other machines of the host included, while
+something was measured; its processor; the commit."""
+import datetime
 import os
+import pathlib
+import platform
 import resource
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def busy_and_all():
@@ -30,3 +37,22 @@ class OtherWork:
         busy, of_all = busy_and_all()
         others = (busy - self.busy) - (own_seconds() - self.own)
         return max(0.0, others / max(of_all - self.all, 1e-9))
+
+
+def processor():
+    with open("/proc/cpuinfo") as lines:
+        return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+def commit():
+    """The commit that is checked out, "-dirty" where files differ from it: results apart, which a run of many writes."""
+    git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    changes = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results", ":!bench/scaling/results",
+                  ":!bench/RESULTS.md")
+    return git("rev-parse", "--short", "HEAD") + ("-dirty" if changes else "")
+
+
+def provenance(others):
+    """What every stored result says of its machine and moment. `others`: the OtherWork since the measuring began."""
+    return {"commit": commit(), "processor": processor(), "cores": os.cpu_count(), "date": datetime.date.today().isoformat(),
+            "other_work": round(others.share(), 3)}

@@ -54,7 +54,7 @@ void count_stages(Lane& lane, std::uint64_t rows, std::uint64_t ns) {
   for (std::size_t i = 0; i < last; ++i) {
     if (samples[i].items == 0) continue;
     const auto share = static_cast<std::uint64_t>(static_cast<double>(samples[i].ns) * scale);
-    lane.state.stages[i].add(rows, std::min(left, share));
+    lane.state.stages[i].add(rows, std::min(left, share), rows * samples[i].decoded_bytes);
     left -= std::min(left, share);
   }
   lane.state.stages[last].add(rows, left);

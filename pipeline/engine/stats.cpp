@@ -52,6 +52,7 @@ void for_each_count(LoaderStats& mine, const LoaderStats& other, Apply apply) {
     apply(mine.stages[i].busy_ns, other.stages[i].busy_ns);
     apply(mine.stages[i].wait_ns, other.stages[i].wait_ns);
     apply(mine.stages[i].waits, other.stages[i].waits);
+    apply(mine.stages[i].decoded_bytes, other.stages[i].decoded_bytes);
   }
 }
 

@@ -13,6 +13,7 @@ namespace {
 void add_work(StageStats& stage, const StageClock& clock) {
   stage.items += clock.items();
   stage.busy_ns += clock.ns();
+  stage.decoded_bytes += clock.decoded_bytes();
 }
 
 std::uint64_t bytes_of_sample(const Fields& fields) {

@@ -1,20 +1,15 @@
 // A consumer killed at any moment and resumed with other replicas: every record once, every batch as it would have
 // been.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/ledger.h"
+#include "headrace/tests/faults/killed_program.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/temp_folder.h"
 
@@ -87,58 +82,13 @@ void consume(const std::filesystem::path& path, int replicas, int threads, std::
   }
 }
 
-// The consumer is this program, started again: oneTBB's workers do not survive fork().
-constexpr const char* kConsumerPath = "HEADRACE_KILLED_CONSUMER_PATH";
-constexpr const char* kConsumerAttempt = "HEADRACE_KILLED_CONSUMER_ATTEMPT";
-
 TEST(KilledConsumer, DISABLED_Consumes) {
-  const char* const path = std::getenv(kConsumerPath);
-  if (path == nullptr) GTEST_SKIP() << "run by the other test of this suite";
-  const int attempt = std::stoi(std::getenv(kConsumerAttempt));
-  const std::vector<Line> lines = read_lines(path);
+  const auto part = test::KilledPart::of_this_process();
+  if (!part) GTEST_SKIP() << "run by the other test of this suite";
+  const std::vector<Line> lines = read_lines(part->path);
   const std::optional<LoaderState> start = lines.empty() ? std::nullopt : std::optional(lines.back().next);
-  append_to_file(std::string(path) + ".begun", "x");
-  consume(path, 1 << attempt % 4, 1 + attempt % 3, start);
-}
-
-pid_t start_consumer(const std::filesystem::path& path, int attempt) {
-  const std::string number = std::to_string(attempt);
-  const pid_t child = fork();
-  if (child != 0) return child;
-  setenv(kConsumerPath, path.c_str(), 1);
-  setenv(kConsumerAttempt, number.c_str(), 1);
-  for (const char* variable : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(variable);
-  const int null = open("/dev/null", O_WRONLY);
-  dup2(null, STDOUT_FILENO);
-  execl("/proc/self/exe", "consumer", "--gtest_also_run_disabled_tests",
-        "--gtest_filter=KilledConsumer.DISABLED_Consumes", nullptr);
-  _exit(127);
-}
-
-// True where the consumer came to the end. It is killed shortly after it began, and every second time after it has
-// handed out a batch: where a loader is slow to begin, it would otherwise never get further.
-bool run_and_kill(const std::filesystem::path& path, int attempt, Philox& random) {
-  drop_torn_line(path);
-  const std::filesystem::path begun = path.string() + ".begun";
-  std::filesystem::remove(begun);
-  const auto lines = [&] { return std::filesystem::exists(path) ? std::filesystem::file_size(path) : 0; };
-  const auto before = lines();
-  const pid_t child = start_consumer(path, attempt);
-  int status = 0;
-  bool ended = false;
-  const Stopwatch watch;
-  while (!ended && !(attempt % 2 == 0 ? std::filesystem::exists(begun) : lines() > before) &&
-         watch.seconds() < 30) {
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-    ended = waitpid(child, &status, WNOHANG) == child;
-  }
-  if (!ended) {
-    std::this_thread::sleep_for(std::chrono::microseconds(random.below(20'000)));
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) ADD_FAILURE() << "it failed: " << WEXITSTATUS(status);
-  return WIFEXITED(status);
+  part->begin();
+  consume(part->path, 1 << part->attempt % 4, 1 + part->attempt % 3, start);
 }
 
 TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
@@ -148,8 +98,12 @@ TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
   int kills = 0;
   for (int run = 0; kills < kKills; ++run) {
     const auto path = folder / std::to_string(run);
-    for (int attempt = 0; !run_and_kill(path, run + attempt, random); ++attempt) {
+    const auto written = [&] { return std::filesystem::exists(path) ? std::filesystem::file_size(path) : 0; };
+    for (int attempt = 0;
+         !test::run_and_kill("KilledConsumer.DISABLED_Consumes", {path, run + attempt}, written, random);
+         ++attempt) {
       ASSERT_FALSE(HasFailure());
+      drop_torn_line(path);
       ++kills;
     }
     const std::vector<Line> lines = read_lines(path);

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "headrace/tests/tools/command_help.h"
 #include "headrace/tests/tools/headrace_command.h"
+#include "headrace/tools/output/exit_status.h"
 
 namespace headrace::test {
 namespace {
@@ -39,6 +44,35 @@ TEST(Help, SpeaksToWhoeverReadsIt) {
   EXPECT_THAT(text,
               HasSubstr("  --prefetch N            batches made ahead of the consumer; 0 to 1024; default 2\n"));
   EXPECT_THAT(text, HasSubstr("  --seed N                the seed of all randomness; default 0\n"));
+}
+
+// Every variable that the product reads, and every status that it ends with.
+TEST(Help, NamesStatusesAndVariables) {
+  std::set<std::string> read;
+  const std::regex variable("\"(HEADRACE_[A-Z_]+)\"");
+  for (const char* floor : {"devices", "cache", "pipeline", "train", "tools"}) {
+    for (const auto& file :
+         std::filesystem::recursive_directory_iterator(std::filesystem::path(HEADRACE_SOURCE_DIR) / floor)) {
+      if (file.path().extension() != ".cpp" && file.path().extension() != ".h") continue;
+      std::ifstream stream(file.path());
+      const std::string text{std::istreambuf_iterator<char>(stream), {}};
+      for (std::sregex_iterator at(text.begin(), text.end(), variable); at != std::sregex_iterator(); ++at)
+        read.insert((*at)[1]);
+    }
+  }
+  read.erase("HEADRACE_TEST_DEVICES");
+  EXPECT_GT(read.size(), 10U);
+  const std::string help = headrace({"--help"}).output;
+  const std::string page =
+      std::regex_replace(headrace({"shell", "--for", "man"}).output, std::regex("\\\\-"), "-");
+  for (const std::string& name : read) {
+    EXPECT_THAT(help, HasSubstr("\n    " + name + " "));
+    EXPECT_THAT(page, HasSubstr(".B " + name + "\n"));
+  }
+  for (const int status : {0, tools::kRunFailed, tools::kWrongUsage, tools::kRestart}) {
+    EXPECT_THAT(help, HasSubstr("\n    " + std::to_string(status) + " "));
+    EXPECT_THAT(page, HasSubstr("\n.B " + std::to_string(status) + "\n"));
+  }
 }
 
 }  // namespace

@@ -11,6 +11,32 @@ namespace {
 
 constexpr std::size_t kMaxWidth = 100, kMinWidth = 60, kNameColumn = 26;
 
+constexpr NamedText kExitStatuses[] = {
+    {"0", "success"},
+    {"1", "the run failed: data that cannot be read, a loss that is no number, a device that fails"},
+    {"2", "wrong usage"},
+    {"75", "another worker was lost, is late or was stopped: start all again, with --resume"},
+    {"129, 130, 141, 143",
+     "a signal ended it: a closed terminal, Ctrl-C, nobody reads its output any more, a request to terminate"},
+};
+
+constexpr NamedText kVariables[] = {
+    {"HEADRACE_DEVICES", "the devices that \"auto\" means: cpu:4, cuda:0,1"},
+    {"HEADRACE_CPU_THREADS", "threads on which a CPU replica computes; default its share of the cores"},
+    {"HEADRACE_COORDINATOR", "HOST:PORT where worker 0 meets the others, if the launcher does not say"},
+    {"HEADRACE_TRANSPORT", "gloo or mpi: what carries values between workers; default mpi under its launchers"},
+    {"HEADRACE_WORKERS_DUMP",
+     "folder for each worker's last calls when the training fails; default the temporary one"},
+    {"HEADRACE_CUDA_MATH", "default, tuned or fastest: how a convolution's plan on a GPU is chosen"},
+    {"HEADRACE_CUDA_PLAN_FOLDER", "where tuned plans are kept; default below the user's cache folder"},
+    {"HEADRACE_CUDA_PLANS", "1: print each plan that is chosen"},
+    {"HEADRACE_COLLECTIVE_TIMEOUT", "seconds that replicas wait for each other on GPUs; default 30"},
+    {"HEADRACE_CUDA_MODULE", "file of the CUDA module, if it is not beside the libraries"},
+    {"HEADRACE_CUDA_MATH_MODULE", "file of the module with its mathematics"},
+    {"HEADRACE_WORKERS_MODULE", "file of the module for several workers"},
+    {"HEADRACE_MPI_MODULE", "file of the module for MPI"},
+};
+
 std::size_t line_width() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kMaxWidth;
@@ -47,6 +73,9 @@ std::vector<const CLI::Option*> options_of(const CLI::App& command) {
   return command.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
 }
 
+std::span<const NamedText> exit_statuses() { return kExitStatuses; }
+std::span<const NamedText> environment_variables() { return kVariables; }
+
 HelpText::HelpText() : width_(line_width()) {}
 
 std::string HelpText::make_usage(const CLI::App* command, std::string name) const {
@@ -68,6 +97,15 @@ std::string HelpText::make_option(const CLI::Option* option, bool /*is_positiona
 
 std::string HelpText::make_subcommand(const CLI::App* command) const {
   return line(command->get_name(), command->get_description());
+}
+
+std::string HelpText::make_footer(const CLI::App* command) const {
+  if (command->get_parent() != nullptr) return {};
+  std::string text = "\nExit status:\n";
+  for (const NamedText& one : kExitStatuses) text += line(std::string("  ") + one.name, one.text);
+  text += "\nEnvironment:\n";
+  for (const NamedText& one : kVariables) text += line(std::string("  ") + one.name, one.text);
+  return text;
 }
 
 std::string HelpText::line(const std::string& name, const std::string& description) const {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/did_you_mean.h"
@@ -69,6 +71,37 @@ void refuse_empty(const CLI::Option& option) {
   throw ConfigError(name + " is empty", option.get_required() ? what : what + ", or leave " + name + " out");
 }
 
+// As other programs call what this command has.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"--batch-size", "--global-batch"},
+    {"--batch", "--global-batch"},
+    {"--num-workers", "--threads"},
+    {"--workers", "--threads"},
+    {"--num-threads", "--threads"},
+    {"--num-epochs", "--epochs"},
+    {"--dataset", "--data"},
+    {"--data-dir", "--data"},
+    {"--data-path", "--data"},
+    {"--device", "--devices"},
+    {"--gpus", "--devices"},
+    {"--random-seed", "--seed"},
+    {"--output-dir", "--run-dir"},
+    {"--output", "--out"},
+    {"--model", "--recipe"},
+    {"--arch", "--recipe"},
+    {"--amp", "--precision"},
+    {"--weights", "--record"},
+};
+
+// ": did you mean '--global-batch'?" for "--batch-size".
+std::string meant_option(const std::string& name, const std::vector<std::string>& known) {
+  for (const auto& [other, own] : kOtherNames) {
+    if (name == other && std::ranges::find(known, own) != known.end())
+      return fmt::format(": did you mean '{}'?", own);
+  }
+  return did_you_mean(name, known);
+}
+
 class Walk {
  public:
   Walk(const CLI::App& program, std::vector<std::string> arguments)
@@ -94,7 +127,7 @@ class Walk {
     const CLI::Option* option = option_named(*command_, name);
     if (option == nullptr) {
       throw ConfigError(
-          fmt::format("unknown option '{}'{}", name, did_you_mean(name, names_of_options(*command_))),
+          fmt::format("unknown option '{}'{}", name, meant_option(name, names_of_options(*command_))),
           see_help(*command_));
     }
     if (option->get_name() == "--help" || option->get_name() == "--version") return false;

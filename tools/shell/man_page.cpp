@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
+#include "headrace/tools/options/help_text.h"
+
 namespace headrace::tools {
 namespace {
 
@@ -55,14 +59,14 @@ std::string man_page(const CommandEntry& program, const std::string& version) {
   for_each_command(program, [&](const CommandEntry& command) {
     if (!command.path.empty()) text += section_of(command);
   });
+  const auto list = [&](const char* title, std::span<const NamedText> entries) {
+    text += fmt::format(".SH {}\n", title);
+    for (const NamedText& one : entries)
+      text += fmt::format(".TP\n.B {}\n{}\n", escaped(one.name), escaped(one.text));
+  };
+  list("EXIT STATUS", exit_statuses());
+  list("ENVIRONMENT", environment_variables());
   return text +
-         ".SH EXIT STATUS\n"
-         ".TP\n.B 0\nall went well\n"
-         ".TP\n.B 1\nthe run failed: data that cannot be read, a loss that is no number, a device that fails\n"
-         ".TP\n.B 2\nwrong usage\n"
-         ".TP\n.B 129, 130, 141, 143\na signal ended it: SIGHUP, SIGINT, SIGPIPE where nobody reads its output "
-         "any more, "
-         "SIGTERM\n"
          ".SH FILES\nResults as JSON lines, run folders, checkpoints and caches lie where the options name them; "
          "nothing else is written.\n";
 }

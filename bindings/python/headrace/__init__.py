@@ -14,6 +14,7 @@
 from ._errors import ConfigError, DataError, DeviceError, HeadraceError
 from ._arrow import from_arrow
 from ._batch import BadRecord, Batch, Tensor
+from ._calls import speak as _speak
 from ._dataset import Cache, Dataset, concatenate, interleave, mix
 from ._dataset import zip_datasets
 from ._fields import Field
@@ -42,3 +43,5 @@ __all__ = [
 ]
 
 zip = zip_datasets  # not in __all__, like open: Python has a zip() of its own
+
+_speak(globals(), [*__all__, "open", "zip"])

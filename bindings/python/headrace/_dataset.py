@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from ._batch import Batch
+from ._calls import require_function
 from ._errors import HeadraceError, config_error
 from ._explain import explain_functions, measure
 from ._fields import Field, Path, from_native
@@ -137,6 +138,7 @@ class Dataset:
             raise config_error("filter() takes a function or labels", "filter(lambda sample: ...) or filter(labels=[3, 5])")
         if labels is not None:
             return self._stage("filter", labels=list(labels))
+        require_function(keeps, "filter():")
         seen = self._native.fields() if processed else self._source_fields
         part = _filter(keeps, name=name_of(keeps) if name is None else name, version=version, processed=processed,
                        fields=[list(field) for field in seen])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native
+from ._calls import require_function
 from ._errors import config_error
 from ._fields import Field, FieldLike, declared, dtype_name, from_native, numpy_dtype
 from ._plan_parts import MAKERS, Part
@@ -42,8 +43,7 @@ class Function:
     def __init__(self, function: Callable[..., Mapping[str, ArrayLike]], *, name: str | None = None, version: int = 1,
                  inputs: Sequence[str] | None = None, outputs: Mapping[str, FieldLike] | None = None,
                  random: bool = False, batched: bool = False) -> None:
-        if not callable(function):
-            raise config_error(f"{function!r} cannot be called", "give an operation of headrace, or a function")
+        require_function(function, "map():")
         if batched and random:
             raise config_error("a function of whole batches has no random numbers of its own",
                                "draw them from a generator that you seed with batch position, or work per sample")

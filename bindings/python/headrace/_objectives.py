@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._calls import require_function
 from ._errors import config_error
 from ._lent import forget_locals, numpy_of, snake, store
 from ._native import train as _native
@@ -30,6 +31,7 @@ def custom_loss(function: LossFunction, *, name: str | None = None, reduction: s
     The arrays are lent: copy what is to stay. It works on GPUs, too, through copies in the host's memory. name: in files
     and messages; None: the function's.
     """
+    require_function(function, "loss")
     called = _name_of(function) if name is None else name
 
     def run(*given):
@@ -120,6 +122,7 @@ def custom_metric(metric: Any, *, name: str | None = None) -> Metric:
     """A metric that Python computes, as compile() makes it of a CustomMetric, or any object with its sums, update() and
     result(); or of a function(y_true, y_pred) that returns one value an example, whose mean is reported."""
     if not is_metric(metric):
+        require_function(metric, "metric")
         metric = _MeanOfFunction(metric, _name_of(metric) if name is None else name)
     called = name or getattr(metric, "name", "") or snake(type(metric).__name__)
     weighs = "sample_weight" in inspect.signature(metric.update).parameters

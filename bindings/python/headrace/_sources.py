@@ -45,12 +45,14 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
 
 def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "arrays", classes: Sequence[str] = ()) -> Dataset:
     """Arrays whose first axis counts the records, one field each; a list of bytes is a field of JPEG and PNG files.
-    A structured array stands for its fields. C-ordered arrays of a type that the engine knows are not copied: do not
+    A structured array stands for its fields, a DataFrame for its columns. C-ordered arrays of a type that the engine knows are not copied: do not
     change them while the dataset lives."""
     columns: Any = arrays
     if isinstance(arrays, np.ndarray) and arrays.dtype.names:
         columns = {field: arrays[field] for field in arrays.dtype.names}
-    if not hasattr(columns, "items") or not columns:
+    elif hasattr(arrays, "columns") and hasattr(arrays, "shape"):  # a DataFrame
+        columns = {str(field): arrays[field].to_numpy() for field in arrays.columns}
+    if not isinstance(columns, Mapping) or not columns:
         raise config_error("from_arrays() takes a dict of arrays", 'from_arrays({"image": images, "label": labels})')
     lengths = {field: len(values) for field, values in columns.items()}
     if len(set(lengths.values())) > 1:

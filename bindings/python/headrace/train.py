@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headrace import Dataset, Workers
+from headrace._calls import speak
 from headrace._errors import HeadraceError, config_error
 from headrace._layers import Layer, LayerCall, Variable, variable
 from headrace._objectives import CustomMetric, LossFunction, custom_loss, custom_metric, loss_of, metric_of
@@ -498,3 +499,6 @@ def _checkpoints(checkpoints: Checkpoints | RecordFile | _Path | None) -> Mappin
     if not isinstance(checkpoints, Checkpoints):
         checkpoints = Checkpoints(checkpoints)
     return {**checkpoints._asdict(), "folder": os.fspath(checkpoints.folder), "input": plan_of(checkpoints.input)}
+
+
+speak(globals(), __all__)

@@ -96,6 +96,7 @@ FieldView Chain::run_step(std::size_t index, const FieldView& in, const StepCont
 FieldView Chain::run_timed(const NamedStep& named, const FieldView& in, const StepContext& context,
                            StepOutput& output) const {
   const std::uint64_t decoded = context.scratch->decode_ns, begin = context.scratch->stamp_ns;
+  const std::uint64_t bytes = context.scratch->decoded_bytes;
   const FieldView result = run_named(named, in, context, output);
   const std::uint64_t end = now_ns();
   context.scratch->stamp_ns = end;  // the next step begins: one clock reading per step
@@ -103,6 +104,7 @@ FieldView Chain::run_timed(const NamedStep& named, const FieldView& in, const St
   const std::uint64_t decoding = fused ? context.scratch->decode_ns - decoded : 0;
   context.samples[named.stage].items = 1;
   context.samples[named.stage].ns += end - begin - decoding;
+  context.samples[named.decode].decoded_bytes += context.scratch->decoded_bytes - bytes;
   if (fused) {
     context.samples[named.decode].items = 1;
     context.samples[named.decode].ns += decoding;

@@ -57,6 +57,7 @@ FieldView decode_image(std::span<const std::byte> encoded, const DecodeStage& st
   const ImageSize size = shown_size(stored, orientation);
   require_size(size, stage.options, stage.first_image);
   const std::span<std::byte> out = output.take(rgb_bytes(size));
+  scratch.decoded_bytes += out.size();
   if (orientation == Orientation::kTopLeft) {
     scratch.charge(scratch.decoder.decode_bytes());
     scratch.decoder.decode(encoded, as_u8(out));
@@ -104,6 +105,7 @@ EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t rec
   stored_ = known_.index != nullptr ? known_.index->size() : scratch.decoder.read_size(encoded);
   orientation_ = orientation_of(encoded, images.options, scratch);
   size_ = shown_size(stored_, orientation_);
+  scratch.decoded_bytes += rgb_bytes(size_);
   scratch.decode_ns += watch.nanoseconds();
   require_size(size_, images.options);
 }

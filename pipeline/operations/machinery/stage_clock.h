@@ -17,15 +17,17 @@ inline void add_alone(std::atomic<std::uint64_t>& counter, std::uint64_t amount)
 // In its own cache line: threads do not slow each other down by counting.
 class alignas(64) StageClock {
  public:
-  void add(std::uint64_t items, std::uint64_t ns) noexcept {
+  void add(std::uint64_t items, std::uint64_t ns, std::uint64_t decoded_bytes = 0) noexcept {
     add_alone(items_, items);
     add_alone(ns_, ns);
+    if (decoded_bytes > 0) add_alone(decoded_bytes_, decoded_bytes);
   }
   std::uint64_t items() const noexcept { return items_.load(std::memory_order_relaxed); }
   std::uint64_t ns() const noexcept { return ns_.load(std::memory_order_relaxed); }
+  std::uint64_t decoded_bytes() const noexcept { return decoded_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  std::atomic<std::uint64_t> items_{0}, ns_{0};
+  std::atomic<std::uint64_t> items_{0}, ns_{0}, decoded_bytes_{0};
 };
 
 class WaitClock {

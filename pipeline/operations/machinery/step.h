@@ -44,6 +44,7 @@ struct Canvas {
 struct StageSample {
   std::uint64_t items = 0;  // 1 if it went through the stage
   std::uint64_t ns = 0;
+  std::uint64_t decoded_bytes = 0;
 };
 
 // Notes on the decoded images of one record.
@@ -70,6 +71,7 @@ struct Scratch {
   DrawnAhead drawn;                                       // for the rows of a block
   ImageNotes notes;                                       // since they were last taken
   std::uint64_t decode_ns = 0;                            // spent in `decoder`
+  std::uint64_t decoded_bytes = 0;                        // of the whole images that it was given
   std::uint64_t stamp_ns = 0;                             // last time stamp of the timed row: when a step began
   std::vector<StageSample> samples;  // of the timed row of a block; one per stage of the program
   ChargedBytes charged;              // for the buffers

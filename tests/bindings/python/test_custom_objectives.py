@@ -50,8 +50,9 @@ def test_what_a_loss_returns_is_checked(batches):
             with pytest.raises(kind, match=text) as raised:
                 fitted(net, batches, replicas, loss=loss)
             assert "loss 'lambda'" in note_of(raised.value, "loss 'lambda'")
-    for loss in (3, float, "mse"):
-        with pytest.raises(hr.ConfigError, match="is no loss"):
+    for loss, text in ((3, "is no loss"), (float, "is no loss"), ("mse", "write train.mean_squared_error"),
+                       (train.huber, "write train.huber")):
+        with pytest.raises(hr.ConfigError, match=text):
             built(net).compile(loss=loss)
 
 

@@ -6,10 +6,11 @@ import pickle
 import re
 import subprocess
 
+import numpy
 import pytest
 
 import headrace as hr
-from headrace import train
+from headrace import _other_names, train
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -59,7 +60,7 @@ def test_data_errors_say_where(tmp_path):
     (lambda data: data.shard(2, 2), "must be below"),
     (lambda data: data.repeat(0), "at least one pass"),
     (lambda data: data.filter(), "a function or labels"),
-    (lambda data: data.map(3), "cannot be called"),
+    (lambda data: data.map(3), "map(): 3 is an int (give a function)"),
     (lambda data: hr.Loader(data.batch(2), on_error="ignore"), "ignore"),
     (lambda data: hr.Loader(data.batch(2), world=(2, 5)), "world of 2"),
     (lambda data: hr.Loader(data.batch(2)).next(3), "there are 1 replicas"),
@@ -76,6 +77,111 @@ def test_what_is_wrong_is_named(data, wrong, message):
     with pytest.raises(hr.ConfigError) as caught:
         wrong(data)
     assert message in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return train.Strategy("cpu", announce=False).build(lambda g: g.dense(g.flatten(g.input("image", (8, 8, 3))), 3))
+
+
+def other(name, module="torchvision.transforms.v2", **members):
+    """An object of another library's class."""
+    return type(name, (), {"__module__": module, "__call__": lambda self, sample: sample} | members)()
+
+
+@pytest.mark.parametrize("call, message", [
+    # Types: what was given, what is expected, what to write.
+    ("data.shuffle(-1)", "Dataset.shuffle(): seed = -1 is negative (give a whole number from 0 on)"),
+    ("data.shard(-1, 2)", "Dataset.shard(): count = -1 is negative"),
+    ("data.shuffle('a')", "Dataset.shuffle(): seed = 'a' is a str (give a whole number)"),
+    ("data.batch(2.5)", "Dataset.batch(): size = 2.5 is a float"),
+    ("data.batch()", "Dataset.batch(): missing a required argument: 'size' (help(Dataset.batch) says what it takes)"),
+    ("data.batch(2, True)", "Dataset.batch() takes size by position; 2 given (name the others: drop_remainder=)"),
+    ("data.padded_batch(2, pad=3)", "pad = 3 is an int (give a dict or None)"),
+    ("data.filter(3)", "filter(): 3 is an int (give a function)"),
+    ("hr.random_erasing(fill='random')", "random_erasing(): fill = 'random' is a str (give a number or a list, each a number)"),
+    ("hr.normalize('imagenet', 1)", "normalize(): mean = 'imagenet' is a str (give a number"),
+    ("hr.random_resized_crop(224, area=.5)", "area = 0.5 is a float (give (a number, a number))"),
+    ("hr.pad_crop(32, padding=4)", 'pad_crop(): padding = 4 is an int (give "zero" or "reflect")'),
+    ("hr.Loader(data.batch(2), epochs='x')", "Loader(): epochs = 'x' is a str (give a whole number or None)"),
+    ("hr.Loader(data.batch(2), world=3)", "world = 3 is an int (give (a whole number, a whole number) or a headrace.Workers"),
+    ("hr.Dataset.from_json(3)", "Dataset.from_json(): text = 3 is an int (give a string)"),
+    ("hr.from_arrays([1, 2])", "from_arrays() takes a dict of arrays"),
+    ("hr.Field('x', 'int64')", "Field(): missing a required argument: 'shape'"),
+    ("hr.flip() | 'x'", "Operations.__or__: 'x' is a str (give a headrace.Operations)"),
+    ("train.adam('fast')", "adam(): learning_rate = 'fast' is a str (give a headrace.train.Schedule or a number)"),
+    ("train.huber(1)", "huber() takes nothing by position; 1 given"),
+    ("train.Strategy(4)", "Strategy(): devices = 4 is an int (give a string)"),
+    ("model.fit(numpy.zeros(3), [1])", "Model.fit(): train = ndarray(3,) is a ndarray (make one with headrace.open(), from_arrays()"),
+    ("model.fit(data.batch(2), epochs='3')", "Model.fit(): epochs = '3' is a str"),
+    ("model.strategy.build(lambda g: g.dense(g.input('x', (3,)), '10'))", "Graph.dense(): units = '10' is a str (give a whole number)"),
+    # Parts that were not made, or are other libraries'.
+    ("model.compile('adam')", "Model.compile(): optimizer = 'adam' is a str (write train.adam())"),
+    ("model.compile(train.adam)", "optimizer = adam is a function, not what it returns (write train.adam())"),
+    ("model.compile(other('AdamW', 'torch.optim.adamw'))", "(write train.adamw())"),
+    ("model.compile(loss=other('CrossEntropyLoss', 'torch.nn'))", "(write train.sparse_categorical_crossentropy())"),
+    ("model.compile(metrics='accuracy')", "Model.compile(): metrics = 'accuracy' is a str (write [train.accuracy()])"),
+    ("model.compile(metrics=train.accuracy())", "metrics = Metric(accuracy) is a Metric (give a list: [Metric(accuracy)])"),
+    ("model.compile(metrics=['acc'])", "metric 'acc' is not known (write train.accuracy())"),
+    ("data.map(hr.flip)", "map(): flip is a function, not what it returns (write headrace.flip())"),
+    ("data.map(other('RandomHorizontalFlip'))", "is a RandomHorizontalFlip of torchvision (write flip())"),
+    ("data.map(other('GaussianNoise'))", "is a GaussianNoise of torchvision (call it in a function: lambda sample: {...})"),
+    # Options of other libraries, and mistyped ones.
+    ("model.fit(data.batch(2), validation_data=data)", "Model.fit() has no option 'validation_data' (validation_data: validation)"),
+    ("model.fit(data, batch_size=3)", "(batch_size: data.batch(size) says it)"),
+    ("data.batch(batch_size=3)", "Dataset.batch() has no option 'batch_size' (batch_size: size)"),
+    ("data.shuffle(buffer_size=3)", "(buffer_size: shuffle(seed) permutes all records and needs no buffer)"),
+    ("hr.Loader(data.batch(2), num_workers=3)", "Loader() has no option 'num_workers' (num_workers: threads)"),
+    ("hr.Loader(data.batch(2), treads=3)", "Loader() has no option 'treads': did you mean 'threads'?"),
+    ("hr.random_resized_crop(224, scale=(.1, 1))", "(scale: area)"),
+    ("train.adam(lr=.1)", "adam() has no option 'lr' (lr: learning_rate)"),
+    ("train.early_stopping(paitence=3)", "early_stopping() has no option 'paitence': did you mean 'patience'?"),
+    ("train.Checkpoints('x', save_best=True)", "Checkpoints() has no option 'save_best'"),
+    ("model.strategy.build(lambda g: g.conv(g.input('x', (8, 8, 3)), 3, kernel_size=3))", "(kernel_size: kernel)"),
+])
+def test_wrong_calls_are_told_in_our_words(data, model, call, message):
+    with pytest.raises(hr.ConfigError) as caught:
+        eval(call, {"hr": hr, "train": train, "numpy": numpy, "other": other}, {"data": data, "model": model})
+    assert message in str(caught.value) and "incompatible function" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name, message", [
+    ("hr.RandomHorizontalFlip", "headrace has no 'RandomHorizontalFlip'. RandomHorizontalFlip: flip()"),
+    ("hr.random_flip_left_right", "random_flip_left_right: flip()"),
+    ("hr.RandomResizedCropAndInterpolation", "random_resized_crop(size)"),
+    ("hr.random_resize_crop", "headrace has no 'random_resize_crop': did you mean 'random_resized_crop'?"),
+    ("train.EarlyStopping", "headrace.train has no 'EarlyStopping'. EarlyStopping: train.early_stopping()"),
+    ("data.as_numpy_iterator", "Dataset has no 'as_numpy_iterator'. as_numpy_iterator: Loader(data)"),
+    ("data.shufle", "Dataset has no 'shufle': did you mean 'shuffle'?"),
+    ("model.train_on_batch", "Model has no 'train_on_batch'. train_on_batch: train.Trainer(model)"),
+])
+def test_names_of_other_libraries_answer(data, model, name, message):
+    with pytest.raises(AttributeError) as caught:
+        eval(name, {"hr": hr, "train": train}, {"data": data, "model": model})
+    assert message in str(caught.value)
+
+
+def test_what_the_answers_name_is_there():
+    owners = {"headrace": hr, "train": train, "Dataset": hr.Dataset, "Model": train.Model, "Graph": train.Graph}
+    for said in _other_names.PARTS.values():
+        for owner, name in re.findall(r"(?:(?<![\w.])(headrace|train|Dataset|Model|Graph)\.)?\b([a-zA-Z_]\w+)\(", said):
+            assert name in ("len", "next", "iter") or hasattr(owners.get(owner, hr), name) or name == "DataLoader", said
+
+
+def test_what_a_function_of_the_user_raises_stays(data):
+    def wrong(sample):
+        return {"image": float("x")}
+
+    with pytest.raises(ValueError, match="could not convert") as caught:
+        data.map(wrong)
+    assert not isinstance(caught.value, hr.HeadraceError)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_is_its_columns(library):
+    frame = pytest.importorskip(library).DataFrame({"x": [1.5, 2.5], "label": [0, 1]})
+    batch = next(iter(hr.from_arrays(frame).batch(2)))
+    assert batch.numpy()["x"].tolist() == [1.5, 2.5] and batch.numpy()["label"].tolist() == [0, 1]
 
 
 def names_in_messages():

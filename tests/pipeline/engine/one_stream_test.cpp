@@ -2,6 +2,8 @@
 // thread without any of them: in a long run all combinations, else every 23rd.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/long_run.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t kStreamEpochs = 2;
 enum class Kept { kNothing, kCold, kWarm, kPart };
+using OpensCache = std::function<std::shared_ptr<SampleCache>()>;
 
 class OneStream : public testing::Test {
  protected:
@@ -23,31 +26,27 @@ class OneStream : public testing::Test {
         .batch({.global = 6});
   }
 
-  // In memory and on disk in turn.
-  std::shared_ptr<SampleCache> cache(Kept kept, int number) {
-    const auto place = [&](const std::string& name) -> std::shared_ptr<SampleCache> {
-      if (number % 2 == 1) return disk(folder_ / name);
-      return memory();
-    };
-    if (kept == Kept::kNothing) return nullptr;
-    if (kept == Kept::kPart) return memory(15'000);
-    if (kept == Kept::kCold) return place(std::to_string(number));
-    std::shared_ptr<SampleCache> warm = place("warm");
-    test::digests_of(dataset(warm), 1, {.seed = 4});
-    return warm;
+  // Returns what opens the cache: the same one in memory each time, a folder's anew, as another process would.
+  OpensCache cache(Kept kept, bool on_disk, int number) {
+    if (kept == Kept::kNothing) return [] { return nullptr; };
+    const std::uint64_t budget = kept == Kept::kPart ? 15'000 : 0;
+    const auto folder = folder_ / (kept == Kept::kWarm ? "warm" : std::to_string(number));
+    const OpensCache open = on_disk ? OpensCache([=] { return disk(folder, {.budget_bytes = budget}); })
+                                    : [kept = memory(budget)] { return kept; };
+    if (kept == Kept::kWarm) test::digests_of(dataset(open()), 1, {.seed = 4});
+    return open;
   }
 
-  std::vector<BatchDigest> run(const std::shared_ptr<SampleCache>& cache, int replicas, LoaderOptions options,
-                               std::uint64_t taken) {
+  std::vector<BatchDigest> run(const OpensCache& cache, int replicas, LoaderOptions options, std::uint64_t taken) {
     DeviceGroup devices = test::test_devices(replicas);
     std::vector<BatchDigest> all;
     if (taken > 0) {
-      Loader first(dataset(cache), devices, options);
+      Loader first(dataset(cache()), devices, options);
       StreamDigest digest(devices);
       for (std::uint64_t i = 0; i < taken; ++i) all.push_back(*digest.next(first));
       options.start = first.state();
     }
-    Loader rest(dataset(cache), devices, options);
+    Loader rest(dataset(cache()), devices, options);
     std::ranges::move(test::digests_of(rest, devices), std::back_inserter(all));
     return all;
   }
@@ -61,23 +60,26 @@ TEST_F(OneStream, OfEveryCombination) {
       test::cpu_digests_of(dataset(nullptr), {.seed = 4, .epochs = kStreamEpochs, .threads = 1, .prefetch = 0});
   ASSERT_EQ(expected.size(), 6U);
   const int every = test::long_or(1, 23);
-  int number = 0;
+  int number = 0, resumed_from_disk = 0;
   for (const int threads : {1, 2, 4, 0}) {  // 0: as many as the machine has
     for (const int replicas : {1, 2, 4, 8}) {
       for (int prefetch = 0; prefetch <= 8; ++prefetch) {
         for (const Kept kept : {Kept::kNothing, Kept::kCold, Kept::kWarm, Kept::kPart}) {
           for (const std::uint64_t taken : {0, 1 + prefetch % 5}) {
+            const bool on_disk = number / 8 % 2 == 1;  // every other prefetch
             if (++number % every != 0) continue;
+            resumed_from_disk += on_disk && kept != Kept::kNothing && taken > 0 ? 1 : 0;
             const LoaderOptions options{
                 .seed = 4, .epochs = kStreamEpochs, .threads = threads, .prefetch = prefetch};
-            ASSERT_EQ(run(cache(kept, number), replicas, options, taken), expected)
+            ASSERT_EQ(run(cache(kept, on_disk, number), replicas, options, taken), expected)
                 << threads << " threads, " << replicas << " replicas, prefetch " << prefetch << ", cache "
-                << static_cast<int>(kept) << ", continued after " << taken;
+                << static_cast<int>(kept) << (on_disk ? " on disk" : "") << ", continued after " << taken;
           }
         }
       }
     }
   }
+  EXPECT_GE(resumed_from_disk, 5);
 }
 
 }  // namespace

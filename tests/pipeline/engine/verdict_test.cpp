@@ -61,7 +61,12 @@ TEST(Verdict, NamesTheDearestStepOfTheComputeThreads) {
   EXPECT_NEAR(rate_with(verdict, "one more core"), 1500, 1e-6);
   EXPECT_NEAR(rate_with(verdict, "twice the cores"), 2000, 1e-6);
   EXPECT_NEAR(rate_with(verdict, "cache"), 4000, 1e-6);
+  EXPECT_EQ(verdict.what_ifs.at(3).bottleneck, "flip(0.5)");  // nothing is decoded any more
   EXPECT_NEAR(rate_with(verdict, "consumer"), 1000, 1e-6);
+
+  LoaderStats photographs = stats_of(costs);  // 2 MB of pixels each take .5 ms to read, as long as operating does
+  photographs.stages.at(2).decoded_bytes = 2'000'000 * kExamples;
+  EXPECT_NEAR(rate_with(judge(photographs), "cache"), 2000, 1e-6);
 
   Costs operating = costs;
   std::swap(operating.decode, operating.operate);

@@ -10,6 +10,9 @@
 Threads of the engine do what worker processes do there; nothing is pickled and nothing is forked.
 """
 
+from headrace._calls import speak
 from headrace.torch._loader import DataLoader
 
 __all__ = ["DataLoader"]
+
+speak(globals(), __all__)
