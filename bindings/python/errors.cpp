@@ -121,6 +121,7 @@ constexpr ReaderWord kWords[] = {
     {"ColumnOptions::more", "columns"},
     {"Dataset::size()", "Dataset.records"},
     {"Dataset::steps_per_epoch()", "len(Dataset)"},
+    {"FitOptions::class_weights", "class_weight"},
     {"LoaderOptions::trace", ""},
     {"OwnParts::layers", "custom_objects"},
     {"OwnParts::losses", "custom_objects"},

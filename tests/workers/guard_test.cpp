@@ -32,7 +32,7 @@ using ::testing::Not;
 
 const std::string kSecret = "correct horse battery staple";
 constexpr WorkerOptions kBrief{.start_timeout_seconds = 1.5, .call_timeout_seconds = 20};
-constexpr WorkerOptions kLong{.start_timeout_seconds = 60, .call_timeout_seconds = 60};
+constexpr WorkerOptions kPatient{.start_timeout_seconds = 60, .call_timeout_seconds = 60};
 
 std::vector<WorkerPlan> plans_with(const std::vector<std::string>& secrets) {
   std::vector<WorkerPlan> plans = plans_of(static_cast<int>(secrets.size()));
@@ -47,12 +47,12 @@ void work(Workers& workers) {
 }
 
 TEST(WorldSecret, LetsThoseInWhoKnowIt) {
-  EXPECT_THAT(run_workers(plans_with({kSecret, kSecret, kSecret}), kLong, work), Each(IsEmpty()));
+  EXPECT_THAT(run_workers(plans_with({kSecret, kSecret, kSecret}), kPatient, work), Each(IsEmpty()));
   const ScratchFolder folder;
   std::ofstream(folder.path() / "secret") << kSecret << "\n";
   std::vector<WorkerPlan> plans = plans_with({kSecret, ""});
   plans[1].guard.secret_file = folder.path() / "secret";
-  EXPECT_THAT(run_workers(plans, kLong, work), Each(IsEmpty())) << "a line's end is no part of it";
+  EXPECT_THAT(run_workers(plans, kPatient, work), Each(IsEmpty())) << "a line's end is no part of it";
 }
 
 // Those who differ are told at once, and neither's secret is in a message.
@@ -87,7 +87,7 @@ TEST(WorldSecret, AStrangerChangesNothing) {
     std::vector<workers::ExchangeReply> replies;
     const auto errors = run_workers({plans[0]}, kBrief, [&](Workers&) { FAIL() << "the stranger joined"; });
     EXPECT_THAT(errors, Each(HasSubstr("there is no worker 1"))) << "though nobody called";
-    const auto world = run_workers(plans, kLong, [&](Workers& workers) {
+    const auto world = run_workers(plans, kPatient, [&](Workers& workers) {
       work(workers);
       if (workers.rank() == 1) {
         FakeWorker stranger(plans[1]);
@@ -182,7 +182,7 @@ TEST(WorldListening, AnUnknownHostIsSaidAtOnce) {
   std::vector<WorkerPlan> plans = plans_of(2);
   plans[1].coordinator = "no-such-host.invalid:29500";
   const Stopwatch waited;
-  EXPECT_THAT(run_workers({plans[1]}, kLong, work), Each(HasSubstr("no-such-host.invalid:29500")));
+  EXPECT_THAT(run_workers({plans[1]}, kPatient, work), Each(HasSubstr("no-such-host.invalid:29500")));
   EXPECT_LT(waited.seconds(), 40);
 }
 
@@ -218,7 +218,7 @@ class WorldTls : public ::testing::Test {
 TEST_F(WorldTls, CarriesAWorldOfOneAuthority) {
   std::vector<WorkerPlan> plans = plans_with({kSecret, kSecret});
   for (WorkerPlan& plan : plans) guard(plan, "ours");
-  EXPECT_THAT(run_workers(plans, kLong, work), Each(IsEmpty()));
+  EXPECT_THAT(run_workers(plans, kPatient, work), Each(IsEmpty()));
 }
 
 TEST_F(WorldTls, RefusesACertificateOfAnother) {

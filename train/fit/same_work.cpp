@@ -4,14 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <set>
-#include <string_view>
 #include <vector>
 
 #include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/records/record.h"
 #include "headrace/train/records/record_json.h"
+#include "headrace/train/step/loop_checks.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -19,48 +18,29 @@ namespace {
 
 constexpr std::size_t kMaxShown = 200;  // longer texts are named by their hashes
 
-std::string text_of(const DataIdentity& data) {
+std::string words_of(const DataIdentity& data) {
   std::string stages;
   for (const std::string& stage : data.stages) stages += stage + "; ";
   return fmt::format("{}fingerprint {}", stages, to_hex(data.fingerprint));
 }
 
-// Collects options under their readers' names.
-class Options {
- public:
-  template <typename Value>
-  void add(std::string_view name, const Value& value) {
-    values_.emplace_back(named_or(name, name.substr(name.rfind(':') + 1)), fmt::format("{}", value));
-  }
-  const NamedValues& values() const noexcept { return values_; }
-
- private:
-  NamedValues values_;
-};
-
-const char* word_of(NanPolicy policy) {
-  switch (policy) {
-    case NanPolicy::kStop: return "stop";
-    case NanPolicy::kIgnore: return "ignore";
-    case NanPolicy::kTrace: return "trace";
-  }
-  return "";
+void add_input(NamedValues& same, const LoaderOptions& input) {
+  add_value(same, "LoaderOptions::seed", std::to_string(input.seed));
+  add_value(same, "LoaderOptions::headspace", std::to_string(input.headspace));
+  add_value(same, "ErrorPolicy::on_error", to_string(input.errors.on_error));
 }
 
-void add_input(Options& same, const LoaderOptions& input) {
-  same.add("LoaderOptions::seed", input.seed);
-  same.add("LoaderOptions::headspace", input.headspace);
-  same.add("ErrorPolicy::on_error", to_string(input.errors.on_error));
-}
-
-void add_checkpoints(Options& same, const FitOptions& options) {
+void add_checkpoints(NamedValues& same, const FitOptions& options) {
   const CheckpointOptions files = options.checkpoints.value_or(CheckpointOptions{});
-  same.add("FitOptions::checkpoints", !files.folder.empty());
-  same.add("CheckpointOptions::record", !files.record.empty());
-  same.add("CheckpointOptions::every_steps", files.every_steps);
-  same.add("CheckpointOptions::best", files.best.empty() ? "none" : files.best);
-  same.add("CheckpointOptions::best_mode", static_cast<int>(files.best_mode));
-  same.add("FitOptions::resume", options.resume);
+  const char* kept = !files.record.empty() ? "a folder and a record" : "a folder";
+  add_value(same, "FitOptions::checkpoints",
+            !files.folder.empty()  ? kept
+            : files.record.empty() ? "none"
+                                   : "a record");
+  add_value(same, "CheckpointOptions::every_steps", std::to_string(files.every_steps));
+  add_value(same, "CheckpointOptions::best", files.best.empty() ? "none" : files.best);
+  add_value(same, "CheckpointOptions::best_mode", std::to_string(static_cast<int>(files.best_mode)));
+  add_value(same, "FitOptions::resume", options.resume ? "on" : "off");
 }
 
 // Returns the steps of exact reports, for which all streams end: "every 10, 100".
@@ -90,44 +70,40 @@ std::string instruction_set(const Strategy& strategy) {
 }  // namespace
 
 void require_same_options(Workers& workers, const FitOptions& options) {
-  Options same;
-  same.add("FitOptions::epochs", options.epochs);
-  same.add("FitOptions::steps_per_epoch", options.steps_per_epoch);
-  same.add("FitOptions::stop_after_steps", options.stop_after_steps);
-  same.add("FitOptions::validation", options.validation.has_value());
-  same.add("FitOptions::validation_split", options.validation_split);
-  same.add("FitOptions::validate_averaged", options.validate_averaged);
-  same.add("FitOptions::class_weights", fmt::format("[{}]", fmt::join(options.class_weights, ", ")));
-  same.add("StepOptions::accumulate", options.step.accumulate);
-  same.add("StepOptions::virtual_shards", options.step.virtual_shards);
-  same.add("StepOptions::nan", word_of(options.step.nan));
-  same.add("StepOptions::mirror_check_every", options.step.mirror_check_every);
-  same.add("StepOptions::gradient_norms", options.step.gradient_norms);
+  NamedValues same;
+  add_value(same, "FitOptions::epochs", std::to_string(options.epochs));
+  add_value(same, "FitOptions::steps_per_epoch", std::to_string(options.steps_per_epoch));
+  add_value(same, "FitOptions::stop_after_steps", std::to_string(options.stop_after_steps));
+  add_value(same, "FitOptions::validation", options.validation ? "given" : "none");
+  add_value(same, "FitOptions::validation_split", fmt::format("{}", options.validation_split));
+  add_value(same, "FitOptions::validate_averaged", options.validate_averaged ? "on" : "off");
+  add_value(same, "FitOptions::class_weights", fmt::format("[{}]", fmt::join(options.class_weights, ", ")));
+  const NamedValues step = same_values(options.step);
+  same.insert(same.end(), step.begin(), step.end());
   add_input(same, options.input);
   add_checkpoints(same, options);
-  same.add("FitOptions::callbacks", same_callbacks(options.callbacks));
-  same.add("Callback::every_steps", exact_steps(options.callbacks));
-  require_same(workers, "fit()", same.values());
+  add_value(same, "FitOptions::callbacks", same_callbacks(options.callbacks));
+  add_value(same, "Callback::every_steps", exact_steps(options.callbacks));
+  require_same(workers, "fit()", same);
 }
 
 void require_same_evaluation(Workers& workers, const Model& model, const Dataset& data,
                              const EvaluateOptions& options, Mode mode) {
-  Options same;
-  same.add("EvaluateOptions::steps", options.steps);
-  same.add("EvaluateOptions::virtual_shards", options.virtual_shards);
-  same.add("EvaluateOptions::averaged_weights", options.averaged_weights);
-  same.add("EvaluateOptions::views", options.views.size());
+  NamedValues same;
+  add_value(same, "EvaluateOptions::steps", std::to_string(options.steps));
+  add_value(same, "EvaluateOptions::virtual_shards", std::to_string(options.virtual_shards));
+  add_value(same, "EvaluateOptions::averaged_weights", options.averaged_weights ? "on" : "off");
+  add_value(same, "EvaluateOptions::views", std::to_string(options.views.size()));
   add_input(same, options.input);
-  NamedValues values = same.values();
-  values.emplace_back("data", text_of(identity_of(data)));
-  values.emplace_back("variables", model.weights_sha256());
-  require_same(workers, mode == Mode::kPredict ? "predict()" : "evaluate()", values);
+  same.emplace_back("data", words_of(identity_of(data)));
+  same.emplace_back("variables", model.weights_sha256());
+  require_same(workers, mode == Mode::kPredict ? "predict()" : "evaluate()", same);
 }
 
 void require_same_work(Workers& workers, const Model& model, const SharedWork& work) {
   NamedValues values{{"processors", instruction_set(model.strategy())},
-                     {"data", text_of(work.data)},
-                     {"validation", text_of(work.validation.value_or(DataIdentity{}))},
+                     {"data", words_of(work.data)},
+                     {"validation", words_of(work.validation.value_or(DataIdentity{}))},
                      {"steps of an epoch", std::to_string(work.steps)}};
   for (const auto& [name, text] : model_texts(model.state(), {})) {
     const record_json::Json parts = record_json::parse(text);

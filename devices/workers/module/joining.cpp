@@ -30,7 +30,8 @@ std::string host_name() {
 bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
 
 // A host may become known later only where pods are started together with their names.
-bool may_become_known() {
+bool may_become_known(const WorkerPlan& plan) {
+  if (plan.launcher == "Kubernetes") return true;
   const char* in_kubernetes = std::getenv("KUBERNETES_SERVICE_HOST");
   return in_kubernetes != nullptr && *in_kubernetes != '\0';
 }
@@ -70,7 +71,7 @@ void JoinedWorkers::greet() {
     const grpc::Status status = stub_->Greet(&context, proof_.greeting(plan_.rank), &welcome);
     if (status.ok()) return proof_.welcome(welcome);
     const std::string& said = status.error_message();
-    if (said.find("DNS resolution failed") != std::string::npos && !may_become_known()) {
+    if (said.find("DNS resolution failed") != std::string::npos && !may_become_known(plan_)) {
       throw ConfigError(fmt::format("the host of worker 0 at {} is not known: {}", plan_.coordinator, said),
                         "name a host that this one can find, or its address in numbers, in HEADRACE_COORDINATOR");
     }
