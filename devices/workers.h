@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
@@ -30,6 +31,19 @@ enum class WorkerTransportKind { kGloo, kMpi, kMpiOrGloo };
 // Returns "gloo", "mpi" or "mpi or gloo".
 const char* to_string(WorkerTransportKind kind) noexcept;
 
+// What keeps strangers out of a world, all of it empty by default. The secret is never printed or written. See
+// SECURITY.md.
+struct WorldGuard {
+  std::string secret = {};       // at least 16 characters, the same on all workers
+  std::string secret_file = {};  // which holds it
+  // PEM files for TLS between the workers and worker 0.
+  std::string tls_authorities = {}, tls_certificate = {}, tls_key = {};
+  std::string listen = {};  // worker 0's own address; empty: loopback if the coordinator's is, else every address
+
+  bool has_secret() const noexcept { return !secret.empty() || !secret_file.empty(); }
+  bool has_tls() const noexcept { return !tls_key.empty(); }
+};
+
 // How this process joins the others, read only from its environment; nothing is opened.
 struct WorkerPlan {
   std::string launcher = {};  // "torchrun"; empty for a process that runs alone
@@ -40,6 +54,7 @@ struct WorkerPlan {
   std::string coordinator = {};  // "host:port", where worker 0 listens; empty for a process that runs alone
   std::vector<std::string> addresses = {};  // by rank, if the launcher lists them, like TF_CONFIG
   WorkerTransportKind transport = WorkerTransportKind::kGloo;
+  WorldGuard guard = {};
   std::vector<WorkerFact> facts = {};
 
   bool alone() const noexcept { return workers == 1; }
@@ -49,7 +64,9 @@ struct WorkerPlan {
 
 // Reads TF_CONFIG, the variables of torchrun, MPI launchers, Slurm and Kubernetes; HEADRACE_COORDINATOR, which
 // names worker 0's address whatever the launcher; and HEADRACE_TRANSPORT: auto (MPI under a launcher of MPI
-// processes, else Gloo), gloo or mpi. Throws ConfigError naming the variable that is missing or wrong.
+// processes, else Gloo), gloo or mpi; and those of WorldGuard: HEADRACE_WORLD_SECRET or
+// HEADRACE_WORLD_SECRET_FILE, HEADRACE_WORLD_TLS_CA, _CERTIFICATE and _KEY, HEADRACE_WORLD_LISTEN. Throws
+// ConfigError naming the variable that is missing or wrong.
 WorkerPlan plan_workers(const Environment& environment);
 
 // Plans from this process's own environment.
@@ -63,6 +80,7 @@ WorkerPlan place_worker();
 struct WorkerOptions {
   double start_timeout_seconds = 300;  // for all workers to join
   double call_timeout_seconds = 60;    // for all workers to reach a collective call
+  std::string listen = {};             // worker 0's own address; empty: as the plan says
 };
 
 // A worker as it introduced itself.
@@ -87,6 +105,14 @@ class WorkersDiffer : public ConfigError {
 class WorkerLost : public DeviceError {
  public:
   using DeviceError::DeviceError;
+};
+
+// Thrown at the end of a fit or an evaluation that all ended after the same step because another worker was told
+// to stop. All have left this one's work as after a stop of their own.
+class WorkerInterrupted : public Error {
+ public:
+  explicit WorkerInterrupted(const std::string& message)
+      : Error(ErrorCode::kCancelled, message, "start all workers again when wanted") {}
 };
 
 // Throws WorkersDiffer unless all workers' values, by rank, are equal; names `what`, each group of ranks and its
@@ -115,8 +141,9 @@ class Workers {
   // Returns what carries the values, as all workers agreed, and why: "gloo", "worker 1 has no module for MPI ...".
   virtual const WorkerFact& transport() const noexcept;
 
-  // Returns every worker's bytes, by rank.
-  virtual std::vector<std::string> all_gather(std::string_view mine);
+  // Returns every worker's bytes, by rank. `what` names the call: workers in calls of other names end with
+  // WorkersDiffer, which has both names.
+  virtual std::vector<std::string> all_gather(std::string_view mine, std::string_view what = {});
   // Sums over all workers in place: the pairwise tree ((0+1)+(2+3))+... over ranks, the same bits on every worker.
   virtual void all_reduce_sum(std::span<float> values);
   // Replaces `bytes` with the root's.
@@ -128,6 +155,9 @@ class Workers {
   // Sets this worker's progress ("step 57"), for the messages of all workers. Cheap.
   virtual void set_moment(std::string moment);
 
+  // Says that this worker makes no further calls; one of the others' that waits for it then fails at once. Returns
+  // when all have said so, at most after ten seconds. The destructor does the same.
+  virtual void sign_off() noexcept;
   // Fails this worker's calls, now and later, and those of all other workers, which are told `reason`.
   virtual void abort(const std::string& reason) noexcept;
   // Returns which worker failed first and why, as far as this one has been told; empty while none has. Cheap.
@@ -137,6 +167,13 @@ class Workers {
   std::unique_ptr<WorkerTransport> transport_;
   WorkerOptions options_;
 };
+
+// Names and values of what must be the same on all workers.
+using NamedValues = std::vector<std::pair<std::string, std::string>>;
+
+// Throws WorkersDiffer naming the first value that differs, or that a worker lacks. `what` names the call, see
+// Workers::all_gather(). All workers make the call.
+void require_same(Workers& workers, const std::string& what, const NamedValues& values);
 
 // Returns every worker's values, by rank.
 template <typename T>

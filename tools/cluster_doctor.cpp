@@ -56,7 +56,8 @@ void diagnose_cluster(const ClusterDoctorOptions& options, JsonLines& json) {
   nlohmann::ordered_json line{
       {"launcher", plan.launcher},     {"world", plan.workers},           {"rank", plan.rank},
       {"local_rank", plan.local_rank}, {"coordinator", plan.coordinator}, {"transport", meeting.transport},
-      {"chief", plan.is_chief()},      {"hosts", meeting.hosts}};
+      {"chief", plan.is_chief()},      {"hosts", meeting.hosts},          {"secret", plan.guard.has_secret()},
+      {"tls", plan.guard.has_tls()},   {"listen", plan.guard.listen}};
   json.write(line);
   json.finish();
 }

@@ -317,7 +317,7 @@ void add_command(CLI::App& program, const std::string& name, const std::string& 
   auto options = std::make_shared<RecordCommandOptions>();
   options->add_to(*command, has_out);
   command->callback([options, run, command] {
-    options->workers.standalone = command->get_option("--standalone")->count() > 0;
+    options->workers.read(*command);
     run(*options);
   });
 }

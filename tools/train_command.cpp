@@ -449,7 +449,7 @@ void add_train_command(CLI::App& program) {
   options->observe.add_to(*command);
   command->callback([options, command] {
     options->typed = typed_command(*command);
-    options->workers.standalone = command->get_option("--standalone")->count() > 0;
+    options->workers.read(*command);
     train(*options);
   });
 }

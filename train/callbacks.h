@@ -179,6 +179,9 @@ struct Callback {
   // or neither, and set a name.
   std::function<std::string()> save = {};
   std::function<void(const std::string&)> restore = {};
+  // What must be the same on all workers, "early_stopping of val_loss, patience 3"; empty: nothing, as of a
+  // callback that only looks.
+  std::string same = {};
 };
 
 // Returns the callback for the chief alone, for what writes files: other workers call none of its functions except

@@ -15,6 +15,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/workers.h"
 
 namespace nb = nanobind;
 
@@ -130,6 +131,7 @@ constexpr ReaderWord kWords[] = {
     {"ColumnOptions::more", "columns"},
     {"Dataset::size()", "Dataset.records"},
     {"Dataset::steps_per_epoch()", "len(Dataset)"},
+    {"FitOptions::class_weights", "class_weight"},
     {"LoaderOptions::trace", ""},
     {"OwnParts::layers", "custom_objects"},
     {"OwnParts::losses", "custom_objects"},
@@ -168,6 +170,8 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
     set_python_error("DeviceError", error, where);
   } catch (const ConfigError& error) {
     set_python_error("ConfigError", error, nb::dict());
+  } catch (const WorkerInterrupted& error) {
+    PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
   } catch (const Error& error) {
     // Ctrl-C that arrived within a callable ended the run: what is raised is the interrupt.
     if (error.code() == ErrorCode::kCancelled && PyErr_CheckSignals() != 0) return;

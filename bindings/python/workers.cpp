@@ -51,17 +51,18 @@ auto call_all(const PythonWorkers& workers, const Function& function) {
 }
 
 // An interrupted attempt goes on by itself, until all have joined or the time is over.
-WorkersPtr join_world(const WorkerPlan& plan, double start_timeout, double call_timeout) {
+WorkersPtr join_world(const WorkerPlan& plan, const WorkerOptions& options) {
   if (plan.alone()) return nullptr;
-  const WorkerOptions options{.start_timeout_seconds = start_timeout, .call_timeout_seconds = call_timeout};
   std::packaged_task<std::shared_ptr<Workers>()> join([plan, options] { return open_world(plan, options); });
   std::future<std::shared_ptr<Workers>> joined = join.get_future();
   std::thread(std::move(join)).detach();
   return std::make_shared<PythonWorkers>(wait_for(std::move(joined), [] {}));
 }
 
-WorkersPtr join_launched(double start_timeout, double call_timeout, bool cores) {
-  WorkersPtr workers = join_world(plan_workers(), start_timeout, call_timeout);
+WorkersPtr join_launched(double start_timeout, double call_timeout, bool cores, const std::string& listen) {
+  WorkersPtr workers =
+      join_world(plan_workers(),
+                 {.start_timeout_seconds = start_timeout, .call_timeout_seconds = call_timeout, .listen = listen});
   if (!workers || !cores) return workers;
   const WithoutGil others_run;
   share_cores(*workers->get());  // of this thread
@@ -189,10 +190,18 @@ void bind_workers(nb::module_& module) {
           "abort", [](const PythonWorkers& workers, const std::string& reason) { workers.get()->abort(reason); },
           "reason"_a, nb::call_guard<WithoutGil>(),
           "Fails this worker's calls, now and later, and those of all others, which are told the reason.")
+      .def(
+          "sign_off", [](const PythonWorkers& workers) { workers.get()->sign_off(); },
+          nb::call_guard<WithoutGil>(),
+          "Says that this worker makes no further calls, and waits up to ten seconds for the others to say so. "
+          "One "
+          "that waits for this worker's part in a call ends at once. Done at the program's end, too.")
       .def("__repr__", &text_of_workers);
   module.def(
-      "open_world", &join_launched, "start_timeout"_a, "call_timeout"_a, "share_cores"_a,
-      nb::sig("def open_world(start_timeout: float, call_timeout: float, share_cores: bool) -> Workers | None"));
+      "open_world", &join_launched, "start_timeout"_a, "call_timeout"_a, "share_cores"_a, "listen"_a,
+      nb::sig(
+          "def open_world(start_timeout: float, call_timeout: float, share_cores: bool, listen: str) -> Workers "
+          "| None"));
 }
 
 }  // namespace headrace::python

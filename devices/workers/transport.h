@@ -20,12 +20,13 @@ class WorkerTransport {
   virtual const std::vector<WorkerInfo>& members() const noexcept = 0;
   virtual const WorkerFact& transport() const noexcept = 0;
 
-  virtual std::vector<std::string> all_gather(std::string_view mine) = 0;
+  virtual std::vector<std::string> all_gather(std::string_view mine, std::string_view what) = 0;
   // REQUIRES: the same `count` on all workers.
   virtual void all_reduce_sum(float* values, std::size_t count) = 0;
   virtual void broadcast(std::byte* bytes, std::size_t count, int root) = 0;
 
   virtual void set_moment(std::string moment) = 0;
+  virtual void sign_off() noexcept = 0;
   virtual void abort(const std::string& reason) noexcept = 0;
   // Returns which worker failed first and why; empty while none has. Thread-safe.
   virtual std::string failure() const = 0;
@@ -43,7 +44,7 @@ class WorkerModule {
 };
 
 // Increment whenever one of the classes above changes its layout.
-inline constexpr int kWorkerAbiVersion = 3;
+inline constexpr int kWorkerAbiVersion = 4;
 
 // The `extern "C"` function that a module exports. Returns null if it was built for another ABI version.
 using WorkerModuleEntry = const WorkerModule* (*)(int abi_version);

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
@@ -66,7 +68,9 @@ const WorkerInfo& Workers::at(int rank) const { return transport_->members().at(
 const WorkerOptions& Workers::options() const noexcept { return options_; }
 const WorkerFact& Workers::transport() const noexcept { return transport_->transport(); }
 
-std::vector<std::string> Workers::all_gather(std::string_view mine) { return transport_->all_gather(mine); }
+std::vector<std::string> Workers::all_gather(std::string_view mine, std::string_view what) {
+  return transport_->all_gather(mine, what);
+}
 
 void Workers::all_reduce_sum(std::span<float> values) {
   if (!values.empty()) transport_->all_reduce_sum(values.data(), values.size());
@@ -80,7 +84,26 @@ void Workers::broadcast(std::span<std::byte> bytes, int root) {
 }
 
 void Workers::require_equal(const std::string& what, const std::string& value) {
-  require_equal_values(what, all_gather(value));
+  require_equal_values(what, all_gather(value, what));
+}
+
+void require_same(Workers& workers, const std::string& what, const NamedValues& values) {
+  constexpr const char* kNone = "none";
+  std::vector<std::map<std::string, std::string>> by_rank;
+  std::vector<std::string> names;
+  for (const std::string& said : workers.all_gather(
+           nlohmann::json(values).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), what)) {
+    std::map<std::string, std::string>& mine = by_rank.emplace_back();
+    for (const auto& [name, value] : nlohmann::json::parse(said).get<NamedValues>()) {
+      mine[name] = value;
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) {
+    std::vector<std::string> all;
+    for (const auto& mine : by_rank) all.push_back(mine.contains(name) ? mine.at(name) : kNone);
+    require_equal_values(name, all);
+  }
 }
 
 void require_equal_values(const std::string& what, const std::vector<std::string>& values) {
@@ -98,6 +121,8 @@ void require_equal_values(const std::string& what, const std::vector<std::string
 
 void Workers::set_moment(std::string moment) { transport_->set_moment(std::move(moment)); }
 
+void Workers::sign_off() noexcept { transport_->sign_off(); }
+
 void Workers::abort(const std::string& reason) noexcept { transport_->abort(reason); }
 
 std::string Workers::failure() const { return transport_->failure(); }
@@ -107,7 +132,9 @@ std::shared_ptr<Workers> open_world(const WorkerPlan& plan, const WorkerOptions&
   if (!(options.start_timeout_seconds > 0) || !(options.call_timeout_seconds > 0)) {
     throw ConfigError("the workers' time limits must be above 0 s");
   }
-  return std::make_shared<Workers>(load_module().join(plan, options, kBuild), options);
+  WorkerPlan listening = plan;
+  if (!options.listen.empty()) listening.guard.listen = options.listen;
+  return std::make_shared<Workers>(load_module().join(listening, options, kBuild), options);
 }
 
 std::shared_ptr<Workers> open_world(const WorkerOptions& options) { return open_world(plan_workers(), options); }

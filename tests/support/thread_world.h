@@ -73,7 +73,7 @@ class ThreadWorld {
       return memory;
     }
 
-    std::vector<std::string> all_gather(std::string_view mine) override {
+    std::vector<std::string> all_gather(std::string_view mine, std::string_view /*what*/) override {
       std::unique_lock lock(hall_->mutex);
       const int call = hall_->calls[static_cast<std::size_t>(rank_)]++;
       Meeting& meeting = hall_->meetings[call];
@@ -90,7 +90,8 @@ class ThreadWorld {
     }
 
     void all_reduce_sum(float* values, std::size_t count) override {
-      std::vector<std::string> all = all_gather({reinterpret_cast<const char*>(values), count * sizeof(float)});
+      std::vector<std::string> all =
+          all_gather({reinterpret_cast<const char*>(values), count * sizeof(float)}, "");
       std::vector<std::vector<float>> parts(all.size(), std::vector<float>(count));
       for (std::size_t i = 0; i < all.size(); ++i) std::memcpy(parts[i].data(), all[i].data(), all[i].size());
       for (std::size_t stride = 1; stride < parts.size(); stride *= 2) {
@@ -102,11 +103,12 @@ class ThreadWorld {
     }
 
     void broadcast(std::byte* bytes, std::size_t count, int root) override {
-      const auto all = all_gather({reinterpret_cast<const char*>(bytes), rank_ == root ? count : 0});
+      const auto all = all_gather({reinterpret_cast<const char*>(bytes), rank_ == root ? count : 0}, "");
       std::memcpy(bytes, all[static_cast<std::size_t>(root)].data(), count);
     }
 
     void set_moment(std::string) override {}
+    void sign_off() noexcept override {}
     void abort(const std::string& reason) noexcept override { hall_->fail(rank_, "failed: " + reason); }
     std::string failure() const override {
       const std::lock_guard lock(hall_->mutex);

@@ -118,6 +118,20 @@ TEST(ClusterDoctor, SaysWhatCarriesTheValuesAndWhy) {
   EXPECT_THAT(refused.errors, HasSubstr("HEADRACE_TRANSPORT is 'rdma': it must be auto, gloo or mpi"));
 }
 
+TEST(ClusterDoctor, SaysWhetherThereIsASecret) {
+  const Variables open{"RANK=1", "WORLD_SIZE=2", "HEADRACE_COORDINATOR=a:1"};
+  Variables guarded = open;
+  guarded.emplace_back("HEADRACE_WORLD_SECRET=correct horse battery staple");
+  for (const Variables& variables : {open, guarded}) {
+    const CommandResult people = diagnose(variables, {"--wait", "0"});
+    const CommandResult json = diagnose(variables, {"--wait", "0", "--json", "-"});
+    const bool secret = variables.size() > open.size();
+    EXPECT_THAT(people.output, ContainsRegex(secret ? "secret +set +HEADRACE_WORLD_SECRET" : "secret +none"));
+    EXPECT_EQ(nlohmann::json::parse(json.output)["secret"], secret);
+    EXPECT_THAT(people.output + people.errors + json.output + json.errors, ::testing::Not(HasSubstr("horse")));
+  }
+}
+
 TEST(ClusterDoctor, MeetsOverMpi) {
   const std::string mpirun = "/usr/bin/mpirun";
   const std::filesystem::path module =

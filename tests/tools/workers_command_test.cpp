@@ -21,6 +21,7 @@ namespace headrace::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Arguments = std::vector<std::string>;
 
@@ -154,6 +155,84 @@ TEST(LaunchedFailures, AWorkerWithOtherDataIsRefused) {
   EXPECT_EQ(first.wait(), 1);
   EXPECT_EQ(second.wait(), 1);
   EXPECT_THAT(first.output(), HasSubstr("the workers differ in their data: "));
+}
+
+// Options that only worker 1 has, and what is said of them.
+TEST(LaunchedFailures, AnOptionOfOneWorkerIsNamed) {
+  const TempFolder data, outputs;
+  write_cifar(data);
+  const std::string file = (outputs / "file").string(), folder = (outputs / "folder").string();
+  const std::vector<std::pair<Arguments, std::string>> rows{
+      {{"--debug-nan"}, "--debug-nan: given of worker 1, not given of worker 0"},
+      {{"--record", file}, "--record: given of worker 1"},
+      {{"--checkpoint-dir", folder}, "--checkpoint-dir: given of worker 1"},
+      {{"--trace", file}, "--trace: given of worker 1"},
+      {{"--mirror-check-every", "5"}, "--mirror-check-every: 5 of worker 1"},
+      {{"--runs", "2"}, "--runs: 2 of worker 1"},
+      {{"--average-decay", "0.9"}, "--average-decay: 0.9 of worker 1"},
+      {{"--epochs", "3"}, "--epochs: 2 of worker 0, 3 of worker 1"},
+      {{"--precision", "bf16"}, "--precision: auto of worker 0, bf16 of worker 1"}};
+  for (const auto& [more, said] : rows) {
+    const std::string coordinator = free_coordinator();
+    RunningCommand first(train_small(data, "cpu:1", {}), outputs / "0", torchrun(0, 2, coordinator));
+    RunningCommand second(train_small(data, "cpu:1", more), outputs / "1", torchrun(1, 2, coordinator));
+    EXPECT_EQ(first.wait(), 1) << more[0];
+    EXPECT_EQ(second.wait(), 1) << more[0];
+    for (const RunningCommand* each : {&first, &second}) {
+      EXPECT_THAT(each->output(), HasSubstr("the workers differ in their " + said));
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(file) || std::filesystem::exists(folder));
+}
+
+TEST(LaunchedFailures, AnotherCommandIsNamed) {
+  const TempFolder data, outputs;
+  write_cifar(data);
+  const std::string record = (outputs / "record").string(), coordinator = free_coordinator();
+  ASSERT_EQ(headrace(train_small(data, "cpu:1", {"--record", record})).status, 0);
+  RunningCommand first(train_small(data, "cpu:1", {}), outputs / "0", torchrun(0, 2, coordinator));
+  RunningCommand second({"evaluate", "--record", record, "--data", data.path().string()}, outputs / "1",
+                        torchrun(1, 2, coordinator));
+  EXPECT_EQ(first.wait(), 1);
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_THAT(second.output(),
+              HasSubstr("all-gather (headrace train) of worker 0, all-gather (headrace evaluate) of "
+                        "worker 1"));
+}
+
+// What only the chief uses.
+TEST(LaunchedFailures, WhatMayDifferIsNotCompared) {
+  const TempFolder data, outputs;
+  write_cifar(data);
+  const std::string coordinator = free_coordinator();
+  Arguments chiefs = train_small(
+      data, "cpu:1",
+      {"--run-dir", (outputs / "run").string(), "--csv", (outputs / "log.csv").string(), "--threads", "1"});
+  Arguments others = train_small(data, "cpu:1", {"--prefetch", "3", "--worker-call-timeout", "50"});
+  std::erase(others, "--json");
+  std::erase(others, "-");
+  RunningCommand first(chiefs, outputs / "0", torchrun(0, 2, coordinator));
+  RunningCommand second(others, outputs / "1", torchrun(1, 2, coordinator));
+  EXPECT_EQ(first.wait(), 0) << first.output();
+  EXPECT_EQ(second.wait(), 0) << second.output();
+}
+
+TEST(LaunchedFailures, ASecretKeepsOthersOut) {
+  const TempFolder data, outputs;
+  write_cifar(data);
+  const std::string coordinator = free_coordinator();
+  const auto with_secret = [&](int rank, const std::string& secret) {
+    Arguments variables = torchrun(rank, 2, coordinator);
+    variables.push_back("HEADRACE_WORLD_SECRET=" + secret);
+    return variables;
+  };
+  const Arguments train = train_small(data, "cpu:1", {"--worker-start-timeout", "3"});
+  RunningCommand first(train, outputs / "0", with_secret(0, "correct horse battery staple"));
+  RunningCommand second(train, outputs / "1", with_secret(1, "another horse battery staple"));
+  EXPECT_EQ(first.wait(), 75);
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_THAT(second.output(), HasSubstr("worker 0 has another secret than this worker"));
+  for (const RunningCommand* each : {&first, &second}) EXPECT_THAT(each->output(), Not(HasSubstr("horse")));
 }
 
 TEST(LaunchedFailures, AMissingWorkerIsNamed) {

@@ -239,17 +239,91 @@ std::vector<std::string> errors_of(const std::function<void(SharedJob&)>& change
   });
 }
 
-TEST(SharedFit, OtherWorkIsRefusedBeforeTheFirstStep) {
-  const auto refused = [](const std::string& what) {
-    return Each(AllOf(HasSubstr("the workers differ in their " + what), HasSubstr("worker 1")));
+// What only worker 1 has, and how it is named.
+struct OnlyOne {
+  const char* what;
+  std::function<void(SharedJob&)> change;
+};
+
+// Before any call of the fit that the others do not make.
+TEST(SharedFit, WhatOnlyOneHasIsNamed) {
+  const TempFolder folder;
+  const CheckpointOptions in_folder{.folder = folder.path()}, record{.record = folder.path() / "record"};
+  const auto every = [](std::uint64_t steps) {
+    return Callback{.on_step = [](const StepReport&, FitControl&) {}, .every_steps = steps};
   };
-  EXPECT_THAT(errors_of([](SharedJob& job) { job.fit.step.accumulate = 2; }), refused("options"));
-  EXPECT_THAT(errors_of([](SharedJob& job) { job.optimizer = sgd(0.1F); }), refused("model"));
-  EXPECT_THAT(errors_of([](SharedJob& job) { job.examples = 51; }), refused("data"));
-  EXPECT_THAT(errors_of([](SharedJob& job) {
-                job.fit.callbacks.push_back({.on_step = [](const StepReport&, FitControl&) {}, .every_steps = 3});
+  const std::vector<OnlyOne> rows{
+      {"StepOptions::accumulate: 2 of worker 1, 1 of worker 0",
+       [](SharedJob& job) { job.fit.step.accumulate = 2; }},
+      {"StepOptions::virtual_shards: ", [](SharedJob& job) { job.fit.step.virtual_shards = 4; }},
+      {"StepOptions::nan: trace of worker 1, stop", [](SharedJob& job) { job.fit.step.nan = NanPolicy::kTrace; }},
+      {"StepOptions::mirror_check_every: ", [](SharedJob& job) { job.fit.step.mirror_check_every = 1; }},
+      {"StepOptions::gradient_norms: ", [](SharedJob& job) { job.fit.step.gradient_norms = true; }},
+      {"FitOptions::steps_per_epoch: ", [](SharedJob& job) { job.fit.steps_per_epoch = 3; }},
+      {"FitOptions::stop_after_steps: ", [](SharedJob& job) { job.fit.stop_after_steps = 3; }},
+      {"FitOptions::class_weights: ",
+       [](SharedJob& job) {
+         job.fit.class_weights = {1, 2, 1, 1};
+       }},
+      {"FitOptions::checkpoints: ", [&](SharedJob& job) { job.fit.checkpoints = in_folder; }},
+      {"FitOptions::checkpoints: a record of worker 1, none of worker 0",
+       [&](SharedJob& job) { job.fit.checkpoints = record; }},
+      {"FitOptions::resume: ", [](SharedJob& job) { job.fit.resume = true; }},
+      {"LoaderOptions::headspace: ", [](SharedJob& job) { job.fit.input.headspace = 2; }},
+      {"ErrorPolicy::on_error: ", [](SharedJob& job) { job.fit.input.errors.on_error = OnError::kSkip; }},
+      {"Callback::every_steps: every 3 of worker 1, no step's of worker 0",
+       [&](SharedJob& job) { job.fit.callbacks.push_back(every(3)); }},
+      {"FitOptions::callbacks: early_stopping of val_loss, patience 2",
+       [](SharedJob& job) { job.fit.callbacks.push_back(early_stopping({.patience = 2})); }},
+      {"FitOptions::callbacks: ", [](SharedJob& job) { job.fit.callbacks.push_back(reduce_lr_on_plateau()); }},
+      {"model (", [](SharedJob& job) { job.optimizer = sgd(0.1F); }},
+      {"data: ", [](SharedJob& job) { job.examples = 51; }}};
+  for (const OnlyOne& row : rows) {
+    EXPECT_THAT(
+        errors_of(row.change),
+        Each(AllOf(HasSubstr(std::string("the workers differ in their ") + row.what), HasSubstr("of worker 1"))));
+  }
+}
+
+// What only the chief uses, or each for itself.
+TEST(SharedFit, WhatMayDifferIsNotCompared) {
+  const TempFolder folder;
+  EXPECT_THAT(errors_of([&](SharedJob& job) {
+                job.fit.input.prefetch = 3;
+                job.fit.input.threads = 1;
+                job.fit.callbacks.push_back(csv_logger(folder.path() / "log.csv"));
+                job.fit.callbacks.push_back({.on_epoch_end = [](const EpochReport&, FitControl&) {}});
               }),
-              refused("callbacks: every 3 of worker 1, no step's of worker 0"));
+              Each(IsEmpty()));
+}
+
+TEST(SharedFit, AnEvaluationOfOneIsNamed) {
+  const SharedJob job;
+  for (const bool predicts : {false, true}) {
+    const auto errors = run_workers(2, [&](Workers& workers) {
+      DeviceGroup devices = replicas_of(1);
+      Strategy strategy(devices, {.announce = false, .workers = shared(workers)});
+      Model model = shared_model(job, strategy);
+      const Dataset test = blobs(37, {6, 6, 2}, 4, 3).batch({.global = 8});
+      if (workers.rank() == 1) {
+        model.fit(shared_data(job), {.verbose = 0});
+      } else if (predicts) {
+        model.predict(test);
+      } else {
+        model.evaluate(test);
+      }
+    });
+    EXPECT_THAT(errors, Each(HasSubstr(std::string("the workers are in different calls: all-gather (") +
+                                       (predicts ? "predict" : "evaluate") +
+                                       "()) of worker 0, all-gather (fit()) of worker 1")));
+  }
+  const auto errors = run_workers(2, [&](Workers& workers) {
+    DeviceGroup devices = replicas_of(1);
+    Strategy strategy(devices, {.announce = false, .workers = shared(workers)});
+    Model model = shared_model(job, strategy);
+    model.evaluate(blobs(37 + workers.rank(), {6, 6, 2}, 4, 3).batch({.global = 8}));
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("the workers differ in their data: ")));
 }
 
 TEST(SharedFit, AnErrorIsNamedByAll) {
@@ -292,6 +366,7 @@ TEST(SharedFit, VariablesThatOneWorkerWritesAreRefused) {
   }
 }
 
+// The one that was told to stop ends its fit; the other, whose caller wants it to go on, is told who did.
 TEST(SharedFit, AllStopAfterTheSameStep) {
   std::atomic<bool> stop{false};
   std::vector<std::uint64_t> steps(2);
@@ -307,10 +382,17 @@ TEST(SharedFit, AllStopAfterTheSameStep) {
         if (report.epoch == 2) stop = true;
       }});
     }
-    model.fit(shared_data(job), fit);
-    steps[static_cast<std::size_t>(workers.rank())] = model.global_step();
+    try {
+      model.fit(shared_data(job), fit);
+    } catch (const WorkerInterrupted&) {
+      steps[0] = model.global_step();
+      throw;
+    }
+    steps[1] = model.global_step();
   });
-  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_THAT(errors,
+              ElementsAre(AllOf(HasSubstr("worker 1 ("), HasSubstr("was interrupted: all stopped after step 21")),
+                          IsEmpty()));
   EXPECT_EQ(steps[0], 21U);
   EXPECT_EQ(steps[1], steps[0]);
 }

@@ -189,6 +189,74 @@ TEST(WorkerFailures, OneThatIsLateIsNamedAtTheDeadline) {
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("worker 2 ("), HasSubstr("is late"))));
 }
 
+// Two workers whose calls differ, and what both are told.
+struct OtherCalls {
+  const char* name;
+  std::function<void(Workers&)> chiefs, others;
+  std::string said_to_chief, said_to_other;
+};
+
+std::ostream& operator<<(std::ostream& stream, const OtherCalls& calls) { return stream << calls.name; }
+
+class WorkersInOtherCalls : public ::testing::TestWithParam<OtherCalls> {};
+
+// Long before the time for a call is over.
+TEST_P(WorkersInOtherCalls, EndAtOnceWithBothNamed) {
+  const OtherCalls& calls = GetParam();
+  const Stopwatch waited;
+  const auto errors =
+      run_workers(plans_of(2), {.start_timeout_seconds = 60, .call_timeout_seconds = 60}, [&](Workers& workers) {
+        workers.all_gather("", "the beginning");
+        (workers.rank() == 0 ? calls.chiefs : calls.others)(workers);
+      });
+  EXPECT_LT(waited.seconds(), 20);
+  EXPECT_THAT(errors, ElementsAre(HasSubstr(calls.said_to_chief), HasSubstr(calls.said_to_other)));
+}
+
+void sum(Workers& workers, std::size_t count) {
+  std::vector<float> values(count, 1.0F);
+  workers.all_reduce_sum(values);
+}
+
+const std::string kInOtherGathers =
+    "the workers are in different calls: all-gather (evaluate()) of worker 0, all-gather (fit()) of worker 1";
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, WorkersInOtherCalls,
+    ::testing::Values(OtherCalls{"Gathers", [](Workers& workers) { workers.all_gather("", "evaluate()"); },
+                                 [](Workers& workers) { workers.all_gather("", "fit()"); }, kInOtherGathers,
+                                 kInOtherGathers},
+                      OtherCalls{"AComparison",
+                                 [](Workers& workers) {
+                                   require_same(workers, "fit()", {{"a", "1"}});
+                                 },
+                                 [](Workers& workers) { workers.require_equal("variables", "1"); },
+                                 "all-gather (variables) of worker 1", "all-gather (fit()) of worker 0"},
+                      OtherCalls{"AGatherBesideASum", [](Workers& workers) { workers.all_gather("", "fit()"); },
+                                 [](Workers& workers) { sum(workers, 1000); },
+                                 "all-reduce of 4000 bytes of worker 1", "all-gather (fit()) of worker 0"},
+                      OtherCalls{"OneThatReturns", [](Workers& workers) { workers.all_gather("", "evaluate()"); },
+                                 [](Workers&) {},
+                                 "has left, while this worker was in all-gather 3 of 0 bytes (evaluate())", ""},
+                      OtherCalls{"AChiefThatReturns", [](Workers&) {},
+                                 [](Workers& workers) { sum(workers, 1000); }, "", "worker 0 ("},
+                      OtherCalls{"OneThatSignsOff", [](Workers& workers) { sum(workers, 1000); },
+                                 [](Workers& workers) {
+                                   workers.sign_off();
+                                   workers.all_gather("");
+                                 },
+                                 "worker 1 (", "this worker has signed off"},
+                      OtherCalls{"AnOptionOfOne",
+                                 [](Workers& workers) {
+                                   require_same(workers, "fit()", {{"a", "1"}, {"b", "on"}, {"c", "2"}});
+                                 },
+                                 [](Workers& workers) {
+                                   require_same(workers, "fit()", {{"a", "1"}, {"c", "3"}});
+                                 },
+                                 "the workers differ in their b: none of worker 1, on of worker 0",
+                                 "the workers differ in their b: none of worker 1, on of worker 0"}),
+    [](const auto& each) { return std::string(each.param.name); });
+
 // Joins as worker 1 and stops: the other half of the test below, in a process of its own.
 void join_and_stop(const std::string& coordinator) {
   std::vector<WorkerPlan> plans{{.launcher = "test", .rank = 1, .workers = 2, .coordinator = coordinator}};

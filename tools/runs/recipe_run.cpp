@@ -1,7 +1,10 @@
 #include "headrace/tools/runs/recipe_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
@@ -27,20 +30,27 @@ void RecipeRun::warm_up() {
 RecipeRun::Result RecipeRun::run() {
   const Stopwatch clock;
   if (initialise_) initialise_();
-  fit_->run();
-  if (stopped()) {
-    throw Error(ErrorCode::kCancelled, "interrupted after step " + std::to_string(model_.global_step()));
+  try {
+    fit_->run();
+  } catch (const WorkerInterrupted&) {  // as all say now
   }
+  require_not_stopped();
   const Evaluation test = evaluate();
   return {.test = test, .seconds = clock.seconds()};
 }
 
 // Of several workers, each may be told to stop.
-bool RecipeRun::stopped() const {
+void RecipeRun::require_not_stopped() const {
   const bool mine = fit_options_.stop != nullptr && *fit_options_.stop;
+  const std::string when = fmt::format("after step {}", model_.global_step());
   const auto& workers = model_.strategy().workers();
-  if (!workers) return mine;
-  return std::ranges::count(workers->all_gather(mine ? "stop" : ""), "stop") > 0;
+  std::vector<std::string> all{mine ? "stop" : ""};
+  if (workers) all = workers->all_gather(all.front(), "the end of the training");
+  if (mine) throw Error(ErrorCode::kCancelled, "interrupted " + when);
+  const auto first = std::ranges::find(all, "stop");
+  if (first == all.end()) return;
+  const int rank = static_cast<int>(first - all.begin());
+  throw WorkerInterrupted(fmt::format("{} was interrupted {}", workers->at(rank).to_string(rank), when));
 }
 
 Evaluation RecipeRun::evaluate() {
@@ -50,6 +60,8 @@ Evaluation RecipeRun::evaluate() {
   }
   try {
     return test_->evaluate();
+  } catch (const WorkerInterrupted&) {
+    throw;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled) throw;
     throw Error(ErrorCode::kCancelled,

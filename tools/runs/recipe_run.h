@@ -31,7 +31,7 @@ class RecipeRun {
 
  private:
   void warm_up();
-  bool stopped() const;
+  void require_not_stopped() const;
   Evaluation evaluate();
 
   const Recipe& recipe_;

@@ -1,7 +1,6 @@
 #include "headrace/train/fit/callback_list.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -56,14 +55,6 @@ bool CallbackList::wants(std::uint64_t global_step) const noexcept {
     if (due(callback, global_step)) return true;
   }
   return false;
-}
-
-std::string CallbackList::exact_steps() const {
-  std::set<std::uint64_t> every;
-  for (const Callback& callback : callbacks_) {
-    if (callback.on_step && callback.every_steps > 0) every.insert(callback.every_steps);
-  }
-  return every.empty() ? "no step's" : fmt::format("every {}", fmt::join(every, ", "));
 }
 
 void CallbackList::exact_step(const StepReport& report) const {

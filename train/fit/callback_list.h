@@ -18,8 +18,6 @@ class CallbackList {
   void begin_epoch(int epoch) const;
   // Returns whether a callback wants an exact report of this step of the model.
   bool wants(std::uint64_t global_step) const noexcept;
-  // Returns the steps of exact reports in words: "every 10, 100".
-  std::string exact_steps() const;
   // Calls the callbacks that want an exact report of this step.
   void exact_step(const StepReport& report) const;
   // Calls the callbacks that are told when it is convenient.

@@ -9,6 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/train/fit/input_options.h"
+#include "headrace/train/fit/same_work.h"
 #include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
@@ -159,7 +160,7 @@ class Evaluator::Impl {
   Evaluation evaluate() {
     const Stopwatch time;
     const std::optional<MetricSums> sums = pass();
-    if (!sums) throw Error(ErrorCode::kCancelled, "the evaluation was stopped");
+    if (!sums) throw_stopped();
     loader_.stats().require_good();
     return {.loss = mean_loss(*sums),
             .accuracy = mean_accuracy(*sums),
@@ -171,7 +172,7 @@ class Evaluator::Impl {
   Predictions predict() {
     if (mode_ != Mode::kPredict) throw ConfigError("this Evaluator counts", "make it with Mode::kPredict");
     results_.emplace(*model_.graph, loader_.local_rows());
-    if (!run()) throw Error(ErrorCode::kCancelled, "the prediction was stopped");
+    if (!run()) throw_stopped();
     if (const auto& workers = model_.strategy->workers()) results_->gather(*workers);
     return results_->finish();
   }
@@ -220,19 +221,24 @@ class Evaluator::Impl {
     queue_.reset();
     const std::uint64_t all = loader_.steps_per_epoch();
     const std::uint64_t batches = options_.steps == 0 ? all : std::min(options_.steps, all);
-    WorkerAgreement agreement(*model_.strategy);
+    WorkerAgreement& agreement = agreement_.emplace(*model_.strategy);
     for (std::uint64_t done = 0; done < batches; ++done) {
       if (agreement.several() ? agreement.stops() : wants_to_stop()) return false;
       std::optional<GlobalBatch> batch = take();
       if (!batch) break;
       submit(std::move(*batch));
       if (options_.progress) options_.progress(done + 1, batches);
-      if (agreement.meets_after_step()) agreement.agree(wants_to_stop(), fmt::format("batch {}", done + 1));
+      if (agreement.meets_after_step()) agreement.agree(false, wants_to_stop(), fmt::format("batch {}", done + 1));
     }
     queue_.finish();
     return true;
   }
 
+  [[noreturn]] void throw_stopped() const {
+    const std::string stopped = "the " + what() + " was stopped";
+    agreement_->require_uninterrupted(stopped);
+    throw Error(ErrorCode::kCancelled, stopped);
+  }
   bool wants_to_stop() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
 
   void record(int shard) {
@@ -283,8 +289,9 @@ class Evaluator::Impl {
   std::unique_ptr<OwnInput> own_;
   bool begun_ = false;
   Loader& loader_;
-  std::optional<ResultReader> results_;  // of a prediction
-  std::vector<ViewEnsemble> ensembles_;  // by shard, if there are views
+  std::optional<WorkerAgreement> agreement_;  // of the last pass
+  std::optional<ResultReader> results_;       // of a prediction
+  std::vector<ViewEnsemble> ensembles_;       // by shard, if there are views
   std::vector<std::unique_ptr<CapturedWork>> works_;
   BatchQueue queue_;  // after the works: it waits when destroyed
   ForwardPass forward_;
@@ -292,6 +299,9 @@ class Evaluator::Impl {
 
 Evaluator::Evaluator(Model& model, const Dataset& data, const EvaluateOptions& options, Mode mode) {
   check_evaluation(model.state(), options, mode);
+  if (const auto& workers = model.strategy().workers()) {
+    require_same_evaluation(*workers, model, data, options, mode);
+  }
   auto input = std::make_unique<OwnInput>(model, data, options, mode);
   Loader& loader = input->loader;
   impl_ = std::make_unique<Impl>(model, std::move(input), loader, options, mode);

@@ -108,7 +108,7 @@ History FitLoop::run() {
   if (std::exchange(begun_, true)) throw ConfigError("this fit has been run", "prepare another one");
   check_model();
   restore();
-  if (agreement_.several()) require_same_work(*model_.strategy().workers(), model_, options_, work());
+  if (agreement_.several()) require_same_work(*model_.strategy().workers(), model_, work());
   callbacks_.begin_train();
   agree();
   run_epochs();
@@ -123,17 +123,14 @@ History FitLoop::run() {
   loader_.stats().require_good();
   callbacks_.end_train();
   agree();
+  agreement_.require_uninterrupted(fmt::format("all stopped after step {}", model_.global_step()));
   return std::move(history_);
 }
 
 void FitLoop::check_model() const { model_.state().require_compilation(compilation_, "fit"); }
 
 SharedWork FitLoop::work() const {
-  return {.steps = steps_,
-          .data = data_,
-          .validation = validation_data_,
-          .position = loader_.state(),
-          .exact_steps = callbacks_.exact_steps()};
+  return {.steps = steps_, .data = data_, .validation = validation_data_, .position = loader_.state()};
 }
 
 void FitLoop::restore() {
@@ -356,11 +353,11 @@ void FitLoop::remember(const EpochReport& report) {
 bool FitLoop::stopped() const {
   if (ended_) return true;
   if (options_.stop_after_steps > 0 && model_.global_step() >= options_.stop_after_steps) return true;
-  return agreement_.several() ? agreement_.stops() : wants_to_stop();
+  return agreement_.several() ? agreement_.stops() : control_.stop_requested() || is_interrupted();
 }
 
-bool FitLoop::wants_to_stop() const {
-  return control_.stop_requested() || (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
+bool FitLoop::is_interrupted() const {
+  return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
 }
 
 void FitLoop::agree() {
@@ -369,7 +366,7 @@ void FitLoop::agree() {
       fmt::format("step {}, learning rates times {:g}", model_.global_step(), control_.learning_rate_scale());
   // A callback that writes variables must do so on every worker.
   if (model_.state().written != 0) state += ", variables written to hash " + to_hex(model_.state().written);
-  agreement_.agree(wants_to_stop(), state);
+  agreement_.agree(control_.stop_requested(), is_interrupted(), state);
 }
 
 LoaderStats FitLoop::input_stats() const {

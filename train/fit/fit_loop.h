@@ -76,7 +76,7 @@ class FitLoop {
   std::vector<WorkerShare> gather(const WorkerShare& mine) const;
   // Agrees with the other workers whether to stop.
   void agree();
-  bool wants_to_stop() const;
+  bool is_interrupted() const;
   void remember(const EpochReport& report);
   // Returns whether to make no further step; of several workers, as they agreed.
   bool stopped() const;

@@ -28,6 +28,7 @@ PreparedFit::PreparedFit(Model& model, const Dataset& train, const FitOptions& o
   model.state().require_compiled("fit()");
   const ScanPoll poll(options.input.while_waiting);  // counting steps may need a filter's pass
   with_workers(model.strategy(), [&] {
+    if (const auto& workers = model.strategy().workers()) require_same_options(*workers, options);
     const std::optional<HeldOut> split = split_of_fit(train, options);
     if (!split) {
       loop_ = std::make_unique<FitLoop>(model, train, options);

@@ -6,8 +6,11 @@
 #include <string>
 
 #include "headrace/devices/workers.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/loader.h"
+#include "headrace/train/evaluator.h"
 #include "headrace/train/fit_options.h"
+#include "headrace/train/layers.h"
 #include "headrace/train/model.h"
 #include "headrace/train/records/training_state.h"
 
@@ -19,11 +22,16 @@ struct SharedWork {
   const DataIdentity& data;
   const std::optional<DataIdentity>& validation;
   LoaderState position;
-  std::string exact_steps;  // CallbackList::exact_steps()
 };
 
-// Throws WorkersDiffer naming the first difference: processors, data, options, net, loss, optimizer, position,
-// variables. All workers make the call.
-void require_same_work(Workers& workers, const Model& model, const FitOptions& options, const SharedWork& work);
+// Throw WorkersDiffer naming the first difference. All workers make the calls.
+//
+// Before the work is prepared: options of a fit, an evaluation or a prediction, and callbacks that change the
+// training. What only the chief uses, where and how each reads its data, and when it stops, may differ.
+void require_same_options(Workers& workers, const FitOptions& options);
+void require_same_evaluation(Workers& workers, const Model& model, const Dataset& data,
+                             const EvaluateOptions& options, Mode mode);
+// Before the first step: processors, data, net, loss, optimizer, position, variables.
+void require_same_work(Workers& workers, const Model& model, const SharedWork& work);
 
 }  // namespace headrace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "headrace/devices/base/clock.h"
@@ -23,15 +24,18 @@ class WorkerAgreement {
 
   // Counts a step. Returns whether all workers meet after it.
   bool meets_after_step() noexcept { return several() && ++steps_ == next_; }
-  // Returns whether any worker wants to stop. All workers make the call, with idle streams. Throws WorkersDiffer
-  // if they are not all in the same `state`.
-  bool agree(bool stop, const std::string& state);
+  // Returns whether any worker wants to stop, or was interrupted (FitOptions::stop). All workers make the call,
+  // with idle streams. Throws WorkersDiffer if they are not all in the same `state`.
+  bool agree(bool stop, bool interrupted, const std::string& state);
+  // Throws WorkerInterrupted if others were interrupted and this worker was not: its own caller asked for no end.
+  void require_uninterrupted(const std::string& outcome) const;
   // Returns the last answer.
   bool stops() const noexcept { return stops_; }
 
  private:
   std::shared_ptr<Workers> workers_;
   bool stops_ = false;
+  std::optional<int> interrupted_;      // the first worker that was; none if this one was, too
   std::uint64_t steps_ = 0, next_ = 1;  // since the last meeting
   Stopwatch since_;
 };

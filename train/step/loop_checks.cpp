@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
@@ -32,6 +33,15 @@ void check_layers(const Graph& graph, const TrainerOptions& options) {
         label(layer.name(), layer.kind()) + " is synchronised: it needs all shards of a batch at once",
         "train without virtual shards, or leave it to each shard");
   }
+}
+
+const char* word_of(NanPolicy policy) {
+  switch (policy) {
+    case NanPolicy::kStop: return "stop";
+    case NanPolicy::kIgnore: return "ignore";
+    case NanPolicy::kTrace: return "trace";
+  }
+  return "";
 }
 
 void check_batch_counts(const TrainerOptions& options) {
@@ -71,11 +81,31 @@ void check_loader(Strategy& strategy, const Loader& loader, int virtual_shards, 
   }
 }
 
+void add_value(NamedValues& values, std::string_view option, std::string value) {
+  values.emplace_back(named_or(option, option.substr(option.rfind(':') + 1)), std::move(value));
+}
+
+NamedValues same_values(const StepOptions& step) {
+  NamedValues values;
+  add_value(values, "StepOptions::accumulate", std::to_string(step.accumulate));
+  add_value(values, "StepOptions::virtual_shards", std::to_string(step.virtual_shards));
+  add_value(values, "StepOptions::nan", word_of(step.nan));
+  add_value(values, "StepOptions::mirror_check_every", std::to_string(step.mirror_check_every));
+  add_value(values, "StepOptions::gradient_norms", step.gradient_norms ? "on" : "off");
+  return values;
+}
+
 void check_training(Strategy& strategy, const Model& model, const Loader& loader, const TrainerOptions& options) {
   check_model(strategy, model, "training");
   check_loader(strategy, loader, options.step.virtual_shards, "training");
   check_layers(model.graph(), options);
   check_batch_counts(options);
+  if (!strategy.workers()) return;
+  NamedValues values = same_values(options.step);
+  add_value(values, "TrainerOptions::seed", std::to_string(options.seed));
+  add_value(values, "TrainerOptions::first_step",
+            std::to_string(options.first_step.value_or(model.global_step())));
+  require_same(*strategy.workers(), "a trainer", values);
 }
 
 std::int64_t StepOrder::forward(std::int64_t examples) {

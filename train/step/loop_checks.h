@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "headrace/devices/workers.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {
@@ -13,7 +16,13 @@ void check_model(const Strategy& strategy, const Model& model, const char* what)
 // among another number of shards, or are another part of the world's.
 void check_loader(Strategy& strategy, const Loader& loader, int virtual_shards, const char* what);
 
-// Runs the two checks above. Also throws ConfigError if options do not fit the loader or the model's layers.
+// Returns what must be the same on all workers, by its reader's names: "--accumulate" and "2".
+NamedValues same_values(const StepOptions& step);
+// Adds a value under the reader's name of an option, "StepOptions::accumulate".
+void add_value(NamedValues& values, std::string_view option, std::string value);
+
+// Runs the two checks above. Also throws ConfigError if options do not fit the loader or the model's layers, and
+// WorkersDiffer if workers have other options: all of them make the call.
 void check_training(Strategy& strategy, const Model& model, const Loader& loader, const TrainerOptions& options);
 
 // Enforces the order in which a custom training loop may call a step's parts. Each call throws ConfigError if it

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -11,7 +12,9 @@ namespace headrace {
 // One worker's stream of beats. Deletes itself when gRPC is done with it.
 class WatchedWorker final : public grpc::ServerBidiReactor<workers::Beat, workers::Failure> {
  public:
-  explicit WatchedWorker(CoordinatorService& service) : service_(service) { StartRead(&beat_); }
+  WatchedWorker(CoordinatorService& service, std::string peer) : service_(service), peer_(std::move(peer)) {
+    StartRead(&beat_);
+  }
 
   int rank() const noexcept { return rank_; }
 
@@ -28,13 +31,18 @@ class WatchedWorker final : public grpc::ServerBidiReactor<workers::Beat, worker
       return;
     }
     rank_ = beat_.rank();
-    service_.beat(*this, beat_);
+    if (!service_.beat(*this, beat_)) {
+      rank_ = -1;
+      Finish(service_.turn_away(peer_));
+      return;
+    }
     StartRead(&beat_);
   }
   void OnDone() override { delete this; }
 
  private:
   CoordinatorService& service_;
+  const std::string peer_;
   workers::Beat beat_;
   workers::Failure failure_;
   int rank_ = -1;  // until the first beat
@@ -44,6 +52,15 @@ namespace {
 
 // A worker beats four times a second: one that has missed several is stopped or disconnected.
 constexpr auto kSilent = std::chrono::milliseconds(1200);
+
+std::string name_of_gather(const std::string& what) {
+  return what.empty() ? "all-gather" : fmt::format("all-gather ({})", what);
+}
+
+constexpr const char* kSameCalls =
+    "let all workers make the same calls: fit(), evaluate() and predict() are calls of all, and only what needs "
+    "no "
+    "other worker is the chief's alone";
 
 }  // namespace
 
@@ -58,8 +75,13 @@ std::string host_of_peer(const std::string& peer) {
   return host;
 }
 
-CoordinatorService::CoordinatorService(int world, std::string build, std::chrono::milliseconds max_silence)
-    : world_(world), build_(std::move(build)), max_silence_(max_silence), timer_([this] { watch_the_clock(); }) {}
+CoordinatorService::CoordinatorService(int world, std::string build, std::chrono::milliseconds max_silence,
+                                       std::string secret)
+    : world_(world),
+      build_(std::move(build)),
+      doorkeeper_(std::move(secret)),
+      max_silence_(max_silence),
+      timer_([this] { watch_the_clock(); }) {}
 
 CoordinatorService::~CoordinatorService() {
   {
@@ -75,10 +97,37 @@ void CoordinatorService::wait_until_refused(std::chrono::milliseconds limit) {
   changed_.wait_for(lock, limit, [&] { return refused_ >= world_; });
 }
 
+grpc::Status CoordinatorService::turn_away(const std::string& peer) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = !std::exchange(turned_away_, true);
+  }
+  if (first) {
+    fmt::print(stderr, "headrace: warning: a caller from {} without the world's secret was turned away\n",
+               host_of_peer(peer));
+    std::fflush(stderr);
+  }
+  return {grpc::StatusCode::UNAUTHENTICATED, "the caller did not prove that it knows the world's secret"};
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::Greet(grpc::CallbackServerContext* context,
+                                                    const workers::Greeting* greeting, workers::Welcome* welcome) {
+  *welcome = doorkeeper_.welcome(*greeting);
+  if (doorkeeper_.guards() && greeting->nonce().empty()) turn_away(context->peer());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* CoordinatorService::Exchange(grpc::CallbackServerContext* context,
                                                        const workers::ExchangeRequest* request,
                                                        workers::ExchangeReply* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!doorkeeper_.admits("exchange", *request)) {
+    reactor->Finish(turn_away(context->peer()));
+    return reactor;
+  }
   const std::string host = host_of_peer(context->peer());
   reply->set_seen_as(host);
   const Caller caller{.reactor = reactor, .reply = reply, .rank = request->rank()};
@@ -143,11 +192,29 @@ void CoordinatorService::refuse(const Refusal& refusal, const Caller& caller, st
 void CoordinatorService::meet(const Caller& caller, const workers::ExchangeRequest& request,
                               std::vector<Caller>& answered) {
   Meeting& meeting = meetings_[request.key()];
+  if (!meeting.values.empty() && meeting.what != request.what()) {
+    const int other = meeting.values.begin()->first;
+    const std::string theirs = fmt::format("{} of worker {}", name_of_gather(meeting.what), other);
+    const std::string ours = fmt::format("{} of worker {}", name_of_gather(request.what()), request.rank());
+    meeting.callers.push_back(caller);
+    fail_different(other < request.rank() ? theirs + ", " + ours : ours + ", " + theirs, answered);
+    return;
+  }
+  meeting.what = request.what();
   const Time deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.timeout_ms());
   if (meeting.callers.empty() || deadline < meeting.deadline) meeting.deadline = deadline;
   meeting.callers.push_back(caller);
   meeting.values[request.rank()] = request.value();
-  if (static_cast<int>(meeting.values.size()) < world_) return;
+  if (request.key() == kGoodbye) {
+    Life& life = lives_[request.rank()];
+    life.signed_off = true;
+    life.calls = request.calls();
+    life.call.clear();
+    for (int rank = 0; rank < world_; ++rank) compare_calls(rank, answered);
+  } else {
+    fail_if_one_has_left(request.rank(), request.calls(), answered);
+  }
+  if (failure_ || static_cast<int>(meeting.values.size()) < world_) return;
   if (request.key() == kIntroduction) complete_ = true;
   answer_all(meeting, answered);
   meetings_.erase(request.key());
@@ -172,23 +239,27 @@ void CoordinatorService::finish(const std::vector<Caller>& answered) {
   for (const Caller& caller : answered) caller.reactor->Finish(grpc::Status::OK);
 }
 
-grpc::ServerBidiReactor<workers::Beat, workers::Failure>* CoordinatorService::Watch(grpc::CallbackServerContext*) {
-  return new WatchedWorker(*this);
+grpc::ServerBidiReactor<workers::Beat, workers::Failure>* CoordinatorService::Watch(
+    grpc::CallbackServerContext* context) {
+  return new WatchedWorker(*this, context->peer());
 }
 
-void CoordinatorService::beat(WatchedWorker& from, const workers::Beat& beat) {
+bool CoordinatorService::beat(WatchedWorker& from, const workers::Beat& beat) {
+  if (!doorkeeper_.admits("beat", beat)) return false;
   std::vector<Caller> answered;
   {
     const std::lock_guard lock(mutex_);
-    if (beat.rank() < 0 || beat.rank() >= world_) return;  // its introduction is refused
+    if (beat.rank() < 0 || beat.rank() >= world_) return true;  // its introduction is refused
     Life& life = lives_[beat.rank()];
-    if (life.watch != nullptr && life.watch != &from) return;  // so is that of a second one
+    if (life.watch != nullptr && life.watch != &from) return true;  // so is that of a second one
     const bool first = life.watch == nullptr;
     life = {.watch = &from,
             .last_beat = std::chrono::steady_clock::now(),
             .calls = beat.calls(),
             .moment = beat.moment(),
-            .leaving = life.leaving || beat.leaving()};
+            .call = beat.call(),
+            .leaving = life.leaving || beat.leaving(),
+            .signed_off = life.signed_off};
     if (first && failure_) from.tell(*failure_);
     if (!beat.failure().empty()) {
       workers::Failure failure;
@@ -196,8 +267,42 @@ void CoordinatorService::beat(WatchedWorker& from, const workers::Beat& beat) {
       failure.set_reason("failed: " + beat.failure());
       fail(failure, answered);
     }
+    compare_calls(beat.rank(), answered);
   }
   finish(answered);
+  return true;
+}
+
+void CoordinatorService::fail_if_one_has_left(int rank, std::int64_t calls, std::vector<Caller>& answered) {
+  for (const auto& [other, life] : lives_) {
+    if (other == rank || !life.signed_off || life.calls >= calls) continue;
+    workers::Failure failure;
+    failure.set_rank(other);
+    failure.set_reason("has left");
+    failure.set_hint(kSameCalls);
+    return fail(failure, answered);
+  }
+}
+
+void CoordinatorService::fail_different(const std::string& calls, std::vector<Caller>& answered) {
+  workers::Failure failure;
+  failure.set_rank(-1);
+  failure.set_differ(true);
+  failure.set_reason("the workers are in different calls: " + calls);
+  failure.set_hint(kSameCalls);
+  fail(failure, answered);
+}
+
+void CoordinatorService::compare_calls(int rank, std::vector<Caller>& answered) {
+  const auto mine = lives_.find(rank);
+  if (mine == lives_.end() || mine->second.call.empty() || failure_) return;
+  const Life& life = mine->second;
+  fail_if_one_has_left(rank, life.calls, answered);
+  for (const auto& [other, theirs] : lives_) {
+    if (theirs.calls != life.calls || theirs.call.empty() || theirs.call == life.call) continue;
+    return fail_different(fmt::format("{} of worker {}, {} of worker {}", life.call, rank, theirs.call, other),
+                          answered);
+  }
 }
 
 void CoordinatorService::ended(const WatchedWorker& from) {
@@ -207,10 +312,12 @@ void CoordinatorService::ended(const WatchedWorker& from) {
     const auto found = lives_.find(from.rank());
     if (found == lives_.end() || found->second.watch != &from) return;
     found->second.watch = nullptr;
-    if (!found->second.leaving && !stopping_) {
+    const auto are_off = std::ranges::count_if(lives_, [](const auto& each) { return each.second.signed_off; });
+    if (!stopping_ && (found->second.signed_off ? are_off < world_ : !found->second.leaving)) {
       workers::Failure failure;
       failure.set_rank(from.rank());
-      failure.set_reason("was lost");
+      failure.set_reason(found->second.signed_off ? "has left" : "was lost");
+      if (found->second.signed_off) failure.set_hint(kSameCalls);
       fail(failure, answered);
     }
   }
@@ -235,6 +342,10 @@ grpc::ServerUnaryReactor* CoordinatorService::FindLate(grpc::CallbackServerConte
                                                        const workers::LateRequest* request,
                                                        workers::Failure* reply) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!doorkeeper_.admits("late", *request)) {
+    reactor->Finish(turn_away(context->peer()));
+    return reactor;
+  }
   std::vector<Caller> answered;
   {
     const std::lock_guard lock(mutex_);

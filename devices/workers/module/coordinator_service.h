@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "headrace/devices/workers/module/world_secret.h"
+
 namespace headrace {
 
 class WatchedWorker;
@@ -24,18 +26,22 @@ std::string host_of_peer(const std::string& peer);
 
 // The key of the first exchange, by which the world becomes complete.
 inline constexpr const char* kIntroduction = "introduction";
+// That of the last one.
+inline constexpr const char* kGoodbye = "goodbye";
 
 // Thread-safe: gRPC's threads call it. No call blocks one of them. Whoever does not fit into the world ends it for
 // all while it is incomplete; a complete one refuses that caller alone.
 class CoordinatorService final : public workers::Coordinator::CallbackService {
  public:
-  // `build`: worker 0's program. A worker that has not beaten for `max_silence` is late.
-  CoordinatorService(int world, std::string build, std::chrono::milliseconds max_silence);
+  // `build`: worker 0's program. A worker that has not beaten for `max_silence` is late. `secret`: see Doorkeeper.
+  CoordinatorService(int world, std::string build, std::chrono::milliseconds max_silence, std::string secret = {});
   ~CoordinatorService() override;  // answers callers who still wait
 
   // Waits until as many callers as the world has workers were refused, at most `limit`.
   void wait_until_refused(std::chrono::milliseconds limit);
 
+  grpc::ServerUnaryReactor* Greet(grpc::CallbackServerContext* context, const workers::Greeting* greeting,
+                                  workers::Welcome* welcome) override;
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context, const workers::ExchangeRequest* request,
                                      workers::ExchangeReply* reply) override;
   grpc::ServerBidiReactor<workers::Beat, workers::Failure>* Watch(grpc::CallbackServerContext* context) override;
@@ -59,6 +65,7 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
   struct Meeting {
     std::vector<Caller> callers;
     std::map<int, std::string> values;  // by rank
+    std::string what = {};              // the call's name
     Time deadline = {};
   };
   // The state of a worker whose watch has begun.
@@ -67,16 +74,27 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
     Time last_beat = {};
     std::int64_t calls = 0;
     std::string moment = {};
+    std::string call = {};  // that runs
     bool leaving = false;
+    bool signed_off = false;  // it makes no further call
   };
 
-  void beat(WatchedWorker& from, const workers::Beat& beat);
+  // Says once that somebody without the secret called. Returns the status for them.
+  grpc::Status turn_away(const std::string& peer);
+  // Returns whether the beat may be heard.
+  bool beat(WatchedWorker& from, const workers::Beat& beat);
   void ended(const WatchedWorker& from);
 
   // REQUIRE: `mutex_` is held.
   std::optional<Refusal> why_refused(const workers::ExchangeRequest& request, const std::string& host) const;
   void refuse(const Refusal& refusal, const Caller& caller, std::vector<Caller>& answered);
   void meet(const Caller& caller, const workers::ExchangeRequest& request, std::vector<Caller>& answered);
+  // Fails the world if the worker waits for one that has signed off, or is in another call than one of those that
+  // have begun as many.
+  void compare_calls(int rank, std::vector<Caller>& answered);
+  // `calls`: the worker's, which is in one.
+  void fail_if_one_has_left(int rank, std::int64_t calls, std::vector<Caller>& answered);
+  void fail_different(const std::string& calls, std::vector<Caller>& answered);
   void fail(const workers::Failure& failure, std::vector<Caller>& answered);
   void answer_all(Meeting& meeting, std::vector<Caller>& answered) const;
   std::optional<workers::Failure> find_late(const workers::LateRequest& request) const;
@@ -87,6 +105,7 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
 
   const int world_;
   const std::string build_;
+  Doorkeeper doorkeeper_;
   const std::chrono::milliseconds max_silence_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -96,7 +115,7 @@ class CoordinatorService final : public workers::Coordinator::CallbackService {
   std::optional<Refusal> refusal_;           // the first one, if the world was incomplete
   int refused_ = 0;                          // callers
   std::optional<workers::Failure> failure_;  // the first one
-  bool stopping_ = false;
+  bool stopping_ = false, turned_away_ = false;
   std::thread timer_;
 };
 

@@ -34,7 +34,7 @@ workers::Failure coordinator_is_silent() {
 }  // namespace
 
 JoinedWorkers::JoinedWorkers(const WorkerPlan& plan, const WorkerOptions& options, const std::string& build)
-    : plan_(plan), options_(options) {
+    : plan_(plan), options_(options), secret_(read_secret(plan.guard)), proof_(secret_) {
   try {
     join(build);
   } catch (const std::exception& error) {
@@ -46,17 +46,25 @@ JoinedWorkers::JoinedWorkers(const WorkerPlan& plan, const WorkerOptions& option
 
 // All leave together, worker 0 last, because it serves the others. A worker that an error ends tells them.
 JoinedWorkers::~JoinedWorkers() {
-  phase_ = Phase::kLeaving;
-  if (std::uncaught_exceptions() > 0) {
+  if (std::uncaught_exceptions() > 0 && !signed_off_) {
     fail("an error ended its work");
-  } else if (!watch_->failure()) {
-    try {
-      exchange("goodbye", {}, kGoodbyeSeconds);
-    } catch (const std::exception&) {  // the values are complete: this worker need not say who failed at the end
-      end_waiting();
-    }
+  } else {
+    sign_off();
   }
   leave();
+}
+
+void JoinedWorkers::sign_off() noexcept {
+  if (signed_off_.exchange(true)) return;
+  phase_ = Phase::kLeaving;
+  if (watch_->failure()) return;
+  try {
+    workers::ExchangeRequest request;
+    request.set_key(kGoodbye);
+    exchange(std::move(request), kGoodbyeSeconds);
+  } catch (const std::exception&) {  // the values are complete: this worker need not say who failed at the end
+    end_waiting();
+  }
 }
 
 void JoinedWorkers::leave() noexcept {
@@ -69,15 +77,12 @@ void JoinedWorkers::leave() noexcept {
   server_.reset();
 }
 
-workers::ExchangeReply JoinedWorkers::exchange(const std::string& key, std::string_view value,
-                                               double timeout_seconds, const std::string& build) {
-  workers::ExchangeRequest request;
-  request.set_key(key);
+workers::ExchangeReply JoinedWorkers::exchange(workers::ExchangeRequest request, double timeout_seconds) {
   request.set_rank(plan_.rank);
   request.set_workers(plan_.workers);
-  request.set_value(std::string(value));
   request.set_timeout_ms(static_cast<std::int64_t>(timeout_seconds * 1000));
-  request.set_build(build);
+  request.set_calls(watch_->calls());
+  proof_.sign("exchange", request);
   workers::ExchangeReply reply;
   grpc::ClientContext context;
   context.set_wait_for_ready(phase_ == Phase::kIntroducing);  // later a coordinator that is gone stays gone
@@ -100,6 +105,10 @@ void JoinedWorkers::throw_unanswered(const grpc::Status& status, double timeout_
     watch_->note(coordinator_is_silent());
     throw_failure(coordinator_is_silent());
   }
+  throw_unreached(status, timeout_seconds);
+}
+
+void JoinedWorkers::throw_unreached(const grpc::Status& status, double timeout_seconds) const {
   throw WorkerLost(ErrorCode::kTimeout,
                    fmt::format("worker {} reached no coordinator in {:g} s: {}", plan_.rank, timeout_seconds,
                                status.error_message()),
@@ -107,8 +116,13 @@ void JoinedWorkers::throw_unanswered(const grpc::Status& status, double timeout_
                    "see that worker 0 was started and that its port is open to this host");
 }
 
-std::vector<std::string> JoinedWorkers::gather(const std::string& key, std::string_view value) {
-  const workers::ExchangeReply reply = exchange(key, value, options_.call_timeout_seconds);
+std::vector<std::string> JoinedWorkers::gather(const std::string& key, std::string_view value,
+                                               std::string_view what) {
+  workers::ExchangeRequest request;
+  request.set_key(key);
+  request.set_value(std::string(value));
+  request.set_what(std::string(what));
+  const workers::ExchangeReply reply = exchange(std::move(request), options_.call_timeout_seconds);
   if (reply.missing_size() > 0) {
     throw_error(ErrorCode::kTimeout, fmt::format("{} did not come to {} within {:g} s", list_missing(reply),
                                                  current_call(), options_.call_timeout_seconds));
@@ -128,18 +142,23 @@ std::string JoinedWorkers::list_missing(const workers::ExchangeReply& reply) con
   return names;
 }
 
-std::vector<std::string> JoinedWorkers::all_gather(std::string_view mine) {
+std::vector<std::string> JoinedWorkers::all_gather(std::string_view mine, std::string_view what) {
   std::vector<std::string> all;
-  run(CallKind::kAllGather, mine.size(), [&] { all = gather(fmt::format("gather {}", ++gathers_), mine); });
+  const std::string name = what.empty() ? "all-gather" : fmt::format("all-gather ({})", what);
+  run(CallKind::kAllGather, mine.size(), name,
+      [&] { all = gather(fmt::format("gather {}", ++gathers_), mine, what); });
   return all;
 }
 
 void JoinedWorkers::all_reduce_sum(float* values, std::size_t count) {
-  run(CallKind::kAllReduce, count * sizeof(float), [&] { mesh_->all_reduce_sum(values, count); });
+  const std::size_t bytes = count * sizeof(float);
+  run(CallKind::kAllReduce, bytes, fmt::format("all-reduce of {} bytes", bytes),
+      [&] { mesh_->all_reduce_sum(values, count); });
 }
 
 void JoinedWorkers::broadcast(std::byte* bytes, std::size_t count, int root) {
-  run(CallKind::kBroadcast, count, [&] { mesh_->broadcast(bytes, count, root); });
+  run(CallKind::kBroadcast, count, fmt::format("broadcast of {} bytes", count),
+      [&] { mesh_->broadcast(bytes, count, root); });
 }
 
 void JoinedWorkers::set_moment(std::string moment) {
@@ -171,13 +190,16 @@ void JoinedWorkers::require_no_failure() {
 }
 
 template <typename Call>
-void JoinedWorkers::run(CallKind kind, std::size_t bytes, const Call& call) {
+void JoinedWorkers::run(CallKind kind, std::size_t bytes, std::string name, const Call& call) {
   require_no_failure();
-  watch_->begin_call();
+  if (signed_off_) throw ConfigError("this worker has signed off", "make no calls after sign_off()");
+  call_ = name;
+  watch_->begin_call(std::move(name));
   ring_.begin(kind, bytes);
   try {
     call();
     ring_.end(CallState::kDone);
+    watch_->end_call();
   } catch (const Error&) {  // from the coordinator: it names the failed worker
     throw;
   } catch (const std::exception& error) {  // from the mesh: a worker was lost, or sent nothing for too long
@@ -190,6 +212,7 @@ workers::Failure JoinedWorkers::find_failure(bool overdue) {
   workers::LateRequest request;
   request.set_rank(plan_.rank);
   request.set_calls(watch_->calls());
+  proof_.sign("late", request);
   workers::Failure late;
   grpc::ClientContext context;
   context.set_deadline(after_seconds(kAnswerSeconds));
@@ -200,23 +223,29 @@ workers::Failure JoinedWorkers::find_failure(bool overdue) {
 
 void JoinedWorkers::throw_failure(const workers::Failure& failure, const std::string& cause) {
   const std::string call = current_call();
+  if (failure.differ()) {
+    ring_.end(CallState::kFailed);
+    throw WorkersDiffer(failure.reason(), failure.hint());
+  }
   if (failure.rank() < 0) {
     throw_error(ErrorCode::kCancelled,
                 fmt::format("a connection to another worker was lost in {}: {}", call, cause));
   }
   throw_error(failure.reason() == "is late" ? ErrorCode::kTimeout : ErrorCode::kCancelled,
-              describe(failure) + (call.empty() ? "" : ", while this worker was in " + call));
+              describe(failure) + (call.empty() ? "" : ", while this worker was in " + call), failure.hint());
 }
 
-void JoinedWorkers::throw_error(ErrorCode code, const std::string& message) {
+void JoinedWorkers::throw_error(ErrorCode code, const std::string& message, const std::string& hint) {
   ring_.end(CallState::kFailed);
-  const std::string calls = dump_calls(message);
-  throw WorkerLost(code, message, name_of(plan_.rank), calls.empty() ? kRestart : kRestart + ("; " + calls));
+  const std::string calls = dump_calls(message), what = hint.empty() ? kRestart : hint;
+  throw WorkerLost(code, message, name_of(plan_.rank), calls.empty() ? what : what + "; " + calls);
 }
 
 std::string JoinedWorkers::current_call() const {
   if (phase_ == Phase::kIntroducing) return {};
-  return phase_ == Phase::kConnecting ? "connecting" : ring_.last();
+  if (phase_ == Phase::kConnecting) return "connecting";
+  const std::size_t named = call_.find(" (");
+  return ring_.last() + (named == std::string::npos ? "" : call_.substr(named));
 }
 
 std::string JoinedWorkers::dump_calls(const std::string& reason) noexcept {
@@ -240,6 +269,7 @@ std::string JoinedWorkers::failure() const {
 }
 
 std::string JoinedWorkers::describe(const workers::Failure& failure) const {
+  if (failure.differ()) return failure.reason();
   const std::string where =
       failure.moment().empty() ? "" : fmt::format(" (last heard of at {})", failure.moment());
   return fmt::format("{} {}{}", name_of(failure.rank()), failure.reason(), where);

@@ -4,15 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/workers/module/deadline.h"
 #include "headrace/devices/workers/module/gloo_mesh.h"
 #include "headrace/devices/workers/module/joined_workers.h"
+#include "headrace/devices/workers/module/listening.h"
 
 namespace headrace {
 namespace {
+
+constexpr auto kGreetAgain = std::chrono::milliseconds(100);
 
 std::string host_name() {
   std::string name(256, '\0');
@@ -20,9 +27,14 @@ std::string host_name() {
   return name.substr(0, name.find('\0'));
 }
 
-bool is_loopback(const std::string& address) { return address == "::1" || address.starts_with("127."); }
-
 bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
+
+// A host may become known later only where pods are started together with their names.
+bool may_become_known(const WorkerPlan& plan) {
+  if (plan.launcher == "Kubernetes") return true;
+  const char* in_kubernetes = std::getenv("KUBERNETES_SERVICE_HOST");
+  return in_kubernetes != nullptr && *in_kubernetes != '\0';
+}
 
 std::vector<MpiOffer> offers_of(const std::vector<std::string>& texts) {
   std::vector<MpiOffer> offers;
@@ -34,6 +46,7 @@ std::vector<MpiOffer> offers_of(const std::vector<std::string>& texts) {
 
 void JoinedWorkers::join(const std::string& build) {
   if (plan_.rank == 0) serve(build);
+  greet();
   watch_coordinator();
   const FoundMpi mpi = plan_.transport == WorkerTransportKind::kGloo ? FoundMpi{} : find_mpi_module();
   const Introduced introduced = introduce(build, offer_of(plan_, mpi));
@@ -44,37 +57,47 @@ void JoinedWorkers::join(const std::string& build) {
 
 void JoinedWorkers::serve(const std::string& build) {
   const auto limit = static_cast<std::int64_t>(options_.call_timeout_seconds * 1000);
-  service_ = std::make_unique<CoordinatorService>(plan_.workers, build, std::chrono::milliseconds(limit));
-  const std::string port = plan_.coordinator.substr(plan_.coordinator.rfind(':') + 1);
-  grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(-1);
-  int bound = 0;
-  builder.AddListeningPort("[::]:" + port, grpc::InsecureServerCredentials(), &bound);
-  builder.RegisterService(service_.get());
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr || bound == 0) {
-    throw ConfigError(
-        fmt::format("worker 0 cannot listen on port {} for the other workers", port),
-        "end the program that has it, or name another address in HEADRACE_COORDINATOR on all workers");
+  service_ = std::make_unique<CoordinatorService>(plan_.workers, build, std::chrono::milliseconds(limit), secret_);
+  server_ = listen(plan_, *service_);
+}
+
+void JoinedWorkers::greet() {
+  stub_ = workers::Coordinator::NewStub(call_worker_0(plan_));
+  const auto end = after_seconds(options_.start_timeout_seconds);
+  for (;;) {
+    grpc::ClientContext context;
+    context.set_deadline(end);
+    workers::Welcome welcome;
+    const grpc::Status status = stub_->Greet(&context, proof_.greeting(plan_.rank), &welcome);
+    if (status.ok()) return proof_.welcome(welcome);
+    const std::string& said = status.error_message();
+    if (said.find("DNS resolution failed") != std::string::npos && !may_become_known(plan_)) {
+      throw ConfigError(fmt::format("the host of worker 0 at {} is not known: {}", plan_.coordinator, said),
+                        "name a host that this one can find, or its address in numbers, in HEADRACE_COORDINATOR");
+    }
+    if (plan_.guard.has_tls() && said.find("andshake") != std::string::npos) {
+      throw ConfigError(
+          fmt::format("worker 0 at {} cannot be called by TLS: {}", plan_.coordinator, said),
+          "give all workers TLS, and worker 0 a certificate of one of the authorities, for that host");
+    }
+    if (std::chrono::system_clock::now() + kGreetAgain > end)
+      throw_unreached(status, options_.start_timeout_seconds);
+    std::this_thread::sleep_for(kGreetAgain);
   }
 }
 
 // The watch begins before the introduction, so that the coordinator notices whoever is lost from then on.
 void JoinedWorkers::watch_coordinator() {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  stub_ = workers::Coordinator::NewStub(
-      grpc::CreateCustomChannel(plan_.coordinator, grpc::InsecureChannelCredentials(), arguments));
-  watch_ = std::make_unique<Watch>(*stub_, plan_.rank, [this] { end_waiting(); });
+  watch_ = std::make_unique<Watch>(*stub_, proof_, plan_.rank, [this] { end_waiting(); });
 }
 
 JoinedWorkers::Introduced JoinedWorkers::introduce(const std::string& build, const MpiOffer& offer) {
   const nlohmann::json mine{{"host", host_name()}, {"process", getpid()}, {"mpi", offer.to_json()}};
-  const workers::ExchangeReply reply = exchange(kIntroduction, mine.dump(), options_.start_timeout_seconds, build);
+  workers::ExchangeRequest request;
+  request.set_key(kIntroduction);
+  request.set_value(mine.dump());
+  request.set_build(build);
+  const workers::ExchangeReply reply = exchange(std::move(request), options_.start_timeout_seconds);
   if (reply.missing_size() > 0) {
     throw WorkerLost(ErrorCode::kTimeout,
                      fmt::format("after {:g} s there {} no {}", options_.start_timeout_seconds,
@@ -135,7 +158,7 @@ void JoinedWorkers::connect(const Introduced& introduced, const FoundMpi& mpi) {
 void JoinedWorkers::connect_mpi(const MpiModule& module) {
   mpi_ = &module;
   const MpiPlace place = module.start(options_.call_timeout_seconds, ended_);
-  transport_ = choose_mesh(offers_of(all_gather(offer_of(plan_, place).to_json())));
+  transport_ = choose_mesh(offers_of(all_gather(offer_of(plan_, place).to_json(), "MPI's places")));
   if (transport_.value == "mpi") use(module.connect(options_.call_timeout_seconds, ended_));
 }
 
@@ -143,7 +166,7 @@ void JoinedWorkers::connect_gloo(const std::string& address) {
   auto mesh = std::make_unique<GlooMesh>(plan_.rank, plan_.workers, address, options_.call_timeout_seconds);
   GlooMesh& gloo = *mesh;
   use(std::move(mesh));
-  gloo.connect([this](std::string_view mine) { return all_gather(mine); });
+  gloo.connect([this](std::string_view mine) { return all_gather(mine, {}); });
 }
 
 void JoinedWorkers::use(std::unique_ptr<Mesh> mesh) noexcept {

@@ -10,8 +10,8 @@ constexpr auto kGoodbye = std::chrono::seconds(1);
 
 }  // namespace
 
-Watch::Watch(workers::Coordinator::Stub& stub, int rank, std::function<void()> on_failure)
-    : rank_(rank), on_failure_(std::move(on_failure)) {
+Watch::Watch(workers::Coordinator::Stub& stub, CallersProof& proof, int rank, std::function<void()> on_failure)
+    : proof_(proof), rank_(rank), on_failure_(std::move(on_failure)) {
   now_.set_rank(rank);
   context_.set_wait_for_ready(true);
   stub.async()->Watch(&context_, this);
@@ -41,9 +41,15 @@ Watch::~Watch() {
   thread_.join();
 }
 
-void Watch::begin_call() {
+void Watch::begin_call(std::string call) {
   const std::lock_guard lock(mutex_);
   now_.set_calls(now_.calls() + 1);
+  now_.set_call(std::move(call));
+}
+
+void Watch::end_call() {
+  const std::lock_guard lock(mutex_);
+  now_.clear_call();
 }
 
 std::int64_t Watch::calls() const {
@@ -86,6 +92,7 @@ void Watch::beat() {
     sent_ = now_;
     writing_ = true;
     lock.unlock();
+    proof_.sign("beat", sent_);
     StartWrite(&sent_);
     lock.lock();
     changed_.wait(lock, [&] { return !writing_; });

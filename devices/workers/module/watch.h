@@ -12,6 +12,8 @@
 #include <string>
 #include <thread>
 
+#include "headrace/devices/workers/module/world_secret.h"
+
 namespace headrace {
 
 // Thread-safe.
@@ -19,10 +21,12 @@ class Watch final : private grpc::ClientBidiReactor<workers::Beat, workers::Fail
  public:
   // Waits for worker 0 in the background. Calls `on_failure` once, as soon as a worker fails; mostly on a gRPC
   // thread. The end of worker 0 counts as its failure.
-  Watch(workers::Coordinator::Stub& stub, int rank, std::function<void()> on_failure);
+  Watch(workers::Coordinator::Stub& stub, CallersProof& proof, int rank, std::function<void()> on_failure);
   ~Watch() override;  // signs off, if worker 0 lives
 
-  void begin_call();
+  // `call`: as all workers name it.
+  void begin_call(std::string call);
+  void end_call();
   std::int64_t calls() const;
   void set_moment(std::string moment);
   // Tells all others that this worker has failed.
@@ -43,6 +47,7 @@ class Watch final : private grpc::ClientBidiReactor<workers::Beat, workers::Fail
   // REQUIRES: mutex_ is held.
   bool can_sign_off() const { return connected_ && !(failure_ && failure_->rank() == 0); }
 
+  CallersProof& proof_;
   const int rank_;
   const std::function<void()> on_failure_;
   grpc::ClientContext context_;

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,8 @@ TRAINING = """
     data = whole.take(50).shuffle(3).map(hr.flip()).batch(8)
     test = whole.skip(50).batch(6)
 
-    def model_of(batches=data):
-        model = strategy.build(lambda g: g.dense(g.dropout(g.flatten(g.input("image")), 0.2), 4), data=batches, seed=1)
+    def model_of(batches=data, seed=1):
+        model = strategy.build(lambda g: g.dense(g.dropout(g.flatten(g.input("image")), 0.2), 4), data=batches, seed=seed)
         model.compile(train.adam(1e-2), metrics=["accuracy", "top_2"])
         return model
 
@@ -136,8 +137,9 @@ def test_an_exception_of_a_callback_ends_all():
 
 
 @with_module
-def test_ctrl_c_of_one_ends_the_fit_of_all_after_the_same_step():
-    first, second = processes = start(TRAINING.replace("DEVICES", "'cpu'") + """
+@pytest.mark.parametrize("handled", [True, False])
+def test_ctrl_c_of_one_interrupts_all_after_the_same_step(handled):
+    first, second = processes = start(TRAINING.replace("DEVICES", "'cpu'") + f"""
     import signal
     signal.signal(signal.SIGINT, signal.default_int_handler)
     def tell(report, control):
@@ -146,15 +148,74 @@ def test_ctrl_c_of_one_ends_the_fit_of_all_after_the_same_step():
     model = model_of()
     try:
         model.fit(data, epochs=1_000_000, verbose=0, callbacks=[tell])
-        print("stopped", model.global_step)
-    except KeyboardInterrupt:
-        print("interrupted", model.global_step)
+        print("ended", model.global_step)
+    except {"KeyboardInterrupt" if handled else "hr.ConfigError"} as error:
+        print(error, "at", model.global_step)
     """)
     assert second.stdout.readline() == "under way\n"
     second.send_signal(signal.SIGINT)
-    (stopped, interrupted), statuses = finish(processes, seconds=60)
-    assert statuses == [0, 0] and stopped.splitlines()[-1].startswith("stopped "), (stopped, interrupted)
-    assert interrupted == stopped.splitlines()[-1].replace("stopped", "interrupted") + "\n", (stopped, interrupted)
+    (others, its_own), statuses = finish(processes, seconds=60)
+    named = f"worker 1 ({socket.gethostname()}, process {second.pid}) was interrupted: all stopped after step "
+    assert named in others, others
+    if handled:
+        assert statuses == [0, 0] and others.split()[-1] == its_own.split()[-1] in others.split("step ")[1], (others, its_own)
+    else:
+        assert statuses == [-signal.SIGINT] * 2 and "KeyboardInterrupt" in others and "KeyboardInterrupt" in its_own, others
+
+
+ONLY_ONE = {
+    "nan": 'nan="trace"', "mirror_check_every": "mirror_check_every=5", "resume": "resume=True", "accumulate": "accumulate=2",
+    "checkpoints": 'checkpoints="folder"', "checkpoints ": 'checkpoints=train.RecordFile(Path("file"), None, None)', "seed": "seed=9",
+    "gradient_norms": "gradient_norms=True", "class_weight": "class_weight=[1, 2, 1, 1]", "epochs": "epochs=3",
+    "callbacks": 'callbacks=[train.early_stopping(monitor="loss", patience=1)]', "validation": "validation=test",
+    "every_steps": "callbacks=[Every()]", "variables": "", "data": "",
+}
+
+
+@with_module
+def test_what_only_one_worker_has_is_named(tmp_path):
+    printed = run(TRAINING.replace("DEVICES", "'cpu'") + f"""
+    os.chdir({str(tmp_path)!r})
+    class Every:
+        every_steps = 3
+        def on_step(self, report, control):
+            pass
+    for name, option in {ONLY_ONE!r}.items():
+        option = "" if strategy.is_chief else option
+        model = model_of(seed=2 if name == "variables" and not strategy.is_chief else 1)
+        mine = whole.take(49).batch(8) if name == "data" and not strategy.is_chief else data
+        try:
+            eval(f"model.fit(mine, verbose=0, {{option}})")
+            print(name, "trained")
+        except hr.ConfigError as error:
+            print(json.dumps([name, error.message]))
+    """)
+    assert list(tmp_path.iterdir()) == []
+    for text in printed:
+        said = dict(json.loads(line) for line in text.splitlines() if line.startswith("["))
+        for name in ONLY_ONE:
+            assert f"the workers differ in their {name.strip()}: " in said.get(name, ""), (name, text)
+
+
+@with_module
+@pytest.mark.parametrize("end, status", [("sys.exit(3)", 3), ("pass", 0), ("os.kill(os.getpid(), signal.SIGINT)", -2)])
+def test_a_worker_that_leaves_is_named_at_once(end, status):
+    begin = time.monotonic()
+    printed, statuses = finish(start(TRAINING.replace("DEVICES", "'cpu'") + f"""
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    model = model_of()
+    model.fit(data, verbose=0)
+    if strategy.is_chief:
+        model.evaluate(test)
+    else:
+        {end}
+    """), seconds=90)
+    assert time.monotonic() - begin < 50, "the time for a call is 60 s"
+    assert statuses == [1, status], printed
+    assert "worker 1 (" in printed[0], printed
+    if status >= 0:
+        assert "has left" in printed[0] and "(evaluate())" in printed[0], printed
 
 
 @with_module

@@ -100,6 +100,32 @@ def test_an_exception_of_one_is_told_to_all():
 
 
 @with_module
+def test_a_worker_that_signs_off_makes_no_calls():
+    printed = run("""
+        import headrace as hr
+        workers = hr.open_world(start_timeout=60, listen="127.0.0.1")
+        if workers.rank == 1:
+            workers.sign_off()
+        try:
+            workers.all_gather(b"")
+        except hr.HeadraceError as error:
+            print(error.message)
+    """)
+    assert "worker 1 (" in printed[0] and "has left" in printed[0], printed
+    assert "this worker has signed off" in printed[1], printed
+
+
+@with_module
+@pytest.mark.parametrize("host", ["http://127.0.0.1", "::1:29500:", "no such host", "no-such-host.invalid"])
+def test_an_address_that_cannot_be_is_refused_at_once(launched, host):
+    launched.setenv("HEADRACE_COORDINATOR", host + ":29500")
+    begin = time.monotonic()
+    with pytest.raises(hr.ConfigError, match="HEADRACE_COORDINATOR|the host of worker 0"):
+        hr.open_world(start_timeout=100)
+    assert time.monotonic() - begin < 50
+
+
+@with_module
 def test_abort_says_why():
     printed, _ = finish(start("""
         import time

@@ -14,7 +14,7 @@ import pytest
 
 import headrace as hr
 
-LAUNCHERS = re.compile("^(RANK|WORLD_SIZE|LOCAL_|MASTER_|TF_CONFIG|OMPI_|MV2_|PMI|SLURM_|JOB_COMPLETION|HEADRACE_COORD)")
+LAUNCHERS = re.compile("^(RANK|WORLD_SIZE|LOCAL_|MASTER_|TF_CONFIG|OMPI_|MV2_|PMI|SLURM_|JOB_COMPLETION|HEADRACE_COORD|HEADRACE_WORLD|TORCHELASTIC)")
 
 with_module = pytest.mark.skipif(not (Path(hr.__file__).parent / "libheadrace_workers.so").exists(),
                                  reason="the wheel was built without gRPC or Gloo")

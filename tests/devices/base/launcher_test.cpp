@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,6 +53,8 @@ TEST(Launcher, OneProcessIsAlone) {
         {{"JOB_COMPLETION_INDEX", "0"}, {"JOB_COMPLETIONS", "1"}},
         {{"TF_CONFIG", ""}},
         {{"TF_CONFIG", "{}"}},
+        {{"TF_CONFIG", R"({"environment": "cloud"})"}, {"MASTER_ADDR", "set by a program of PyTorch"}},
+        {{"WORLD_SIZE", "1"}, {"RANK", "0"}, {"JOB_COMPLETION_INDEX", "0"}, {"JOB_COMPLETIONS", "1"}},
         {{"TF_CONFIG", R"({"cluster": {"worker": ["a:1"]},
                                                     "task": {"type": "worker", "index": 0}})"}}}) {
     EXPECT_EQ(place_in(alone), "");
@@ -121,8 +124,59 @@ TEST(Launcher, OneThatCountsSpeaksForThoseThatDoNot) {
   EXPECT_EQ(place_in({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}),
             "rank 5 of 8 workers (torchrun: RANK=5, WORLD_SIZE=8)")
       << "torchrun, which srun started on each node";
-  EXPECT_EQ(place_in({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}),
-            "rank 1 of 2 workers (Slurm: SLURM_PROCID=1, SLURM_NTASKS=2)");
+  EXPECT_EQ(place_in({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}),
+            "rank 5 of 8 workers (torchrun: RANK=5, WORLD_SIZE=8)");
+  EXPECT_EQ(place_in({{"OMPI_COMM_WORLD_RANK", "1"},
+                      {"OMPI_COMM_WORLD_SIZE", "4"},
+                      {"SLURM_PROCID", "1"},
+                      {"SLURM_NTASKS", "2"}}),
+            "rank 1 of 4 workers (Open MPI: OMPI_COMM_WORLD_RANK=1, OMPI_COMM_WORLD_SIZE=4)")
+      << "mpirun, which places ranks as it likes";
+}
+
+TEST(Launcher, TwoThatContradictEachOtherAreRefused) {
+  const Variables by_hand{{"RANK", "0"}, {"WORLD_SIZE", "2"}};
+  const auto beside = [&](Variables others) {
+    others.insert(by_hand.begin(), by_hand.end());
+    return complaint_about(others);
+  };
+  EXPECT_EQ(beside({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}),
+            "torchrun and Slurm contradict each other: RANK=0, WORLD_SIZE=2; SLURM_PROCID=1, SLURM_NTASKS=2");
+  for (const Variables& others : std::vector<Variables>{
+           {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+           {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "3"}},
+           {{"JOB_COMPLETION_INDEX", "2"}, {"JOB_COMPLETIONS", "4"}},
+           {{"TF_CONFIG",
+             R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}})"}}}) {
+    EXPECT_THAT(beside(others), HasSubstr("contradict each other")) << others.begin()->first;
+  }
+  EXPECT_THAT(complaint_about({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}),
+              HasSubstr("contradict"));
+  EXPECT_EQ(beside({{"TORCHELASTIC_RUN_ID", "7"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}), "")
+      << "torchrun numbers nodes as they come";
+}
+
+// Of a world of which nothing says that this process is one.
+TEST(Launcher, HalfALaunchIsRefused) {
+  const auto complaint = [](const Variables& variables) -> std::string {
+    try {
+      refuse_half_a_launch(environment_of(variables));
+    } catch (const ConfigError& error) {
+      return error.message();
+    }
+    return {};
+  };
+  EXPECT_EQ(
+      complaint({{"MASTER_ADDR", "a"}}),
+      "MASTER_ADDR=a is set, but neither RANK nor WORLD_SIZE: which worker this is, of how many, is not said");
+  for (const char* name : {"MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                           "MPI_LOCALRANKID", "SLURM_STEP_ID", "SLURM_LOCALID", "HEADRACE_COORDINATOR"}) {
+    EXPECT_THAT(complaint({{name, "1"}}), StartsWith(std::string(name) + "=1 is set, but neither ")) << name;
+    EXPECT_EQ(complaint({{name, "1"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}), "") << name;
+  }
+  EXPECT_EQ(complaint({{"MASTER_ADDR", "a"}, {"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}}), "")
+      << "a script of sbatch, which starts the tasks";
+  EXPECT_EQ(complaint({}), "");
 }
 
 TEST(Launcher, WhatCannotBeReadNamesTheVariable) {
@@ -138,18 +192,30 @@ TEST(Launcher, WhatCannotBeReadNamesTheVariable) {
   for (const char* odd : {"0", "-1", "2x", "99999999999999999999"}) {
     EXPECT_THAT(complaint_about({{"MV2_COMM_WORLD_SIZE", odd}}), StartsWith("MV2_COMM_WORLD_SIZE is '")) << odd;
   }
-  for (const char* odd :
-       {"worker", "[1]", R"({"cluster": 3})", R"({"cluster": {"worker": "a:1"}})",
-        R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}})",
-        R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}})",
-        R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker"}})",
-        R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": "0"}})"}) {
+  for (const char* odd : {"worker", "[1]", R"({"cluster": 3})", R"({"cluster": {"worker": "a:1"}})",
+                          R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}})",
+                          R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}})",
+                          R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker"}})",
+                          R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": "0"}})",
+                          R"({"cluster": {"worker": ["a:1", 2]}, "task": {"type": "worker", "index": 0}})",
+                          R"({"cluster": {}})", R"({"task": {"type": "worker", "index": 1}})"}) {
     EXPECT_THAT(complaint_about({{"TF_CONFIG", odd}}), StartsWith("TF_CONFIG is '")) << odd;
   }
-  EXPECT_THAT(complaint_about({{"TF_CONFIG", R"({"cluster": {"wroker": ["a:1", "b:1"]},
-                                                 "task": {"type": "wroker", "index": 0}})"}}),
-              AllOf(HasSubstr(R"(its cluster has jobs "wroker")"), HasSubstr("did you mean 'worker'?")))
-      << "would count no workers, and train alone";
+  // Each of which would count no workers, or not this one, and train alone.
+  for (const auto& [odd, said, meant] : std::vector<std::array<std::string, 3>>{
+           {R"({"cluster": {"wroker": ["a:1", "b:1"]}, "task": {"type": "wroker", "index": 0}})",
+            R"(its cluster has jobs "wroker")", "worker"},
+           {R"({"Cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})",
+            R"(it has "Cluster")", "cluster"},
+           {R"({"cluster": {"worker": ["a:1", "b:1"]}, "tasks": {"type": "worker", "index": 0}})",
+            R"(it has "tasks")", "task"},
+           {R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"Type": "worker", "index": 0}})",
+            R"(its task has "Type")", "type"},
+           {R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "workers", "index": 0}})",
+            "its task is workers 0", "worker"}}) {
+    EXPECT_THAT(complaint_about({{"TF_CONFIG", odd}}),
+                AllOf(HasSubstr(said), HasSubstr("did you mean '" + meant + "'?")));
+  }
   EXPECT_EQ(place_in({{"TF_CONFIG", R"({"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}})"}}), "");
 }
 

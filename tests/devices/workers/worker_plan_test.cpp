@@ -15,6 +15,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 using LaunchVariables = std::map<std::string, std::string>;
 
@@ -111,10 +112,70 @@ TEST(WorkerPlan, TakesACoordinatorForEveryLauncher) {
   LaunchVariables named = started;
   named["HEADRACE_COORDINATOR"] = "job-0.headrace:29500";
   EXPECT_EQ(fact_of(plan_of(named), "coordinator"), "job-0.headrace:29500 (HEADRACE_COORDINATOR)");
-  for (const char* wrong : {"node-a", ":1", "node-a:", "node-a:0", "node-a:65536", "node-a:1x"}) {
-    named["HEADRACE_COORDINATOR"] = wrong;
-    EXPECT_THAT(plan_complaint(named), HasSubstr("it must be HOST:PORT")) << wrong;
+  for (const auto& [why, hosts] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"it must be HOST:PORT",
+            {"node-a", ":1", "node-a:", "node-a:0", "node-a:65536", "node-a:1x", "http://node-a:1"}},
+           {"an IPv6 address must be in brackets",
+            {"::1", "fd00::5:29500", "1:2:3", "[::1", "fe80::1%eth0:29500"}},
+           {"what is in brackets must be an IPv6 address", {"[node-a]:1", "[10.0.0.5]:1", "[::1:1"}},
+           {"the name of a host has letters", {"node a:1", "node/a:1", "-a:1", "a..b:1", "user@node:1", ".a:1"}},
+           {"an IPv4 address has four numbers", {"10.0.0:1", "10.0.0.256:1", "1:1"}},
+       }) {
+    for (const std::string& wrong : hosts) {
+      named["HEADRACE_COORDINATOR"] = wrong;
+      EXPECT_THAT(plan_complaint(named), HasSubstr(why)) << wrong;
+    }
   }
+  for (const char* right : {"node_a.b:1", "10.0.0.5:29500", "[::1]:1", "[fe80::1%eth0]:29500"}) {
+    named["HEADRACE_COORDINATOR"] = right;
+    EXPECT_EQ(plan_complaint(named), "") << right;
+  }
+  const auto torchrun = [](const char* host, const char* port) {
+    return LaunchVariables{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", host}, {"MASTER_PORT", port}};
+  };
+  EXPECT_EQ(plan_of(torchrun("fd00::5", "1")).coordinator, "[fd00::5]:2");
+  EXPECT_THAT(plan_complaint(torchrun("tcp://a", "1")), HasSubstr("MASTER_ADDR, MASTER_PORT + 1 is 'tcp://a:2'"));
+  EXPECT_THAT(plan_complaint(torchrun("a", "1x")), HasSubstr("MASTER_PORT is '1x'"));
+  EXPECT_THAT(plan_complaint({{"TF_CONFIG", R"({"cluster": {"worker": ["a:1", "grpc://b:2"]},
+                                                "task": {"type": "worker", "index": 0}})"}}),
+              HasSubstr("an address of TF_CONFIG's worker is 'grpc://b:2'"));
+}
+
+TEST(WorkerPlan, AnEvaluatorIsNoWorker) {
+  for (const char* workers : {R"("a:1")", R"("a:1", "b:1")"}) {
+    const std::string cluster =
+        R"({"cluster": {"worker": [)" + std::string(workers) + R"(], "evaluator": ["c:1"]}, )";
+    EXPECT_THAT(plan_complaint({{"TF_CONFIG", cluster + R"("task": {"type": "evaluator", "index": 0}})"}}),
+                AllOf(HasSubstr("this process is TF_CONFIG's evaluator"), Not(HasSubstr("RANK"))));
+  }
+}
+
+TEST(WorkerPlan, SaysWhatDoesNotFitOnAHost) {
+  const LaunchVariables torchrun{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"HEADRACE_COORDINATOR", "a:1"}};
+  for (const auto& [rank, size] :
+       std::vector<std::pair<const char*, const char*>>{{"2", "2"}, {"0", "3"}, {"2", ""}}) {
+    LaunchVariables odd = torchrun;
+    odd["LOCAL_RANK"] = rank;
+    odd["LOCAL_WORLD_SIZE"] = size;
+    EXPECT_THAT(plan_complaint(odd), HasSubstr("LOCAL_RANK=")) << rank << " of " << size;
+  }
+}
+
+TEST(WorkerPlan, TellsWhatGuardsTheWorldButNotTheSecret) {
+  LaunchVariables variables{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"HEADRACE_COORDINATOR", "a:1"}};
+  EXPECT_EQ(fact_of(plan_of(variables), "secret"), "none (no variable names one)");
+  variables["HEADRACE_WORLD_SECRET"] = "correct horse battery staple";
+  variables["HEADRACE_WORLD_LISTEN"] = "10.0.0.5";
+  const WorkerPlan plan = plan_of(variables);
+  EXPECT_EQ(fact_of(plan, "secret"), "set (HEADRACE_WORLD_SECRET)");
+  EXPECT_EQ(fact_of(plan, "listens at"), "10.0.0.5 (HEADRACE_WORLD_LISTEN)");
+  for (const WorkerFact& fact : plan.facts) EXPECT_THAT(fact.value + fact.from, Not(HasSubstr("horse")));
+  variables["HEADRACE_WORLD_SECRET_FILE"] = "secret";
+  EXPECT_THAT(plan_complaint(variables), AllOf(HasSubstr("are both set"), Not(HasSubstr("horse"))));
+  variables.erase("HEADRACE_WORLD_SECRET");
+  variables["HEADRACE_WORLD_TLS_CA"] = "ca.pem";
+  EXPECT_THAT(plan_complaint(variables),
+              HasSubstr("HEADRACE_WORLD_TLS_CA without HEADRACE_WORLD_TLS_CERTIFICATE, HEADRACE_WORLD_TLS_KEY"));
 }
 
 TEST(WorkerPlan, SaysWhatALauncherLacks) {

@@ -79,7 +79,10 @@ Callback early_stopping(const EarlyStoppingOptions& options) {
       .on_epoch_end = [self](const EpochReport& report, FitControl& control) { self->end_epoch(report, control); },
       .on_train_end = [self](FitControl& control) { self->end(control); },
       .save = [self] { return self->save(); },
-      .restore = [self](const std::string& text) { self->restore(text); }};
+      .restore = [self](const std::string& text) { self->restore(text); },
+      .same = fmt::format("early_stopping of {}, patience {}, min_delta {}, mode {}{}", options.monitor,
+                          options.patience, options.min_delta, static_cast<int>(options.mode),
+                          options.restore_best_weights ? ", restoring the best weights" : "")};
 }
 
 }  // namespace headrace

@@ -36,7 +36,8 @@ Callback learning_rate_scheduler(std::function<double(int epoch)> rate) {
                       "the function must give 0 or more");
                 }
                 control.set_learning_rate_scale(wanted / constant_rate(control.model()));
-              }};
+              },
+          .same = "learning_rate_scheduler"};
 }
 
 }  // namespace headrace

@@ -82,7 +82,12 @@ Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options) {
       .on_train_begin = [self](FitControl&) { self->begin(); },
       .on_epoch_end = [self](const EpochReport& report, FitControl& control) { self->end_epoch(report, control); },
       .save = [self] { return self->save(); },
-      .restore = [self](const std::string& text) { self->restore(text); }};
+      .restore = [self](const std::string& text) { self->restore(text); },
+      .same =
+          fmt::format("reduce_lr_on_plateau of {}, factor {}, patience {}, min_delta {}, mode {}, cooldown {}, "
+                      "min_scale {}",
+                      options.monitor, options.factor, options.patience, options.min_delta,
+                      static_cast<int>(options.mode), options.cooldown, options.min_scale)};
 }
 
 }  // namespace headrace
