@@ -121,6 +121,7 @@ constexpr ReaderWord kWords[] = {
     {"Dataset::size()", "Dataset.records"},
     {"Dataset::steps_per_epoch()", "len(Dataset)"},
     {"LoaderOptions::trace", ""},
+    {"Loss::for_task()", "Loss.for_task()"},
     {"OwnParts::layers", "custom_objects"},
     {"OwnParts::losses", "custom_objects"},
     {"OwnParts::metrics", "custom_objects"},

@@ -34,12 +34,12 @@ std::string csv_header(const NamedPredictions& all) {
 
 std::string csv_row(const NamedPredictions& all, std::size_t example) {
   const std::optional<std::int64_t>& label = all.labels[example];
-  const std::size_t best = all.prediction(example);
+  const std::optional<std::size_t> best = all.prediction(example);
   std::string row = fmt::format(
       "{},{},{},{},{},{}", csv_field(all.names[example]), all.results.records[example],
       label ? std::to_string(*label) : "",
-      label && *label >= 0 ? csv_field(listed_name(all.classes, static_cast<std::size_t>(*label))) : "", best,
-      csv_field(listed_name(all.classes, best)));
+      label && *label >= 0 ? csv_field(listed_name(all.classes, static_cast<std::size_t>(*label))) : "",
+      best ? std::to_string(*best) : "", best ? csv_field(listed_name(all.classes, *best)) : "");
   for (std::size_t i = 0; i < all.width(); ++i) {
     row += fmt::format(",{}", all.results.values[example * all.width() + i]);
   }
@@ -64,13 +64,13 @@ std::string numbers_npy(std::string_view type, const std::vector<Number>& number
 std::string npz(const NamedPredictions& all) {
   std::vector<std::int64_t> predictions, labels;
   for (std::size_t i = 0; i < all.names.size(); ++i) {
-    predictions.push_back(static_cast<std::int64_t>(all.prediction(i)));
+    if (const auto best = all.prediction(i)) predictions.push_back(static_cast<std::int64_t>(*best));
     labels.push_back(all.labels[i].value_or(-1));
   }
   std::vector<NpzEntry> entries{{"values", values_npy(all.results.values, all.results.shape)},
                                 {"records", numbers_npy("<u8", all.results.records)},
-                                {"names", npy_texts(all.names)},
-                                {"predictions", numbers_npy("<i8", predictions)}};
+                                {"names", npy_texts(all.names)}};
+  if (!predictions.empty()) entries.push_back({"predictions", numbers_npy("<i8", predictions)});
   const bool labelled = std::ranges::any_of(labels, [](std::int64_t label) { return label >= 0; });
   if (labelled) entries.push_back({"labels", numbers_npy("<i8", labels)});
   if (!all.classes.empty()) entries.push_back({"classes", npy_texts(all.classes)});
@@ -84,9 +84,9 @@ std::string npz(const NamedPredictions& all) {
 
 std::size_t NamedPredictions::width() const { return names.empty() ? 0 : results.values.size() / names.size(); }
 
-std::size_t NamedPredictions::prediction(std::size_t example) const {
-  const std::span<const float> values(results.values.data() + example * width(), width());
-  return static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
+std::optional<std::size_t> NamedPredictions::prediction(std::size_t example) const {
+  const std::optional<std::int64_t> found = predicted_class(results, example);
+  return found ? std::optional(static_cast<std::size_t>(*found)) : std::nullopt;
 }
 
 PredictionFormat prediction_format(const std::filesystem::path& file) {

@@ -20,15 +20,16 @@ struct NamedPredictions {
   std::vector<std::optional<std::int64_t>> labels;  // numbers of classes
   std::vector<std::string> classes = {};            // by number; may be empty
 
-  std::size_t width() const;                          // values of an example
-  std::size_t prediction(std::size_t example) const;  // the place of its largest value
+  std::size_t width() const;  // values of an example
+  // See predicted_class().
+  std::optional<std::size_t> prediction(std::size_t example) const;
 };
 
 enum class PredictionFormat {
   kJsonLines,
   kCsv,  // name, record, label, prediction, class, and a column for each value
   kNpy,  // the values alone
-  kNpz,  // values, records, names, predictions; labels (-1: unknown) and classes if there are any; further outputs
+  kNpz,  // values, records, names; predictions, labels (-1: unknown) and classes if there are any; further outputs
 };
 
 // By the file's extension; kJsonLines for all but .csv, .npy and .npz.

@@ -18,7 +18,6 @@ const Graph& Model::graph() const noexcept { return *state_->graph; }
 Strategy& Model::strategy() const noexcept { return *state_->strategy; }
 std::int64_t Model::parameter_count() const noexcept { return state_->layout.parameter_count(); }
 std::uint64_t Model::global_step() const noexcept { return state_->step; }
-std::string Model::summary() const { return summarize(*state_->graph); }
 
 std::vector<std::string> Model::variable_names() const {
   std::vector<std::string> names;
@@ -38,6 +37,7 @@ std::vector<float> Model::read_variable(const std::string& name, int replica) co
 }
 
 void Model::write_variable(const std::string& name, std::span<const float> values) {
+  ++state_->writes;
   if (write_optimizer_variable(*state_, name, values)) return;
   state_->variables.write(state_->layout.find(name), values);
   write_second_weights(*state_, name, values);

@@ -24,6 +24,8 @@ struct ModelState {
   const CompileOptions& require_compiled(const char* what) const;
   // Throws ConfigError if the model was compiled again since `what` was prepared in this compilation.
   void require_compilation(std::uint64_t compilation, const std::string& what) const;
+  // Throws ConfigError if variables were frozen or unfrozen since compile(). REQUIRES: compiled.
+  void require_frozen_as_compiled() const;
   // Returns the rates of the next update: the optimizer's own and its groups', with the scale. REQUIRES: compiled.
   std::vector<double> learning_rates() const;
 
@@ -37,7 +39,8 @@ struct ModelState {
   std::vector<OptimizerMemory> optimizer;  // by replica, from compile()
   // By variable of the layout: the names that its rule gives to the first of OptimizerMemory::moments.
   std::vector<std::vector<std::string>> moment_names;
-  std::uint64_t step = 0;  // updates submitted since compile()
+  std::uint64_t step = 0;    // updates submitted since compile()
+  std::uint64_t writes = 0;  // calls of Model::write_variable()
   // From the model's file, until a fit continues it or compile() starts another training.
   std::shared_ptr<const TrainingState> restored = nullptr;
   InputDescription input = {};     // see save_model()
