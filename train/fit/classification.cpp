@@ -56,7 +56,7 @@ double cross_entropy(const Predictions& of, std::span<const float> values, std::
   return std::log(sum) + max - static_cast<double>(values[label]);
 }
 
-std::span<const float> values_of(const Predictions& predictions, std::size_t example) {
+std::span<const float> values_of_example(const Predictions& predictions, std::size_t example) {
   const std::size_t width = predictions.values.size() / predictions.records.size();
   return {predictions.values.data() + example * width, width};
 }
@@ -68,7 +68,7 @@ bool is_worse(const ClassifiedExample& a, const ClassifiedExample& b) {
 }  // namespace
 
 std::optional<std::int64_t> predicted_class(const Predictions& predictions, std::size_t example) {
-  const std::span<const float> values = values_of(predictions, example);
+  const std::span<const float> values = values_of_example(predictions, example);
   const auto& task = predictions.task;
   if (task && task->task == Task::kBinary) return values.front() > (task->from_logits ? 0.0F : 0.5F) ? 1 : 0;
   if (task ? task->task != Task::kCategorical : values.size() < 2) return std::nullopt;
@@ -83,7 +83,7 @@ Classification classify(const Predictions& predictions, const Source& source, st
   std::vector<ClassifiedExample> all;
   std::vector<std::byte> scratch;
   for (std::size_t i = 0; i < predictions.records.size(); ++i) {
-    const std::span<const float> values = values_of(predictions, i);
+    const std::span<const float> values = values_of_example(predictions, i);
     const std::uint64_t record = predictions.records[i];
     const std::int64_t label = read_label(source, record, field, scratch);
     if (label < 0 || label >= found.classes) continue;

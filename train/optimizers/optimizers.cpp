@@ -91,7 +91,7 @@ int Optimizer::moments() const {
 
 namespace {
 
-Optimizer checked(Schedule learning_rate, UpdateRule rule) {
+Optimizer checked_optimizer(Schedule learning_rate, UpdateRule rule) {
   Optimizer optimizer{.rule = std::move(rule), .learning_rate = std::move(learning_rate)};
   check_optimizer(optimizer);
   return optimizer;
@@ -99,9 +99,17 @@ Optimizer checked(Schedule learning_rate, UpdateRule rule) {
 
 }  // namespace
 
-Optimizer adam(Schedule learning_rate, AdamOptions options) { return checked(std::move(learning_rate), options); }
-Optimizer adamw(Schedule learning_rate, AdamOptions options) { return checked(std::move(learning_rate), options); }
-Optimizer sgd(Schedule learning_rate, SgdOptions options) { return checked(std::move(learning_rate), options); }
-Optimizer muon(Schedule learning_rate, MuonOptions options) { return checked(std::move(learning_rate), options); }
+Optimizer adam(Schedule learning_rate, AdamOptions options) {
+  return checked_optimizer(std::move(learning_rate), options);
+}
+Optimizer adamw(Schedule learning_rate, AdamOptions options) {
+  return checked_optimizer(std::move(learning_rate), options);
+}
+Optimizer sgd(Schedule learning_rate, SgdOptions options) {
+  return checked_optimizer(std::move(learning_rate), options);
+}
+Optimizer muon(Schedule learning_rate, MuonOptions options) {
+  return checked_optimizer(std::move(learning_rate), options);
+}
 
 }  // namespace headrace

@@ -25,7 +25,7 @@ bool is_among(const Kinds& kinds, const std::string& kind) {
   return std::ranges::find(kinds, kind) != kinds.end();
 }
 
-ResultValues values_of(const Graph& graph, int id) {
+ResultValues result_values(const Graph& graph, int id) {
   const Layer& layer = graph.layer(id);
   const std::string kind = layer.kind();
   if (kind == to_text(Activation::kSigmoid) || layer.traits(Mode::kEvaluate).softmax) {
@@ -34,8 +34,8 @@ ResultValues values_of(const Graph& graph, int id) {
   if (is_among(kComputing, kind)) return ResultValues::kNumbers;
   if (!is_among(kChoosing, kind) && !layer.traits(Mode::kEvaluate).view) return ResultValues::kUnknown;
   const auto& inputs = graph.inputs(id);
-  const ResultValues first = values_of(graph, inputs.front());
-  const bool alike = std::ranges::all_of(inputs, [&](int input) { return values_of(graph, input) == first; });
+  const ResultValues first = result_values(graph, inputs.front());
+  const bool alike = std::ranges::all_of(inputs, [&](int input) { return result_values(graph, input) == first; });
   return alike ? first : ResultValues::kUnknown;
 }
 
@@ -45,7 +45,7 @@ ResultInfo info_of(const Graph& graph, std::size_t output) {
   return {.shape = last.shape(),
           .layer = label(graph.name(id), last.kind()),
           .softmax = last.traits(Mode::kEvaluate).softmax,
-          .values = values_of(graph, id)};
+          .values = result_values(graph, id)};
 }
 
 [[noreturn]] void refuse_task(const LossTerm& term, const ResultInfo& result, const std::string& why) {

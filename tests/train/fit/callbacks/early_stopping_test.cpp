@@ -188,7 +188,7 @@ TEST_F(EarlyStoppingTest, GivesTheBestWeightsBack) {
     stop.on_epoch_end(changed, control);
   };
   const Dataset data = test::blobs(40).batch({.global = 8});
-  model_.fit(data, {.epochs = 4, .callbacks = {chosen}, .verbose = 0});
+  model_.fit(data, {.epochs = 4, .validation = data, .callbacks = {chosen}, .verbose = 0});
   EXPECT_EQ(read(), best);
 }
 
