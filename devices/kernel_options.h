@@ -89,7 +89,8 @@ struct MetricSums {
 // The loss that an element x adds to its example's, given its target t: (x - t)^2; |x - t|, whose slope at 0 is 0;
 // -t log p - (1 - t) log(1 - p) with p = 1 / (1 + e^-x) or, from probabilities, p = x within [1e-7, 1 - 1e-7];
 // Huber's, (x - t)^2 / 2 within 1 of t and |x - t| - 1/2 beyond; the hinge max(0, 1 - s x), s being -1 for t <= 0
-// and otherwise 1; t log(t / x), both within [1e-7, 1].
+// and otherwise 1; t log(t / x), both within [1e-7, 1]; 1 for a match, without a slope: whether x is above 0 or,
+// as a probability, above 0.5, equals whether t is at least 0.5. NaN matches nothing.
 enum class ElementLoss {
   kSquaredError,
   kAbsoluteError,
@@ -98,10 +99,12 @@ enum class ElementLoss {
   kHuber,
   kHinge,
   kKullbackLeibler,
+  kMatchesOfLogits,
+  kMatchesOfProbabilities,
 };
 
 // Returns whether an example's loss is the sum over its elements instead of their mean.
-constexpr bool sums_elements(ElementLoss loss) noexcept { return loss == ElementLoss::kKullbackLeibler; }
+constexpr bool sums_elements(ElementLoss loss) noexcept { return loss >= ElementLoss::kKullbackLeibler; }
 
 // The rows that a loss or a count is about: how many are real, and what each of them weighs. A weight is a factor
 // of the row's loss and gradient; the examples and the correct ones are counted without it.

@@ -286,8 +286,8 @@ class Kernels {
                                 const TensorView& counts) = 0;
 
   // counts (K, B, 2) i64, B = buckets.count: adds 1 for each row and each column k at the bucket of its score and
-  // whether it is positive, by labels i64 (M): a class number equal to k or, for K = 1, other than 0; or by labels
-  // f32 or i64 of x's shape, or (M) if K = 1: at least 0.5.
+  // whether it is positive, by labels i64 (M): a class number equal to k or, for K = 1, above 0; or by labels f32
+  // or i64 of x's shape, or (M) if K = 1: at least 0.5.
   virtual void count_scores(Stream&, const TensorView& x, const TensorView& labels, const ScoreBuckets& buckets,
                             const StepScalars* scalars, const TensorView& counts) = 0;
   // weights (M) = by_class[c] times given[m], c being the row's class: labels as for count_top(), or one f32 per

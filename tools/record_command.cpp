@@ -1,5 +1,6 @@
 // `headrace evaluate` and `headrace predict`: what a training record makes of data, with nothing but the record.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -260,9 +261,13 @@ void evaluate(const RecordCommandOptions& all) {
   });
 }
 
-std::string class_text(const std::optional<std::size_t>& place, const InputDescription& input) {
-  if (!place) return "no class: the net's result is NaN";
-  return *place < input.classes.size() ? input.classes[*place] : std::to_string(*place);
+// The class that is predicted or, of results that are not of one class, the values.
+std::string prediction_text(const NamedPredictions& all, std::size_t example) {
+  if (const std::optional<std::size_t> place = all.prediction(example)) {
+    return *place < all.classes.size() ? all.classes[*place] : std::to_string(*place);
+  }
+  const auto first = all.results.values.begin() + static_cast<std::ptrdiff_t>(example * all.width());
+  return fmt::format("{:g}", fmt::join(first, first + static_cast<std::ptrdiff_t>(all.width()), " "));
 }
 
 // Images that were opened without classes have one label, which stands for nothing.
@@ -276,16 +281,15 @@ NamedPredictions named_predictions(Predictions found, const Source& source, cons
   return all;
 }
 
-// One line an example: its name and record, its label where that is known, the place of its largest value with the
-// name of that class, and all values.
+// One line an example: its name and record, its label where that is known, the class that is predicted, if its
+// results are of one, with its name, and all values.
 nlohmann::ordered_json prediction_line(const NamedPredictions& all, std::size_t example) {
   nlohmann::ordered_json line{{"name", all.names[example]}, {"record", all.results.records[example]}};
   if (all.labels[example]) line["label"] = *all.labels[example];
+  const std::optional<std::size_t> best = all.prediction(example);
   const std::size_t width = all.width();
-  if (const std::optional<std::size_t> best = all.prediction(example)) {
-    line["prediction"] = *best;
-    if (*best < all.classes.size()) line["class"] = all.classes[*best];
-  }
+  if (best) line["prediction"] = *best;
+  if (best && *best < all.classes.size()) line["class"] = all.classes[*best];
   const auto first = all.results.values.begin() + static_cast<std::ptrdiff_t>(example * width);
   line["values"] = std::vector<float>(first, first + static_cast<std::ptrdiff_t>(width));
   return line;
@@ -304,7 +308,7 @@ void predict(const RecordCommandOptions& all) {
     for (std::size_t i = 0; i < named.names.size(); ++i) {
       json.write(prediction_line(named, i));
       if (options.common.json.empty() && !file) {
-        print(stdout, "{}: {}\n", named.names[i], class_text(named.prediction(i), input));
+        print(stdout, "{}: {}\n", named.names[i], prediction_text(named, i));
       }
     }
   });

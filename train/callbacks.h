@@ -37,10 +37,11 @@ class History {
   std::map<std::string, std::vector<double>> lists_;
 };
 
-// Says which of two values is better. kAuto: higher for accuracy, top_k and examples_per_second, including those
-// of a validation or of one of several outputs ("val_right/accuracy"); lower for all others.
-enum class Better { kAuto, kLower, kHigher };
-bool higher_is_better(const std::string& name, Better mode = Better::kAuto);
+// One of the lists that a fit's History will have.
+struct HistoryList {
+  std::string name = {};
+  Better better = Better::kAuto;  // kAuto: nothing says it, as of "learning_rate" or a custom metric
+};
 
 // The time of training steps, measured by the devices' own clocks and summed over finished batches and over
 // replicas. A replica's time runs from the end of one batch to the end of the next: the replica has nothing to do,
@@ -136,10 +137,12 @@ std::vector<std::pair<std::string, double>> epoch_values(const EpochReport& repo
 // Lets a callback act on the fit that called it.
 class FitControl {
  public:
-  explicit FitControl(Model& model, std::function<LoaderStats()> input = {})
-      : model_(&model), input_(std::move(input)) {}
+  explicit FitControl(Model& model, std::function<LoaderStats()> input = {}, std::vector<HistoryList> lists = {})
+      : model_(&model), input_(std::move(input)), lists_(std::move(lists)) {}
 
   Model& model() const noexcept { return *model_; }
+  // Returns the lists that the History will have, save for those of custom metrics whose value is no number.
+  const std::vector<HistoryList>& lists() const noexcept { return lists_; }
   // Ends the fit after the current step (on_step) or epoch (on_epoch_end).
   void request_stop() noexcept { stop_ = true; }
   bool stop_requested() const noexcept { return stop_; }
@@ -159,6 +162,7 @@ class FitControl {
  private:
   Model* model_;
   std::function<LoaderStats()> input_;
+  std::vector<HistoryList> lists_;
   bool stop_ = false;
 };
 
@@ -191,8 +195,9 @@ Callback on_chief(Callback callback);
 
 // --- ready-made callbacks; use each object for one fit at a time ---
 
-// `monitor` is a name of History. A name that no epoch has is a ConfigError at the end of the first epoch, listing
-// the names; an epoch that was stopped and lacks it is skipped. A value that is not finite is never better.
+// `monitor` is a name of History. A name that the fit's history will not have is a ConfigError when the fit
+// begins, listing the names, and so is one of which nothing says which values are better, unless `mode` does. An
+// epoch that was stopped and lacks it is skipped. A value that is not finite is never better.
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
   int patience = 0;      // epochs without improvement after which the fit ends; 0 counts as 1

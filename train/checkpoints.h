@@ -68,7 +68,9 @@ struct CheckpointOptions {
   // Created if missing; empty: only `record` is written. One fit() at a time may use it: another one, in this
   // process or any other, gets a DataError. A foreign file or link under a checkpoint's name is replaced.
   std::filesystem::path folder = {};
-  // A file that is replaced after each epoch and at the end: the training record, in the same format.
+  // A file that is replaced after each epoch and at the end: the training record, in the same format. It ends with
+  // the variables that the model has when fit() returns, such as those of the best epoch that early_stopping()
+  // restores.
   std::filesystem::path record = {};
   // A file's name without ".safetensors": {epoch} is the one-based epoch in which it is made, {step} the model's
   // optimizer steps, {val_loss} or any other list of the history its last value, "none" if there is none yet;
@@ -77,8 +79,10 @@ struct CheckpointOptions {
   // Saves after every this many optimizer steps of the model, and at the end of the training; 0: after every
   // epoch. Checkpoints are always made between two optimizer steps, so that no accumulated batch is pending.
   std::uint64_t every_steps = 0;
-  int keep = 3;           // the latest checkpoints of this training to keep in the folder; 0: all
-  std::string best = {};  // a list of the history, e.g. "val_loss": also keep its best epoch as best.safetensors
+  int keep = 3;  // the latest checkpoints of this training to keep in the folder; 0: all
+  // A list of the history, e.g. "val_loss": also keep its best epoch as best.safetensors. ConfigError when the fit
+  // begins as for EarlyStoppingOptions::monitor.
+  std::string best = {};
   Better best_mode = Better::kAuto;
   // True: a background thread writes a copy of the variables. Training waits only at the end of an epoch if the
   // previous two checkpoints are still being written; a checkpoint due within an epoch is then made some steps

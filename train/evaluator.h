@@ -125,8 +125,14 @@ struct Predictions {
   std::vector<float> values;
   std::vector<std::uint64_t> records;     // source record of each example
   std::vector<OutputValues> others = {};  // outputs after the first, if the model has several
-  bool probabilities = false;             // the net ends in softmax; else values are logits or what the net gives
+  // What the values are; std::nullopt: the model was not compiled and does not end in a softmax, or its loss does
+  // not say it.
+  std::optional<ResultTask> task = std::nullopt;
 };
+
+// Returns the class that is predicted for an example: that of its largest value, or of one value 1 or 0.
+// std::nullopt for results that are not of one class or hold NaN, and of one value whose task is not known.
+std::optional<std::int64_t> predicted_class(const Predictions& predictions, std::size_t example);
 
 // What a source knows of the examples of predictions.
 struct ExampleNames {
@@ -148,7 +154,7 @@ struct ClassifiedExample {
 
 // Predictions beside the labels. An example whose label is no class of the net counts nowhere.
 struct Classification {
-  std::int64_t classes = 0;                   // of the net
+  std::int64_t classes = 0;                   // of the net; 2 if it is binary
   std::vector<std::uint64_t> confusion = {};  // examples by label, then by prediction: classes * classes
   std::vector<ClassifiedExample> worst = {};  // those with the highest loss, the highest first
 
@@ -158,9 +164,8 @@ struct Classification {
 };
 
 // Compares predictions with the labels of the source that their records are from; keeps up to `worst` examples.
-// Equal losses are ordered by record. Throws ConfigError if the net's result is no vector, or too long for a
-// matrix (more than 10,000), or if the source's labels are no class numbers; throws as the source does for records
-// that must be read.
+// Equal losses are ordered by record. Throws ConfigError if the net's result is not of one class of up to 10,000,
+// or if the source's labels are no class numbers; throws as the source does for records that must be read.
 Classification classify(const Predictions& predictions, const Source& source, std::size_t worst = 20);
 
 // Records its passes on construction and runs each with the current weights. The model may be trained in between,

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,15 +23,47 @@
 
 namespace HEADRACE_API headrace {
 
-// How the gradient combines the losses of a step's real examples. The reported loss is always the mean.
+// How the gradient combines the losses of a step's real examples. The loss that is reported is always their mean,
+// so that it can be compared whatever the size of a batch.
 enum class Reduction { kMean, kSum };
+
+// What an example's result says.
+enum class Task {
+  kRegression,   // numbers as they are
+  kBinary,       // one number: whether the example is of class 1 rather than 0
+  kMultiLabel,   // a number for each label: whether the example has it, each for itself
+  kCategorical,  // a number for each class: of which one the example is
+};
+std::string to_text(Task task);
+// Throws ConfigError listing the words.
+Task task_named(const std::string& word);
+
+struct ResultTask {
+  Task task = Task::kRegression;
+  bool from_logits = false;  // the results are logits; false: probabilities or, of a regression, the numbers
+
+  bool operator==(const ResultTask&) const = default;
+};
+// Returns e.g. "binary, from logits".
+std::string to_text(const ResultTask& task);
+
+// What is known of a result's values from the layers that it comes through.
+enum class ResultValues {
+  kUnknown,        // a custom layer's, for one
+  kNumbers,        // any: the last layer that computes is one such as dense()
+  kProbabilities,  // a sigmoid's or softmax's, also behind layers that only move, choose or average them
+};
 
 // Describes the result from which losses and metrics are computed.
 struct ResultInfo {
   Shape shape;           // of one example
   std::string layer;     // layer name as in messages: "layer 'dense_1' (dense)"
   bool softmax = false;  // the model's last layer is a softmax
-  bool sigmoid = false;  // ... or a sigmoid
+  ResultValues values = ResultValues::kUnknown;
+  // For metrics: std::nullopt if neither the loss nor the last layer says it, or if two terms say different
+  // things.
+  std::optional<ResultTask> task = std::nullopt;
+  std::string why = {};  // for messages: the losses of the result, "of mean_squared_error"
 };
 
 // The form in which a loss or metric receives a result that ends in softmax.
@@ -69,6 +102,8 @@ class LossFunction {
   // Throws ConfigError if the function cannot be applied to such a result, or to such labels.
   virtual void check_result(const ResultInfo& result) const = 0;
   virtual void check_labels(const ResultInfo& result, const Field& labels) const = 0;
+  // Returns what results are to this loss. std::nullopt: it does not say, as Loss::for_task() may.
+  virtual std::optional<ResultTask> task(const ResultInfo&) const { return std::nullopt; }
   virtual ResultForm form() const { return ResultForm::kWhole; }
   // Returns whether labels are class numbers below the result's last extent; an error names a bad one's record.
   virtual bool takes_class_numbers() const { return false; }
@@ -96,6 +131,9 @@ struct LossTerm {
   float weight = 1;
   std::string weight_field = {};          // see Loss::weighted_by(); empty: none
   std::vector<float> class_weights = {};  // see Loss::class_weighted(); empty: none
+  // See Loss::for_task().
+  std::optional<Task> task = std::nullopt;
+  std::optional<bool> from_logits = std::nullopt;
 };
 
 // A copyable description. The loss's value is the weighted sum of its terms.
@@ -117,6 +155,11 @@ struct Loss {
   // for each class, or two for a net with one result. The class of labels that are f32 is the largest one's or, of
   // one number, that number rounded. FitOptions::class_weights does so for a single fit.
   Loss class_weighted(const std::vector<float>& weights) const;
+  // Returns a copy that says what the results are, for metrics and predictions: of a custom loss, or where several
+  // readings fit, such as the mean squared error of a sigmoid's result, which is a regression unless said
+  // otherwise. `from_logits` must be given where neither the loss nor the last layer says it. compile() throws
+  // ConfigError if the net or the loss contradicts.
+  Loss for_task(Task task, std::optional<bool> from_logits = std::nullopt) const;
 
   std::vector<LossTerm> terms;
   Reduction reduction = Reduction::kMean;
@@ -148,7 +191,7 @@ struct BinaryCrossEntropyOptions {
 };
 
 // Averages an example's loss over its elements. Labels have the result's shape, or are one number if the result is
-// one: f32, or whole numbers.
+// one: f32, or whole numbers. A net that ends in a sigmoid takes from_logits = false, any other true.
 Loss binary_crossentropy(const BinaryCrossEntropyOptions& options = {});
 Loss mean_squared_error(Reduction reduction = Reduction::kMean);
 Loss mean_absolute_error(Reduction reduction = Reduction::kMean);

@@ -21,8 +21,12 @@
 
 namespace HEADRACE_API headrace {
 
+// Says which of two values is better. kAuto: what the value is of says it; for a metric: it does not.
+enum class Better { kAuto, kLower, kHigher };
+
 // Counts over all examples and replicas.
 struct MetricTotals {
+  const ResultInfo& result;
   MetricSums sums;
   std::span<const std::int64_t> table = {};
   std::span<const double> real_table = {};      // in its place for a metric with real_table()
@@ -49,7 +53,7 @@ struct MetricCall {
   TensorView result = {};
   TensorView labels = {};
   TensorView weights = {};     // f32 (rows); undefined: not weighted
-  bool probabilities = false;  // the result is what a softmax or sigmoid gave
+  ResultTask task = {};        // of the result; of ResultForm::kOrder a softmax may be left out of it
   MetricSums* sums = nullptr;  // in device memory, like the table
   TensorView table = {};       // i64
   std::vector<TensorView> device_scratch = {}, pinned_scratch = {};
@@ -65,6 +69,10 @@ class MetricFunction {
   virtual void check_result(const ResultInfo& result) const = 0;
   virtual void check_labels(const ResultInfo& result, const Field& labels) const = 0;
   virtual ResultForm form() const { return ResultForm::kWhole; }
+  // Returns which values are better. What chooses by a metric that does not say it must be told.
+  virtual Better better() const { return Better::kAuto; }
+  // Returns whether value() is one number.
+  virtual bool is_number(const ResultInfo&) const { return true; }
   virtual ScratchSpec scratch(const TensorView& result, const TensorView& labels) const;
   // Returns the extents of counts besides the sums. They stay on the device until an epoch or an evaluation ends.
   virtual std::optional<Shape> table(const ResultInfo&) const { return std::nullopt; }
@@ -104,13 +112,20 @@ struct Metric {
   std::string result = {};       // the output it applies to; empty: the first one
 };
 
-// Counts the share of examples whose largest result is their label's. Labels are class numbers, or f32 for each
-// class: the label is then the largest one. The first of equal values counts.
+// What these metrics count depends on the result's task (Model::tasks()), which the loss and the last layer say;
+// compile() refuses a metric that does not fit it, or one of a result whose task nobody says.
+
+// Counts the share of examples that are predicted right. Categorical: the largest result is the label's; labels
+// are class numbers, or f32 for each class: the label is then the largest one, and the first of equal values
+// counts. Binary: the probability is above 0.5 where the label is at least 0.5, and not elsewhere. Multi-label:
+// the share of all labels of all examples that are right by that rule.
 Metric accuracy();
-// Counts the share of examples whose label is among the k largest results: "top_5".
+// Counts the same as "binary_accuracy", of binary and multi-label results alone.
+Metric binary_accuracy();
+// Counts the share of examples whose label is among the k largest results: "top_5". Categorical.
 Metric top_k(int k);
 // Counts how often the model predicted each class (column) for examples of each class (row): "confusion_matrix", a
-// square table with one row and one column per class.
+// square table with one row and one column per class. Categorical, or binary: two classes, by 0.5.
 Metric confusion_matrix();
 
 // How the values of classes become one.
@@ -124,15 +139,15 @@ enum class Average {
 // Options of precision(), recall() and f1_score(). An average is that of scikit-learn; 0 / 0 is 0.
 struct ClassScoreOptions {
   Average average = Average::kMacro;
-  // The model predicts every class whose probability is above the threshold. Without one: the class of the largest
-  // result or, of one result, whether its probability is above 0.5.
+  // The model predicts every class whose probability is above the threshold. Without one: of categorical results
+  // the class of the largest, of others every label whose probability is above 0.5.
   std::optional<float> threshold = std::nullopt;
 };
 
 // Count exactly how many of the predictions of a class are right (precision), how many of its examples are found
 // (recall), and the harmonic mean of both. Labels are class numbers, or numbers of the result's shape that are at
 // least 0.5 for an example of the class. With one result the class is that of label 1, and there is nothing to
-// average. Results are probabilities if the net ends in softmax or sigmoid, otherwise logits.
+// average. Probabilities of logits are their softmax, if categorical, or else each one's sigmoid.
 Metric precision(const ClassScoreOptions& options = {});
 Metric recall(const ClassScoreOptions& options = {});
 Metric f1_score(const ClassScoreOptions& options = {});
@@ -159,6 +174,7 @@ struct HostMetricOptions {
   // Returns the value from the sums of all replicas; they are 0 without examples. Set a single value or a shape.
   std::function<MetricValue(std::span<const double> sums)> value = {};
   bool takes_weights = false;  // see MetricFunction::takes_weights(): `add` uses HostBatch::weights
+  Better better = Better::kAuto;
 };
 // Returns a custom metric from two functions; like host_loss() it works on every device. Sums of whole numbers are
 // exact whatever the replicas. Its value is known when an epoch or an evaluation ends. An exception ends the run.
@@ -178,6 +194,9 @@ inline double mean_loss(const MetricSums& sums) {
 inline double mean_accuracy(const MetricSums& sums) {
   return sums.examples > 0 ? static_cast<double>(sums.correct) / static_cast<double>(sums.examples) : 0.0;
 }
+
+// Returns the value called "accuracy" or, if there is none, mean_accuracy().
+double reported_accuracy(const MetricSums& sums, const std::vector<MetricValue>& values);
 
 // Returns the value of this name, or null if there is none.
 const MetricValue* find_metric(const std::vector<MetricValue>& values, const std::string& name);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,13 @@ struct CompileOptions {
   Precision precision = Precision::kF32;
 };
 
+// What an output's results are.
+struct OutputTask {
+  std::string layer;
+  std::optional<ResultTask> task =
+      std::nullopt;  // std::nullopt: nothing says it; metrics that depend on it are refused
+};
+
 // Made by Strategy::build(). Movable. Use from one thread at a time. REQUIRES: the strategy outlives it.
 class Model {
  public:
@@ -58,7 +66,10 @@ class Model {
   std::uint64_t global_step() const noexcept;     // optimizer steps since compile()
   // Returns the variables of each group of the compiled optimizer: its own rule first, then its groups in order.
   std::vector<GroupMembers> parameter_groups() const;
-  // Returns a table of layers, shapes and parameters.
+  // Returns what each output's results are, by the compiled loss and the layers; before compile() by the layers
+  // alone.
+  std::vector<OutputTask> tasks() const;
+  // Returns a table of layers, shapes and parameters and, of a compiled model, tasks() and the loss.
   std::string summary() const;
 
   // Returns "conv/weights", "batch_norm/running_mean" ..., in layer order.
@@ -76,8 +87,8 @@ class Model {
   std::vector<std::string> copy_variables(const Model& from, const std::string& pattern = "*");
   // Freezes or unfreezes the variables whose name matches the pattern (see VariableRule::named()), from the next
   // compile() on. The backward pass stops at the first layer that learns. A layer whose running statistics are
-  // frozen uses them in training, too; neither it nor a layer before it may learn then. Returns the names. Throws
-  // ConfigError if none matches.
+  // frozen uses them in training, too; neither it nor a layer before it may learn then. Until that compile() fit()
+  // and a Trainer throw ConfigError. Returns the names. Throws ConfigError if none matches.
   std::vector<std::string> freeze(const std::string& pattern);
   std::vector<std::string> unfreeze(const std::string& pattern);
   std::vector<std::string> frozen_variables() const;

@@ -24,7 +24,8 @@ namespace HEADRACE_API headrace {
 
 class OptionVisitor;
 
-// Rises linearly from 0 to `peak` over the warm-up, falls to `floor` at `total_steps`, and stays there.
+// Rises linearly over the warm-up, (step + 1) / warmup_steps of `peak`, so that no step has a rate of 0; then
+// falls to `floor` at `total_steps`, and stays there.
 struct DecayOptions {
   float peak = 1e-3F;
   float floor = 0;
@@ -102,15 +103,16 @@ using Form = std::variant<Constant, Decay, PiecewiseOptions, ExponentialOptions,
 // A value. The factories throw ConfigError for invalid options.
 class Schedule {
  public:
-  Schedule(float constant);  // NOLINT: implicit by design
+  Schedule(float constant);  // NOLINT: implicit by design; at least 0
 
   static Schedule linear_decay(const DecayOptions& options);
   static Schedule cosine_decay(const DecayOptions& options);
   static Schedule piecewise(PiecewiseOptions options);
   static Schedule exponential_decay(const ExponentialOptions& options);
   static Schedule one_cycle(const OneCycleOptions& options);
-  // Rises linearly from 0 to the first rate of `then`, which it reaches at step `steps` - 1; then follows `then`,
-  // counted from its own 0.
+  // Rises linearly, (step + 1) / steps of the first rate of `then`: from a share of 1 / steps at step 0, as
+  // PyTorch's LinearLR with that start_factor, to all of it at step `steps` - 1; then follows `then`, counted from
+  // its own 0.
   static Schedule warm_up(std::uint64_t steps, Schedule then);
   // Follows parts[0] before step boundaries[0], parts[1] from there on, and so on, each counted from its own 0.
   static Schedule chained(std::vector<Schedule> parts, std::vector<std::uint64_t> boundaries);
@@ -242,7 +244,14 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
-// Uses Keras's defaults: 0.9, 0.999, 1e-7. With .weight_decay it is AdamW (decoupled).
+// Throws ConfigError for a value with which no optimizer works: a decay or limit below 0, a momentum or beta that
+// is not from 0 to below 1, or any that is not a finite number. The functions below call it, and so does
+// compile().
+void check_optimizer(const Optimizer& optimizer);
+
+// Uses Keras's default values: 0.9, 0.999, 1e-7. The epsilon is added as by PyTorch, to the root of the corrected
+// second moment; Keras adds it before the correction, where the same value weighs more in the first steps. With
+// .weight_decay it is AdamW (decoupled).
 Optimizer adam(Schedule learning_rate = 1e-3F, AdamOptions options = {});
 // Uses PyTorch's decay, 1e-2.
 Optimizer adamw(Schedule learning_rate = 1e-3F, AdamOptions options = {.weight_decay = 1e-2F});

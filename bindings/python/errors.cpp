@@ -133,6 +133,7 @@ constexpr ReaderWord kWords[] = {
     {"Dataset::steps_per_epoch()", "len(Dataset)"},
     {"FitOptions::class_weights", "class_weight"},
     {"LoaderOptions::trace", ""},
+    {"Loss::for_task()", "Loss.for_task()"},
     {"OwnParts::layers", "custom_objects"},
     {"OwnParts::losses", "custom_objects"},
     {"OwnParts::metrics", "custom_objects"},

@@ -133,16 +133,18 @@ TYPED_TEST_P(KernelsLossesSuite, SoftCrossEntropyOfOneHotTargetsIsThatOfClassNum
 }
 
 TYPED_TEST_P(KernelsLossesSuite, ElementLosses) {
-  for (const ElementLoss loss : {ElementLoss::kSquaredError, ElementLoss::kAbsoluteError,
-                                 ElementLoss::kBinaryFromLogits, ElementLoss::kBinaryFromProbabilities,
-                                 ElementLoss::kHuber, ElementLoss::kHinge, ElementLoss::kKullbackLeibler}) {
+  for (const ElementLoss loss :
+       {ElementLoss::kSquaredError, ElementLoss::kAbsoluteError, ElementLoss::kBinaryFromLogits,
+        ElementLoss::kBinaryFromProbabilities, ElementLoss::kHuber, ElementLoss::kHinge,
+        ElementLoss::kKullbackLeibler, ElementLoss::kMatchesOfLogits, ElementLoss::kMatchesOfProbabilities}) {
     for (const auto& of : this->kSizes) {
       for (const DType type : {DType::kF32, DType::kI64}) {
         const Shape shape =
             of.elements % 2 == 0 ? Shape{of.rows, 2, of.elements / 2} : Shape{of.rows, of.elements};
         auto values = random_floats(shape.elements(), 1), shares = random_floats(shape.elements(), 2);
-        const bool probable =
-            loss == ElementLoss::kBinaryFromProbabilities || loss == ElementLoss::kKullbackLeibler;
+        const bool probable = loss == ElementLoss::kBinaryFromProbabilities ||
+                              loss == ElementLoss::kKullbackLeibler ||
+                              loss == ElementLoss::kMatchesOfProbabilities;
         for (float& value : values) value = probable ? 0.5F + 0.45F * value : 4 * value;
         std::vector<std::int64_t> numbers;
         for (float& value : shares) {
@@ -233,6 +235,9 @@ TYPED_TEST_P(KernelsLossesSuite, ElementLossesAtTheirLimits) {
   EXPECT_NEAR(at(ElementLoss::kBinaryFromProbabilities, 0, 1).first, -std::log(1e-7), 1e-3);
   EXPECT_NEAR(at(ElementLoss::kBinaryFromProbabilities, 1, 0).first, -std::log(1e-7), 0.2) << "1 - 1e-7 in f32";
   EXPECT_TRUE(std::isfinite(at(ElementLoss::kBinaryFromProbabilities, -3, 1).second));
+  EXPECT_EQ(at(ElementLoss::kMatchesOfLogits, 0, 0), std::pair(1.0, 0.0F)) << "0.5 is not above 0.5";
+  EXPECT_EQ(at(ElementLoss::kMatchesOfProbabilities, 0.5F, 0.5F), std::pair(0.0, 0.0F));
+  EXPECT_EQ(at(ElementLoss::kMatchesOfLogits, std::nanf(""), 0), std::pair(0.0, 0.0F));
   for (const ElementLoss loss :
        {ElementLoss::kSquaredError, ElementLoss::kBinaryFromLogits, ElementLoss::kBinaryFromProbabilities,
         ElementLoss::kAbsoluteError, ElementLoss::kHuber, ElementLoss::kHinge, ElementLoss::kKullbackLeibler}) {

@@ -50,12 +50,15 @@ TEST_F(CudaTraining, GivesTheWeightsOfItsTwin) {
 TEST_F(CudaTraining, AStepWhoseLossFailsOnTheHostUpdatesNothing) {
   const auto fit = [](Model& model, int failing, const FitOptions& options) {
     const auto seen = std::make_shared<int>(0);
-    model.compile({.optimizer = sgd(0.1F), .loss = host_loss("picky", [=](const HostExample& example) {
-                                             if (++*seen == failing)
-                                               throw Error(ErrorCode::kInvalidArgument, "not this one");
-                                             for (float& slope : example.gradient) slope = 0.1F;
-                                             return 1.0;
-                                           })});
+    model.compile({.optimizer = sgd(0.1F),
+                   .loss = host_loss("picky",
+                                     [=](const HostExample& example) {
+                                       if (++*seen == failing)
+                                         throw Error(ErrorCode::kInvalidArgument, "not this one");
+                                       for (float& slope : example.gradient) slope = 0.1F;
+                                       return 1.0;
+                                     }),
+                   .metrics = {}});
     model.fit(data(), options);
   };
   DeviceGroup devices = open(), others = open();

@@ -46,6 +46,8 @@ inline double element_loss(ElementLoss loss, double x, double t) {
     case ElementLoss::kHuber: return std::abs(x - t) > 1 ? std::abs(x - t) - 0.5 : (x - t) * (x - t) / 2;
     case ElementLoss::kHinge: return std::max(0.0, 1 - (t > 0 ? x : -x));
     case ElementLoss::kKullbackLeibler: return std::max(t, 1e-7) * std::log(std::max(t, 1e-7) / x);
+    case ElementLoss::kMatchesOfLogits: return (x > 0) == (t >= 0.5) ? 1 : 0;
+    case ElementLoss::kMatchesOfProbabilities: return (x > 0.5) == (t >= 0.5) ? 1 : 0;
   }
   return -t * std::log(x) - (1 - t) * std::log(1 - x);
 }

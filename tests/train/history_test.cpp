@@ -28,15 +28,5 @@ TEST(History, AnUnknownNameListsTheNames) {
   }
 }
 
-TEST(History, KnowsWhichValuesAreBetter) {
-  for (const char* name : {"accuracy", "val_accuracy", "top_5", "val_right/accuracy", "left/top_2"}) {
-    EXPECT_TRUE(higher_is_better(name)) << name;
-  }
-  for (const char* name : {"loss", "val_loss", "seconds", "right/mse"})
-    EXPECT_FALSE(higher_is_better(name)) << name;
-  EXPECT_TRUE(higher_is_better("loss", Better::kHigher));
-  EXPECT_FALSE(higher_is_better("accuracy", Better::kLower));
-}
-
 }  // namespace
 }  // namespace headrace

@@ -305,8 +305,8 @@ TEST_F(LossesTest, WhatDoesNotFitIsRefusedBeforeTheFirstStep) {
   EXPECT_THAT(compile(categorical_crossentropy({.from_logits = false})), HasSubstr("is no softmax"));
   EXPECT_THAT(compile(mean_squared_error().of("tail")), AllOf(HasSubstr("'tail'"), HasSubstr("'dense_1'")));
   EXPECT_THAT(compile(Loss{}), HasSubstr("no terms"));
-  EXPECT_THAT(compile(mean_squared_error(), {top_k(9)}), AllOf(HasSubstr("top_9"), HasSubstr("(3,)")));
-  EXPECT_THAT(compile(mean_squared_error(), {accuracy(), accuracy()}), HasSubstr("two metrics"));
+  EXPECT_THAT(compile(categorical_crossentropy(), {top_k(9)}), AllOf(HasSubstr("top_9"), HasSubstr("(3,)")));
+  EXPECT_THAT(compile(categorical_crossentropy(), {accuracy(), accuracy()}), HasSubstr("two metrics"));
   EXPECT_THAT(told<ConfigError>([] { return -1 * mean_squared_error(); }), HasSubstr("positive"));
   EXPECT_THAT(told<ConfigError>([] { return mean_squared_error() + mean_squared_error(Reduction::kSum); }),
               HasSubstr("reduction"));

@@ -222,12 +222,14 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
   Training training(1);
   Model model = training.strategy.build(test::small_cnn, {.seed = 3});
   std::atomic<int> seen = 0;
-  model.compile({.optimizer = sgd(0.1F), .loss = host_loss("picky", [&seen](const HostExample& example) {
-                                           if (++seen == 20)
-                                             throw Error(ErrorCode::kInvalidArgument, "not this one");
-                                           for (float& slope : example.gradient) slope = 0.1F;
-                                           return 1.0;
-                                         })});
+  model.compile({.optimizer = sgd(0.1F),
+                 .loss = host_loss("picky",
+                                   [&seen](const HostExample& example) {
+                                     if (++seen == 20) throw Error(ErrorCode::kInvalidArgument, "not this one");
+                                     for (float& slope : example.gradient) slope = 0.1F;
+                                     return 1.0;
+                                   }),
+                 .metrics = {}});
   const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global = 16});
   const auto fit = [&] { model.fit(data, {.verbose = 0, .step = {.virtual_shards = 4}}); };
   try {
@@ -240,10 +242,13 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
   const auto weights = test::variables_of(model);
   Training other(1);
   Model once = other.strategy.build(test::small_cnn, {.seed = 3});
-  once.compile({.optimizer = sgd(0.1F), .loss = host_loss("plain", [](const HostExample& example) {
-                                          for (float& slope : example.gradient) slope = 0.1F;
-                                          return 1.0;
-                                        })});
+  once.compile({.optimizer = sgd(0.1F),
+                .loss = host_loss("plain",
+                                  [](const HostExample& example) {
+                                    for (float& slope : example.gradient) slope = 0.1F;
+                                    return 1.0;
+                                  }),
+                .metrics = {}});
   once.fit(data, {.verbose = 0, .step = {.virtual_shards = 4}, .stop_after_steps = 1});
   EXPECT_EQ(weights, test::variables_of(once));
   EXPECT_NO_THROW(fit()) << "the model can be used again";

@@ -24,10 +24,8 @@ void CheckpointFlags::add_to(CLI::App& command) {
           .add_option("--checkpoint-best", best, "keep the epoch that is best by this, too, as best.safetensors")
           ->type_name("METRIC")
           ->needs(into);
-  add_choice(
-      command, "--checkpoint-best-mode", best_mode,
-      "whether a larger or a smaller value is better; auto: larger for accuracy, top_k and examples_per_second",
-      {"auto", "max", "min"})
+  add_choice(command, "--checkpoint-best-mode", best_mode,
+             "whether a larger or a smaller value is better; auto: what the metric says", {"auto", "max", "min"})
       ->needs(by)
       ->capture_default_str();
   command

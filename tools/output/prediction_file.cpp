@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <span>
 
@@ -72,8 +71,9 @@ std::string npz(const NamedPredictions& all) {
   }
   std::vector<NpzEntry> entries{{"values", values_npy(all.results.values, all.results.shape)},
                                 {"records", numbers_npy("<u8", all.results.records)},
-                                {"names", npy_texts(all.names)},
-                                {"predictions", numbers_npy("<i8", predictions)}};
+                                {"names", npy_texts(all.names)}};
+  const bool predicted = std::ranges::any_of(predictions, [](std::int64_t best) { return best >= 0; });
+  if (predicted) entries.push_back({"predictions", numbers_npy("<i8", predictions)});
   const bool labelled = std::ranges::any_of(labels, [](std::int64_t label) { return label >= 0; });
   if (labelled) entries.push_back({"labels", numbers_npy("<i8", labels)});
   if (!all.classes.empty()) entries.push_back({"classes", npy_texts(all.classes)});
@@ -88,9 +88,8 @@ std::string npz(const NamedPredictions& all) {
 std::size_t NamedPredictions::width() const { return names.empty() ? 0 : results.values.size() / names.size(); }
 
 std::optional<std::size_t> NamedPredictions::prediction(std::size_t example) const {
-  const std::span<const float> values(results.values.data() + example * width(), width());
-  if (std::ranges::any_of(values, [](float value) { return std::isnan(value); })) return std::nullopt;
-  return static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
+  const std::optional<std::int64_t> found = predicted_class(results, example);
+  return found ? std::optional(static_cast<std::size_t>(*found)) : std::nullopt;
 }
 
 PredictionFormat prediction_format(const std::filesystem::path& file) {

@@ -21,7 +21,7 @@ struct NamedPredictions {
   std::vector<std::string> classes = {};            // by number; may be empty
 
   std::size_t width() const;  // values of an example
-  // Returns the place of its largest value; std::nullopt if there is NaN.
+  // See predicted_class().
   std::optional<std::size_t> prediction(std::size_t example) const;
 };
 
@@ -29,7 +29,7 @@ enum class PredictionFormat {
   kJsonLines,
   kCsv,  // name, record, label, prediction, class, and a column for each value
   kNpy,  // the values alone
-  kNpz,  // values, records, names, predictions; labels (-1: unknown) and classes if there are any; further outputs
+  kNpz,  // values, records, names; predictions, labels (-1: unknown) and classes if there are any; further outputs
 };
 
 // By the file's extension; kJsonLines for all but .csv, .npy and .npz.

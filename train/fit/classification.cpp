@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -19,11 +21,15 @@ constexpr std::int64_t kMaxClasses = 10'000;  // the matrix has the square
 
 std::int64_t classes_of(const Predictions& predictions) {
   const Shape& shape = predictions.shape;
-  if (shape.rank() != 2 || shape[1] < 2 || shape[1] > kMaxClasses) {
-    throw ConfigError("there is no confusion matrix of results of shape " + shape.to_string(),
-                      "it takes one vector of 2 to 10,000 classes for each example");
+  const auto& task = predictions.task;
+  if (task && task->task == Task::kBinary) return 2;
+  if ((!task || task->task == Task::kCategorical) && shape.rank() == 2 && shape[1] >= 2 &&
+      shape[1] <= kMaxClasses) {
+    return shape[1];
   }
-  return shape[1];
+  throw ConfigError(fmt::format("there is no confusion matrix of results of shape {}{}", shape.to_string(),
+                                task ? " that are " + to_text(task->task) : ""),
+                    "it takes one vector of 2 to 10,000 classes for each example, or of a binary net one number");
 }
 
 std::size_t number_label_field(const Source& source) {
@@ -37,7 +43,12 @@ std::size_t number_label_field(const Source& source) {
 }
 
 // Returns -log of the label's probability.
-double cross_entropy(std::span<const float> values, std::size_t label, bool probabilities) {
+double cross_entropy(const Predictions& of, std::span<const float> values, std::size_t label) {
+  const bool probabilities = of.task && !of.task->from_logits;
+  if (values.size() == 1) {  // of two classes: the other one's logit is 0
+    const auto x = static_cast<double>(values[0]), of_label = label == 1 ? x : probabilities ? 1 - x : -x;
+    return probabilities ? -std::log(std::max(of_label, 1e-300)) : std::log1p(std::exp(-of_label));
+  }
   if (probabilities) return -std::log(std::max(static_cast<double>(values[label]), 1e-300));
   const double max = *std::ranges::max_element(values);
   double sum = 0;
@@ -45,11 +56,25 @@ double cross_entropy(std::span<const float> values, std::size_t label, bool prob
   return std::log(sum) + max - static_cast<double>(values[label]);
 }
 
+std::span<const float> values_of_example(const Predictions& predictions, std::size_t example) {
+  const std::size_t width = predictions.values.size() / predictions.records.size();
+  return {predictions.values.data() + example * width, width};
+}
+
 bool is_worse(const ClassifiedExample& a, const ClassifiedExample& b) {
   return std::tuple(-a.loss, a.record) < std::tuple(-b.loss, b.record);
 }
 
 }  // namespace
+
+std::optional<std::int64_t> predicted_class(const Predictions& predictions, std::size_t example) {
+  const std::span<const float> values = values_of_example(predictions, example);
+  if (std::ranges::any_of(values, [](float value) { return std::isnan(value); })) return std::nullopt;
+  const auto& task = predictions.task;
+  if (task && task->task == Task::kBinary) return values.front() > (task->from_logits ? 0.0F : 0.5F) ? 1 : 0;
+  if (task ? task->task != Task::kCategorical : values.size() < 2) return std::nullopt;
+  return std::ranges::max_element(values) - values.begin();
+}
 
 Classification classify(const Predictions& predictions, const Source& source, std::size_t worst) {
   Classification found{.classes = classes_of(predictions)};
@@ -59,21 +84,21 @@ Classification classify(const Predictions& predictions, const Source& source, st
   std::vector<ClassifiedExample> all;
   std::vector<std::byte> scratch;
   for (std::size_t i = 0; i < predictions.records.size(); ++i) {
-    const std::span<const float> values(predictions.values.data() + i * classes, classes);
+    const std::span<const float> values = values_of_example(predictions, i);
     const std::uint64_t record = predictions.records[i];
     const std::int64_t label = read_label(source, record, field, scratch);
     if (label < 0 || label >= found.classes) continue;
-    if (std::ranges::any_of(values, [](float value) { return std::isnan(value); })) {
+    const std::optional<std::int64_t> best = predicted_class(predictions, i);
+    if (!best) {
       throw DataError(ErrorCode::kInvalidArgument, "the net's result for it is NaN, which is no class",
                       {.source = source.info().name, .record = record},
                       "look for NaN in the record and in the net's weights");
     }
-    const std::int64_t best = std::ranges::max_element(values) - values.begin();
-    ++found.confusion[static_cast<std::size_t>(label) * classes + static_cast<std::size_t>(best)];
+    ++found.confusion[static_cast<std::size_t>(label) * classes + static_cast<std::size_t>(*best)];
     all.push_back({.record = record,
                    .label = label,
-                   .prediction = best,
-                   .loss = cross_entropy(values, static_cast<std::size_t>(label), predictions.probabilities)});
+                   .prediction = *best,
+                   .loss = cross_entropy(predictions, values, static_cast<std::size_t>(label))});
   }
   const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(worst, all.size()));
   std::partial_sort(all.begin(), end, all.end(), is_worse);

@@ -17,6 +17,7 @@
 #include "headrace/train/step/batch_feed.h"
 #include "headrace/train/step/batch_queue.h"
 #include "headrace/train/step/loop_checks.h"
+#include "headrace/train/step/result_info.h"
 #include "headrace/train/step/shards.h"
 #include "headrace/train/step/view_ensemble.h"
 #include "headrace/train/strategy.h"
@@ -63,8 +64,9 @@ BatchQueueOptions queue_options(const ModelState& model, const Loader& loader, c
 // Gathers the results of every example, in the order of the records, one batch at a time.
 class ResultReader {
  public:
-  ResultReader(const Graph& graph, std::int64_t rows) : graph_(graph), rows_(rows) {
-    predictions_.others.resize(graph.outputs().size() - 1);
+  ResultReader(const ModelState& model, std::int64_t rows) : graph_(*model.graph), rows_(rows) {
+    predictions_.others.resize(graph_.outputs().size() - 1);
+    predictions_.task = result_info(graph_, model.compiled ? model.compiled->loss : Loss(), 0).task;
   }
 
   // Shards in order hold the rows of a global batch in order.
@@ -87,7 +89,6 @@ class ResultReader {
   Predictions finish() {
     const auto examples = static_cast<std::int64_t>(predictions_.records.size());
     predictions_.shape = graph_.layer(graph_.output()).shape().with_front(examples);
-    predictions_.probabilities = graph_.layer(graph_.output()).kind() == "softmax";
     for (std::size_t i = 0; i < predictions_.others.size(); ++i) {
       const int output = graph_.outputs()[i + 1];
       predictions_.others[i].layer = graph_.name(output);
@@ -163,7 +164,7 @@ class Evaluator::Impl {
     if (!sums) throw_stopped();
     loader_.stats().require_good();
     return {.loss = mean_loss(*sums),
-            .accuracy = mean_accuracy(*sums),
+            .accuracy = reported_accuracy(*sums, metrics()),
             .examples = sums->examples,
             .seconds = time.seconds(),
             .metrics = metrics()};
@@ -171,7 +172,7 @@ class Evaluator::Impl {
 
   Predictions predict() {
     if (mode_ != Mode::kPredict) throw ConfigError("this Evaluator counts", "make it with Mode::kPredict");
-    results_.emplace(*model_.graph, loader_.local_rows());
+    results_.emplace(model_, loader_.local_rows());
     if (!run()) throw_stopped();
     if (const auto& workers = model_.strategy->workers()) results_->gather(*workers);
     return results_->finish();

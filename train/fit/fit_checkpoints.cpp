@@ -1,7 +1,5 @@
 #include "headrace/train/fit/fit_checkpoints.h"
 
-#include <algorithm>
-#include <cmath>
 #include <random>
 #include <utility>
 
@@ -10,7 +8,6 @@
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/records/record.h"
-#include "headrace/train/step/objective.h"
 
 namespace headrace {
 namespace {
@@ -38,14 +35,6 @@ const CheckpointOptions& checked(const CheckpointOptions& options) {
   return options;
 }
 
-std::vector<std::string> metric_names(const Model& model, bool validates) {
-  const CompileOptions& compiled = *model.state().compiled;
-  std::vector<std::string> names = reported_names(model.graph(), compiled.loss, compiled.metrics);
-  const std::size_t trained = names.size();
-  for (std::size_t i = 0; i < trained && validates; ++i) names.push_back("val_" + names[i]);
-  return names;
-}
-
 std::optional<double> last_value(const History& history, const std::string& name) {
   const auto found = history.lists().find(name);
   if (found == history.lists().end() || found->second.empty()) return std::nullopt;
@@ -55,23 +44,24 @@ std::optional<double> last_value(const History& history, const std::string& name
 }  // namespace
 
 FitCheckpoints::FitCheckpoints(Model& model, const FitOptions& fit, const std::string& run,
-                               std::optional<double> best, const Trainer& trainer)
+                               std::optional<double> best, const std::vector<HistoryList>& lists,
+                               const Trainer& trainer)
     : model_(model),
       options_(checked(*fit.checkpoints)),
       skips_nan_(fit.step.nan != NanPolicy::kIgnore),
-      metrics_(metric_names(model, fit.validation.has_value())),
       run_(run.empty() ? run_of(model) : run),
-      best_(best),
       trainer_(trainer),
       writer_(options_.asynchronous) {
+  for (const HistoryList& list : lists) lists_.push_back(list.name);
   model.state().run = run_;
   if (is_chief()) open_files();
   const TrainingState begin;
   checkpoint_name(options_.name, name_values(begin));  // throws for an invalid name
-  if (options_.best.empty() || std::ranges::find(metrics_, options_.best) != metrics_.end()) return;
-  std::string names;
-  for (const std::string& name : metrics_) names += (names.empty() ? "" : ", ") + name;
-  throw ConfigError("the best checkpoint is to be chosen by '" + options_.best + "'", "there are " + names);
+  if (options_.best.empty()) return;
+  best_.emplace("the choice of the best checkpoint", options_.best, "CheckpointOptions::best_mode",
+                options_.best_mode);
+  best_->begin(lists);
+  best_->best = best;
 }
 
 void FitCheckpoints::open_files() {
@@ -87,36 +77,27 @@ bool FitCheckpoints::is_due() {
   return due_ && (unfinished < kSnapshots || model_.strategy().workers());
 }
 
-void FitCheckpoints::save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals, bool ends) {
-  write(state, save_totals, {.checkpoint = keeps(), .record = ends && !options_.record.empty()});
+void FitCheckpoints::save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals,
+                          Moment moment) {
+  const bool record = moment != Moment::kWithin && !options_.record.empty();
+  const bool checkpoint = moment != Moment::kReturned && keeps();
+  if (checkpoint || record) write(state, save_totals, {.checkpoint = checkpoint, .record = record});
 }
 
-void FitCheckpoints::save_epoch(const TrainingState& state) {
-  const bool best = improves(state);
+void FitCheckpoints::save_epoch(const TrainingState& state, const EpochReport& report) {
+  const std::optional<double> value = best_ ? best_->value(report) : std::nullopt;
+  const bool best = value && best_->improves(*value);
   const bool checkpoint = keeps() && options_.every_steps == 0;
   if (checkpoint || best || !options_.record.empty()) {
     write(state, {}, {.checkpoint = checkpoint, .best = best, .record = !options_.record.empty()});
   }
 }
 
-bool FitCheckpoints::improves(const TrainingState& state) {
-  if (options_.best.empty()) return false;
-  const std::optional<double> value = last_value(state.history, options_.best);
-  if (!value || !std::isfinite(*value) || !is_better(*value)) return false;
-  best_ = value;
-  return true;
-}
-
-bool FitCheckpoints::is_better(double value) const {
-  if (!best_) return true;
-  return higher_is_better(options_.best, options_.best_mode) ? value > *best_ : value < *best_;
-}
-
 void FitCheckpoints::write(TrainingState state, const ModelSnapshot::SaveTotals& save_totals, const Files& files) {
   writer_.wait_until(kSnapshots - 1);
   due_ = due_ && !files.checkpoint;
   state.position.run = run_;
-  state.position.best = best_;
+  state.position.best = best_ ? best_->best : std::nullopt;
   state.position.best_of = options_.best;
   if (files.checkpoint == keeps() && files.record != options_.record.empty()) last_ = state.position;
   if (!is_chief()) return;
@@ -151,7 +132,7 @@ ModelSnapshot& FitCheckpoints::free_snapshot() {
 NameValues FitCheckpoints::name_values(const TrainingState& state) const {
   const int within = state.position.epoch_step > 0 ? 1 : 0;
   NameValues values{{"epoch", state.position.epoch + within}, {"step", static_cast<double>(model_.global_step())}};
-  for (const std::string& name : metrics_) values.emplace_back(name, last_value(state.history, name));
+  for (const std::string& name : lists_) values.emplace_back(name, last_value(state.history, name));
   return values;
 }
 

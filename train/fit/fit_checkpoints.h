@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/train/fit/callbacks/monitor.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/model.h"
 #include "headrace/train/records/checkpoint_folder.h"
@@ -23,20 +24,25 @@ namespace headrace {
 class FitCheckpoints {
  public:
   // `run` and `best`: see TrainingPosition, of the continued training; an empty `run` is the model's or a new one.
-  // Throws ConfigError for invalid options, DataError if the record cannot be written. REQUIRES: the folder is a
-  // TrainingFolder; model and trainer outlive this object.
+  // `lists`: of the history. Throws ConfigError for invalid options, DataError if the record cannot be written.
+  // REQUIRES: the folder is a TrainingFolder; model and trainer outlive this object.
   FitCheckpoints(Model& model, const FitOptions& fit, const std::string& run, std::optional<double> best,
-                 const Trainer& trainer);
+                 const std::vector<HistoryList>& lists, const Trainer& trainer);
 
   // Returns whether to save now, after an optimizer step. Within an epoch only if a copy can be taken without
   // waiting; otherwise it stays due. Of several workers all save at once.
   bool is_due();
 
   // Takes a copy in stream order and queues it for writing. `save_totals`: empty at the start of an epoch, and if
-  // `state` has the totals. `ends`: the fit ends, so the record is written too.
-  void save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals, bool ends);
+  // `state` has the totals.
+  enum class Moment {
+    kWithin,    // a checkpoint
+    kEnd,       // a checkpoint and the record
+    kReturned,  // the record again, which is to have what callbacks did to the variables at the end
+  };
+  void save(const TrainingState& state, const ModelSnapshot::SaveTotals& save_totals, Moment moment);
   // Saves what is due after an epoch: a checkpoint, the best one, the record.
-  void save_epoch(const TrainingState& state);
+  void save_epoch(const TrainingState& state, const EpochReport& report);
   // Waits until everything is written.
   void finish();
 
@@ -54,15 +60,13 @@ class FitCheckpoints {
   bool keeps() const noexcept { return !options_.folder.empty(); }
   bool is_chief() const noexcept { return model_.strategy().is_chief(); }
   void open_files();
-  bool is_better(double value) const;
-  bool improves(const TrainingState& state);
 
   Model& model_;
   CheckpointOptions options_;
-  bool skips_nan_;                    // does not write values that are not finite, which end the fit
-  std::vector<std::string> metrics_;  // lists of the history that a name may use
+  bool skips_nan_;                  // does not write values that are not finite, which end the fit
+  std::vector<std::string> lists_;  // of the history, which a name may use
   std::string run_;
-  std::optional<double> best_;
+  std::optional<Monitor> best_;  // if the best is kept
   std::optional<TrainingPosition> last_;
   bool due_ = false;
   const Trainer& trainer_;

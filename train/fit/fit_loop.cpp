@@ -59,7 +59,10 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       options_(options_of_worker(options, model.strategy())),
       compilation_(model.state().compilations),
       class_weighting_(model, options_.class_weights),
-      control_(model, [this] { return input_stats(); }),
+      control_(
+          model, [this] { return input_stats(); },
+          history_lists(model, options_.validation.has_value(),
+                        options_.step.gradient_norms || model.state().compiled->optimizer.clip.max_norm > 0)),
       callbacks_(options_.callbacks, control_),
       agreement_(model.strategy()),
       progress_(options_),
@@ -87,7 +90,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
         "a training on replayed batches (" + named("LoaderOptions::headspace") + ") cannot be continued",
         "leave out either checkpoints or headspace");
   }
-  checkpoints_.emplace(model, options_, position_.run, position_.best, trainer_);
+  checkpoints_.emplace(model, options_, position_.run, position_.best, control_.lists(), trainer_);
 }
 
 std::optional<TrainingFolder> FitLoop::taken_folder() const {
@@ -114,16 +117,23 @@ History FitLoop::run() {
   run_epochs();
   trainer_.finish();
   if (checkpoints_) {
-    if (!checkpoints_->has(position_)) save_now(/*ends=*/true);
+    if (!checkpoints_->has(position_)) save_now(FitCheckpoints::Moment::kEnd);
     checkpoints_->finish();
     folder_.reset();
     agree();  // the chief's last checkpoint is written
   }
   progress_.leave_line();
   loader_.stats().require_good();
+  const std::uint64_t written = model_.state().written;
   callbacks_.end_train();
   agree();
   agreement_.require_uninterrupted(fmt::format("all stopped after step {}", model_.global_step()));
+  // Of several workers all or none: one may have callbacks that others do not call.
+  const bool changed = agreement_.several() || model_.state().written != written;
+  if (checkpoints_ && changed && !options_.checkpoints->record.empty()) {
+    save_now(FitCheckpoints::Moment::kReturned);
+    checkpoints_->finish();
+  }
   return std::move(history_);
 }
 
@@ -149,7 +159,7 @@ void FitLoop::run_epochs() {
     if (steps == 0) break;
     const EpochReport report = finish_epoch(epoch, steps);
     const bool cut = is_cut(report);
-    if (cut && checkpoints_) save_now(/*ends=*/true);
+    if (cut && checkpoints_) save_now(FitCheckpoints::Moment::kEnd);
     remember(report);
     progress_.end_epoch(report);
     callbacks_.end_epoch(report);
@@ -158,7 +168,7 @@ void FitLoop::run_epochs() {
     position_.epoch = epoch + 1;
     position_.epoch_step = 0;
     if (validation_) validated_ = validation_->loader.state();
-    if (checkpoints_) checkpoints_->save_epoch(state_now());
+    if (checkpoints_) checkpoints_->save_epoch(state_now(), report);
   }
 }
 
@@ -191,16 +201,16 @@ std::uint64_t FitLoop::train_epoch(int epoch) {
     if (!first_step_input_) first_step_input_ = loader_.stats();
     if (!std::exchange(plans_compared_, true)) resumption_.compare_plans(chosen_plans(), options_);
     report_step(epoch, position_.epoch_step);
-    if (checkpoints_ && checkpoints_->is_due()) save_now(/*ends=*/false);
+    if (checkpoints_ && checkpoints_->is_due()) save_now(FitCheckpoints::Moment::kWithin);
   }
   return steps_;
 }
 
-void FitLoop::save_now(bool ends) {
+void FitLoop::save_now(FitCheckpoints::Moment moment) {
   const auto save_totals = [this](int r, std::byte* into) { trainer_.save_totals(r, into); };
   const bool begun = position_.epoch_step > 0;
   const bool copied = begun && !agreement_.several();
-  checkpoints_->save(state_now(), copied ? save_totals : ModelSnapshot::SaveTotals(), ends);
+  checkpoints_->save(state_now(), copied ? save_totals : ModelSnapshot::SaveTotals(), moment);
 }
 
 TrainingState FitLoop::state_now() {
@@ -258,7 +268,7 @@ EpochReport FitLoop::finish_epoch(int epoch, std::uint64_t steps) {
                      .planned_steps = steps_,
                      .global_step = model_.global_step(),
                      .loss = mean_loss(sums),
-                     .accuracy = mean_accuracy(sums),
+                     .accuracy = reported_accuracy(sums, trainer_.metrics()),
                      .host_us_per_step = 1e-3 * static_cast<double>(mine.times.host_ns) /
                                          static_cast<double>(std::max<std::uint64_t>(1, steps - earlier_steps_)),
                      .metrics = trainer_.metrics(),
@@ -301,8 +311,8 @@ void FitLoop::validate(EpochReport& report) {
   const std::optional<MetricSums> validated = validation_->evaluator.pass();
   if (!validated) return;
   report.val_loss = mean_loss(*validated);
-  report.val_accuracy = mean_accuracy(*validated);
   report.val_metrics = validation_->evaluator.metrics();
+  report.val_accuracy = reported_accuracy(*validated, report.val_metrics);
 }
 
 void FitLoop::report_step(int epoch, std::uint64_t step) {
@@ -335,7 +345,7 @@ StepReport FitLoop::step_report(int epoch, std::uint64_t step, const MetricSums&
           .global_step = model_.global_step(),
           .seconds = seconds,
           .loss = mean_loss(sums),
-          .accuracy = mean_accuracy(sums),
+          .accuracy = reported_accuracy(sums, trainer_.metrics()),
           .examples_per_second = per_second(sums.examples - earlier_examples_, seconds),
           .input_stall_fraction = times.input_stall_fraction(),
           .exposed_copy_fraction = times.exposed_copy_fraction(),

@@ -60,7 +60,7 @@ class FitLoop {
   // Returns the state of the fit: position_, with the loaders' current state; of several workers within an epoch,
   // with the totals of all.
   TrainingState state_now();
-  void save_now(bool ends);
+  void save_now(FitCheckpoints::Moment moment);
   // Returns the choices of the first replica; the others choose alike.
   std::map<std::string, std::string> chosen_plans() const;
   std::optional<TrainingFolder> taken_folder() const;

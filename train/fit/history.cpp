@@ -1,7 +1,5 @@
 #include "headrace/train/callbacks.h"
 
-#include <string_view>
-
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
@@ -14,13 +12,5 @@ const std::vector<double>& History::operator[](const std::string& name) const {
 }
 
 std::size_t History::epochs() const { return lists_.empty() ? 0 : lists_.begin()->second.size(); }
-
-bool higher_is_better(const std::string& name, Better mode) {
-  if (mode != Better::kAuto) return mode == Better::kHigher;
-  std::string_view own(name);
-  if (own.starts_with("val_")) own.remove_prefix(4);
-  own.remove_prefix(own.find_last_of('/') + 1);  // the output that a metric names, of several
-  return own == "accuracy" || own.starts_with("top_") || own == "examples_per_second";
-}
 
 }  // namespace headrace

@@ -19,7 +19,6 @@ const Graph& Model::graph() const noexcept { return *state_->graph; }
 Strategy& Model::strategy() const noexcept { return *state_->strategy; }
 std::int64_t Model::parameter_count() const noexcept { return state_->layout.parameter_count(); }
 std::uint64_t Model::global_step() const noexcept { return state_->step; }
-std::string Model::summary() const { return summarize(*state_->graph); }
 
 std::vector<std::string> Model::variable_names() const {
   std::vector<std::string> names;

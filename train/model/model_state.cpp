@@ -17,6 +17,15 @@ void ModelState::require_compilation(std::uint64_t compilation, const std::strin
   throw ConfigError("the model was compiled since this " + what + " was prepared", "prepare it after compile()");
 }
 
+void ModelState::require_frozen_as_compiled() const {
+  for (const Variable& variable : layout.variables()) {
+    if (variable.frozen == frozen.contains(variable.name)) continue;
+    throw ConfigError("variable '" + variable.name + "' was " + (variable.frozen ? "unfrozen" : "frozen") +
+                          " after compile(), which decides what is trained",
+                      "call model.compile({...}) again");
+  }
+}
+
 std::vector<double> ModelState::learning_rates() const {
   const Optimizer& rule = require_compiled("a learning rate").optimizer;
   std::vector<double> rates{learning_rate_scale * rule.learning_rate.at(step)};

@@ -24,6 +24,8 @@ struct ModelState {
   const CompileOptions& require_compiled(const char* what) const;
   // Throws ConfigError if the model was compiled again since `what` was prepared in this compilation.
   void require_compilation(std::uint64_t compilation, const std::string& what) const;
+  // Throws ConfigError if variables were frozen or unfrozen since compile(). REQUIRES: compiled.
+  void require_frozen_as_compiled() const;
   // Returns the rates of the next update: the optimizer's own and its groups', with the scale. REQUIRES: compiled.
   std::vector<double> learning_rates() const;
 

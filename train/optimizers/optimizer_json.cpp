@@ -94,6 +94,11 @@ Optimizer optimizer_from(const Json& json, const UpdateMakers& own) {
   if (json.contains("clip")) optimizer.clip = read_fields<GradientClip>(json["clip"], "clip");
   if (json.contains("lookahead")) optimizer.lookahead = read_fields<Lookahead>(json["lookahead"], "lookahead");
   if (json.contains("average")) optimizer.average = read_fields<WeightAverage>(json["average"], "average");
+  try {
+    check_optimizer(optimizer);
+  } catch (const ConfigError& error) {
+    refuse("", error.message(), error.hint());
+  }
   return optimizer;
 }
 

@@ -33,6 +33,11 @@ std::size_t part_at(const Steps& boundaries, std::uint64_t step) noexcept {
   return static_cast<std::size_t>(std::ranges::upper_bound(boundaries, step) - boundaries.begin());
 }
 
+void check(const Constant& form) {
+  if (std::isfinite(form.rate) && form.rate >= 0) return;
+  throw ConfigError(fmt::format("a learning rate is {}", form.rate), "give a finite number that is not negative");
+}
+
 void check(const PiecewiseOptions& form) {
   for (const float rate : form.rates) check_rate("rate", rate);
   check_boundaries("rates", form.rates.size(), form.boundaries);

@@ -27,7 +27,7 @@ std::uint64_t zero_since(const Schedule& schedule, std::uint64_t begin, std::uin
 
 }  // namespace
 
-Schedule::Schedule(float constant) : form_(schedules::Constant{constant}) {}
+Schedule::Schedule(float constant) : Schedule(schedules::Form(schedules::Constant{constant})) {}
 
 Schedule::Schedule(schedules::Form form) : form_(std::move(form)) {
   std::visit([](const auto& of) { schedules::check(of); }, form_);

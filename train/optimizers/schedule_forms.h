@@ -14,7 +14,7 @@ namespace headrace::schedules {
 
 using Steps = std::vector<std::uint64_t>;
 
-inline void check(const Constant&) {}
+void check(const Constant& form);
 inline float rate_at(const Constant& form, std::uint64_t) noexcept { return form.rate; }
 inline Steps bends(const Constant&) { return {}; }
 

@@ -84,6 +84,8 @@ Loss loss_from(const Json& json, const std::vector<Loss>& own) {
     read_labels(each, term);
     term.weight_field = each.value("weight_field", "");
     term.class_weights = each.value("class_weights", std::vector<float>{});
+    if (each.contains("task")) term.task = task_named(each.at("task").get<std::string>());
+    if (each.contains("from_logits")) term.from_logits = each.at("from_logits").get<bool>();
     loss.terms.push_back(std::move(term));
   }
   return loss;
@@ -96,6 +98,8 @@ Json loss_to_json(const Loss& loss) {
     terms.back()["weight"] = term.weight;
     if (!term.weight_field.empty()) terms.back()["weight_field"] = term.weight_field;
     if (!term.class_weights.empty()) terms.back()["class_weights"] = term.class_weights;
+    if (term.task) terms.back()["task"] = to_text(*term.task);
+    if (term.from_logits) terms.back()["from_logits"] = *term.from_logits;
   }
   return {{"reduction", loss.reduction == Reduction::kSum ? "sum" : "mean"}, {"terms", terms}};
 }
@@ -114,6 +118,7 @@ Metric area_from(AucCurve curve, const Json& options) {
 
 std::optional<Metric> built_in_metric(const std::string& name, const Json& options) {
   if (name == "accuracy") return accuracy();
+  if (name == "binary_accuracy") return binary_accuracy();
   if (name == "confusion_matrix") return confusion_matrix();
   if (name == "precision") return precision(score_options(options));
   if (name == "recall") return recall(score_options(options));

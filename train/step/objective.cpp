@@ -18,19 +18,6 @@ constexpr std::size_t kPlace = 64;  // alignment of each part
 
 std::size_t on_place(std::size_t bytes) { return (bytes + kPlace - 1) / kPlace * kPlace; }
 
-// Returns the output named after this layer; the first one for an empty name.
-std::size_t output_of(const Graph& graph, const std::string& who, const std::string& layer) {
-  if (layer.empty()) return 0;
-  std::string names;
-  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
-    const std::string& name = graph.name(graph.outputs()[i]);
-    if (name == layer) return i;
-    names += (i == 0 ? "'" : ", '") + name + "'";
-  }
-  throw ConfigError(
-      fmt::format("{} is of the result of layer '{}', but the model gives that of {} alone", who, layer, names));
-}
-
 // Returns its own label field, or that of the first term of the same output, or else of the first term.
 std::string label_field(const Graph& graph, const Loss& loss, const Metric& metric) {
   if (!metric.label_field.empty()) return metric.label_field;
@@ -81,62 +68,31 @@ std::vector<double> real_values(std::span<const std::int64_t> bits) {
 
 }  // namespace
 
-std::vector<std::string> reported_names(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics) {
-  std::vector<std::string> names{"loss"};
-  for (const Metric& metric : metrics) names.push_back(metric_name(graph, metric));
-  for (std::string& name : term_names(graph, loss)) names.push_back(std::move(name));
-  return names;
-}
-
-ResultInfo result_info(const Graph& graph, std::size_t output) {
-  const int id = graph.outputs().at(output);
-  const Layer& last = graph.layer(id);
-  return {.shape = last.shape(),
-          .layer = label(graph.name(id), last.kind()),
-          .softmax = last.traits(Mode::kEvaluate).softmax,
-          .sigmoid = last.kind() == to_text(Activation::kSigmoid)};
-}
-
-std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss) {
-  std::vector<bool> left_out;
-  for (std::size_t output = 0; output < graph.outputs().size(); ++output) {
-    std::size_t terms = 0, taking = 0;
-    for (const LossTerm& term : loss.terms) {
-      if (output_of(graph, term.function->name(), term.result) != output) continue;
-      ++terms;
-      taking += term.function->form() == ResultForm::kLogits ? 1 : 0;
-    }
-    const bool softmax = result_info(graph, output).softmax;
-    if (softmax && taking > 0 && taking < terms) {
-      throw ConfigError("one term of the loss takes the logits of the softmax, another its probabilities",
-                        "end the net with the logits, or use losses of one kind");
-    }
-    left_out.push_back(softmax && taking > 0);
+std::vector<ReportedValue> reported_values(const Graph& graph, const Loss& loss,
+                                           const std::vector<Metric>& metrics) {
+  std::vector<ReportedValue> values{{"loss"}};
+  for (const Metric& metric : metrics) {
+    const std::string name = metric_name(graph, metric);
+    const ResultInfo info = result_info(graph, loss, output_of(graph, name, metric.result));
+    values.push_back({name, metric.function->better(), metric.function->is_number(info)});
   }
-  return left_out;
+  for (std::string& name : term_names(graph, loss)) values.push_back({std::move(name)});
+  return values;
 }
 
 void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics) {
-  if (loss.terms.empty()) throw ConfigError("the loss has no terms", "name one, such as mean_squared_error()");
-  for (const LossTerm& term : loss.terms) {
-    if (term.function == nullptr) throw ConfigError("a term of the loss has no function");
-    term.function->check_result(result_info(graph, output_of(graph, term.function->name(), term.result)));
-    const bool weighted = !term.weight_field.empty() || !term.class_weights.empty();
-    if (weighted && !term.function->takes_weights()) {
-      throw ConfigError("the loss '" + term.function->name() + "' does not weigh examples",
-                        "let its submit() use LossCall::weights and its takes_weights() return true");
-    }
-  }
+  check_loss(graph, loss);
   const std::vector<bool> logits = leaves_out_softmax(graph, loss);
   for (const Metric& metric : metrics) {
     const std::string name = metric_name(graph, metric);
     const std::size_t output = output_of(graph, name, metric.result);
-    metric.function->check_result(result_info(graph, output));
+    metric.function->check_result(result_info(graph, loss, output));
     if (metric.function->form() == ResultForm::kLogits && !logits[output]) {
       throw ConfigError("metric '" + name + "' is of the logits, but the loss takes the probabilities");
     }
   }
-  std::vector<std::string> names = reported_names(graph, loss, metrics);
+  std::vector<std::string> names;
+  for (const ReportedValue& value : reported_values(graph, loss, metrics)) names.push_back(value.name);
   std::ranges::sort(names);
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
     throw ConfigError("two metrics are called '" + *twice + "'", "name each once");
@@ -157,7 +113,7 @@ void Objective::add_outputs(const Graph& graph, const Loss& loss, std::int64_t r
   const std::vector<bool> logits = leaves_out_softmax(graph, loss);
   const ProgramResults results = results_of(graph, logits);
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    const ResultInfo info = result_info(graph, i);
+    const ResultInfo info = result_info(graph, loss, i);
     outputs_.push_back({.info = info,
                         .result = {nullptr, info.shape.with_front(rows), DType::kF32},
                         .index = static_cast<std::size_t>(results.of_output[i]),
@@ -405,7 +361,7 @@ void Objective::submit_metric(const ObjectiveBinding& binding, const Judge& judg
                                   : binding.results[output.index],
        .labels = labels_view(binding, judge.labels),
        .weights = weights_view(binding, judge.weights),
-       .probabilities = output.info.softmax || output.info.sigmoid,
+       .task = output.info.task.value_or(ResultTask{}),
        .sums = reinterpret_cast<MetricSums*>(binding.totals) + judge.sums,
        .table = {reinterpret_cast<std::int64_t*>(binding.tables) + judge.table_at, judge.table, DType::kI64},
        .device_scratch = placed(judge.device, binding.device_scratch),
@@ -439,11 +395,19 @@ MetricSums Objective::sums(const ObjectiveTotals& totals) const {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
     all.loss += static_cast<double>(terms_[i].loss.weight) * totals.sums[i].loss;
   }
-  const auto accuracy = [](const Judge& judge) { return judge.metric.function->is_accuracy(); };
+  const auto categorical = [&](const Judge& of) {
+    return outputs_[of.output].info.task->task == Task::kCategorical;
+  };
+  const auto accuracy = [&](const Judge& judge) {
+    return judge.metric.function->is_accuracy() && (judge.weights < 0 || categorical(judge));
+  };
   const auto found = std::ranges::find_if(metrics_, accuracy);
   const bool counted = terms_.front().loss.function->counts_correct();
   if (counted) all.correct = totals.sums.front().correct;
-  if (!counted && found != metrics_.end()) all.correct = totals.sums[found->sums].correct;
+  if (counted || found == metrics_.end()) return all;
+  const MetricSums& hits = totals.sums[found->sums];
+  const auto labels = static_cast<double>(outputs_[found->output].info.shape.elements());
+  all.correct = categorical(*found) ? hits.correct : std::llround(hits.loss / labels);
   return all;
 }
 
@@ -458,7 +422,8 @@ std::vector<MetricValue> Objective::values(const ObjectiveTotals& totals) const 
                                                      : std::span<const std::int64_t>();
     const std::vector<double> reals = real ? real_values(counts) : std::vector<double>();
     MetricValue value = judge.metric.function->value(
-        {.sums = totals.sums[judge.sums],
+        {.result = outputs_[judge.output].info,
+         .sums = totals.sums[judge.sums],
          .table = elements > 0 && !real ? counts : std::span<const std::int64_t>(),
          .real_table = real ? reals : std::span<const double>(),
          .weight = judge.weights >= 0 ? std::optional(totals.sums[judge.sums + 1].loss) : std::nullopt});

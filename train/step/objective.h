@@ -11,24 +11,26 @@
 #include "headrace/train/graph.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
+#include "headrace/train/step/result_info.h"
 
 namespace headrace {
-
-// Describes the result from which a loss or metric of one of the graph's outputs is computed.
-ResultInfo result_info(const Graph& graph, std::size_t output);
-
-// Returns by output whether training and evaluating leave out its softmax, because the loss takes its logits.
-// Throws ConfigError if terms of one output differ in that.
-std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss);
 
 // Throws ConfigError if loss and metrics do not fit the graph or each other; needs no data.
 void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
 
-// Returns the names of what is reported: "loss", the metrics' in their order and, if the loss has several terms,
-// their names: "left_loss" for the term of output "left", "left_mean_squared_error_loss" for one of several of
-// that output, "left_mean_squared_error_2_loss" for the second with that name. REQUIRES: loss and metrics passed
+// One of the values that are reported.
+struct ReportedValue {
+  std::string name;
+  Better better = Better::kLower;
+  bool is_number = true;
+};
+
+// Returns what is reported: "loss", the metrics' values in their order and, if the loss has several terms, theirs:
+// "left_loss" for the term of output "left", "left_mean_squared_error_loss" for one of several of that output,
+// "left_mean_squared_error_2_loss" for the second with that name. REQUIRES: loss and metrics passed
 // check_objective().
-std::vector<std::string> reported_names(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);
+std::vector<ReportedValue> reported_values(const Graph& graph, const Loss& loss,
+                                           const std::vector<Metric>& metrics);
 
 // One replica's memory and the stream to submit to. Labels are in place.
 struct ObjectiveBinding {

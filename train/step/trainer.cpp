@@ -30,6 +30,7 @@ class Trainer::Impl {
         step_(state_, loader, options),
         pass_(state_, queue(), loader.fields()),
         order_(options.step.accumulate > 1) {
+    state_.require_frozen_as_compiled();
     if (options.first_step) state_.step = *options.first_step;
     state_.input = describe_input(loader.dataset());
     if (options.step.nan == NanPolicy::kTrace) trace_.emplace(state_, step_);

@@ -15,25 +15,6 @@
 namespace headrace {
 namespace {
 
-void check_options(const Optimizer& optimizer) {
-  const auto& [max_norm, max_value] = optimizer.clip;
-  for (const float limit : {max_norm, max_value}) {
-    if (std::isfinite(limit) && limit >= 0) continue;
-    throw ConfigError(fmt::format("gradients cannot be limited to {}", limit),
-                      "max_norm and max_value are above 0, or 0 for no limit");
-  }
-  const auto& lookahead = optimizer.lookahead;
-  if (lookahead && !(lookahead->every >= 1 && lookahead->share > 0 && lookahead->share <= 1)) {
-    throw ConfigError(
-        fmt::format("lookahead cannot go a share of {} every {} steps", lookahead->share, lookahead->every),
-        "the share lies above 0 and at 1 or below, every 1 step or more");
-  }
-  if (optimizer.average && !(optimizer.average->decay >= 0 && optimizer.average->decay <= 1)) {
-    throw ConfigError(fmt::format("an average of weights cannot decay by {}", optimizer.average->decay),
-                      "the decay lies from 0 to 1");
-  }
-}
-
 // Checks a custom rule.
 void check_own(const UpdateRule& rule) {
   const auto* own = std::get_if<OwnRule>(&rule);
@@ -73,7 +54,7 @@ UpdatePlan::UpdatePlan(const Graph& graph, const VariableLayout& layout, const O
       lookahead_(optimizer.lookahead),
       average_(optimizer.average),
       elements_(layout.trained_elements()) {
-  check_options(optimizer);
+  check_optimizer(optimizer);
   add_groups(optimizer);
   add_parts(graph, layout, optimizer);
   for (std::size_t group = 0; group < groups_.size(); ++group) batch_matrices(static_cast<int>(group));

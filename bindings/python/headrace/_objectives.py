@@ -29,7 +29,8 @@ def custom_loss(function: LossFunction, *, name: str | None = None, reduction: s
         model.compile(loss=log_cosh)             # or custom_loss(log_cosh), to add it to others or of("left")
 
     The arrays are lent: copy what is to stay. It works on GPUs, too, through copies in the host's memory. name: in files
-    and messages; None: the function's.
+    and messages; None: the function's. What the predictions are, metrics such as accuracy() must be told:
+    custom_loss(f).for_task("binary", from_logits=True).
     """
     require_function(function, "loss")
     called = _name_of(function) if name is None else name
@@ -85,11 +86,13 @@ class CustomMetric:
         model.compile(metrics=[RSquared()])
 
     Sums of whole numbers are exact whatever the replicas. Values are known when an epoch or an evaluation ends. An update
-    that takes sample_weight can also be one of compile()'s weighted_metrics.
+    that takes sample_weight can also be one of compile()'s weighted_metrics. What chooses the best epoch by a metric,
+    such as early_stopping(), asks whether it is better for its values to be higher, "max", or lower, "min".
     """
 
     name: str = ""  # "": the class's name, "r_squared"
     sums: int = 1  # how many there are
+    better: str = "auto"  # "max" or "min"; "auto": unknown, whoever chooses by it must be told
 
     def update(self, y_true: NDArray[Any], y_pred: NDArray[np.float32]) -> ArrayLike:
         """What a replica's examples add to the sums. The arrays are lent: copy what is to stay."""
@@ -103,8 +106,8 @@ class CustomMetric:
 class _MeanOfFunction(CustomMetric):
     sums = 2
 
-    def __init__(self, function, name):
-        self.function, self.name = function, name
+    def __init__(self, function, name, better):
+        self.function, self.name, self.better = function, name, better
 
     def update(self, y_true, y_pred, sample_weight=None):
         values = numpy_of(self.function(y_true, y_pred))
@@ -118,15 +121,17 @@ class _MeanOfFunction(CustomMetric):
         return sums[0] / sums[1] if sums[1] else 0.0
 
 
-def custom_metric(metric: Any, *, name: str | None = None) -> Metric:
+def custom_metric(metric: Any, *, name: str | None = None, better: str | None = None) -> Metric:
     """A metric that Python computes, as compile() makes it of a CustomMetric, or any object with its sums, update() and
-    result(); or of a function(y_true, y_pred) that returns one value an example, whose mean is reported."""
+    result(); or of a function(y_true, y_pred) that returns one value an example, whose mean is reported. better: "max" or
+    "min"; None: the metric's own word, if it has one."""
     if not is_metric(metric):
         require_function(metric, "metric")
-        metric = _MeanOfFunction(metric, _name_of(metric) if name is None else name)
+        metric = _MeanOfFunction(metric, _name_of(metric) if name is None else name, "auto")
     called = name or getattr(metric, "name", "") or snake(type(metric).__name__)
     weighs = "sample_weight" in inspect.signature(metric.update).parameters
-    return _native.python_metric(called, int(metric.sums), _updater(metric, called), _resulter(metric), weighs)
+    return _native.python_metric(called, int(metric.sums), _updater(metric, called), _resulter(metric), weighs,
+                                 better or getattr(metric, "better", "auto"))
 
 
 def _updater(metric, called):

@@ -13,7 +13,7 @@ from ._native import train as _native
 from ._objectives import LossFunction
 from ._own_parts import own_parts
 from ._plans import plan_of
-from ._results import History, Predictions, name_predictions
+from ._results import History, Predictions, name_predictions, predictions_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -76,6 +76,6 @@ def predict_record(strategy: Strategy, file: Path, data: Dataset, *, names: bool
     """The results of a saved model. names: as for Model.predict(); labels are numbers of the net's classes. data and
     custom_objects: as for evaluate_record()."""
     batched = data.batch_size is not None
-    found = Predictions(*_native.predict_record(strategy._native, os.fspath(file), plan_of(data), batched, steps=steps,
-                                                input={**input}, own=own_parts(custom_objects)))
+    found = predictions_of(_native.predict_record(strategy._native, os.fspath(file), plan_of(data), batched, steps=steps,
+                                                  input={**input}, own=own_parts(custom_objects)))
     return name_predictions(found, plan_of(data), _native.classes_of_record(os.fspath(file))) if names else found

@@ -48,6 +48,21 @@ class Predictions:
     names: list[str] | None = None  # of the examples, such as files or members of archives; None unless asked for
     labels: NDArray[np.int64] | None = None  # with names: the data's; -1 where the source has to read the record for it
     classes: list[str] | None = None  # with names: of the net's record or the data, by number; None if nobody knows them
+    task: str | None = None  # what values are: "binary", "multi_label", "categorical", "regression"; None: nobody says it
+    from_logits: bool = False  # whether they are logits
+
+    @property
+    def predicted(self) -> NDArray[np.int64] | None:
+        """The class of each example: that of its largest value or, of a binary net, 1 or 0; -1 where one is NaN. None for
+        results that are not of one class; where no task is known, a vector is taken for values of classes."""
+        rows = self.values.reshape(len(self.values), -1)
+        if self.task == "binary":
+            best = rows[:, 0] > (0 if self.from_logits else 0.5)
+        elif self.values.ndim == 2 and self.values.shape[1] > 1 and self.task in (None, "categorical"):
+            best = self.values.argmax(1)
+        else:
+            return None
+        return np.where(np.isnan(rows).any(1), -1, best).astype(np.int64, copy=False)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return _native.arrow_stream_of_columns(prediction_columns(self), len(self.records))
@@ -78,14 +93,17 @@ def prediction_columns(found: Predictions) -> list[tuple[str, Any, list[bool]]]:
         columns.append(_column("label", found.labels, found.labels >= 0))
         if classes:
             columns.append(_class_column("label_class", found.labels, classes))
-    if found.values.ndim == 2 and found.values.shape[1] > 1:
-        best = found.values.argmax(1).astype(np.int64, copy=False)
-        best = np.where(np.isnan(found.values).any(1), -1, best)  # no class
+    if (best := found.predicted) is not None:
         columns.append(_column("prediction", best, best >= 0))
         if classes:
             columns.append(_class_column("class", best, classes))
     columns.append(_column("values", found.values))
     return columns + [_column(f"output_{layer}", values) for layer, values in found.others.items()]
+
+
+def predictions_of(native: Any) -> Predictions:
+    values, records, others, task, from_logits = native
+    return Predictions(values, records, others, task=task, from_logits=from_logits)
 
 
 def name_predictions(found: Predictions, data: Any, net_classes: list[str]) -> Predictions:

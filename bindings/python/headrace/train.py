@@ -31,7 +31,8 @@ from headrace._objectives import CustomMetric, LossFunction, custom_loss, custom
 from headrace._own_parts import own_parts
 from headrace._plans import plan_of
 from headrace._record import RecordFile, TrainingRecord, create_training_record, evaluate_record, predict_record
-from headrace._results import Classification, ClassifiedExample, History, Predictions, name_predictions
+from headrace._results import (Classification, ClassifiedExample, History, Predictions, name_predictions,
+                               predictions_of)
 from headrace._sequential import Sequential, layer
 from headrace._show import counted
 from headrace._steps import DistributedDataset, Evaluator, Trainer, compute_average_loss, position_of
@@ -59,6 +60,7 @@ from headrace._native.train import (  # what is the same in Python
     adam,
     adamw,
     auc,
+    binary_accuracy,
     binary_crossentropy,
     categorical_crossentropy,
     chained,
@@ -105,7 +107,8 @@ __all__ = [
     "EpochReport", "Evaluator", "FitControl", "ForwardPass", "GlobalBatch", "Graph", "History", "Layer", "LayerCall",
     "Loss", "Metric", "Model", "Node", "Optimizer", "Predictions", "ReadyCallback", "Replica", "Schedule",
     "Sequential", "StepReport", "StepTimes", "Strategy", "Trainer", "TrainingRecord", "Update", "Variable",
-    "VariableRule", "accuracy", "adam", "adamw", "auc", "binary_crossentropy", "categorical_crossentropy", "chained",
+    "VariableRule", "accuracy", "adam", "adamw", "auc", "binary_accuracy", "binary_crossentropy",
+    "categorical_crossentropy", "chained",
     "compute_average_loss", "confusion_matrix", "cosine_decay", "cosine_similarity", "create_training_record",
     "csv_logger", "custom_loss", "custom_metric", "custom_optimizer", "early_stopping", "evaluate_record",
     "exponential_decay", "f1_score", "hinge", "huber", "kl_divergence", "layer", "learning_rate_scheduler",
@@ -135,7 +138,7 @@ class Checkpoints(NamedTuple):
 
     name: of a file, without ".safetensors"; {epoch}, {step}, {val_loss} and any other list of the history.
     every_steps: 0: after every epoch. keep: the latest that stay, 0: all. best: a list of the history whose best
-    epoch is kept as best.safetensors, too. input: the dataset whose operations `headrace evaluate` does to its data;
+    epoch is kept as best.safetensors, too. best_mode: "max" or "min"; "auto": what the metric says. input: the dataset whose operations `headrace evaluate` does to its data;
     None: the validation's, or else the training's without what is random in it.
     """
 
@@ -263,7 +266,8 @@ class Model:
                 sample_weight: str | None = None, weighted_metrics: Iterable[_AnyMetric] = ()) -> None:
         """Sets what to train for and resets the optimizer: adam() and sparse_categorical_crossentropy() unless said
         otherwise. Metrics may be words: "accuracy", "top_5", "confusion_matrix", "precision", "recall", "f1_score",
-        "auc", "pr_auc". precision: "float32", or "bfloat16" for products in it. A loss of one's own is a function, see
+        "auc", "pr_auc", "binary_accuracy". What they count depends on the results, see `tasks`, which the loss and the
+        last layer say; one that does not fit is refused. precision: "float32", or "bfloat16" for products in it. A loss of one's own is a function, see
         custom_loss(); a metric of one's own a CustomMetric, or a function of (y_true, y_pred) that returns one value an
         example, whose mean is reported.
 
@@ -333,9 +337,9 @@ class Model:
 
     def predict(self, data: Dataset, *, names: bool = False, steps: int = 0, averaged_weights: bool = False,
                 **input: Unpack[LoaderOptions]) -> Predictions:
-        """The net's results. Needs no compile(). names: also the name, the label and the class names of the examples, which
-        are columns of pyarrow.table(predictions)."""
-        found = Predictions(*self._native.predict(plan_of(data), steps=steps, input=input, averaged_weights=averaged_weights))
+        """The net's results. Needs no compile(), which says what they are. names: also the name, the label and the class
+        names of the examples, which are columns of pyarrow.table(predictions)."""
+        found = predictions_of(self._native.predict(plan_of(data), steps=steps, input=input, averaged_weights=averaged_weights))
         return name_predictions(found, plan_of(data), []) if names else found
 
     def classify(self, data: Dataset, *, worst: int = 20, steps: int = 0, averaged_weights: bool = False,
@@ -350,8 +354,14 @@ class Model:
         return self._native.to_json()
 
     def summary(self) -> str:
-        """A table of layers, shapes and parameters."""
+        """A table of layers, shapes and parameters; of a compiled model also `tasks` and the loss."""
         return self._native.summary()
+
+    @property
+    def tasks(self) -> dict[str, str | None]:
+        """By output what its results are, by the loss and the last layer: "regression", "binary, from logits",
+        "multi_label, from probabilities", "categorical, from logits". None: nothing says it."""
+        return self._native.tasks
 
     @property
     def parameter_count(self) -> int:
@@ -398,7 +408,7 @@ class Model:
         return self._native.copy_variables(source._native, pattern)
 
     def freeze(self, pattern: str) -> list[str]:
-        """From the next compile() on these variables stay as they are; gives their names."""
+        """From the next compile() on, which fit() then asks for, these variables stay as they are; gives their names."""
         return self._native.freeze(pattern)
 
     def unfreeze(self, pattern: str) -> list[str]:
@@ -470,7 +480,7 @@ def _metric(metric: _AnyMetric) -> Metric:
             return custom
         raise config_error(f"{metric!r} is no metric", "give a word, a Metric, a Loss, a CustomMetric or a function")
     words: dict[str, Callable[[], Metric]] = {
-        "accuracy": accuracy, "auc": auc, "confusion_matrix": confusion_matrix, "f1_score": f1_score,
+        "accuracy": accuracy, "auc": auc, "binary_accuracy": binary_accuracy, "confusion_matrix": confusion_matrix, "f1_score": f1_score,
         "pr_auc": lambda: auc(curve="pr"), "precision": precision, "recall": recall}
     if metric in words:
         return words[metric]()

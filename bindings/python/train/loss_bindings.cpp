@@ -17,13 +17,26 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 void bind_loss_class(nb::module_& module) {
-  nb::class_<Loss>(module, "Loss", "What training makes small. 0.7 * a + 0.3 * b is the weighted sum of two.")
+  nb::class_<Loss>(
+      module, "Loss",
+      "What training makes small. 0.7 * a + 0.3 * b is the weighted sum of two. reduction='sum' adds a "
+      "step's gradients up; the loss that is reported stays the mean.")
       .def("of", &Loss::of, "layer"_a, "The same of a layer's result, for a model of several outputs.")
       .def("against", &Loss::against, "field"_a, "The same of another field of the data than 'label'.")
       .def("weighted_by", &Loss::weighted_by, "field"_a,
            "The same with each example's loss multiplied by a float32 field of the data.")
       .def("class_weighted", &Loss::class_weighted, "weights"_a,
            "The same with each example's loss multiplied by its class's weight, in training only.")
+      .def(
+          "for_task",
+          [](const Loss& loss, const std::string& task, std::optional<bool> from_logits) {
+            return loss.for_task(task_named(task), from_logits);
+          },
+          "task"_a, nb::kw_only(), "from_logits"_a = nb::none(),
+          "The same with what the results are, for metrics and predictions: 'regression', 'binary', 'multi_label' "
+          "or "
+          "'categorical', for a custom loss or where several readings fit. from_logits: whether they are logits, "
+          "where neither the loss nor the last layer says it.")
       .def("__add__", [](const Loss& a, const Loss& b) { return a + b; })
       .def("__mul__", [](const Loss& loss, float weight) { return weight * loss; })
       .def("__rmul__", [](const Loss& loss, float weight) { return weight * loss; })
@@ -61,7 +74,10 @@ void bind_losses(nb::module_& module) {
       [](bool from_logits, const std::string& reduction) {
         return binary_crossentropy({.from_logits = from_logits, .reduction = reduction_of(reduction)});
       },
-      nb::kw_only(), "from_logits"_a = true, "reduction"_a = "mean");
+      nb::kw_only(), "from_logits"_a = true, "reduction"_a = "mean",
+      "Of one result whether the example is of class 1, of several whether it has each label. from_logits=False: "
+      "the "
+      "net ends in a sigmoid.");
   module.def(
       "mean_squared_error",
       [](const std::string& reduction) { return mean_squared_error(reduction_of(reduction)); }, nb::kw_only(),
@@ -97,7 +113,8 @@ void bind_class_scores(nb::module_& module) {
       },
       nb::kw_only(), "average"_a = "macro", "threshold"_a = nb::none(),
       "How many of the predictions of a class are right. average: 'macro', 'micro', 'weighted' or 'none', as in "
-      "scikit-learn. threshold: every class above it is predicted, in place of the largest.");
+      "scikit-learn. threshold: every class whose probability is above it is predicted; None: the largest "
+      "or, of results that are not categorical, those above 0.5.");
   module.def(
       "recall",
       [](const std::string& average, std::optional<float> threshold) {
@@ -137,7 +154,12 @@ void bind_metrics(nb::module_& module) {
       .def("__repr__", [](const Metric& metric) { return "Metric(" + metric.function->name() + ")"; });
   nb::implicitly_convertible<Loss, Metric>();
   module.def(
-      "accuracy", [] { return accuracy(); }, "The share of examples whose largest result is their label's.");
+      "accuracy", [] { return accuracy(); },
+      "The share of examples whose largest result is their label's or, of binary and multi-label results, of "
+      "labels "
+      "that are right: a probability above 0.5 for a label of at least 0.5.");
+  module.def(
+      "binary_accuracy", [] { return binary_accuracy(); }, "accuracy() of binary and multi-label results alone.");
   module.def(
       "top_k", [](int k) { return top_k(k); }, "k"_a, "Whose label is among the k largest: 'top_5'.");
   module.def(

@@ -190,6 +190,16 @@ void bind_model(nb::module_& module) {
   model.def("compile", &compile, nb::kw_only(), "optimizer"_a, "loss"_a, "metrics"_a, "precision"_a = "float32")
       .def("to_json", [](PythonModel& self) { return to_json(self.use()->graph()); })
       .def("summary", [](PythonModel& self) { return self.use()->summary(); })
+      .def_prop_ro(
+          "tasks",
+          [](PythonModel& self) {
+            nb::dict tasks;
+            for (const OutputTask& of : self.use()->tasks()) {
+              tasks[of.layer.c_str()] = of.task ? nb::cast(to_text(*of.task)) : nb::none();
+            }
+            return tasks;
+          },
+          nb::for_getter(nb::sig("def tasks(self, /) -> dict[str, str | None]")))
       .def_prop_ro("parameter_count", [](PythonModel& self) { return self.use()->parameter_count(); })
       .def_prop_ro("global_step", [](PythonModel& self) { return self.use()->global_step(); })
       .def(

@@ -49,7 +49,8 @@ MetricValue value_from(const PythonCallable& python, const std::string& where, s
 }
 
 // update(labels, results, weights or None, sums) adds to the last; result(sums) gives (values, shape).
-Metric python_metric(const std::string& name, int sums, nb::object update, nb::object result, bool takes_weights) {
+Metric python_metric(const std::string& name, int sums, nb::object update, nb::object result, bool takes_weights,
+                     const std::string& better) {
   const auto adds = std::make_shared<const PythonCallable>(std::move(update));
   const auto gives = std::make_shared<const PythonCallable>(std::move(result));
   const std::string label = "metric '" + name + "'";
@@ -64,7 +65,8 @@ Metric python_metric(const std::string& name, int sums, nb::object update, nb::o
                           },
                       .value = [gives, where = label + ", result()"](
                                    std::span<const double> from) { return value_from(*gives, where, from); },
-                      .takes_weights = takes_weights});
+                      .takes_weights = takes_weights,
+                      .better = better_of(better)});
 }
 
 }  // namespace
@@ -78,7 +80,8 @@ OwnParts own_parts_of(const nb::dict& parts, const DeviceGroup& devices) {
 
 void bind_python_objectives(nb::module_& module) {
   module.def("python_loss", &python_loss, "name"_a, "function"_a, "reduction"_a);
-  module.def("python_metric", &python_metric, "name"_a, "sums"_a, "update"_a, "result"_a, "takes_weights"_a);
+  module.def("python_metric", &python_metric, "name"_a, "sums"_a, "update"_a, "result"_a, "takes_weights"_a,
+             "better"_a);
 }
 
 }  // namespace headrace::python

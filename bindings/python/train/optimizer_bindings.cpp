@@ -46,6 +46,7 @@ void bind_optimizer(nb::module_& module, const std::string& name, const Optimize
         optimizer.rule = arguments.rule;
         optimizer.learning_rate = learning_rate;
         optimizer.clip = arguments.clip;
+        check_optimizer(optimizer);
         return optimizer;
       },
       "learning_rate"_a = usual.learning_rate, "options"_a, nb::sig(signature.c_str()), doc);
@@ -86,6 +87,7 @@ void bind_optimizer_class(nb::module_& module) {
           "lookahead",
           [](Optimizer optimizer, std::uint64_t every, float share) {
             optimizer.lookahead = Lookahead{.every = every, .share = share};
+            check_optimizer(optimizer);
             return optimizer;
           },
           nb::kw_only(), "every"_a = 5, "share"_a = 0.5F,
@@ -94,6 +96,7 @@ void bind_optimizer_class(nb::module_& module) {
           "averaged",
           [](Optimizer optimizer, float decay, std::uint64_t warmup) {
             optimizer.average = WeightAverage{.decay = decay, .warmup = warmup};
+            check_optimizer(optimizer);
             return optimizer;
           },
           nb::kw_only(), "decay"_a = 0.999F, "warmup"_a = 0,
@@ -114,7 +117,8 @@ void bind_optimizers(nb::module_& module) {
   bind_rules(module);
   bind_optimizer_class(module);
   bind_optimizer<AdamOptions>(module, "adam", adam(),
-                              "Keras's defaults. With weight_decay it is AdamW. clip 0: none.");
+                              "Keras's default values; the epsilon is added as by PyTorch, to the root of the "
+                              "corrected second moment. With weight_decay it is AdamW. clip 0: none.");
   bind_optimizer<AdamOptions>(module, "adamw", adamw(), "Adam with decoupled weight decay.");
   bind_optimizer<SgdOptions>(module, "sgd", sgd(), "Gradient descent, with momentum where it is not 0.");
   bind_optimizer<MuonOptions>(

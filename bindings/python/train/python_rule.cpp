@@ -49,6 +49,7 @@ Optimizer python_optimizer(const std::string& name, const std::vector<std::strin
       OwnRule(host_rule(name, state, caller_of(name, std::move(function)), {{kOptions, options}}, scope));
   optimizer.learning_rate = learning_rate;
   optimizer.clip = {.max_norm = clip_norm, .max_value = clip_value};
+  check_optimizer(optimizer);
   return optimizer;
 }
 

@@ -125,14 +125,16 @@ nb::dict dict_of_evaluation(const Evaluation& evaluation) {
   return values;
 }
 
-// (values, records, values of the other outputs by layer)
+// (values, records, values of the other outputs by layer, task or None, whether values are logits)
 nb::tuple values_and_records(Predictions predictions) {
   nb::dict others;
   for (OutputValues& other : predictions.others) {
     others[other.layer.c_str()] = array_of(std::move(other.values), other.shape);
   }
   return nb::make_tuple(array_of(std::move(predictions.values), predictions.shape),
-                        array_of(std::move(predictions.records)), others);
+                        array_of(std::move(predictions.records)), others,
+                        predictions.task ? nb::cast(to_text(predictions.task->task)) : nb::none(),
+                        predictions.task && predictions.task->from_logits);
 }
 
 nb::dict evaluate(PythonModel& model, const Dataset& data, std::uint64_t steps, const nb::dict& input,

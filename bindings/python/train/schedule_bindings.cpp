@@ -38,7 +38,8 @@ void bind_form(nb::module_& module, const std::string& name, const std::vector<s
 
 void bind_forms(nb::module_& module) {
   bind_form<DecayOptions>(module, "linear_decay", {"peak", "total_steps"}, &Schedule::linear_decay,
-                          "Linear from 0 to `peak` over the warm-up, then down to `floor` at `total_steps`.");
+                          "Over the warm-up (step + 1) / warmup_steps of `peak`, so that no step has a rate of 0; "
+                          "then down to `floor` at `total_steps`, linearly.");
   bind_form<DecayOptions>(module, "cosine_decay", {"peak", "total_steps"}, &Schedule::cosine_decay,
                           "linear_decay() along half a cosine.");
   bind_form<ExponentialOptions>(module, "exponential_decay", {"initial", "factor", "every_steps"},
@@ -61,7 +62,8 @@ void bind_schedules(nb::module_& module) {
   nb::implicitly_convertible<float, Schedule>();
   bind_forms(module);
   module.def("warm_up", &Schedule::warm_up, "steps"_a, "then"_a,
-             "Linear from 0 to the first rate of `then`; then `then`, counted from its own 0.");
+             "(step + 1) / steps of the first rate of `then`, from 1 / steps of it at step 0 to all of it at step "
+             "steps - 1; then `then`, counted from its own 0.");
   module.def("chained", &Schedule::chained, "parts"_a, "boundaries"_a,
              "parts[0] up to the step boundaries[0], and so forth, each counted from its own 0.");
 }

@@ -39,7 +39,7 @@ inline Average average_of(const std::string& word) {
 }
 
 inline Better better_of(const std::string& word) {
-  return choose<Better>("mode", word,
+  return choose<Better>("word for what is better", word,
                         {{"auto", Better::kAuto}, {"min", Better::kLower}, {"max", Better::kHigher}});
 }
 

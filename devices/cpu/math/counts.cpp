@@ -44,7 +44,7 @@ bool is_positive(const ClassRows& of, std::int64_t row, std::int64_t k) {
   if (of.labels.dtype == DType::kF32) return of.labels.as<float>()[row * of.classes + k] >= 0.5F;
   const auto* labels = of.labels.as<std::int64_t>();
   const bool number = of.labels.shape.rank() == 1 && of.classes > 1;
-  return number ? labels[row] == k : labels[row * of.classes + k] != 0;
+  return number ? labels[row] == k : labels[row * of.classes + k] > 0;
 }
 
 // Returns the row's class, as it is to be weighed; -1 if it is none.

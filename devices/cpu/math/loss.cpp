@@ -153,6 +153,10 @@ ElementTerm element_term(float x, float t) {
     const float target = std::clamp(t, kLeast, 1.0F), p = x < kLeast ? kLeast : x > 1 ? 1.0F : x;
     return {target * std::log(target / p), x < kLeast || x > 1 ? 0.0F : -target / p};
   }
+  if constexpr (kLoss >= ElementLoss::kMatchesOfLogits) {
+    constexpr float kLimit = kLoss == ElementLoss::kMatchesOfLogits ? 0.0F : 0.5F;
+    return {(x > kLimit && t >= 0.5F) || (x <= kLimit && t < 0.5F) ? 1.0F : 0.0F, 0.0F};
+  }
   const float p = x < kLeast ? kLeast : x > 1 - kLeast ? 1 - kLeast : x;  // NaN stays
   return {-t * std::log(p) - (1 - t) * std::log1p(-p), (p - t) / (p * (1 - p))};
 }
@@ -276,6 +280,10 @@ void element_loss(ElementLoss loss, const ElementRows<Target>& of, const RealRow
     case ElementLoss::kHinge: return element_loss_rows<ElementLoss::kHinge>(of, real, dx, sums);
     case ElementLoss::kKullbackLeibler:
       return element_loss_rows<ElementLoss::kKullbackLeibler>(of, real, dx, sums);
+    case ElementLoss::kMatchesOfLogits:
+      return element_loss_rows<ElementLoss::kMatchesOfLogits>(of, real, dx, sums);
+    case ElementLoss::kMatchesOfProbabilities:
+      return element_loss_rows<ElementLoss::kMatchesOfProbabilities>(of, real, dx, sums);
   }
 }
 

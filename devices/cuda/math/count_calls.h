@@ -135,7 +135,7 @@ struct ScoreCounts {
     if (row >= scalars->rows) return;
     const bool positive = targets != nullptr ? targets[at] >= 0.5F
                           : by_row           ? numbers[row] == column
-                                             : numbers[at] != 0;
+                                             : numbers[at] > 0;
     count_one(counts + (column * buckets + bucket(x[at], positive)) * 2 + (positive ? 1 : 0));
   }
 

@@ -38,6 +38,10 @@ HEADRACE_HOST_DEVICE ElementTerm element_term(float x, float t) {
     const float target = t < kLeast ? kLeast : t > 1 ? 1.0F : t, p = x < kLeast ? kLeast : x > 1 ? 1.0F : x;
     return {target * logf(target / p), x < kLeast || x > 1 ? 0.0F : -target / p};
   }
+  if constexpr (kLoss >= ElementLoss::kMatchesOfLogits) {
+    constexpr float kLimit = kLoss == ElementLoss::kMatchesOfLogits ? 0.0F : 0.5F;
+    return {(x > kLimit && t >= 0.5F) || (x <= kLimit && t < 0.5F) ? 1.0F : 0.0F, 0.0F};
+  }
   const float p = x < kLeast ? kLeast : x > 1 - kLeast ? 1 - kLeast : x;  // NaN stays
   return {-t * logf(p) - (1 - t) * log1pf(-p), (p - t) / (p * (1 - p))};
 }
@@ -97,6 +101,9 @@ void by_element_loss(ElementLoss loss, const Function& function) {
     case ElementLoss::kHuber: return run.template operator()<ElementLoss::kHuber>();
     case ElementLoss::kHinge: return run.template operator()<ElementLoss::kHinge>();
     case ElementLoss::kKullbackLeibler: return run.template operator()<ElementLoss::kKullbackLeibler>();
+    case ElementLoss::kMatchesOfLogits: return run.template operator()<ElementLoss::kMatchesOfLogits>();
+    case ElementLoss::kMatchesOfProbabilities:
+      return run.template operator()<ElementLoss::kMatchesOfProbabilities>();
   }
 }
 

@@ -32,7 +32,10 @@ def test_a_function_is_a_loss(batches):
         return -np.log(odds[np.arange(len(odds)), y_true]), odds - np.eye(CLASSES)[y_true]
 
     net = of_x(train.layer("dense", CLASSES))
-    own, history = fitted(net, batches, 2, loss=cross_entropy, class_weight=[1, 2, 3])
+    with pytest.raises(hr.ConfigError, match=r"accuracy depends on .*nothing says it \(the loss is cross_entropy\).*for_task"):
+        fitted(net, batches, 2, loss=cross_entropy)
+    said = train.custom_loss(cross_entropy).for_task("categorical", from_logits=True)
+    own, history = fitted(net, batches, 2, loss=said, class_weight=[1, 2, 3])
     known, expected = fitted(net, batches, 2, class_weight=[1, 2, 3])
     np.testing.assert_allclose(own.read_variable("dense/weights"), known.read_variable("dense/weights"), atol=1e-6)
     np.testing.assert_allclose(history["accuracy"], expected["accuracy"])
@@ -48,7 +51,7 @@ def test_what_a_loss_returns_is_checked(batches):
             (lambda t, p: 1 // 0, ZeroDivisionError, "by zero")):
         for replicas in (1, 3):
             with pytest.raises(kind, match=text) as raised:
-                fitted(net, batches, replicas, loss=loss)
+                fitted(net, batches, replicas, loss=loss, metrics=())
             assert "loss 'lambda'" in note_of(raised.value, "loss 'lambda'")
     for loss, text in ((3, "is no loss"), (float, "is no loss"), ("mse", "write train.mean_squared_error"),
                        (train.huber, "write train.huber")):
@@ -82,6 +85,37 @@ def test_a_function_is_a_metric(batches, replicas):
     model, history = fitted(net, batches, replicas, metrics=["accuracy", hits, share_of_class])
     assert history["hits"] == history["accuracy"]
     assert model.evaluate(batches)["share_of_class"] == 19 / 58
+
+
+# What chooses by a metric asks it which values are better, or the user.
+def test_the_best_epoch_is_by_the_metrics_word(batches, tmp_path):
+    class Certainty(RSquared):
+        better = "max"
+
+    net = of_x(train.layer("dense", CLASSES))
+    loss = train.mean_squared_error().against("target")
+
+    def best(metric, folder, mode="auto"):
+        name = "val_" + train.custom_metric(metric).name
+        kept = train.Checkpoints(tmp_path / folder, best=name, best_mode=mode)
+        model, history = fitted(net, batches, loss=loss, metrics=[metric], optimizer=train.sgd(0.3), epochs=4,
+                                validation=batches, checkpoints=kept,
+                                callbacks=[train.early_stopping(name, patience=9, mode=mode),
+                                           train.reduce_lr_on_plateau(name, patience=9, mode=mode)])
+        parts = {"Certainty": Certainty, "r_squared": RSquared(), "hits": metric}
+        found = train.restore_model(model.strategy, kept.folder / "best.safetensors", custom_objects=parts).evaluate(batches)
+        return found[name[4:]], history[name]
+
+    for metric, mode, chosen in ((Certainty(), "auto", max), (Certainty(), "min", min), (RSquared(), "max", max)):
+        value, values = best(metric, f"{chosen.__name__}_{type(metric).__name__}", mode)
+        assert value == chosen(values) != values[0 if chosen is max else -1], (values, mode)
+    with pytest.raises(hr.ConfigError, match="'val_r_squared'.*say mode='max'.*mode='min'.*better"):
+        best(RSquared(), "unsaid")
+    with pytest.raises(hr.ConfigError, match="word for what is better"):
+        train.custom_metric(hits, better="higher")
+    said = train.custom_metric(lambda t, p: p.argmax(axis=1) == t, name="right", better="max")
+    _, history = fitted(net, batches, metrics=[said], callbacks=[train.early_stopping("right", patience=1)], epochs=5)
+    assert history["right"][-1] >= history["right"][0]
 
 
 def test_virtual_shards_count_alike():

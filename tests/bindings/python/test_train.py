@@ -181,6 +181,53 @@ def test_variables_are_arrays(batches):
     assert np.array_equal(model.read_variable("conv/weights"), before)
 
 
+def test_metrics_are_of_what_the_results_are():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 8)).astype(np.float32)
+    weights = rng.normal(size=(4, 8)).astype(np.float32)
+    shares = (x @ weights.T + rng.normal(size=(400, 4)) > 0).astype(np.float32)
+    one = shares[:, 0].astype(np.int64)
+
+    def model(outputs, loss, metrics=("accuracy",), activation=None):
+        made = train.Strategy("cpu", announce=False).build(
+            lambda g: g.dense(g.input("x", (8,)), outputs, activation=activation, name="o"))
+        made.compile(loss=loss, metrics=metrics)
+        made.write_variable("o/weights", weights[:outputs])
+        return made
+
+    def rank_area(scores, positive):
+        above = scores[positive][:, None] > scores[~positive][None, :]
+        return above.mean()
+
+    data = hr.from_arrays({"x": x, "label": shares}).batch(40)
+    binary = hr.from_arrays({"x": x, "label": one}).batch(40)
+    logits = x @ weights.T
+    for activation, task in ((None, "multi_label, from logits"), ("sigmoid", "multi_label, from probabilities")):
+        made = model(4, train.binary_crossentropy(from_logits=activation is None), ["accuracy", "auc", "recall"], activation)
+        found = made.evaluate(data)
+        assert made.tasks == {next(iter(made.tasks)): task} and task.split(",")[0] in made.summary()
+        assert found["accuracy"] == pytest.approx(((logits > 0) == (shares > 0)).mean(), abs=1e-9)
+        areas = [rank_area(logits[:, c], shares[:, c] > 0) for c in range(4)]
+        assert found["auc"] == pytest.approx(np.mean(areas), abs=5e-3)
+        assert found["recall"] == pytest.approx(np.mean([(logits[shares[:, c] > 0, c] > 0).mean() for c in range(4)]))
+        assert made.predict(data).predicted is None and made.predict(data).task == "multi_label"
+    made = model(1, train.binary_crossentropy(), ["accuracy", "confusion_matrix", "binary_accuracy"])
+    found, right = made.evaluate(binary), ((logits[:, 0] > 0) == (one == 1)).mean()
+    assert found["accuracy"] == found["binary_accuracy"] == right
+    assert found["confusion_matrix"].trace() / 400 == right and found["confusion_matrix"][1].sum() == one.sum()
+    assert ((made.predict(binary).predicted == one[made.predict(binary).records]).mean()) == right
+    assert made.classify(binary).confusion_matrix.trace() / 400 == right
+    for outputs, loss, activation, text in (
+            (1, train.binary_crossentropy(), "sigmoid", "gives probabilities.*from_logits=False"),
+            (1, train.sparse_categorical_crossentropy(), None, "binary_crossentropy"),
+            (4, train.mean_squared_error(), None, "accuracy is of results that are .*regression"),
+            (4, None, "sigmoid", "gives probabilities")):
+        with pytest.raises(hr.ConfigError, match=text):
+            model(outputs, loss, activation=activation)
+    made = model(4, train.mean_squared_error().for_task("multi_label"), activation="sigmoid")
+    assert made.evaluate(data)["accuracy"] == pytest.approx(((logits > 0) == (shares > 0)).mean(), abs=1e-9)
+
+
 def test_a_model_is_saved_and_restored(batches, easy, tmp_path):
     model = compiled(batches)
     model.fit(batches, epochs=2, verbose=0)
@@ -226,6 +273,13 @@ def test_optimizers_are_values(batches):
     model.fit(batches, verbose=0)
     assert any(name.endswith(":average") for name in model.optimizer_variable_names)
     assert model.evaluate(batches, averaged_weights=True)["loss"] != model.evaluate(batches)["loss"]
+    for wrong in (lambda: train.adam(-1e-3), lambda: train.sgd(0.1, momentum=1.5), lambda: train.adam(beta1=1.0),
+                  lambda: train.adamw(beta2=float("nan")), lambda: train.sgd(float("nan")), lambda: train.sgd(nesterov=True),
+                  lambda: train.adam(clip_norm=-1.0), lambda: train.adam().averaged(decay=2.0),
+                  lambda: train.adam().lookahead(every=0), lambda: train.adam(train.warm_up(3, -0.1)),
+                  lambda: train.custom_optimizer(print, -1.0), lambda: train.muon(momentum=-0.5)):
+        with pytest.raises(hr.ConfigError):
+            wrong()
     with pytest.raises(hr.ConfigError, match="a rule and a learning rate"):
         train.sgd(0.1).group(rule, train.adam(clip_norm=1.0))
 

@@ -26,7 +26,7 @@ Predictions three(bool probabilities) {
           .values = probabilities ? std::vector<float>{0.75F, 0.25F, 0.5F, 0.5F, 0.1F, 0.9F}
                                   : std::vector<float>{2, 1, 0, 0, -3, 4},
           .records = {3, 0, 2},
-          .probabilities = probabilities};
+          .task = ResultTask{Task::kCategorical, !probabilities}};
 }
 
 TEST(Classification, CountsByLabelAndPrediction) {

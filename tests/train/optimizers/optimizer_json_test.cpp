@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include <string>
@@ -58,6 +59,38 @@ TEST(OptimizerJson, EveryFloatKeepsItsBits) {
     EXPECT_EQ(optimizer_from_json(to_json(adam(rate))).learning_rate.at(0), rate);
   }
   EXPECT_THROW(to_json(adam(std::numeric_limits<float>::infinity())), ConfigError);
+}
+
+// A value with which nothing works is refused at once, in C++ and in JSON.
+TEST(OptimizerJson, WrongValuesAreRefused) {
+  const float nan = std::nanf(""), infinity = std::numeric_limits<float>::infinity();
+  for (const float wrong : {-1e-3F, nan, infinity}) {
+    EXPECT_THROW(Schedule{wrong}, ConfigError) << wrong;
+    EXPECT_THROW(sgd(wrong), ConfigError) << wrong;
+    EXPECT_THROW(Schedule::warm_up(3, wrong), ConfigError) << wrong;
+    EXPECT_THROW(adam(1e-3F, {.epsilon = wrong}), ConfigError) << wrong;
+    EXPECT_THROW(adamw(1e-3F, {.weight_decay = wrong}), ConfigError) << wrong;
+    EXPECT_THROW(sgd(1e-3F, {.weight_decay = wrong}), ConfigError) << wrong;
+    EXPECT_THROW(muon(1e-3F, {.weight_decay = wrong}), ConfigError) << wrong;
+  }
+  for (const float wrong : {1.0F, 1.5F, -0.1F, nan}) {
+    EXPECT_THROW(adam(1e-3F, {.beta1 = wrong}), ConfigError) << wrong;
+    EXPECT_THROW(adamw(1e-3F, {.beta2 = wrong}), ConfigError) << wrong;
+    EXPECT_THROW(sgd(1e-3F, {.momentum = wrong}), ConfigError) << wrong;
+    EXPECT_THROW(muon(1e-3F, {.momentum = wrong}), ConfigError) << wrong;
+  }
+  EXPECT_THROW(sgd(0.1F, {.nesterov = true}), ConfigError) << "without a momentum it has no effect";
+  Optimizer grouped = sgd();
+  grouped.groups = {{.takes = VariableRule::of_rank(1), .rule = AdamOptions{.beta1 = 1}}};
+  EXPECT_THROW(check_optimizer(grouped), ConfigError);
+  for (const char* json :
+       {R"({"learning_rate": -1})", R"({"learning_rate": 1e39})", R"({"rule": {"sgd": {"momentum": 1.5}}})",
+        R"({"rule": {"adam": {"beta1": 1}}})", R"({"rule": {"adam": {"epsilon": -1}}})",
+        R"({"average": {"decay": 2}})", R"({"lookahead": {"every": 0}})", R"({"clip": {"max_norm": -1}})",
+        R"({"groups": [{"takes": {"rank": 1}, "rule": {"adam": {"beta2": 1.5}}}]})",
+        R"({"learning_rate": {"warm_up": {"steps": 2, "then": -1}}})"}) {
+    EXPECT_THAT(refusal_of_json(json), testing::Not(testing::IsEmpty())) << json;
+  }
 }
 
 TEST(OptimizerJson, ErrorsSayWhere) {

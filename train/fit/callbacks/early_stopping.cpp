@@ -16,7 +16,9 @@ namespace {
 class EarlyStopping {
  public:
   explicit EarlyStopping(const EarlyStoppingOptions& options)
-      : options_(options), monitor_("early_stopping", options.monitor, options.mode, options.min_delta) {
+      : options_(options),
+        monitor_("early_stopping", options.monitor, "EarlyStoppingOptions::mode", options.mode,
+                 options.min_delta) {
     if (options.patience < 0) {
       throw ConfigError(fmt::format("early_stopping: the patience is {}", options.patience),
                         "give 0 or more epochs");
@@ -24,6 +26,7 @@ class EarlyStopping {
   }
 
   void begin(FitControl& control) {
+    monitor_.begin(control.lists());
     if (std::exchange(restored_, false)) {
       if (waited_ >= std::max(1, options_.patience)) control.request_stop();  // as it had requested
       return;

@@ -14,7 +14,9 @@ namespace {
 class ReduceLrOnPlateau {
  public:
   explicit ReduceLrOnPlateau(const ReduceLrOnPlateauOptions& options)
-      : options_(options), monitor_("reduce_lr_on_plateau", options.monitor, options.mode, options.min_delta) {
+      : options_(options),
+        monitor_("reduce_lr_on_plateau", options.monitor, "ReduceLrOnPlateauOptions::mode", options.mode,
+                 options.min_delta) {
     if (!(options.factor > 0 && options.factor < 1)) {
       throw ConfigError(fmt::format("reduce_lr_on_plateau: the factor is {}", options.factor),
                         "it lies between 0 and 1");
@@ -26,7 +28,8 @@ class ReduceLrOnPlateau {
     }
   }
 
-  void begin() {
+  void begin(const FitControl& control) {
+    monitor_.begin(control.lists());
     if (std::exchange(restored_, false)) return;
     monitor_.best.reset();
     waited_ = cooling_ = 0;
@@ -79,7 +82,7 @@ Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options) {
   const auto self = std::make_shared<ReduceLrOnPlateau>(options);
   return {
       .name = "reduce_lr_on_plateau",
-      .on_train_begin = [self](FitControl&) { self->begin(); },
+      .on_train_begin = [self](FitControl& control) { self->begin(control); },
       .on_epoch_end = [self](const EpochReport& report, FitControl& control) { self->end_epoch(report, control); },
       .save = [self] { return self->save(); },
       .restore = [self](const std::string& text) { self->restore(text); },

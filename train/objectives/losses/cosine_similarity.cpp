@@ -12,6 +12,7 @@ class CosineSimilarity final : public LossFunction {
   void check_labels(const ResultInfo& result, const Field& labels) const override {
     check_vector_targets(name(), result, labels);
   }
+  std::optional<ResultTask> task(const ResultInfo&) const override { return ResultTask{}; }
   bool takes_weights() const override { return true; }
   std::string options_json() const override { return "{}"; }
 

@@ -11,8 +11,11 @@ class DenseCrossEntropy final : public LossFunction {
 
   std::string name() const override { return "categorical_crossentropy"; }
   void check_result(const ResultInfo& result) const override {
-    check_classes("the loss", result);
-    check_logits(result, options_.from_logits);
+    check_several_classes("the loss", result);
+    check_softmax(result, options_.from_logits);
+  }
+  std::optional<ResultTask> task(const ResultInfo&) const override {
+    return ResultTask{Task::kCategorical, options_.from_logits};
   }
   void check_labels(const ResultInfo& result, const Field& labels) const override {
     check_class_shares("the loss", result, labels);

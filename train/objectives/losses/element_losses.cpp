@@ -1,4 +1,6 @@
 // Losses that are the mean, or the sum, over an example's elements.
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/objectives/losses/result_checks.h"
 
@@ -12,7 +14,27 @@ class MeanOverElements final : public LossFunction {
 
   std::string name() const override { return name_; }
   void check_result(const ResultInfo& result) const override {
-    if (loss_ == ElementLoss::kBinaryFromLogits && result.softmax) check_logits(result, true);
+    const bool numbers = result.values == ResultValues::kNumbers;
+    if (loss_ == ElementLoss::kBinaryFromLogits) return check_logits(result);
+    if (loss_ == ElementLoss::kBinaryFromProbabilities && numbers) {
+      throw ConfigError(
+          "the loss is from probabilities, but " + result.layer + " gives any numbers",
+          joined({"add graph.sigmoid()", advice("use {}", named("CrossEntropyOptions::from_logits", "true"))}));
+    }
+    if (loss_ == ElementLoss::kKullbackLeibler && numbers) {
+      throw ConfigError(name_ + " compares probabilities, but " + result.layer + " gives any numbers",
+                        "end the net with a softmax or sigmoid");
+    }
+    if (loss_ == ElementLoss::kHinge && result.values == ResultValues::kProbabilities) {
+      throw ConfigError(name_ + " wants numbers below and above 0, but " + result.layer + " gives probabilities",
+                        "leave the softmax or sigmoid out");
+    }
+  }
+  // A margin is as a logit: above 0 for the class.
+  std::optional<ResultTask> task(const ResultInfo& result) const override {
+    const bool logits = loss_ == ElementLoss::kBinaryFromLogits || loss_ == ElementLoss::kHinge;
+    if (!logits && loss_ != ElementLoss::kBinaryFromProbabilities) return ResultTask{};
+    return ResultTask{result.shape.elements() == 1 ? Task::kBinary : Task::kMultiLabel, logits};
   }
   void check_labels(const ResultInfo& result, const Field& labels) const override {
     check_targets(name_, result, labels);

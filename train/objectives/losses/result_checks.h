@@ -1,22 +1,31 @@
 // Checks of results and labels for losses and metrics. Each throws ConfigError, naming `who` if it is given.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include "headrace/train/losses.h"
 
 namespace headrace {
 
-// Require one value per class, and a softmax at the end for probabilities but none for logits.
+// Require one value per class, of two or more for a loss or metric of one class of several; a softmax at the end
+// for probabilities, and for logits no probabilities.
 void check_classes(const std::string& who, const ResultInfo& result);
-void check_logits(const ResultInfo& result, bool from_logits);
+void check_several_classes(const std::string& who, const ResultInfo& result);
+void check_softmax(const ResultInfo& result, bool from_logits);
+void check_logits(const ResultInfo& result);
+// Requires a task, one of these if there are any, and returns it.
+ResultTask check_task(const std::string& who, const ResultInfo& result, std::initializer_list<Task> takes = {});
 void check_smoothing(float label_smoothing);
+
+// Requires one value per class or label, and that they are such.
+void check_class_scores(const std::string& who, const ResultInfo& result);
 
 // Requires one int64 class number.
 void check_class_number(const std::string& who, const Field& labels);
 // Requires one float32 per class.
 void check_class_shares(const std::string& who, const ResultInfo& result, const Field& labels);
-// Requires either of the two.
+// Requires either of the two or, of results that are not categorical, as check_targets().
 void check_class_labels(const std::string& who, const ResultInfo& result, const Field& labels);
 // Returns LossFunction::options_json() of the cross-entropies.
 std::string cross_entropy_json(bool from_logits, float label_smoothing);

@@ -11,8 +11,11 @@ class SparseCrossEntropy final : public LossFunction {
 
   std::string name() const override { return "sparse_categorical_crossentropy"; }
   void check_result(const ResultInfo& result) const override {
-    check_classes("the loss", result);
-    check_logits(result, options_.from_logits);
+    check_several_classes("the loss", result);
+    check_softmax(result, options_.from_logits);
+  }
+  std::optional<ResultTask> task(const ResultInfo&) const override {
+    return ResultTask{Task::kCategorical, options_.from_logits};
   }
   void check_labels(const ResultInfo&, const Field& labels) const override {
     check_class_number("the loss", labels);

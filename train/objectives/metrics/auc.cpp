@@ -47,9 +47,13 @@ class AreaUnderCurve final : public MetricFunction {
   explicit AreaUnderCurve(const AucOptions& options) : options_(options) {}
 
   std::string name() const override { return options_.curve == AucCurve::kRoc ? "auc" : "pr_auc"; }
-  void check_result(const ResultInfo& result) const override { check_classes(name(), result); }
+  void check_result(const ResultInfo& result) const override { check_class_scores(name(), result); }
   void check_labels(const ResultInfo& result, const Field& labels) const override {
-    check_class_scores(name(), result, labels);
+    check_class_labels(name(), result, labels);
+  }
+  Better better() const override { return Better::kHigher; }
+  bool is_number(const ResultInfo& result) const override {
+    return options_.average != Average::kNone || result.shape.back() == 1;
   }
   ScratchSpec scratch(const TensorView& result, const TensorView&) const override { return score_scratch(result); }
   std::optional<Shape> table(const ResultInfo& result) const override {

@@ -9,7 +9,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/train/layers.h"
-#include "headrace/train/objectives/losses/result_checks.h"
 
 namespace headrace {
 namespace {
@@ -26,11 +25,6 @@ Average average_named(const std::string& word) {
   if (found != kAverageWords.end()) return static_cast<Average>(found - kAverageWords.begin());
   throw ConfigError(fmt::format("there is no average '{}'", word),
                     fmt::format("there are {}", fmt::join(kAverageWords, ", ")));
-}
-
-void check_class_scores(const std::string& who, const ResultInfo& result, const Field& labels) {
-  if (labels.dtype == DType::kI64 && !labels.shape.is_dynamic() && labels.shape.elements() == 1) return;
-  check_targets(who, result, labels);
 }
 
 MetricValue averaged(Average average, const std::vector<double>& values, double micro,
@@ -56,8 +50,9 @@ ScratchSpec score_scratch(const TensorView& result) { return {.device = {result}
 
 void count_scores(const MetricCall& call, ScoreBuckets buckets) {
   TensorView scores = as_matrix(call.result);
-  buckets.sigmoid = !call.probabilities && scores.shape[1] == 1;
-  if (!call.probabilities && scores.shape[1] > 1) {
+  const bool categorical = call.task.task == Task::kCategorical;
+  buckets.sigmoid = call.task.from_logits && !categorical;
+  if (call.task.from_logits && categorical) {
     const TensorView probabilities = as_matrix(call.device_scratch.front());
     call.kernels.softmax(call.stream, scores, probabilities);
     scores = probabilities;

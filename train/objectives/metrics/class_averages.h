@@ -13,9 +13,6 @@ std::string to_text(Average average);
 // Throws ConfigError listing the words.
 Average average_named(const std::string& word);
 
-// Requires class numbers, or numbers of the result's shape.
-void check_class_scores(const std::string& who, const ResultInfo& result, const Field& labels);
-
 // Returns part / whole; 0 / 0 is 0.
 inline double ratio(double part, double whole) { return whole > 0 ? part / whole : 0.0; }
 
@@ -25,7 +22,7 @@ MetricValue averaged(Average average, const std::vector<double>& values, double 
                      const std::vector<double>& examples);
 
 // Submits Kernels::count_scores() of probabilities: if the call's results are logits, of their softmax in its
-// first scratch or, of one result, of their sigmoid.
+// first scratch or, unless they are categorical, of their sigmoid.
 void count_scores(const MetricCall& call, ScoreBuckets buckets);
 // Returns the scratch for that.
 ScratchSpec score_scratch(const TensorView& result);

@@ -36,18 +36,21 @@ class ClassScore final : public MetricFunction {
       : name_(std::move(name)), score_(score), options_(options) {}
 
   std::string name() const override { return name_; }
-  void check_result(const ResultInfo& result) const override { check_classes(name_, result); }
+  void check_result(const ResultInfo& result) const override { check_class_scores(name_, result); }
   void check_labels(const ResultInfo& result, const Field& labels) const override {
-    if (by_largest(result.shape.back())) return check_class_labels(name_, result, labels);
-    check_class_scores(name_, result, labels);
+    check_class_labels(name_, result, labels);
+  }
+  Better better() const override { return Better::kHigher; }
+  bool is_number(const ResultInfo& result) const override {
+    return options_.average != Average::kNone || result.shape.back() == 1;
   }
   ResultForm form() const override { return options_.threshold ? ResultForm::kWhole : ResultForm::kOrder; }
   ScratchSpec scratch(const TensorView& result, const TensorView&) const override {
-    return by_largest(result.shape.back()) ? ScratchSpec{} : score_scratch(result);
+    return options_.threshold ? score_scratch(result) : ScratchSpec{};
   }
   std::optional<Shape> table(const ResultInfo& result) const override {
     const std::int64_t classes = result.shape.back();
-    return by_largest(classes) ? Shape{classes, classes} : Shape{classes, 2, 2};
+    return by_largest(*result.task) ? Shape{classes, classes} : Shape{classes, 2, 2};
   }
   std::string options_json() const override {
     const std::string threshold = options_.threshold ? fmt::format("{}", *options_.threshold) : "null";
@@ -55,13 +58,14 @@ class ClassScore final : public MetricFunction {
   }
 
   void submit(const MetricCall& call) const override {
-    if (by_largest(call.result.shape.back())) {
+    if (by_largest(call.task)) {
       return call.kernels.count_confusions(call.stream, call.result, call.labels, call.scalars, call.table);
     }
     count_scores(call, {.count = 2, .threshold = options_.threshold.value_or(0.5F)});
   }
   MetricValue value(const MetricTotals& totals) const override {
-    const std::vector<ClassCounts> classes = counts_of(totals.table);
+    const std::vector<ClassCounts> classes =
+        by_largest(*totals.result.task) ? counts_of(totals.table) : counts_of_scores(totals.table);
     std::vector<double> values, examples;
     for (const ClassCounts& each : classes) {
       values.push_back(score_(each));
@@ -75,10 +79,9 @@ class ClassScore final : public MetricFunction {
 
  private:
   // Returns whether the prediction is the class of the largest result.
-  bool by_largest(std::int64_t classes) const { return !options_.threshold && classes > 1; }
+  bool by_largest(const ResultTask& of) const { return !options_.threshold && of.task == Task::kCategorical; }
 
-  std::vector<ClassCounts> counts_of(std::span<const std::int64_t> table) const {
-    if (options_.threshold || table.size() == 4) return counts_of_scores(table);
+  static std::vector<ClassCounts> counts_of(std::span<const std::int64_t> table) {
     const auto classes = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(table.size()))));
     std::vector<ClassCounts> counts(classes);
     for (std::size_t label = 0; label < classes; ++label) {

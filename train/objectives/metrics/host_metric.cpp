@@ -21,6 +21,7 @@ class HostMetric final : public MetricFunction {
   void check_result(const ResultInfo&) const override {}
   void check_labels(const ResultInfo&, const Field&) const override {}
   bool takes_weights() const override { return options_->takes_weights; }
+  Better better() const override { return options_->better; }
   std::optional<Shape> table(const ResultInfo&) const override { return Shape{options_->sums}; }
   bool real_table() const override { return true; }
   ScratchSpec scratch(const TensorView& result, const TensorView& labels) const override {

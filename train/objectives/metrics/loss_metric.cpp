@@ -15,6 +15,7 @@ class LossMetric final : public MetricFunction {
     loss_->check_labels(result, labels);
   }
   ResultForm form() const override { return loss_->form(); }
+  Better better() const override { return Better::kLower; }
   ScratchSpec scratch(const TensorView& result, const TensorView& labels) const override {
     return loss_->scratch(result, labels);
   }

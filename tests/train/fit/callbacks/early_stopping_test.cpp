@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/fit/callbacks/watched_fit.h"
+#include "headrace/train/checkpoints.h"
 
 namespace headrace {
 namespace {
@@ -44,43 +46,111 @@ TEST_F(EarlyStoppingTest, NeverTakesWhatIsNotFiniteForBetter) {
   EXPECT_EQ(epochs({.patience = 2}, {5, nan, 4, nan, nan, 1}), 5U);
 }
 
-TEST_F(EarlyStoppingTest, KnowsWhichWayIsBetter) {
-  const auto stops_after = [&](const std::string& name, double first, double second) {
-    const Callback callback = early_stopping({.monitor = name});
-    FitControl control(model_);
-    for (const double value : {first, second}) {
-      callback.on_epoch_end({.steps = 1,
-                             .planned_steps = 1,
-                             .loss = value,
-                             .val_loss = value,
-                             .metrics = {{.name = "accuracy", .values = {value}}},
-                             .val_metrics = {{.name = "top_5", .values = {value}}}},
-                            control);
-    }
-    return control.stop_requested();
-  };
-  for (const char* name : {"accuracy", "val_top_5"}) {
-    EXPECT_FALSE(stops_after(name, 0.5, 0.6)) << name;
-    EXPECT_TRUE(stops_after(name, 0.6, 0.5)) << name;
-  }
-  EXPECT_TRUE(stops_after("loss", 0.5, 0.6));
-  EXPECT_FALSE(stops_after("val_loss", 0.6, 0.5));
+// A metric of so many sums, the mean of which is its value: of several, it has no single one.
+Metric summed(const std::string& name, Better better, int sums = 1) {
+  return host_metric({.name = name,
+                      .sums = sums,
+                      .add = [](const HostBatch&, std::span<double> into) { into[0] += 1; },
+                      .value =
+                          [](std::span<const double> from) {
+                            MetricValue value{.values = {from.begin(), from.end()}};
+                            if (from.size() > 1) value.shape = Shape{static_cast<std::int64_t>(from.size())};
+                            return value;
+                          },
+                      .better = better});
 }
 
-TEST_F(EarlyStoppingTest, AnUnknownNameListsTheNames) {
+// What is watched says which way is better; what does not is refused when the fit begins, and so is what it lacks.
+TEST_F(EarlyStoppingTest, KnowsWhichWayIsBetterOrAsks) {
+  model_.compile({.metrics = {accuracy(), top_k(2), auc(), precision(), accuracy().weighted(),
+                              sparse_categorical_crossentropy(), summed("loss_acc", Better::kHigher),
+                              summed("accurate", Better::kLower), summed("unsaid", Better::kAuto),
+                              summed("table", Better::kHigher, 2), confusion_matrix()}});
+  const std::vector<HistoryList> lists = history_lists(model_, true, true);
+  const auto stops = [&](const std::string& name, Better mode = Better::kAuto) {
+    Monitor monitor("early_stopping", name, "EarlyStoppingOptions::mode", mode);
+    monitor.begin(lists);
+    monitor.improves(0.5);
+    return !monitor.improves(0.6);
+  };
+  for (const std::string name : {"accuracy", "top_2", "auc", "precision", "weighted_accuracy", "loss_acc"}) {
+    EXPECT_FALSE(stops(name)) << name;
+    EXPECT_FALSE(stops("val_" + name)) << name;
+    EXPECT_TRUE(stops(name, Better::kLower)) << name;
+  }
+  for (const std::string name : {"loss", "sparse_categorical_crossentropy", "accurate"}) {
+    EXPECT_TRUE(stops(name)) << name;
+    EXPECT_TRUE(stops("val_" + name)) << name;
+    EXPECT_FALSE(stops(name, Better::kHigher)) << name;
+  }
+  EXPECT_TRUE(stops("seconds"));
+  EXPECT_FALSE(stops("examples_per_second"));
+  EXPECT_FALSE(stops("val_unsaid", Better::kHigher));
+
   const Dataset data = test::blobs(16).batch({.global = 8});
-  const auto message = [&](const std::string& monitor, bool validated) {
-    FitOptions options{.callbacks = {early_stopping({.monitor = monitor})}, .verbose = 0};
+  const auto message = [&](const FitOptions& given, bool validated) {
+    FitOptions options = given;
+    options.verbose = 0;
     if (validated) options.validation = data;
+    const std::uint64_t before = model_.global_step();
     try {
       model_.fit(data, options);
     } catch (const ConfigError& error) {
+      EXPECT_EQ(model_.global_step(), before) << error.what();
       return std::string(error.what());
     }
     return std::string("no ConfigError");
   };
-  EXPECT_THAT(message("val_los", true), AllOf(HasSubstr("'val_los'"), HasSubstr("loss, accuracy, val_loss")));
-  EXPECT_THAT(message("val_loss", false), AllOf(HasSubstr("validation"), HasSubstr("loss, accuracy, steps")));
+  const test::TempFolder folder;
+  const auto watched = [&](const std::string& name, bool validated = true) {
+    const CheckpointOptions best{.folder = folder / name, .best = name};
+    return message({.callbacks = {early_stopping({.monitor = name})}}, validated) +
+           message({.callbacks = {reduce_lr_on_plateau({.monitor = name})}}, validated) +
+           message({.checkpoints = best}, validated);
+  };
+  const auto thrice = [](const std::string& what) {
+    return testing::ContainsRegex(what + ".*" + what + ".*" + what);
+  };
+  EXPECT_THAT(watched("val_unsaid"), AllOf(thrice("mode = max"), thrice("mode = min")));
+  EXPECT_THAT(watched("gradient_norm"), thrice("does not have"));
+  EXPECT_THAT(watched("learning_rate"), thrice("mode = max"));
+  EXPECT_THAT(watched("confusion_matrix"), thrice("does not have"));
+  EXPECT_THAT(watched("val_los"), AllOf(thrice("'val_los'"), thrice("it has loss, accuracy, top_2")));
+  EXPECT_THAT(watched("val_loss", false), thrice("fit with a validation"));
+  try {  // only its value says so
+    model_.fit(data, {.callbacks = {early_stopping({.monitor = "table"})}, .verbose = 0});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("not one number"));
+  }
+  model_.compile({.metrics = {summed("seconds", Better::kLower)}});
+  EXPECT_THAT(message({}, false), HasSubstr("two lists called 'seconds'"));
+}
+
+// The record ends with the variables that the model has in memory.
+TEST_F(EarlyStoppingTest, TheRecordHasTheWeightsThatAreRestored) {
+  const Dataset data = test::blobs(40).batch({.global = 8});
+  std::vector<float> corners(32);  // with wrong labels: the more is learned, the worse
+  for (std::size_t i = 0; i < 4; ++i) corners[8 * i + i] = corners[8 * i + i + 4] = 1;
+  const Dataset other = test::labelled({8}, corners, {1, 2, 3, 0}).batch({.global = 4});
+  const test::TempFolder folder;
+  for (const int patience : {1, 10}) {  // ended by it, and after all epochs
+    Model model = test::compiled(training_.strategy, test::small_mlp, adam(0.1F));
+    const History history =
+        model.fit(data, {.epochs = 6,
+                         .validation = other,
+                         .callbacks = {early_stopping({.patience = patience, .restore_best_weights = true})},
+                         .verbose = 0,
+                         .checkpoints = CheckpointOptions{.folder = folder / std::to_string(patience),
+                                                          .record = folder / "record.safetensors"}});
+    const std::vector<double>& losses = history["val_loss"];
+    ASSERT_LT(*std::ranges::min_element(losses), losses.back());
+    Model record = restore_model(training_.strategy, folder / "record.safetensors");
+    EXPECT_EQ(record.weights_sha256(), model.weights_sha256()) << patience;
+    EXPECT_EQ(record.evaluate(other).loss, *std::ranges::min_element(losses)) << patience;
+    Model checkpoint = restore_model(training_.strategy, *newest_checkpoint(folder / std::to_string(patience)));
+    EXPECT_EQ(checkpoint.evaluate(other).loss, losses.back()) << "it goes on from there";
+  }
 }
 
 TEST_F(EarlyStoppingTest, PassesOverAnEpochThatWasStopped) {
@@ -118,7 +188,7 @@ TEST_F(EarlyStoppingTest, GivesTheBestWeightsBack) {
     stop.on_epoch_end(changed, control);
   };
   const Dataset data = test::blobs(40).batch({.global = 8});
-  model_.fit(data, {.epochs = 4, .callbacks = {chosen}, .verbose = 0});
+  model_.fit(data, {.epochs = 4, .validation = data, .callbacks = {chosen}, .verbose = 0});
   EXPECT_EQ(read(), best);
 }
 

@@ -7,13 +7,14 @@
 
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/fit/callbacks/monitor.h"
 
 namespace headrace::test {
 
 // Drives a callback through epochs that report these values as val_loss, without training; returns how many it
 // took until the callback asked for the end, all of them where it did not.
 inline std::size_t report_losses(const Callback& callback, Model& model, const std::vector<double>& losses) {
-  FitControl control(model);
+  FitControl control(model, {}, history_lists(model, /*validates=*/true, /*norms=*/false));
   if (callback.on_train_begin) callback.on_train_begin(control);
   std::size_t epoch = 0;
   while (epoch < losses.size() && !control.stop_requested()) {
