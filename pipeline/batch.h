@@ -18,12 +18,20 @@
 
 namespace HEADRACE_API headrace {
 
+// How the examples of a batch that the replicas do not divide are shared out.
+enum class EvenShares {
+  kOff,     // some replicas have one example more than others
+  kRepeat,  // the batch's first examples come once more, after its last one, until all have as many
+  kDrop,    // the batch's last examples are left out, until all have as many
+};
+
 // A batch's position in the stream.
 struct BatchPosition {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;            // within the epoch
   std::uint64_t sequence = 0;        // over all epochs
   std::int64_t global_examples = 0;  // real examples over the world's replicas, without skipped ones
+  std::int64_t repeats = 0;          // how many of them, the last ones, are repeated by EvenShares::kRepeat
   std::int64_t first_row = 0;        // real examples in replicas of the world before this one
   bool last_of_epoch = false;        // whether all others of the epoch were handed out before
   std::uint32_t bucket = 0;          // zero-based, of bucket_by_length()
@@ -72,6 +80,8 @@ class Batch {
   // Returns the real examples of this replica: the leading rows of every tensor. The remaining rows up to the
   // tensors' first extent are padding of unspecified but finite content. May be 0.
   std::int64_t examples() const noexcept { return content_.examples; }
+  // Returns how many of these examples, the last ones, are repeated by EvenShares::kRepeat.
+  std::int64_t repeats() const noexcept;
   // Returns the rows of the batch, padding included.
   std::int64_t rows() const noexcept;
   // Returns a tensor of shape (rows, ...), the same for every batch of a loader, or of a bucket. Those of

@@ -76,6 +76,15 @@ struct LoaderOptions {
   // timing, so that a training does, too; and which error comes first. ConfigError for a part of the world's
   // replicas: each loader would choose another order.
   bool in_order = true;
+  // Whether each replica gets equally many examples of a batch, for consumers whose collectives need that.
+  // Repeated examples count like others; Batch::repeats() says which they are. What is dropped is another part of
+  // each shuffled epoch. The stream stays the same one: state and fingerprint do not depend on it. ConfigError
+  // with OnError::kSkip, and for repeating examples of a stream.
+  EvenShares even_shares = EvenShares::kOff;
+  // Whether batches of which no example is left are handed out, for consumers that count steps. If false, the next
+  // batch comes in their place, and the last one before them ends the epoch. The exception is the end of an epoch
+  // that is not the last one, if no batch of the ring before it has an example.
+  bool empty_batches = false;
   std::optional<LoaderState> start = {};  // continue from here; ConfigError if it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
   // Called about twenty times a second by a thread that waits in next(), or in the constructor for a pass over all
@@ -129,6 +138,7 @@ inline void show(LoaderOptions& options, OptionVisitor& visit) {
   visit("reader_threads", options.reader_threads);
   visit("prefetch", options.prefetch);
   visit("in_order", options.in_order);
+  visit("even_shares", options.even_shares, {"off", "repeat", "drop"});
   std::string start = options.start ? options.start->serialize() : "";
   visit("start", start);
   options.start = start.empty() ? std::optional<LoaderState>() : LoaderState::parse(start);

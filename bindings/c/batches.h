@@ -30,10 +30,11 @@ typedef struct hr_batch_info {
   int32_t device_type;
   int32_t device_id;
   bool last_of_epoch;
-  bool writable; /* whether the holder may write to the tensors */
+  bool writable;   /* whether the holder may write to the tensors */
+  int64_t repeats; /* how many of `examples`, the last ones, repeat others: see even_shares of the loader */
 } hr_batch_info;
 #define HR_BATCH_INFO_INIT \
-  { sizeof(hr_batch_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false }
+  { sizeof(hr_batch_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, 0 }
 
 typedef struct hr_tensor {
   size_t size;

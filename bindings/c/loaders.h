@@ -21,6 +21,7 @@ typedef struct hr_batch hr_batch;
 
 enum { HR_CONVERT_AUTO = 0, HR_CONVERT_ON_HOST = 1, HR_CONVERT_ON_DEVICE = 2 };
 enum { HR_RESIDENT_AUTO = 0, HR_RESIDENT_NEVER = 1, HR_RESIDENT_ALWAYS = 2 };
+enum { HR_EVEN_SHARES_OFF = 0, HR_EVEN_SHARES_REPEAT = 1, HR_EVEN_SHARES_DROP = 2 };
 enum { HR_ON_ERROR_FAIL = 0, HR_ON_ERROR_SKIP = 1, HR_ON_ERROR_SUBSTITUTE = 2 };
 
 /* See pipeline/loader.h and pipeline/bad_record.h for details. */
@@ -54,13 +55,14 @@ typedef struct hr_loader_options {
    * filter to judge all records; these return any status it returns but HR_OK. May be null. */
   hr_status (*while_waiting)(void* user);
   hr_user user;
-  hr_tally* tally; /* counts records that are skipped or replaced; may be null */
-  bool in_order;   /* false: batches are handed out as they become ready, each once and as it is in order */
+  hr_tally* tally;     /* counts records that are skipped or replaced; may be null */
+  bool in_order;       /* false: batches are handed out as they become ready, each once and as it is in order */
+  int64_t even_shares; /* whether every replica gets equally many examples of each batch */
 } hr_loader_options;
 #define HR_LOADER_OPTIONS_INIT                                                                                    \
   {                                                                                                               \
     sizeof(hr_loader_options), 0, 1, 0, 0, 0, 0, -1, HR_CONVERT_AUTO, HR_F32, HR_RESIDENT_AUTO, NULL, 120, 0, -1, \
-        -1, HR_ON_ERROR_FAIL, 0, 0.01, NULL, 0, 0, 0, 0, 8, NULL, {NULL, NULL}, NULL, true                        \
+        -1, HR_ON_ERROR_FAIL, 0, 0.01, NULL, 0, 0, 0, 0, 8, NULL, {NULL, NULL}, NULL, true, HR_EVEN_SHARES_OFF    \
   }
 
 /* `options` may be null. */

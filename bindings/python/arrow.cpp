@@ -39,10 +39,10 @@ Dataset table_of(nb::handle capsule, const ArrowOptions& options) {
 }
 
 // open() gives capsules.
-Dataset stream_of(nb::object open, const ArrowOptions& options) {
-  auto function = [open = PythonCallable(std::move(open))](ArrowArrayStream* stream) {
+Dataset stream_of(const PlanFunction& open, const ArrowOptions& options) {
+  auto function = [open = PythonCallable(open)](ArrowArrayStream* stream) {
     open.call([&](nb::handle give) {
-      const nb::object capsule = give();
+      const nb::object capsule = call_function(give);
       *stream = std::exchange(*stream_in(capsule), {});
     });
   };

@@ -144,6 +144,10 @@ void bind_batch(nb::module_& module) {
           },
           "name"_a, "The field with the rows that fill the batch up: the same shape for every batch of a loader.")
       .def_prop_ro("examples", [](const PythonBatch& of) { return of.batch->examples(); })
+      .def_prop_ro(
+          "repeats", [](const PythonBatch& of) { return of.batch->repeats(); },
+          "How many of the examples, the last ones, repeat others of the batch: of "
+          "Loader(even_shares=\"repeat\").")
       .def_prop_ro("rows", [](const PythonBatch& of) { return of.batch->rows(); })
       .def_prop_ro(
           "ragged", &ragged, nb::sig("def ragged(self) -> tuple[str, ...]"),

@@ -4,8 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <list>
+#include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace nb = nanobind;
 
@@ -17,22 +20,57 @@ std::atomic<int> visits{0};  // threads that C++ let into Python, or that wait f
 std::atomic<std::thread::id> ended_by{};
 constexpr std::chrono::milliseconds kMaxFarewell{2000}, kStep{1};
 
-[[noreturn]] void stay_for_good() {
-  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-}
+// What C++ holds of Python's objects; null once it let go of them.
+std::mutex objects_mutex;
+std::list<PyObject*> objects;
 
 // With the GIL, as long as there is one: afterwards the object is left to the end of the process.
 template <typename Body>
 void with_python(const Body& body) noexcept {
   ++visits;
-  if (!is_refused()) {
-    const nb::detail::cleanup_guard here;
-    if (here) body();
+  if (!is_refused() || ended_by.load() == std::this_thread::get_id()) {
+    if (nb::is_alive()) {
+      const Gil here;
+      stay_in_python(body);
+    }
   }
   --visits;
 }
 
+PyObject* take_out(std::list<PyObject*>::iterator place) {
+  const std::lock_guard lock(objects_mutex);
+  PyObject* const object = *place;
+  objects.erase(place);
+  return object;
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(*nb::inst_ptr<PlanFunction>(self)->shared());
+  return 0;
+}
+
 }  // namespace
+
+void stay_for_good() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+void let_go_of_objects() {
+  std::vector<PyObject*> had;
+  {
+    const std::lock_guard lock(objects_mutex);
+    for (PyObject*& object : objects) had.push_back(std::exchange(object, nullptr));
+  }
+  for (PyObject* object : had) Py_XDECREF(object);
+}
+
+// Without tp_clear: whatever cycle it is in, the function's own dicts and cells can be cleared.
+void bind_plan_function(nb::module_& module) {
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)}, {0, nullptr}};
+  nb::class_<PlanFunction>(module, "PlanFunction", nb::type_slots(slots)).def(nb::init<nb::object>());
+  module.def("let_go_of_objects", &let_go_of_objects);
+}
 
 void end_of_python() noexcept {
   ended_by.store(std::this_thread::get_id());
@@ -75,7 +113,17 @@ nb::dlpack::dtype numpy_type(DType dtype) {
 }
 
 SharedObject share(nb::object object) {
-  return {object.release().ptr(), [](PyObject* owned) { with_python([owned] { Py_DECREF(owned); }); }};
+  std::list<PyObject*>::iterator place;
+  {
+    const std::lock_guard lock(objects_mutex);
+    place = objects.insert(objects.end(), object.release().ptr());
+  }
+  return {&*place, [place](PyObject* const*) { with_python([place] { Py_XDECREF(take_out(place)); }); }};
+}
+
+nb::handle object_of(const SharedObject& shared) {
+  if (*shared == nullptr) throw Error(ErrorCode::kCancelled, "the interpreter has ended");
+  return *shared;
 }
 
 nb::object array_of(std::span<const std::byte> bytes, const Field& field, const Shape& shape) {

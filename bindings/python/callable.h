@@ -1,6 +1,7 @@
 // Python objects that C++ threads own and call.
 #pragma once
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -20,6 +21,48 @@ namespace headrace::python {
 // as the interpreter ends, by the thread that ends it.
 void end_of_python() noexcept;
 bool is_refused() noexcept;
+
+// Ends what C++ holds of Python's objects, so that those of a program that has ended go in their turn: its open
+// files are written, its __del__() is called. Nothing calls them afterwards. REQUIRES: the GIL, after
+// end_of_python().
+void let_go_of_objects();
+
+// Keeps the calling thread permanently.
+[[noreturn]] void stay_for_good();
+
+// Calls into Python's own code, where a thread may wait for the GIL. Before Python 3.14 a thread that gets none,
+// since the interpreter ends, is torn out of its stack, which ends the process where C++ stands below: it stays
+// here instead. REQUIRES: `call` has no objects with destructors.
+template <typename Call>
+auto stay_in_python(const Call& call) {
+  try {
+    return call();
+  } catch (const abi::__forced_unwind&) {
+    stay_for_good();
+  }
+}
+
+// The GIL, for a thread of C++.
+class Gil {
+ public:
+  Gil() : state_(stay_in_python([] { return PyGILState_Ensure(); })) {}
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(const Gil&) = delete;
+  Gil& operator=(const Gil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// Returns function(arguments...). REQUIRES: the GIL.
+template <typename... Arguments>
+nanobind::object call_function(nanobind::handle function, const Arguments&... arguments) {
+  PyObject* const given[] = {arguments.ptr()..., nullptr};
+  PyObject* const result =
+      stay_in_python([&] { return PyObject_Vectorcall(function.ptr(), given, sizeof...(arguments), nullptr); });
+  if (result == nullptr) throw nanobind::python_error();
+  return nanobind::steal(result);
+}
 
 // Releases the GIL while this lives. A thread that returns after the interpreter has begun to end stays here
 // permanently: before Python 3.14 it would be torn out of C++, which ends the process.
@@ -52,21 +95,37 @@ class Visit {
 };
 
 // A Python object that any thread may share and release.
-using SharedObject = std::shared_ptr<PyObject>;
+using SharedObject = std::shared_ptr<PyObject* const>;
 SharedObject share(nanobind::object object);
+// Returns the object. Throws Error(kCancelled) once C++ has let go of it.
+nanobind::handle object_of(const SharedObject& shared);
+
+// A function of a plan. Python's garbage collector sees it through this, an object of Python's: a cycle from the
+// function to a dataset that calls it is found. REQUIRES: whoever has the plan and is itself seen by the collector
+// holds this, too, and stops its threads before the collector clears anything, in __del__().
+class PlanFunction {
+ public:
+  explicit PlanFunction(nanobind::object function) : function_(share(std::move(function))) {}
+  const SharedObject& shared() const noexcept { return function_; }
+
+ private:
+  SharedObject function_;
+};
+void bind_plan_function(nanobind::module_& module);
 
 // A Python function, or an object with methods, that C++ threads call.
 class PythonCallable {
  public:
   explicit PythonCallable(nanobind::object function) : function_(share(std::move(function))) {}
+  explicit PythonCallable(const PlanFunction& function) : function_(function.shared()) {}
 
   // Calls body(function) with the GIL. Throws Python exceptions as raise_as_error() does.
   template <typename Body>
   auto call(const Body& body) const {
     const Visit visit;
-    const nanobind::gil_scoped_acquire here;
+    const Gil here;
     try {
-      return body(nanobind::handle(function_.get()));
+      return body(object_of(function_));
     } catch (nanobind::python_error& raised) {
       raise_as_error(raised);
     }
@@ -76,9 +135,9 @@ class PythonCallable {
   template <typename Body>
   auto call_in_run(const std::string& where, const Body& body) const {
     const Visit visit;
-    const nanobind::gil_scoped_acquire here;
+    const Gil here;
     try {
-      return body(nanobind::handle(function_.get()));
+      return body(object_of(function_));
     } catch (nanobind::python_error& raised) {
       raise_from_run(raised, where);
     }

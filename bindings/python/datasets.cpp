@@ -26,19 +26,18 @@ namespace headrace::python {
 namespace {
 
 // Calls function(list of the fields' arrays) -> bool. `fields` are those that it sees.
-RecordFilter python_filter(nb::object function, const std::string& name, std::uint32_t version, bool processed,
-                           const std::vector<FieldTuple>& tuples) {
+RecordFilter python_filter(const PlanFunction& function, const std::string& name, std::uint32_t version,
+                           bool processed, const std::vector<FieldTuple>& tuples) {
   Fields fields = to_fields(tuples);
   RecordFilter filter{.name = name, .version = version, .keeps = {}, .processed = processed};
-  filter.keeps = [function = PythonCallable(std::move(function)),
-                  fields = std::move(fields)](const ExampleView& example) {
+  filter.keeps = [function = PythonCallable(function), fields = std::move(fields)](const ExampleView& example) {
     return function.call([&](nb::handle keeps) {
       nb::list arrays;
       for (const Field& field : fields) {
         const Shape shape = field.encoding == Encoding::kImage ? Shape() : example.shape(field.name);
         arrays.append(array_of(example.bytes(field.name), field, shape));
       }
-      return nb::cast<bool>(keeps(arrays));
+      return nb::cast<bool>(call_function(keeps, arrays));
     });
   };
   return filter;

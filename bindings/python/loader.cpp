@@ -21,6 +21,7 @@
 #include "headrace/bindings/python/options.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/digest.h"
+#include "headrace/pipeline/prefetch_choice.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -147,6 +148,16 @@ void make(PythonLoader* place, const Dataset& dataset, const std::string& device
   new (place) PythonLoader(dataset, devices, options, by_process);
 }
 
+// Throws what make() would, and starts nothing.
+void check(const Dataset& dataset, const std::string& devices, const nb::dict& given) {
+  auto options = read_options<LoaderOptions>(given, "a loader");
+  options.owned_batches = true;
+  const WithoutGil others_run;
+  const SignalPoll poll;
+  DeviceGroup group = open_devices(devices, DeviceNeed::kMemory);
+  choose_prefetch(dataset, group, options);
+}
+
 std::vector<std::tuple<std::string, std::string, std::string>> choices(const PythonLoader& of) {
   std::vector<std::tuple<std::string, std::string, std::string>> list;
   for (const Choice& choice : of.running()->loader().choices()) {
@@ -193,6 +204,7 @@ void bind_loader(nb::module_& module) {
       .def(
           "fields", [](const PythonLoader& of) { return to_tuples(of.running()->loader().fields()); }, Unlocked())
       .def("close", &PythonLoader::close);
+  module.def("check_loader", &check, "dataset"_a, "devices"_a, "options"_a);
   module.def("end_of_python", &end_of_python, Unlocked());
 }
 

@@ -7,6 +7,7 @@ NB_MODULE(_native, module) {
   module.attr("__version__") = HEADRACE_VERSION;
   headrace::python::bind_errors(module);
   headrace::python::bind_options(module);
+  headrace::python::bind_plan_function(module);
   headrace::python::bind_operations(module);
   headrace::python::bind_datasets(module);
   headrace::python::bind_sources(module);

@@ -22,8 +22,8 @@ namespace {
 // None; it returns a buffer for each output.
 class PythonOperation {
  public:
-  PythonOperation(nb::object function, Fields inputs, bool random)
-      : function_(std::move(function)), inputs_(std::move(inputs)), random_(random) {}
+  PythonOperation(const PlanFunction& function, Fields inputs, bool random)
+      : function_(function), inputs_(std::move(inputs)), random_(random) {}
 
   void operator()(UserSample& sample) const {
     function_.call([&](nb::handle function) {
@@ -31,7 +31,7 @@ class PythonOperation {
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
         arrays.append(array_of(sample.bytes(i), inputs_[i], sample.shape(i)));
       }
-      const nb::object outputs = function(arrays, key(sample));
+      const nb::object outputs = call_function(function, arrays, key(sample));
       std::size_t output = 0;
       for (nb::handle made : outputs) sample.put(output++, BufferView(made).bytes());
     });
@@ -54,12 +54,12 @@ class PythonOperation {
 };
 
 Operations python_operation(const std::string& name, std::uint32_t version, const std::vector<FieldTuple>& inputs,
-                            const std::vector<FieldTuple>& outputs, bool random, nb::object function) {
+                            const std::vector<FieldTuple>& outputs, bool random, const PlanFunction& function) {
   UserOperation operation{.name = name, .version = version, .inputs = {}, .outputs = to_fields(outputs)};
   Fields fields = to_fields(inputs);
   for (const Field& input : fields) operation.inputs.push_back(input.name);
   operation.each_pass_anew = random;
-  operation.function = PythonOperation(std::move(function), std::move(fields), random);
+  operation.function = PythonOperation(function, std::move(fields), random);
   return user_operation(std::move(operation));
 }
 

@@ -59,15 +59,15 @@ void put(nb::handle packed, RecordWriter& record) {
 
 Dataset generated(const std::string& name, const std::vector<FieldTuple>& fields, std::uint64_t records,
                   std::uint64_t fingerprint, bool anonymous, std::vector<std::string> classes,
-                  nb::object function) {
+                  const PlanFunction& function) {
   GeneratorOptions options{.name = name,
                            .fields = to_fields(fields),
                            .records = records,
                            .fingerprint = fingerprint,
                            .anonymous = anonymous,
                            .classes = std::move(classes)};
-  options.function = [function = PythonCallable(std::move(function))](std::uint64_t index, RecordWriter& record) {
-    function.call([&](nb::handle make) { put(make(index), record); });
+  options.function = [function = PythonCallable(function)](std::uint64_t index, RecordWriter& record) {
+    function.call([&](nb::handle make) { put(call_function(make, nb::int_(index)), record); });
   };
   return Dataset::from(generator(std::move(options)));
 }
@@ -75,7 +75,7 @@ Dataset generated(const std::string& name, const std::vector<FieldTuple>& fields
 // One record of a function that returns None at the end.
 bool put_next(const PythonCallable& function, RecordWriter& record) {
   return function.call([&](nb::handle next) {
-    const nb::object packed = next();
+    const nb::object packed = call_function(next);
     if (packed.is_none()) return false;
     put(packed, record);
     return true;
@@ -84,12 +84,12 @@ bool put_next(const PythonCallable& function, RecordWriter& record) {
 
 // open(first) gives the function that gives the records from there on.
 Dataset streamed(const std::string& name, const std::vector<FieldTuple>& fields, std::uint64_t fingerprint,
-                 std::vector<std::string> classes, nb::object open) {
+                 std::vector<std::string> classes, const PlanFunction& open) {
   StreamOptions options{
       .name = name, .fields = to_fields(fields), .classes = std::move(classes), .fingerprint = fingerprint};
-  options.open = [open =
-                      PythonCallable(std::move(open))](std::uint64_t first) -> std::function<bool(RecordWriter&)> {
-    PythonCallable next = open.call([&](nb::handle function) { return PythonCallable(function(first)); });
+  options.open = [open = PythonCallable(open)](std::uint64_t first) -> std::function<bool(RecordWriter&)> {
+    PythonCallable next =
+        open.call([&](nb::handle function) { return PythonCallable(call_function(function, nb::int_(first))); });
     return [next = std::move(next)](RecordWriter& record) { return put_next(next, record); };
   };
   return Dataset::from(record_stream(std::move(options)));

@@ -23,6 +23,12 @@ class BadRecordAccount {
   // examples, exceeds the limit of bad records.
   void add(const Slot& slot);
 
+  // Returns whether none of the `batches` that follow a batch, which is not yet added, may have a good example.
+  bool allows_empty(const Slot& slot, std::uint64_t batches) const noexcept {
+    const std::uint64_t before = whole_ == run_.whole_of(slot.position) ? bad_of_whole_ : 0;
+    return before + slot.bad.size() + batches <= run_.bad_limit.max_bad();
+  }
+
   std::uint64_t bad() const noexcept { return bad_.load(std::memory_order_relaxed); }
   std::uint64_t warned() const noexcept { return warned_.load(std::memory_order_relaxed); }
   std::uint64_t oriented() const noexcept { return oriented_.load(std::memory_order_relaxed); }

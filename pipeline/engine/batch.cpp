@@ -20,6 +20,12 @@ std::int64_t Batch::rows() const noexcept {
   return content_.tensors.empty() ? 0 : content_.tensors.front().shape[0];
 }
 
+std::int64_t Batch::repeats() const noexcept {
+  const BatchPosition& at = content_.position;
+  return std::clamp<std::int64_t>(at.first_row + content_.examples - at.global_examples + at.repeats, 0,
+                                  content_.examples);
+}
+
 std::int64_t Batch::entries(std::size_t field) const noexcept {
   for (const RaggedTensor& ragged : content_.ragged) {
     if (ragged.values == field) return content_.tensors[field].shape[0];

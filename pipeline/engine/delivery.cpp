@@ -81,27 +81,76 @@ std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> own
   if (!consumer.failed.empty()) {
     throw Error(ErrorCode::kCancelled, "the stream ended with an error: " + consumer.failed);
   }
-  const std::uint64_t turn = consumer.taken.load(std::memory_order_relaxed);
-  if (is_over(turn)) return end_stream(consumer);
   arrive(consumer, arrived);
-  count_ready(consumer, turn);
-  const std::uint64_t sequence =
-      ready_order_ ? wait_for_any(consumer, turn, replica) : wait_for_batch(consumer, turn, replica);
-  if (sequence >= ring_.end()) return end_stream(consumer);
-  Slot& slot = ring_.slot_of(sequence);
+  for (std::uint64_t turn = consumer.taken.load(std::memory_order_relaxed);; ++turn) {
+    if (is_over(turn)) return end_stream(consumer);
+    count_ready(consumer, turn);
+    const std::uint64_t sequence = wait(consumer, turn, replica);
+    if (sequence >= ring_.end()) return end_stream(consumer);
+    Slot& slot = ring_.slot_of(sequence);
+    // If nothing before it could end the epoch, an empty batch does, unless the end of the run says so.
+    if (is_left_out(slot) && (!is_last_of_epoch(slot, turn) || is_over(turn + 1))) {
+      account(consumer, slot);
+      leave_out(consumer, slot, turn, replica);
+      continue;
+    }
+    const std::uint64_t end = end_of_epoch(consumer, slot, turn, replica);
+    account(consumer, slot);
+    Batch batch = hand_out(consumer, slot, turn, replica, end > turn, std::move(owner));
+    while (++turn < end) {
+      Slot& empty = ring_.slot_of(wait(consumer, turn, replica));
+      account(consumer, empty);
+      leave_out(consumer, empty, turn, replica);
+    }
+    leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
+    return batch;
+  }
+}
+
+std::uint64_t Delivery::wait(Consumer& consumer, std::uint64_t turn, int replica) {
+  return ready_order_ ? wait_for_any(consumer, turn, replica) : wait_for_batch(consumer, turn, replica);
+}
+
+// Counts what is bad in a batch that is out. Throws its failure, or that too much is bad.
+void Delivery::account(Consumer& consumer, const Slot& slot) const {
   try {
     consumer.bad.add(slot);
   } catch (const Error& error) {
     consumer.failed = error.message();
     throw;
   }
-  if (slot.failure) {
-    consumer.failed = describe(slot.failure->what);
-    slot.failure->raise();
+  if (!slot.failure) return;
+  consumer.failed = describe(slot.failure->what);
+  slot.failure->raise();
+}
+
+bool Delivery::is_left_out(const Slot& slot) const noexcept {
+  return !slot.failure && slot.position.global_examples == 0 && run_.may_leave_out_batches();
+}
+
+// Takes a batch for a replica, and gives it back.
+void Delivery::leave_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica) const {
+  const SlotLease lease(ring_, slot, replica, nullptr);
+  slot.mark.take();
+  consumer.taken.store(turn + 1);
+}
+
+// Returns the turn after the epoch's last one if the others after this one are left out, otherwise this one. The
+// ring has as many batches as can be looked at; a stream ends with its last batch whatever is in it.
+std::uint64_t Delivery::end_of_epoch(Consumer& consumer, const Slot& slot, std::uint64_t turn, int replica) {
+  if (is_last_of_epoch(slot, turn)) return turn + 1;
+  if (slot.failure || !run_.may_leave_out_batches() || run_.source().info().streamed) return turn;
+  const bool in_order = !ready_order_ && run_.earlier.ahead().empty();
+  const std::uint64_t left = in_order ? run_.epoch_end(turn) - turn - 1 : 1;
+  if (!run_.schedule.may_drop_batches() && !consumer.bad.allows_empty(slot, left)) return turn;
+  for (std::uint64_t ahead = turn + 1; ahead < turn + ring_.size() && !is_over(ahead); ++ahead) {
+    const std::uint64_t sequence = wait(consumer, ahead, replica);
+    if (sequence >= ring_.end()) break;
+    const Slot& next = ring_.slot_of(sequence);
+    if (!is_left_out(next)) break;
+    if (is_last_of_epoch(next, ahead)) return ahead + 1;
   }
-  Batch batch = hand_out(consumer, slot, turn, replica, std::move(owner));
-  leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
-  return batch;
+  return turn;
 }
 
 bool Delivery::is_over(std::uint64_t turn) const {
@@ -126,7 +175,7 @@ bool Delivery::gives_rows(const SlotShare& share) const noexcept {
 }
 
 // Returns whether no batch of the epoch is left. An earlier part of the run may have handed out the last ones.
-bool Delivery::ends_epoch(const Slot& slot, std::uint64_t turn) const {
+bool Delivery::is_last_of_epoch(const Slot& slot, std::uint64_t turn) const {
   if (ready_order_) {
     const std::lock_guard lock(ring_.mutex());
     return ready_order_->ends_epoch(turn);
@@ -136,7 +185,7 @@ bool Delivery::ends_epoch(const Slot& slot, std::uint64_t turn) const {
   return run_.earlier.after(sequence) >= std::min(run_.epoch_end(sequence), ring_.end());
 }
 
-Batch Delivery::hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica,
+Batch Delivery::hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica, bool ends_epoch,
                          std::shared_ptr<const void> owner) const {
   SlotShare& share = slot.shares[static_cast<std::size_t>(replica)];
   const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
@@ -151,7 +200,7 @@ Batch Delivery::hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int
                        .device = share.where,
                        .writable = run_.options.headspace == 0 || static_cast<bool>(share.device)};
   content.position.first_row += share.first;
-  content.position.last_of_epoch = ends_epoch(slot, turn);
+  content.position.last_of_epoch = ends_epoch;
   std::unique_ptr<GivenRows> given;
   if (gives_rows(share)) {
     given = std::make_unique<GivenRows>(spare_rows_, share, slot.layout().local_rows, content.records, content.bad,

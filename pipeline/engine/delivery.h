@@ -69,6 +69,7 @@ class Delivery {
   bool wait_within(const Done& done, double seconds) const;
   template <typename Done, typename Stall>
   void wait_until(Consumer& consumer, const Done& done, const Stall& stall) const;
+  std::uint64_t wait(Consumer& consumer, std::uint64_t turn, int replica);
   std::uint64_t wait_for_batch(Consumer& consumer, std::uint64_t turn, int replica);
   std::uint64_t wait_for_any(Consumer& consumer, std::uint64_t turn, int replica);
   std::uint64_t first_unchosen() const;
@@ -76,9 +77,13 @@ class Delivery {
   static void arrive(Consumer& consumer, std::uint64_t now);
   void leave(Consumer& consumer, std::uint64_t sequence, std::uint64_t arrived, std::uint64_t rows) const;
   std::optional<Batch> end_stream(Consumer& consumer) const;
-  Batch hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica,
+  Batch hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica, bool ends_epoch,
                  std::shared_ptr<const void> owner) const;
-  bool ends_epoch(const Slot& slot, std::uint64_t turn) const;
+  void leave_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica) const;
+  void account(Consumer& consumer, const Slot& slot) const;
+  bool is_left_out(const Slot& slot) const noexcept;
+  bool is_last_of_epoch(const Slot& slot, std::uint64_t turn) const;
+  std::uint64_t end_of_epoch(Consumer& consumer, const Slot& slot, std::uint64_t turn, int replica);
   bool gives_rows(const SlotShare& share) const noexcept;
 
   const RunPlan& run_;

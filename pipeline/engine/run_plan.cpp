@@ -135,6 +135,27 @@ void check_order(const LoaderOptions& options, const DeviceGroup& devices) {
       joined({advice("leave out {}", option), "serve all replicas by one loader"}));
 }
 
+// Refuses shares that cannot be even: of what is skipped only one of several replicas has fewer examples, and a
+// stream's records are gone once they are used.
+void check_shares(const LoaderOptions& options, const StreamPlan& plan, std::int64_t replicas) {
+  if (options.even_shares == EvenShares::kOff || replicas == 1) return;
+  const bool repeats = options.even_shares == EvenShares::kRepeat;
+  const std::string option = named("LoaderOptions::even_shares", repeats ? "repeat" : "drop");
+  if (options.errors.on_error == OnError::kSkip) {
+    throw ConfigError(option + ": a skipped record leaves its replica with fewer examples than the others",
+                      advice("replace bad records with {}", named("ErrorPolicy::on_error", "substitute")));
+  }
+  if (repeats && plan.source->info().streamed) {
+    throw ConfigError(fmt::format("{}: {} is a stream, whose records come once", option, plan.source->info().name),
+                      advice("give {}", named("LoaderOptions::even_shares", "drop")));
+  }
+  if (!repeats && plan.batch->global < replicas) {
+    throw ConfigError(
+        fmt::format("{} leaves nothing of batches of {} for {} replicas", option, plan.batch->global, replicas),
+        "make the global batch larger");
+  }
+}
+
 // Refuses options that take a stream's records by their numbers or need their count.
 void check_streamed(const LoaderOptions& options, const std::string& name) {
   if (options.epochs > 1) {
@@ -171,6 +192,7 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
   if (plan.source->info().streamed) check_streamed(options, plan.source->info().name);
   check_world(options.world, devices);
   check_order(options, devices);
+  check_shares(options, plan, std::max(options.world.total, devices.size()));
   return options;
 }
 
@@ -298,7 +320,8 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
                                   .budget_bytes = options.resident_budget_bytes,
                                   .host_budget_bytes = options.memory_budget_bytes})),
       host(host_part(plan, split.passes)),
-      schedule(plan, options.seed, options.epochs),
+      schedule(plan, options.seed, options.epochs,
+               {.even = options.even_shares, .replicas = std::max(options.world.total, devices.size())}),
       bad_records_of(counted_examples(plan, schedule)),
       bad_limit(options.errors, bad_records_of, name_of_counted(plan, bad_records_of)),
       filter_failures(FilterFailures::of(plan.index_stages)),
@@ -322,6 +345,8 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
   }
   in_bursts = options.in_bursts && suits_bursts(devices);
   if (in_bursts && given.prefetch < 0) options.prefetch = std::max(options.prefetch, kBurstPrefetch);
+  // Whether a batch ends its epoch is known when the next one is written.
+  if (may_leave_out_batches()) options.prefetch = std::max(options.prefetch, 1);
   earlier = BatchSet(first, options.start ? options.start->ahead : std::vector<std::uint64_t>());
   if (uses_records_again(plan, schedule, options.epochs)) program.keep_jpeg_indexes(budgets.memory);
   for (const PlannedOperation& planned : plan.batch_operations) mixers.emplace_back(planned, plan.fields);

@@ -47,6 +47,11 @@ struct RunPlan {
   // Returns whether examples with bad records are removed from the stream.
   bool skips() const noexcept { return options.errors.on_error == OnError::kSkip; }
 
+  // Returns whether some batch may have no example, and is then not handed out.
+  bool may_leave_out_batches() const noexcept {
+    return !options.empty_batches && (skips() || schedule.may_drop_batches());
+  }
+
   // Returns the number of the whole, to which the limit of bad records applies, that a batch is in.
   std::uint64_t whole_of(const BatchPosition& position) const noexcept {
     if (!source().info().streamed) return position.epoch;

@@ -203,11 +203,13 @@ void Slot::compact(SlotShare& share, const RaggedTensor& ragged) const {
 }
 
 void Slot::replay(const BatchPosition& at) {
-  const std::int64_t examples = position.global_examples, first_row = position.first_row;
+  const std::int64_t examples = position.global_examples, repeats = position.repeats;
+  const std::int64_t first_row = position.first_row;
   const std::uint32_t bucket = position.bucket;
   position = at;
   position.bucket = bucket;
   position.global_examples = examples;
+  position.repeats = repeats;
   position.first_row = first_row;
   bad.clear();  // they were counted once
   warned.clear();

@@ -21,6 +21,8 @@ void refuse_decided(const LoaderOptions& input) {
          "leave it out: training and evaluation begin at the start of the data");
   refuse(input.world != unset.world, named("LoaderOptions::world"),
          "leave it out: the strategy knows which replicas this process has");
+  refuse(input.even_shares != unset.even_shares, named("LoaderOptions::even_shares"),
+         "leave it out: every example counts once, whatever the replicas' shares");
   refuse(input.converted != unset.converted, named("LoaderOptions::converted"),
          "leave it out: it follows from the model's precision");
   refuse(
@@ -39,6 +41,7 @@ LoaderOptions training_input(const ModelState& model, const FitOptions& options,
   input.world = Shards(*model.strategy, options.step.virtual_shards).world();
   input.converted = converted_type(model, Mode::kTrain);
   input.in_bursts = model.strategy->devices().in_host_memory();
+  input.empty_batches = true;  // steps are counted
   return input;
 }
 
@@ -68,6 +71,7 @@ LoaderOptions evaluation_input(const ModelState& model, Mode mode, const Evaluat
   input.world = Shards(*model.strategy, virtual_shards).world();
   input.converted = converted_type(model, mode);
   input.in_bursts = model.strategy->devices().in_host_memory();
+  input.empty_batches = true;
   return input;
 }
 

@@ -30,6 +30,7 @@ hr_batch_info batch_info_of(const Batch& batch) {
   info.device_id = device.kind == DeviceKind::kCpu ? 0 : device.ordinal;
   info.last_of_epoch = position.last_of_epoch;
   info.writable = batch.writable();
+  info.repeats = batch.repeats();
   return info;
 }
 

@@ -28,6 +28,7 @@ LoaderOptions loader_options_of(const hr_loader_options& how, std::shared_ptr<vo
                         .reader_threads = how.reader_threads,
                         .prefetch = how.prefetch,
                         .in_order = how.in_order,
+                        .even_shares = enum_of(static_cast<std::int32_t>(how.even_shares), EvenShares::kDrop, "even_shares"),
                         .stall_timeout_seconds = how.stall_timeout_seconds,
                         .while_waiting = waiting_call_of(how, std::move(user)),
                         .trace_spans = how.trace_spans,

@@ -30,7 +30,8 @@ def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), im
     options = _native.ArrowOptions(name, image_column, label_column, list(columns), label_type, list(classes), label_count,
                                    memory_limit)
     if callable(data) and not hasattr(data, "__arrow_c_stream__"):
-        return Dataset(_native.arrow_stream(lambda: _stream_of(data()), options))
+        held = _native.PlanFunction(lambda: _stream_of(data()))
+        return Dataset(_native.arrow_stream(held, options), parts=(held_alone(held),))
     return Dataset(_native.arrow_table(_stream_of(data), options))
 
 

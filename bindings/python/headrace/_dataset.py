@@ -123,7 +123,8 @@ class Dataset:
             return True
 
         native = [field.native() for field in fields]
-        _stage(self._of_samples(), "take", count=1).filter(_native.python_filter(look, "first record", 1, True, native)).size()
+        first = _stage(self._of_samples(), "take", count=1)
+        first.filter(_native.python_filter(_native.PlanFunction(look), "first record", 1, True, native)).size()
         if not seen:
             raise _no_sample()
         return seen
@@ -335,6 +336,13 @@ class Dataset:
             raise TypeError("a stream has no known length")
         return self._native.size() if self.batch_size is None else self._native.steps_per_epoch()
 
+    def __getitems__(self, places: Sequence[Any]) -> list[Any]:
+        """For PyTorch's own loader, of the batches of a headrace.torch.DataLoader."""
+        if not all(hasattr(place, "batch") for place in places):
+            raise config_error("a headrace.Dataset given to torch.utils.data.DataLoader",
+                               "use headrace.torch.DataLoader, which takes the same arguments")
+        return [place.batch() for place in places]
+
     def __bool__(self) -> bool:
         return True
 
@@ -421,8 +429,9 @@ def _padding(pad):
 
 def _filter(keeps, *, name, version, processed, fields):
     names = [field[0] for field in fields]
-    native = _native.python_filter(lambda arrays: bool(keeps(dict(zip(names, arrays)))), name, version, processed, fields)
-    return Part("filter", name, keeps, {"name": name, "version": version, "processed": processed, "fields": fields}, native)
+    held = _native.PlanFunction(lambda arrays: bool(keeps(dict(zip(names, arrays)))))
+    native = _native.python_filter(held, name, version, processed, fields)
+    return Part("filter", name, keeps, {"name": name, "version": version, "processed": processed, "fields": fields}, native, held)
 
 
 MAKERS["filter"] = _filter

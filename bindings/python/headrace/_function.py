@@ -84,9 +84,10 @@ class Function:
                     for field, dtype in zip(outputs, dtypes)]
 
         given, gives = ([field.native() for field in several] for several in (inputs, outputs))
-        native = _native.python_operation(self._name, self._version, given, gives, self._random, call)
+        held = _native.PlanFunction(call)
+        native = _native.python_operation(self._name, self._version, given, gives, self._random, held)
         return Part("operation", self._name, self._function, {
-            "name": self._name, "version": self._version, "inputs": given, "outputs": gives, "random": self._random}, native)
+            "name": self._name, "version": self._version, "inputs": given, "outputs": gives, "random": self._random}, native, held)
 
     def _input_names(self, fields):
         if self._inputs is None:

@@ -33,15 +33,14 @@ def _close_all():
     _native.end_of_python()
     for loader in list(_open_loaders):
         loader.close()
+    _native.let_go_of_objects()
 
 
 atexit.register(_close_all)
 
 
-def _place_in(world: tuple[int, int] | Workers | Literal["auto"] | None) -> tuple[int, int]:
+def _place_in(world: tuple[int, int] | Workers | Literal["auto"]) -> tuple[int, int]:
     """How many replicas, or processes, there are, and the number of the first one that is this process's."""
-    if world is None:
-        return 0, 0
     if isinstance(world, Workers):
         return world.count, world.rank
     if isinstance(world, str):
@@ -49,6 +48,13 @@ def _place_in(world: tuple[int, int] | Workers | Literal["auto"] | None) -> tupl
             raise config_error(f"world = '{world}' is not known", "give 'auto', Workers or (replicas, first)")
         return _native.place_worker()
     return world
+
+
+def check_loader(dataset: Dataset, *, devices: str = "cpu", world: Any = None, **options: Any) -> None:
+    """Throws what a Loader of these options for ever would. Nothing is started."""
+    if world is not None:
+        options["world_replicas"], options["world_first"] = _place_in(world)
+    _native.check_loader(dataset._native, devices, {**options, "epochs": 1 if dataset.streamed else _ENDLESS})
 
 
 class Loader:
@@ -66,9 +72,12 @@ class Loader:
     epochs: None goes on for ever.
     world: which replicas of all processes this loader serves, one a device; of an indexed source it reads their records
         alone. "auto": those of this process among the ones that torchrun, mpirun, srun, Kubernetes or TF_CONFIG started, each with as many
-        devices; Workers, of open_world(): the same of those; (replicas, first): the replicas from `first` on, of so many.
-        None: there is no other process.
-    on_error: what becomes of records that cannot be used: "fail", "skip", "substitute".
+        devices; Workers, of open_world(): the same of those; (replicas, first): the replicas from `first` on, of so many,
+        which world_replicas and world_first say as well. None: there is no other process.
+    even_shares: "repeat" or "drop" where each replica must have equally many examples of a batch: its first ones come once
+        more (batch.repeats says how many of a share's last rows), or its last ones are left out. "off": one may have one more.
+    on_error: what becomes of records that cannot be used: "fail", "skip", "substitute". A batch of which "skip" leaves
+        nothing is not handed out: then an epoch has fewer batches than len() says.
     start: a state_dict() to continue from.
     options: pipeline/loader.h says more of each; those that are not given, or None, are
     """
@@ -77,13 +86,18 @@ class Loader:
                  world: tuple[int, int] | Workers | Literal["auto"] | None = None, start: Mapping[str, Any] | str | None = None,
                  **options: Unpack[_native.LoaderOptions]) -> None:
         self._by_process = isinstance(world, (str, Workers))
-        world_replicas, world_first = _place_in(world)
+        self._options: dict[str, Any] = dict(options)
+        if world is not None:
+            twice = {"world_replicas", "world_first"} & options.keys()
+            if twice:
+                raise config_error(f"world beside {min(twice)}", "give one of them: world=(world_replicas, world_first)")
+            self._options["world_replicas"], self._options["world_first"] = _place_in(world)
+        self._endless = epochs is None
         if epochs is None:
             epochs = 1 if dataset.streamed else _ENDLESS
         self._dataset = dataset
         self._devices = devices
-        self._options: dict[str, Any] = dict(options, epochs=epochs, world_replicas=world_replicas,
-                                             world_first=world_first)
+        self._options["epochs"] = epochs
         self._functions = dataset._functions
         self.reset_function_times()
         self._start(start)
@@ -127,7 +141,8 @@ class Loader:
             if batch is None:
                 return
             last = batch.last_of_epoch
-            yield batch
+            if batch.global_examples > 0:
+                yield batch
             del batch  # not to be held while the next one is waited for
             if last:
                 return
@@ -140,7 +155,8 @@ class Loader:
             batch = self.next()
             if batch is None:
                 return
-            yield batch
+            if batch.global_examples > 0:
+                yield batch
             del batch
 
     def digest(self) -> str:
@@ -256,6 +272,10 @@ class Loader:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self.close()
+
+    def __del__(self) -> None:  # before the garbage collector clears what its threads may call
+        if hasattr(self, "_native"):
+            self.close()
 
     def __repr__(self) -> str:
         try:

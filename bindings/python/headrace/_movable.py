@@ -80,12 +80,12 @@ class MovableLoader:
 
     # ---- where it stands
 
-    def seek(self, dataset, *, epoch, length):
-        """To the beginning of an epoch, each of which has `length` batches; None: there is one, of any length."""
+    def seek(self, dataset, *, epoch, length, step=0):
+        """To a step of an epoch, each of which has `length` batches; None: there is one, of any length."""
         if length is None:
             self._open(dataset, None)
             return
-        wanted = epoch * length
+        wanted = epoch * length + step
         if self._dataset is dataset and self._paused is not None:
             self._open(dataset, _at(self._paused, wanted))
             return

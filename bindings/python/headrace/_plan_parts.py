@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from . import _native
 from ._errors import config_error
 
+_HELD = "held"
 _KEY = "python"  # beside the members that C++ knows
 
 
@@ -22,6 +23,12 @@ class Part(NamedTuple):
     function: Any
     options: dict[str, Any]
     native: Any  # Operations, RecordFilter, or a Dataset of the source alone; None: it works on whole batches
+    held: _native.PlanFunction | None = None  # what C++ calls, for the garbage collector
+
+
+def held_alone(held: _native.PlanFunction) -> Part:
+    """A function that no JSON names."""
+    return Part(_HELD, "", None, {}, None, held)
 
 
 # By kind, what makes a part of the function and the options. Each module adds its own.
@@ -67,7 +74,7 @@ def _find(module: Any, name: str) -> Any:
 
 def write(native: _native.Dataset, parts: Iterable[Part]) -> str:
     """The plan's JSON, with what Python has to know of these parts."""
-    parts = list(parts)
+    parts = [part for part in parts if part.kind != _HELD]
     entries = [json.loads(json.dumps({"kind": part.kind, "function": import_path(part.function), **part.options}))
                for part in parts]
     text = native.to_json(_natives(parts, entries))

@@ -17,7 +17,7 @@ from ._dataset import Dataset
 from ._errors import config_error
 from ._fields import Field, FieldLike, Path, dtype_name, encoded_image, from_native
 from ._function import name_of
-from ._plan_parts import MAKERS, Part
+from ._plan_parts import MAKERS, Part, held_alone
 from ._records import as_array, fields_of, is_encoded, packer
 
 
@@ -90,8 +90,9 @@ def _from_files_in_memory(arrays, name, classes):
 
 
 def _generated(make, records, fields, name, fingerprint, classes, anonymous=False):
+    held = _native.PlanFunction(make)
     return Dataset(_native.generated(name, [field.native() for field in fields], records, fingerprint, anonymous,
-                                     list(classes), make))
+                                     list(classes), held), parts=(held_alone(held),))
 
 
 def _identity(*parts):
@@ -121,7 +122,7 @@ def _function(function, *, records, fields, name, version, classes, anonymous):
     pack = packer(made, name)
     source = _generated(lambda index: pack(function(index)), records, made, name, _identity(name, version), classes, anonymous)
     return Part("function", name, function, {"records": records, "fields": fields, "name": name, "version": version,
-                                             "classes": classes, "anonymous": anonymous}, source._native)
+                                             "classes": classes, "anonymous": anonymous}, source._native, source._parts[0].held)
 
 
 def _with_part(part):
@@ -164,13 +165,14 @@ def from_generator(generator: Callable[..., Iterable[Any]], *, fields: Mapping[s
 
 def _generator(generator, *, fields, name, version, in_memory, memory_limit, classes):
     pack = packer([from_native(field) for field in fields], name)
+    held = None
     if in_memory:
         native = _native.pulled(name, fields, classes, memory_limit, _puller(generator, 0, pack))
     else:
-        native = _native.streamed(name, fields, _identity(name, version), classes,
-                                  lambda first: _puller(generator, first, pack))
+        held = _native.PlanFunction(lambda first: _puller(generator, first, pack))
+        native = _native.streamed(name, fields, _identity(name, version), classes, held)
     return Part("generator", name, generator, {"fields": fields, "name": name, "version": version, "in_memory": in_memory,
-                                               "memory_limit": memory_limit, "classes": classes}, native)
+                                               "memory_limit": memory_limit, "classes": classes}, native, held)
 
 
 MAKERS["function"] = _function

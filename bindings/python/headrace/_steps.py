@@ -25,8 +25,8 @@ class DistributedDataset:
     Iterating gives the batches of one epoch; the next `for` goes on with the next epoch, until `epochs` are over.
     """
 
-    def __init__(self, native: Any) -> None:
-        self._native = native
+    def __init__(self, native: Any, dataset: Any) -> None:
+        self._native, self._dataset = native, dataset
         _open_loaders.add(self)
 
     def __iter__(self) -> Iterator[GlobalBatch]:
@@ -50,6 +50,10 @@ class DistributedDataset:
     def close(self) -> None:
         """Stops its threads."""
         self._native.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_native"):
+            self.close()
 
 
 def position_of(start: Mapping[str, str]) -> str:

@@ -21,21 +21,23 @@ __all__ = ["batches"]
 
 
 def batches(loader: Loader, sharding: jax.sharding.Sharding | None = None) -> Iterator[dict[str, jax.Array]]:
-    """The batches of an epoch as dicts of global JAX arrays.
+    """The batches of an epoch as dicts of global JAX arrays; of a Loader(epochs=None) those of all epochs, without an end.
 
     sharding: how the first axis is laid over the devices of all processes; None: on the default device, as
         batch.jax(). In a program of several processes the loader's world is (jax.process_count(),
         jax.process_index()): each process's share becomes its part of the global array.
 
     A step that jax.jit compiled is compiled again for another shape: say batch(..., drop_remainder=True), or mask the
-    smaller last batch yourself. With a sharding a batch that the devices do not divide is a ConfigError.
+    smaller last batch yourself. With a sharding a batch that the devices do not divide is a ConfigError;
+    Loader(even_shares=) makes the processes' shares equal.
     """
+    given = loader.all_epochs() if loader._endless else iter(loader)
     if sharding is None:
-        for batch in loader:
+        for batch in given:
             yield batch.jax()
         return
     local = max(1, len(sharding.addressable_devices))
-    for batch in loader:
+    for batch in given:
         if batch.ragged:
             raise config_error(f"the ragged field '{batch.ragged[0]}' with a sharding, which divides arrays evenly",
                                "use padded_batch(), or leave the sharding out and place the arrays yourself")

@@ -16,6 +16,7 @@ import numpy as np
 
 from headrace import Dataset
 from headrace._errors import config_error
+from headrace._loader import check_loader
 from headrace._movable import MovableLoader
 
 __all__ = ["PyDataset"]
@@ -48,6 +49,10 @@ class PyDataset(keras.utils.PyDataset):
             raise config_error("sample_weight without y")
         self._dataset, self._parts = dataset, [part for part in (x, y, sample_weight) if part is not None]
         self._require_fields()
+        refused = {"epochs", "start", "devices"} & options.keys()
+        if refused:
+            raise config_error(f"{min(refused)} is not an option of PyDataset", "leave it out: Keras says how many epochs, and takes arrays of the CPU")
+        check_loader(dataset, seed=0, **options)
         self._loader = MovableLoader({"seed": 0, **options})
         self._lock = threading.Lock()
         self._epoch, self._asked = 0, set[int]()  # of the pass over the data that goes on

@@ -179,7 +179,7 @@ class Strategy:
         """The dataset's batches, each divided among the replicas, for a training loop of one's own. start: what
         state_dict() gave. input: options of headrace.Loader."""
         options = {**input, "epochs": epochs} | ({} if start is None else {"start": position_of(start)})
-        return DistributedDataset(_native.distribute(self._native, plan_of(data), options))
+        return DistributedDataset(_native.distribute(self._native, plan_of(data), options), data)
 
     def run(self, function: Callable[[Replica], Any], batches: GlobalBatch | None = None) -> list[Any]:
         """Calls function(replica) for each local replica, one after another; the work that was submitted runs concurrently.

@@ -54,7 +54,7 @@ void call_python(const SharedObject& function, FitControl& control, const Argume
     ~Closing() { control.close(); }
   } const closing{*open};
   try {
-    nb::handle(function.get())(arguments..., open);
+    object_of(function)(arguments..., open);
   } catch (const nb::python_error& raised) {
     if (!InterruptWatch::keep(raised)) throw;
   }
@@ -94,11 +94,11 @@ void add_state(Callback& callback, nb::handle object) {
   if (!save || !load) return;
   callback.save = [save] {
     const nb::gil_scoped_acquire lock;
-    return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(nb::handle(save.get())()));
+    return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(object_of(save)()));
   };
   callback.restore = [load](const std::string& text) {
     const nb::gil_scoped_acquire lock;
-    nb::handle(load.get())(nb::module_::import_("json").attr("loads")(text));
+    object_of(load)(nb::module_::import_("json").attr("loads")(text));
   };
 }
 
@@ -207,7 +207,7 @@ void bind_ready_made(nb::module_& module) {
       [](nb::object rate) {
         return learning_rate_scheduler([rate = share(std::move(rate))](int epoch) {
           const nb::gil_scoped_acquire lock;
-          return nb::cast<double>(nb::handle(rate.get())(epoch));
+          return nb::cast<double>(object_of(rate)(epoch));
         });
       },
       "rate"_a, "At the start of each epoch, from 0, the learning rate becomes rate(epoch).");

@@ -318,7 +318,7 @@ Node OpenGraph::call(const nb::object& layer, const std::vector<Node>& inputs, c
   Graph& graph = get();
   std::vector<Shape> shapes;
   for (const Node input : inputs) shapes.push_back(graph.shape(input));
-  const auto same = [&](const CalledLayer& each) { return each.object.get() == layer.ptr(); };
+  const auto same = [&](const CalledLayer& each) { return *each.object == layer.ptr(); };
   if (const auto known = std::ranges::find_if(called_, same); known != called_.end()) {
     const std::string& first = graph.name(known->first.id);
     return graph.call_with(known->first, python_layer(layer, first, shapes, *devices_), inputs, {.name = name});
@@ -341,7 +341,7 @@ Net net_of_python(nb::object net, const DeviceGroup& devices) {
     const nb::gil_scoped_acquire lock;
     auto open = std::make_shared<OpenGraph>(graph, devices);
     const Closing closing(open);
-    return results_of(nb::handle(function.get())(open));
+    return results_of(object_of(function)(open));
   };
 }
 

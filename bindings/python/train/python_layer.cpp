@@ -249,7 +249,7 @@ LayerMakers python_layer_makers(const nb::dict& factories, const DeviceGroup& de
                                            &devices](const LayerRecord& record) {
       const std::string config = record.attributes.text("config");
       const nb::gil_scoped_acquire lock;
-      return python_layer(nb::handle(made.get())(config), record.name, record.inputs, devices);
+      return python_layer(object_of(made)(config), record.name, record.inputs, devices);
     };
   }
   return makers;

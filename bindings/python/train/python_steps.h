@@ -63,6 +63,10 @@ class PythonFeed {
  public:
   PythonFeed(StrategyPtr strategy, const Dataset& data, LoaderOptions options) : strategy_(std::move(strategy)) {
     Strategy& serves = strategy_->get();
+    if (options.world != World{} || options.even_shares != EvenShares::kOff) {
+      throw ConfigError("the strategy decides which replicas this process has, and counts every example once",
+                        "leave out world_replicas, world_first and even_shares");
+    }
     options.world = serves.world();
     options.owned_batches = true;  // Python keeps what it is given, in lists for example
     const WithoutGil others_run;

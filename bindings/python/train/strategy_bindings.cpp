@@ -124,7 +124,7 @@ SharedObject call_for_replica(PythonStrategy& strategy, const SharedObject& func
     ~Closing() { replica.close(); }
   } const closing{*open};
   try {
-    return share(nb::handle(function.get())(open));
+    return share(object_of(function)(open));
   } catch (...) {
     strategy.note_failure();
     throw;
@@ -147,7 +147,7 @@ nb::list run(PythonStrategy& strategy, nb::object function, const PythonGlobalBa
     }
   }
   nb::list list;
-  for (const SharedObject& result : results) list.append(nb::borrow(result.get()));
+  for (const SharedObject& result : results) list.append(nb::borrow(object_of(result)));
   return list;
 }
 
@@ -160,7 +160,7 @@ nb::object on(PythonStrategy& strategy, const Where& where, nb::object function)
     result = strategy.get().on(
         where, [&](const ReplicaContext& replica) { return call_for_replica(strategy, shared, replica); });
   }
-  return nb::borrow(result.get());
+  return nb::borrow(object_of(result));
 }
 
 std::vector<double> reduce(PythonStrategy& strategy, const std::string& op,

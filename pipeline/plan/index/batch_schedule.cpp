@@ -22,7 +22,8 @@ std::size_t mixed_passes(const std::vector<Stage>& stages) {
 
 }  // namespace
 
-BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs)
+BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs,
+                             const Sharing& sharing)
     : plan_(plan),
       seed_(seed),
       plain_(plan.batch_stages.empty() && plan.combined_batches == nullptr),
@@ -35,6 +36,7 @@ BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::ui
       size_(map_.size()),
       steps_(batches_.size()),
       epochs_(epochs),
+      sharing_(sharing),
       last_step_(steps_ - 1) {
   if (plan.buckets != nullptr) {
     buckets_.emplace(plan, map_.size());
@@ -89,6 +91,9 @@ BatchPosition BatchSchedule::position(std::uint64_t sequence) const {
   } else {
     position.global_examples = static_cast<std::int64_t>(rows_.examples_of(batch.record));
   }
+  if (sharing_.even == EvenShares::kDrop) position.global_examples -= position.global_examples % sharing_.replicas;
+  position.repeats = with_repeats(position.global_examples) - position.global_examples;
+  position.global_examples += position.repeats;
   return position;
 }
 
@@ -97,9 +102,10 @@ void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_
   const Located batch = batch_at(position.epoch, position.step);
   const auto batches = buckets_ ? arranged(batch.pass) : nullptr;
   const auto before = static_cast<std::uint64_t>(position.first_row);
-  const std::uint64_t first = (batches ? batches->first_of(batch.record) : rows_.first_of(batch.record)) + before;
+  const std::uint64_t first = batches ? batches->first_of(batch.record) : rows_.first_of(batch.record);
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const Located located = cursor_.locate(batch.pass, batches ? batches->positions[first + i] : first + i);
+    const std::uint64_t place = first + place_of(before + i, position);
+    const Located located = cursor_.locate(batch.pass, batches ? batches->positions[place] : place);
     records[i] = located.record;
     passes[i] = located.pass;
     if (!numbers.empty()) cursor_.write_numbers(numbers.data() + i * plan_.numbers);
@@ -110,8 +116,8 @@ void BatchSchedule::locate(const BatchPosition& position, std::span<std::uint64_
 Located BatchSchedule::locate(const BatchPosition& position, std::int64_t example,
                               std::span<std::uint64_t> numbers) {
   const Located batch = batch_at(position.epoch, position.step);
-  const Located located =
-      cursor_.locate(batch.pass, rows_.first_of(batch.record) + static_cast<std::uint64_t>(example));
+  const std::uint64_t place = place_of(static_cast<std::uint64_t>(example), position);
+  const Located located = cursor_.locate(batch.pass, rows_.first_of(batch.record) + place);
   if (!numbers.empty()) cursor_.write_numbers(numbers.data());
   return located;
 }

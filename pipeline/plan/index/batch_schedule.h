@@ -17,22 +17,33 @@
 
 namespace headrace {
 
+// The replicas that share a batch, and whether evenly.
+struct Sharing {
+  EvenShares even = EvenShares::kOff;
+  std::int64_t replicas = 1;
+};
+
 // Used by one thread at a time; any thread may call functions about the whole run. A stream counts as having
 // kUnknownRecords records until end_at() is called.
 class BatchSchedule {
  public:
   // Throws ConfigError if the batches could not be numbered. REQUIRES: `plan` outlives this.
-  BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs);
+  BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::uint64_t epochs, const Sharing& sharing);
   BatchSchedule(const BatchSchedule&) = delete;
   BatchSchedule& operator=(const BatchSchedule&) = delete;
 
   std::uint64_t steps_per_epoch() const noexcept { return steps_; }
-  // Returns the examples of the largest batch: at most those of an epoch, and 1 if it has none.
+  // Returns the examples of the largest batch, repeats included: at most those of an epoch, and 1 if it has none.
   std::int64_t largest_batch() const noexcept {
-    return static_cast<std::int64_t>(std::max<std::uint64_t>(rows_.largest(), 1));
+    return with_repeats(static_cast<std::int64_t>(std::max<std::uint64_t>(rows_.largest(), 1)));
   }
   // Returns the examples of the bucket's largest batch; 0 if it has none. REQUIRES: the plan has buckets.
-  std::int64_t largest_batch(std::size_t bucket) const noexcept { return buckets_->largest(bucket); }
+  std::int64_t largest_batch(std::size_t bucket) const noexcept { return with_repeats(buckets_->largest(bucket)); }
+  // Returns whether EvenShares::kDrop may leave nothing of some batch.
+  bool may_drop_batches() const noexcept {
+    const std::uint64_t rest = size_ % global_, replicas = static_cast<std::uint64_t>(sharing_.replicas);
+    return sharing_.even == EvenShares::kDrop && (buckets_ || !plain_ || (rest > 0 && rest < replicas));
+  }
   // Returns the examples of an epoch, as if all batches chosen after batch() were full.
   std::uint64_t examples_per_epoch() const noexcept {
     return plain_ ? std::min(steps_ * global_, size_) : steps_ * global_;
@@ -72,6 +83,15 @@ class BatchSchedule {
   // Returns the batches of a pass. REQUIRES: the plan has buckets. Thread-safe.
   std::shared_ptr<const BucketedPass> arranged(std::uint64_t pass) const;
   Located draw_place(const BatchPosition& like, Philox& random) const;
+  std::int64_t with_repeats(std::int64_t examples) const noexcept {
+    const std::int64_t over = sharing_.even == EvenShares::kRepeat ? examples % sharing_.replicas : 0;
+    return over == 0 ? examples : examples + sharing_.replicas - over;
+  }
+  // Returns the place within its batch of an example, which may be a repeat.
+  static std::uint64_t place_of(std::uint64_t example, const BatchPosition& position) noexcept {
+    const auto once = static_cast<std::uint64_t>(position.global_examples - position.repeats);
+    return example < once ? example : example % once;
+  }
 
   struct Arranged {
     std::uint64_t pass = 0;
@@ -89,6 +109,7 @@ class BatchSchedule {
   std::uint64_t global_;
   std::uint64_t size_, steps_;  // of an epoch
   std::uint64_t epochs_;
+  Sharing sharing_;
   std::uint64_t last_step_;               // of an epoch
   std::optional<BucketBatches> buckets_;  // std::nullopt: all batches but the last are alike
   std::size_t kept_passes_ = 2;           // an epoch and the next

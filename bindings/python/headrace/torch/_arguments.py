@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import numbers
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -14,6 +15,42 @@ from headrace._errors import config_error
 from headrace._native import launched_process
 
 _SEED_BITS = 63
+
+
+def require_types(**given: Any) -> None:
+    """ConfigError for the first argument that is not what its name takes."""
+    for name, value in given.items():
+        what, is_right = _TYPES[name]
+        if not is_right(value):
+            raise config_error(f"{name} = {value!r}", f"{name} is {what}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+_SWITCH = ("True or False", lambda value: value in (True, False))
+_TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "batch_size": ("a whole number, or None", lambda value: value is None or _is_whole(value)),
+    "shuffle": ("True, False or None", lambda value: value is None or value in (True, False)),
+    "num_workers": ("a whole number", _is_whole),
+    "collate_fn": ("a function of a list of samples", lambda value: value is None or callable(value)),
+    "pin_memory": _SWITCH,
+    "drop_last": _SWITCH,
+    "timeout": ("a number of seconds", _is_number),
+    "generator": ("a torch.Generator", lambda value: value is None or isinstance(value, torch.Generator)),
+    "prefetch_factor": ("a whole number, or None", lambda value: value is None or _is_whole(value)),
+    "persistent_workers": ("True, False or None", lambda value: value is None or value in (True, False)),
+    "in_order": _SWITCH,
+    "seed": ("a whole number, or None", lambda value: value is None or _is_whole(value)),
+    "fields": ("a list of names", lambda value: value is None or not isinstance(value, str)),
+    "copy": ("True, False or None", lambda value: value is None or value in (True, False)),
+    "even_shares": ("'off', 'repeat' or 'drop'", lambda value: value in ("off", "repeat", "drop")),
+}
 
 
 def refuse(*, worker_init_fn: Any, multiprocessing_context: Any, pin_memory_device: str) -> None:
@@ -37,20 +74,35 @@ def require_alone(batch_sampler: Any, *, batch_size: Any, shuffle: bool | None, 
                            "the batch_sampler says all of it: leave the others out")
 
 
-def wanted_collate(collate_fn: Any, dataset: Any, *, fields: Any, device: torch.device) -> Callable[[list[Any]], Any] | None:
+def wanted_collate(collate_fn: Any, dataset: Any, *, batch_size: Any, fields: Any) -> Callable[[list[Any]], Any] | None:
     """What is called with the samples of a batch; None for what the engine does itself."""
-    if collate_fn is None or collate_fn is torch_data.default_collate:
-        return None
-    if not isinstance(dataset, Dataset):
-        if fields is not None:
-            raise config_error("fields beside collate_fn over a torch Dataset", "collate_fn says what a batch is: leave it out")
-        if device.type != "cpu":
-            raise config_error(f"collate_fn over a torch Dataset with device='{device}'",
-                               "leave device out, and move in the loop what collate_fn gave")
-    elif dataset._native.is_ragged():
-        raise config_error("collate_fn after ragged_batch(), whose batches have no rows to take apart",
-                           "collate in your loop: x[x_offsets[i]:x_offsets[i + 1]] is a row")
-    return collate_fn
+    default = collate_fn is None or collate_fn is torch_data.default_collate
+    if isinstance(dataset, Dataset):
+        if default:
+            return None
+        if dataset._native.is_ragged():
+            raise config_error("collate_fn after ragged_batch(), whose batches have no rows to take apart",
+                               "collate in your loop: x[x_offsets[i]:x_offsets[i + 1]] is a row")
+        return collate_fn
+    if fields is not None and not (default and batch_size is not None):
+        raise config_error("fields beside collate_fn over a torch Dataset", "collate_fn says what a batch is: leave it out")
+    if batch_size is None:
+        convert = torch_data.default_convert if collate_fn is None else collate_fn
+        return lambda samples: convert(samples[0])
+    if fields is None:
+        return torch_data.default_collate if default else collate_fn
+    return lambda samples: _chosen(torch_data.default_collate(samples), fields)
+
+
+def _chosen(batch: Any, fields: Any) -> tuple[Any, ...]:
+    """These fields of a batch of a torch Dataset, whose items are to have names for them."""
+    there = list(batch) if isinstance(batch, Mapping) else list(getattr(batch, "_fields", ()))
+    for name in fields:
+        if name not in there:
+            raise config_error(f"the items have no field '{name}'",
+                               "there are " + ", ".join(map(repr, there)) if there else
+                               "they are neither dicts nor namedtuples: leave fields out")
+    return tuple(batch[name] if isinstance(batch, Mapping) else getattr(batch, name) for name in fields)
 
 
 def require_counts(*, num_workers: int, timeout: float, prefetch_factor: int | None) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headrace._errors import config_error
+
+_MAX_WHOLE = 1 << 24  # records: the order of an epoch that is known to have no more is read at once
+_PIECE = 1 << 16      # of one that may have no end
 
 
 class Order:
@@ -18,6 +22,11 @@ class Order:
     def __init__(self, given: Any, batch_size: int | None, drop_last: bool) -> None:
         self._given, self.batch_size, self.drop_last = given, batch_size, drop_last
         self.name = type(given).__name__
+        if not hasattr(given, "__iter__"):
+            raise config_error(f"a {self.name} as {'batch_sampler' if batch_size is None else 'sampler'}",
+                               "give an iterable of record numbers, or of lists of them as batch_sampler")
+        self._batches: Iterator[list[int]] = iter(())
+        self._place, self._size, self.is_whole, self._ended = 0, 0, True, True
 
     def batches(self) -> int:
         """TypeError where it has no length."""
@@ -26,23 +35,42 @@ class Order:
         whole, rest = divmod(len(self._given), self.batch_size)
         return whole + (1 if rest and not self.drop_last else 0)
 
-    def read(self, epoch: int) -> tuple[list[int], int]:
-        """The numbers of the records, and how many make a batch."""
-        numbers, size = self._in_batches() if self.batch_size is None else (self._numbers(self._given), self.batch_size)
-        if not numbers:
-            raise config_error(f"the {self.name} gave no index for epoch {epoch}")
-        return numbers, size
+    def read(self, piece: int = 0) -> tuple[list[int], int] | None:
+        """The numbers of the records of an epoch's first piece, or of a later one, and how many make a batch. None: there
+        are none."""
+        try:
+            self.is_whole = self.batches() <= _MAX_WHOLE
+        except TypeError:
+            self.is_whole = False
+        self._batches, self._place, self._size, self._ended = self._read(), 0, 0, False
+        for _ in range(piece):
+            self.more()
+        return self.more()
 
-    def _in_batches(self) -> tuple[list[int], int]:
-        batches = [self._numbers(batch) for batch in self._given]
-        size = len(batches[0]) if batches else 1
-        for place, batch in enumerate(batches):
-            if len(batch) == size or (place + 1 == len(batches) and 0 < len(batch) < size):
-                continue
-            raise config_error(f"batch {place} of the {self.name} has {len(batch)} records, and batch 0 has {size}",
-                               "the engine makes batches of one size, but for a smaller last one; for records of similar "
-                               "length there is Dataset.bucket_by_length()")
-        return [number for batch in batches for number in batch], size
+    def more(self) -> tuple[list[int], int] | None:
+        """The same of the next piece."""
+        numbers: list[int] = []
+        for batch in self._batches:
+            if self._size == 0:
+                self._size = max(1, len(batch))
+            if self._ended or not 0 < len(batch) <= self._size:
+                raise config_error(f"batch {self._place} of the {self.name} has {len(batch)} records, and batch 0 has {self._size}",
+                                   "the engine makes batches of one size, but for a smaller last one; for records of "
+                                   "similar length there is Dataset.bucket_by_length()")
+            self._ended = len(batch) < self._size
+            self._place += 1
+            numbers += batch
+            if not self.is_whole and len(numbers) >= _PIECE:
+                break
+        return (numbers, self._size) if numbers else None
+
+    def _read(self) -> Iterator[list[int]]:
+        if self.batch_size is None:
+            yield from map(self._numbers, self._given)
+            return
+        records = iter(self._given)
+        while batch := self._numbers(itertools.islice(records, self.batch_size)):
+            yield batch
 
     def _numbers(self, given: Iterable[Any]) -> list[int]:
         try:

@@ -1,4 +1,4 @@
-"""Items of any form, which the engine makes ahead and in its order, but cannot hold."""
+"""Items of a torch Dataset, which the engine makes ahead and in its order, but does not hold: they have any form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Parked:
         try:
             return [self._waiting.pop(ticket) for ticket in tickets]
         except KeyError:
-            raise config_error("collate_fn over a torch Dataset with batches that are handed out again",
+            raise config_error("a torch Dataset with batches that are handed out again",
                                "leave out headspace") from None
 
     def forget(self) -> None:
