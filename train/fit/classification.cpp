@@ -64,7 +64,7 @@ Classification classify(const Predictions& predictions, const Source& source, st
     const std::int64_t label = read_label(source, record, field, scratch);
     if (label < 0 || label >= found.classes) continue;
     if (std::ranges::any_of(values, [](float value) { return std::isnan(value); })) {
-      throw DataError(ErrorCode::kInvalidArgument, "the net's result for it is NaN, which is no class",
+      throw DataError(ErrorCode::kInvalidArgument, "the net's result is NaN, which is no class",
                       {.source = source.info().name, .record = record},
                       "look for NaN in the record and in the net's weights");
     }
