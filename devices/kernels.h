@@ -152,7 +152,7 @@ class Kernels {
   virtual void shift_images(Stream&, const TensorView& x, const ImageShift&, const TensorView& y) = 0;
 
   // --- pooling, window, stride and padding equal in both axes, floor ---
-  // `argmax` (u8, y's shape) receives the winner's position in the window, first one on ties.
+  // `argmax` (u8, y's shape) receives the winner's position in the window: the last NaN, else the first on ties.
   virtual void max_pool_forward(Stream&, const TensorView& x, const TensorView& y, const TensorView& argmax,
                                 const PoolOptions&) = 0;
   virtual void max_pool_backward(Stream&, const TensorView& dy, const TensorView& argmax, const TensorView& dx,
@@ -281,13 +281,13 @@ class Kernels {
   // the examples; with weights it also adds those rows' weights to sums->loss. NaN is never among them.
   virtual void count_top(Stream&, const TensorView& x, const TensorView& labels, int k, const ExampleRows& rows,
                          MetricSums* sums) = 0;
-  // counts (K, K) i64: adds 1 for each row at its label and its argmax, first on ties.
+  // counts (K, K) i64: adds 1 for each row without NaN at its label and its argmax, first on ties.
   virtual void count_confusions(Stream&, const TensorView& x, const TensorView& labels, const StepScalars* scalars,
                                 const TensorView& counts) = 0;
 
   // counts (K, B, 2) i64, B = buckets.count: adds 1 for each row and each column k at the bucket of its score and
-  // whether it is positive, by labels i64 (M): a class number equal to k or, for K = 1, above 0; or by labels f32
-  // or i64 of x's shape, or (M) if K = 1: at least 0.5.
+  // whether it is positive, by labels i64 (M): a class number equal to k or, for K = 1, above 0; or by labels
+  // f32 or i64 of x's shape, or (M) if K = 1: at least 0.5. NaN is in the first bucket if positive, else the last.
   virtual void count_scores(Stream&, const TensorView& x, const TensorView& labels, const ScoreBuckets& buckets,
                             const StepScalars* scalars, const TensorView& counts) = 0;
   // weights (M) = by_class[c] times given[m], c being the row's class: labels as for count_top(), or one f32 per

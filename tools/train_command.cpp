@@ -278,7 +278,7 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
 std::string stopped_text(const TrainOptions& options, std::string text) {
   const char* ended = stop_signal == SIGTERM  ? "terminated"
                       : stop_signal == SIGHUP ? "hung up"
-                                              : "cut off its output";
+                                              : "stopped by a closed pipe";
   if (stop_signal != SIGINT && stop_signal != 0) text.replace(0, text.find(' '), ended);
   const CheckpointFlags& files = options.checkpoints;
   if (!files.on()) return text;

@@ -83,8 +83,8 @@ std::string place_of(const nb::python_error& raised) {
     for (nb::object next = at.attr("tb_next"); !next.is_none(); next = at.attr("tb_next")) at = next;
     return fmt::format(" (at {}:{})", text_of(at.attr("tb_frame").attr("f_code").attr("co_filename")),
                        nb::cast<int>(at.attr("tb_lineno")));
-  } catch (const nb::python_error& raised) {
-    pass_over(raised);
+  } catch (const nb::python_error& other) {
+    pass_over(other);
   } catch (const std::exception&) {  // no line number
   }
   return {};
@@ -104,8 +104,8 @@ nb::object number_or_none(std::uint64_t number) {
 void set_itself(const nb::object& raised, const Error& error) {
   try {
     if (nb::hasattr(raised, "add_note")) raised.attr("add_note")(nb::str(error.message().c_str()));
-  } catch (const nb::python_error& refused) {  // an exception that takes none
-    pass_over(refused);
+  } catch (const nb::python_error& other) {  // an exception that takes none
+    pass_over(other);
   }
   PyErr_SetObject(raised.type().ptr(), raised.ptr());
 }

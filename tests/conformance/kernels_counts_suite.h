@@ -243,6 +243,7 @@ TYPED_TEST_P(KernelsCountsSuite, ScoresFallIntoBuckets) {
           const float place = std::ceil(p * static_cast<float>(buckets.count - 1)) - 1;
           bucket = place > 0 ? std::min(buckets.count - 1, static_cast<std::int64_t>(place)) : 0;
         }
+        if (std::isnan(p)) bucket = shares[i] >= 0.5F ? 0 : buckets.count - 1;
         ++expected[static_cast<std::size_t>((at % columns * buckets.count + bucket) * 2) + (shares[i] >= 0.5F)];
       }
       for (const TensorView& labels :

@@ -315,7 +315,7 @@ TEST(Resume, RefusesAnotherOptimizerAndNamesBoth) {
       AllOf(HasSubstr("the optimizer was muon, is adam"), HasSubstr("the number of parameter groups was 2, is 0"),
             HasSubstr("the average of the weights was {"), HasSubstr("lookahead was {")));
   EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { std::get<MuonOptions>(of.rule).momentum = 0.7F; }),
-              HasSubstr("the optimizer.muon.momentum was 0.6, is 0.7"));
+              HasSubstr("the optimizer.muon.momentum was 0.95, is 0.7"));
   EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.groups[1].rule = SgdOptions{}; }),
               HasSubstr("parameter group 2 was adam, is sgd"));
   EXPECT_THAT(refusal_of_optimizer([](Optimizer& of) { of.groups[0].takes = VariableRule::named("*/bias"); }),

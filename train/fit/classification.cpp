@@ -90,7 +90,7 @@ Classification classify(const Predictions& predictions, const Source& source, st
     if (label < 0 || label >= found.classes) continue;
     const std::optional<std::int64_t> best = predicted_class(predictions, i);
     if (!best) {
-      throw DataError(ErrorCode::kInvalidArgument, "the net's result for it is NaN, which is no class",
+      throw DataError(ErrorCode::kInvalidArgument, "the net's result is NaN, which is no class",
                       {.source = source.info().name, .record = record},
                       "look for NaN in the record and in the net's weights");
     }

@@ -49,8 +49,10 @@ ssize_t PythonOutput::write(void* cookie, const char* text, std::size_t size) {
     lost = raised.matches(PyExc_OSError) || raised.matches(PyExc_ValueError);
     if (!lost) {
       end_run(raised);
-    } else if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "sys.stdout takes no more text: %s; no progress is shown",
-                                raised.what()) != 0) {
+    } else if (const nb::object kind = raised.type().attr("__name__");
+               PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                "sys.stdout takes no more text: %S: %S; no progress is shown", kind.ptr(),
+                                raised.value().ptr()) != 0) {
       try {
         throw nb::python_error();  // warnings are errors
       } catch (nb::python_error& warning) {

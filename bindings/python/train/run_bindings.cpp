@@ -80,8 +80,8 @@ nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t
   options.validation = validation;
   options.validation_split = validation_split;
   options.callbacks = callbacks_of(callbacks);
-  options.callbacks.push_back(
-      {.name = "signals", .on_step = [](const StepReport&, FitControl&) { InterruptWatch::look(); }});
+  options.callbacks.push_back({.on_step = [](const StepReport&, FitControl&) { InterruptWatch::look(); },
+                               .on_epoch_end = [](const EpochReport&, FitControl&) { InterruptWatch::look(); }});
   options.verbose = verbose;
   options.output = output.file();
   options.input = input_of(input);

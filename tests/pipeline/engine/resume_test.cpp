@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <vector>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
@@ -120,6 +123,31 @@ TEST(Resume, SaysWhatDiffersInAnotherStream) {
   EXPECT_THAT(refusal(shuffled, state_of(plain, 4)), ::testing::HasSubstr(begin + "its plan had no shuffle("));
   EXPECT_EQ(refusal(plain, state_of(Dataset::from(noise_images(41, 8, 8)).batch({.global = 8}), 4)),
             begin + "its data or its operations were others, or more than one thing differs");
+}
+
+// What stands before the batch is hashed once, not for each of the sizes that are tried.
+TEST(Resume, SaysSoSoonOfManyParts) {
+  DeviceGroup devices = test_devices(1);
+  const auto of_parts = [](std::int64_t global) {
+    std::vector<Dataset> parts;
+    for (int part = 0; part < 100; ++part) parts.push_back(Dataset::from(noise_images(4, 8, 8)).map(flip()));
+    return concatenate(parts).batch({.global = global});
+  };
+  const LoaderState state = Loader(of_parts(5), devices, {}).state();
+  const std::clock_t begin = std::clock();
+  try {
+    Loader(of_parts(4000), devices, {.start = state});
+    FAIL() << "no refusal";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("its global batch had 5 examples, here it has 4000"));
+  }
+  try {
+    Loader(of_parts(4000), devices, {.seed = 1, .start = state});
+    FAIL() << "no refusal";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("more than one thing differs"));
+  }
+  EXPECT_LT(std::clock() - begin, 4 * CLOCKS_PER_SEC) << "of the process's own time; once it took nine";
 }
 
 TEST(Resume, RefusesAnotherStream) {
