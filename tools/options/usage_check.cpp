@@ -73,31 +73,19 @@ void refuse_empty(const CLI::Option& option) {
 
 // As other programs call what this command has.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-    {"--batch-size", "--global-batch"},
-    {"--batch", "--global-batch"},
-    {"--num-workers", "--threads"},
-    {"--workers", "--threads"},
-    {"--num-threads", "--threads"},
-    {"--num-epochs", "--epochs"},
-    {"--dataset", "--data"},
-    {"--data-dir", "--data"},
-    {"--data-path", "--data"},
-    {"--device", "--devices"},
-    {"--gpus", "--devices"},
-    {"--random-seed", "--seed"},
-    {"--output-dir", "--run-dir"},
-    {"--output", "--out"},
-    {"--model", "--recipe"},
-    {"--arch", "--recipe"},
-    {"--amp", "--precision"},
-    {"--weights", "--record"},
+    {"batch-size", "global-batch"}, {"batch", "global-batch"}, {"num-workers", "threads"}, {"workers", "threads"},
+    {"num-threads", "threads"},     {"num-epochs", "epochs"},  {"dataset", "data"},        {"data-dir", "data"},
+    {"data-path", "data"},          {"device", "devices"},     {"gpus", "devices"},        {"random-seed", "seed"},
+    {"output-dir", "run-dir"},      {"output", "out"},         {"model", "recipe"},        {"arch", "recipe"},
+    {"amp", "precision"},           {"weights", "record"},
 };
 
-// ": did you mean '--global-batch'?" for "--batch-size".
+// ": did you mean '--global-batch'?" for "batch-size".
 std::string meant_option(const std::string& name, const std::vector<std::string>& known) {
   for (const auto& [other, own] : kOtherNames) {
-    if (name == other && std::ranges::find(known, own) != known.end())
-      return fmt::format(": did you mean '{}'?", own);
+    const std::string option = fmt::format("--{}", own);
+    if (name == fmt::format("--{}", other) && std::ranges::find(known, option) != known.end())
+      return fmt::format(": did you mean '{}'?", option);
   }
   return did_you_mean(name, known);
 }

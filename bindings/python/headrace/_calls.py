@@ -260,7 +260,7 @@ def _signature(function):
     texts = [line for line in (function.__doc__ or "").splitlines() if line.startswith(f"{function.__name__}(")]
     if len(texts) != 1:  # overloads
         return None
-    made: dict[str, Any] = {}
+    made = {}
     try:
         exec(f"from __future__ import annotations\ndef {re.sub(r'= <[^>]*>', '= ...', texts[0])}: pass", made)
     except Exception:  # noqa: BLE001  a default that is no Python

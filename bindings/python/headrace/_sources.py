@@ -50,8 +50,8 @@ def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "
     columns: Any = arrays
     if isinstance(arrays, np.ndarray) and arrays.dtype.names:
         columns = {field: arrays[field] for field in arrays.dtype.names}
-    elif hasattr(arrays, "columns") and hasattr(arrays, "shape"):  # a DataFrame
-        columns = {str(field): arrays[field].to_numpy() for field in arrays.columns}
+    elif hasattr(columns, "columns") and hasattr(columns, "shape"):  # a DataFrame
+        columns = {str(field): columns[field].to_numpy() for field in columns.columns}
     if not isinstance(columns, Mapping) or not columns:
         raise config_error("from_arrays() takes a dict of arrays", 'from_arrays({"image": images, "label": labels})')
     lengths = {field: len(values) for field, values in columns.items()}
