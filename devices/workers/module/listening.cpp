@@ -68,7 +68,7 @@ std::vector<std::string> addresses_of_host() {
   return addresses;
 }
 
-bool is_in_numbers(const std::string& address) {
+bool is_numeric(const std::string& address) {
   std::array<std::uint8_t, 16> bytes{};
   return inet_pton(AF_INET, address.c_str(), bytes.data()) == 1 ||
          inet_pton(AF_INET6, address.substr(0, address.find('%')).c_str(), bytes.data()) == 1;
@@ -79,7 +79,7 @@ std::string told_host(const WorkerPlan& plan) {
   std::string told = plan.guard.listen;
   if (told.size() > 2 && told.front() == '[' && told.back() == ']') told = told.substr(1, told.size() - 2);
   if (told.empty() || told == "localhost") return told.empty() ? told : "127.0.0.1";
-  if (!is_in_numbers(told)) {
+  if (!is_numeric(told)) {
     throw ConfigError(
         fmt::format("worker 0 is to listen at '{}': that is no address in numbers", plan.guard.listen),
         "give an address of worker 0's host without a port, as 10.0.0.5, fd00::5 or 127.0.0.1");
