@@ -196,12 +196,12 @@ class WorldTls : public ::testing::Test {
       return std::system((in + line + " >/dev/null 2>&1").c_str()) == 0;
     };
     const std::string key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+    std::ofstream(folder_.path() / "san") << "subjectAltName=IP:127.0.0.1,DNS:localhost";
     for (const std::string name : {"ours", "theirs"}) {
       const bool made =
           run("openssl req -x509 " + key + " -keyout " + name + "-ca.key -out " + name +
               "-ca.pem -subj /CN=" + name) &&
           run("openssl req " + key + " -keyout " + name + ".key -out " + name + ".csr -subj /CN=worker") &&
-          run("printf 'subjectAltName=IP:127.0.0.1,DNS:localhost' > san") &&
           run("openssl x509 -req -in " + name + ".csr -CA " + name + "-ca.pem -CAkey " + name +
               "-ca.key -CAcreateserial -days 2 -extfile san -out " + name + ".pem");
       if (!made) GTEST_SKIP() << "no openssl command";
