@@ -62,9 +62,9 @@ void JoinedWorkers::serve(const std::string& build) {
 }
 
 void JoinedWorkers::greet() {
-  stub_ = workers::Coordinator::NewStub(call_worker_0(plan_));
   const auto end = after_seconds(options_.start_timeout_seconds);
   for (;;) {
+    stub_ = workers::Coordinator::NewStub(call_worker_0(plan_));  // an old channel tries again only after seconds
     grpc::ClientContext context;
     context.set_deadline(end);
     workers::Welcome welcome;
