@@ -172,7 +172,7 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
   } catch (const ConfigError& error) {
     set_python_error("ConfigError", error, nb::dict());
   } catch (const WorkerInterrupted& error) {
-    PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
+    PyErr_SetString(PyExc_KeyboardInterrupt, error.message().c_str());
   } catch (const Error& error) {
     // Ctrl-C that arrived within a callable ended the run: what is raised is the interrupt.
     if (error.code() == ErrorCode::kCancelled && PyErr_CheckSignals() != 0) return;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/shared_module.h"
 #include "headrace/devices/common/backend_module.h"
 #include "headrace/devices/workers/transport.h"
@@ -89,19 +90,24 @@ void Workers::require_equal(const std::string& what, const std::string& value) {
 
 void require_same(Workers& workers, const std::string& what, const NamedValues& values) {
   constexpr const char* kNone = "none";
+  constexpr std::size_t kMaxShown = 200;  // longer texts are named by their hashes
+  NamedValues mine = values;
+  for (auto& [name, value] : mine) {
+    if (value.size() > kMaxShown) value = "hash " + to_hex(xxh3(value));
+  }
   std::vector<std::map<std::string, std::string>> by_rank;
   std::vector<std::string> names;
   for (const std::string& said : workers.all_gather(
-           nlohmann::json(values).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), what)) {
-    std::map<std::string, std::string>& mine = by_rank.emplace_back();
+           nlohmann::json(mine).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), what)) {
+    std::map<std::string, std::string>& theirs = by_rank.emplace_back();
     for (const auto& [name, value] : nlohmann::json::parse(said).get<NamedValues>()) {
-      mine[name] = value;
+      theirs[name] = value;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }
   for (const std::string& name : names) {
     std::vector<std::string> all;
-    for (const auto& mine : by_rank) all.push_back(mine.contains(name) ? mine.at(name) : kNone);
+    for (const auto& said : by_rank) all.push_back(said.contains(name) ? said.at(name) : kNone);
     require_equal_values(name, all);
   }
 }

@@ -253,10 +253,11 @@ TEST(SharedFit, WhatOnlyOneHasIsNamed) {
     return Callback{.on_step = [](const StepReport&, FitControl&) {}, .every_steps = steps};
   };
   const std::vector<OnlyOne> rows{
-      {"StepOptions::accumulate: 2 of worker 1, 1 of worker 0",
+      {"StepOptions::accumulate: 1 of worker 0, 2 of worker 1",
        [](SharedJob& job) { job.fit.step.accumulate = 2; }},
       {"StepOptions::virtual_shards: ", [](SharedJob& job) { job.fit.step.virtual_shards = 4; }},
-      {"StepOptions::nan: trace of worker 1, stop", [](SharedJob& job) { job.fit.step.nan = NanPolicy::kTrace; }},
+      {"StepOptions::nan: stop of worker 0, trace of worker 1",
+       [](SharedJob& job) { job.fit.step.nan = NanPolicy::kTrace; }},
       {"StepOptions::mirror_check_every: ", [](SharedJob& job) { job.fit.step.mirror_check_every = 1; }},
       {"StepOptions::gradient_norms: ", [](SharedJob& job) { job.fit.step.gradient_norms = true; }},
       {"FitOptions::steps_per_epoch: ", [](SharedJob& job) { job.fit.steps_per_epoch = 3; }},

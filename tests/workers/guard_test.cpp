@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
@@ -85,8 +86,6 @@ TEST(WorldSecret, AStrangerChangesNothing) {
   for (const char* build : {test::kOwnBuild, "Headrace 9.9"}) {
     const std::vector<WorkerPlan> plans = plans_with({kSecret, kSecret});
     std::vector<workers::ExchangeReply> replies;
-    const auto errors = run_workers({plans[0]}, kBrief, [&](Workers&) { FAIL() << "the stranger joined"; });
-    EXPECT_THAT(errors, Each(HasSubstr("there is no worker 1"))) << "though nobody called";
     const auto world = run_workers(plans, kPatient, [&](Workers& workers) {
       work(workers);
       if (workers.rank() == 1) {
@@ -170,10 +169,12 @@ TEST(WorldListening, IsAtLoopbackWhereAllAreThere) {
 
 TEST(WorldListening, AnAddressThatIsNotOfThisHostIsRefused) {
   std::vector<WorkerPlan> plans = plans_of(2);
-  plans[0].guard.listen = "192.0.2.1";  // of documents
+  plans[0].guard.listen = "198.51.100.7";  // of documents
   plans.pop_back();
-  EXPECT_THAT(run_workers(plans, kBrief, work),
-              ElementsAre(AllOf(HasSubstr("cannot listen at 192.0.2.1"), HasSubstr("address of its own host"))));
+  EXPECT_THAT(run_workers(plans, kBrief, work), ElementsAre(AllOf(HasSubstr("cannot listen at 198.51.100.7"),
+                                                                  HasSubstr("address of its own host"))));
+  plans[0].guard.listen = "node-a";
+  EXPECT_THAT(run_workers(plans, kBrief, work), ElementsAre(HasSubstr("no address in numbers")));
   plans[0].guard.listen = "127.0.0.1";
   EXPECT_THAT(run_workers(plans, kBrief, work), ElementsAre(HasSubstr("there is no worker 1")));
 }
@@ -195,12 +196,12 @@ class WorldTls : public ::testing::Test {
       return std::system((in + line + " >/dev/null 2>&1").c_str()) == 0;
     };
     const std::string key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
+    std::ofstream(folder_.path() / "san") << "subjectAltName=IP:127.0.0.1,DNS:localhost";
     for (const std::string name : {"ours", "theirs"}) {
       const bool made =
           run("openssl req -x509 " + key + " -keyout " + name + "-ca.key -out " + name +
               "-ca.pem -subj /CN=" + name) &&
           run("openssl req " + key + " -keyout " + name + ".key -out " + name + ".csr -subj /CN=worker") &&
-          run("printf 'subjectAltName=IP:127.0.0.1,DNS:localhost' > san") &&
           run("openssl x509 -req -in " + name + ".csr -CA " + name + "-ca.pem -CAkey " + name +
               "-ca.key -CAcreateserial -days 2 -extfile san -out " + name + ".pem");
       if (!made) GTEST_SKIP() << "no openssl command";

@@ -16,8 +16,6 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kMaxShown = 200;  // longer texts are named by their hashes
-
 std::string words_of(const DataIdentity& data) {
   std::string stages;
   for (const std::string& stage : data.stages) stages += stage + "; ";
@@ -113,9 +111,6 @@ void require_same_work(Workers& workers, const Model& model, const SharedWork& w
   }
   values.emplace_back("position", fmt::format("step {}, {}", model.global_step(), work.position.serialize()));
   values.emplace_back("variables", model.weights_sha256());
-  for (auto& [name, value] : values) {
-    if (value.size() > kMaxShown) value = "hash " + to_hex(xxh3(value));
-  }
   require_same(workers, "the work of fit()", values);
 }
 

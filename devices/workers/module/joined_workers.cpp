@@ -191,8 +191,8 @@ void JoinedWorkers::require_no_failure() {
 
 template <typename Call>
 void JoinedWorkers::run(CallKind kind, std::size_t bytes, std::string name, const Call& call) {
-  require_no_failure();
   if (signed_off_) throw ConfigError("this worker has signed off", "make no calls after sign_off()");
+  require_no_failure();
   call_ = name;
   watch_->begin_call(std::move(name));
   ring_.begin(kind, bytes);

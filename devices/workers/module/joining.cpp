@@ -62,9 +62,9 @@ void JoinedWorkers::serve(const std::string& build) {
 }
 
 void JoinedWorkers::greet() {
-  stub_ = workers::Coordinator::NewStub(call_worker_0(plan_));
   const auto end = after_seconds(options_.start_timeout_seconds);
   for (;;) {
+    stub_ = workers::Coordinator::NewStub(call_worker_0(plan_));  // an old channel tries again only after seconds
     grpc::ClientContext context;
     context.set_deadline(end);
     workers::Welcome welcome;
@@ -75,7 +75,9 @@ void JoinedWorkers::greet() {
       throw ConfigError(fmt::format("the host of worker 0 at {} is not known: {}", plan_.coordinator, said),
                         "name a host that this one can find, or its address in numbers, in HEADRACE_COORDINATOR");
     }
-    if (plan_.guard.has_tls() && said.find("andshake") != std::string::npos) {
+    const bool wrong_peer =
+        said.find("andshake") != std::string::npos || said.find("peer certificate") != std::string::npos;
+    if (plan_.guard.has_tls() && wrong_peer) {
       throw ConfigError(
           fmt::format("worker 0 at {} cannot be called by TLS: {}", plan_.coordinator, said),
           "give all workers TLS, and worker 0 a certificate of one of the authorities, for that host");

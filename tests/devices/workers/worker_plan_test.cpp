@@ -115,9 +115,8 @@ TEST(WorkerPlan, TakesACoordinatorForEveryLauncher) {
   for (const auto& [why, hosts] : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {"it must be HOST:PORT",
             {"node-a", ":1", "node-a:", "node-a:0", "node-a:65536", "node-a:1x", "http://node-a:1"}},
-           {"an IPv6 address must be in brackets",
-            {"::1", "fd00::5:29500", "1:2:3", "[::1", "fe80::1%eth0:29500"}},
-           {"what is in brackets must be an IPv6 address", {"[node-a]:1", "[10.0.0.5]:1", "[::1:1"}},
+           {"an IPv6 address must be in brackets", {"::1", "fd00::5:29500", "1:2:3", "fe80::1%eth0:29500"}},
+           {"what is in brackets must be an IPv6 address", {"[node-a]:1", "[10.0.0.5]:1", "[::1:1", "[::1"}},
            {"the name of a host has letters", {"node a:1", "node/a:1", "-a:1", "a..b:1", "user@node:1", ".a:1"}},
            {"an IPv4 address has four numbers", {"10.0.0:1", "10.0.0.256:1", "1:1"}},
        }) {
