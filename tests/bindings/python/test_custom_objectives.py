@@ -108,7 +108,7 @@ def test_the_best_epoch_is_by_the_metrics_word(batches, tmp_path):
     for metric, mode, chosen in ((Certainty(), "auto", max), (Certainty(), "min", min), (RSquared(), "max", max)):
         value, values = best(metric, f"{chosen.__name__}_{type(metric).__name__}", mode)
         assert value == pytest.approx(chosen(values), rel=1e-6) and chosen(values) != values[0 if chosen is max else -1], (values, mode)
-    with pytest.raises(hr.ConfigError, match="'val_r_squared'.*say mode='max'.*mode='min'.*better"):
+    with pytest.raises(hr.ConfigError, match="'val_r_squared'.*say best_mode='max', or best_mode='min'.*better"):
         best(RSquared(), "unsaid")
     with pytest.raises(hr.ConfigError, match="word for what is better"):
         train.custom_metric(hits, better="higher")
