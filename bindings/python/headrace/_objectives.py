@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -131,7 +132,7 @@ def custom_metric(metric: Any, *, name: str | None = None, better: str | None = 
     called = name or getattr(metric, "name", "") or snake(type(metric).__name__)
     weighs = "sample_weight" in inspect.signature(metric.update).parameters
     return _native.python_metric(called, int(metric.sums), _updater(metric, called), _resulter(metric), weighs,
-                                 better or getattr(metric, "better", "auto"))
+                                 str(better or getattr(metric, "better", "auto")))
 
 
 def _updater(metric, called):
@@ -163,6 +164,23 @@ def is_metric(value):
     return all(callable(getattr(value, method, None)) for method in ("update", "result")) and not isinstance(value, type)
 
 
-def metric_of(metric: Any) -> Metric | None:
-    """The metric of a Python object; None if it is none."""
-    return custom_metric(metric) if is_metric(metric) or (callable(metric) and not isinstance(metric, type)) else None
+def metric_of(metric: Any) -> Metric:
+    """The metric that compile() was given: a word, a Metric, a Loss, a CustomMetric or a function."""
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, Loss):
+        return Metric(metric)
+    if is_metric(metric) or (callable(metric) and not isinstance(metric, type)):
+        return custom_metric(metric)
+    if not isinstance(metric, str):
+        raise config_error(f"{metric!r} is no metric", "give a word, a Metric, a Loss, a CustomMetric or a function")
+    words: dict[str, Callable[[], Metric]] = {
+        "pr_auc": lambda: _native.auc(curve="pr"),
+        **{word: getattr(_native, word) for word in ("accuracy", "auc", "binary_accuracy", "confusion_matrix", "f1_score",
+                                                     "precision", "recall")}}
+    if metric in words:
+        return words[metric]()
+    if found := re.fullmatch(r"top_([1-9]\d*)", metric):
+        return _native.top_k(int(found[1]))
+    raise config_error(f"metric '{metric}' is not known",
+                       f"choose 'top_5' or one of {', '.join(sorted(words))}, or give a Metric or a Loss")

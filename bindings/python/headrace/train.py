@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -280,7 +279,7 @@ class Model:
         self._native.compile(
             optimizer=adam() if optimizer is None else optimizer,
             loss=used if sample_weight is None else used.weighted_by(sample_weight),
-            metrics=[_metric(each) for each in metrics] + [_metric(each).weighted() for each in weighted_metrics],
+            metrics=[metric_of(each) for each in metrics] + [metric_of(each).weighted() for each in weighted_metrics],
             precision=precision)
 
     def fit(
@@ -468,26 +467,6 @@ def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Mo
     if strategy.is_chief:
         print("Creating a new model" if newest is None else f"Restoring from {newest}", flush=True)
     return create() if newest is None else restore_model(strategy, newest, custom_objects=custom_objects)
-
-
-def _metric(metric: _AnyMetric) -> Metric:
-    if isinstance(metric, Metric):
-        return metric
-    if isinstance(metric, Loss):
-        return Metric(metric)
-    if not isinstance(metric, str):
-        if (custom := metric_of(metric)) is not None:
-            return custom
-        raise config_error(f"{metric!r} is no metric", "give a word, a Metric, a Loss, a CustomMetric or a function")
-    words: dict[str, Callable[[], Metric]] = {
-        "accuracy": accuracy, "auc": auc, "binary_accuracy": binary_accuracy, "confusion_matrix": confusion_matrix, "f1_score": f1_score,
-        "pr_auc": lambda: auc(curve="pr"), "precision": precision, "recall": recall}
-    if metric in words:
-        return words[metric]()
-    if found := re.fullmatch(r"top_([1-9]\d*)", metric):
-        return top_k(int(found[1]))
-    raise config_error(f"metric '{metric}' is not known",
-                       f"choose 'top_5' or one of {', '.join(sorted(words))}, or give a Metric or a Loss")
 
 
 def _class_weights(weights: Mapping[int, float] | Sequence[float] | None) -> list[float]:

@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "headrace/train/optimizers.h"
+
 namespace headrace::python {
 
 class OpenGraph;
@@ -23,6 +25,9 @@ void bind_replicas(nanobind::module_& module);  // what Strategy.run() gives its
 void bind_models(nanobind::module_& module);
 void bind_steps(nanobind::module_& module);        // Trainer, Evaluator and their batches
 void bind_record_runs(nanobind::module_& module);  // evaluate_record() and predict_record()
+
+// Returns the schedule that a number or a Schedule is. Throws ConfigError for a number that is no learning rate.
+Schedule schedule_of(nanobind::handle value);
 
 // Adds the class's methods conv(), max_pool() and so on.
 void bind_image_layers(nanobind::class_<OpenGraph>& graph);

@@ -40,11 +40,11 @@ void bind_optimizer(nb::module_& module, const std::string& name, const Optimize
                                             usual.learning_rate.at(0), parameters_text(list_options(defaults)));
   module.def(
       name.c_str(),
-      [usual, defaults, whose = name + "()"](const Schedule& learning_rate, const nb::kwargs& given) {
+      [usual, defaults, whose = name + "()"](nb::handle learning_rate, const nb::kwargs& given) {
         const auto arguments = read_options(given, whose, defaults);
         Optimizer optimizer = usual;
         optimizer.rule = arguments.rule;
-        optimizer.learning_rate = learning_rate;
+        optimizer.learning_rate = schedule_of(learning_rate);
         optimizer.clip = arguments.clip;
         check_optimizer(optimizer);
         return optimizer;

@@ -41,13 +41,13 @@ std::function<void(const HostUpdate&)> caller_of(const std::string& name, nb::ob
 }
 
 Optimizer python_optimizer(const std::string& name, const std::vector<std::string>& state, nb::object function,
-                           const std::string& options, bool whole_variables, const Schedule& learning_rate,
+                           const std::string& options, bool whole_variables, nb::handle learning_rate,
                            float clip_norm, float clip_value) {
   const UpdateScope scope = whole_variables ? UpdateScope::kVariable : UpdateScope::kElements;
   Optimizer optimizer;
   optimizer.rule =
       OwnRule(host_rule(name, state, caller_of(name, std::move(function)), {{kOptions, options}}, scope));
-  optimizer.learning_rate = learning_rate;
+  optimizer.learning_rate = schedule_of(learning_rate);
   optimizer.clip = {.max_norm = clip_norm, .max_value = clip_value};
   check_optimizer(optimizer);
   return optimizer;

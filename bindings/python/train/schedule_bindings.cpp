@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/bindings/python/options.h"
@@ -52,6 +53,15 @@ void bind_forms(nb::module_& module) {
 
 }  // namespace
 
+// No implicit conversion, in which nanobind would turn a refused number into a wrong type.
+Schedule schedule_of(nb::handle value) {
+  if (nb::isinstance<Schedule>(value)) return nb::cast<Schedule>(value);
+  if (PyNumber_Check(value.ptr()) == 0) {
+    throw nb::type_error("a learning rate is a number or one of headrace.train's schedules");
+  }
+  return {nb::cast<float>(nb::float_(value))};
+}
+
 void bind_schedules(nb::module_& module) {
   nb::class_<Schedule>(module, "Schedule", "The learning rate as a function of the optimizer's step, from 0.")
       .def(nb::init<float>(), "constant"_a)
@@ -59,13 +69,23 @@ void bind_schedules(nb::module_& module) {
       .def(
           "__eq__", [](const Schedule& a, const Schedule& b) { return a == b; }, nb::is_operator(),
           nb::sig("def __eq__(self, other: object, /) -> bool"));
-  nb::implicitly_convertible<float, Schedule>();
   bind_forms(module);
-  module.def("warm_up", &Schedule::warm_up, "steps"_a, "then"_a,
-             "(step + 1) / steps of the first rate of `then`, from 1 / steps of it at step 0 to all of it at step "
-             "steps - 1; then `then`, counted from its own 0.");
-  module.def("chained", &Schedule::chained, "parts"_a, "boundaries"_a,
-             "parts[0] up to the step boundaries[0], and so forth, each counted from its own 0.");
+  module.def(
+      "warm_up", [](std::uint64_t steps, nb::handle then) { return Schedule::warm_up(steps, schedule_of(then)); },
+      "steps"_a, "then"_a, nb::sig("def warm_up(steps: int, then: Schedule | float) -> Schedule"),
+      "(step + 1) / steps of the first rate of `then`, from 1 / steps of it at step 0 to all of it at step "
+      "steps - 1; then `then`, counted from its own 0.");
+  module.def(
+      "chained",
+      [](const nb::sequence& parts, std::vector<std::uint64_t> boundaries) {
+        std::vector<Schedule> schedules;
+        for (const nb::handle part : parts) schedules.push_back(schedule_of(part));
+        return Schedule::chained(std::move(schedules), std::move(boundaries));
+      },
+      "parts"_a, "boundaries"_a,
+      nb::sig("def chained(parts: collections.abc.Sequence[Schedule | float], boundaries: "
+              "collections.abc.Sequence[int]) -> Schedule"),
+      "parts[0] up to the step boundaries[0], and so forth, each counted from its own 0.");
 }
 
 }  // namespace headrace::python

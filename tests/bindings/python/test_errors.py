@@ -215,8 +215,9 @@ def test_every_option_that_a_message_names_is_one_of_python():
     assert len(names) > 40, "the sources were not found"
     for name in names:
         word = hr._native.words_of(name)
-        if called := re.match(r"(Dataset|headrace)\.(\w+)", word):
-            assert hasattr({"Dataset": hr.Dataset, "headrace": hr}[called[1]], called[2]), (name, word)
+        if called := re.match(r"(Dataset|Loss|headrace)\.(\w+)", word):
+            owners = {"Dataset": hr.Dataset, "Loss": hr._native.train.Loss, "headrace": hr}
+            assert hasattr(owners[called[1]], called[2]), (name, word)
         elif word != "len(Dataset)":
             assert word in known | {""}, (name, word)
 
