@@ -1,4 +1,5 @@
 // Loaders that serve parts of the replicas: together they are one loader that serves all.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "headrace/devices/base/error.h"

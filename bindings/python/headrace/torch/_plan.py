@@ -122,11 +122,11 @@ class _Ordered(Plan):
 
     replanned = True
 
-    def __init__(self, order: Order, records: Callable[[list[int]], Dataset]) -> None:
+    def __init__(self, order: Order, records: Callable[[list[int]], Dataset], some: Dataset) -> None:
         self._order, self._records = order, records
         self._given: tuple[list[int], int] | None = None  # of the epoch that runs, or is to be gone on with
         self._piece, self._is_read = 0, True
-        super().__init__(records([0]).batch(1), order.batch_size)
+        super().__init__(some.batch(1), order.batch_size)
 
     def batches(self) -> int:
         return self._order.batches()
@@ -188,7 +188,7 @@ def _in_order(dataset: Dataset, order: Order) -> Plan:
     if dataset.streamed:
         raise config_error(f"a {order.name} over a stream, which has no record numbers",
                            "keep the records in memory or write them to a file first")
-    return _Ordered(order, dataset.select)
+    return _Ordered(order, dataset.select, dataset.select([]))
 
 
 def _of_headrace(dataset: Dataset, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
@@ -314,7 +314,7 @@ def _of_torch(dataset: Any, batch_size: int, shuffle: bool | None, sampler: Any,
         return from_torch_dataset(_InOrder(items, numbers), fields=FIELDS, version=digest)
 
     if order is not None:
-        plan: Plan = _Ordered(order, in_order)
+        plan: Plan = _Ordered(order, in_order, in_order([0]))
     elif len(dataset) == 0:
         plan = _Nothing(in_order([0]).batch(batch_size), batch_size)
     else:
