@@ -153,17 +153,21 @@ bool Delivery::pass_empty(Consumer& consumer, std::uint64_t sequence, std::uint6
   return true;
 }
 
-// Returns the turn after the epoch's last one if the others after this one are left out, otherwise this one. The
-// ring has as many batches as can be looked at; a stream ends with its last batch whatever is in it.
+// Returns the turn after the epoch's last one if the others after this one are left out, otherwise this one. Looks
+// as far as batches can be made while this one and the empty ones after it keep their slots; a stream ends with
+// its last batch whatever is in it.
 std::uint64_t Delivery::end_of_epoch(Consumer& consumer, const Slot& slot, std::uint64_t turn, int replica) {
   if (is_last_of_epoch(slot, turn)) return turn + 1;
   if (slot.failure || !run_.may_leave_out_batches() || run_.source().info().streamed) return turn;
   const bool in_order = !ready_order_ && run_.earlier.ahead().empty();
   const std::uint64_t others = in_order ? run_.epoch_end(turn) - turn - 1 : 1;
   if (!run_.schedule.may_drop_batches() && !consumer.bad.allows_empty(slot, others)) return turn;
+  std::uint64_t oldest = slot.position.sequence;
   for (std::uint64_t ahead = turn + 1; ahead < turn + ring_.size() && !is_over(ahead); ++ahead) {
+    if (ready_order_ && first_unchosen() >= oldest + ring_.size()) break;
     const std::uint64_t sequence = wait(consumer, ahead, replica);
     if (sequence >= ring_.end()) break;
+    oldest = std::min(oldest, sequence);
     const std::lock_guard leaving(leaving_);
     const auto left = left_out_.find(sequence);
     const Slot& next = ring_.slot_of(sequence);

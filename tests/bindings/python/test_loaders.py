@@ -213,11 +213,8 @@ def test_a_batch_of_which_nothing_is_left_is_not_handed_out(bad, options, size):
     expected = [batch for batch in batches if batch]
     is_seen = len(batches) - max(i for i, batch in enumerate(batches) if batch) - 1 <= max(options.get("prefetch", 2), 1)
     loader = hr.Loader(data, epochs=3, on_error="skip", max_bad_share=1, **options)
-    if is_seen:  # the end of the epoch, which is no further than the ring reaches
-        found = batches_of_epochs(loader, 3)
-        assert [sorted(epoch) for epoch in found] == [expected] * 3
-        if options.get("in_order", True):
-            assert found == [expected] * 3
+    if is_seen and options.get("in_order", True):  # the end of the epoch, which is no further than the ring reaches
+        assert batches_of_epochs(loader, 3) == [expected] * 3
     if loader.replicas == 1:
         again = hr.Loader(data, epochs=3, on_error="skip", max_bad_share=1, **options)
         epochs = [[batch["x"].numpy().tolist() for batch in again] for _ in range(3)]
