@@ -270,8 +270,8 @@ class DataLoader:
         running = self._iterator
         if running is None or self._epoch != epoch or running.given != step:
             self._end_iteration()
-            self._iterator = self._begin(epoch, step)
-        return next(self._iterator)
+            running = self._iterator = self._begin(epoch, step)
+        return next(running)
 
     def _next_epoch(self) -> int:
         followed = arguments.followed_epoch(self.sampler)

@@ -45,7 +45,7 @@ def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampl
             raise config_error(f"batch_size=None beside a {type(sampler).__name__}", "say batch_size")
         order = Order(sampler, size, drop_last)
     if not isinstance(dataset, Dataset):
-        return _of_torch(dataset, size, shuffle, sampler, order, drop_last, world_size, even_shares)
+        return _of_torch(dataset, size or 1, shuffle, sampler, order, drop_last, world_size, even_shares)
     if order is not None:
         return _in_order(dataset, order)
     return _of_headrace(dataset, batch_size, shuffle, sampler, drop_last, world_size, even_shares)
@@ -94,6 +94,10 @@ class Plan:
     def more_of_epoch(self) -> Dataset | None:
         """The plan of the next piece of an epoch whose order may have no end; None: there is none."""
         return None
+
+    def numbers(self, epoch: int, options: Mapping[str, Any]) -> Iterator[list[int]]:
+        """The numbers of the records of each batch of an epoch, as `options` share it out; of a torch Dataset."""
+        raise NotImplementedError
 
     def form_of(self, fields: tuple[str, ...] | None) -> _Form:
         """What is made of a batch's tensors."""
@@ -279,7 +283,6 @@ class _FromTorch(Plan):
         super().__init__(batched(records), local_batch)
 
     def numbers(self, epoch: int, options: Mapping[str, Any]) -> Iterator[list[int]]:
-        """The numbers of the records of each batch of an epoch, as `options` share it out."""
         twin = self._batched(from_arrays({"number": np.arange(self._dataset.records)}))
         loader = MovableLoader({**options, "prefetch": 2})
         loader.seek(twin, epoch=epoch, length=len(twin))
