@@ -5,7 +5,7 @@
 namespace headrace {
 
 ReadyOrder::ReadyOrder(const RunPlan& run, const Ring& ring)
-    : run_(run), ring_(ring), chosen_(run.earlier), turns_(run.first), latest_(2 * ring.size()) {}
+    : run_(run), ring_(ring), chosen_(run.earlier), turns_(run.first), latest_(ring.size()) {}
 
 std::uint64_t ReadyOrder::limit(std::uint64_t sequence) const noexcept {
   return std::min({sequence + ring_.size(), run_.whole_end(sequence), ring_.end()});

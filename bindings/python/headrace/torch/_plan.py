@@ -306,7 +306,7 @@ class _Nothing(Plan):
 
 def _of_torch(dataset: Any, batch_size: int, shuffle: bool | None, sampler: Any, order: Order | None,
               drop_last: bool, world_size: int, even_shares: str) -> Plan:
-    if isinstance(dataset, torch_data.IterableDataset) or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+    if isinstance(dataset, torch_data.IterableDataset) or not all(hasattr(dataset, name) for name in ("__getitem__", "__len__")):
         raise config_error(f"a {type(dataset).__name__} has no numbered items",
                            "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
     items, kind = Parked(dataset), type(dataset).__name__
