@@ -72,11 +72,12 @@ void bind_plan_function(nb::module_& module) {
   module.def("let_go_of_objects", &let_go_of_objects);
 }
 
-void end_of_python() noexcept {
+bool end_of_python() noexcept {
   ended_by.store(std::this_thread::get_id());
   refused.store(true);
   const auto last = std::chrono::steady_clock::now() + kMaxFarewell;
   while (visits.load() > 0 && std::chrono::steady_clock::now() < last) std::this_thread::sleep_for(kStep);
+  return visits.load() > 0;
 }
 
 // Counted before it looks: end_of_python() waits for who is between the look and the GIL.

@@ -17,9 +17,9 @@
 
 namespace headrace::python {
 
-// Keeps threads from entering Python, from now on; waits briefly for those already there. Called without the GIL
-// as the interpreter ends, by the thread that ends it.
-void end_of_python() noexcept;
+// Keeps threads from entering Python, from now on; waits briefly for those already there, and returns whether any
+// are left. Called without the GIL as the interpreter ends, by the thread that ends it.
+bool end_of_python() noexcept;
 bool is_refused() noexcept;
 
 // Ends what C++ holds of Python's objects, so that those of a program that has ended go in their turn: its open

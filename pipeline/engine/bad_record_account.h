@@ -4,12 +4,23 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "headrace/pipeline/engine/bad_records.h"
 #include "headrace/pipeline/engine/run_plan.h"
 #include "headrace/pipeline/engine/slot.h"
 
 namespace headrace {
+
+// What was bad in a batch that is not handed out, and whose slot went on.
+struct EmptyBatch {
+  BatchPosition position;
+  std::optional<Failure> failure;
+  std::vector<BadRecord> bad, warned;
+  std::uint64_t oriented = 0;
+  bool ends_epoch = false;
+  int replicas = 0;  // that have not passed it
+};
 
 // Every replica counts for itself what all replicas see, so that all are refused the same batch. Any thread may
 // read the counters.
@@ -19,9 +30,10 @@ class BadRecordAccount {
   BadRecordAccount(const RunPlan& run, Quarantine* quarantine, bool lists)
       : run_(run), quarantine_(quarantine), lists_(lists) {}
 
-  // Adds the counts of a batch that is out. Throws DataError if the epoch, or the equivalent number of a stream's
-  // examples, exceeds the limit of bad records.
-  void add(const Slot& slot);
+  // Adds the counts of a batch that is out, as a Slot or EmptyBatch. Throws DataError if the epoch, or the
+  // equivalent number of a stream's examples, exceeds the limit of bad records.
+  template <typename Made>
+  void add(const Made& batch);
 
   // Returns whether none of the `batches` that follow a batch, which is not yet added, may have a good example.
   bool allows_empty(const Slot& slot, std::uint64_t batches) const noexcept {
@@ -34,8 +46,10 @@ class BadRecordAccount {
   std::uint64_t oriented() const noexcept { return oriented_.load(std::memory_order_relaxed); }
 
  private:
-  void list(const Slot& slot) const;
-  void limit(const Slot& slot);
+  template <typename Made>
+  void list(const Made& batch) const;
+  template <typename Made>
+  void limit(const Made& batch);
 
   const RunPlan& run_;
   Quarantine* quarantine_;

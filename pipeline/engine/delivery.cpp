@@ -87,21 +87,12 @@ std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> own
     count_ready(consumer, turn);
     const std::uint64_t sequence = wait(consumer, turn, replica);
     if (sequence >= ring_.end()) return end_stream(consumer);
+    if (pass_empty(consumer, sequence, turn, false)) continue;
     Slot& slot = ring_.slot_of(sequence);
-    // If nothing before it could end the epoch, an empty batch does, unless the end of the run says so.
-    if (is_left_out(slot) && (!is_last_of_epoch(slot, turn) || is_over(turn + 1))) {
-      account(consumer, slot);
-      leave_out(consumer, slot, turn, replica);
-      continue;
-    }
     const std::uint64_t end = end_of_epoch(consumer, slot, turn, replica);
     account(consumer, slot);
     Batch batch = hand_out(consumer, slot, turn, replica, end > turn, std::move(owner));
-    while (++turn < end) {
-      Slot& empty = ring_.slot_of(wait(consumer, turn, replica));
-      account(consumer, empty);
-      leave_out(consumer, empty, turn, replica);
-    }
+    while (++turn < end) pass_empty(consumer, wait(consumer, turn, replica), turn, true);
     leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
     return batch;
   }
@@ -112,43 +103,76 @@ std::uint64_t Delivery::wait(Consumer& consumer, std::uint64_t turn, int replica
 }
 
 // Counts what is bad in a batch that is out. Throws its failure, or that too much is bad.
-void Delivery::account(Consumer& consumer, const Slot& slot) const {
+template <typename Made>
+void Delivery::account(Consumer& consumer, const Made& batch) const {
   try {
-    consumer.bad.add(slot);
+    consumer.bad.add(batch);
   } catch (const Error& error) {
     consumer.failed = error.message();
     throw;
   }
-  if (!slot.failure) return;
-  consumer.failed = describe(slot.failure->what);
-  slot.failure->raise();
+  if (!batch.failure) return;
+  consumer.failed = describe(batch.failure->what);
+  batch.failure->raise();
 }
 
 bool Delivery::is_left_out(const Slot& slot) const noexcept {
-  return !slot.failure && slot.position.global_examples == 0 && run_.may_leave_out_batches();
+  return !slot.failure && slot.position.global_examples == 0;
 }
 
-// Takes a batch for a replica, and gives it back.
-void Delivery::leave_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica) const {
-  const SlotLease lease(ring_, slot, replica, nullptr);
-  slot.mark.take();
+// Passes a batch that is left out; returns false for any other. The first replica that meets it gives its slot
+// back for all: one that takes no batch before another has taken the same would wait for its own. `is_announced`:
+// an earlier batch ended the epoch. If none could, the empty batch does, unless the end of the run says so.
+bool Delivery::pass_empty(Consumer& consumer, std::uint64_t sequence, std::uint64_t turn, bool is_announced) {
+  if (!run_.may_leave_out_batches()) return false;
+  const std::lock_guard leaving(leaving_);
+  auto left = left_out_.find(sequence);
+  if (left == left_out_.end()) {
+    Slot& slot = ring_.slot_of(sequence);
+    if (!is_left_out(slot)) return false;
+    const bool is_last = is_last_of_epoch(slot, turn);
+    if (is_last && !is_announced && !is_over(turn + 1)) return false;
+    slot.mark.take();
+    {
+      const std::lock_guard lock(ring_.mutex());
+      left = left_out_.try_emplace(sequence).first;
+      left->second = {.position = slot.position,
+                      .failure = {},
+                      .bad = slot.bad,
+                      .warned = slot.warned,
+                      .oriented = slot.oriented,
+                      .ends_epoch = is_last,
+                      .replicas = run_.layout.local_replicas};
+    }
+    for (int r = 0; r < run_.layout.local_replicas; ++r) SlotLease(ring_, slot, r, nullptr);
+  }
+  account(consumer, left->second);
   consumer.taken.store(turn + 1);
+  const std::lock_guard lock(ring_.mutex());
+  if (--left->second.replicas == 0) left_out_.erase(left);
+  return true;
 }
 
-// Returns the turn after the epoch's last one if the others after this one are left out, otherwise this one. The
-// ring has as many batches as can be looked at; a stream ends with its last batch whatever is in it.
+// Returns the turn after the epoch's last one if the others after this one are left out, otherwise this one. Looks
+// as far as batches can be made while this one and the empty ones after it keep their slots; a stream ends with
+// its last batch whatever is in it.
 std::uint64_t Delivery::end_of_epoch(Consumer& consumer, const Slot& slot, std::uint64_t turn, int replica) {
   if (is_last_of_epoch(slot, turn)) return turn + 1;
   if (slot.failure || !run_.may_leave_out_batches() || run_.source().info().streamed) return turn;
   const bool in_order = !ready_order_ && run_.earlier.ahead().empty();
-  const std::uint64_t left = in_order ? run_.epoch_end(turn) - turn - 1 : 1;
-  if (!run_.schedule.may_drop_batches() && !consumer.bad.allows_empty(slot, left)) return turn;
+  const std::uint64_t others = in_order ? run_.epoch_end(turn) - turn - 1 : 1;
+  if (!run_.schedule.may_drop_batches() && !consumer.bad.allows_empty(slot, others)) return turn;
+  std::uint64_t oldest = slot.position.sequence;
   for (std::uint64_t ahead = turn + 1; ahead < turn + ring_.size() && !is_over(ahead); ++ahead) {
+    if (ready_order_ && first_unchosen() >= oldest + ring_.size()) break;
     const std::uint64_t sequence = wait(consumer, ahead, replica);
     if (sequence >= ring_.end()) break;
+    oldest = std::min(oldest, sequence);
+    const std::lock_guard leaving(leaving_);
+    const auto left = left_out_.find(sequence);
     const Slot& next = ring_.slot_of(sequence);
-    if (!is_left_out(next)) break;
-    if (is_last_of_epoch(next, ahead)) return ahead + 1;
+    if (left == left_out_.end() && !is_left_out(next)) break;
+    if (left != left_out_.end() ? left->second.ends_epoch : is_last_of_epoch(next, ahead)) return ahead + 1;
   }
   return turn;
 }
@@ -353,7 +377,7 @@ std::uint64_t Delivery::wait_for_batch(Consumer& consumer, std::uint64_t turn, i
     __builtin_ia32_pause();
   }
   wait_until(
-      consumer, [&] { return mark.is_out(sequence) || sequence >= ring_.end(); },
+      consumer, [&] { return mark.is_out(sequence) || left_out_.contains(sequence) || sequence >= ring_.end(); },
       [&] {
         return fmt::format("batch {} was not there after {} s: {}", sequence, run_.options.stall_timeout_seconds,
                            why_not_out(sequence, replica));

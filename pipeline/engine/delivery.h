@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -79,14 +81,19 @@ class Delivery {
   std::optional<Batch> end_stream(Consumer& consumer) const;
   Batch hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica, bool ends_epoch,
                  std::shared_ptr<const void> owner) const;
-  void leave_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica) const;
-  void account(Consumer& consumer, const Slot& slot) const;
+  bool pass_empty(Consumer& consumer, std::uint64_t sequence, std::uint64_t turn, bool is_announced);
+  template <typename Made>
+  void account(Consumer& consumer, const Made& batch) const;
   bool is_left_out(const Slot& slot) const noexcept;
   bool is_last_of_epoch(const Slot& slot, std::uint64_t turn) const;
   std::uint64_t end_of_epoch(Consumer& consumer, const Slot& slot, std::uint64_t turn, int replica);
   bool gives_rows(const SlotShare& share) const noexcept;
 
   const RunPlan& run_;
+  // Held while an empty batch is told from others, so that none leaves it out that another replica looks at.
+  std::mutex leaving_;
+  std::map<std::uint64_t, EmptyBatch>
+      left_out_;  // that some replica has not passed; by leaving_ and the ring's mutex
   Ring& ring_;
   const StallReport& stalls_;
   std::optional<ReadyOrder> ready_order_;  // by the ring's mutex; std::nullopt: in the order of their numbers

@@ -63,18 +63,19 @@ class Pair:
     def __init__(self, number):
         self.random = random.Random(number)
         values = torch.arange(self.random.randint(2, 60))
-        self.is_torch = number % 2 == 1
+        self.is_torch, self.uneven = number % 2 == 1, False
         self.ours = hr.from_arrays({"x": values.numpy(), "y": -values.numpy()})
         self.theirs = torch_data.TensorDataset(values, -values)
         self.text = f"{len(values)} records"
         if self.is_torch:
             count, uneven = self.random.choice([0, 1, *range(2, 60)]), self.random.random() < 0.2
             self.ours = self.theirs = Items(number, count, uneven)
+            self.uneven = uneven
             self.text = f"{count} {'uneven ' if uneven else ''}items"
         for _ in range(self.random.randint(0, 2) if len(self.theirs) > 1 else 0):
             self.choose()
         self.arguments, self.make_order = self.order() if len(self.theirs) > 0 else ({}, dict)
-        if self.is_torch and (self.theirs is self.ours and self.ours.uneven or self.random.random() < 0.1):
+        if self.is_torch and (self.uneven or self.random.random() < 0.1):
             self.arguments, self.make_order = {"batch_size": self.random.choice([1, None])}, dict
             self.text += f", batch_size={self.arguments['batch_size']}"
         if self.is_torch:
@@ -130,10 +131,10 @@ class Pair:
         mine = self.our_loader(workers=self.random.randint(0, 2))
         try:
             expected = [batches(other) for _ in range(2)]
-        except TypeError as error:  # of what default_collate makes no batch, neither do we
+        except (TypeError, RuntimeError) as error:  # of what default_collate makes no batch, neither do we
             try:
                 batches(mine)
-            except TypeError as ours:
+            except (TypeError, RuntimeError) as ours:
                 return str(ours) == str(error)
             return False
         if len(mine) != len(other) or [batches(mine) for _ in range(2)] != expected:

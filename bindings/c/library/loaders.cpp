@@ -21,28 +21,29 @@ std::function<void()> waiting_call_of(const hr_loader_options& how, std::shared_
 }
 
 LoaderOptions loader_options_of(const hr_loader_options& how, std::shared_ptr<void> user) {
-  LoaderOptions options{.seed = how.seed,
-                        .epochs = how.epochs,
-                        .world = {.total = how.world_replicas, .first = how.world_first},
-                        .threads = how.threads,
-                        .reader_threads = how.reader_threads,
-                        .prefetch = how.prefetch,
-                        .in_order = how.in_order,
-                        .even_shares = enum_of(static_cast<std::int32_t>(how.even_shares), EvenShares::kDrop, "even_shares"),
-                        .stall_timeout_seconds = how.stall_timeout_seconds,
-                        .while_waiting = waiting_call_of(how, std::move(user)),
-                        .trace_spans = how.trace_spans,
-                        .convert = enum_of(how.convert, ConvertAt::kDevice, "convert"),
-                        .converted = enum_of(how.converted, DType::kF32, "converted"),
-                        .resident = enum_of(how.resident, Residency::kAlways, "resident"),
-                        .constraints = {.numa_node = how.numa_node, .core_type = how.core_type},
-                        .errors = policy_of(how),
-                        .memory_budget_bytes = how.memory_budget_bytes,
-                        .pinned_budget_bytes = how.pinned_budget_bytes,
-                        .cpu_budget = how.cpu_budget,
-                        .reader_limit = how.reader_limit,
-                        .resident_budget_bytes = how.resident_budget_bytes,
-                        .headspace = how.headspace};
+  LoaderOptions options{
+      .seed = how.seed,
+      .epochs = how.epochs,
+      .world = {.total = how.world_replicas, .first = how.world_first},
+      .threads = how.threads,
+      .reader_threads = how.reader_threads,
+      .prefetch = how.prefetch,
+      .in_order = how.in_order,
+      .even_shares = enum_of(static_cast<std::int32_t>(how.even_shares), EvenShares::kDrop, "even_shares"),
+      .stall_timeout_seconds = how.stall_timeout_seconds,
+      .while_waiting = waiting_call_of(how, std::move(user)),
+      .trace_spans = how.trace_spans,
+      .convert = enum_of(how.convert, ConvertAt::kDevice, "convert"),
+      .converted = enum_of(how.converted, DType::kF32, "converted"),
+      .resident = enum_of(how.resident, Residency::kAlways, "resident"),
+      .constraints = {.numa_node = how.numa_node, .core_type = how.core_type},
+      .errors = policy_of(how),
+      .memory_budget_bytes = how.memory_budget_bytes,
+      .pinned_budget_bytes = how.pinned_budget_bytes,
+      .cpu_budget = how.cpu_budget,
+      .reader_limit = how.reader_limit,
+      .resident_budget_bytes = how.resident_budget_bytes,
+      .headspace = how.headspace};
   if (how.start != nullptr) options.start = LoaderState::parse(how.start);
   return options;
 }

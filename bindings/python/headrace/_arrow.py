@@ -8,6 +8,7 @@ from typing import Any, Literal
 from . import _native
 from ._dataset import Dataset
 from ._errors import config_error
+from ._plan_parts import held_alone
 
 
 def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), image_column: str = "", label_column: str = "",

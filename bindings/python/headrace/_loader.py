@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import gc
+import io
 import time
 import weakref
 from collections.abc import Iterator, Mapping
@@ -30,10 +33,20 @@ _open_loaders: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 def _close_all():
     _native.forget_exceptions()
-    _native.end_of_python()
+    if _native.end_of_python():
+        _write_open_files()
     for loader in list(_open_loaders):
         loader.close()
     _native.let_go_of_objects()
+
+
+def _write_open_files():
+    """A function that was left to itself, after a time-out, keeps the variables of its module: they are never deleted, and
+    open files among them not written."""
+    for each in gc.get_objects():
+        if issubclass(type(each), io.IOBase):
+            with contextlib.suppress(Exception):
+                each.flush()
 
 
 atexit.register(_close_all)

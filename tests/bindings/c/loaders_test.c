@@ -108,6 +108,39 @@ static void test_any_order(void) {
   hr_dataset_free(dataset);
 }
 
+static void test_even_shares(void) {
+  hr_dataset* dataset = numbers_in_batches(21, 4);
+  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
+  CHECK(options.even_shares == HR_EVEN_SHARES_OFF);
+  options.world_replicas = 2;
+  options.world_first = 1;
+  for (int even = HR_EVEN_SHARES_REPEAT; even <= HR_EVEN_SHARES_DROP; ++even) {
+    options.even_shares = even;
+    hr_loader* loader = loader_of(dataset, &options);
+    const int batches = even == HR_EVEN_SHARES_REPEAT ? 6 : 5;
+    for (int i = 0; i < batches; ++i) {
+      hr_batch* batch = next_of(loader);
+      hr_batch_info about = HR_BATCH_INFO_INIT;
+      OK(hr_batch_describe(batch, &about));
+      CHECK(about.examples == (i < 5 ? 2 : 1) && about.repeats == (i < 5 ? 0 : 1));
+      CHECK(value_of(batch, "value", 0) == (i < 5 ? i * 4 + 2 : 20));
+      CHECK(about.last_of_epoch == (i + 1 == batches));
+      hr_batch_free(batch);
+    }
+    hr_batch* none = NULL;
+    OK(hr_loader_next(loader, 0, &none));
+    CHECK(none == NULL);
+    hr_loader_free(loader);
+  }
+  options.even_shares = 3;
+  hr_devices* devices = cpus(1);
+  hr_loader* loader = NULL;
+  FAILS(HR_INVALID_ARGUMENT, "even_shares = 3 is none of its values",
+        hr_loader_open(dataset, devices, &options, &loader));
+  hr_devices_free(devices);
+  hr_dataset_free(dataset);
+}
+
 static void test_state(void) {
   hr_dataset* dataset = numbers_in_batches(20, 4);
   OK(hr_dataset_add(dataset, "prefetch", "{\"batches\": 3}"));
@@ -332,6 +365,7 @@ static void test_digests(void) {
 int main(void) {
   test_an_epoch();
   test_any_order();
+  test_even_shares();
   test_state();
   test_stats_and_trace();
   test_world();

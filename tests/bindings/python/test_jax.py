@@ -33,3 +33,11 @@ def test_a_batch_that_devices_do_not_divide_is_refused(data):
 
     with pytest.raises(hr.ConfigError, match="16 examples for the 3 devices"):
         next(batches(hr.Loader(data.batch(16)), Three()))
+
+
+@pytest.mark.parametrize("sharding", [None, over(jax.local_devices()[:1])], ids=["plain", "sharded"])
+def test_a_loader_without_an_end_gives_batches_without_an_end(data, sharding):
+    endless = batches(hr.Loader(data.batch(50), epochs=None), sharding)
+    assert len([batch for batch, _ in zip(endless, range(7), strict=False)]) == 7
+    ending = hr.Loader(data.batch(50), epochs=2)
+    assert [len(list(batches(ending, sharding))) for _ in range(3)] == [2, 2, 0]

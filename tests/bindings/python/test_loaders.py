@@ -179,3 +179,87 @@ def test_the_end_is_the_end(augmented):
     with pytest.raises(hr.HeadraceError, match="closed"):
         loader.next()
     loader.close()
+
+
+# -------------------------------------------------------------------------------------- batches without an example
+
+
+def batches_of_epochs(loader, epochs):
+    """Of each epoch the numbers of each batch, over all replicas; no batch is without an example, and one ends the epoch."""
+    found, lasts = [[] for _ in range(epochs)], []
+    while True:
+        shares = [loader.next(replica) for replica in range(loader.replicas)]
+        if shares[0] is None:
+            assert lasts == list(range(epochs))
+            return found
+        assert shares[0].global_examples > 0
+        found[shares[0].epoch].append(sum((share["x"].numpy().tolist() for share in shares), []))
+        if shares[0].last_of_epoch:
+            lasts.append(shares[0].epoch)
+
+
+@pytest.mark.parametrize("bad", [{0}, {9}, {4, 5}, {7, 8, 9}, {0, 1, 8, 9}, {2, 3, 6, 9}, set(range(1, 10))], ids=str)
+@pytest.mark.parametrize("options", [
+    {}, {"prefetch": 0}, {"prefetch": 1, "threads": 3}, {"prefetch": 9}, {"devices": "cpu:2"}, {"in_order": False}], ids=str)
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_batch_of_which_nothing_is_left_is_not_handed_out(bad, options, size):
+    def keep_good(sample):
+        if int(sample["x"]) in bad:
+            raise ValueError("bad")
+        return sample
+
+    data = hr.from_arrays({"x": np.arange(10)}).map(hr.function(keep_good, outputs={"x": "int64"})).batch(size)
+    batches = [[i for i in range(first, first + size) if i not in bad] for first in range(0, 10, size)]
+    expected = [batch for batch in batches if batch]
+    is_seen = len(batches) - max(i for i, batch in enumerate(batches) if batch) - 1 <= max(options.get("prefetch", 2), 1)
+    loader = hr.Loader(data, epochs=3, on_error="skip", max_bad_share=1, **options)
+    if is_seen and options.get("in_order", True):  # the end of the epoch, which is no further than the ring reaches
+        assert batches_of_epochs(loader, 3) == [expected] * 3
+    if loader.replicas == 1:
+        again = hr.Loader(data, epochs=3, on_error="skip", max_bad_share=1, **options)
+        epochs = [[batch["x"].numpy().tolist() for batch in again] for _ in range(3)]
+        assert [sorted(epoch) for epoch in epochs] == [expected] * 3 and again.next() is None
+
+
+def test_a_state_before_batches_that_are_left_out_goes_on_with_the_next_epoch():
+    def keep_good(sample):
+        if int(sample["x"]) >= 8:
+            raise ValueError("bad")
+        return sample
+
+    data = hr.from_arrays({"x": np.arange(10)}).map(hr.function(keep_good, outputs={"x": "int64"})).batch(1)
+    stopped = hr.Loader(data, epochs=2, on_error="skip", max_bad_share=1)
+    list(stopped)
+    resumed = hr.Loader(data, epochs=2, on_error="skip", max_bad_share=1, start=stopped.state_dict())
+    assert [int(batch["x"].numpy()[0]) for batch in resumed] == list(range(8))
+
+
+# --------------------------------------------------------------------------------------------------- the world
+
+
+def test_the_world_may_be_said_by_its_numbers(data):
+    part = hr.Loader(data.batch(10), world_replicas=4, world_first=1)
+    assert part.world == hr.Loader(data.batch(10), world=(4, 1)).world == (4, 1)
+    with pytest.raises(hr.ConfigError, match="world beside world_first"):
+        hr.Loader(data.batch(10), world=(4, 1), world_first=1)
+    with pytest.raises(hr.ConfigError, match="not within a world of 4"):
+        hr.Loader(data.batch(10), world_replicas=4, world_first=4)
+
+
+@pytest.mark.parametrize(("even_shares", "sizes", "repeats"), [("off", [0, 1, 0, 1], 0), ("repeat", [1] * 4, 2), ("drop", None, 0)])
+def test_shares_of_the_last_batch(even_shares, sizes, repeats):
+    data = hr.from_arrays({"x": np.arange(10)}).batch(8)
+    parts = [list(hr.Loader(data, world=(4, first), even_shares=even_shares)) for first in range(4)]
+    assert {len(part) for part in parts} == {1 if sizes is None else 2}
+    if sizes is not None:
+        assert [part[-1].examples for part in parts] == sizes and sum(part[-1].repeats for part in parts) == repeats
+    if even_shares == "repeat":
+        assert [part[-1]["x"].numpy().tolist() for part in parts] == [[8], [9], [8], [9]]
+
+
+def test_a_stream_repeats_no_example():
+    data = hr.from_generator(lambda: ({"x": np.int64(i)} for i in range(10))).batch(8)
+    with pytest.raises(hr.ConfigError, match="is a stream, whose records come once"):
+        hr.Loader(data, world=(4, 0), even_shares="repeat")
+    parts = [[batch["x"].numpy().tolist() for batch in hr.Loader(data, world=(3, first), even_shares="drop")] for first in range(3)]
+    assert parts == [[[0, 1]], [[2, 3]], [[4, 5]]]

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -218,8 +219,6 @@ def test_a_thousand_loaders_leave_nothing_behind(augmented):
 
 
 def test_functions_are_let_go_of(data):
-    import weakref
-
     class Callable:
         def __call__(self, sample):
             return {"image": sample["image"]}
@@ -258,6 +257,89 @@ def test_a_call_that_hangs_does_not_keep_the_interpreter(python):
     done = python(ENDLESS + "\n    import threading; threading.Timer(0.3, lambda: None).start(); print('done')")
     assert done.returncode == 0 and "done" in done.stdout, done.stdout
     assert time.monotonic() - began < 30
+
+
+ENDS = """
+    import sys, time, numpy as np, headrace as hr
+    class Noted:
+        def __del__(self):
+            print("deleted", flush=True)
+            time.sleep({pause})
+    noted = Noted()
+    log = open("log.txt", "w")
+    log.write("text")
+    ten = hr.from_arrays({{"x": np.arange(10)}})
+    def busy(sample):
+        end = time.time() + 60
+        while time.time() < end:
+            time.sleep(0.005)
+    {program}
+"""
+
+
+@pytest.mark.parametrize("program", [
+    "data = ten.map(lambda s: {'x': s['x'] + 1}).batch(2)",
+    "data = ten.filter(lambda s: s['x'] > 3).batch(2); len(data)",
+    "data = ten.batch(2).map(hr.function(lambda s: s, batched=True)); loader = hr.Loader(data); loader.next()",
+    "data = hr.from_function(lambda i: {'x': np.int64(i)}, 99).batch(2); loader = hr.Loader(data); batch = loader.next()",
+    "data = hr.from_generator(lambda: iter([{'x': np.int64(1)}])).batch(1); loader = hr.Loader(data); batch = loader.next()",
+    "data = ten.map(lambda s: s).batch(2); sys.exit(3)",
+    "data = ten.map(lambda s: s).batch(2); raise ValueError()",
+    "from headrace import train; rate = train.learning_rate_scheduler(lambda epoch: 0.1)",
+], ids=range(8))
+def test_a_program_that_ends_deletes_its_variables(python, program, tmp_path):
+    done = python(ENDS.format(program=program, pause=0), cwd=tmp_path)
+    assert (tmp_path / "log.txt").read_text() == "text" and "deleted" in done.stdout, done.stdout
+    assert done.returncode == (3 if "exit" in program else 1 if "raise" in program else 0)
+
+
+@pytest.mark.parametrize("plan", [
+    "ten.map(hr.function(busy, outputs={'x': 'int64'}))", "hr.from_function(busy, 10, fields={'x': 'int64'})",
+    "hr.from_generator(lambda: iter(lambda: busy(0), 1), fields={'x': 'int64'})",
+], ids=["map", "function", "generator"])
+def test_a_function_left_to_itself_ends_with_the_interpreter(python, plan, tmp_path):
+    """Its thread wants the interpreter's lock again and again, while the interpreter takes its time to end."""
+    program = f"loader = hr.Loader({plan}.batch(2), stall_timeout_seconds=0.1)\n    try:\n        loader.next()\n" \
+              "    except hr.HeadraceError as error:\n        print(error.code)\n    late = [Noted()]; late.append(late)"
+    done = python(ENDS.format(program=program, pause=0.2), cwd=tmp_path)
+    assert done.returncode == 0 and "timeout" in done.stdout and (tmp_path / "log.txt").read_text() == "text", done.stdout
+
+
+@pytest.mark.parametrize("make", [
+    lambda owner: hr.from_function(owner.make, 10), lambda owner: hr.from_torch_dataset(owner),
+    lambda owner: hr.from_generator(owner.give), lambda owner: hr.from_arrays({"x": np.arange(10)}).map(owner.change),
+    lambda owner: hr.from_arrays({"x": np.arange(10)}).filter(owner.keep),
+    lambda owner: hr.concatenate(hr.from_function(owner.make, 10), hr.from_function(owner.make, 10)).map(owner.change),
+], ids=range(6))
+@pytest.mark.parametrize("runs", [False, True])
+def test_cycles_through_a_plan_are_collected(make, runs):
+    class Owner:
+        def make(self, index):
+            return {"x": np.int64(index)}
+
+        __getitem__ = make
+
+        def __len__(self):
+            return 10
+
+        def give(self):
+            yield {"x": np.int64(1)}
+
+        def change(self, sample):
+            return {"x": sample["x"] + 1}
+
+        def keep(self, sample):
+            return True
+
+    owner = Owner()
+    gone = weakref.ref(owner)
+    owner.data = make(owner).batch(2)
+    if runs and not owner.data.streamed:  # a running stream is held until it is closed
+        owner.loader = hr.Loader(owner.data, epochs=None)
+        owner.batch = owner.loader.next()
+    del owner
+    gc.collect()
+    assert gone() is None
 
 
 def test_forked_processes_are_told_to_fork_earlier(python):

@@ -394,10 +394,24 @@ def test_a_closed_loader_begins_again(numbered):
     ({"batch_size": 200, "drop_last": True}, "make no batch of 200"),
     ({"shuffle": True, "sampler": torch_data.SequentialSampler(range(100))}, "shuffle=True beside a sampler"),
     ({"devices": "cpu"}, "devices is not an option"),
+    ({"world_first": 1}, "world_first is not an option"),
+    ({"num_workers": "4"}, "num_workers = '4'"),
+    ({"batch_size": 2.5}, "batch_size = 2.5"),
+    ({"shuffle": "yes"}, "shuffle = 'yes'"),
+    ({"timeout": "1"}, "timeout = '1'"),
+    ({"generator": 1}, "generator is a torch.Generator"),
+    ({"collate_fn": "default"}, "collate_fn is a function"),
+    ({"fields": "image"}, "fields is a list of names"),
+    ({"even_shares": "pad"}, "even_shares is 'off', 'repeat' or 'drop'"),
+    ({"persistent_workers": "no"}, "persistent_workers = 'no'"),
+    ({"sampler": 5}, "a int as sampler"),
+    ({"on_error": "skipp"}, "skipp"),
+    ({"maxbadshare": 1}, "maxbadshare"),
+    ({"num_workers": 5000}, "threads"),
 ])
-def test_refuses_what_it_cannot_honour(numbered, arguments, message):
+def test_refuses_what_it_cannot_honour_when_it_is_made(numbered, arguments, message):
     with pytest.raises(hr.ConfigError, match=message):
-        iter(DataLoader(numbered, **arguments))
+        DataLoader(numbered, **arguments)
 
 
 def test_refuses_datasets_without_numbers(numbered):

@@ -1,8 +1,10 @@
 // Loaders that serve parts of the replicas: together they are one loader that serves all.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/ledger.h"
+#include "headrace/tests/pipeline/batches.h"
 #include "headrace/tests/pipeline/streams.h"
 
 namespace headrace {
@@ -94,6 +96,89 @@ TEST(World, MixesWithExamplesOfOtherParts) {
       expect_parts_are_the_whole(floats.batch({.global = global}).map(operations), {.seed = 5, .epochs = 2});
     }
   }
+}
+
+struct SharedBatches {
+  std::vector<std::vector<std::uint64_t>> records;  // of each batch, over all replicas
+  std::vector<std::int64_t> repeats;
+  std::vector<std::uint64_t> last;  // the numbers of the batches that end their epochs
+};
+
+// Expects every replica to get the same batches, and of even shares equally many examples of each.
+SharedBatches shared_batches(const Dataset& dataset, int world, const LoaderOptions& options) {
+  DeviceGroup devices = cpu_replicas(world);
+  Loader loader(dataset, devices, options);
+  SharedBatches all;
+  for (;;) {
+    std::vector<std::uint64_t> records;
+    std::int64_t repeats = 0, examples = -1;
+    for (int r = 0; r < world; ++r) {
+      const auto batch = loader.next(r);
+      if (!batch) return all;
+      if (options.even_shares != EvenShares::kOff) {
+        EXPECT_TRUE(examples < 0 || examples == batch->examples()) << "replica " << r;
+      }
+      EXPECT_GT(batch->position().global_examples, 0);
+      examples = batch->examples();
+      repeats += batch->repeats();
+      records.insert(records.end(), batch->records().begin(), batch->records().end());
+      if (r == 0 && batch->position().last_of_epoch) all.last.push_back(batch->position().sequence);
+    }
+    all.records.push_back(std::move(records));
+    all.repeats.push_back(repeats);
+  }
+}
+
+TEST(World, SharesAreMadeEvenByRepeatingOrDropping) {
+  const LoaderOptions options{.seed = 3, .epochs = 2};
+  for (const std::int64_t global : {10, 7, 12}) {
+    for (const int world : {1, 2, 3, 4}) {
+      SCOPED_TRACE(fmt::format("batches of {} for {} replicas", global, world));
+      SharedBatches plain = shared_batches(world_images(global), world, options);
+      LoaderOptions repeat = options, drop = options;
+      repeat.even_shares = EvenShares::kRepeat;
+      drop.even_shares = EvenShares::kDrop;
+      const SharedBatches repeated = shared_batches(world_images(global), world, repeat);
+      const SharedBatches dropped = shared_batches(world_images(global), world, drop);
+      const auto count = static_cast<std::size_t>(world);
+      std::vector<std::vector<std::uint64_t>> left;
+      for (std::size_t i = 0; i < plain.records.size(); ++i) {
+        std::vector<std::uint64_t> batch = plain.records[i];
+        const std::size_t once = batch.size();
+        if (once >= count)
+          left.emplace_back(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(once / count * count));
+        while (batch.size() % count != 0) batch.push_back(batch[batch.size() % once]);
+        EXPECT_EQ(repeated.records.at(i), batch);
+        EXPECT_EQ(repeated.repeats.at(i), static_cast<std::int64_t>(batch.size() - once));
+      }
+      EXPECT_EQ(dropped.records, left);
+      EXPECT_EQ(repeated.last, plain.last);
+      EXPECT_EQ(dropped.last.size(), 2U);
+    }
+  }
+}
+
+TEST(World, EvenSharesOfPartsAreThoseOfTheWhole) {
+  const Dataset floats =
+      Dataset::from(noise_images(50, 8, 8)).shuffle().map(normalize({0.5F}, {0.25F}) | one_hot(10));
+  for (const EvenShares even : {EvenShares::kRepeat, EvenShares::kDrop}) {
+    expect_parts_are_the_whole(world_images(7), {.seed = 3, .epochs = 2, .even_shares = even});
+    expect_parts_are_the_whole(world_images(7).shuffle(), {.seed = 3, .epochs = 2, .even_shares = even});
+    expect_parts_are_the_whole(floats.batch({.global = 7}).map(mixup({.alpha = 0.4F})),
+                               {.seed = 5, .epochs = 2, .even_shares = even});
+  }
+}
+
+TEST(World, SharesThatCannotBeEvenAreRefused) {
+  DeviceGroup devices = cpu_replicas(4);
+  const auto refusal = [&](const Dataset& data, const LoaderOptions& options) {
+    return test::refusal_of_plan([&] { Loader(data, devices, options); });
+  };
+  EXPECT_THAT(
+      refusal(world_images(8), {.even_shares = EvenShares::kRepeat, .errors = {.on_error = OnError::kSkip}}),
+      HasSubstr("fewer examples than the others"));
+  EXPECT_THAT(refusal(world_images(3), {.even_shares = EvenShares::kDrop}),
+              HasSubstr("leaves nothing of batches of 3 for 4 replicas"));
 }
 
 TEST(World, StateAndFingerprintKnowNothingOfIt) {

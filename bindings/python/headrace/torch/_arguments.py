@@ -74,7 +74,7 @@ def require_alone(batch_sampler: Any, *, batch_size: Any, shuffle: bool | None, 
                            "the batch_sampler says all of it: leave the others out")
 
 
-def wanted_collate(collate_fn: Any, dataset: Any, *, batch_size: Any, fields: Any) -> Callable[[list[Any]], Any] | None:
+def wanted_collate(collate_fn: Callable[[Any], Any] | None, dataset: Any, *, batch_size: Any, fields: Any) -> Callable[[list[Any]], Any] | None:
     """What is called with the samples of a batch; None for what the engine does itself."""
     default = collate_fn is None or collate_fn is torch_data.default_collate
     if isinstance(dataset, Dataset):

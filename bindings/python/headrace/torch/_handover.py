@@ -56,6 +56,9 @@ class _Batches:
     def __len__(self) -> int:
         return len(self._loader)
 
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
+
 
 class _Tickets(_Batches):
     def __iter__(self) -> Iterator[list[_Ticket]]:

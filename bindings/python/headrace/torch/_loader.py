@@ -119,7 +119,7 @@ class DataLoader:
         self._collate = arguments.wanted_collate(collate_fn, dataset, batch_size=batch_size, fields=fields)
         self.rank, self.world_size = arguments.place_in_world(rank, world_size,
                                                               sampler if batch_sampler is None else batch_sampler)
-        self.seed = arguments.seed_of(seed, generator, sampler, self.world_size)
+        self._seed = arguments.seed_of(seed, generator, sampler, self.world_size)
         self._said_seed = seed is not None
         self._plan = plan_of(dataset, batch_size=batch_size, shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler,
                              drop_last=drop_last, world_size=self.world_size, even_shares=even_shares)
@@ -152,6 +152,11 @@ class DataLoader:
     pin_memory_device = ""
 
     @property
+    def seed(self) -> int:
+        """Of all that is random: that of a state once one was loaded."""
+        return self._seed
+
+    @property
     def batch_sampler(self) -> Any:
         """Gives the batches of the next epoch to torch's own loader; of a torch Dataset what was given, if anything was."""
         return handover.batches_of(self, self._batch_sampler)
@@ -177,6 +182,9 @@ class DataLoader:
             "threads": self._threads, "seed": self.seed, "world_replicas": self.world_size, "world_first": self.rank,
             "in_order": self.in_order, "even_shares": self._even_shares,
         }
+        if self._plan.parked is not None and more.get("headspace"):
+            raise config_error("headspace over a torch Dataset, whose items are handed out once",
+                               "leave it out, or make the dataset one of Headrace: hr.from_torch_dataset()")
         if self._plan.parked is None:
             options["devices"] = str(self.device)
         elif self._threads:
@@ -262,8 +270,8 @@ class DataLoader:
         running = self._iterator
         if running is None or self._epoch != epoch or running.given != step:
             self._end_iteration()
-            self._iterator = self._begin(epoch, step)
-        return next(self._iterator)
+            running = self._iterator = self._begin(epoch, step)
+        return next(running)
 
     def _next_epoch(self) -> int:
         followed = arguments.followed_epoch(self.sampler)
@@ -295,7 +303,7 @@ class DataLoader:
             raise config_error(f"the state is of seed {state['seed']}, and this loader was given {self.seed}",
                                "give the same seed, or none: a state brings its own")
         self._end_iteration()
-        self.seed = int(state["seed"])
+        self._seed = int(state["seed"])
         self._epoch, self._begun = int(state["epoch"]), bool(state["complete"])
         self._resume = None if state["complete"] else dict(state)
 

@@ -26,7 +26,7 @@ class Order:
             raise config_error(f"a {self.name} as {'batch_sampler' if batch_size is None else 'sampler'}",
                                "give an iterable of record numbers, or of lists of them as batch_sampler")
         self._batches: Iterator[list[int]] = iter(())
-        self._place, self._size, self.is_whole, self._ended = 0, 0, True, True
+        self._place, self._size, self._last, self.is_whole = 0, 0, 0, True
 
     def batches(self) -> int:
         """TypeError where it has no length."""
@@ -42,7 +42,7 @@ class Order:
             self.is_whole = self.batches() <= _MAX_WHOLE
         except TypeError:
             self.is_whole = False
-        self._batches, self._place, self._size, self._ended = self._read(), 0, 0, False
+        self._batches, self._place, self._size, self._last = self._read(), 0, 0, 0
         for _ in range(piece):
             self.more()
         return self.more()
@@ -52,13 +52,13 @@ class Order:
         numbers: list[int] = []
         for batch in self._batches:
             if self._size == 0:
-                self._size = max(1, len(batch))
-            if self._ended or not 0 < len(batch) <= self._size:
-                raise config_error(f"batch {self._place} of the {self.name} has {len(batch)} records, and batch 0 has {self._size}",
+                self._size = self._last = max(1, len(batch))
+            if self._last < self._size or not 0 < len(batch) <= self._size:
+                place, size = (self._place - 1, self._last) if self._last < self._size else (self._place, len(batch))
+                raise config_error(f"batch {place} of the {self.name} has {size} records, and batch 0 has {self._size}",
                                    "the engine makes batches of one size, but for a smaller last one; for records of "
                                    "similar length there is Dataset.bucket_by_length()")
-            self._ended = len(batch) < self._size
-            self._place += 1
+            self._place, self._last = self._place + 1, len(batch)
             numbers += batch
             if not self.is_whole and len(numbers) >= _PIECE:
                 break

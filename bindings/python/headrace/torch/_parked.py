@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from headrace._errors import config_error
-
 FIELDS = {"ticket": ("int64", ())}  # of the records that stand for the items
 
 
@@ -33,11 +31,7 @@ class Parked:
 
     def collect(self, tickets: Iterable[int]) -> list[Any]:
         """The items of a batch, which are handed out once."""
-        try:
-            return [self._waiting.pop(ticket) for ticket in tickets]
-        except KeyError:
-            raise config_error("a torch Dataset with batches that are handed out again",
-                               "leave out headspace") from None
+        return [self._waiting.pop(ticket) for ticket in tickets]
 
     def forget(self) -> None:
         """Drops what was made for a loader that is closed."""

@@ -45,7 +45,7 @@ def plan_of(dataset: Any, *, batch_size: int | None, shuffle: bool | None, sampl
             raise config_error(f"batch_size=None beside a {type(sampler).__name__}", "say batch_size")
         order = Order(sampler, size, drop_last)
     if not isinstance(dataset, Dataset):
-        return _of_torch(dataset, size, shuffle, sampler, order, drop_last, world_size, even_shares)
+        return _of_torch(dataset, size or 1, shuffle, sampler, order, drop_last, world_size, even_shares)
     if order is not None:
         return _in_order(dataset, order)
     return _of_headrace(dataset, batch_size, shuffle, sampler, drop_last, world_size, even_shares)
@@ -95,6 +95,10 @@ class Plan:
         """The plan of the next piece of an epoch whose order may have no end; None: there is none."""
         return None
 
+    def numbers(self, epoch: int, options: Mapping[str, Any]) -> Iterator[list[int]]:
+        """The numbers of the records of each batch of an epoch, as `options` share it out; of a torch Dataset."""
+        raise NotImplementedError
+
     def form_of(self, fields: tuple[str, ...] | None) -> _Form:
         """What is made of a batch's tensors."""
         if fields is None:
@@ -122,11 +126,11 @@ class _Ordered(Plan):
 
     replanned = True
 
-    def __init__(self, order: Order, records: Callable[[list[int]], Dataset]) -> None:
+    def __init__(self, order: Order, records: Callable[[list[int]], Dataset], some: Dataset) -> None:
         self._order, self._records = order, records
         self._given: tuple[list[int], int] | None = None  # of the epoch that runs, or is to be gone on with
         self._piece, self._is_read = 0, True
-        super().__init__(records([0]).batch(1), order.batch_size)
+        super().__init__(some.batch(1), order.batch_size)
 
     def batches(self) -> int:
         return self._order.batches()
@@ -188,7 +192,7 @@ def _in_order(dataset: Dataset, order: Order) -> Plan:
     if dataset.streamed:
         raise config_error(f"a {order.name} over a stream, which has no record numbers",
                            "keep the records in memory or write them to a file first")
-    return _Ordered(order, dataset.select)
+    return _Ordered(order, dataset.select, dataset.select([]))
 
 
 def _of_headrace(dataset: Dataset, batch_size: int | None, shuffle: bool | None, sampler: Any, drop_last: bool,
@@ -279,7 +283,6 @@ class _FromTorch(Plan):
         super().__init__(batched(records), local_batch)
 
     def numbers(self, epoch: int, options: Mapping[str, Any]) -> Iterator[list[int]]:
-        """The numbers of the records of each batch of an epoch, as `options` share it out."""
         twin = self._batched(from_arrays({"number": np.arange(self._dataset.records)}))
         loader = MovableLoader({**options, "prefetch": 2})
         loader.seek(twin, epoch=epoch, length=len(twin))
@@ -303,7 +306,7 @@ class _Nothing(Plan):
 
 def _of_torch(dataset: Any, batch_size: int, shuffle: bool | None, sampler: Any, order: Order | None,
               drop_last: bool, world_size: int, even_shares: str) -> Plan:
-    if isinstance(dataset, torch_data.IterableDataset) or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+    if isinstance(dataset, torch_data.IterableDataset) or not all(hasattr(dataset, name) for name in ("__getitem__", "__len__")):
         raise config_error(f"a {type(dataset).__name__} has no numbered items",
                            "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
     items, kind = Parked(dataset), type(dataset).__name__
@@ -314,7 +317,7 @@ def _of_torch(dataset: Any, batch_size: int, shuffle: bool | None, sampler: Any,
         return from_torch_dataset(_InOrder(items, numbers), fields=FIELDS, version=digest)
 
     if order is not None:
-        plan: Plan = _Ordered(order, in_order)
+        plan: Plan = _Ordered(order, in_order, in_order([0]))
     elif len(dataset) == 0:
         plan = _Nothing(in_order([0]).batch(batch_size), batch_size)
     else:
