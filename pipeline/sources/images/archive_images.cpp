@@ -52,8 +52,13 @@ ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, 
     paths.push_back(std::move(file->path));
     members.push_back(file->place);
   }
+  for (const std::string& folder : files.folders()) {
+    paths.push_back(folder);
+    members.push_back({});
+  }
   refuse_cifar_pickles(paths, archive.string());
   MemberFields fields(options.columns, archive.string());
+  refuse_samples(paths, fields.extensions(), options.layout, archive.string(), /*in_archive=*/true);
   Sidecars sidecars(paths, fields.extensions());
   const ImageListing layout = lay_out_images(paths, options.split, archive.string(), options.layout);
   std::vector<StoredFile> places, beside;

@@ -90,6 +90,10 @@ Members read_members(const std::string& archive, ArchiveFiles& files, const Arch
     members.list.push_back(member);
     members.paths.push_back(std::move(found->path));
   }
+  for (const std::string& folder : files.folders()) {
+    members.list.push_back({});
+    members.paths.push_back(folder);
+  }
   return members;
 }
 
@@ -100,6 +104,7 @@ InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, Ar
   MemberFields fields(options.columns, archive);
   Members members = read_members(archive, files, options, fields.extensions());
   refuse_cifar_pickles(members.paths, archive);
+  refuse_samples(members.paths, fields.extensions(), options.layout, archive, /*in_archive=*/true);
   Sidecars sidecars(members.paths, fields.extensions());
   const ImageListing layout = lay_out_images(members.paths, options.split, archive, options.layout);
   Unpacked unpacked{.slabs = {},
