@@ -34,7 +34,8 @@ TEST(DataCommands, CountAloudWhatTheyLeaveOut) {
   const CommandResult digest =
       headrace({"digest", "--pipeline", "jpeg-train", "--data", data, "--global-batch", "5"});
   EXPECT_EQ(digest.status, 0);
-  const std::string reading = "headrace: " + data + ": images in folders; train split: set/train/ (test: set/test/); " +
+  const std::string reading = "headrace: " + data +
+                              ": images in folders; train split: set/train/ (test: set/test/); " +
                               "class: folder 3 from the top; 3 classes: cat, dog, emu; " + kLeftOut;
   EXPECT_EQ(digest.errors, reading);
   const TempFolder out;
@@ -101,7 +102,8 @@ TEST(DoctorCommand, SaysWhatTheDataAre) {
   const CommandResult result = headrace({"doctor", "--data", data});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("data     " + data + ": images in folders\n"));
-  EXPECT_THAT(result.output, HasSubstr("read as  " + data + ": images in folders; test split: set/test/ (train: set/train/)"));
+  EXPECT_THAT(result.output,
+              HasSubstr("read as  " + data + ": images in folders; test split: set/test/ (train: set/train/)"));
   EXPECT_THAT(result.output,
               HasSubstr("train    13 records in 3 classes; images of 12 x 9 to 12 pixels; 13 of them "
                         "examined, "));
@@ -162,10 +164,11 @@ TEST(DataCommands, SayWhichColumnsTheyLeaveOutAndTakeThoseThatAreNamed) {
                         "2: '0.25'\n  hint: for values to predict, as float32, say --label-type number"));
   const CommandResult numbers = with({"--label-type", "number"});
   EXPECT_EQ(numbers.status, 0) << numbers.errors;
-  EXPECT_EQ(numbers.errors,
-            "headrace: " + data +
-                ": a CSV table of images; image from path, label from price; labels: numbers to predict; left out of "
-                "each record: rooms (integers), note (text); --columns takes them along\n");
+  EXPECT_EQ(
+      numbers.errors,
+      "headrace: " + data +
+          ": a CSV table of images; image from path, label from price; labels: numbers to predict; left out of "
+          "each record: rooms (integers), note (text); --columns takes them along\n");
   const CommandResult rooms = with({"--label-type", "number", "--columns", "rooms"});
   EXPECT_EQ(rooms.status, 0) << rooms.errors;
   EXPECT_THAT(rooms.errors, HasSubstr("left out of each record: note (text)"));

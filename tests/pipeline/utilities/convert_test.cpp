@@ -104,7 +104,8 @@ TEST(Convert, KeepsFieldsOfVaryingLength) {
   const auto data = folder.write("a.tar", tar.finish());
   const SourceOptions options{.columns = {.more = {"txt", "json.boxes:list"}}};
   convert_dataset(data, folder / "packed", {.source = options});
-  const SourcePtr from = open_source(data, Split::kTrain, options), to = open_source(folder / "packed", Split::kTrain);
+  const SourcePtr from = open_source(data, Split::kTrain, options),
+                  to = open_source(folder / "packed", Split::kTrain);
   EXPECT_EQ(to->info().fields, from->info().fields);
   std::vector<std::byte> scratch, other;
   for (std::uint64_t i = 0; i < 5; ++i) {

@@ -205,9 +205,9 @@ TEST(WebDatasetTest, IsRecognisedWhereverItsLabelsStand) {
     for (int k = 0; k < 20; ++k) wide.add(at + ".f" + std::to_string(k), to_bytes("x"));
     wide.add(at + ".json", to_bytes("{\"label\": 4}")).add(at + ".png", encode_png(make_picture(4, 4, 3, 1)));
   }
-  for (const auto& file : {folder.write("unsorted.tar", unsorted.finish()), folder.write("a.zip", zip.finish()),
-                           folder.write("unsorted.tar.gz", gzip(unsorted.finish())),
-                           folder.write("wide.tar", wide.finish())}) {
+  for (const auto& file :
+       {folder.write("unsorted.tar", unsorted.finish()), folder.write("a.zip", zip.finish()),
+        folder.write("unsorted.tar.gz", gzip(unsorted.finish())), folder.write("wide.tar", wide.finish())}) {
     const OpenedSource opened = recognise_source(file, Split::kTrain);
     EXPECT_EQ(opened.format, "a WebDataset archive") << file;
     for (std::uint64_t i = 0; i < opened.source->info().records; ++i) EXPECT_EQ(label_of(*opened.source, i), 4);
