@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::size_t kMaxOpen = 256;
 
+constexpr int kMaxLevels = 16;  // of folders that hold only one folder
+
 constexpr std::size_t kMaxNamed = 4;  // missing files in a message
 
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
@@ -194,7 +196,9 @@ ShardFolder list_shards(const std::filesystem::path& folder, const IsShard& is_s
     return folders;
   };
   std::vector<std::filesystem::path> folders = look(folder, {});
-  while (found.shards.empty() && !found.has_images && folders.size() == 1) {
+  // Links may lead in circles.
+  for (int level = 0; level < kMaxLevels && found.shards.empty() && !found.has_images && folders.size() == 1;
+       ++level) {
     const std::filesystem::path only = folders.front();
     folders = look(only, shard_name(only) + "/");
   }

@@ -128,7 +128,7 @@ WebDataset::WebDataset(std::string name, FoundShards shards, const WebDatasetOpt
     info_.file_ends.push_back(images_.size());
   }
   if (images_.empty()) throw DataError(ErrorCode::kDataCorrupt, "has no sample in it", {.source = name});
-  if (empty > 0) info_.left_out.push_back({.what = "shards without a member", .files = empty});
+  if (empty > 0) info_.left_out.push_back({.what = empty == 1 ? "empty shard" : "empty shards", .files = empty});
   info_.name = std::move(name);
   info_.records = images_.size();
   info_.classes = options.classes;

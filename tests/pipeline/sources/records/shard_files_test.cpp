@@ -180,7 +180,7 @@ TEST(ShardFilesTest, AnEmptyShardIsPassedOver) {
   folder.write("1.tar", TarBuilder().finish());
   const SourcePtr source = open_source(folder.path(), Split::kTrain);
   EXPECT_EQ(source->info().records, 1U);
-  EXPECT_THAT(describe_reading(*source), HasSubstr("1 shards without a member"));
+  EXPECT_THAT(describe_reading(*source), HasSubstr("1 empty shard"));
   folder.write("0.tar", TarBuilder().finish());
   EXPECT_THAT(count(folder), HasSubstr("has no sample in it"));
 }
