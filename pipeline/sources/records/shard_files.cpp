@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxOpen = 256;
 
-constexpr int kMaxLevels = 16;  // of folders that hold only one folder
+constexpr int kMaxChain = 16;  // of folders that hold only one folder
 
 constexpr std::size_t kMaxNamed = 4;  // missing files in a message
 
@@ -197,7 +197,7 @@ ShardFolder list_shards(const std::filesystem::path& folder, const IsShard& is_s
   };
   std::vector<std::filesystem::path> folders = look(folder, {});
   // Links may lead in circles.
-  for (int level = 0; level < kMaxLevels && found.shards.empty() && !found.has_images && folders.size() == 1;
+  for (int level = 0; level < kMaxChain && found.shards.empty() && !found.has_images && folders.size() == 1;
        ++level) {
     const std::filesystem::path only = folders.front();
     folders = look(only, shard_name(only) + "/");
