@@ -105,7 +105,7 @@ std::vector<LeftOut> count_other_files(const std::vector<std::string>& paths) {
     } else if (std::ranges::find(kTables, ending) != kTables.end()) {
       ++tables["table " + std::string(file_name(path))];
     } else if (may_lie_beside(ending) && images.contains(stem_of(path))) {
-      ++beside["." + ending + " beside images"];
+      ++beside["beside images, ." + ending];
     }
   }
   std::vector<LeftOut> found;

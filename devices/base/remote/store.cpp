@@ -100,14 +100,16 @@ class Known {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
     std::erase_if(folders_, [&](const auto& one) { return one.second.until < now; });
-    folders_.insert_or_assign(folder, Folder{.listing = listing, .until = now + kHolds});
+    folders_.insert_or_assign(s3_access().endpoint + " " + folder,
+                              Folder{.listing = listing, .until = now + kHolds});
     return {.listing = listing, .files = *listing};
   }
   // Returns them if it, or a folder above it, was listed a moment ago.
   std::optional<Below> find_below(const std::string& folder) {
+    const std::string wanted = s3_access().endpoint + " " + folder;  // the same URL names another store's, too
     const std::lock_guard lock(mutex_);
     for (const auto& [url, one] : folders_) {
-      if (folder.starts_with(url) && one.until >= Clock::now())
+      if (wanted.starts_with(url) && one.until >= Clock::now())
         return Below{.listing = one.listing, .files = files_with(folder, *one.listing)};
     }
     return std::nullopt;

@@ -115,7 +115,10 @@ class Chooser {
   }
 
   const Candidate* find(const std::string& name) const {
-    const auto found = std::ranges::find(candidates_, name, &Candidate::name);
+    // The bytes of an image's struct are the image.
+    const auto found = std::ranges::find_if(candidates_, [&](const Candidate& one) {
+      return one.name == name || (one.is_file && one.name + ".bytes" == name);
+    });
     return found == candidates_.end() ? nullptr : &*found;
   }
   const Candidate& require(const std::string& name, std::string_view option) const {

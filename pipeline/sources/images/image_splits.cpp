@@ -50,21 +50,22 @@ void ImageSplits::gather(const LayoutOptions& layout) {
            std::string::npos;
   };
   std::size_t others = 0;
+  std::string first;  // of the others
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     const std::string_view hidden = is_image_path(paths_[i]) ? hidden_folder_of(paths_[i]) : std::string_view();
     if (!hidden.empty() && !is_named(hidden)) {
       ++hidden_[std::string(hidden)];
     } else if (is_image_path(paths_[i])) {
       images_.push_back(i);
-    } else {
-      ++others;
+    } else if (!paths_[i].ends_with('/')) {
+      if (++others == 1) first = paths_[i];
     }
   }
   if (images_.empty()) {
-    const std::string found =
-        !hidden_.empty() ? "all of them are in hidden folders, as " + hidden_.begin()->first + "/"
-        : paths_.empty() ? "it is empty"
-                         : "found " + count_of(others, "other file") + ", as '" + paths_.front() + "'";
+    const std::string found = !hidden_.empty()
+                                  ? "all of them are in hidden folders, as " + hidden_.begin()->first + "/"
+                              : others == 0 ? "it is empty"
+                                            : "found " + count_of(others, "other file") + ", as '" + first + "'";
     throw DataError(ErrorCode::kDataCorrupt, "no image (.jpg, .jpeg, .png) in it; " + found, {.source = source_},
                     std::string(kUnderstood) + "; " + accepted_formats());
   }

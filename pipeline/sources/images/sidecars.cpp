@@ -69,8 +69,8 @@ void refuse_samples(const std::vector<std::string>& paths, const std::vector<std
   std::string label;
   for (const std::string& path : paths) {
     SampleFile file = split_member_name(path);
-    const bool is_class = file.extension == "cls" && std::ranges::count(further, "cls") == 0;
-    const bool is_other = file.extension == "json" || std::ranges::count(further, file.extension) > 0;
+    const bool is_chosen = std::ranges::count(further, file.extension) > 0;
+    const bool is_class = file.extension == "cls" && !is_chosen, is_other = file.extension == "json" && !is_chosen;
     if (is_class && label.empty()) label = path;
     if (is_class || (in_archive && is_other)) labelled.insert(std::move(file.key));
   }

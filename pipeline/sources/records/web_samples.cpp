@@ -313,7 +313,8 @@ bool is_web_dataset(const std::filesystem::path& archive, const WebMembers& memb
   const Roles roles(members);
   const std::unique_ptr<ArchiveFiles> files = open_archive(archive);
   std::set<std::string> images, others;
-  for (int i = 0; i < kLookedAt; ++i) {
+  // What is taken along is no evidence to image folders: all members are looked at.
+  for (int i = 0; i < kLookedAt || !members.further.empty(); ++i) {
     const std::optional<ArchiveFile> member = files->next();
     if (!member) break;
     const SampleFile file = split_member_name(member->path);

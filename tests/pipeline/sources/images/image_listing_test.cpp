@@ -235,7 +235,7 @@ TEST(ImageListingTest, AnEmptyClassFolderKeepsItsLabel) {
 TEST(ImageListingTest, SaysWhatLiesBesideImages) {
   EXPECT_EQ(
       left_out({"metadata.csv", "a/1.jpg", "a/1.json", "b/2.jpg", "b/2.json", "b/labels.jsonl", "README.txt"}),
-      "4 files left out: 1 table labels.jsonl, 1 table metadata.csv, 2 .json beside images");
+      "4 files left out: 1 table labels.jsonl, 1 table metadata.csv, 2 beside images, .json");
 }
 
 TEST(ImageListingTest, SaysHowItRead) {
