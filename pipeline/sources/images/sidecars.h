@@ -52,8 +52,8 @@ class SamplesNotImages : public ConfigError {
  private:
   bool are_all_;
 };
-// Throws SamplesNotImages if images have a .cls beside them; in an archive also if each has a .json or a file with
-// one of the extensions `further`. Not if the layout says where the classes are.
+// Throws SamplesNotImages if images have a .cls beside them; in an archive also if each has a .json. Those among the
+// extensions `further` are taken along, and no labels. Not if the layout says where the classes are.
 void refuse_samples(const std::vector<std::string>& paths, const std::vector<std::string>& further,
                     const LayoutOptions& layout, const std::string& source, bool in_archive);
 
