@@ -13,6 +13,7 @@
 #include "headrace/pipeline/sources/arrays/idx.h"
 #include "headrace/pipeline/sources/arrays/numpy_arrays.h"
 #include "headrace/pipeline/sources/image_names.h"
+#include "headrace/pipeline/sources/images/archive_images.h"
 #include "headrace/pipeline/sources/images/cifar_pickles.h"
 #include "headrace/pipeline/sources/images/sidecars.h"
 #include "headrace/pipeline/sources/members/member_fields.h"
@@ -131,7 +132,8 @@ SourcePtr open_idx(const Path& path, Split split, const Options& options) {
 SourcePtr open_image_archive(const Path& path, Split split, const Options& options) {
   refuse_named_columns(path, options.columns);
   try {
-    return image_archive(path, {.split = split, .layout = options.layout, .columns = options.columns.more});
+    return recognised_image_archive(path,
+                                    {.split = split, .layout = options.layout, .columns = options.columns.more});
   } catch (const SamplesNotImages& found) {
     if (!found.are_all()) throw;
     return nullptr;

@@ -176,7 +176,7 @@ SourcePtr image_folder(const std::filesystem::path& folder, Split split, const L
   MemberFields fields(columns.more, folder.string());
   FolderListing listing = list_files_below(folder);
   const Sidecars sidecars(listing.paths, fields.extensions());
-  refuse_samples(listing.paths, fields.extensions(), layout, folder.string(), /*in_archive=*/false);
+  refuse_samples(listing.paths, fields.extensions(), layout, folder.string(), /*recognised=*/false);
   const ImageListing layout_found = lay_out_images(listing.paths, split, folder.string(), layout);
   return opened_by(ImageFolderCall{.path = folder, .split = split, .layout = layout, .columns = columns},
                    std::make_shared<ImageFolder>(folder, listing, layout_found, std::move(fields), sidecars));

@@ -100,11 +100,11 @@ Members read_members(const std::string& archive, ArchiveFiles& files, const Arch
 }  // namespace
 
 InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, ArchiveFiles& files,
-                                                  const ArchiveOptions& options) {
+                                                  const ArchiveOptions& options, bool recognised) {
   MemberFields fields(options.columns, archive);
   Members members = read_members(archive, files, options, fields.extensions());
   refuse_cifar_pickles(members.paths, archive);
-  refuse_samples(members.paths, fields.extensions(), options.layout, archive, /*in_archive=*/true);
+  refuse_samples(members.paths, fields.extensions(), options.layout, archive, recognised);
   Sidecars sidecars(members.paths, fields.extensions());
   const ImageListing layout = lay_out_images(members.paths, options.split, archive, options.layout);
   Unpacked unpacked{.slabs = {},
@@ -132,8 +132,8 @@ InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, Ar
 }
 
 InMemoryArchive::InMemoryArchive(const std::filesystem::path& archive, ArchiveFiles& files,
-                                 const ArchiveOptions& options)
-    : InMemoryArchive(archive, unpack(archive.string(), files, options)) {}
+                                 const ArchiveOptions& options, bool recognised)
+    : InMemoryArchive(archive, unpack(archive.string(), files, options, recognised)) {}
 
 InMemoryArchive::InMemoryArchive(const std::filesystem::path& archive, Unpacked unpacked)
     : slabs_(std::move(unpacked.slabs)),

@@ -63,7 +63,7 @@ std::size_t Sidecars::find(const std::string& path) const {
 }
 
 void refuse_samples(const std::vector<std::string>& paths, const std::vector<std::string>& further,
-                    const LayoutOptions& layout, const std::string& source, bool in_archive) {
+                    const LayoutOptions& layout, const std::string& source, bool recognised) {
   if (!layout.classes_at.empty()) return;
   std::unordered_set<std::string> labelled;  // keys of samples
   std::string label;
@@ -72,7 +72,7 @@ void refuse_samples(const std::vector<std::string>& paths, const std::vector<std
     const bool is_chosen = std::ranges::count(further, file.extension) > 0;
     const bool is_class = file.extension == "cls" && !is_chosen, is_other = file.extension == "json" && !is_chosen;
     if (is_class && label.empty()) label = path;
-    if (is_class || (in_archive && is_other)) labelled.insert(std::move(file.key));
+    if (is_class || (recognised && is_other)) labelled.insert(std::move(file.key));
   }
   if (labelled.empty()) return;
   std::uint64_t images = 0, pairs = 0;
@@ -81,12 +81,12 @@ void refuse_samples(const std::vector<std::string>& paths, const std::vector<std
     ++images;
     pairs += labelled.contains(split_member_name(path).key) ? 1 : 0;
   }
-  const bool all = in_archive && pairs == images && images > 0;
+  const bool all = recognised && pairs == images && images > 0;
   if (pairs == 0 || (label.empty() && !all)) return;
   throw SamplesNotImages(
       fmt::format("{}: {} of {} have a label of WebDataset beside them, as '{}', and lie in folders, too", source,
                   with_commas(pairs), count_of(images, "image"), label),
-      in_archive
+      recognised
           ? joined({"where the folders are the classes, say " + named("LayoutOptions::classes_at", "parent"),
                     advice("where the labels are, say {}", named("ColumnOptions::label", "cls"))},
                    "; ")

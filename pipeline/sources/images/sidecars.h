@@ -52,10 +52,11 @@ class SamplesNotImages : public ConfigError {
  private:
   bool are_all_;
 };
-// Throws SamplesNotImages if images have a .cls beside them; in an archive also if each has a .json. Those among the
+// Throws SamplesNotImages if images have a .cls beside them; in an archive that is being `recognised` also if each
+// has a .json. Those among the
 // extensions `further` are taken along, and no labels. Not if the layout says where the classes are.
 void refuse_samples(const std::vector<std::string>& paths, const std::vector<std::string>& further,
-                    const LayoutOptions& layout, const std::string& source, bool in_archive);
+                    const LayoutOptions& layout, const std::string& source, bool recognised);
 
 // Throws ConfigError if the columns name an image or a label, which are files and folders here.
 void refuse_named_columns(const std::filesystem::path& path, const ColumnOptions& columns);
