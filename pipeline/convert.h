@@ -35,12 +35,11 @@ struct ConvertOptions {
 };
 
 struct ConvertResult {
-  std::uint64_t records = 0;               // of all splits
-  std::uint64_t bytes = 0;                 // of the file
-  std::uint64_t bad_records = 0;           // of all splits, left out
-  std::optional<Split> absent = {};        // a split that the origin lacks
-  std::vector<LeftOut> left_out = {};      // files beside the records
-  std::vector<SourceColumn> columns = {};  // as in SourceInfo
+  std::uint64_t records = 0;         // of all splits
+  std::uint64_t bytes = 0;           // of the file
+  std::uint64_t bad_records = 0;     // of all splits, left out
+  std::optional<Split> absent = {};  // a split that the origin lacks
+  std::string reading = {};          // how the origin was read: describe_reading()
 };
 
 // Writes any data set that open_source() recognises at `data` to the file `to`, which appears whole or not at all

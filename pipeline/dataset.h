@@ -325,8 +325,8 @@ class Dataset {
   Fields fields() const;
   // Returns the class names, if the source has them.
   std::vector<std::string> classes() const;
-  // Returns the files beside the records that the source leaves out.
-  std::vector<LeftOut> left_out() const;
+  // Returns in one line how the source was read: describe_reading().
+  std::string reading() const;
   // Returns the source that numbers the records: of a combination all parts' records, after unbatch() samples. If
   // the parts were decoded or mapped, its fields are those of the result, but read() gives what the parts' sources
   // hold.

@@ -59,6 +59,8 @@ struct SourceInfo {
   // True if every image was decoded without an error when the data were written, and checksums show that it is
   // unchanged: then only the window in use is decoded.
   bool images_checked = false;
+  // What names were taken for split and class, and why: "train split: train/ (test: test/)". May be empty.
+  std::string reading = {};
   std::vector<LeftOut> left_out = {};
   std::vector<SourceColumn> columns = {};  // all columns of the data; empty for other formats
 };
@@ -122,10 +124,19 @@ class Source {
 
   // Returns how the file or folder was opened; null if JSON cannot express it: arrays, functions, custom sources.
   const SourceOriginPtr& origin() const noexcept { return origin_; }
+  // Returns what the path was recognised as: "images in folders"; empty if it was opened as that.
+  const std::string& format() const noexcept { return format_; }
 
  private:
   friend SourcePtr with_origin(SourcePtr source, SourceOriginPtr origin);
-  mutable SourceOriginPtr origin_;  // set by openers before the source is shared
+  friend SourcePtr with_format(SourcePtr source, std::string format);
+  // Set by openers before the source is shared.
+  mutable SourceOriginPtr origin_;
+  mutable std::string format_;
 };
+
+// Returns in one line how the data were read: format, split, classes, labels, and what is left out, "photos:
+// images in folders; train split: train/ (test: test/); 3 classes: cat, dog, emu; 2 files left out: 2 .gif; ...".
+std::string describe_reading(const Source& source);
 
 }  // namespace headrace

@@ -116,7 +116,8 @@ struct LayoutOptions {
   // the innermost; "none": there are no classes, every label is 0. Or a pattern such as "photos/*/{class}" or
   // "{class}/{split}", where * is any one folder: images outside such folders are left out.
   std::string classes_at = {};
-  // The folder with the images of a split, by its name or, if several have this name, by the end of its path.
+  // The folder with the images of a split, by its name or, if several have this name, by the end of its path; of
+  // WebDataset archives and TFRecord files also the beginning of their names, before the number, and "*" for all.
   // Empty: recognised by name.
   std::string train_folder = {};
   std::string test_folder = {};
@@ -155,8 +156,9 @@ SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions opt
 // is left out. Fields: image (encoded), label i64, and those of `members`; if these are chosen, `label_member` is
 // not, and no sample has a label, the records have none.
 struct WebDatasetOptions {
-  // The archives train-*.tar or test-*.tar of a folder; otherwise all are train. As for TFRecords, names may count
-  // the shards (train-00000-of-00004.tar), and then none may be missing.
+  // Of a folder the archives whose names or folders say so, as train-*.tar or train/*.tar; all are train if no
+  // name says a split. As for TFRecords, names may count the shards (train-00000-of-00004.tar), and then none may
+  // be missing.
   Split split = Split::kTrain;
   std::vector<std::string> classes = {};  // their names, which the format does not have
   std::uint64_t label_count = 0;          // as in SourceInfo
@@ -165,6 +167,7 @@ struct WebDatasetOptions {
   std::string label_member = {};            // as ColumnOptions::label
   std::vector<std::string> members = {};    // as ColumnOptions::more
   LabelType label_type = LabelType::kAuto;  // kAuto: integers
+  LayoutOptions layout = {};                // its train_folder and test_folder
 };
 // Opens one archive, or a folder of archives.
 SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions options = {});
@@ -194,7 +197,7 @@ SourcePtr csv_table(const std::filesystem::path& csv, CsvOptions options = {});
 // then read from the disk. SourceInfo::columns says what is left out. Fields: image (encoded), label i64, and
 // those of `feature_keys`.
 struct TfRecordOptions {
-  Split split = Split::kTrain;  // in a folder train-*.tfrecord or test-*.tfrecord; otherwise all are train
+  Split split = Split::kTrain;                                       // as WebDatasetOptions::split
   std::vector<std::string> image_keys = {"image/encoded", "image"};  // the first that an example has
   std::vector<std::string> label_keys = {"image/class/label", "label"};
   std::vector<std::string> classes = {};                // their names, which the format does not have
@@ -202,6 +205,7 @@ struct TfRecordOptions {
   std::uint64_t memory_limit = std::uint64_t{4} << 30;  // for the unpacked bytes of compressed files
   std::vector<std::string> feature_keys = {};           // as ColumnOptions::more; bytes if they are images or text
   LabelType label_type = LabelType::kAuto;              // kClass: integers
+  LayoutOptions layout = {};                            // its train_folder and test_folder
 };
 // Opens one file, or a folder of *.tfrecord, *.tfrecord.gz, *.tfrecord-00000-of-00004 or train-00000-of-00004.
 // Throws DataError naming the missing shards of such a count.
@@ -285,7 +289,7 @@ SourcePtr record_file(const std::filesystem::path& path, Split split);
 std::string accepted_formats();
 // Facts about the data that the data do not state.
 struct SourceOptions {
-  LayoutOptions layout = {};      // ConfigError if there are no images in folders
+  LayoutOptions layout = {};      // ConfigError if there are no images in folders, or shards
   std::uint64_t label_count = 0;  // for formats that do not say how many classes there are; see SourceInfo
   ColumnOptions columns = {};     // ConfigError if there are none
 };

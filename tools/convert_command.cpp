@@ -61,7 +61,7 @@ void convert(ConvertCommandOptions options) {
   const ConvertResult result = convert_dataset(options.data, options.to, options.convert);
   const double seconds = watch.seconds();
   line.clear();
-  report_left_out(result.left_out, result.columns, true);
+  report_reading(result.reading, true);
   if (result.absent) {
     print(json.people(), "there is no {} split here: the file holds the other one alone\n",
           *result.absent == Split::kTrain ? "train" : "test");

@@ -139,6 +139,7 @@ nlohmann::ordered_json diagnosis_json(const SplitReport& split) {
   nlohmann::ordered_json line = {{"split", split.name},
                                  {"found", true},
                                  {"format", split.opened->format},
+                                 {"reading", describe_reading(*split.opened->source)},
                                  {"records", found.records},
                                  {"examined", found.examined},
                                  {"bytes", found.bytes},
@@ -212,6 +213,9 @@ void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
       std::ranges::find_if(splits, [](const SplitReport& split) { return split.opened.has_value(); });
   if (first == splits.end()) open_source(options.data, Split::kTrain, source_options(options));  // says why
   print(json.people(), "data     {}: {}\n", options.data, first->opened->format);
+  for (const SplitReport& split : splits) {
+    if (split.opened) print(json.people(), "read as  {}\n", describe_reading(*split.opened->source));
+  }
   print_columns(first->opened->source->info(), json.people());
   for (SplitReport& split : splits) {
     if (split.opened) split.found = inspect_source(split.opened->source, {.max_examined = options.examine});

@@ -274,6 +274,12 @@ void require_profiled_epoch(const TrainOptions& options, const Recipe& recipe) {
                     "name one of them, or give more --epochs");
 }
 
+// What was trained on and, if it is other data, tested on.
+void report_readings(const Recipe& recipe) {
+  const std::string train = report_reading(recipe.train.reading(), true), test = recipe.test.reading();
+  if (!train.starts_with(test)) report_reading(test, true);
+}
+
 // "terminated after step 12; checkpoints/checkpoint-12.safetensors holds the run"
 std::string stopped_text(const TrainOptions& options, std::string text) {
   const char* ended = stop_signal == SIGTERM  ? "terminated"
@@ -290,7 +296,11 @@ std::string stopped_text(const TrainOptions& options, std::string text) {
 
 // Returns the run's warnings about its data and caches, which it printed on standard error.
 std::vector<std::string> warnings_of(const TrainOptions& options, const Recipe& recipe) {
-  std::vector<std::string> warnings = left_out_lines(recipe.train.left_out(), recipe.train.columns(), true);
+  std::vector<std::string> warnings;
+  const SourceInfo& data = recipe.train.source()->info();
+  for (std::string text : {describe(data.left_out), describe(data.columns)}) {
+    if (!text.empty()) warnings.push_back(std::move(text));
+  }
   for (const auto& cache : options.common.opened) {
     if (const std::string trouble = cache->trouble(); !trouble.empty()) warnings.push_back(trouble);
   }
@@ -332,7 +342,7 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
   const Recipe recipe = make_recipe(options.recipe, recipe_options(options, devices));
   if (recipe.tuned_plans) tune_plans(devices);
   warn_of_slow_net(recipe.name, devices);
-  if (chief) report_left_out(recipe.train.left_out(), recipe.train.columns(), true);
+  if (chief) report_readings(recipe);
   if (chief) options.common.warn_of_unused(*recipe.train.source());
   require_profiled_epoch(options, recipe);
   if (options.verbose > 0) {

@@ -207,9 +207,10 @@ typedef struct hr_source_info {
   const char* left_out; /* describes files that are not records and columns that are not fields; may be empty */
   bool resident;
   bool streamed;
+  const char* reading; /* in one line how the data were read: format, split, classes, label, what is left out */
 } hr_source_info;
 #define HR_SOURCE_INFO_INIT \
-  { sizeof(hr_source_info), NULL, NULL, 0, 0, 0, 0, 0, NULL, false, false }
+  { sizeof(hr_source_info), NULL, NULL, 0, 0, 0, 0, 0, NULL, false, false, NULL }
 HR_API hr_status hr_source_describe(const hr_source* source, hr_source_info* info);
 HR_API hr_status hr_source_field(const hr_source* source, size_t index, hr_field* field);
 HR_API hr_status hr_source_class(const hr_source* source, size_t index, const char** name);

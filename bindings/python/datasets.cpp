@@ -101,7 +101,7 @@ void bind_questions(nb::class_<Dataset>& dataset) {
           "fields", [](const Dataset& data) { return to_tuples(data.fields()); }, Unlocked())
       .def("classes", &Dataset::classes, Unlocked())
       .def(
-          "left_out", [](const Dataset& data) { return describe(data.left_out()); }, Unlocked())
+          "reading", [](const Dataset& data) { return data.reading(); }, Unlocked())
       .def(
           "columns",
           [](const Dataset& data) {

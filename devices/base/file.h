@@ -115,4 +115,16 @@ struct DirectoryEntry {
 };
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
+// Returns why a name would lead out of the folder that it belongs to: it is empty, holds a NUL, or has a part
+// "..", between '/' or '\\'. Null: it stays.
+const char* leads_out(std::string_view name) noexcept;
+// Returns the path of a file by its name in `folder`, a URL or not, which a listing, an archive or an index chose.
+// Throws DataError(kDataCorrupt) for an absolute name and one that leads_out(), behind http:// also as %2E. A key
+// of a store may begin with '/': that is an empty name, and no path of this machine.
+std::filesystem::path path_below(const std::filesystem::path& folder, std::string_view name);
+// Returns the path of a file that a table in `folder` names. A table on a disk is its user's, and may name any
+// path and URL; one behind a URL names what is below its folder, or URLs of its own host. Throws
+// DataError(kDataCorrupt) for another name, and for schemes that are not read.
+std::filesystem::path named_in_table(const std::filesystem::path& folder, const std::string& name);
+
 }  // namespace headrace

@@ -86,11 +86,8 @@ PathKind kind(const std::filesystem::path& url);
 std::vector<DirectoryEntry> list(const std::filesystem::path& url);
 FileIdentity identity(const std::filesystem::path& url);
 
-// Returns the path of a file that a table in `folder` names: a URL as it is; relative to a URL, with what no URL
-// may hold as %XX, and never a path of this machine.
-std::filesystem::path named_in(const std::filesystem::path& folder, const std::string& name);
-
-// Returns all files below a folder; sizes and versions (as modified_ns) are those of the listing.
+// Returns all files below a folder; sizes and versions (as modified_ns) are those of the listing. A directory
+// among them, whose path ends in '/', is an object that stands for a folder.
 std::vector<DirectoryEntry> list_below(const std::filesystem::path& url);
 // Finds out about many files at once: those that File::open() will be asked for. What is missing shows there.
 void will_open(std::span<const std::filesystem::path> urls);

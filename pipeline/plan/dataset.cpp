@@ -307,7 +307,7 @@ std::uint64_t Dataset::steps_per_epoch() const {
 
 Fields Dataset::fields() const { return make_stream_plan(plan_).fields; }
 
-std::vector<LeftOut> Dataset::left_out() const { return source_of(plan_)->info().left_out; }
+std::string Dataset::reading() const { return describe_reading(*source_of(plan_)); }
 
 SourcePtr Dataset::source() const { return source_of(plan_); }
 

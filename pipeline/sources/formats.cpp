@@ -13,6 +13,7 @@
 #include "headrace/pipeline/sources/arrays/idx.h"
 #include "headrace/pipeline/sources/arrays/numpy_arrays.h"
 #include "headrace/pipeline/sources/image_names.h"
+#include "headrace/pipeline/sources/images/archive_images.h"
 #include "headrace/pipeline/sources/images/cifar_pickles.h"
 #include "headrace/pipeline/sources/images/sidecars.h"
 #include "headrace/pipeline/sources/members/member_fields.h"
@@ -21,6 +22,7 @@
 #include "headrace/pipeline/sources/records/tf_records.h"
 #include "headrace/pipeline/sources/records/web_dataset.h"
 #include "headrace/pipeline/sources/records/web_samples.h"
+#include "headrace/pipeline/sources/split_names.h"
 #include "headrace/pipeline/sources/tables/csv_manifest.h"
 
 namespace headrace {
@@ -40,6 +42,9 @@ SourceOriginPtr web_dataset_origin();
 SourceOriginPtr web_stream_origin();
 
 namespace {
+
+using Path = std::filesystem::path;
+using Options = SourceOptions;
 
 bool any_ends_in(const FoundPath& found, const char* ending) {
   return std::ranges::any_of(found.files(), [&](const auto& file) { return file.string().ends_with(ending); });
@@ -79,18 +84,21 @@ bool is_image_table(const FoundPath& found) {
   return is_csv_manifest(found.path(), columns) || (!columns.empty() && found.path().string().ends_with(".csv"));
 }
 
-bool is_tf_folder(const FoundPath& found) { return std::ranges::any_of(found.files(), is_tf_shard); }
+bool is_tf_folder(const FoundPath& found) { return has_shards(found.path(), is_tf_shard); }
 
 // A folder with a .zip beside images is not read from the .zip.
 bool is_web_folder(const FoundPath& found) {
-  if (found.has_folders()) return false;
-  return std::ranges::any_of(found.files(), is_web_shard) || (!has_images(found) && any_ends_in(found, ".zip"));
+  const bool zips = !has_images(found);
+  return has_shards(found.path(), [&](const Path& file) {
+    return is_web_shard(file) || (zips && file.native().ends_with(".zip"));
+  });
 }
 
 // Callers who name the folders of classes mean images in these, whatever lies beside them.
 bool is_web_archive(const FoundPath& found) {
   if (!is_archive(found.path()) || !found.options().layout.empty()) return false;
   const ColumnOptions& columns = found.options().columns;
+  if (!columns.image.empty() || !columns.label.empty()) return true;
   const MemberFields fields(columns.more, found.path().string());
   return is_web_dataset(found.path(), web_members(columns, fields.extensions(), found.path().string()));
 }
@@ -103,14 +111,12 @@ TfRecordOptions tf_record_options(Split split, const SourceOptions& options) {
   TfRecordOptions how{.split = split,
                       .label_count = options.label_count,
                       .feature_keys = options.columns.more,
-                      .label_type = options.columns.label_type};
+                      .label_type = options.columns.label_type,
+                      .layout = options.layout};
   if (!options.columns.image.empty()) how.image_keys = {options.columns.image};
   if (!options.columns.label.empty()) how.label_keys = {options.columns.label};
   return how;
 }
-
-using Path = std::filesystem::path;
-using Options = SourceOptions;
 
 SourcePtr open_cifar(const Path& path, Split split, const Options&) { return cifar_binary(path, split); }
 SourcePtr open_csv(const Path& path, Split, const Options& options) {
@@ -122,9 +128,16 @@ SourcePtr open_csv_table(const Path& path, Split, const Options& options) {
 SourcePtr open_idx(const Path& path, Split split, const Options& options) {
   return idx_folder(path, split, options.label_count);
 }
+// Null where every image has a label beside it: then they are samples of WebDataset.
 SourcePtr open_image_archive(const Path& path, Split split, const Options& options) {
   refuse_named_columns(path, options.columns);
-  return image_archive(path, {.split = split, .layout = options.layout, .columns = options.columns.more});
+  try {
+    return recognised_image_archive(path,
+                                    {.split = split, .layout = options.layout, .columns = options.columns.more});
+  } catch (const SamplesNotImages& found) {
+    if (!found.are_all()) throw;
+    return nullptr;
+  }
 }
 SourcePtr open_image_folder(const Path& path, Split split, const Options& options) {
   return image_folder(path, split, options.layout, options.columns);
@@ -143,7 +156,8 @@ SourcePtr open_web_dataset(const Path& path, Split split, const Options& options
                                              .image_member = columns.image,
                                              .label_member = columns.label,
                                              .members = columns.more,
-                                             .label_type = columns.label_type});
+                                             .label_type = columns.label_type,
+                                             .layout = options.layout});
 }
 SourcePtr open_web_stream(const Path& path, Split, const Options& options) {
   if (!options.columns.empty()) {
@@ -184,6 +198,7 @@ std::span<const SourceFormat> source_formats() {
        .forms = {{kFolder, "TFRecord files", is_tf_folder, open_tf_records},
                  {kFile, "TFRecords", by_path<is_tf_record>, open_tf_records, /*has_splits=*/false}},
        .openers = {tf_records_origin()},
+       .takes_folders = true,
        .takes_columns = true},
       {.name = "WebDataset archives",
        .accepts = "WebDataset shards (.tar, .tar.gz, .tar.zst, .zip)",
@@ -192,6 +207,7 @@ std::span<const SourceFormat> source_formats() {
                  {PathKind::kPipe, "a WebDataset archive through a pipe", anything, open_web_stream,
                   /*has_splits=*/false}},
        .openers = {web_dataset_origin(), web_stream_origin()},
+       .takes_folders = true,
        .takes_columns = true},
       {.name = "NumPy arrays",
        .accepts = "NumPy's .npy and .npz",
@@ -203,7 +219,8 @@ std::span<const SourceFormat> source_formats() {
        .accepts = "folders of images by class, or train/ and test/ of them; such images in a .tar, .tar.gz, "
                   ".tar.zst or .zip",
        .forms = {{kFolder, "images in folders", anything, open_image_folder},
-                 {kFile, "images in the folders of an archive", by_path<is_archive>, open_image_archive}},
+                 {kFile, "images in the folders of an archive", by_path<is_archive>, open_image_archive},
+                 {kFile, "a WebDataset archive", by_path<is_archive>, open_web_dataset, /*has_splits=*/false}},
        .openers = {image_folder_origin(), image_archive_origin()},
        .takes_layout = true,
        .takes_columns = true},
@@ -215,9 +232,9 @@ const FoundPath::Contents& FoundPath::contents() const {
   if (contents_) return *contents_;
   contents_.emplace();
   for (const DirectoryEntry& entry : list_directory(path_)) {
-    contents_->has_folders = entry.is_directory;
-    if (entry.is_directory) break;
-    contents_->files.push_back(entry.path);
+    if (is_hidden_name(entry.path.filename().native())) continue;
+    contents_->has_folders = contents_->has_folders || entry.is_directory;
+    if (!entry.is_directory) contents_->files.push_back(entry.path);
   }
   return *contents_;
 }

@@ -25,7 +25,7 @@ class FoundPath {
   PathKind kind() const noexcept { return kind_; }
   const SourceOptions& options() const noexcept { return options_; }
 
-  // Returns the files of a folder in order, up to the first folder in it.
+  // Returns the files of a folder in order. Hidden ones (split_names.h) do not count, nor do hidden folders.
   const std::vector<std::filesystem::path>& files() const { return contents().files; }
   bool has_folders() const { return contents().has_folders; }
 
@@ -49,6 +49,7 @@ struct SourceForm {
   const char* name;  // OpenedSource::format, "TFRecord files"
   // Looks at the content; names alone decide only if a folder's files are named as the format prescribes.
   bool (*recognise)(const FoundPath& found);
+  // Returns null if the content turns out to be of the next form that is_archive().
   SourcePtr (*open)(const std::filesystem::path& path, Split split, const SourceOptions& options);
   bool has_splits = true;  // false: all of it is the train split
 };
@@ -60,6 +61,7 @@ struct SourceFormat {
   // Its functions in sources.h, with their default arguments; none if open_source() is the only one.
   std::vector<SourceOriginPtr> openers = {};
   bool takes_layout = false;   // LayoutOptions
+  bool takes_folders = false;  // of these train_folder and test_folder
   bool takes_columns = false;  // ColumnOptions
 };
 

@@ -4,6 +4,9 @@
 #include <array>
 #include <cctype>
 #include <map>
+#include <unordered_set>
+
+#include "headrace/pipeline/sources/split_names.h"
 
 namespace headrace {
 namespace {
@@ -14,6 +17,9 @@ constexpr std::array<std::string_view, 3> kRead = {"jpg", "jpeg", "png"};
 constexpr std::array<std::string_view, 21> kNotRead = {"arw",  "avif", "bmp", "cr2", "dng",  "exr",  "gif",
                                                        "heic", "heif", "ico", "j2k", "jfif", "jp2",  "jxl",
                                                        "nef",  "pgm",  "ppm", "tga", "tif",  "tiff", "webp"};
+
+constexpr std::array<std::string_view, 5> kTables = {"csv", "tsv", "jsonl", "parquet", "xlsx"};
+constexpr std::array<std::string_view, 6> kBeside = {"cls", "json", "npy", "txt", "caption", "xml"};
 
 // Returns "jpg" for "a/b.JPG"; empty for hidden files and those without a dot.
 std::string ending_of(std::string_view path) {
@@ -37,6 +43,17 @@ bool starts_with_wnid(std::string_view name) {
 bool begins_as_image(std::span<const std::byte> bytes) {
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return start.starts_with("\xFF\xD8\xFF") || start.starts_with("\x89PNG\r\n\x1A\n");
+}
+
+const char* other_image_format(std::span<const std::byte> bytes) noexcept {
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (start.starts_with("RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP") return "WebP";
+  if (start.starts_with("GIF8")) return "GIF";
+  if (start.starts_with("BM")) return "BMP";
+  if (start.starts_with(std::string_view("II*\0", 4)) || start.starts_with(std::string_view("MM\0*", 4)))
+    return "TIFF";
+  if (start.size() < 12 || start.substr(4, 4) != "ftyp") return nullptr;
+  return start.substr(8, 4) == "avif" ? "AVIF" : start.substr(8, 3) == "hei" ? "HEIC" : nullptr;
 }
 
 std::size_t depth_of(std::string_view path) { return static_cast<std::size_t>(std::ranges::count(path, '/')) + 1; }
@@ -64,14 +81,37 @@ bool is_wnid_folder(std::string_view name) {
 
 bool is_image_path(std::string_view path) { return std::ranges::find(kRead, ending_of(path)) != kRead.end(); }
 
-std::vector<LeftOut> count_other_images(const std::vector<std::string>& paths) {
-  std::map<std::string, std::uint64_t> counts;
+bool is_other_image(std::string_view path) {
+  return std::ranges::find(kNotRead, ending_of(path)) != kNotRead.end();
+}
+
+std::vector<LeftOut> count_other_files(const std::vector<std::string>& paths) {
+  const auto stem_of = [](std::string_view path) { return path.substr(0, path.rfind('.')); };
+  std::unordered_set<std::string_view> images;
+  const auto may_lie_beside = [](const std::string& ending) {
+    return std::ranges::find(kBeside, ending) != kBeside.end();
+  };
+  if (std::ranges::any_of(paths, [&](const std::string& path) { return may_lie_beside(ending_of(path)); })) {
+    for (const std::string& path : paths) {
+      if (is_image_path(path)) images.insert(stem_of(path));
+    }
+  }
+  std::map<std::string, std::uint64_t> counts, tables, beside;
   for (const std::string& path : paths) {
     const std::string ending = ending_of(path);
-    if (std::ranges::find(kNotRead, ending) != kNotRead.end()) ++counts["." + ending];
+    if (ending.empty() || !hidden_folder_of(path).empty()) continue;
+    if (is_other_image(path)) {
+      ++counts["." + ending];
+    } else if (std::ranges::find(kTables, ending) != kTables.end()) {
+      ++tables["table " + std::string(file_name(path))];
+    } else if (may_lie_beside(ending) && images.contains(stem_of(path))) {
+      ++beside["beside images, ." + ending];
+    }
   }
   std::vector<LeftOut> found;
-  for (const auto& [ending, files] : counts) found.push_back({.what = ending, .files = files});
+  for (const auto* of_kind : {&counts, &tables, &beside}) {
+    for (const auto& [what, files] : *of_kind) found.push_back({.what = what, .files = files});
+  }
   return found;
 }
 

@@ -16,6 +16,8 @@ namespace headrace {
 bool is_image_path(std::string_view path);
 // Returns whether the bytes begin as a JPEG or PNG file does.
 bool begins_as_image(std::span<const std::byte> bytes);
+// Returns the format of an image that is not read, "WebP", as its first bytes say; null for any other bytes.
+const char* other_image_format(std::span<const std::byte> bytes) noexcept;
 
 // Returns the number of names in a path, the file's included.
 std::size_t depth_of(std::string_view path);
@@ -28,7 +30,11 @@ std::string_view wnid_of(std::string_view path);
 // Returns whether a folder is named by a wnid: "n01440764", "n01440764-tench".
 bool is_wnid_folder(std::string_view name);
 
-// Counts the images of formats that Headrace does not read, by file extension: {".gif", 10}, {".webp", 2}.
-std::vector<LeftOut> count_other_images(const std::vector<std::string>& paths);
+// Returns whether the name is that of an image whose format is not read.
+bool is_other_image(std::string_view path);
+// Counts the images of formats that Headrace does not read, by file extension: {".gif", 10}, {".webp", 2}; tables,
+// which may hold what the images' labels are, by their names, and files with the name of an image but for its
+// extension (a/1.json beside a/1.jpg). Not those in hidden folders.
+std::vector<LeftOut> count_other_files(const std::vector<std::string>& paths);
 
 }  // namespace headrace

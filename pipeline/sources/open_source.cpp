@@ -55,10 +55,13 @@ void refuse_second_split(const std::filesystem::path& file) {
 OpenedSource open_as(const SourceFormat& format, const SourceForm& form, const FoundPath& found, Split split) {
   const std::filesystem::path& path = found.path();
   const SourceOptions& options = found.options();
-  if (!format.takes_layout) refuse_layout(path, form.name, options.layout);
+  const bool of_shards = format.takes_folders && options.layout.classes_at.empty() && form.has_splits;
+  if (!format.takes_layout && !of_shards) refuse_layout(path, form.name, options.layout);
   if (!format.takes_columns) refuse_columns(path, form.name, options.columns);
   if (!form.has_splits && split == Split::kTest) refuse_second_split(path);
-  return {.format = form.name, .source = form.open(path, split, options)};
+  SourcePtr source = form.open(path, split, options);
+  if (source == nullptr) return {};
+  return {.format = form.name, .source = with_format(std::move(source), form.name)};
 }
 
 [[noreturn]] void refuse(const FoundPath& found) {
@@ -80,7 +83,8 @@ OpenedSource recognise(const std::filesystem::path& path, Split split, const Sou
   const FoundPath found(path, options);
   for (const SourceFormat& format : source_formats()) {
     for (const SourceForm& form : format.forms) {
-      if (form.kind == found.kind() && form.recognise(found)) return open_as(format, form, found, split);
+      if (form.kind != found.kind() || !form.recognise(found)) continue;
+      if (OpenedSource opened = open_as(format, form, found, split); opened.source != nullptr) return opened;
     }
   }
   refuse(found);

@@ -9,6 +9,11 @@ SourcePtr with_origin(SourcePtr source, SourceOriginPtr origin) {
   return source;
 }
 
+SourcePtr with_format(SourcePtr source, std::string format) {
+  source->format_ = std::move(format);
+  return source;
+}
+
 void show_split(Split& split, OptionVisitor& visit) { visit("split", split, {"train", "test"}); }
 
 void show_layout(LayoutOptions& layout, OptionVisitor& visit) {

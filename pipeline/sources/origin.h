@@ -47,6 +47,8 @@ class CallOrigin final : public SourceOrigin {
 
 // Returns the source with its origin set. REQUIRES: the source is not yet shared.
 SourcePtr with_origin(SourcePtr source, SourceOriginPtr origin);
+// Returns the source with its format set. REQUIRES: the source is not yet shared.
+SourcePtr with_format(SourcePtr source, std::string format);
 
 template <typename Call>
 SourcePtr opened_by(Call call, SourcePtr source) {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <span>
+
 #include "headrace/devices/base/counted.h"
 
 namespace headrace {
@@ -35,6 +38,40 @@ std::string describe(const std::vector<SourceColumn>& columns) {
   }
   if (more > 0) parts.push_back(fmt::format("and {} more", more));
   return parts.empty() ? std::string() : fmt::format("left out of each record: {}", fmt::join(parts, ", "));
+}
+
+std::string describe_reading(const Source& source) {
+  constexpr std::size_t kMaxClasses = 6;
+  const SourceInfo& info = source.info();
+  std::string text = info.name + ": ";
+  auto add = [&, first = true](const std::string& part) mutable {
+    if (part.empty()) return;
+    text += (first ? "" : "; ") + part;
+    first = false;
+  };
+  add(source.format());
+  add(info.reading);
+  std::vector<std::string> taken;
+  for (const SourceColumn& column : info.columns) {
+    if (!column.field.empty()) taken.push_back(fmt::format("{} from {}", column.field, column.name));
+  }
+  add(fmt::format("{}", fmt::join(taken, ", ")));
+  const auto label = std::ranges::find(info.fields, "label", &Field::name);
+  if (!info.classes.empty()) {
+    const std::span<const std::string> some =
+        std::span(info.classes).first(std::min(info.classes.size(), kMaxClasses));
+    add(fmt::format("{} {}: {}{}", with_commas(info.classes.size()),
+                    info.classes.size() == 1 ? "class" : "classes", fmt::join(some, ", "),
+                    some.size() < info.classes.size() ? ", ..." : ""));
+  } else {
+    add(label == info.fields.end()    ? "no labels"
+        : label->dtype == DType::kF32 ? "labels: numbers to predict"
+        : label->shape.rank() == 0    ? "labels: integers"
+                                      : "labels: arrays");
+  }
+  add(describe(info.left_out));
+  add(describe(info.columns));
+  return text;
 }
 
 }  // namespace headrace

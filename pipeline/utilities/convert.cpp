@@ -312,8 +312,7 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   auto file = std::make_unique<FileWriter>(to);  // before the work: it may not be writable
   ConvertResult result;
   std::vector<ConvertedPart> parts = open_parts(data, options, result);
-  result.left_out = parts.front().source->info().left_out;
-  result.columns = parts.front().source->info().columns;
+  result.reading = describe_reading(*parts.front().source);
   for (const ConvertedPart& part : parts) {
     refuse_stream(*part.source, named_or("convert_dataset()", "a conversion"));
     check_recoding(*part.source, options);

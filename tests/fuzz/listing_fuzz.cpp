@@ -18,7 +18,7 @@ std::vector<test::Bytes> seeds() {
 <NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J</NextContinuationToken></ListBucketResult>)"),
           test::to_bytes(R"(<ListBucketResult><IsTruncated>false</IsTruncated>
 <Contents><Key>x</Key><Size>18446744073709551615</Size><!-- the largest --></Contents>
-<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes><CommonPrefixes><Prefix><![CDATA[b&c/]]></Prefix></CommonPrefixes>
+<Contents><Key><![CDATA[b&c/]]></Key><Size>0</Size></Contents>
 </ListBucketResult>)")};
 }
 

@@ -48,6 +48,14 @@ TarBuilder& TarBuilder::add(const std::string& path, std::span<const std::byte> 
   return *this;
 }
 
+TarBuilder& TarBuilder::add_hard_link(const std::string& path, const std::string& target) {
+  add_header(path, 0, '1');
+  const std::span<std::byte> header = std::span(bytes_).last(kBlock);
+  std::memcpy(header.data() + 157, target.data(), target.size());
+  fix_tar_checksum(header);
+  return *this;
+}
+
 TarBuilder& TarBuilder::add_with_gnu_name(const std::string& path, std::span<const std::byte> bytes) {
   Bytes name = to_bytes(path);
   name.push_back(std::byte{0});

@@ -245,7 +245,6 @@ bool HttpServer::send_file(int socket, const ServedRequest& request, const Serve
 bool HttpServer::send_listing(int socket, const ServedRequest& request, const std::string& bucket) {
   constexpr std::size_t kPage = 3;
   const std::string prefix = parameter(request.target, "prefix"),
-                    delimiter = parameter(request.target, "delimiter"),
                     token = parameter(request.target, "continuation-token");
   std::set<std::string> keys;
   std::map<std::string, ServedFile> files;
@@ -255,9 +254,7 @@ bool HttpServer::send_listing(int socket, const ServedRequest& request, const st
   }
   for (const auto& [path, file] : files) {
     if (!path.starts_with(bucket + prefix)) continue;
-    std::string key = path.substr(bucket.size());
-    const std::size_t slash = delimiter.empty() ? std::string::npos : key.find('/', prefix.size());
-    keys.insert(key.substr(0, slash == std::string::npos ? slash : slash + 1));
+    keys.insert(path.substr(bucket.size()));
   }
   std::string xml = "<?xml version=\"1.0\"?><ListBucketResult><EncodingType>url</EncodingType>";
   std::size_t listed = 0;
@@ -270,13 +267,9 @@ bool HttpServer::send_listing(int socket, const ServedRequest& request, const st
       break;
     }
     last = key;
-    if (key.ends_with('/')) {
-      xml += "<CommonPrefixes><Prefix>" + encoded(key) + "</Prefix></CommonPrefixes>";
-    } else {
-      const ServedFile& file = files.at(bucket + key);
-      xml += fmt::format("<Contents><Key>{}</Key><Size>{}</Size><ETag>{}</ETag></Contents>", encoded(key),
-                         file.bytes->size(), file.etag);
-    }
+    const ServedFile& file = files.at(bucket + key);
+    xml += fmt::format("<Contents><Key>{}</Key><Size>{}</Size><ETag>{}</ETag></Contents>", encoded(key),
+                       file.bytes->size(), file.etag);
   }
   xml += fmt::format("<IsTruncated>{}</IsTruncated>", truncated);
   if (truncated) xml += "<NextContinuationToken>" + last + "</NextContinuationToken>";

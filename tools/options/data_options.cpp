@@ -83,21 +83,11 @@ void add_column_options(CLI::App& command, ColumnOptions& columns, bool further)
       ->type_name("NAMES");
 }
 
-std::vector<std::string> left_out_lines(const std::vector<LeftOut>& left_out,
-                                        const std::vector<SourceColumn>& columns, bool columns_option) {
-  std::vector<std::string> lines;
-  if (!left_out.empty()) lines.push_back(describe(left_out));
-  if (std::string text = describe(columns); !text.empty()) {
-    lines.push_back(text + (columns_option ? "; --columns takes them along" : ""));
-  }
-  return lines;
-}
-
-void report_left_out(const std::vector<LeftOut>& left_out, const std::vector<SourceColumn>& columns,
-                     bool columns_option) {
-  for (const std::string& line : left_out_lines(left_out, columns, columns_option)) {
-    print(stderr, "headrace: {}\n", line);
-  }
+std::string report_reading(std::string reading, bool columns_option) {
+  if (columns_option && reading.find("left out of each record") != std::string::npos)
+    reading += "; --columns takes them along";
+  print(stderr, "headrace: {}\n", reading);
+  return reading;
 }
 
 }  // namespace headrace::tools

@@ -20,11 +20,8 @@ CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, La
 // Adds --image-column, --label-column and --label-type; with `further` also --columns.
 void add_column_options(CLI::App& command, ColumnOptions& columns, bool further);
 
-// Returns a line for each thing left out of the data; `columns_option`: the command has --columns.
-std::vector<std::string> left_out_lines(const std::vector<LeftOut>& left_out,
-                                        const std::vector<SourceColumn>& columns, bool columns_option);
-// Prints these lines on standard error.
-void report_left_out(const std::vector<LeftOut>& left_out, const std::vector<SourceColumn>& columns,
-                     bool columns_option);
+// Prints on standard error how the data were read, Dataset::reading(), and returns the line; `columns_option`: the
+// command has --columns.
+std::string report_reading(std::string reading, bool columns_option);
 
 }  // namespace headrace::tools

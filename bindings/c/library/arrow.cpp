@@ -35,7 +35,7 @@ hr_status hr_source_arrow(struct ArrowArrayStream* stream, const hr_arrow_option
     hr_source*& result = given(source, "source");
     headrace::SourcePtr made =
         headrace::arrow_table(&given(stream, "stream"), headrace::c::arrow_options_of(options));
-    result = new hr_source{.source = std::move(made), .format = {}, .left_out = {}};
+    result = new hr_source{.source = std::move(made)};
   });
 }
 
@@ -50,7 +50,7 @@ hr_status hr_source_arrow_stream(hr_status (*open)(void* user, struct ArrowArray
     };
     headrace::SourcePtr made =
         headrace::arrow_stream(std::move(open_stream), headrace::c::arrow_options_of(options));
-    result = new hr_source{.source = std::move(made), .format = {}, .left_out = {}};
+    result = new hr_source{.source = std::move(made)};
   });
 }
 

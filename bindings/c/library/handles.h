@@ -23,7 +23,7 @@ struct hr_devices {
 
 struct hr_source {
   headrace::SourcePtr source;
-  std::string format, left_out;
+  std::string format = {}, left_out = {}, reading = {};
 };
 
 struct hr_operations {

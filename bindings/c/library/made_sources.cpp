@@ -18,9 +18,7 @@ BorrowedArray array_of(const hr_array& array, std::shared_ptr<const void> owner)
   return {.field = field_of(array.field), .bytes = {data, array.bytes}, .owner = std::move(owner)};
 }
 
-hr_source* made(SourcePtr source) {
-  return new hr_source{.source = std::move(source), .format = {}, .left_out = {}};
-}
+hr_source* made(SourcePtr source) { return new hr_source{.source = std::move(source)}; }
 
 SourcePtr make_in_memory(const hr_memory_options& options) {
   std::vector<std::shared_ptr<const void>> owners;  // all are released, even if an array is refused

@@ -189,8 +189,11 @@ hr_source* open_handle(const Paths& paths, const hr_open_options* options) {
   const std::string columns = describe(opened.source->info().columns);
   if (!left_out.empty() && !columns.empty()) left_out += "; ";
   left_out += columns;
-  return new hr_source{
-      .source = std::move(opened.source), .format = std::move(opened.format), .left_out = std::move(left_out)};
+  std::string reading = describe_reading(*opened.source);
+  return new hr_source{.source = std::move(opened.source),
+                       .format = std::move(opened.format),
+                       .left_out = std::move(left_out),
+                       .reading = std::move(reading)};
 }
 
 }  // namespace
@@ -231,6 +234,7 @@ hr_status hr_source_describe(const hr_source* source, hr_source_info* info) {
     answer.left_out = known.left_out.c_str();
     answer.resident = about.resident;
     answer.streamed = about.streamed;
+    answer.reading = known.reading.c_str();
     headrace::c::write_struct(info, answer, "hr_source_info", "HR_SOURCE_INFO_INIT");
   });
 }

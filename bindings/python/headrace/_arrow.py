@@ -43,12 +43,22 @@ def _is_hugging_face(data):
 def _table_of(data):
     if not _is_hugging_face(data):
         return data
+    if _format_of(data).get("type") == "custom":
+        raise config_error("the dataset of Hugging Face has a transform, which its table lacks",
+                           "give from_arrow() data.with_format(None) and say the transform with map(), or give "
+                           "from_torch_dataset() the dataset")
     if not hasattr(data, "__len__"):
         raise config_error("a streaming dataset of Hugging Face has no table",
                            "give from_arrow() a loaded one, or from_generator() a function that returns iter(dataset)")
     if data._indices is not None:  # selected, sorted or shuffled: in its own order
         data = data.flatten_indices()
-    return data.data.table
+    table, chosen = data.data.table, _format_of(data).get("columns")
+    return table.select(chosen) if chosen and chosen != table.column_names else table  # as its items are
+
+
+def _format_of(data):
+    form = getattr(data, "format", None)
+    return form if isinstance(form, dict) else {}
 
 
 def _class_names(data, label):

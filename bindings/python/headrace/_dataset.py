@@ -287,6 +287,12 @@ class Dataset:
         return self._native.classes()
 
     @property
+    def reading(self) -> str:
+        """How the source was read, in one line: format, split, classes, label, and what is left out, with the reasons.
+        headrace.open() prints it on standard error."""
+        return self._native.reading()
+
+    @property
     def columns(self) -> dict[str, tuple[str, str | None]]:
         """Of a CSV table or TFRecords: {name: (what it holds, the field that it is)}; None for one that is left out."""
         return {name: (holds, field or None) for name, holds, field in self._native.columns()}

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -36,11 +37,25 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
     images, by their extension: "txt" (text), "npy", "seg.png", "seg.png:mask" (its numbers as they are), "json.boxes:list",
     "html:text", "boxes=json.boxes"; so, too, in a tar or zip of class folders, if classes_at names these ("parent"). Of a CSV table without images, those columns and the label are all there is; if none
     are named, all columns of numbers. label_type is "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
-    Dataset.columns says what was taken and what was left out."""
+    How the path was read is printed on standard error in one line, which Dataset.reading is: format, split, classes, label,
+    and what is left out. train_folder and test_folder also name the shards of a split ("*": all of them). Dataset.columns
+    says what was taken and what was left out."""
     if isinstance(columns, str):
         raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
-    return Dataset(_native.open(os.fspath(path), split, classes_at, train_folder, test_folder, label_count,
+    data = Dataset(_native.open(os.fspath(path), split, classes_at, train_folder, test_folder, label_count,
                                 image_column, label_column, list(columns), label_type))
+    _say(data.reading)
+    return data
+
+
+_said: set[str] = set()  # readings; data that are opened again are read alike
+
+
+def _say(reading):
+    if reading in _said or sys.stderr is None:
+        return
+    _said.add(reading)
+    print(f"headrace: {reading}", file=sys.stderr)
 
 
 def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "arrays", classes: Sequence[str] = ()) -> Dataset:

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/remote/whole_answer.h"
 
 namespace headrace::remote {
@@ -21,19 +22,17 @@ constexpr std::size_t kMaxKeys = std::size_t{1} << 26;
 
 class Pages {
  public:
-  Pages(const Url& url, std::string prefix, bool by_folders, std::uint64_t limit)
+  Pages(const Url& url, std::string prefix)
       : access_(std::make_shared<const S3Access>(s3_access())),
         asked_{.url = "s3://" + url.host + "/" + prefix, .is_s3 = true, .is_signed = access_->is_signed()},
         bucket_(access_->url_of(url.host, "")),
-        prefix_(std::move(prefix)),
-        by_folders_(by_folders),
-        limit_(limit) {}
+        prefix_(std::move(prefix)) {}
 
   std::vector<Listed> all() {
     std::string token;
     do {
       token = read_page(token);
-    } while (!token.empty() && (limit_ == 0 || listed_.size() < limit_));
+    } while (!token.empty());
     std::ranges::sort(listed_, {}, &Listed::key);
     return std::move(listed_);
   }
@@ -43,9 +42,8 @@ class Pages {
   std::string page_url(const std::string& token) const {
     std::string query = "?";
     if (!token.empty()) query += "continuation-token=" + percent_encoded(token, false) + "&";
-    if (by_folders_) query += "delimiter=%2F&";
-    query += "encoding-type=url&list-type=2&max-keys=" + std::to_string(limit_ == 0 ? 1000 : limit_);
-    return bucket_ + query + "&prefix=" + percent_encoded(prefix_, false);
+    query += "encoding-type=url&list-type=2&max-keys=1000&prefix=";
+    return bucket_ + query + percent_encoded(prefix_, false);
   }
 
   std::string read_page(const std::string& token) {
@@ -53,6 +51,12 @@ class Pages {
     const WholeAnswer::Result& result = call->wait();
     if (result.error != nullptr) throw DataError(*result.error);
     ListingPage page = parse_listing_page(result.body, asked_.url);
+    for (const Listed& one : page.listed) {
+      if (!one.key.starts_with(prefix_))
+        fail_listing(asked_, fmt::format("names '{}', which is not there", one.key));
+      const std::string_view name = std::string_view(one.key).substr(prefix_.size());
+      if (!name.empty()) path_below(asked_.url, name);
+    }
     std::ranges::move(page.listed, std::back_inserter(listed_));
     if (listed_.size() > kMaxKeys) fail_listing(asked_, fmt::format("has more than {} keys", kMaxKeys));
     if (!page.next.empty() && page.next == token) fail_listing(asked_, "does not say how it goes on");
@@ -62,15 +66,11 @@ class Pages {
   std::shared_ptr<const S3Access> access_;
   Asked asked_;
   std::string bucket_, prefix_;
-  bool by_folders_;
-  std::uint64_t limit_;
   std::vector<Listed> listed_;
 };
 
 }  // namespace
 
-std::vector<Listed> list_objects(const Url& url, const std::string& prefix, bool by_folders, std::uint64_t limit) {
-  return Pages(url, prefix, by_folders, limit).all();
-}
+std::vector<Listed> list_objects(const Url& url, const std::string& prefix) { return Pages(url, prefix).all(); }
 
 }  // namespace headrace::remote

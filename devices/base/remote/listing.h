@@ -10,9 +10,8 @@
 
 namespace headrace::remote {
 
-// Returns the objects whose keys begin with `prefix`; with `by_folders`, those that have a '/' after it as
-// folders. At most `limit` where it is not 0. Bytewise order. Blocks. Throws DataError.
-std::vector<Listed> list_objects(const Url& url, const std::string& prefix, bool by_folders,
-                                 std::uint64_t limit = 0);
+// Returns the objects whose keys begin with `prefix`, in bytewise order. Blocks. Throws DataError, also for a key
+// that does not, or that leads_out().
+std::vector<Listed> list_objects(const Url& url, const std::string& prefix);
 
 }  // namespace headrace::remote

@@ -33,19 +33,13 @@ ListingPage parse_listing_page(std::span<const std::byte> xml, const std::string
   const pugi::xml_node list = document.child("ListBucketResult");
   if (list.empty()) fail_page(url, "is none");
   const bool encoded = text_at(list, "EncodingType") == "url";
-  const auto key_at = [&](const pugi::xml_node& node, const char* name) {
-    const std::string text = text_at(node, name);
-    if (text.empty()) fail_page(url, fmt::format("has an entry without a {}", name));
-    return encoded ? percent_decoded(text) : text;
-  };
   ListingPage page;
   for (const pugi::xml_node& object : list.children("Contents")) {
-    std::string key = key_at(object, "Key");
+    std::string key = text_at(object, "Key");
+    if (key.empty()) fail_page(url, "has an entry without a Key");
+    if (encoded) key = percent_decoded(key);
     const std::uint64_t size = size_of_object(text_at(object, "Size"), key, url);
     page.listed.push_back({.key = std::move(key), .size = size, .etag = text_at(object, "ETag")});
-  }
-  for (const pugi::xml_node& folder : list.children("CommonPrefixes")) {
-    page.listed.push_back({.key = key_at(folder, "Prefix"), .is_folder = true, .etag = {}});
   }
   if (text_at(list, "IsTruncated") != "true") return page;
   page.next = text_at(list, "NextContinuationToken");

@@ -10,14 +10,13 @@
 namespace headrace::remote {
 
 struct Listed {
-  std::string key;  // of a folder: with '/' at its end
-  bool is_folder = false;
+  std::string key;
   std::uint64_t size = 0;
   std::string etag;
 };
 
 struct ListingPage {
-  std::vector<Listed> listed;  // in the order of the answer, objects first
+  std::vector<Listed> listed;  // in the order of the answer
   std::string next;            // the token of the page that follows; empty: there is none
 };
 

@@ -24,9 +24,6 @@ const std::function<void()>* set_wait_poll(const std::function<void()>*) noexcep
 std::shared_ptr<Handle> open(const std::filesystem::path&) { refuse(); }
 PathKind kind(const std::filesystem::path&) { refuse(); }
 std::vector<DirectoryEntry> list(const std::filesystem::path&) { refuse(); }
-std::filesystem::path named_in(const std::filesystem::path& folder, const std::string& name) {
-  return is_url(name) ? std::filesystem::path(name) : folder / name;
-}
 FileIdentity identity(const std::filesystem::path&) { refuse(); }
 std::vector<DirectoryEntry> list_below(const std::filesystem::path&) { refuse(); }
 void will_open(std::span<const std::filesystem::path>) {}

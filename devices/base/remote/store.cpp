@@ -90,17 +90,39 @@ class Known {
     return found == listed_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  void note_folder(const std::string& url, std::vector<DirectoryEntry> entries) {
+  // Files below a folder, in bytewise order of their URLs.
+  struct Below {
+    std::shared_ptr<const std::vector<DirectoryEntry>> listing;
+    std::span<const DirectoryEntry> files;  // of the listing
+  };
+  Below note_below(const std::string& folder, std::vector<DirectoryEntry> files) {
+    const auto listing = std::make_shared<const std::vector<DirectoryEntry>>(std::move(files));
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
     std::erase_if(folders_, [&](const auto& one) { return one.second.until < now; });
-    folders_.insert_or_assign(url, Folder{.entries = std::move(entries), .until = now + kHolds});
+    folders_.insert_or_assign(s3_access().endpoint + " " + folder,
+                              Folder{.listing = listing, .until = now + kHolds});
+    return {.listing = listing, .files = *listing};
   }
-  std::optional<std::vector<DirectoryEntry>> find_folder(const std::string& url) {
+  // Returns them if it, or a folder above it, was listed a moment ago.
+  std::optional<Below> find_below(const std::string& folder) {
+    const std::string wanted = s3_access().endpoint + " " + folder;  // the same URL names another store's, too
     const std::lock_guard lock(mutex_);
-    const auto found = folders_.find(url);
-    if (found == folders_.end() || found->second.until < Clock::now()) return std::nullopt;
-    return found->second.entries;
+    for (const auto& [url, one] : folders_) {
+      if (wanted.starts_with(url) && one.until >= Clock::now())
+        return Below{.listing = one.listing, .files = files_with(folder, *one.listing)};
+    }
+    return std::nullopt;
+  }
+
+  // Returns the files whose URLs begin with the text.
+  static std::span<const DirectoryEntry> files_with(const std::string& text,
+                                                    std::span<const DirectoryEntry> files) {
+    const auto start = [&](const DirectoryEntry& file) {
+      return std::string_view(file.path.native()).substr(0, text.size());
+    };
+    const auto found = std::ranges::equal_range(files, std::string_view(text), {}, start);
+    return {found.begin(), found.end()};
   }
 
   void put_ahead(const std::string& url, std::shared_ptr<RemoteFile> file) {
@@ -127,7 +149,7 @@ class Known {
     Clock::time_point until;
   };
   struct Folder {
-    std::vector<DirectoryEntry> entries;
+    std::shared_ptr<const std::vector<DirectoryEntry>> listing;
     Clock::time_point until;
   };
 
@@ -242,35 +264,32 @@ std::string with_slash(std::string text) {
   return text;
 }
 
-// The part of an S3 URL before its key: "s3://bucket/".
-std::string bucket_url(const Url& url) { return "s3://" + url.host + "/"; }
-
-DirectoryEntry entry_of(const std::string& path, const Listed& listed) {
+DirectoryEntry entry_of(std::string path, const Listed& listed) {
   FileVersion version;
   version.size = listed.size;
   version.etag = listed.etag;
+  const bool is_folder = path.ends_with('/');
   return {.path = path,
-          .is_directory = listed.is_folder,
+          .is_directory = is_folder,
           .size = listed.size,
-          .modified_ns = listed.is_folder ? 0 : version.number(),
+          .modified_ns = is_folder ? 0 : version.number(),
           .identity = identity(path)};
 }
 
-std::vector<DirectoryEntry> list_prefix(const std::string& text, bool by_folders) {
-  const Url url = parse_url(text);
-  std::string prefix = url.path;
-  if (!prefix.empty()) prefix = with_slash(prefix);
-  std::vector<DirectoryEntry> entries;
-  for (Listed& listed : list_objects(url, prefix, by_folders)) {
-    if (listed.key == prefix || (!listed.is_folder && listed.key.ends_with('/')))
-      continue;  // a folder's own object
-    std::string path = bucket_url(url) + listed.key;
-    if (listed.is_folder) path.pop_back();
-    entries.push_back(entry_of(path, listed));
-    if (!listed.is_folder)
+// Lists a prefix once, for all questions that opening a source asks of it.
+Known::Below below_prefix(const std::string& text) {
+  const std::string folder = with_slash(text);
+  if (auto below = known().find_below(folder)) return *std::move(below);
+  const Url url = parse_url(folder);
+  std::vector<DirectoryEntry> files;
+  for (Listed& listed : list_objects(url, url.path)) {
+    if (listed.key == url.path) continue;  // the folder's own object
+    std::string path = folder + listed.key.substr(url.path.size());
+    files.push_back(entry_of(path, listed));
+    if (!files.back().is_directory)
       known().note_listed(path, {.size = listed.size, .etag = std::move(listed.etag), .last_modified = {}});
   }
-  return entries;
+  return known().note_below(folder, std::move(files));
 }
 
 std::vector<DirectoryEntry> list_pattern(const std::string& text) {
@@ -293,18 +312,17 @@ std::vector<DirectoryEntry> list_pattern(const std::string& text) {
                   "name a file, shards such as train-{000..099}.tar, or a prefix of a store: s3://BUCKET/PREFIX/");
 }
 
-// Returns the entry of a path in its folder, if that was listed a moment ago.
-std::optional<PathKind> kind_as_listed(const std::string& text) {
-  const auto entries = known().find_folder(with_slash(std::filesystem::path(text).parent_path().string()));
-  if (!entries) return std::nullopt;
-  const auto found = std::ranges::find(*entries, std::filesystem::path(text), &DirectoryEntry::path);
-  if (found == entries->end()) return PathKind::kMissing;
-  return found->is_directory ? PathKind::kDirectory : PathKind::kFile;
+PathKind kind_of_prefix(const std::string& text) {
+  return below_prefix(text).files.empty() ? PathKind::kMissing : PathKind::kDirectory;
 }
 
-PathKind kind_of_prefix(const Url& url) {
-  const std::string prefix = url.path.empty() ? "" : with_slash(url.path);
-  return list_objects(url, prefix, true, 1).empty() ? PathKind::kMissing : PathKind::kDirectory;
+// Returns what a path is if a folder above it was listed a moment ago.
+std::optional<PathKind> kind_as_listed(const std::string& text) {
+  if (!known().find_below(text.substr(0, text.rfind('/') + 1))) return std::nullopt;
+  const auto below = known().find_below(text);
+  if (!below) return std::nullopt;
+  if (!below->files.empty() && below->files.front().path.native() == text) return PathKind::kFile;
+  return Known::files_with(text + "/", below->files).empty() ? PathKind::kMissing : PathKind::kDirectory;
 }
 
 }  // namespace
@@ -339,7 +357,7 @@ PathKind kind(const std::filesystem::path& path) {
   if (is_below_shard_pattern(text)) return PathKind::kMissing;
   if (is_shard_pattern(text)) return PathKind::kDirectory;
   const bool folder = text.ends_with('/');
-  if (url.is_s3() && (folder || url.path.empty())) return kind_of_prefix(url);
+  if (url.is_s3() && (folder || url.path.empty())) return kind_of_prefix(text);
   if (folder && url.path != "/") refuse_listing(text);
   if (url.is_s3()) {
     if (const auto kind = kind_as_listed(text)) return *kind;
@@ -350,16 +368,29 @@ PathKind kind(const std::filesystem::path& path) {
   } catch (const DataError& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
   }
-  return url.is_s3() ? kind_of_prefix(url) : PathKind::kMissing;
+  return url.is_s3() ? kind_of_prefix(text) : PathKind::kMissing;
 }
 
 std::vector<DirectoryEntry> list(const std::filesystem::path& path) {
   const std::string text = path.string();
   if (is_shard_pattern(text)) return list_pattern(text);
   if (!parse_url(text).is_s3()) refuse_listing(text);
-  if (auto entries = known().find_folder(with_slash(text))) return *std::move(entries);
-  std::vector<DirectoryEntry> entries = list_prefix(text, true);
-  known().note_folder(with_slash(text), entries);
+  const Known::Below below = below_prefix(text);
+  const std::size_t prefix = with_slash(text).size();
+  std::vector<DirectoryEntry> entries;
+  for (const DirectoryEntry& file : below.files) {
+    const std::string& url = file.path.native();
+    const std::size_t slash = url.find('/', prefix);
+    if (slash == std::string::npos) {
+      entries.push_back(file);
+    } else if (entries.empty() || entries.back().path.native() != url.substr(0, slash)) {
+      std::string inner = url.substr(0, slash);
+      const FileIdentity id = identity(inner);
+      entries.push_back({.path = std::move(inner), .is_directory = true, .identity = id});
+    }
+  }
+  std::ranges::sort(entries, {},
+                    [](const DirectoryEntry& entry) -> const std::string& { return entry.path.native(); });
   return entries;
 }
 
@@ -367,21 +398,8 @@ std::vector<DirectoryEntry> list_below(const std::filesystem::path& path) {
   const std::string text = path.string();
   if (is_shard_pattern(text)) return list_pattern(text);
   if (!parse_url(text).is_s3()) refuse_listing(text);
-  return list_prefix(text, false);
-}
-
-std::filesystem::path named_in(const std::filesystem::path& folder, const std::string& name) {
-  if (is_url(name)) return name;
-  if (!is_url(folder)) return folder / name;
-  const std::string relative = name.substr(std::min(name.find_first_not_of('/'), name.size()));
-  if (folder.native().starts_with("s3://")) return folder / relative;
-  std::string encoded;
-  for (const char c : relative) {
-    const auto byte = static_cast<unsigned char>(c);
-    encoded +=
-        byte <= ' ' || byte >= 0x7F || c == '#' || c == '?' ? percent_encoded({&c, 1}, true) : std::string(1, c);
-  }
-  return folder / encoded;
+  const Known::Below below = below_prefix(text);
+  return {below.files.begin(), below.files.end()};
 }
 
 FileIdentity identity(const std::filesystem::path& url) {

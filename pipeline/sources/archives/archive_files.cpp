@@ -1,5 +1,7 @@
 #include "headrace/pipeline/sources/archives/archive_files.h"
 
+#include <algorithm>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,31 +19,105 @@ namespace {
   throw DataError(ErrorCode::kUnsupported, "'" + path + "' " + why, {.source = archive, .offset = offset}, hint);
 }
 
+constexpr const char* kLeadsOut = "leads out of the archive by its name";
+constexpr const char* kRename = "rename it within the archive: a name there stays below its folder";
+
 class TarFiles final : public ArchiveFiles {
  public:
-  TarFiles(std::unique_ptr<ByteInput> input, bool has_positions)
-      : has_positions_(has_positions), input_(std::move(input)), reader_(*input_) {}
+  // `path`: of the archive, which is read once more where it holds hard links; empty: its bytes come once.
+  TarFiles(std::unique_ptr<ByteInput> input, std::filesystem::path path, bool has_positions)
+      : has_positions_(has_positions), path_(std::move(path)), input_(std::move(input)), reader_(*input_) {}
 
   std::optional<ArchiveFile> next() override {
+    linked_ = nullptr;
+    kept_.clear();
     while (std::optional<TarMember> member = reader_.next()) {
-      if (member->kind == TarMember::Kind::kFile) {
-        return ArchiveFile{.path = std::move(member->path),
-                           .place = {.offset = member->offset, .size = member->size}};
+      if (leads_out(member->path) != nullptr) {
+        if (is_image_path(member->path))
+          refuse_member(input_->name(), member->path, kLeadsOut, member->offset, kRename);
+        continue;
       }
-      if (member->kind == TarMember::Kind::kLink && is_image_path(member->path)) {
-        refuse_member(input_->name(), member->path, "is a link to another file", member->offset,
-                      "pack the files themselves: tar --dereference --hard-dereference");
+      switch (member->kind) {
+        case TarMember::Kind::kFile:
+          if (targets_) remember(*member, reader_, *targets_);
+          return ArchiveFile{.path = std::move(member->path),
+                             .place = {.offset = member->offset, .size = member->size}};
+        case TarMember::Kind::kFolder: folders_.push_back(std::move(member->path)); break;
+        case TarMember::Kind::kHardLink:
+          if (const Target* target = find_target(*member)) {
+            linked_ = target;
+            return ArchiveFile{.path = std::move(member->path), .place = target->place};
+          }
+          refuse_image(*member);
+          break;
+        case TarMember::Kind::kSymbolicLink: refuse_image(*member); break;
+        case TarMember::Kind::kOther: break;
       }
     }
     return std::nullopt;
   }
-  void read(std::span<std::byte> into) override { reader_.read(into); }
+  void read(std::span<std::byte> into) override {
+    if (linked_ == nullptr) {
+      if (kept_.empty()) return reader_.read(into);
+      std::ranges::copy(std::exchange(kept_, {}), into.begin());
+    } else if (has_positions_) {
+      File::open(path_).read_exact(linked_->place.offset, into);
+    } else {
+      std::ranges::copy(linked_->bytes, into.begin());
+    }
+  }
   bool has_positions() const noexcept override { return has_positions_; }
 
  private:
+  static constexpr std::uint64_t kSmall = 4096;  // bytes: of a label
+
+  // What hard links may stand for.
+  struct Target {
+    StoredFile place;
+    std::vector<std::byte> bytes;  // of a small file, if it has no position
+  };
+  using Targets = std::unordered_map<std::string, Target>;
+
+  void refuse_image(const TarMember& member) const {
+    if (!is_image_path(member.path)) return;
+    refuse_member(input_->name(), member.path, "is a link to another file", member.offset,
+                  "pack the files themselves: tar --dereference --hard-dereference");
+  }
+
+  // Keeps the bytes of a small file without a position, which are then not read again.
+  void remember(const TarMember& member, TarReader& reader, Targets& targets) {
+    Target target{.place = {.offset = member.offset, .size = member.size}, .bytes = {}};
+    if (!has_positions_) {
+      if (member.size > kSmall) return;
+      target.bytes.resize(static_cast<std::size_t>(member.size));
+      reader.read(target.bytes);
+      if (&reader == &reader_) kept_ = target.bytes;
+    }
+    targets.insert_or_assign(member.path, std::move(target));
+  }
+
+  // The files before the first link are found by reading the archive up to it once more.
+  const Target* find_target(const TarMember& link) {
+    if (!targets_ && !path_.empty()) {
+      targets_.emplace();
+      const std::unique_ptr<ByteInput> input = open_input(path_);
+      TarReader again(*input);
+      for (auto member = again.next(); member && member->offset < link.offset; member = again.next()) {
+        if (member->kind == TarMember::Kind::kFile) remember(*member, again, *targets_);
+      }
+    }
+    if (!targets_) return nullptr;
+    const auto found = targets_->find(link.target);
+    return found == targets_->end() ? nullptr : &found->second;
+  }
+
   bool has_positions_;
+  std::filesystem::path path_;
   std::unique_ptr<ByteInput> input_;
   TarReader reader_;
+  std::optional<Targets> targets_;  // by path, once there is a link
+  const Target* linked_ = nullptr;  // what the last file is a link to
+  std::vector<std::byte> kept_;     // the last file's bytes, if they were read to be remembered
 };
 
 class ZipFiles final : public ArchiveFiles {
@@ -55,11 +131,14 @@ class ZipFiles final : public ArchiveFiles {
   std::optional<ArchiveFile> next() override {
     while (next_ < files_.size()) {
       ZipFile& file = files_[next_++];
-      if (file.unreadable == nullptr) return ArchiveFile{.path = std::move(file.path), .place = file.place};
+      const bool out = leads_out(file.path) != nullptr;
+      if (file.unreadable == nullptr && !out)
+        return ArchiveFile{.path = std::move(file.path), .place = file.place};
       if (is_image_path(file.path)) {
-        refuse_member(archive_, file.path, file.unreadable, file.place.offset,
-                      "unpack it into a folder (7z x ARCHIVE.zip), and name that");
+        refuse_member(archive_, file.path, out ? kLeadsOut : file.unreadable, file.place.offset,
+                      out ? kRename : "unpack it into a folder (7z x ARCHIVE.zip), and name that");
       }
+      if (!out && file.path.ends_with('/')) folders_.push_back(std::move(file.path));
     }
     return std::nullopt;
   }
@@ -85,11 +164,11 @@ bool is_archive(const std::filesystem::path& path) {
 
 std::unique_ptr<ArchiveFiles> open_archive(const std::filesystem::path& path, std::uint64_t window_limit) {
   if (starts_like_zip(first_bytes(path))) return std::make_unique<ZipFiles>(path);
-  return std::make_unique<TarFiles>(open_input(path, window_limit), packing_of(path) == Packing::kPlain);
+  return std::make_unique<TarFiles>(open_input(path, window_limit), path, packing_of(path) == Packing::kPlain);
 }
 
 std::unique_ptr<ArchiveFiles> open_tar(std::unique_ptr<ByteInput> input) {
-  return std::make_unique<TarFiles>(std::move(input), false);
+  return std::make_unique<TarFiles>(std::move(input), std::filesystem::path(), false);
 }
 
 }  // namespace headrace

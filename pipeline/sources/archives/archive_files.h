@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "headrace/pipeline/sources/archives/byte_input.h"
 #include "headrace/pipeline/sources/archives/stored_file.h"
@@ -26,13 +27,19 @@ class ArchiveFiles {
   ArchiveFiles& operator=(const ArchiveFiles&) = delete;
 
   // Returns the next file; std::nullopt at the end, when an archive compressed as a whole has been read to its end
-  // and its checksums are verified. Skips unreadable files, but throws kUnsupported for one with an image's name:
-  // a link to another file, an encrypted one.
+  // and its checksums are verified. A hard link is the file that it stands for; in an archive compressed as a
+  // whole only if that is small, as labels are. Skips unreadable files, and those whose names leads_out(), but
+  // throws kUnsupported for one with an image's name: a symbolic link, an encrypted one.
   virtual std::optional<ArchiveFile> next() = 0;
+  // Returns the folders among the members so far, with '/' at the end of their paths.
+  const std::vector<std::string>& folders() const noexcept { return folders_; }
   // Reads all bytes of the file that next() returned last, at most once. REQUIRES: into.size() is the file's size.
   virtual void read(std::span<std::byte> into) = 0;
   // Returns false if the archive is compressed as a whole: its files cannot be read by position later.
   virtual bool has_positions() const noexcept = 0;
+
+ protected:
+  std::vector<std::string> folders_;
 };
 
 // Returns whether the file, unpacked if it is compressed, starts like a tar or zip archive. Throws DataError like

@@ -65,10 +65,14 @@ std::string path_of(std::span<const char> header) {
 }
 
 TarMember::Kind kind_of(char type, const std::string& path) {
-  if (type == '0' || type == '\0' || type == '7') {
-    return path.ends_with('/') ? TarMember::Kind::kOther : TarMember::Kind::kFile;
+  switch (type) {
+    case '0':
+    case '\0':
+    case '7': return path.ends_with('/') ? TarMember::Kind::kFolder : TarMember::Kind::kFile;
+    case '1': return TarMember::Kind::kHardLink;
+    case '2': return TarMember::Kind::kSymbolicLink;
+    default: return type == '5' ? TarMember::Kind::kFolder : TarMember::Kind::kOther;
   }
-  return type == '1' || type == '2' ? TarMember::Kind::kLink : TarMember::Kind::kOther;
 }
 
 bool is_zero(char byte) { return byte == 0; }
@@ -166,6 +170,7 @@ void TarReader::read_pax(std::uint64_t size, Extended& extended) {
     const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
     if (key.starts_with("GNU.sparse")) refuse_sparse();
     if (key == "path") extended.path = std::string(value);
+    if (key == "linkpath") extended.target = std::string(value);
     if (key == "size") {
       std::uint64_t number = 0;
       const auto [stop, bad] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -182,12 +187,12 @@ std::optional<TarMember> TarReader::next() {
     const char type = header[156];
     const std::optional<std::uint64_t> field = number_at(header, 124, 12);
     if (!field.has_value()) fail("a header whose size is no number");
-    if (type == 'L') {
+    if (type == 'L' || type == 'K') {
       std::string name = read_text(*field, "a long name");
-      extended.path = name.substr(0, name.find('\0'));
+      (type == 'L' ? extended.path : extended.target) = name.substr(0, name.find('\0'));
     } else if (type == 'x' || type == 'X') {
       read_pax(*field, extended);
-    } else if (type == 'g' || type == 'K') {
+    } else if (type == 'g') {
       read_text(*field, "an extended header");
     } else if (type == 'S') {
       refuse_sparse();
@@ -199,6 +204,11 @@ std::optional<TarMember> TarReader::next() {
       member.kind = kind_of(type, member.path);
       member.size = has_data(type) ? extended.size.value_or(*field) : 0;
       member.path = relative_path(std::move(member.path));
+      if (member.kind == TarMember::Kind::kFolder && !member.path.empty() && !member.path.ends_with('/'))
+        member.path += '/';
+      if (member.kind == TarMember::Kind::kHardLink) {
+        member.target = relative_path(extended.target.value_or(std::string(text_at(header, 157, 100))));
+      }
       enter_data(member.size);
       return member;
     }

@@ -12,9 +12,10 @@
 namespace headrace {
 
 struct TarMember {
-  enum class Kind { kFile, kLink, kOther };
+  enum class Kind { kFile, kFolder, kHardLink, kSymbolicLink, kOther };
 
-  std::string path;  // without a leading "./"
+  std::string path;         // without a leading "./"; of a folder with '/' at its end
+  std::string target = {};  // of a hard link: the path of the member that it stands for
   Kind kind = Kind::kFile;
   std::uint64_t offset = 0;  // of its data, within the unpacked archive
   std::uint64_t size = 0;    // never more than the input can still hold
@@ -41,7 +42,7 @@ class TarReader {
   using Header = std::array<char, 512>;
   // The contents of extended headers about the member after them.
   struct Extended {
-    std::optional<std::string> path;
+    std::optional<std::string> path, target;
     std::optional<std::uint64_t> size;
   };
 

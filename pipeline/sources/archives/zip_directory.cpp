@@ -139,7 +139,11 @@ class Directory {
                       : method != kStored && method != kDeflated ? "is packed in another way than by deflate"
                       : is_link                                  ? "is a link to another file"
                                                                  : nullptr;
-    if (file.path.ends_with('/')) return length;
+    if (file.path.ends_with('/')) {
+      file.unreadable = "is a folder";
+      files.push_back(std::move(file));
+      return length;
+    }
     check_place(file, begin_ + at);
     file.place.offset += start_;
     files.push_back(std::move(file));

@@ -20,6 +20,7 @@
 #include "headrace/pipeline/sources/arrays/array_source.h"
 #include "headrace/pipeline/sources/arrays/npy_rows.h"
 #include "headrace/pipeline/sources/origin.h"
+#include "headrace/pipeline/sources/split_names.h"
 
 namespace headrace {
 namespace {
@@ -32,17 +33,9 @@ struct ArrayChoice {
   std::string field;      // "image"
 };
 
-enum class ArrayPart { kNone, kTrain, kTest, kValidation };
-
-ArrayPart array_part_of(std::string_view word) {
-  if (word == "train" || word == "training") return ArrayPart::kTrain;
-  if (word == "test") return ArrayPart::kTest;
-  return word == "val" || word == "valid" || word == "validation" ? ArrayPart::kValidation : ArrayPart::kNone;
-}
-
 // A name such as "x_train", split into its part and the rest.
 struct Name {
-  ArrayPart part = ArrayPart::kNone;
+  std::optional<Part> part = {};
   std::string rest;
 };
 
@@ -51,8 +44,8 @@ Name parse_name(const std::string& name) {
   for (std::string_view left = name; !left.empty();) {
     const std::string_view word = left.substr(0, left.find_first_of("_-"));
     left.remove_prefix(std::min(word.size() + 1, left.size()));
-    if (result.part == ArrayPart::kNone && array_part_of(word) != ArrayPart::kNone) {
-      result.part = array_part_of(word);
+    if (const std::optional<Part> part = part_called(word); part && !result.part) {
+      result.part = part;
     } else {
       result.rest.append(result.rest.empty() ? "" : "_").append(word);
     }
@@ -78,14 +71,14 @@ std::string field_name(const std::string& rest) {
 std::vector<ArrayChoice> choose(const std::vector<std::string>& names, Split split, const std::string& source) {
   std::vector<Name> parsed;
   for (const std::string& name : names) parsed.push_back(parse_name(name));
-  const auto has = [&](ArrayPart part) { return std::ranges::find(parsed, part, &Name::part) != parsed.end(); };
-  ArrayPart wanted = ArrayPart::kNone;
-  if (has(ArrayPart::kTrain) || has(ArrayPart::kTest) || has(ArrayPart::kValidation)) {
-    wanted = split == Split::kTrain  ? ArrayPart::kTrain
-             : has(ArrayPart::kTest) ? ArrayPart::kTest
-                                     : ArrayPart::kValidation;
+  const auto has = [&](std::optional<Part> part) {
+    return std::ranges::find(parsed, part, &Name::part) != parsed.end();
+  };
+  std::optional<Part> wanted;
+  if (has(Part::kTrain) || has(Part::kTest) || has(Part::kValidation)) {
+    wanted = split == Split::kTrain ? Part::kTrain : has(Part::kTest) ? Part::kTest : Part::kValidation;
   }
-  if (wanted == ArrayPart::kNone ? split == Split::kTest : !has(wanted)) {
+  if (!wanted ? split == Split::kTest : !has(wanted)) {
     throw ConfigError(fmt::format("{}: has no arrays of the {} split; it has {}", source,
                                   split == Split::kTrain ? "train" : "test", fmt::join(names, ", ")),
                       "name them x_train and y_train, x_test and y_test");
@@ -355,7 +348,9 @@ bool is_npz(const std::filesystem::path& file) {
   const std::vector<ZipFile> files =
       list_zip(file.string(), opened.size(),
                [&](std::uint64_t offset, std::span<std::byte> into) { opened.read_exact(offset, into); });
-  return !files.empty() && files.front().path.ends_with(".npy");
+  const auto is_folder = [](const ZipFile& one) { return one.path.ends_with('/'); };
+  const auto first = std::ranges::find_if_not(files, is_folder);
+  return first != files.end() && first->path.ends_with(".npy");
 }
 
 SourcePtr numpy_arrays(const std::filesystem::path& path, NumpyOptions options) {

@@ -18,9 +18,10 @@ struct Candidate {
   std::string name;  // "image", "objects.count"
   ArrowPath path;
   const ArrowType* type;
-  bool is_file = false;   // a struct of an encoded file's bytes and path, named by the struct
-  ArrowPath files = {};   // then the column of paths
-  bool is_image = false;  // its bytes are encoded images
+  bool is_file = false;         // a struct of an encoded file's bytes and path, named by the struct
+  ArrowPath files = {};         // then the column of paths
+  bool is_image = false;        // its bytes are encoded images
+  const char* other = nullptr;  // its bytes are images of this format, which is not read
 
   bool has_numbers() const noexcept {
     const ArrowKind kind = type->innermost().values().kind;
@@ -30,13 +31,16 @@ struct Candidate {
   bool has_text() const noexcept { return type->has_text(); }
 };
 
-// Hugging Face's images: the bytes of a file, and its path.
+bool is_null_type(const ArrowType& type) { return type.format == "n"; }
+
+// Hugging Face's images: the bytes of a file, and its path, which may be null throughout.
 bool is_file_struct(const ArrowType& type) {
-  const auto has = [&](const char* name) {
-    return std::ranges::any_of(type.children,
-                               [&](const ArrowType& one) { return one.name == name && one.is_bytes(); });
+  const auto has = [&](const char* name, bool or_null) {
+    return std::ranges::any_of(type.children, [&](const ArrowType& one) {
+      return one.name == name && (one.is_bytes() || (or_null && is_null_type(one)));
+    });
   };
-  return type.kind == ArrowKind::kStruct && type.children.size() == 2 && has("bytes") && has("path");
+  return type.kind == ArrowKind::kStruct && type.children.size() == 2 && has("bytes", false) && has("path", true);
 }
 
 void add_candidates(const ArrowType& parent, const std::string& prefix, const ArrowPath& path,
@@ -48,8 +52,10 @@ void add_candidates(const ArrowType& parent, const std::string& prefix, const Ar
     if (is_file_struct(type)) {
       const auto bytes = std::ranges::find(type.children, "bytes", &ArrowType::name);
       const auto file = std::ranges::find(type.children, "path", &ArrowType::name);
-      one.files = one.path;
-      one.files.push_back(static_cast<std::size_t>(file - type.children.begin()));
+      if (!is_null_type(*file)) {
+        one.files = one.path;
+        one.files.push_back(static_cast<std::size_t>(file - type.children.begin()));
+      }
       one.path.push_back(static_cast<std::size_t>(bytes - type.children.begin()));
       one.type = &*bytes;
       one.is_file = true;
@@ -64,12 +70,15 @@ void add_candidates(const ArrowType& parent, const std::string& prefix, const Ar
 class Chooser {
  public:
   Chooser(const ArrowType& root, const ArrowOptions& options,
-          const std::function<bool(const ArrowPath&)>& is_image)
+          const std::function<ArrowBytes(const ArrowPath&)>& look)
       : options_(options) {
     add_candidates(root, "", {}, candidates_);
     for (Candidate& one : candidates_) {
-      const bool may_be = one.type->is_bytes() && !one.type->is_text;
-      one.is_image = one.is_file || (may_be && is_image(one.path));
+      if (one.type->is_bytes() && !one.type->is_text) {
+        const ArrowBytes found = look(one.path);
+        one.is_image = found.images || (one.is_file && !found.anything);
+        if (!one.is_image) one.other = found.other;
+      }
       names_.push_back(one.name);
     }
   }
@@ -89,7 +98,9 @@ class Chooser {
              "make one field of several columns of numbers: NAME=COLUMN+COLUMN");
     }
     for (const Candidate& one : candidates_) {
-      const std::string holds = one.is_image ? "images" : describe(*one.type);
+      const std::string holds = one.is_image           ? "images"
+                                : one.other != nullptr ? std::string(one.other) + " images"
+                                                       : describe(*one.type);
       chosen_.all.push_back({.name = one.name, .holds = holds, .field = field_of(one)});
     }
     return std::move(chosen_);
@@ -104,7 +115,10 @@ class Chooser {
   }
 
   const Candidate* find(const std::string& name) const {
-    const auto found = std::ranges::find(candidates_, name, &Candidate::name);
+    // The bytes of an image's struct are the image.
+    const auto found = std::ranges::find_if(candidates_, [&](const Candidate& one) {
+      return one.name == name || (one.is_file && one.name + ".bytes" == name);
+    });
     return found == candidates_.end() ? nullptr : &*found;
   }
   const Candidate& require(const std::string& name, std::string_view option) const {
@@ -148,7 +162,15 @@ class Chooser {
                "name the one to be decoded with " + named_or("ColumnOptions::image", "the option for images"));
       }
     }
+    const auto other =
+        std::ranges::find_if(candidates_, [](const Candidate& one) { return one.other != nullptr; });
+    if (image == nullptr && options_.columns.more.empty() && other != candidates_.end()) image = &*other;
     if (image == nullptr) return;
+    if (image->other != nullptr) {
+      refuse(fmt::format("the column '{}' holds images in {}, which is not read", image->name, image->other),
+             joined({"convert them to JPEG or PNG",
+                     advice("leave them out by naming other columns with {}", named("ColumnOptions::more"))}));
+    }
     const bool is_encoded = image->is_image || (image->type->is_bytes() && !image->type->is_text);
     if (!is_encoded && !image->has_numbers()) {
       refuse_type(*image, "an image is the bytes of a JPEG or PNG file, or a list of numbers");
@@ -232,8 +254,8 @@ class Chooser {
 }  // namespace
 
 ArrowColumns choose_arrow_columns(const ArrowType& root, const ArrowOptions& options,
-                                  const std::function<bool(const ArrowPath&)>& is_image) {
-  return Chooser(root, options, is_image).choose();
+                                  const std::function<ArrowBytes(const ArrowPath&)>& look) {
+  return Chooser(root, options, look).choose();
 }
 
 }  // namespace headrace

@@ -34,9 +34,16 @@ struct ArrowColumns {
   std::vector<SourceColumn> all;
 };
 
-// Chooses columns as `options` say. `is_image` tells whether a column of bytes holds encoded images. Throws
-// ConfigError naming the source's columns.
+// What the values of a column of bytes begin as.
+struct ArrowBytes {
+  bool images = false;          // some as a JPEG or PNG file
+  const char* other = nullptr;  // some as an image that is not read: "WebP"
+  bool anything = false;        // some are there and not empty
+};
+
+// Chooses columns as `options` say; `look` tells what a column of bytes holds. Throws ConfigError naming the
+// source's columns, also if its only images are of a format that is not read and no columns are named.
 ArrowColumns choose_arrow_columns(const ArrowType& root, const ArrowOptions& options,
-                                  const std::function<bool(const ArrowPath&)>& is_image);
+                                  const std::function<ArrowBytes(const ArrowPath&)>& look);
 
 }  // namespace headrace

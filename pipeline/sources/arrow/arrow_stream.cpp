@@ -177,8 +177,9 @@ class ArrowStreamSource final : public StreamedSource {
     first_ = opened();
     const ArrowOwned<ArrowSchema> schema = first_->schema();
     table_.root = parse_arrow_schema(*schema, options.name);
-    ArrowColumns columns = choose_arrow_columns(
-        table_.root, options, [&](const ArrowPath& path) { return type_at(table_.root, path).name == "image"; });
+    ArrowColumns columns = choose_arrow_columns(table_.root, options, [&](const ArrowPath& path) {
+      return ArrowBytes{.images = type_at(table_.root, path).name == "image"};
+    });
     table_.columns = std::move(columns.taken);
     info_.columns = std::move(columns.all);
     info_.classes = options.classes;

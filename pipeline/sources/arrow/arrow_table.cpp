@@ -39,7 +39,7 @@ class ArrowTable final : public Source {
     info_.label_count = options.label_count;
     info_.resident = true;
     ArrowColumns columns =
-        choose_arrow_columns(root_, options, [&](const ArrowPath& path) { return holds_images(path); });
+        choose_arrow_columns(root_, options, [&](const ArrowPath& path) { return look_at(path); });
     for (const ArrowColumn& column : columns.taken) add(column, options, *schema);
     info_.columns = std::move(columns.all);
     has_bad_ = std::ranges::any_of(fields_, &ArrowField::has_bad);
@@ -120,7 +120,12 @@ class ArrowTable final : public Source {
     std::vector<ArrowRow> rows;
     for (std::uint64_t i = 0; i < info_.records; ++i) rows.push_back(row_of(i));
     for (std::size_t i = 0; i < fields_.size(); ++i) {
-      if (fields_[i].may_have_files()) files_.emplace_back(fields_[i], i, rows);
+      if (!fields_[i].may_have_files()) continue;
+      files_.emplace_back(fields_[i], i, rows);
+      const auto named = std::ranges::count_if(rows, [&](const ArrowRow& at) { return fields_[i].is_file(at); });
+      if (!info_.reading.empty()) info_.reading += "; ";
+      info_.reading +=
+          fmt::format("{} of '{}' are files on this machine that the table names", named, fields_[i].field().name);
     }
     info_.resident = false;
     if (std::ranges::none_of(files_, &ArrowFiles::are_missing)) return;
@@ -140,15 +145,22 @@ class ArrowTable final : public Source {
     return cells;
   }
 
-  // Whether the first value that is there begins as an image.
-  bool holds_images(const ArrowPath& path) const {
+  // Of the first values that are there; all of them may be much of a file that is mapped into memory.
+  ArrowBytes look_at(const ArrowPath& path) const {
+    constexpr int kLookedAt = 4096;
+    ArrowBytes found;
+    int left = kLookedAt;
     for (const ArrowBatch& batch : batches_) {
       const ArrowCells cells(root_, path, *batch);
-      for (std::int64_t row = 0; row < batch->length; ++row) {
-        if (!cells.is_null(row)) return begins_as_image(cells.bytes(row));
+      for (std::int64_t row = 0; row < batch->length && left > 0 && !found.images; ++row) {
+        if (cells.is_null(row) || cells.bytes(row).empty()) continue;
+        --left;
+        found.anything = true;
+        found.images = begins_as_image(cells.bytes(row));
+        if (found.other == nullptr) found.other = other_image_format(cells.bytes(row));
       }
     }
-    return false;
+    return found;
   }
 
   void add(const ArrowColumn& column, const ArrowOptions& options, const ArrowSchema& schema) {

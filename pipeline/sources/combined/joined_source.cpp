@@ -76,6 +76,7 @@ JoinedSource::JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& opti
     fingerprint.add(info.fingerprint).add(part.fingerprint).add(part.size);
     revision.add(info.revision.value_or(0));
     info_.anonymous = info_.anonymous || info.anonymous;
+    info_.reading += (info_.reading.empty() ? "" : "; and ") + describe_reading(*part.source);
   }
   name_fields(options);
   for (const Field& field : info_.fields) fingerprint.add(field);

@@ -70,6 +70,7 @@ UnionSource::UnionSource(const std::string& what, std::vector<SourcePtr> parts, 
     fingerprint.add(info.fingerprint).add(info.records);
     revision.add(info.revision.value_or(0));
     info_.anonymous = info_.anonymous || info.anonymous;
+    info_.reading += (info_.reading.empty() ? "" : "; and ") + describe_reading(*parts_[i]);
   }
   info_.fingerprint = fingerprint.value();
   info_.revision = revision.value();

@@ -45,15 +45,20 @@ class ArchiveImages::Beside final : public SampleMembers {
 };
 
 ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, ArchiveFiles& files,
-                                          const ArchiveOptions& options) {
+                                          const ArchiveOptions& options, bool recognised) {
   std::vector<std::string> paths;
   std::vector<StoredFile> members;
   while (std::optional<ArchiveFile> file = files.next()) {
     paths.push_back(std::move(file->path));
     members.push_back(file->place);
   }
+  for (const std::string& folder : files.folders()) {
+    paths.push_back(folder);
+    members.push_back({});
+  }
   refuse_cifar_pickles(paths, archive.string());
   MemberFields fields(options.columns, archive.string());
+  refuse_samples(paths, fields.extensions(), options.layout, archive.string(), recognised);
   Sidecars sidecars(paths, fields.extensions());
   const ImageListing layout = lay_out_images(paths, options.split, archive.string(), options.layout);
   std::vector<StoredFile> places, beside;
@@ -74,8 +79,8 @@ ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, 
 }
 
 ArchiveImages::ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files,
-                             const ArchiveOptions& options)
-    : ArchiveImages(archive, index(archive, files, options)) {}
+                             const ArchiveOptions& options, bool recognised)
+    : ArchiveImages(archive, index(archive, files, options, recognised)) {}
 
 ArchiveImages::ArchiveImages(const std::filesystem::path& archive, Index index)
     : file_(File::open(archive)),

@@ -16,8 +16,9 @@ namespace headrace {
 
 class ArchiveImages final : public Source {
  public:
-  // REQUIRES: files.has_positions().
-  ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
+  // `recognised`: as in refuse_samples(). REQUIRES: files.has_positions().
+  ArchiveImages(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options,
+                bool recognised);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
@@ -38,7 +39,8 @@ class ArchiveImages final : public Source {
   };
   class Beside;  // the files beside an image
 
-  static Index index(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
+  static Index index(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options,
+                     bool recognised);
   ArchiveImages(const std::filesystem::path& archive, Index index);
   void take_along(const Sidecars& sidecars, Fingerprint& fingerprint, bool is_zip);
   std::vector<ByteExtent> extents_of(std::span<const std::uint64_t> records, bool with_images) const;
@@ -51,5 +53,8 @@ class ArchiveImages final : public Source {
   std::vector<StoredFile> beside_;  // by record, as MemberFields::extensions(); those missing have no place
   SourceInfo info_;
 };
+
+// Opens an archive that may be of WebDataset: throws SamplesNotImages if it is. Else as image_archive().
+SourcePtr recognised_image_archive(const std::filesystem::path& archive, const ArchiveOptions& options);
 
 }  // namespace headrace

@@ -67,16 +67,21 @@ class Walk {
                       "has more than " + std::to_string(kMaxFolders) + " paths to folders below it",
                       {.source = name_}, "do symbolic links lead to the same folders again and again?");
     }
+    if (graph_.entries(folder).empty() && !prefix.empty()) add(prefix, {});
     for (const DirectoryEntry& entry : graph_.entries(folder)) {
       std::string path = prefix + entry.path.filename().string();
       if (entry.is_directory) {
         if (!entry.is_link || !graph_.leads_in_a_circle(folder, entry)) visit(entry.identity, path + "/");
       } else {
-        listing_.paths.push_back(std::move(path));
-        listing_.sizes.push_back(entry.size);
-        listing_.modified_ns.push_back(entry.modified_ns);
+        add(std::move(path), entry);
       }
     }
+  }
+
+  void add(std::string path, const DirectoryEntry& entry) {
+    listing_.paths.push_back(std::move(path));
+    listing_.sizes.push_back(entry.size);
+    listing_.modified_ns.push_back(entry.modified_ns);
   }
 
   std::string name_;

@@ -9,7 +9,9 @@
 namespace headrace {
 
 struct FolderListing {
-  std::vector<std::string> paths;  // relative, '/' between names; in bytewise order within each folder
+  // Relative, '/' between names; in bytewise order within each folder. Of an empty folder its path with '/' at its
+  // end.
+  std::vector<std::string> paths;
   std::vector<std::uint64_t> sizes;
   std::vector<std::uint64_t> modified_ns;
 };

@@ -23,16 +23,23 @@ struct ImageArchiveCall {
   SourcePtr open() const { return image_archive(path, options); }
 };
 
-SourcePtr read_archive_images(const std::filesystem::path& archive, const ArchiveOptions& options) {
+SourcePtr read_archive_images(const std::filesystem::path& archive, const ArchiveOptions& options,
+                              bool recognised) {
   const std::unique_ptr<ArchiveFiles> files = open_archive(archive, options.memory_limit);
-  if (files->has_positions()) return std::make_shared<ArchiveImages>(archive, *files, options);
-  return std::make_shared<InMemoryArchive>(archive, *files, options);
+  if (files->has_positions()) return std::make_shared<ArchiveImages>(archive, *files, options, recognised);
+  return std::make_shared<InMemoryArchive>(archive, *files, options, recognised);
 }
 
 }  // namespace
 
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options) {
-  return opened_by(ImageArchiveCall{.path = archive, .options = options}, read_archive_images(archive, options));
+  return opened_by(ImageArchiveCall{.path = archive, .options = options},
+                   read_archive_images(archive, options, /*recognised=*/false));
+}
+
+SourcePtr recognised_image_archive(const std::filesystem::path& archive, const ArchiveOptions& options) {
+  return opened_by(ImageArchiveCall{.path = archive, .options = options},
+                   read_archive_images(archive, options, /*recognised=*/true));
 }
 
 SourceOriginPtr image_archive_origin() { return std::make_shared<const CallOrigin<ImageArchiveCall>>(); }

@@ -1,6 +1,9 @@
 #include "headrace/pipeline/sources/images/image_classes.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <span>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
@@ -63,7 +66,33 @@ void ImageClasses::recognise() {
   if (candidates.size() > 1) fail_with_several_levels(candidates);
   const ClassLevel& level = candidates.empty() ? levels.back() : candidates.front();
   if (wnids && divides_wnids(base_.below, level)) fail_with_divided_wnids(level);
+  refuse_masks(level);
   level_ = level.at;
+}
+
+// Images and what belongs to each of them lie in folders of these names: they are no classes.
+void ImageClasses::refuse_masks(const ClassLevel& level) const {
+  const auto called = [&](std::span<const std::string_view> words) -> std::string_view {
+    for (const std::string_view name : level.names) {
+      std::string lower(name);
+      for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      if (std::ranges::any_of(
+              words, [&](std::string_view word) { return lower == word || lower == std::string(word) + "s"; }))
+        return name;
+    }
+    return {};
+  };
+  constexpr std::array<std::string_view, 6> kImages{"image", "img", "jpegimage", "input", "photo", "picture"};
+  constexpr std::array<std::string_view, 11> kMasks{
+      "mask",         "label",  "annotation",        "gt",    "groundtruth", "seg",
+      "segmentation", "target", "segmentationclass", "depth", "output"};
+  const std::string_view images = called(kImages), masks = called(kMasks);
+  if (images.empty() || masks.empty()) return;
+  const std::string depth = std::to_string(base_.depth() + level.at + 1);
+  throw ConfigError(source_ + ": '" + std::string(images) + "/' and '" + std::string(masks) +
+                        "/' look like images and what belongs to each of them, not like classes" + splits_.found(),
+                    "where they are classes, say " + classes_at(depth) +
+                        "; else open each folder by itself, with " + classes_at("none") + ", and pair them");
 }
 
 void ImageClasses::fail_at_several_depths() const {

@@ -21,6 +21,9 @@ class ImageClasses {
 
   // Returns the class of image number `i` of a split; std::nullopt if it has none.
   std::optional<std::string_view> class_of(const SplitImages& split, std::size_t i) const;
+  // Returns the folder that names the class, 0 being right below the split; none if a wnid in the file's name
+  // does.
+  const std::optional<std::size_t>& level() const noexcept { return level_; }
   // Returns whether there are images in the split and all of them have a class.
   bool are_known(Part part) const noexcept { return known_[static_cast<std::size_t>(part)]; }
 
@@ -33,13 +36,14 @@ class ImageClasses {
   [[noreturn]] void fail_without_folders() const;
   [[noreturn]] void fail_with_several_levels(const std::vector<ClassLevel>& candidates) const;
   [[noreturn]] void fail_with_divided_wnids(const ClassLevel& level) const;
+  void refuse_masks(const ClassLevel& level) const;
 
   const ImageSplits& splits_;
   const ClassRule& rule_;
   const std::string& source_;
   const SplitImages& base_;
-  std::optional<std::size_t> level_;  // below the split; none if a wnid in the file's name is the class
-  std::array<bool, 4> known_{};       // by Part
+  std::optional<std::size_t> level_;
+  std::array<bool, 4> known_{};  // by Part
 };
 
 }  // namespace headrace

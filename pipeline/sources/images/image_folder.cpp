@@ -62,7 +62,7 @@ class ImageFolder final : public Source {
     if (!is_url(folder_)) return;
     if (records.empty()) remote::forget_whole();
     for (const std::uint64_t record : records) {
-      remote::will_read_whole(folder_ / table_.name(record), sizes_[record]);
+      remote::will_read_whole(path_below(folder_, table_.name(record)), sizes_[record]);
       announce_beside(record);
     }
   }
@@ -96,7 +96,7 @@ class ImageFolder final : public Source {
 
   // Reads all of a file that had this many bytes when the folder was opened.
   void read_file(std::string_view path, std::span<std::byte> into, std::uint64_t record) const {
-    const File file = File::open(folder_ / path);
+    const File file = File::open(path_below(folder_, path));
     if (file.size() == into.size()) return file.read_exact(0, into);
     throw DataError(ErrorCode::kDataCorrupt,
                     std::string(path) + " has " + std::to_string(file.size()) + " bytes, and had " +
@@ -114,7 +114,7 @@ class ImageFolder final : public Source {
   void announce_beside(std::uint64_t record) const {
     for (std::size_t member = 0; member < fields_.extensions().size(); ++member) {
       const std::uint64_t size = size_beside(record, member);
-      if (size != kNoFile) remote::will_read_whole(folder_ / path_beside(record, member), size);
+      if (size != kNoFile) remote::will_read_whole(path_below(folder_, path_beside(record, member)), size);
     }
   }
 
@@ -176,6 +176,7 @@ SourcePtr image_folder(const std::filesystem::path& folder, Split split, const L
   MemberFields fields(columns.more, folder.string());
   FolderListing listing = list_files_below(folder);
   const Sidecars sidecars(listing.paths, fields.extensions());
+  refuse_samples(listing.paths, fields.extensions(), layout, folder.string(), /*recognised=*/false);
   const ImageListing layout_found = lay_out_images(listing.paths, split, folder.string(), layout);
   return opened_by(ImageFolderCall{.path = folder, .split = split, .layout = layout, .columns = columns},
                    std::make_shared<ImageFolder>(folder, listing, layout_found, std::move(fields), sidecars));

@@ -1,6 +1,8 @@
 #include "headrace/pipeline/sources/images/image_listing.h"
 
 #include <algorithm>
+#include <map>
+#include <unordered_set>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
@@ -29,6 +31,7 @@ class Collection {
     check(wanted);
     ImageListing listing = label(wanted);
     list_left_out(listing);
+    listing.reading = reading(wanted) + listing.reading;
     return listing;
   }
 
@@ -87,9 +90,10 @@ class Collection {
     std::ranges::sort(names);
     const auto repeated = std::ranges::unique(names);
     names.erase(repeated.begin(), repeated.end());
+    ImageListing listing{.classes = {}, .records = {}};
+    add_empty_classes(names, listing);
     if (names.size() == 1 && rule_.kind() == ClassRule::Kind::kRecognised) fail_with_one_class(names.front());
     const SplitImages& split = splits_.of(wanted);
-    ImageListing listing{.classes = {}, .records = {}};
     if (rule_.kind() != ClassRule::Kind::kNone) listing.classes.assign(names.begin(), names.end());
     listing.records.reserve(split.images.size());
     for (std::size_t i = 0; i < split.images.size(); ++i) {
@@ -107,6 +111,72 @@ class Collection {
     }
   }
 
+  // Adds folders beside those of classes that are empty or hold images that are not read: their number is theirs
+  // whether they have images yet or not. Folders of other files are left out.
+  void add_empty_classes(std::vector<std::string_view>& names, ImageListing& listing) const {
+    std::unordered_set<std::string_view> parents;  // of class folders
+    for (const Part part : kParts) {
+      if (!is_known(part) || rule_.kind() == ClassRule::Kind::kNone) continue;
+      const SplitImages& split = splits_.of(part);
+      for (std::size_t i = 0; i < split.images.size(); ++i) {
+        const std::string_view path = paths_[split.images[i]], name = *classes_.class_of(split, i);
+        const auto at = static_cast<std::size_t>(name.data() - path.data());
+        if (path.find('/', at) != std::string_view::npos)
+          parents.insert(path.substr(0, at));  // no wnid in a file's name
+      }
+    }
+    std::map<std::string_view, bool> empty;  // by folder: whether nothing in it speaks against a class
+    for (const std::string& text : paths_) {
+      const std::string_view path = text;
+      for (std::size_t at = 0, slash = path.find('/'); slash != std::string_view::npos;
+           slash = path.find('/', at)) {
+        const std::string_view name = path.substr(at, slash - at);
+        if (parents.contains(path.substr(0, at)) && !is_hidden_name(name) &&
+            !std::ranges::binary_search(names, name)) {
+          bool& is_empty = empty.try_emplace(name, true).first->second;
+          is_empty = is_empty && (path.ends_with('/') || is_other_image(path) || is_hidden_name(file_name(path)));
+        }
+        at = slash + 1;
+      }
+    }
+    std::string said;
+    for (const auto& [name, is_class] : empty) {
+      if (is_class) {
+        names.push_back(name);
+        said += (said.empty() ? "" : ", ") + std::string(name);
+      } else {
+        listing.left_out.push_back({.what = "folder without images, " + std::string(name) + "/", .files = 1});
+      }
+    }
+    std::ranges::sort(names);
+    if (!said.empty()) listing.reading += "; classes without an image: " + said;
+  }
+
+  // What was taken for split and class, and why.
+  std::string reading(Part wanted) const {
+    std::string text = "all images are the train split";
+    if (splits_.are_there()) {
+      const auto folder = [&](Part part) { return name_of(part, layout_.classes_at.c_str()); };
+      text = std::string(wanted == Part::kTrain ? "train" : "test") + " split: " + folder(wanted);
+      for (const Part part : kParts) {
+        if (part != wanted && !splits_.of(part).empty())
+          text += " (" + std::string(to_string(part)) + ": " + folder(part) + ")";
+      }
+    }
+    switch (rule_.kind()) {
+      case ClassRule::Kind::kNone: return text + "; no classes, as asked for: every label is 0";
+      case ClassRule::Kind::kRecognised:
+        return text + (classes_.level() ? "; class: folder " +
+                                              std::to_string(splits_.of(wanted).depth() + *classes_.level() + 1) +
+                                              " from the top"
+                                        : "; class: the wnid in each file's name");
+      case ClassRule::Kind::kDepth:
+      case ClassRule::Kind::kParent:
+      case ClassRule::Kind::kPattern: break;
+    }
+    return text + "; class: the folder at '" + layout_.classes_at + "', as asked for";
+  }
+
   [[noreturn]] void fail_with_one_class(std::string_view name) const {
     std::uint64_t images = 0;
     for (const Part part : kParts) images += splits_.of(part).images.size();
@@ -121,7 +191,8 @@ class Collection {
   }
 
   void list_left_out(ImageListing& listing) const {
-    listing.left_out = count_other_images(paths_);
+    std::vector<LeftOut> others = count_other_files(paths_);
+    listing.left_out.insert(listing.left_out.begin(), others.begin(), others.end());
     const auto add = [&](const std::string& what, std::uint64_t files) {
       if (files > 0) listing.left_out.push_back({.what = what, .files = files});
     };
@@ -133,6 +204,7 @@ class Collection {
     add("in " + name_of(Part::kUnused, "folders that others stand for"), splits_.of(Part::kUnused).images.size());
     add("in no split folder", splits_.in_none());
     add("not below " + layout_.classes_at, splits_.without_match());
+    for (const auto& [folder, images] : splits_.hidden()) add("in hidden folders, " + folder + "/", images);
   }
 
   // Returns a split's folder; `otherwise` if a pattern names the splits, which may have several.

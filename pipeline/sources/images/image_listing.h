@@ -19,16 +19,18 @@ struct ImageListing {
   };
   std::vector<std::string> classes;    // of all splits, in bytewise order; none if the user says so
   std::vector<Record> records;         // of the wanted split, in bytewise order of their path
-  std::vector<LeftOut> left_out = {};  // of neither split, or not readable as images
+  std::vector<LeftOut> left_out = {};  // of neither split, hidden, not readable as images, or no images
+  std::string reading = {};            // as SourceInfo::reading
 };
 
 // Returns whether the path is in a folder named like another split: a guess from one path alone, sufficient to
 // decide where its bytes are kept.
 bool seems_of_other_split(std::string_view path, Split wanted);
 
-// Lists the images of a split. `paths` are relative, with '/' between names, in any order; of equal paths the last
-// one counts. For the supported layouts see image_folder(). Throws DataError naming `source` if there is no image;
-// ConfigError if there is no such split, or if the layout can be read in more than one way.
+// Lists the images of a split. `paths` are relative, with '/' between names, in any order; those that end in '/'
+// are folders, of which the empty ones may be classes; of equal paths the last one counts. For the supported
+// layouts see image_folder(). Throws DataError naming `source` if there is no image; ConfigError if there is no
+// such split, or if the layout can be read in more than one way.
 ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source,
                             const LayoutOptions& layout = {});
 

@@ -34,7 +34,7 @@ std::size_t SplitImages::depth() const noexcept {
 ImageSplits::ImageSplits(const std::vector<std::string>& paths, const LayoutOptions& layout, const ClassRule& rule,
                          const std::string& source)
     : paths_(paths), source_(source) {
-  gather();
+  gather(layout);
   check_depth();
   std::vector<std::string_view> sorted;
   sorted.reserve(images_.size());
@@ -43,14 +43,29 @@ ImageSplits::ImageSplits(const std::vector<std::string>& paths, const LayoutOpti
   divide(layout, rule);
 }
 
-void ImageSplits::gather() {
+void ImageSplits::gather(const LayoutOptions& layout) {
+  // A folder that the user names is not hidden.
+  const auto is_named = [&](std::string_view folder) {
+    return (layout.classes_at + "/" + layout.train_folder + "/" + layout.test_folder).find(folder) !=
+           std::string::npos;
+  };
+  std::size_t others = 0;
+  std::string first;  // of the others
   for (std::size_t i = 0; i < paths_.size(); ++i) {
-    if (is_image_path(paths_[i])) images_.push_back(i);
+    const std::string_view hidden = is_image_path(paths_[i]) ? hidden_folder_of(paths_[i]) : std::string_view();
+    if (!hidden.empty() && !is_named(hidden)) {
+      ++hidden_[std::string(hidden)];
+    } else if (is_image_path(paths_[i])) {
+      images_.push_back(i);
+    } else if (!paths_[i].ends_with('/')) {
+      if (++others == 1) first = paths_[i];
+    }
   }
   if (images_.empty()) {
-    const std::string found =
-        paths_.empty() ? "it is empty"
-                       : "found " + count_of(paths_.size(), "other file") + ", as '" + paths_.front() + "'";
+    const std::string found = !hidden_.empty()
+                                  ? "all of them are in hidden folders, as " + hidden_.begin()->first + "/"
+                              : others == 0 ? "it is empty"
+                                            : "found " + count_of(others, "other file") + ", as '" + first + "'";
     throw DataError(ErrorCode::kDataCorrupt, "no image (.jpg, .jpeg, .png) in it; " + found, {.source = source_},
                     std::string(kUnderstood) + "; " + accepted_formats());
   }

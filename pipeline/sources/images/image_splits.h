@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,11 +43,13 @@ class ImageSplits {
   Part base() const;
   std::uint64_t in_none() const noexcept { return in_none_; }
   std::uint64_t without_match() const noexcept { return without_match_; }  // of the rule's pattern
+  // Returns the images in hidden folders, by the folder's name.
+  const std::map<std::string, std::uint64_t>& hidden() const noexcept { return hidden_; }
   // Returns "; found " and the tree, for messages.
   std::string found() const { return "; found " + to_string(tree_); }
 
  private:
-  void gather();
+  void gather(const LayoutOptions& layout);
   void check_depth() const;
   void divide(const LayoutOptions& layout, const ClassRule& rule);
   void put(Part part, const std::string& folder, std::size_t image);
@@ -58,6 +61,7 @@ class ImageSplits {
   bool are_there_ = false;
   std::array<SplitImages, 4> splits_;  // by Part
   std::uint64_t in_none_ = 0, without_match_ = 0;
+  std::map<std::string, std::uint64_t> hidden_;
 };
 
 }  // namespace headrace

@@ -7,7 +7,7 @@
 namespace headrace {
 
 ImageTable::ImageTable(const ImageListing& layout, const std::vector<std::string>& paths)
-    : classes_(layout.classes), left_out_(layout.left_out) {
+    : classes_(layout.classes), left_out_(layout.left_out), reading_(layout.reading) {
   std::size_t name_bytes = 0;
   for (const ImageListing::Record& record : layout.records) name_bytes += paths[record.path].size();
   reserve(layout.records.size(), name_bytes);
@@ -27,6 +27,7 @@ SourceInfo ImageTable::info(std::string name, const Fingerprint& fingerprint) co
   info.fields = labelled_image_fields();
   info.classes = classes_;
   info.left_out = left_out_;
+  info.reading = reading_;
   info.fingerprint = fingerprint.value();
   return info;
 }

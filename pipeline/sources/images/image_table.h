@@ -27,6 +27,7 @@ class ImageTable : private SampleTable {
  private:
   std::vector<std::string> classes_;
   std::vector<LeftOut> left_out_;
+  std::string reading_;
 };
 
 }  // namespace headrace

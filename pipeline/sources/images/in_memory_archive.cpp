@@ -90,16 +90,21 @@ Members read_members(const std::string& archive, ArchiveFiles& files, const Arch
     members.list.push_back(member);
     members.paths.push_back(std::move(found->path));
   }
+  for (const std::string& folder : files.folders()) {
+    members.list.push_back({});
+    members.paths.push_back(folder);
+  }
   return members;
 }
 
 }  // namespace
 
 InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, ArchiveFiles& files,
-                                                  const ArchiveOptions& options) {
+                                                  const ArchiveOptions& options, bool recognised) {
   MemberFields fields(options.columns, archive);
   Members members = read_members(archive, files, options, fields.extensions());
   refuse_cifar_pickles(members.paths, archive);
+  refuse_samples(members.paths, fields.extensions(), options.layout, archive, recognised);
   Sidecars sidecars(members.paths, fields.extensions());
   const ImageListing layout = lay_out_images(members.paths, options.split, archive, options.layout);
   Unpacked unpacked{.slabs = {},
@@ -127,8 +132,8 @@ InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, Ar
 }
 
 InMemoryArchive::InMemoryArchive(const std::filesystem::path& archive, ArchiveFiles& files,
-                                 const ArchiveOptions& options)
-    : InMemoryArchive(archive, unpack(archive.string(), files, options)) {}
+                                 const ArchiveOptions& options, bool recognised)
+    : InMemoryArchive(archive, unpack(archive.string(), files, options, recognised)) {}
 
 InMemoryArchive::InMemoryArchive(const std::filesystem::path& archive, Unpacked unpacked)
     : slabs_(std::move(unpacked.slabs)),

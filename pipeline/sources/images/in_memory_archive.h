@@ -18,7 +18,8 @@ namespace headrace {
 
 class InMemoryArchive final : public Source {
  public:
-  InMemoryArchive(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options);
+  InMemoryArchive(const std::filesystem::path& archive, ArchiveFiles& files, const ArchiveOptions& options,
+                  bool recognised);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
@@ -30,7 +31,8 @@ class InMemoryArchive final : public Source {
 
  private:
   struct Unpacked;
-  static Unpacked unpack(const std::string& archive, ArchiveFiles& files, const ArchiveOptions& options);
+  static Unpacked unpack(const std::string& archive, ArchiveFiles& files, const ArchiveOptions& options,
+                         bool recognised);
   InMemoryArchive(const std::filesystem::path& archive, Unpacked unpacked);
 
   class Beside;  // the files beside an image

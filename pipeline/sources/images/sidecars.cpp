@@ -1,12 +1,17 @@
 #include "headrace/pipeline/sources/images/sidecars.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/image_names.h"
+#include "headrace/pipeline/sources/split_names.h"
 
 namespace headrace {
 namespace {
@@ -55,6 +60,39 @@ std::string Sidecars::path_beside(std::string_view image, std::string_view exten
 std::size_t Sidecars::find(const std::string& path) const {
   const auto found = files_.find(path);
   return found == files_.end() ? kMissing : found->second;
+}
+
+void refuse_samples(const std::vector<std::string>& paths, const std::vector<std::string>& further,
+                    const LayoutOptions& layout, const std::string& source, bool recognised) {
+  if (!layout.classes_at.empty()) return;
+  std::unordered_set<std::string> labelled;  // keys of samples
+  std::string label;
+  for (const std::string& path : paths) {
+    SampleFile file = split_member_name(path);
+    const bool is_chosen = std::ranges::count(further, file.extension) > 0;
+    const bool is_class = file.extension == "cls" && !is_chosen, is_other = file.extension == "json" && !is_chosen;
+    if (is_class && label.empty()) label = path;
+    if (is_class || (recognised && is_other)) labelled.insert(std::move(file.key));
+  }
+  if (labelled.empty()) return;
+  std::uint64_t images = 0, pairs = 0;
+  for (const std::string& path : paths) {
+    if (!is_image_path(path) || !hidden_folder_of(path).empty()) continue;
+    ++images;
+    pairs += labelled.contains(split_member_name(path).key) ? 1 : 0;
+  }
+  const bool all = recognised && pairs == images && images > 0;
+  if (pairs == 0 || (label.empty() && !all)) return;
+  throw SamplesNotImages(
+      fmt::format("{}: {} of {} have a label of WebDataset beside them, as '{}', and lie in folders, too", source,
+                  with_commas(pairs), count_of(images, "image"), label),
+      recognised
+          ? joined({"where the folders are the classes, say " + named("LayoutOptions::classes_at", "parent"),
+                    advice("where the labels are, say {}", named("ColumnOptions::label", "cls"))},
+                   "; ")
+          : "where the folders are the classes, say " + named("LayoutOptions::classes_at", "parent") +
+                "; where the labels are, pack the folder into a .tar",
+      all);
 }
 
 void refuse_named_columns(const std::filesystem::path& path, const ColumnOptions& columns) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
@@ -40,6 +41,22 @@ class Sidecars {
   std::vector<std::size_t> left_;  // positions among all paths; empty: all were left
   std::vector<std::string> seen_;
 };
+
+// Thrown for labels of WebDataset beside images in folders: either may be the class.
+class SamplesNotImages : public ConfigError {
+ public:
+  SamplesNotImages(const std::string& what, const std::string& hint, bool are_all)
+      : ConfigError(what, hint), are_all_(are_all) {}
+  bool are_all() const noexcept { return are_all_; }  // every image has one beside it
+
+ private:
+  bool are_all_;
+};
+// Throws SamplesNotImages if images have a .cls beside them; in an archive that is being `recognised` also if each
+// has a .json. Those among the
+// extensions `further` are taken along, and no labels. Not if the layout says where the classes are.
+void refuse_samples(const std::vector<std::string>& paths, const std::vector<std::string>& further,
+                    const LayoutOptions& layout, const std::string& source, bool recognised);
 
 // Throws ConfigError if the columns name an image or a label, which are files and folders here.
 void refuse_named_columns(const std::filesystem::path& path, const ColumnOptions& columns);

@@ -1,7 +1,9 @@
 #include "headrace/pipeline/sources/images/split_folders.h"
 
 #include <algorithm>
-#include <cctype>
+#include <initializer_list>
+#include <optional>
+#include <set>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
@@ -72,25 +74,60 @@ class SplitFinder {
 
   // Returns whether direct subfolders of this one are splits.
   bool take_splits(const FolderTree& at, const std::string& path) {
-    std::size_t others = 0;
+    std::vector<SplitFolder> alike;  // "train_images", not called like splits
+    std::set<std::string> rests;
     for (const FolderTree& folder : at.folders) {
+      const std::string folder_path = path + std::string(folder.name) + "/";
       if (const std::optional<Part> part = part_called(folder.name)) {
-        folders_.push_back({.path = path + std::string(folder.name) + "/", .part = *part});
-      } else {
-        ++others;
+        folders_.push_back({.path = folder_path, .part = *part});
+      } else if (std::optional<PartInName> named = part_in(folder.name)) {
+        alike.push_back({.path = folder_path, .part = named->part});
+        rests.insert(std::move(named->rest));
       }
     }
-    if (folders_.empty()) return false;
+    if (folders_.empty() && alike.empty()) return false;
+    const auto among = [](const std::vector<SplitFolder>& folders, std::initializer_list<Part> parts) {
+      return std::ranges::any_of(folders,
+                                 [&](const SplitFolder& one) { return std::ranges::count(parts, one.part) > 0; });
+    };
+    const auto train = [&](const auto& folders) { return among(folders, {Part::kTrain}); };
+    const auto rest = [&](const auto& folders) { return among(folders, {Part::kTest, Part::kValidation}); };
+    if (folders_.empty()) {
+      const bool splits = train(alike) && rest(alike);
+      if (splits && rests.size() == 1 && are_distinct(alike)) {
+        folders_ = std::move(alike);
+        return true;
+      }
+      // A class may well be called bullet_train.
+      if (splits || among(alike, {Part::kUnused}) || (alike.size() > 1 && alike.size() == at.folders.size())) {
+        fail_alike(alike);
+      }
+      return false;
+    }
     check_names();
-    const bool train = has(Part::kTrain), rest = has(Part::kTest) || has(Part::kValidation);
-    if (others == 0 || (train && rest)) return true;
+    if (folders_.size() == at.folders.size() || (train(folders_) && rest(folders_))) return true;
     // Such a name among others: a class may well be called train, but none is called test.
-    if (!holds_leaves_only(at) || rest) fail_among_others();
+    if (!holds_leaves_only(at) || rest(folders_) || rest(alike)) fail_among_others();
     folders_.clear();
     return false;
   }
 
-  bool has(Part part) const { return std::ranges::find(folders_, part, &SplitFolder::part) != folders_.end(); }
+  static bool are_distinct(const std::vector<SplitFolder>& folders) {
+    std::set<Part> parts;
+    return std::ranges::all_of(folders, [&](const SplitFolder& one) { return parts.insert(one.part).second; });
+  }
+
+  [[noreturn]] void fail_alike(const std::vector<SplitFolder>& alike) const {
+    throw ConfigError(source_ + ": '" + alike[0].path + "'" +
+                          (alike.size() > 1 ? " and '" + alike[1].path + "' are" : " is") +
+                          " named after splits, and it cannot be told which folder is which split" + found(),
+                      "where they are splits, name them with " + split_options() +
+                          "; where they are classes, say " + classes_at(alike.front()));
+  }
+
+  static std::string classes_at(const SplitFolder& folder) {
+    return named("LayoutOptions::classes_at", std::to_string(std::ranges::count(folder.path, '/')));
+  }
 
   void check_names() const {
     for (std::size_t i = 0; i < folders_.size(); ++i) {
@@ -104,12 +141,10 @@ class SplitFinder {
   }
 
   [[noreturn]] void fail_among_others() const {
-    throw ConfigError(
-        source_ + ": '" + folders_.front().path + "' is called like a split, and the folders beside it are not" +
-            found(),
-        "where it is a class, say " +
-            named("LayoutOptions::classes_at", std::to_string(std::ranges::count(folders_.front().path, '/'))) +
-            "; where it is a split, name the other with " + split_options());
+    throw ConfigError(source_ + ": '" + folders_.front().path +
+                          "' is called like a split, and the folders beside it are not" + found(),
+                      "where it is a class, say " + classes_at(folders_.front()) +
+                          "; where it is a split, name the other with " + split_options());
   }
 
   Place place_of(const std::string& text) const {
@@ -146,15 +181,6 @@ class SplitFinder {
 };
 
 }  // namespace
-
-std::optional<Part> part_called(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (lower == "train" || lower == "training") return Part::kTrain;
-  if (lower == "test" || lower == "testing") return Part::kTest;
-  if (lower == "val" || lower == "valid" || lower == "validation") return Part::kValidation;
-  return std::nullopt;
-}
 
 std::vector<SplitFolder> find_split_folders(const FolderTree& tree, const LayoutOptions& layout,
                                             const ClassRule& rule, const std::string& source) {

@@ -79,6 +79,13 @@ std::string in_lower_case(std::string_view name) {
   return lower;
 }
 
+SampleFile split_member_name(const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;
+  const std::size_t dot = path.find('.', name);
+  if (dot == std::string::npos || dot == name) return {.key = path, .extension = {}};
+  return {.key = path.substr(0, dot), .extension = in_lower_case(std::string_view(path).substr(dot + 1))};
+}
+
 MemberName parse_member_name(std::string_view name) {
   std::string lower = in_lower_case(name);
   if (lower.starts_with('.')) lower.erase(0, 1), name.remove_prefix(1);

@@ -22,6 +22,12 @@ struct MemberChoice {
   ColumnType type = ColumnType::kNumber;
 };
 
+// "a/b.seg.png" is the member "seg.png" of the sample "a/b".
+struct SampleFile {
+  std::string key, extension;
+};
+SampleFile split_member_name(const std::string& path);
+
 MemberName parse_member_name(std::string_view name);
 // Returns the name in lower case: extensions are compared without regard to case.
 std::string in_lower_case(std::string_view name);

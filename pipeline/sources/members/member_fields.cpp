@@ -39,10 +39,7 @@ const nlohmann::json& value_in(const nlohmann::json& json, const MemberChoice& c
   return *at;
 }
 
-nlohmann::json parse_member(std::span<const std::byte> member) {
-  const std::string_view text = as_text(member);
-  return nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-}
+nlohmann::json parse_member(std::span<const std::byte> member) { return parse_json_member(as_text(member)); }
 
 // Collects a column's numbers, and names the member where there are none.
 void collect(const MemberChoice& choice, bool json, std::span<const std::byte> member, MemberNumbers& numbers) {

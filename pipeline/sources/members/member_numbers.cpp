@@ -23,7 +23,30 @@ bool parse_all(std::string_view text, Value& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Returns the text with the words that Python's json.dumps writes for numbers that JSON lacks as null.
+std::string with_null_for_nan(std::string_view text) {
+  std::string written;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t word = 0;
+    for (const std::string_view one : {"NaN", "Infinity", "-Infinity"}) {
+      if (!in_string && text.substr(at).starts_with(one)) word = one.size();
+    }
+    if (in_string && text[at] == '\\') word = std::min<std::size_t>(2, text.size() - at);
+    if (text[at] == '"') in_string = !in_string;
+    written += word > 0 && !in_string ? "null" : text.substr(at, std::max<std::size_t>(word, 1));
+    at += std::max<std::size_t>(word, 1);
+  }
+  return written;
+}
+
 }  // namespace
+
+nlohmann::json parse_json_member(std::string_view text) {
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_discarded()) return json;
+  return nlohmann::json::parse(with_null_for_nan(text), nullptr, /*allow_exceptions=*/false);
+}
 
 void MemberNumbers::clear() {
   plain_ = true;

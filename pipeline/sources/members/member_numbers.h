@@ -12,6 +12,9 @@
 
 namespace headrace {
 
+// Parses JSON, with Python's NaN, Infinity and -Infinity as null; returns a discarded value for what is none.
+nlohmann::json parse_json_member(std::string_view text);
+
 // An array of numbers, collected one by one until it is known whether all are integers. Keeps its memory when
 // cleared.
 class MemberNumbers {

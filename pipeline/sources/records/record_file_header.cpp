@@ -38,7 +38,7 @@ Shape read_shape(ByteReader& in, Encoding encoding) {
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const auto extent = static_cast<std::int64_t>(in.u64());
     extents[axis] = extent;
-    if (extent == Shape::kDynamic && encoding == Encoding::kImage) continue;
+    if (extent == Shape::kDynamic && (encoding == Encoding::kImage || axis == 0)) continue;
     if (extent < 0 || extent > kLongestAxis) in.fail("a field's extent of " + std::to_string(extent));
     if (extent != 0 && elements > static_cast<std::uint64_t>(kLongestAxis / extent)) in.fail("a field too large");
     elements *= static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1));
@@ -90,8 +90,14 @@ RecordFileHeader parse_description(ByteReader in) {
 
 }  // namespace
 
-std::uint64_t fixed_bytes(const Field& field) noexcept {
-  return static_cast<std::uint64_t>(field.shape.elements()) * size_of(field.dtype);
+bool can_have(const Field& field, std::uint64_t bytes) noexcept {
+  if (field.encoding == Encoding::kImage) return true;
+  const bool varies = field.shape.is_dynamic();
+  std::uint64_t entry = size_of(field.dtype);
+  for (const std::int64_t extent : field.shape.extents().subspan(varies ? 1 : 0)) {
+    entry *= static_cast<std::uint64_t>(extent);
+  }
+  return varies && entry > 0 ? bytes % entry == 0 : bytes == (varies ? 0 : entry);
 }
 
 std::uint64_t RecordFileHeader::records() const noexcept {

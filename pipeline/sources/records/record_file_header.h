@@ -39,7 +39,8 @@ struct RecordFileHeader {
   std::uint64_t records() const noexcept;
 };
 
-// Returns the bytes of a raw field in one record.
-std::uint64_t fixed_bytes(const Field& field) noexcept;
+// Returns whether a field can have so many bytes in a record: those of its shape, or of whole entries if its first
+// extent varies; an encoded image any.
+bool can_have(const Field& field, std::uint64_t bytes) noexcept;
 
 }  // namespace headrace

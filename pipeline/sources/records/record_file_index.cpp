@@ -120,9 +120,9 @@ RecordFileIndex RecordFileIndex::read(const File& file, const RecordFileHeader& 
       const std::uint64_t length = in.u64();
       if (length > footer.index_offset - at)
         in.fail("record " + std::to_string(record) + " reaches into the index");
-      if (header.fields[field].encoding == Encoding::kRaw && length != fixed_bytes(header.fields[field])) {
+      if (!can_have(header.fields[field], length)) {
         in.fail("field '" + header.fields[field].name + "' of record " + std::to_string(record) + " has " +
-                std::to_string(length) + " bytes instead of " + std::to_string(fixed_bytes(header.fields[field])));
+                std::to_string(length) + " bytes, not those of " + header.fields[field].shape.to_string());
       }
       index.field_bytes_.push_back(length);
       at += length;

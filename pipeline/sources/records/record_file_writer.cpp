@@ -21,10 +21,10 @@ void RecordFileWriter::append(const RecordView& record, std::string_view name) {
   for (std::size_t i = 0; i < header_.fields.size(); ++i) {
     const Field& field = header_.fields[i];
     const std::span<const std::byte> bytes = record.fields[i];
-    if (field.encoding == Encoding::kRaw && bytes.size() != fixed_bytes(field)) {
+    if (!can_have(field, bytes.size())) {
       throw DataError(ErrorCode::kDataCorrupt,
-                      "field '" + field.name + "' has " + std::to_string(bytes.size()) + " bytes instead of " +
-                          std::to_string(fixed_bytes(field)),
+                      "field '" + field.name + "' has " + std::to_string(bytes.size()) + " bytes, not those of " +
+                          field.shape.to_string(),
                       {.source = std::string(name), .record = index_.size()});
     }
     field_bytes_.push_back(bytes.size());

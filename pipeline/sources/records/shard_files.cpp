@@ -1,18 +1,26 @@
 #include "headrace/pipeline/sources/records/shard_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/remote.h"
+#include "headrace/pipeline/sources/image_names.h"
+#include "headrace/pipeline/sources/split_names.h"
 
 namespace headrace {
 namespace {
 
 constexpr std::size_t kMaxOpen = 256;
+
+constexpr int kMaxChain = 16;  // of folders that hold only one folder
 
 constexpr std::size_t kMaxNamed = 4;  // missing files in a message
 
@@ -28,26 +36,6 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
 }
 
 std::string shard_name(const std::filesystem::path& path) { return path.filename().string(); }
-
-bool name_starts_with(const std::filesystem::path& path, std::string_view word) {
-  return shard_name(path).starts_with(word);
-}
-
-using Belongs = bool (*)(const std::filesystem::path& path, std::string_view word);
-
-// Returns whether the name contains the word with no letter beside it; "validation" counts as "val".
-bool holds_word(const std::filesystem::path& path, std::string_view word) {
-  const std::string name = shard_name(path);
-  const auto is_letter = [&](std::size_t i) {
-    return i < name.size() && std::isalpha(static_cast<unsigned char>(name[i])) != 0;
-  };
-  for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
-    std::size_t end = at + word.size();
-    if (word == "val" && name.compare(at, 10, "validation") == 0) end = at + 10;
-    if ((at == 0 || !is_letter(at - 1)) && !is_letter(end)) return true;
-  }
-  return false;
-}
 
 // All shards that a name counts, from names that differ only in the index.
 class ShardSet {
@@ -158,30 +146,216 @@ bool has_ending(const std::filesystem::path& path, std::span<const std::string> 
   });
 }
 
-std::vector<std::filesystem::path> find_shards(const std::filesystem::path& folder, const IsShard& is_shard,
-                                               Split split) {
-  std::vector<std::filesystem::path> found;
-  for (const DirectoryEntry& entry : list_directory(folder)) {
-    if (!entry.is_directory && !shard_name(entry.path).starts_with('.') && is_shard(entry.path)) {
-      found.push_back(entry.path);
+namespace {
+
+// A shard and what its name says.
+struct Shard {
+  std::filesystem::path path;
+  std::string name;  // relative to the data's folder: "train/0.tar"
+  std::optional<Part> part = {};
+
+  // Returns whether the user's word is its folder, or its name before the number and the ending.
+  bool is_called(std::string_view word) const {
+    while (word.ends_with('/')) word.remove_suffix(1);
+    if (word == "*" || word == name || name.starts_with(std::string(word) + "/")) return true;
+    const std::string file = path.filename().string();
+    if (!file.starts_with(word)) return false;
+    std::string_view rest = std::string_view(file).substr(word.size());
+    while (!rest.empty() && (rest.front() == '-' || rest.front() == '_' || is_ascii_digit(rest.front())))
+      rest.remove_prefix(1);
+    return rest.empty() || rest.front() == '.' || rest.starts_with("of-");
+  }
+};
+
+// The shards of a folder, its folders if it has none, or of the only folder in it.
+struct ShardFolder {
+  std::vector<Shard> shards;
+  std::set<std::string> folders;              // of these, where they are in several
+  std::vector<std::filesystem::path> beside;  // folders without a shard that is taken
+  bool has_images = false;
+};
+
+ShardFolder list_shards(const std::filesystem::path& folder, const IsShard& is_shard) {
+  ShardFolder found;
+  const auto look = [&](const std::filesystem::path& at, const std::string& prefix) {
+    std::vector<std::filesystem::path> folders;
+    for (const DirectoryEntry& entry : list_directory(at)) {
+      std::string name = shard_name(entry.path);
+      if (is_hidden_name(name)) continue;
+      if (entry.is_directory) {
+        folders.push_back(entry.path);
+      } else if (is_shard(entry.path)) {
+        std::optional<PartInName> part = prefix.empty() ? std::nullopt : part_in(prefix);
+        if (!part) part = part_in(name);
+        found.shards.push_back({.path = entry.path, .name = prefix + name, .part = {}});
+        if (part) found.shards.back().part = part->part;
+      } else {
+        found.has_images = found.has_images || is_image_path(name);
+      }
     }
+    return folders;
+  };
+  std::vector<std::filesystem::path> folders = look(folder, {});
+  // Links may lead in circles.
+  for (int level = 0; level < kMaxChain && found.shards.empty() && !found.has_images && folders.size() == 1;
+       ++level) {
+    const std::filesystem::path only = folders.front();
+    folders = look(only, shard_name(only) + "/");
   }
-  check_complete(folder, found);
-  for (const Belongs belongs : {&name_starts_with, &holds_word}) {
-    const auto has = [&](const char* word) {
-      return std::ranges::any_of(found, [&](const auto& path) { return belongs(path, word); });
-    };
-    if (!has("train") && !has("test") && !has("val")) continue;
-    const char* wanted = split == Split::kTrain ? "train" : has("test") ? "test" : "val";
-    if (!has(wanted)) throw ConfigError(folder.string() + ": no file's name starts with " + wanted);
-    std::erase_if(found, [&](const auto& path) { return !belongs(path, wanted); });
-    return found;
-  }
-  if (split == Split::kTest && !found.empty()) {
-    throw ConfigError(folder.string() + ": no file's name starts with test: all are the train split",
-                      "name them train-..., test-...");
+  if (found.shards.empty() && !found.has_images) {
+    // Where no folder is named after a split, there may be very many: of classes.
+    const auto is_of_split = [](const std::filesystem::path& at) { return part_in(shard_name(at)).has_value(); };
+    for (const std::filesystem::path& at : folders) {
+      const std::size_t before = found.shards.size();
+      if (std::ranges::any_of(folders, is_of_split)) look(at, shard_name(at) + "/");
+      if (found.shards.size() > before) found.folders.insert(shard_name(at));
+    }
+  } else {
+    found.beside = std::move(folders);
   }
   return found;
+}
+
+// Returns whether images lie below; looks into a few folders, since those of classes all have some.
+bool holds_images(const std::filesystem::path& folder, int depth = 0) {
+  constexpr int kMaxDepth = 4;
+  constexpr std::size_t kMaxFolders = 16;
+  std::size_t looked_into = 0;
+  const std::vector<DirectoryEntry> entries = list_directory(folder);
+  for (const DirectoryEntry& entry : entries) {
+    if (!entry.is_directory && is_image_path(shard_name(entry.path))) return true;
+  }
+  for (const DirectoryEntry& entry : entries) {
+    if (!entry.is_directory || is_hidden_name(shard_name(entry.path)) || depth == kMaxDepth) continue;
+    if (++looked_into > kMaxFolders) break;
+    if (holds_images(entry.path, depth + 1)) return true;
+  }
+  return false;
+}
+
+[[noreturn]] void refuse_shards(const std::string& folder, const std::string& what) {
+  throw ConfigError(
+      folder + ": " + what,
+      "say it: " + joined({named("LayoutOptions::train_folder"), named("LayoutOptions::test_folder")}, " and ") +
+          " name the shards of a split, by their folder or the beginning of their names; " +
+          named("LayoutOptions::train_folder", "'*'") + " takes all for the train split");
+}
+
+class ShardSplits {
+ public:
+  ShardSplits(const std::filesystem::path& folder, std::vector<Shard> shards, const LayoutOptions& layout)
+      : folder_(folder.string()), shards_(std::move(shards)), layout_(layout) {}
+
+  FoundShards take(Split split, bool several_folders) {
+    const std::string& word = split == Split::kTrain ? layout_.train_folder : layout_.test_folder;
+    const std::string& other = split == Split::kTrain ? layout_.test_folder : layout_.train_folder;
+    if (!word.empty()) return take_named(split, word);
+    if (!other.empty()) std::erase_if(shards_, [&](const Shard& shard) { return shard.is_called(other); });
+    return take_by_part(split, several_folders, !other.empty());
+  }
+
+ private:
+  bool has(std::optional<Part> part) const {
+    return std::ranges::find(shards_, part, &Shard::part) != shards_.end();
+  }
+
+  FoundShards take_named(Split split, const std::string& word) {
+    const auto is_called = [&](const Shard& shard) { return shard.is_called(word); };
+    if (std::ranges::none_of(shards_, is_called)) {
+      refuse_shards(folder_, fmt::format("no shard is called '{}', or lies in a folder of this name", word));
+    }
+    return taken(split, fmt::format("as '{}' says", word), is_called);
+  }
+
+  FoundShards take_by_part(Split split, bool several_folders, bool others_are_named) {
+    const bool train = has(Part::kTrain), rest = has(Part::kTest) || has(Part::kValidation);
+    if (has(Part::kUnused)) refuse_unclear(Part::kUnused, "is named after several splits");
+    if (!train && !rest) {
+      if (split == Split::kTest) {
+        throw ConfigError(folder_ + ": no shard is named after the test split: all are the train split",
+                          joined({"name them train-..., test-...", advice("name those of the test split with {}",
+                                                                          named("LayoutOptions::test_folder"))}));
+      }
+      if (several_folders && !others_are_named)
+        refuse_shards(folder_, "its shards lie in several folders, which are no splits");
+      return taken(split, "no name says a split", [](const Shard&) { return true; });
+    }
+    if (has(std::nullopt) && !(train && rest) && !(others_are_named && split == Split::kTrain && !train)) {
+      refuse_unclear(train              ? Part::kTrain
+                     : has(Part::kTest) ? Part::kTest
+                                        : Part::kValidation,
+                     "is named after a split, and the shards beside it are not");
+    }
+    std::optional<Part> wanted = split == Split::kTrain ? Part::kTrain
+                                 : has(Part::kTest)     ? Part::kTest
+                                                        : Part::kValidation;
+    if (others_are_named && split == Split::kTrain && !train) wanted = std::nullopt;
+    if (!has(wanted)) {
+      refuse_shards(folder_, fmt::format("no shard is named after the {} split", to_string(*wanted)));
+    }
+    return taken(split,
+                 wanted ? fmt::format("named after {}", to_string(*wanted)) : "those without a split's name",
+                 [&](const Shard& shard) { return shard.part == wanted; });
+  }
+
+  [[noreturn]] void refuse_unclear(Part part, const char* what) const {
+    const auto found = std::ranges::find(shards_, std::optional(part), &Shard::part);
+    refuse_shards(folder_, fmt::format("'{}' {}", found->name, what));
+  }
+
+  template <typename Wanted>
+  FoundShards taken(Split split, const std::string& why, const Wanted& is_wanted) const {
+    FoundShards found;
+    std::uint64_t in_none = 0;
+    std::map<std::string, std::uint64_t> others;
+    for (const Shard& shard : shards_) {
+      if (is_wanted(shard)) {
+        found.paths.push_back(shard.path);
+      } else if (shard.part) {
+        ++others[to_string(*shard.part)];
+      } else {
+        ++in_none;
+      }
+    }
+    found.reading = fmt::format("{} split: {} of {}, {}", split == Split::kTrain ? "train" : "test",
+                                with_commas(found.paths.size()), count_of(shards_.size(), "shard"), why);
+    for (const auto& [part, count] : others) found.reading += fmt::format(" ({}: {})", part, with_commas(count));
+    if (in_none > 0)
+      found.left_out.push_back({.what = "shards that are not named after a split", .files = in_none});
+    return found;
+  }
+
+  std::string folder_;
+  std::vector<Shard> shards_;
+  const LayoutOptions& layout_;
+};
+
+}  // namespace
+
+bool has_shards(const std::filesystem::path& folder, const IsShard& is_shard) {
+  const ShardFolder found = list_shards(folder, is_shard);
+  if (found.shards.empty()) return false;
+  return std::ranges::none_of(found.beside, [](const auto& beside) { return holds_images(beside); });
+}
+
+FoundShards find_shards(const std::filesystem::path& folder, const IsShard& is_shard, Split split,
+                        const LayoutOptions& layout) {
+  ShardFolder found = list_shards(folder, is_shard);
+  if (found.shards.empty()) return {};
+  std::map<std::filesystem::path, std::vector<std::filesystem::path>> by_folder;
+  for (const Shard& shard : found.shards) by_folder[shard.path.parent_path()].push_back(shard.path);
+  for (const auto& [at, paths] : by_folder) check_complete(at, paths);
+  FoundShards taken = ShardSplits(folder, std::move(found.shards), layout).take(split, found.folders.size() > 1);
+  for (const std::filesystem::path& at : found.beside) {
+    const auto shards = std::ranges::count_if(list_directory(at), [&](const DirectoryEntry& entry) {
+      return !entry.is_directory && is_shard(entry.path);
+    });
+    if (shards > 0) {
+      taken.left_out.push_back(
+          {.what = "shards in " + shard_name(at) + "/", .files = static_cast<std::uint64_t>(shards)});
+    }
+  }
+  return taken;
 }
 
 }  // namespace headrace

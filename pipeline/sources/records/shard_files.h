@@ -60,11 +60,20 @@ using IsShard = std::function<bool(const std::filesystem::path& path)>;
 // Returns whether the name has one of the endings, also before the numbers, as in x.tfrecord-00000-of-00004.
 bool has_ending(const std::filesystem::path& path, std::span<const std::string> endings);
 
-// Returns the files of a folder that are shards, in bytewise order. If names start with train, test or val, or
-// contain one as a word (mnist-train.tfrecord-00000-of-00001), only those of the split (val stands for test if
-// there is no test); otherwise all are train. Throws DataError naming the files if shards that the names count are
-// missing.
-std::vector<std::filesystem::path> find_shards(const std::filesystem::path& folder, const IsShard& is_shard,
-                                               Split split);
+struct FoundShards {
+  std::vector<std::filesystem::path> paths;
+  std::string reading = {};            // as SourceInfo::reading
+  std::vector<LeftOut> left_out = {};  // shards of neither split
+};
+// Returns whether the folder holds shards and no images, as find_shards() looks for them.
+bool has_shards(const std::filesystem::path& folder, const IsShard& is_shard);
+// Returns the shards of the split in a folder, in bytewise order; if it has none itself, those in its folders, as
+// train/0.tar, or in the only folder of it. A word in the name of each says its split (split_names.h), val
+// standing for test if there is no test; names without such words are all train. `layout` says it instead:
+// train_folder and test_folder are the shards' folder or the beginning of their names, before the number; "*":
+// all. Throws ConfigError if only some names say a split, DataError naming the files if shards that the names
+// count are missing.
+FoundShards find_shards(const std::filesystem::path& folder, const IsShard& is_shard, Split split,
+                        const LayoutOptions& layout);
 
 }  // namespace headrace

@@ -67,6 +67,7 @@ struct TfRecordsCall {
     visit("memory_limit", options.memory_limit);
     visit("feature_keys", options.feature_keys);
     show_label_type(options.label_type, visit);
+    show_layout(options.layout, visit);
   }
   SourcePtr open() const {
     return paths.size() == 1 ? tf_records(paths.front(), options) : tf_records(paths, options);
@@ -77,9 +78,11 @@ struct TfRecordsCall {
 
 bool is_tf_record(const std::filesystem::path& path) { return tf_packing(path).has_value(); }
 
-TfRecords::TfRecords(std::string name, std::vector<std::filesystem::path> files, const TfRecordOptions& options)
-    : files_(std::move(files)), options_(options) {
+TfRecords::TfRecords(std::string name, FoundShards shards, const TfRecordOptions& options)
+    : files_(std::move(shards.paths)), options_(options) {
   info_.name = std::move(name);
+  info_.reading = std::move(shards.reading);
+  info_.left_out = std::move(shards.left_out);
   info_.classes = options_.classes;
   info_.label_count = options_.label_count;
   info_.resident = true;
@@ -298,8 +301,8 @@ bool is_tf_shard(const std::filesystem::path& path) {
 
 SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options) {
   if (path_kind(path) != PathKind::kDirectory) return tf_records(std::vector{path}, std::move(options));
-  std::vector<std::filesystem::path> files = find_shards(path, is_tf_shard, options.split);
-  if (files.empty()) {
+  FoundShards files = find_shards(path, is_tf_shard, options.split, options.layout);
+  if (files.paths.empty()) {
     throw DataError(ErrorCode::kNotFound, "has no .tfrecord file", {.source = path.string()},
                     "name the files themselves where they are called otherwise");
   }
@@ -312,7 +315,8 @@ SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions o
   std::string name = files.front().string();
   if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
   TfRecordsCall call{.paths = files, .options = options};
-  return opened_by(std::move(call), std::make_shared<TfRecords>(std::move(name), std::move(files), options));
+  return opened_by(std::move(call),
+                   std::make_shared<TfRecords>(std::move(name), FoundShards{.paths = std::move(files)}, options));
 }
 
 SourceOriginPtr tf_records_origin() { return std::make_shared<const CallOrigin<TfRecordsCall>>(); }

@@ -23,7 +23,7 @@ bool is_tf_shard(const std::filesystem::path& path);
 
 class TfRecords final : public Source {
  public:
-  TfRecords(std::string name, std::vector<std::filesystem::path> files, const TfRecordOptions& options);
+  TfRecords(std::string name, FoundShards shards, const TfRecordOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;

@@ -31,6 +31,7 @@ struct WebDatasetCall {
     visit("label_member", options.label_member);
     visit("members", options.members);
     show_label_type(options.label_type, visit);
+    show_layout(options.layout, visit);
   }
   SourcePtr open() const {
     return paths.size() == 1 ? web_dataset(paths.front(), options) : web_dataset(paths, options);
@@ -112,16 +113,22 @@ class WebDataset::Further final : public SampleMembers {
   std::uint64_t record_;
 };
 
-WebDataset::WebDataset(std::string name, std::vector<std::filesystem::path> archives,
-                       const WebDatasetOptions& options)
-    : files_(std::move(archives)),
+WebDataset::WebDataset(std::string name, FoundShards shards, const WebDatasetOptions& options)
+    : files_(std::move(shards.paths)),
       fields_(options.members, name),
       roles_(web_members(columns_of(options), fields_.extensions(), name)) {
   info_.resident = true;
+  info_.reading = std::move(shards.reading);
+  info_.left_out = std::move(shards.left_out);
+  std::uint64_t empty = 0;
   for (std::size_t file = 0; file < files_.size(); ++file) {
     add_archive(file, options.memory_limit);
+    const std::uint64_t before = file == 0 ? 0 : info_.file_ends.back();
+    empty += images_.size() == before ? 1 : 0;
     info_.file_ends.push_back(images_.size());
   }
+  if (images_.empty()) throw DataError(ErrorCode::kDataCorrupt, "has no sample in it", {.source = name});
+  if (empty > 0) info_.left_out.push_back({.what = empty == 1 ? "empty shard" : "empty shards", .files = empty});
   info_.name = std::move(name);
   info_.records = images_.size();
   info_.classes = options.classes;
@@ -369,9 +376,10 @@ bool is_web_shard(const std::filesystem::path& path) {
 SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions options) {
   if (path_kind(path) != PathKind::kDirectory) return web_dataset(std::vector{path}, std::move(options));
   static const std::string kZip[] = {".zip"};
-  std::vector<std::filesystem::path> archives = find_shards(
-      path, [](const auto& file) { return is_web_shard(file) || has_ending(file, kZip); }, options.split);
-  if (archives.empty())
+  FoundShards archives = find_shards(
+      path, [](const auto& file) { return is_web_shard(file) || has_ending(file, kZip); }, options.split,
+      options.layout);
+  if (archives.paths.empty())
     throw DataError(ErrorCode::kNotFound, "has no .tar or .zip file", {.source = path.string()});
   return opened_by(WebDatasetCall{.paths = {path}, .options = options},
                    std::make_shared<WebDataset>(path.string(), std::move(archives), options));
@@ -382,7 +390,8 @@ SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOpt
   std::string name = archives.front().string();
   if (archives.size() > 1) name += fmt::format(" and {} more", archives.size() - 1);
   WebDatasetCall call{.paths = archives, .options = options};
-  return opened_by(std::move(call), std::make_shared<WebDataset>(std::move(name), std::move(archives), options));
+  return opened_by(std::move(call), std::make_shared<WebDataset>(
+                                        std::move(name), FoundShards{.paths = std::move(archives)}, options));
 }
 
 SourceOriginPtr web_dataset_origin() { return std::make_shared<const CallOrigin<WebDatasetCall>>(); }

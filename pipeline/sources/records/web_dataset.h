@@ -24,7 +24,7 @@ bool is_web_shard(const std::filesystem::path& path);
 
 class WebDataset final : public Source {
  public:
-  WebDataset(std::string name, std::vector<std::filesystem::path> archives, const WebDatasetOptions& options);
+  WebDataset(std::string name, FoundShards shards, const WebDatasetOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;

@@ -13,6 +13,8 @@
 #include <unordered_map>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources/members/member_numbers.h"
+#include "headrace/pipeline/sources/plain_number.h"
 
 namespace headrace {
 namespace {
@@ -21,20 +23,6 @@ constexpr std::uint64_t kMaxClass = 64;
 constexpr std::uint64_t kMaxJson = std::uint64_t{1} << 20;
 constexpr int kLookedAt = 16;  // files
 constexpr std::size_t kMaxSeen = 64;
-
-enum class Role { kImage, kClass, kJson, kFurther, kOther };
-
-// "a/b.seg.png" is the member "seg.png" of the sample "a/b".
-struct SampleFile {
-  std::string key, extension;
-};
-
-SampleFile split_member_name(const std::string& path) {
-  const std::size_t name = path.rfind('/') + 1;
-  const std::size_t dot = path.find('.', name);
-  if (dot == std::string::npos || dot == name) return {.key = path, .extension = {}};
-  return {.key = path.substr(0, dot), .extension = in_lower_case(std::string_view(path).substr(dot + 1))};
-}
 
 // What the members of a sample are.
 class Roles {
@@ -70,18 +58,19 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
-template <typename Value>
-bool parse_number(std::string_view text, Value& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && error == std::errc() && end == text.data() + text.size();
-}
-
 // Sets the label from a member of text; blanks and a line end may surround it. Returns whether it is one.
 bool label_from_text(std::string_view text, LabelType type, WebSample& sample) {
   text = without_blanks(text);
   switch (type) {
-    case LabelType::kAuto: return parse_number(text, sample.label);
-    case LabelType::kNumber: return parse_number(text, sample.number);
+    case LabelType::kAuto: {
+      const std::optional<PlainNumber> number = parse_plain_number(text);
+      if (number && number->integer) sample.label = *number->integer;
+      return number && number->integer;
+    }
+    case LabelType::kNumber: {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sample.number);
+      return !text.empty() && error == std::errc() && end == text.data() + text.size();
+    }
     case LabelType::kClass: sample.class_name = text; return !text.empty();
   }
   return false;
@@ -89,7 +78,7 @@ bool label_from_text(std::string_view text, LabelType type, WebSample& sample) {
 
 bool label_from_json(std::string_view text, const std::vector<std::string>& keys, LabelType type,
                      WebSample& sample) {
-  const nlohmann::json json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  const nlohmann::json json = parse_json_member(text);
   const nlohmann::json* at = &json;
   for (const std::string& key : keys) {
     if (!at->is_object()) return false;
@@ -101,6 +90,7 @@ bool label_from_json(std::string_view text, const std::vector<std::string>& keys
   const bool integer = at->is_number_integer() && !too_large;
   switch (type) {
     case LabelType::kAuto:
+      if (at->is_number_float()) return label_from_text(at->dump(), type, sample);  // 3.0 is 3
       if (integer) sample.label = at->get<std::int64_t>();
       return integer;
     case LabelType::kNumber:
@@ -125,6 +115,7 @@ class Collector {
       : files_(files), keep_(keep), members_(members), roles_(members) {}
 
   void add(const ArchiveFile& member) {
+    is_empty_ = false;
     const SampleFile file = split_member_name(member.path);
     see(file.extension);
     const bool image = roles_.is_image(file.extension);
@@ -164,6 +155,7 @@ class Collector {
   }
 
   std::vector<std::string> take_seen() { return std::move(seen_); }
+  bool is_empty() const noexcept { return is_empty_; }
 
  private:
   struct Pending {
@@ -263,6 +255,7 @@ class Collector {
   std::unordered_map<std::string, std::size_t> index_;  // into samples_, by key
   std::vector<std::string> seen_;
   std::size_t last_seen_ = 0;
+  bool is_empty_ = true;  // no member yet
 };
 
 }  // namespace
@@ -290,7 +283,7 @@ std::vector<WebSample> read_web_samples(const std::string& archive, ArchiveFiles
   while (const std::optional<ArchiveFile> member = files.next()) collector.add(*member);
   std::vector<WebSample> samples = collector.finish();
   seen = collector.take_seen();
-  if (!samples.empty()) return samples;
+  if (!samples.empty() || collector.is_empty()) return samples;
   throw DataError(ErrorCode::kDataCorrupt,
                   members.image.empty() ? "no sample in it: no key.jpg beside key.cls"
                                         : fmt::format("no sample in it: no image key.{}", members.image),
@@ -320,7 +313,8 @@ bool is_web_dataset(const std::filesystem::path& archive, const WebMembers& memb
   const Roles roles(members);
   const std::unique_ptr<ArchiveFiles> files = open_archive(archive);
   std::set<std::string> images, others;
-  for (int i = 0; i < kLookedAt; ++i) {
+  // What is taken along is no evidence to image folders: all members are looked at.
+  for (int i = 0; i < kLookedAt || !members.further.empty(); ++i) {
     const std::optional<ArchiveFile> member = files->next();
     if (!member) break;
     const SampleFile file = split_member_name(member->path);

@@ -63,7 +63,7 @@ std::optional<WebSample> read_next_sample(ArchiveFiles& files, const KeepMember&
 
 // Returns the samples in the order of their first members. Skips members of other kinds. A sample with a missing,
 // duplicate or invalid half is included with its fault. `seen` receives the extensions of the members, up to a few
-// dozen. Throws DataError if there is no sample at all.
+// dozen. Throws DataError if there are members and no sample.
 std::vector<WebSample> read_web_samples(const std::string& archive, ArchiveFiles& files, const KeepMember& keep,
                                         const WebMembers& members, std::vector<std::string>& seen);
 

@@ -35,7 +35,7 @@ class CellNumbers {
       : column_(std::move(column)), source_(source), plain_(!only_floats) {}
 
   void add(std::string_view text, const CsvCell& cell) {
-    const std::optional<CsvNumber> number = parse_csv_number(text);
+    const std::optional<PlainNumber> number = parse_plain_number(text);
     if (!number) {
       refuse_cell(column_, cell, source_, text.empty() ? "is empty" : "is no number",
                   fmt::format("a column that is taken along holds a number in every row; for text say '{0}:text', "

@@ -7,7 +7,7 @@
 
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/column_choice.h"
-#include "headrace/pipeline/sources/tables/csv_number.h"
+#include "headrace/pipeline/sources/plain_number.h"
 
 namespace headrace {
 

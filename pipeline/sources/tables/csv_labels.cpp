@@ -51,11 +51,11 @@ CsvLabels number_names(const std::vector<CsvCell>& column) {
   return labels;
 }
 
-CsvLabels number_values(const std::vector<CsvCell>& column, const std::vector<std::optional<CsvNumber>>& numbers,
+CsvLabels number_values(const std::vector<CsvCell>& column, const std::vector<std::optional<PlainNumber>>& numbers,
                         const std::string& source) {
   std::map<double, std::pair<std::string, std::int64_t>> classes;
   for (std::size_t i = 0; i < column.size(); ++i) {
-    if (!(std::abs(numbers[i]->value) < kMaxExactCsvInteger)) refuse_too_large(column[i], source);
+    if (!(std::abs(numbers[i]->value) < kMaxExactInteger)) refuse_too_large(column[i], source);
     classes.try_emplace(numbers[i]->value, column[i].text, 0);
   }
   CsvLabels labels;
@@ -71,8 +71,8 @@ CsvLabels number_values(const std::vector<CsvCell>& column, const std::vector<st
 
 CsvLabels number_labels(const std::string& column_name, const std::vector<CsvCell>& column,
                         const std::string& source, LabelType type) {
-  std::vector<std::optional<CsvNumber>> numbers;
-  for (const CsvCell& label : column) numbers.push_back(parse_csv_number(label.text));
+  std::vector<std::optional<PlainNumber>> numbers;
+  for (const CsvCell& label : column) numbers.push_back(parse_plain_number(label.text));
   const auto count = std::ranges::count_if(numbers, [](const auto& number) { return number.has_value(); });
   const auto names = std::ssize(numbers) - count;
   if (count > 0 && names > 0 && !std::ranges::all_of(column, &CsvCell::quoted)) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/tables/csv_number.h"
+#include "headrace/pipeline/sources/plain_number.h"
 
 namespace headrace {
 

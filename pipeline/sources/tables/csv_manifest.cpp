@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/remote.h"
@@ -71,7 +72,7 @@ class CsvManifest final : public Source {
     }
     std::optional<File> file;
     try {
-      file = File::open(remote::named_in(folder_, std::string(table_.name(index))));
+      file = File::open(named_in_table(folder_, std::string(table_.name(index))));
       const auto size = static_cast<std::size_t>(sizes_[index]);
       if (file->size() == size) {
         if (scratch.size() < size) scratch.resize(size);
@@ -90,8 +91,9 @@ class CsvManifest final : public Source {
   void will_read(std::span<const std::uint64_t> records) const override {
     if (records.empty()) remote::forget_whole();
     for (const std::uint64_t record : records) {
-      const std::filesystem::path path = remote::named_in(folder_, std::string(table_.name(record)));
-      if (is_url(path) && sizes_[record] != kMissing) remote::will_read_whole(path, sizes_[record]);
+      if (sizes_[record] == kMissing) continue;
+      const std::filesystem::path path = named_in_table(folder_, std::string(table_.name(record)));
+      if (is_url(path)) remote::will_read_whole(path, sizes_[record]);
     }
   }
 
@@ -118,23 +120,33 @@ class CsvManifest final : public Source {
     return view;
   }
 
-  void ask_for_remote(const std::vector<CsvCells::Row>& rows) const {
+  // Says, too, how many files lie elsewhere than below the table's folder, which is the user's to allow.
+  void ask_for_remote(const std::vector<CsvCells::Row>& rows) {
     std::vector<std::filesystem::path> urls;
+    std::uint64_t elsewhere = 0;
     for (const CsvCells::Row& entry : rows) {
-      if (std::filesystem::path path = remote::named_in(folder_, entry.path); is_url(path))
-        urls.push_back(std::move(path));
+      const bool is_below =
+          !is_url(entry.path) && !entry.path.starts_with('/') && leads_out(entry.path) == nullptr;
+      elsewhere += is_below ? 0 : 1;
+      try {
+        if (std::filesystem::path path = named_in_table(folder_, entry.path); is_url(path))
+          urls.push_back(std::move(path));
+      } catch (const DataError&) {  // look_at() says it again
+      }
     }
     remote::will_open(urls);
+    if (elsewhere > 0) info_.reading = count_of(elsewhere, "image") + " named outside the table's folder";
   }
 
   // Inspects a file. A missing file is a bad record at every read; a refusal by the system ends it here.
   void look_at(const CsvCells::Row& entry, Fingerprint& revision) {
     try {
-      const File file = File::open(remote::named_in(folder_, entry.path));
+      const File file = File::open(named_in_table(folder_, entry.path));
       sizes_.push_back(file.size());
       revision.add(file.modified_ns());
     } catch (const DataError& error) {
-      const std::string why = fmt::format("line {}: '{}' cannot be opened", entry.line, entry.path);
+      std::string why = fmt::format("line {}: '{}' cannot be opened", entry.line, entry.path);
+      if (error.code() == ErrorCode::kDataCorrupt) why += ": " + error.message();
       if (error.code() == ErrorCode::kIo) {
         throw DataError(error.code(), why, {.source = info_.name, .record = sizes_.size(), .offset = entry.offset},
                         error.message());

@@ -140,3 +140,22 @@ def test_images_by_their_path(tmp_path):
     [batch] = hr.Loader(hr.from_arrow(na.ArrayStream(CArrayStream.from_c_arrays([rows], schema))).decode().batch(2), epochs=1,
                         devices="cpu")
     assert batch["image"].numpy()[:, 0, 0, 0].tolist() == [10, 20] and batch["label"].numpy().tolist() == [3, 4]
+
+
+def test_a_transform_of_hugging_face_is_not_dropped():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"x": [1.0, 2.0], "y": [3.0, 4.0]})
+
+    class Dataset:
+        _indices, features = None, {}
+        with_format = __len__ = lambda self, *_: 2
+
+        def __init__(self, **form):
+            self.format = form
+            self.data = type("Data", (), {"table": table})
+
+    Dataset.__module__ = "datasets.arrow_dataset"
+    assert list(hr.from_arrow(Dataset(type=None, columns=["x", "y"])).fields) == ["x", "y"]
+    assert list(hr.from_arrow(Dataset(type="numpy", columns=["y"])).fields) == ["y"]
+    with pytest.raises(hr.ConfigError, match="has a transform, which its table lacks"):
+        hr.from_arrow(Dataset(type="custom", columns=["x", "y"]))

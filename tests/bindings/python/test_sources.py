@@ -245,3 +245,14 @@ def test_files_beside_images_in_a_tar(tmp_path):
     assert batch["label"].numpy().tolist() == [0, 0, 1]
     assert batch["box"].numpy().tolist() == [[i, 2, 3, 4] for i in range(3)]
     assert batch.text("txt") == ["cat/1", "cat/2", "dog/1"]
+
+
+def test_how_a_path_was_read_is_said_once(tmp_path, capsys):
+    for i, name in enumerate(["train/cat/0.jpg", "train/dog/1.jpg", "val/cat/2.jpg", "train/.thumbnails/0.jpg"]):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(jpeg(i))
+    data = hr.open(tmp_path)
+    assert hr.open(tmp_path).reading == data.reading == (
+        f"{tmp_path}: images in folders; train split: train/ (val: val/); class: folder 2 from the top; 2 classes: cat, dog; "
+        "1 file left out: 1 in hidden folders, .thumbnails/")
+    assert capsys.readouterr().err == f"headrace: {data.reading}\n"

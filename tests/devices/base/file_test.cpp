@@ -218,5 +218,60 @@ TEST(PathKindTest, TellsFilesFromFolders) {
   EXPECT_EQ(path_kind("/dev/null"), PathKind::kOther);
 }
 
+// Names of listings, archives and tables.
+TEST(PathBelow, StaysInItsFolder) {
+  const struct {
+    const char *folder, *name, *path;  // null: refused
+  } cases[] = {{"/data", "cat/1.jpg", "/data/cat/1.jpg"},
+               {"/data", "/etc/x.jpg", nullptr},
+               {"/data", "cat/../../x.jpg", nullptr},
+               {"/data", "..", nullptr},
+               {"/data", "a\\..\\..\\x.jpg", nullptr},
+               {"/data", "", nullptr},
+               {"/data", "..cat/...jpg", "/data/..cat/...jpg"},
+               {"s3://b/set", "/etc/x.jpg", "s3://b/set//etc/x.jpg"},
+               {"s3://b/set/", "/etc/x.jpg", "s3://b/set//etc/x.jpg"},
+               {"s3://b/set", "%2e%2e/x.jpg", "s3://b/set/%2e%2e/x.jpg"},
+               {"s3://b/set", "../other/x.jpg", nullptr},
+               {"https://h/set", "a b.jpg", "https://h/set/a%20b.jpg"},
+               {"https://h/set", "%2e%2E/x.jpg", nullptr},
+               {"https://h/set", "a/%2e%2e%2fx.jpg", nullptr},
+               {"https://h/set", "/x.jpg", nullptr}};
+  for (const auto& one : cases) {
+    if (one.path == nullptr) {
+      EXPECT_THROW(path_below(one.folder, one.name), DataError) << one.folder << " " << one.name;
+    } else {
+      EXPECT_EQ(path_below(one.folder, one.name), one.path);
+    }
+  }
+  EXPECT_THROW(path_below("/data", std::string("a\0b", 3)), DataError);
+}
+
+TEST(PathBelow, ATableNamesWhatIsItsUsersToName) {
+  const struct {
+    const char *folder, *name, *path;
+  } cases[] = {{"/lists", "../images/1.jpg", "/lists/../images/1.jpg"},
+               {"/lists", "/images/1.jpg", "/images/1.jpg"},
+               {"/lists", "https://h/1.jpg", "https://h/1.jpg"},
+               {"/lists", "file:///images/1.jpg", nullptr},
+               {"https://h/lists", "1.jpg", "https://h/lists/1.jpg"},
+               {"https://h/lists", "https://h/images/1.jpg", "https://h/images/1.jpg"},
+               {"https://h/lists", "https://h/lists/%2e%2e/1.jpg", nullptr},
+               {"https://h/lists", "https://h.other/images/1.jpg", nullptr},
+               {"https://h/lists", "http://h/images/1.jpg", nullptr},
+               {"https://h/lists", "/etc/1.jpg", nullptr},
+               {"https://h/lists", "../1.jpg", nullptr},
+               {"s3://b/lists", "s3://other/1.jpg", nullptr},
+               {"s3://b/lists", "file:///etc/1.jpg", nullptr},
+               {"s3://b/lists", "s3://b/images/1.jpg", "s3://b/images/1.jpg"}};
+  for (const auto& one : cases) {
+    if (one.path == nullptr) {
+      EXPECT_THROW(named_in_table(one.folder, one.name), DataError) << one.folder << " " << one.name;
+    } else {
+      EXPECT_EQ(named_in_table(one.folder, one.name), one.path);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headrace::test

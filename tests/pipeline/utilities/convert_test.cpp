@@ -90,6 +90,31 @@ TEST(Convert, KeepsEveryKindOfDataAsItIs) {
   }
 }
 
+TEST(Convert, KeepsFieldsOfVaryingLength) {
+  const TempFolder folder;
+  TarBuilder tar;
+  for (int i = 0; i < 5; ++i) {
+    const std::string key = std::to_string(i);
+    std::string boxes;
+    for (int k = 0; k < i; ++k) boxes += (k > 0 ? ", " : "") + std::string("[1, 2, 3, ") + key + ".5]";
+    tar.add(key + ".jpg", encode_jpeg(make_picture(8, 9, 3, 1))).add(key + ".cls", to_bytes(key));
+    tar.add(key + ".txt", to_bytes(std::string(static_cast<std::size_t>(i), 'x')));
+    tar.add(key + ".json", to_bytes("{\"boxes\": [" + boxes + "]}"));
+  }
+  const auto data = folder.write("a.tar", tar.finish());
+  const SourceOptions options{.columns = {.more = {"txt", "json.boxes:list"}}};
+  convert_dataset(data, folder / "packed", {.source = options});
+  const SourcePtr from = open_source(data, Split::kTrain, options),
+                  to = open_source(folder / "packed", Split::kTrain);
+  EXPECT_EQ(to->info().fields, from->info().fields);
+  std::vector<std::byte> scratch, other;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    const RecordView packed = to->read(i, scratch), unpacked = from->read(i, other);
+    for (std::size_t field = 1; field < 4; ++field)
+      EXPECT_EQ(to_bytes(packed.fields[field]), to_bytes(unpacked.fields[field])) << i << " " << field;
+  }
+}
+
 TEST(Convert, GivesTheSameBatches) {
   TempFolder folder;
   std::map<std::string, Bytes> files = make_image_files();

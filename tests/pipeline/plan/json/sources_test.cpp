@@ -97,9 +97,9 @@ TEST_F(PlanJsonSources, ShowEveryArgument) {
       {"open", path + split + count_members<SourceOptions>() - 2 + layout + count_members<ColumnOptions>()},
       {"image_folder", path + split + layout + 1},  // columns.more: the others are refused
       {"image_archive", path + count_members<ArchiveOptions>() - 1 + layout},
-      {"web_dataset", path + count_members<WebDatasetOptions>()},
+      {"web_dataset", path + count_members<WebDatasetOptions>() - 1 + layout},
       {"web_stream", path + count_members<WebStreamOptions>()},
-      {"tf_records", path + count_members<TfRecordOptions>()},
+      {"tf_records", path + count_members<TfRecordOptions>() - 1 + layout},
       {"csv_manifest", path + count_members<CsvOptions>()},
       {"csv_table", path + count_members<CsvOptions>() - 1},
       {"numpy_arrays", path + count_members<NumpyOptions>()},

@@ -61,10 +61,10 @@ TEST(TarReaderTest, ListsMembersWithTheirBytes) {
                                               .add_link("link")
                                               .add("large", large)
                                               .finish());
-  const std::vector<WrittenMember> expected = {{"dir/", TarMember::Kind::kOther, {}},
+  const std::vector<WrittenMember> expected = {{"dir/", TarMember::Kind::kFolder, {}},
                                                {"dir/a", kFile, to_bytes("hello")},
                                                {"empty", kFile, {}},
-                                               {"link", TarMember::Kind::kLink, {}},
+                                               {"link", TarMember::Kind::kSymbolicLink, {}},
                                                {"large", kFile, large}};
   EXPECT_EQ(read_members(path), expected);
 }

@@ -28,6 +28,7 @@ std::vector<Listed> read_zip(const std::filesystem::path& path) {
   const ReadAt read_at = [&](std::uint64_t offset, std::span<std::byte> into) { file.read_exact(offset, into); };
   std::vector<Listed> members;
   for (const ZipFile& one : list_zip(path.string(), file.size(), read_at)) {
+    if (one.path.ends_with('/')) continue;
     Bytes bytes(one.place.size);
     if (one.unreadable == nullptr) read_stored(one.place, path.string(), read_at, bytes);
     members.push_back(

@@ -331,6 +331,34 @@ TEST(ArrowTable, SaysWhatThereIs) {
               HasSubstr("more than the 8 bytes"));
 }
 
+// What a column holds is not decided by its first value.
+TEST(ArrowTable, LooksBeyondTheFirstImage) {
+  const std::string webp("RIFF\x10\0\0\0WEBPVP8 ", 16);
+  for (const std::string& first : {webp, std::string(), std::string("<html>404")}) {
+    const Texts files = {first, picture(1), picture(2)};
+    for (const auto& column :
+         {texts("photo", "z", files),
+          structs("photo", {texts("bytes", "z", files), ArrowNode{.format = "n", .name = "path", .length = 3}})}) {
+      const SourcePtr source = table_of({column, numbers<std::int64_t>("label", "l", {0, 1, 2})});
+      ASSERT_EQ(source->info().fields.front().name, "image");
+      std::vector<std::byte> scratch;
+      EXPECT_EQ(source->read(1, scratch).fields[0].size(), picture(1).size());
+    }
+  }
+  const auto open = [&](const ArrowOptions& options) {
+    return table_of({texts("photo", "z", {webp, ""}), numbers<float>("x", "f", {1, 2})}, options);
+  };
+  EXPECT_THAT(message_of([&] { open({}); }),
+              HasSubstr("the column 'photo' holds images in WebP, which is not read"));
+  EXPECT_EQ(describe(open({.columns = {.more = {"x"}}})->info().columns),
+            "left out of each record: photo (WebP images)");
+  const Texts sounds = {std::string("RIFF\x10\0\0\0WAVEfmt ", 16), "x"};
+  const SourcePtr audio =
+      table_of({structs("audio", {texts("bytes", "z", sounds), texts("path", "u", {"a", "b"})}),
+                numbers<float>("x", "f", {1, 2})});
+  EXPECT_EQ(audio->info().fields.front().name, "x") << "no images";
+}
+
 TEST(ArrowTable, PassesOnWhatTheStreamReports) {
   auto live = std::make_shared<int>(0);
   ArrowArrayStream stream = stream_of({structs("", {numbers<float>("x", "f", {1})})}, live, "the disk is gone");

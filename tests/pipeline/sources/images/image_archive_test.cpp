@@ -179,6 +179,20 @@ TEST_P(ImageArchiveTest, RefusesLinksToImages) {
   }
 }
 
+TEST_P(ImageArchiveTest, RefusesNamesThatLeadOut) {
+  for (const char* name : {"../a/2.jpg", "a/../../2.jpg"}) {
+    EXPECT_THROW(
+        image_archive(write(TarBuilder().add("a/1.jpg", to_bytes("x")).add(name, to_bytes("x")).finish())),
+        DataError);
+  }
+}
+
+TEST_P(ImageArchiveTest, AnEmptyFolderIsAClass) {
+  TarBuilder tar;
+  tar.add_folder("b").add_folder("a/").add("a/1.jpg", to_bytes("x")).add("c/2.jpg", to_bytes("x"));
+  EXPECT_EQ(image_archive(write(tar.finish()))->info().classes, (std::vector<std::string>{"a", "b", "c"}));
+}
+
 TEST_P(ImageArchiveTest, SaysWhatItFoundInsteadOfImages) {
   const auto path = write(TarBuilder().add("a/notes.txt", to_bytes("x")).finish());
   try {

@@ -107,6 +107,48 @@ const std::vector<Refusal>& refusals() {
        .message = "here: 'train/' and 'training/' are both called like one split; found {train/a/ 1 image, "
                   "training/a/ 1 image} | say which it is with LayoutOptions::train_folder or "
                   "LayoutOptions::test_folder"},
+      {.about = "two folders of each split",
+       .paths = {"trainA/1.jpg", "trainB/2.jpg", "testA/3.jpg", "testB/4.jpg"},
+       .message =
+           "here: 'testA/' and 'testB/' are named after splits, and it cannot be told which folder is which "
+           "split; "
+           "found {testA/ 1 image, testB/ 1 image, trainA/ 1 image, trainB/ 1 image} | where they are splits, "
+           "name "
+           "them with LayoutOptions::train_folder or LayoutOptions::test_folder; where they are classes, say "
+           "LayoutOptions::classes_at = 1"},
+      {.about = "splits with other names around",
+       .paths = {"my_train/1.jpg", "test_set/2.jpg"},
+       .message =
+           "here: 'my_train/' and 'test_set/' are named after splits, and it cannot be told which folder is which "
+           "split; found {my_train/ 1 image, test_set/ 1 image} | where they are splits, name them with "
+           "LayoutOptions::train_folder or LayoutOptions::test_folder; where they are classes, say "
+           "LayoutOptions::classes_at = 1"},
+      {.about = "a train split beside what is named after another",
+       .paths = {"train/1.jpg", "test_b/2.jpg"},
+       .message = "here: 'train/' is called like a split, and the folders beside it are not; found {test_b/ 1 "
+                  "image, train/ "
+                  "1 image} | where it is a class, say LayoutOptions::classes_at = 1; where it is a split, name "
+                  "the other "
+                  "with LayoutOptions::train_folder or LayoutOptions::test_folder"},
+      {.about = "images of Kaggle's splits without classes",
+       .paths = {"train_images/0.jpg", "train_images/1.jpg", "test_images/2.jpg"},
+       .message =
+           "here: the images in train_images/ lie in no class folder; found {test_images/ 1 image, train_images/ "
+           "2 "
+           "images} | put each class into a folder, list the images in a .csv with the columns path and label, or "
+           "say LayoutOptions::classes_at = none: every label is 0"},
+      {.about = "images and masks",
+       .paths = {"images/0.jpg", "masks/0.png"},
+       .message =
+           "here: 'images/' and 'masks/' look like images and what belongs to each of them, not like classes; "
+           "found {images/ 1 image, masks/ 1 image} | where they are classes, say LayoutOptions::classes_at = "
+           "1; else open each folder by itself, with LayoutOptions::classes_at = none, and pair them"},
+      {.about = "inputs and targets in another case",
+       .paths = {"d/Input/0.jpg", "d/Target/0.png"},
+       .message =
+           "here: 'Input/' and 'Target/' look like images and what belongs to each of them, not like classes; "
+           "found d/{Input/ 1 image, Target/ 1 image} | where they are classes, say LayoutOptions::classes_at "
+           "= 2; else open each folder by itself, with LayoutOptions::classes_at = none, and pair them"},
       {.about = "no test split at all",
        .paths = {"a/1.jpg", "b/2.jpg"},
        .split = Split::kTest,

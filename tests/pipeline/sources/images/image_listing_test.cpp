@@ -184,6 +184,73 @@ TEST(ImageListingTest, TakesTheSplitsFromWhereTheUserSays) {
   EXPECT_THAT(records(small, Split::kTest, {.train_folder = "train_small"}), ElementsAre(small[3] + "=a"));
 }
 
+TEST(ImageListingTest, TakesFoldersThatDifferInTheSplitAlone) {
+  for (const auto& [train, test] : {std::pair{"train_images", "test_images"},
+                                    {"train2017", "val2017"},
+                                    {"imgsTrain", "imgsTest"},
+                                    {"ds-training", "ds-dev"},
+                                    {"TRAIN_1", "VALID_1"}}) {
+    const std::string a = std::string("x/") + train + "/cat/1.jpg", b = std::string("x/") + train + "/dog/2.jpg",
+                      c = std::string("x/") + test + "/cat/3.jpg";
+    EXPECT_THAT(records({a, b, c}, Split::kTrain), ElementsAre(a + "=cat", b + "=dog"));
+    EXPECT_THAT(records({a, b, c}, Split::kTest), ElementsAre(c + "=cat"));
+  }
+  EXPECT_THAT(records({"bullet_train/1.jpg", "tram/2.jpg"}, Split::kTrain),
+              ElementsAre("bullet_train/1.jpg=bullet_train", "tram/2.jpg=tram"));
+}
+
+TEST(ImageListingTest, LeavesOutWhatToolsPutThere) {
+  const Paths paths = {
+      "cat/1.jpg",          "dog/2.jpg",        ".ipynb_checkpoints/1-checkpoint.jpg", "cat/.thumbnails/1.png",
+      "__MACOSX/cat/1.jpg", "@eaDir/cat/1.jpg", "dog/.ipynb_checkpoints/x.gif"};
+  EXPECT_THAT(records(paths, Split::kTrain), ElementsAre("cat/1.jpg=cat", "dog/2.jpg=dog"));
+  EXPECT_EQ(left_out(paths),
+            "4 files left out: 1 in hidden folders, .ipynb_checkpoints/, 1 in hidden folders, .thumbnails/, 1 in "
+            "hidden folders, @eaDir/, 1 in hidden folders, __MACOSX/");
+  EXPECT_THAT(records({".a/cat/1.jpg", ".a/dog/2.jpg"}, Split::kTrain, {.classes_at = ".a/{class}"}),
+              ElementsAre(".a/cat/1.jpg=cat", ".a/dog/2.jpg=dog"))
+      << "unless they are named";
+  EXPECT_THAT(error_of_listing({".a/cat/1.jpg", ".a/dog/2.jpg"}),
+              HasSubstr("all of them are in hidden folders, as .a/"));
+}
+
+TEST(ImageListingTest, AnEmptyClassFolderKeepsItsLabel) {
+  const auto classes = [](const Paths& paths, const LayoutOptions& options = {}) {
+    return lay_out_images(paths, Split::kTrain, "here", options).classes;
+  };
+  const Paths three = {"a", "b", "c"};
+  EXPECT_EQ(classes({"a/1.jpg", "b/", "c/2.jpg"}), three);
+  EXPECT_EQ(classes({"a/1.jpg", "b/1.webp", "c/2.jpg"}), three);
+  EXPECT_EQ(classes({"a/1.jpg", "b/.gitkeep", "c/2.jpg"}), three);
+  EXPECT_EQ(classes({"s/train/a/1.jpg", "s/train/c/1.jpg", "s/val/b/", "s/val/a/1.jpg"}), three);
+  EXPECT_EQ(classes({"s/a/1.jpg", "s/b/", "s/c/2.jpg"}, {.classes_at = "2"}), three);
+  EXPECT_EQ(classes({"a/1.jpg", "b/2.jpg", "c/", "empty/", "c/3.jpg", ".git/"}), (Paths{"a", "b", "c", "empty"}));
+  EXPECT_EQ(classes({"a/1.jpg", "b/notes.txt", "c/2.jpg"}), (Paths{"a", "c"})) << "no folder of images";
+  EXPECT_EQ(classes({"a/b/1.jpg", "a/c/2.jpg", "x/"}), (Paths{"b", "c"})) << "not beside the classes";
+  EXPECT_THAT(lay_out_images({"a/1.jpg", "b/", "c/2.jpg", "d/x.txt"}, Split::kTrain, "here").reading,
+              HasSubstr("classes without an image: b"));
+  EXPECT_THAT(left_out({"a/1.jpg", "c/2.jpg", "d/x.txt"}), HasSubstr("folder without images, d/"));
+}
+
+TEST(ImageListingTest, SaysWhatLiesBesideImages) {
+  EXPECT_EQ(
+      left_out({"metadata.csv", "a/1.jpg", "a/1.json", "b/2.jpg", "b/2.json", "b/labels.jsonl", "README.txt"}),
+      "4 files left out: 1 table labels.jsonl, 1 table metadata.csv, 2 beside images, .json");
+}
+
+TEST(ImageListingTest, SaysHowItRead) {
+  const auto reading = [](const Paths& paths, const LayoutOptions& options = {}) {
+    return lay_out_images(paths, Split::kTrain, "here", options).reading;
+  };
+  EXPECT_EQ(reading({"a/1.jpg", "b/2.jpg"}), "all images are the train split; class: folder 1 from the top");
+  EXPECT_EQ(reading({"s/train/a/1.jpg", "s/train/b/2.jpg", "s/val/a/3.jpg"}),
+            "train split: s/train/ (val: s/val/); class: folder 3 from the top");
+  EXPECT_EQ(reading({"n01000000_1.JPEG", "n02000000_2.JPEG"}),
+            "all images are the train split; class: the wnid in each file's name");
+  EXPECT_EQ(reading({"1.jpg"}, {.classes_at = "none"}),
+            "all images are the train split; no classes, as asked for: every label is 0");
+}
+
 TEST(ImageListingTest, GuessesWhichSplitOnePathIsOf) {
   EXPECT_FALSE(seems_of_other_split("train/a/1.jpg", Split::kTrain));
   EXPECT_TRUE(seems_of_other_split("a/b/c/val/1.jpg", Split::kTrain));

@@ -253,7 +253,7 @@ TEST_F(LyingRecordFile, AboutLengths) {
   EXPECT_THAT(error(), HasSubstr("record 4 reaches into the index"));
   entries_[4].field_bytes[0] = 3;
   entries_[4].field_bytes[1] = 7;
-  EXPECT_THAT(error(), HasSubstr("3 bytes instead of 2"));
+  EXPECT_THAT(error(), HasSubstr("3 bytes, not those of (2)"));
 }
 
 TEST_F(LyingRecordFile, AboutTheNumberOfRecords) {

@@ -113,5 +113,77 @@ TEST(ShardFilesTest, TellsTheSplitsOfTensorFlowDatasets) {
   EXPECT_EQ(count(folder, Split::kTest), "1");
 }
 
+// The records of shards of 1, 2, 4, ... samples by their names; -1: refused, asking for the shards of a split.
+std::int64_t records_of(std::vector<std::string> names, Split split, const LayoutOptions& layout = {}) {
+  const TempFolder folder;
+  std::size_t count = 1;
+  for (const std::string& name : names) {
+    TarBuilder tar;
+    for (std::size_t i = 0; i < count && name.ends_with(".tar"); ++i) {
+      tar.add(std::to_string(i) + ".png", encode_png(make_picture(4, 4, 3, 1)));
+      tar.add(std::to_string(i) + ".cls", to_bytes("1"));
+    }
+    count *= name.ends_with(".tar") ? 2 : 1;
+    folder.write(name, tar.finish());
+  }
+  try {
+    return static_cast<std::int64_t>(open_source(folder.path(), split, {.layout = layout})->info().records);
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.hint(), ::testing::AnyOf(HasSubstr("train_folder"), HasSubstr("test_folder")));
+    return -1;
+  }
+}
+
+TEST(ShardFilesTest, TellsTheSplitByWordsOfTheNames) {
+  const struct {
+    std::vector<std::string> names;
+    std::int64_t train, test;
+  } cases[] = {
+      {{"bus.tar", "car.tar", "train.tar", "tram.tar"}, -1, -1},
+      {{"TRAIN-0.tar", "TEST-0.tar"}, 1, 2},
+      {{"ds_training-0.tar", "ds_testing-0.tar"}, 1, 2},
+      {{"ds-0.tar", "ds_valid-0.tar"}, -1, -1},
+      {{"trainA.tar", "valA.tar"}, 1, 2},
+      {{"a.tar", "b.tar"}, 3, -1},
+      {{"trainers-0.tar", "contest-0.tar", "valley-0.tar"}, 7, -1},
+      {{"train-0.tar", "train-1.tar"}, 3, -1},
+      {{"train-0.tar", "test-0.tar", "dev-0.tar", "extra-0.tar"}, 1, 2},
+      {{"train_test-0.tar", "b.tar"}, -1, -1},
+      {{"train/0.tar", "val/0.tar"}, 1, 2},
+      {{"set/Train/x-0.tar", "set/test/x-0.tar"}, 1, 2},
+      {{"set/a-0.tar", "set/a-1.tar"}, 3, -1},
+      {{"a-0.tar", "a-1.tar", ".cache/huggingface/x", ".git/config", "__MACOSX/a-0.tar", "notes/README.md"},
+       3,
+       -1},
+      {{"a-0.tar", "old/a-1.tar"}, 1, -1}};
+  for (const auto& one : cases) {
+    EXPECT_EQ(records_of(one.names, Split::kTrain), one.train) << one.names.front();
+    EXPECT_EQ(records_of(one.names, Split::kTest), one.test) << one.names.front();
+  }
+}
+
+TEST(ShardFilesTest, TheUserSaysWhichShardsAreOfASplit) {
+  const std::vector<std::string> words = {"bus.tar", "car.tar", "train.tar", "tram.tar"},
+                                 parts = {"ds-0.tar", "ds_valid-0.tar"};
+  EXPECT_EQ(records_of(words, Split::kTrain, {.train_folder = "*"}), 15);
+  EXPECT_EQ(records_of(words, Split::kTrain, {.train_folder = "train"}), 4);
+  EXPECT_EQ(records_of(parts, Split::kTrain, {.train_folder = "ds"}), 1);
+  EXPECT_EQ(records_of(parts, Split::kTest, {.test_folder = "ds_valid"}), 2);
+  EXPECT_EQ(records_of(parts, Split::kTrain, {.test_folder = "ds_valid"}), 1) << "what is left";
+  EXPECT_EQ(records_of(parts, Split::kTrain, {.train_folder = "d"}), -1);
+  EXPECT_EQ(records_of({"train/0.tar", "more/0.tar"}, Split::kTrain, {.train_folder = "more/"}), 2);
+}
+
+TEST(ShardFilesTest, AnEmptyShardIsPassedOver) {
+  const TempFolder folder;
+  folder.write("0.tar", one_sample());
+  folder.write("1.tar", TarBuilder().finish());
+  const SourcePtr source = open_source(folder.path(), Split::kTrain);
+  EXPECT_EQ(source->info().records, 1U);
+  EXPECT_THAT(describe_reading(*source), HasSubstr("1 empty shard"));
+  folder.write("0.tar", TarBuilder().finish());
+  EXPECT_THAT(count(folder), HasSubstr("has no sample in it"));
+}
+
 }  // namespace
 }  // namespace headrace::test

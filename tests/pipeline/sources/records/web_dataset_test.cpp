@@ -158,6 +158,79 @@ TEST(WebDatasetTest, ASampleWithoutItsImageOrLabelIsABadRecord) {
       "'x.cls' is a second label of its sample" + at);
 }
 
+TEST(WebDatasetTest, ReadsNumbersAsTheyAreWritten) {
+  const Bytes image = encode_png(make_picture(4, 4, 3, 1));
+  const std::pair<const char*, const char*> labels[] = {
+      {"x.cls", "3.0"},
+      {"x.cls", " +3\r\n"},
+      {"x.cls", "3e0"},
+      {"x.json", "{\"label\": 3.0}"},
+      {"x.json", "{\"score\": NaN, \"label\": 3}"},
+      {"x.json", "{\"scores\": [Infinity, -Infinity], \"say\": \"NaN \\\" NaN\", \"label\": 3}"}};
+  for (const auto& [name, text] : labels) {
+    const TempFolder folder;
+    const auto tar = folder.write("a.tar", TarBuilder().add("x.png", image).add(name, to_bytes(text)).finish());
+    EXPECT_EQ(label_of(*open_source(tar, Split::kTrain), 0), 3) << text;
+  }
+}
+
+TEST(WebDatasetTest, ALabelMayBeAHardLink) {
+  const Bytes image = encode_png(make_picture(4, 4, 3, 1));
+  TarBuilder tar;
+  tar.add("0.png", image).add("0.cls", to_bytes("4")).add("1.png", image).add_hard_link("1.cls", "0.cls");
+  tar.add("2.cls", to_bytes("5")).add("2.png", image).add("3.png", image).add_hard_link("3.cls", "./2.cls");
+  const TempFolder folder;
+  for (const Packing packing : {Packing::kPlain, Packing::kGzip, Packing::kZstd}) {
+    const SourcePtr source = open_source(folder.write("a.tar", pack(tar.finish(), packing)), Split::kTrain);
+    ASSERT_EQ(source->info().records, 4U);
+    for (const std::uint64_t i : {0U, 1U, 2U, 3U}) EXPECT_EQ(label_of(*source, i), i < 2 ? 4 : 5);
+  }
+}
+
+// What an archive is does not depend on the order of its members, nor on how many a sample has.
+TEST(WebDatasetTest, IsRecognisedWhereverItsLabelsStand) {
+  const TempFolder folder;
+  TarBuilder unsorted, wide;
+  ZipBuilder zip;
+  for (const char* extension : {".png", ".cls"}) {
+    for (int i = 0; i < 18; ++i) {
+      const std::string name = "p" + std::to_string(i % 2) + "/" + std::to_string(i) + extension;
+      const Bytes bytes = extension[1] == 'p' ? encode_png(make_picture(4, 4, 3, 1)) : to_bytes("4");
+      unsorted.add(name, bytes);
+      zip.add(name, bytes);
+    }
+  }
+  for (int i = 0; i < 4; ++i) {
+    const std::string at = "p" + std::to_string(i % 2) + "/" + std::to_string(i);
+    for (int k = 0; k < 20; ++k) wide.add(at + ".f" + std::to_string(k), to_bytes("x"));
+    wide.add(at + ".json", to_bytes("{\"label\": 4}")).add(at + ".png", encode_png(make_picture(4, 4, 3, 1)));
+  }
+  for (const auto& file :
+       {folder.write("unsorted.tar", unsorted.finish()), folder.write("a.zip", zip.finish()),
+        folder.write("unsorted.tar.gz", gzip(unsorted.finish())), folder.write("wide.tar", wide.finish())}) {
+    const OpenedSource opened = recognise_source(file, Split::kTrain);
+    EXPECT_EQ(opened.format, "a WebDataset archive") << file;
+    for (std::uint64_t i = 0; i < opened.source->info().records; ++i) EXPECT_EQ(label_of(*opened.source, i), 4);
+    EXPECT_EQ(open_source(file, Split::kTrain, {.layout = {.classes_at = "parent"}})->info().classes.size(), 2U);
+  }
+  // Labels of some images alone: two readings, and the options that say which.
+  TarBuilder some = unsorted;
+  for (int i = 0; i < 20; ++i) some.add("p1/x" + std::to_string(i) + ".png", encode_png(make_picture(4, 4, 3, 1)));
+  const auto file = folder.write("some.tar", some.finish());
+  try {
+    open_source(file, Split::kTrain);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("18 of 38 images have a label of WebDataset beside them"));
+    EXPECT_THAT(error.hint(), HasSubstr("classes_at = parent"));
+  }
+  EXPECT_EQ(open_source(file, Split::kTrain, {.columns = {.label = "cls"}})->info().records, 38U);
+  folder.write("unpacked/p0/0.png", encode_png(make_picture(4, 4, 3, 1)));
+  folder.write("unpacked/p1/0.png", encode_png(make_picture(4, 4, 3, 1)));
+  folder.write("unpacked/p1/0.cls", "4");
+  EXPECT_THROW(open_source(folder / "unpacked", Split::kTrain), ConfigError);
+}
+
 TEST(WebDatasetTest, WithoutOneGoodSampleIsNone) {
   const Bytes image = encode_png(make_picture(4, 4, 3, 1));
   EXPECT_THAT(error_of_web_dataset(TarBuilder().add("x.png", image).add("y.png", image).finish()),

@@ -157,6 +157,40 @@ TEST_F(RemoteSources, PrefixesOfAStore) {
   EXPECT_THROW(open_source(s3("bucket/nothing/"), Split::kTrain), DataError);
 }
 
+// The names that are left of the keys are those of local files, equally long, of other pixels.
+TEST_F(RemoteSources, AKeyChoosesNoLocalFile) {
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = (local_ / (i % 2 == 0 ? "cat/" : "dog/")).string() + std::to_string(i) + ".jpg";
+    const Bytes image = noisy_jpeg(static_cast<std::uint64_t>(i));
+    local_.write(name.substr(local_.path().string().size() + 1), Bytes(image.size()));
+    server_.serve("/bucket/set/" + name, text_of(image));   // "set//tmp/..."
+    server_.serve("/bucket/plain" + name, text_of(image));  // "plain/tmp/..."
+  }
+  EXPECT_EQ(stream_of(decoded(s3("bucket/set/"))), stream_of(decoded(s3("bucket/plain/"))));
+  server_.serve("/bucket/up/a/../../1.jpg", "x");
+  EXPECT_THROW(open_source(s3("bucket/up/"), Split::kTrain), DataError);
+}
+
+// A listing of three keys a page tells what a prefix is: no name is asked for.
+TEST_F(RemoteSources, APrefixIsListedOnce) {
+  for (const char* key : {"set/cat/1.jpg", "set/cat/2.jpg", "set/dog/3.jpg", "set/dog/4.jpg"})
+    server_.serve(std::string("/bucket/") + key, text_of(noisy_jpeg(1)));
+  for (const char* key : {"web/train/0.tar", "web/val/0.tar"})
+    server_.serve(std::string("/bucket/") + key, text_of(web_shard(0)));
+  std::uint64_t before = server_.request_count();
+  EXPECT_EQ(open_source(s3("bucket/set/"), Split::kTrain)->info().classes.size(), 2U);
+  EXPECT_EQ(server_.request_count() - before, 2U) << "two pages";
+  before = server_.request_count();
+  EXPECT_EQ(open_source(s3("bucket/web/"), Split::kTrain)->info().records, 6U);
+  EXPECT_EQ(open_source(s3("bucket/web/"), Split::kTest)->info().records, 6U);
+  const std::vector<ServedRequest> all = server_.requests();
+  const auto asked = std::span(all).subspan(static_cast<std::size_t>(before));
+  EXPECT_EQ(std::ranges::count_if(asked, [](const auto& one) { return one.path() == "/bucket/"; }), 1);
+  EXPECT_TRUE(std::ranges::all_of(asked, [](const auto& one) {
+    return one.path() == "/bucket/" || one.path().ends_with("/0.tar");
+  })) << "no other names are asked for";
+}
+
 TEST_F(RemoteSources, CredentialsSignRequestsAndShowNowhere) {
   server_.serve("/bucket/a.tar", text_of(tar_of_images(12)));
   server_.want_signatures();

@@ -9,7 +9,7 @@
 namespace headrace {
 
 // Beyond it distinct neighbouring integers are the same double.
-inline constexpr double kMaxExactCsvInteger = 9007199254740992.0;  // 2^53
+inline constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
 
 struct CsvCell {
   std::string text;  // as written
@@ -17,14 +17,14 @@ struct CsvCell {
   bool quoted = false;
 };
 
-struct CsvNumber {
+struct PlainNumber {
   double value = 0;
   std::optional<std::int64_t> integer = {};  // in any notation: 7, 7.0, 7e0
   bool plain = false;                        // written as an integer: digits and a sign
 };
 
 // Parses a number; std::nullopt for names, including nan and inf. Surrounding blanks and a plus sign are ignored.
-std::optional<CsvNumber> parse_csv_number(std::string_view text);
+std::optional<PlainNumber> parse_plain_number(std::string_view text);
 
 // Determines the kind of a column's cells, one after another.
 class CsvKind {

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/tables/csv_number.h"
+#include "headrace/pipeline/sources/plain_number.h"
 
 #include <algorithm>
 #include <charconv>
@@ -17,19 +17,19 @@ std::string_view bare(std::string_view text) {
 
 }  // namespace
 
-std::optional<CsvNumber> parse_csv_number(std::string_view text) {
+std::optional<PlainNumber> parse_plain_number(std::string_view text) {
   text = bare(text);
   const char* end = text.data() + text.size();
   std::int64_t integer = 0;
   if (const auto [at, error] = std::from_chars(text.data(), end, integer); at == end && error == std::errc()) {
-    return CsvNumber{.value = static_cast<double>(integer), .integer = integer, .plain = true};
+    return PlainNumber{.value = static_cast<double>(integer), .integer = integer, .plain = true};
   }
   double value = 0;
   const auto [at, error] = std::from_chars(text.data(), end, value);
   if (text.empty() || at != end || text.find_first_of("0123456789") == std::string_view::npos) return std::nullopt;
   if (error == std::errc::result_out_of_range) value = HUGE_VAL;
-  CsvNumber number{.value = value};
-  if (std::trunc(value) == value && std::abs(value) < kMaxExactCsvInteger) {
+  PlainNumber number{.value = value};
+  if (std::trunc(value) == value && std::abs(value) < kMaxExactInteger) {
     number.integer = static_cast<std::int64_t>(value);
   }
   return number;
@@ -37,7 +37,7 @@ std::optional<CsvNumber> parse_csv_number(std::string_view text) {
 
 void CsvKind::look_at(std::string_view text) {
   if (!numbers_) return;
-  const std::optional<CsvNumber> number = parse_csv_number(text);
+  const std::optional<PlainNumber> number = parse_plain_number(text);
   numbers_ = number.has_value();
   plain_ = plain_ && number && number->plain;
 }
