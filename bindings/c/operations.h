@@ -34,6 +34,8 @@ HR_API hr_status hr_flip(hr_operations* chain, float probability, int32_t draw);
 HR_API hr_status hr_normalize(hr_operations* chain, const float* mean, const float* std, size_t channels);
 HR_API hr_status hr_cast(hr_operations* chain, int32_t dtype);
 HR_API hr_status hr_to_layout(hr_operations* chain, int32_t layout);
+/* Says where the channels are and changes nothing; `field` may be null: "image". */
+HR_API hr_status hr_layout_is(hr_operations* chain, int32_t layout, const char* field);
 HR_API hr_status hr_flatten(hr_operations* chain);
 /* The shorter side to `size`; the aspect is kept. */
 HR_API hr_status hr_resize(hr_operations* chain, int32_t size);
@@ -77,10 +79,12 @@ typedef struct hr_along_options {
   size_t mask_count;
   const char* const* boxes; /* (N, 4) or (4): left, top, right, bottom in pixels */
   size_t box_count;
-  int32_t lost_boxes; /* what becomes of a box of which nothing is left */
+  int32_t lost_boxes;            /* what becomes of a box of which nothing is left */
+  const char* const* with_boxes; /* fields whose rows are dropped with lost boxes; Along in C++ */
+  size_t with_boxes_count;
 } hr_along_options;
 #define HR_ALONG_OPTIONS_INIT \
-  { sizeof(hr_along_options), NULL, 0, NULL, 0, HR_LOST_ZERO }
+  { sizeof(hr_along_options), NULL, 0, NULL, 0, HR_LOST_ZERO, NULL, 0 }
 /* Lets all crops, flips, rotations and resizes of the chain so far move these fields with the image; Along in C++.
  */
 HR_API hr_status hr_along(hr_operations* chain, const hr_along_options* options);

@@ -98,6 +98,13 @@ hr_status hr_to_layout(hr_operations* chain, int32_t layout) {
   });
 }
 
+hr_status hr_layout_is(hr_operations* chain, int32_t layout, const char* field) {
+  return add_operation(__func__, chain, [&] {
+    return headrace::LayoutIs{.layout = enum_of(layout, headrace::ImageLayout::kChannelsFirst, "layout"),
+                              .field = field == nullptr ? "image" : field};
+  });
+}
+
 hr_status hr_flatten(hr_operations* chain) {
   return add_operation(__func__, chain, [&] { return headrace::FlattenSample{}; });
 }
@@ -214,9 +221,11 @@ hr_status hr_along(hr_operations* chain, const hr_along_options* options) {
   return guarded(__func__, [&] {
     std::vector<headrace::Operation>& list = given(chain, "chain").list;
     const auto how = HR_READ(hr_along_options, HR_ALONG_OPTIONS_INIT, options);
-    const headrace::Along along{.masks = headrace::c::texts_of(how.masks, how.mask_count, "masks"),
-                                .boxes = headrace::c::texts_of(how.boxes, how.box_count, "boxes"),
-                                .lost = enum_of(how.lost_boxes, headrace::LostBoxes::kDrop, "lost_boxes")};
+    const headrace::Along along{
+        .masks = headrace::c::texts_of(how.masks, how.mask_count, "masks"),
+        .boxes = headrace::c::texts_of(how.boxes, how.box_count, "boxes"),
+        .lost = enum_of(how.lost_boxes, headrace::LostBoxes::kDrop, "lost_boxes"),
+        .with_boxes = headrace::c::texts_of(how.with_boxes, how.with_boxes_count, "with_boxes")};
     if (list.empty()) throw headrace::ConfigError("hr_along(): the chain is empty", "append crops or flips first");
     headrace::Operations all{list.front()};
     for (std::size_t i = 1; i < list.size(); ++i) all = all | headrace::Operations(list[i]);
