@@ -7,7 +7,7 @@
 
 /* The version of these headers, which grows when a symbol or a struct is added. A program runs with any library
  * whose hr_abi_version() is not smaller. */
-#define HR_ABI_VERSION 6
+#define HR_ABI_VERSION 7
 
 #if defined(__GNUC__)
 #define HR_API __attribute__((visibility("default")))

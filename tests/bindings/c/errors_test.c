@@ -77,6 +77,7 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_normalize(NULL, &(float){1}, &(float){1}, 1));
   NULL_FAILS(hr_cast(NULL, HR_F32));
   NULL_FAILS(hr_to_layout(NULL, 0));
+  NULL_FAILS(hr_layout_is(NULL, 0, NULL));
   NULL_FAILS(hr_flatten(NULL));
   NULL_FAILS(hr_resize(NULL, 8));
   NULL_FAILS(hr_center_crop(NULL, 8));

@@ -177,7 +177,7 @@ static void test_augmentations(void) {
 }
 
 static void test_fields_moved_along(void) {
-  const char *masks[] = {"mask"}, *boxes[] = {"boxes"};
+  const char *masks[] = {"mask"}, *boxes[] = {"boxes"}, *rows[] = {"labels"};
   hr_operations *chain = NULL, *cast = NULL;
   OK(hr_operations_create(&chain));
   OK(hr_operations_create(&cast));
@@ -187,12 +187,17 @@ static void test_fields_moved_along(void) {
   along.boxes = boxes;
   along.box_count = 1;
   along.lost_boxes = HR_LOST_DROP;
+  along.with_boxes = rows;
+  along.with_boxes_count = 1;
   FAILS(HR_INVALID_ARGUMENT, "the chain is empty", hr_along(chain, &along));
   OK(hr_flip(chain, 0.5F, HR_FLIP_EACH_PASS));
   OK(hr_cast(chain, HR_F32));
   OK(hr_along(chain, &along));
-  expect_described(chain, "flip(0.5) along with masks mask and boxes boxes without the lost | cast(");
+  expect_described(chain,
+                   "flip(0.5) along with masks mask and boxes boxes without the lost and rows of labels | cast(");
   OK(hr_cast(cast, HR_F32));
+  OK(hr_layout_is(cast, HR_CHANNELS_FIRST, "mask"));
+  expect_described(cast, "layout_is(CHW, field=mask)");
   FAILS(HR_INVALID_ARGUMENT, "no operation of the chain moves pixels", hr_along(cast, &along));
   along.lost_boxes = 5;
   FAILS(HR_INVALID_ARGUMENT, "lost_boxes = 5", hr_along(chain, &along));
