@@ -35,6 +35,9 @@ struct Along {
   // (N, 4) or (4): left, top, right, bottom in pixels; f32 afterwards, clipped to the image; around a turned box.
   std::vector<std::string> boxes = {};
   LostBoxes lost = LostBoxes::kZero;
+  // With kDrop: fields with a row for each box, whose rows are dropped with it. Where another field of the sample
+  // could have a row for each box, they must be named; the boxes' own name says that no other field has.
+  std::vector<std::string> with_boxes = {};
 
   bool empty() const noexcept { return masks.empty() && boxes.empty(); }
 };
@@ -108,6 +111,12 @@ struct Cast {
 // Converts between (H, W, C) and (C, H, W).
 struct ToLayout {
   ImageLayout to = ImageLayout::kChannelsFirst;
+};
+// Says where the channels of the field's images are, and changes nothing. Images are channels last where nothing
+// else is said: by this, by to_layout(), or by a user's function.
+struct LayoutIs {
+  ImageLayout layout = ImageLayout::kChannelsFirst;
+  std::string field = "image";
 };
 // Flattens any shape to one axis.
 struct FlattenSample {};
@@ -332,6 +341,7 @@ OperationPtr define(Flip options);
 OperationPtr define(Normalize options);
 OperationPtr define(Cast options);
 OperationPtr define(ToLayout options);
+OperationPtr define(LayoutIs options);
 OperationPtr define(FlattenSample options);
 OperationPtr define(RandomResizedCrop options);
 OperationPtr define(Resize options);
@@ -407,6 +417,7 @@ Operations alternating_flip();
 Operations normalize(std::vector<float> mean, std::vector<float> std);
 Operations cast(DType to);
 Operations to_layout(ImageLayout layout);
+Operations layout_is(ImageLayout layout, std::string field = "image");
 Operations flatten();
 Operations random_resized_crop(RandomResizedCrop options = {});
 Operations resize(int size);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -28,8 +29,18 @@ struct Field {
   DType dtype = DType::kF32;
   Shape shape;  // of one record; a dynamic extent varies between records
   Encoding encoding = Encoding::kRaw;
+  // Of an image of three axes: where its channels are, as the plan says it. Nothing said: last. Extents never
+  // decide.
+  std::optional<ImageLayout> layout = {};
 
-  bool operator==(const Field&) const = default;
+  bool operator==(const Field& other) const {
+    return name == other.name && dtype == other.dtype && shape == other.shape && encoding == other.encoding &&
+           layout_of(*this) == layout_of(other);
+  }
+  // Returns where the channels of an image are.
+  friend ImageLayout layout_of(const Field& field) noexcept {
+    return field.layout.value_or(ImageLayout::kChannelsLast);
+  }
 };
 
 // Maximum number of fields per record: what is known of each is kept inline on the hot path.

@@ -72,10 +72,12 @@ Operations operation_of(const std::string& name, const nb::kwargs& given) {
 }
 
 Operations moved_along(const Operations& operations, std::vector<std::string> masks,
-                       std::vector<std::string> boxes, const std::string& lost_boxes) {
+                       std::vector<std::string> boxes, const std::string& lost_boxes,
+                       std::vector<std::string> with_boxes) {
   const auto lost =
       choose<LostBoxes>("lost_boxes", lost_boxes, {{"zero", LostBoxes::kZero}, {"drop", LostBoxes::kDrop}});
-  return operations.along({.masks = std::move(masks), .boxes = std::move(boxes), .lost = lost});
+  return operations.along(
+      {.masks = std::move(masks), .boxes = std::move(boxes), .lost = lost, .with_boxes = std::move(with_boxes)});
 }
 
 std::string describe_all(const Operations& operations) {
@@ -93,11 +95,14 @@ void bind_operations(nb::module_& module) {
           nb::is_operator())
       .def("along", &moved_along, nb::kw_only(), "masks"_a = std::vector<std::string>(),
            "boxes"_a = std::vector<std::string>(), "lost_boxes"_a = "zero",
+           "with_boxes"_a = std::vector<std::string>(),
            "The chain, whose crops, flips, rotations and resizes move these fields with the image: masks, (H, W, "
            "C) "
            "as high and wide as the image, resized to the nearest number; boxes, (N, 4) or (4,) in pixels, left, "
            "top, right, bottom, clipped, float32 afterwards, around what a rotation makes of them. A box of which "
-           "nothing is left becomes zeros, or with lost_boxes=\"drop\" leaves its place to the next.")
+           "nothing is left becomes zeros, or with lost_boxes=\"drop\" leaves its place to the next, and so do "
+           "the rows of "
+           "the fields with_boxes, such as labels; [\"boxes\"]: no other field has a row for each box.")
       .def("__len__", [](const Operations& operations) { return operations.list().size(); })
       .def("__repr__", &describe_all);
   module.def("operation", &operation_of, "name"_a, "options"_a);

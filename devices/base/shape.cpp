@@ -20,6 +20,12 @@ std::string text_of(std::span<const std::int64_t> extents) {
   return text + (extents.size() == 1 ? ",)" : ")");
 }
 
+void want_rank(std::size_t rank) {
+  if (rank <= Shape::kMaxRank) return;
+  throw ConfigError("an array of " + std::to_string(rank) + " axes: at most 6 are possible",
+                    "give up to 5 axes a record, one more counts the examples of a batch; reshape() joins axes");
+}
+
 // Copies the extents and checks their product; those below 0 are dynamic. One by one: a copy in vectors would wait
 // until the narrower stores that made them have left the processor, behind all non-temporal stores before.
 void copy_checked(std::span<const std::int64_t> from, std::int64_t* to) {
@@ -40,7 +46,7 @@ Shape::Shape(std::initializer_list<std::int64_t> extents)
     : Shape(std::span<const std::int64_t>(extents.begin(), extents.size())) {}
 
 Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
-  HEADRACE_CHECK(extents.size() <= kMaxRank, "a tensor has at most 6 axes");
+  want_rank(extents.size());
   copy_checked(extents, extents_.data());
 }
 
@@ -55,7 +61,7 @@ bool Shape::is_dynamic() const noexcept {
 }
 
 Shape Shape::with_front(std::int64_t extent) const {
-  HEADRACE_CHECK(rank_ < kMaxRank, "a tensor has at most 6 axes");
+  want_rank(static_cast<std::size_t>(rank_) + 1);
   std::array<std::int64_t, kMaxRank> all{extent};
   std::ranges::copy(extents(), all.begin() + 1);
   return Shape(std::span(all).first(static_cast<std::size_t>(rank_) + 1));

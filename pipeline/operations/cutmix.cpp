@@ -14,7 +14,7 @@ class CutmixPairs final : public PairMixer {
  public:
   CutmixPairs(const Cutmix& options, const Fields& fields) : options_(options), fields_(fields) {
     const Shape& shape = fields_.shape;
-    const bool planes = layout_of(shape) == ImageLayout::kChannelsFirst;
+    const bool planes = layout_of(fields[fields_.image]) == ImageLayout::kChannelsFirst;
     planes_ = planes ? shape[0] : 1;
     height_ = shape[planes ? 1 : 0];
     width_ = shape[planes ? 2 : 1];
@@ -72,6 +72,7 @@ class CutmixDefinition final : public DataOperation<Cutmix> {
     const FieldChecks checks(*this, before);
     want_mixable(checks, options_.alpha, options_.probability);
     if (before.shape.rank() != 3) checks.refuse("an image of three axes is needed", "do not flatten() it");
+    checks.want_layout();
     return before;
   }
 

@@ -20,6 +20,7 @@ class FlattenDefinition final : public DataOperation<FlattenSample> {
     }
     Field after = before;
     after.shape = Shape{before.shape.elements()};
+    after.layout.reset();
     return after;
   }
 

@@ -30,9 +30,17 @@ class NormalizeDefinition final : public DataOperation<Normalize> {
     }
     checks.want_finite(options_.mean);
     checks.want_finite(options_.std);
-    if (std::ranges::find(options_.std, 0.0F) != options_.std.end()) checks.refuse("a standard deviation is 0");
-    if (count > 1 && static_cast<std::int64_t>(count) != channels_of(before.shape)) {
-      checks.refuse(fmt::format("{} means for {} channels", count, channels_of(before.shape)));
+    const float least = *std::ranges::min_element(options_.std);
+    if (least <= 0) checks.refuse(fmt::format("a standard deviation is {}, and not positive", least));
+    const float largest =
+        std::max(*std::ranges::max_element(options_.mean), *std::ranges::max_element(options_.std));
+    if (before.dtype == DType::kU8 && largest > 1) {
+      checks.refuse(fmt::format("{} is above 1, and means and deviations of uint8 are of x / 255", largest),
+                    "divide both by 255, or put cast(float32) before it");
+    }
+    if (count > 1) checks.want_layout();
+    if (count > 1 && static_cast<std::int64_t>(count) != channels_of(before)) {
+      checks.refuse(fmt::format("{} means for {} channels", count, channels_of(before)));
     }
     Field after = before;
     after.dtype = DType::kF32;

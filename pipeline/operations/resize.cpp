@@ -29,6 +29,7 @@ class ResizeDefinition final : public MovingOperation<Resize> {
     checks.want_type({DType::kU8});
     checks.want_size(options_.size);
     Field after = before;
+    after.layout = ImageLayout::kChannelsLast;
     if (before.shape.is_dynamic()) {
       after.shape = Shape{Shape::kDynamic, Shape::kDynamic, before.shape[2]};
     } else {
@@ -70,6 +71,7 @@ class ResizeToDefinition final : public MovingOperation<ResizeTo> {
     checks.want_size(options_.height);
     checks.want_size(options_.width);
     Field after = before;
+    after.layout = ImageLayout::kChannelsLast;
     after.shape = Shape{options_.height, options_.width, before.shape[2]};
     return after;
   }

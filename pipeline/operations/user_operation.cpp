@@ -35,6 +35,17 @@ std::size_t output_bytes(const Field& output) {
   return static_cast<std::size_t>(output.shape.elements()) * size_of(output.dtype);
 }
 
+// Returns the field that a function makes of one: the layout stays that of the images before, unless it says
+// another, or changes the number of channels.
+Field made_of(const Field& before, Field output) {
+  const bool images = before.shape.rank() == 3 && output.shape.rank() == 3;
+  if (images && !output.layout && before.layout) {
+    output.layout = before.layout;
+    if (channels_of(output) != channels_of(before)) output.layout.reset();
+  }
+  return output;
+}
+
 // The function's results go through scratch memory, so that an abandoned call never writes to a batch.
 class UserOperationStep final : public SampleStep {
  public:
@@ -133,7 +144,7 @@ class UserOperationDefinition final : public OperationDefinition {
       want_output(i);
       const auto replaced = std::ranges::find(after, output.name, &Field::name);
       if (replaced != after.end()) {
-        *replaced = output;
+        *replaced = made_of(*replaced, output);
       } else {
         after.push_back(output);
       }
@@ -216,7 +227,10 @@ class UserMapDefinition final : public OperationDefinition {
     if (map_.output.shape.is_dynamic() || map_.output.encoding != Encoding::kRaw) {
       checks.refuse("its output must have a fixed shape and raw elements");
     }
-    return {.name = before.name, .dtype = map_.output.dtype, .shape = map_.output.shape};
+    return made_of(before, {.name = before.name,
+                            .dtype = map_.output.dtype,
+                            .shape = map_.output.shape,
+                            .layout = map_.output.layout});
   }
 
   void compile(StepList& steps, const OperationPlace& place) const override {

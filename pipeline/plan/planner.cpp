@@ -12,6 +12,7 @@
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/enumerate.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
+#include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/plan/first_image.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/index/bucket_batches.h"
@@ -483,7 +484,10 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
   }
   text += explain_sample_stages(plan, on_device, "");
   for (const Field& field : plan.fields) {
-    text += fmt::format("  -> {} {} {}\n", printable(field.name), to_string(field.dtype), field.shape.to_string());
+    text += fmt::format("  -> {} {} {}", printable(field.name), to_string(field.dtype), field.shape.to_string());
+    if (layout_of(field) == ImageLayout::kChannelsFirst) text += ", channels first";
+    if (has_doubtful_layout(field)) text += ", of a layout that nothing says: layout_is()";
+    text += '\n';
   }
   if (plan.batch) {
     text += plan.combined_batches != nullptr

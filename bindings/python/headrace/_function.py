@@ -13,7 +13,7 @@ from ._calls import require_function
 from ._errors import config_error
 from ._fields import Field, FieldLike, declared, dtype_name, from_native, numpy_dtype
 from ._plan_parts import MAKERS, Part
-from ._records import as_array, exact_array
+from ._records import as_array, exact_array, typed_array
 
 
 def name_of(function: Any) -> str:
@@ -99,7 +99,14 @@ class Function:
 
     def _output_fields(self, inputs, first_sample):
         if self._outputs is not None:
-            return [declared(name, what) for name, what in self._outputs.items()]
+            outputs = [declared(name, what) for name, what in self._outputs.items()]
+            for field in outputs:
+                if field.encoded or None in field.shape:
+                    raise config_error(f"{self!r}: output '{field.name}' differs in length from record to record",
+                                       "pad it to one length in the function; or make it in from_function() or "
+                                       f'from_generator(), with fields={{"{field.name}": ("{field.dtype}", (None,))}}, '
+                                       "before padded_batch()")
+            return outputs
         sample = first_sample()
         made = self._call({field.name: sample[field.name] for field in inputs}, (0, 0))
         arrays = {name: as_array(value) for name, value in made.items()}
@@ -139,8 +146,8 @@ class Function:
             raise ValueError(f"{self!r}: fields have different numbers of examples: {lengths}")
         fields = []
         for name, array in arrays.items():
-            field = Field(name, dtype_name(array.dtype, name), array.shape)
-            fields.append((field.native(), np.ascontiguousarray(array, numpy_dtype(field))))
+            dtype, array = typed_array(array, name, repr(self))
+            fields.append((Field(name, dtype, array.shape).native(), array))
         return _native.with_fields(batch, fields)
 
 

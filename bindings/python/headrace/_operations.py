@@ -18,12 +18,20 @@ def _numbers(values: Any) -> list[float]:
     return [float(value) for value in (values if isinstance(values, Iterable) else [values])]
 
 
-def _range(value: float | Sequence[float]) -> Sequence[float]:
-    return (value, value) if isinstance(value, (int, float)) else value
+def _several(name: str, values: Any, *counts: int) -> Sequence[Any]:
+    """The values, as many as one of `counts`."""
+    if not hasattr(values, "__len__") or isinstance(values, str) or len(values) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise config_error(f"{name} = {values!r} is not {wanted} numbers", f"give a list of {wanted}")
+    return values
 
 
-def _around_zero(value: float | Sequence[float]) -> Sequence[float]:
-    return (-value, value) if isinstance(value, (int, float)) else value
+def _range(name: str, value: float | Sequence[float]) -> Sequence[float]:
+    return (value, value) if isinstance(value, (int, float)) else _several(name, value, 2)
+
+
+def _around_zero(name: str, value: float | Sequence[float], *counts: int) -> Sequence[float]:
+    return (-value, value) if isinstance(value, (int, float)) else _several(name, value, 2, *counts)
 
 
 def pad_crop(size: int = 32, pad: int = 4, *, padding: Literal["zero", "reflect"] = "zero") -> Operations:
@@ -44,7 +52,7 @@ def vertical_flip(probability: float = 0.5) -> Operations:
 def random_rotation(degrees: float | Sequence[float], *, interpolation: Interpolation = "nearest",
                     fill: float | Sequence[float] = 0.0, probability: float = 1.0) -> Operations:
     """Turns a uint8 image around its middle, counter-clockwise: by up to `degrees` either way, or (min, max)."""
-    low, high = _around_zero(degrees)
+    low, high = _around_zero("degrees", degrees)
     return operation("random_rotation", min_degrees=low, max_degrees=high, interpolation=interpolation,
                      fill=_numbers(fill), probability=probability)
 
@@ -58,8 +66,10 @@ def random_affine(degrees: float | Sequence[float] = 0.0, *, translate: Sequence
     degrees: up to, or (min, max). translate: parts of width and height. shear: degrees along x up to, or (min, max), or
     both of x and both of y. fill: one number, or one a channel.
     """
-    low, high = _around_zero(degrees)
-    shears = [*_around_zero(shear), 0.0, 0.0][:4]
+    low, high = _around_zero("degrees", degrees)
+    shears = [*_around_zero("shear", shear, 4), 0.0, 0.0][:4]
+    _several("translate", translate, 2)
+    _several("scale", scale, 2)
     return operation("random_affine", min_degrees=low, max_degrees=high, translate_x=translate[0],
                      translate_y=translate[1], min_scale=scale[0], max_scale=scale[1], min_shear_x=shears[0],
                      max_shear_x=shears[1], min_shear_y=shears[2], max_shear_y=shears[3],
@@ -67,7 +77,8 @@ def random_affine(degrees: float | Sequence[float] = 0.0, *, translate: Sequence
 
 
 def normalize(mean: float | Sequence[float] | NDArray[Any], std: float | Sequence[float] | NDArray[Any]) -> Operations:
-    """(x / 255 - mean) / std for uint8, (x - mean) / std for float32; float32. One number, or one a channel."""
+    """(x / 255 - mean) / std for uint8, whose mean and std are at most 1, (x - mean) / std for float32; float32. One
+    number, or one a channel."""
     return operation("normalize", mean=_numbers(mean), std=_numbers(std))
 
 
@@ -83,6 +94,12 @@ def to_layout(layout: Literal["channels_first", "channels_last"]) -> Operations:
     return operation("to_layout", to=layout)
 
 
+def layout_is(layout: Literal["channels_first", "channels_last"], *, field: str = "image") -> Operations:
+    """Says where the channels of images are, and changes nothing: arrays and what functions make are (H, W, C) where
+    nothing else is said."""
+    return operation("layout_is", layout=layout, field=field)
+
+
 def flatten() -> Operations:
     """Any shape to one axis."""
     return operation("flatten")
@@ -91,16 +108,16 @@ def flatten() -> Operations:
 def random_resized_crop(size: int = 224, *, area: tuple[float, float] = (0.08, 1.0),
                         ratio: tuple[float, float] = (0.75, 4 / 3)) -> Operations:
     """A window of random area and aspect ratio, resized (antialiased) to size x size."""
-    (min_area, max_area), (min_ratio, max_ratio) = area, ratio
+    (min_area, max_area), (min_ratio, max_ratio) = _several("area", area, 2), _several("ratio", ratio, 2)
     return operation("random_resized_crop", size=size, min_area=min_area, max_area=max_area, min_ratio=min_ratio,
                      max_ratio=max_ratio)
 
 
 def resize(size: int | tuple[int, int]) -> Operations:
     """The shorter side to `size`, aspect kept; or to (height, width), whatever the aspect. Antialiased."""
-    if isinstance(size, int):
+    if not hasattr(size, "__len__"):
         return operation("resize", size=size)
-    height, width = size
+    height, width = _several("size", size, 2)
     return operation("resize_to", height=height, width=width)
 
 
@@ -124,7 +141,7 @@ def grayscale(channels: Literal[1, 3] = 3, *, probability: float = 1.0) -> Opera
 def gaussian_blur(kernel_size: int = 23, *, sigma: float | Sequence[float] = (0.1, 2.0),
                   probability: float = 1.0) -> Operations:
     """Blurs over kernel_size x kernel_size pixels; sigma is drawn from the range, or is one number."""
-    low, high = _range(sigma)
+    low, high = _range("sigma", sigma)
     return operation("gaussian_blur", kernel_size=kernel_size, min_sigma=low, max_sigma=high, probability=probability)
 
 
@@ -189,7 +206,7 @@ def cutout(size: int = 8, *, fill: float | Sequence[float] = 0.0) -> Operations:
 def random_erasing(probability: float = 0.5, *, area: Sequence[float] = (0.02, 0.33),
                    ratio: Sequence[float] = (0.3, 3.3), fill: float | Sequence[float] = 0.0) -> Operations:
     """Sets a rectangle of random area and aspect ratio to a value, with this probability."""
-    (min_area, max_area), (min_ratio, max_ratio) = area, ratio
+    (min_area, max_area), (min_ratio, max_ratio) = _several("area", area, 2), _several("ratio", ratio, 2)
     return operation("random_erasing", probability=probability, min_area=min_area, max_area=max_area,
                      min_ratio=min_ratio, max_ratio=max_ratio, fill=_numbers(fill))
 

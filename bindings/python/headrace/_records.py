@@ -81,6 +81,16 @@ def _buffer(values, field, dtype, source):
     return exact_array(value, field, dtype, source)
 
 
+def typed_array(value, field, source):
+    """The array's type in the engine, and the array in C order and of it; numbers beyond int64 are refused."""
+    array = as_array(value)
+    dtype = dtype_name(array.dtype, field)
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise config_error(f"{source}: field '{field}' has numbers beyond int64: {array.max()}",
+                           'give them as int64, array.view("int64"), or as two fields of 32 bits')
+    return dtype, np.ascontiguousarray(array, dtype).reshape(array.shape)
+
+
 def exact_array(value, field, dtype, source):
     """The value in C order and of the field's type; numbers that do not fit into it are refused."""
     array = as_array(value)

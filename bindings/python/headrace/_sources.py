@@ -18,8 +18,9 @@ from ._dataset import Dataset
 from ._errors import config_error
 from ._fields import Field, FieldLike, Path, dtype_name, encoded_image, from_native
 from ._function import name_of
+from ._operations import layout_is
 from ._plan_parts import MAKERS, Part, held_alone
-from ._records import as_array, fields_of, is_encoded, packer
+from ._records import as_array, fields_of, is_encoded, packer, typed_array
 
 
 def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: str = "", train_folder: str = "",
@@ -58,10 +59,12 @@ def _say(reading):
     print(f"headrace: {reading}", file=sys.stderr)
 
 
-def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "arrays", classes: Sequence[str] = ()) -> Dataset:
+def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "arrays", classes: Sequence[str] = (),
+                layout: Literal["channels_first", "channels_last"] | None = None) -> Dataset:
     """Arrays whose first axis counts the records, one field each; a list of bytes is a field of JPEG and PNG files.
-    A structured array stands for its fields, a DataFrame for its columns. C-ordered arrays of a type that the engine knows are not copied: do not
-    change them while the dataset lives."""
+    A structured array stands for its fields, a DataFrame for its columns. C-ordered arrays of a type that the engine knows are not
+    copied: do not change them while the dataset lives. Images are (N, H, W, C); layout="channels_first" says that they are
+    (N, C, H, W)."""
     columns: Any = arrays
     if isinstance(arrays, np.ndarray) and arrays.dtype.names:
         columns = {field: arrays[field] for field in arrays.dtype.names}
@@ -75,7 +78,8 @@ def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "
     if any(len(values) and is_encoded(values[0]) for values in columns.values()):
         return _from_files_in_memory(columns, name, classes)
     given = [_column(field, values, name) for field, values in columns.items()]
-    return Dataset(_native.arrays(name, next(iter(lengths.values())), given, list(classes)))
+    data = Dataset(_native.arrays(name, next(iter(lengths.values())), given, list(classes)))
+    return data if layout is None else data.map(layout_is(layout))
 
 
 def _column(field, values, name):
@@ -84,8 +88,7 @@ def _column(field, values, name):
         raise config_error(f"{name}: field '{field}' is {array.dtype} of {array.ndim} axes", "give arrays of numbers")
     if field == "image" and array.ndim == 3:
         array = array[..., np.newaxis]  # a channel, as images of .npy files are given
-    dtype = dtype_name(array.dtype, field)
-    array = np.ascontiguousarray(array, dtype)
+    dtype, array = typed_array(array, field, name)
     return Field(field, dtype, array.shape[1:]).native(), array
 
 

@@ -11,7 +11,7 @@ std::size_t bytes_of(const Field& field) {
 
 bool is_pixels(const Field& field) {
   return field.encoding == Encoding::kRaw && field.dtype == DType::kU8 && field.shape.rank() == 3 &&
-         !field.shape.is_dynamic() && layout_of(field.shape) == ImageLayout::kChannelsLast;
+         !field.shape.is_dynamic() && layout_of(field) == ImageLayout::kChannelsLast;
 }
 
 ChannelScale unchanged(std::int64_t channels) {
@@ -32,7 +32,6 @@ std::optional<DevicePass> make_device_pass(std::span<const FieldOperation> opera
   device.width = input.shape[1];
   PixelPass pass(input, kDevicePass);
   for (const FieldOperation& each : operations) {
-    if (!pass.flat && layout_of(each.before.shape) != pass.to_layout) return std::nullopt;  // of ambiguous shape
     if (!pass.add(each.planned.operation.definition(), {.number = each.planned.number, .before = each.before})) {
       return std::nullopt;
     }

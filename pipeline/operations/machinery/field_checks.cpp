@@ -19,11 +19,24 @@ void FieldChecks::want_decoded() const {
   if (field_.encoding == Encoding::kImage) refuse("it is still encoded", "call decode() before map()");
 }
 
+bool has_doubtful_layout(const Field& field) noexcept {
+  const auto few = [](std::int64_t extent) { return extent == 1 || extent == 3 || extent == 4; };
+  return !field.layout && field.encoding == Encoding::kRaw && field.shape.rank() == 3 && few(field.shape[0]) &&
+         !few(field.shape[2]) && field.shape[2] != Shape::kDynamic;
+}
+
+void FieldChecks::want_layout() const {
+  if (!has_doubtful_layout(field_)) return;
+  refuse("its shape is that of an image with the channels first, and nothing says where they are",
+         "put layout_is(channels_first) or layout_is(channels_last) first in the chain");
+}
+
 void FieldChecks::want_channels_last() const {
   want_decoded();
   if (field_.shape.rank() != 3) refuse("an image of shape (H, W, C) is needed");
-  if (layout_of(field_.shape) != ImageLayout::kChannelsLast) {
-    refuse("the channels come first", "put to_layout(kChannelsFirst) last in the chain");
+  want_layout();
+  if (layout_of(field_) != ImageLayout::kChannelsLast) {
+    refuse("the channels come first", "put to_layout(channels_last) before it");
   }
 }
 
@@ -50,6 +63,7 @@ void FieldChecks::want_probability(float probability) const {
 Field squared(const Field& image, int size) {
   Field square = image;
   square.shape = Shape{size, size, image.shape[2]};
+  square.layout = ImageLayout::kChannelsLast;
   return square;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,20 +13,14 @@
 
 namespace headrace {
 
-// Returns the layout: channels are the shorter of first and last axis; dynamic counts as long, a tie as last.
-inline ImageLayout layout_of(const Shape& shape) noexcept {
-  if (shape.rank() != 3) return ImageLayout::kChannelsLast;
-  const auto length = [&](int axis) {
-    return shape[axis] == Shape::kDynamic ? std::numeric_limits<std::int64_t>::max() : shape[axis];
-  };
-  return length(0) < length(2) ? ImageLayout::kChannelsFirst : ImageLayout::kChannelsLast;
+// Returns the extent of the channel axis; of the last axis if the field is not an image; 1 for a scalar.
+inline std::int64_t channels_of(const Field& field) noexcept {
+  if (field.shape.rank() == 0) return 1;
+  return layout_of(field) == ImageLayout::kChannelsFirst ? field.shape[0] : field.shape.back();
 }
 
-// Returns the extent of the channel axis; of the last axis if the shape is not an image; 1 for a scalar.
-inline std::int64_t channels_of(const Shape& shape) noexcept {
-  if (shape.rank() == 0) return 1;
-  return layout_of(shape) == ImageLayout::kChannelsFirst ? shape[0] : shape.back();
-}
+// Returns whether nothing says where the channels are, and the extents suggest that they come first.
+bool has_doubtful_layout(const Field& field) noexcept;
 
 // Returns height and width after resizing the shorter side to `size`; the longer one is rounded down.
 inline std::pair<std::int64_t, std::int64_t> shorter_side_to(std::int64_t size, std::int64_t height,
@@ -43,6 +36,8 @@ class FieldChecks {
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = {}) const;
 
   void want_decoded() const;
+  // Requires that the layout is said where the extents of an image would suggest another than channels last.
+  void want_layout() const;
   // Requires an image (H, W, C).
   void want_channels_last() const;
   void want_type(std::initializer_list<DType> types) const;  // u8, or u8 and f32

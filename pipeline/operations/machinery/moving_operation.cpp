@@ -51,6 +51,7 @@ class AlongStep final : public SampleStep {
 
   void add_mask(MovedField field) { masks_.push_back(std::move(field)); }
   void add_boxes(MovedField field) { boxes_.push_back(std::move(field)); }
+  void add_rows(MovedField field) { rows_.push_back(std::move(field)); }
 
   void run(SampleView& sample, const StepContext& context) const override {
     Scratch& scratch = *context.scratch;
@@ -61,7 +62,7 @@ class AlongStep final : public SampleStep {
     sample[image_] = image_step_->run(image, context, output);
     std::swap(scratch.results[0], scratch.fields[image_]);  // the view follows its bytes
     for (const MovedField& mask : masks_) move_mask(mask, size, move, sample[mask.place], scratch);
-    for (const MovedField& boxes : boxes_) move_boxes(boxes, move, sample[boxes.place], scratch);
+    for (const MovedField& boxes : boxes_) move_boxes(boxes, move, sample, scratch);
   }
 
  private:
@@ -102,14 +103,17 @@ class AlongStep final : public SampleStep {
     std::swap(scratch.made, scratch.fields[mask.place]);
   }
 
-  void move_boxes(const MovedField& boxes, const PixelMove& move, FieldView& view, Scratch& scratch) const {
+  void move_boxes(const MovedField& boxes, const PixelMove& move, SampleView& sample, Scratch& scratch) const {
+    FieldView& view = sample[boxes.place];
     const std::size_t count = view.bytes.size() / (4 * size_of(boxes.before.dtype));
+    std::vector<std::size_t> left;  // the boxes that are kept, where rows go with them
     const std::span<std::byte> out = scratch.grow(scratch.made, count * 4 * sizeof(float));
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const std::optional<Box> box = moved(load_box(view.bytes, i, boxes.before.dtype), move);
       if (!box && lost_ == LostBoxes::kDrop) continue;
       store_box(box.value_or(Box{}), out, kept++);
+      if (!rows_.empty()) left.push_back(i);
     }
     const bool varies = boxes.before.shape.is_dynamic();
     const std::size_t rows = varies ? kept : count;
@@ -117,6 +121,31 @@ class AlongStep final : public SampleStep {
     view.bytes = out.first(rows * 4 * sizeof(float));
     if (varies) view.shape = Shape{static_cast<std::int64_t>(rows), 4};
     std::swap(scratch.made, scratch.fields[boxes.place]);
+    for (const MovedField& field : rows_) keep_rows(field, left, count, sample[field.place], scratch);
+  }
+
+  // Keeps these of the `count` rows; in a field of fixed length zeros follow them.
+  static void keep_rows(const MovedField& field, const std::vector<std::size_t>& left, std::size_t count,
+                        FieldView& view, Scratch& scratch) {
+    if (view.shape[0] != static_cast<std::int64_t>(count)) {
+      throw Error(ErrorCode::kDataCorrupt,
+                  fmt::format("the field '{}' has {} rows for {} boxes", field.before.name, view.shape[0], count),
+                  "fields of with_boxes have a row for each box");
+    }
+    const std::size_t row = count == 0 ? 0 : view.bytes.size() / count;
+    const bool varies = field.before.shape.is_dynamic();
+    const std::span<std::byte> out = scratch.grow(scratch.made, (varies ? left.size() : count) * row);
+    std::ranges::fill(out, std::byte{0});
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      std::ranges::copy(view.bytes.subspan(left[i] * row, row), out.subspan(i * row).begin());
+    }
+    if (varies) {
+      std::vector<std::int64_t> extents(view.shape.extents().begin(), view.shape.extents().end());
+      extents[0] = static_cast<std::int64_t>(left.size());
+      view.shape = Shape(extents);
+    }
+    view.bytes = out;
+    std::swap(scratch.made, scratch.fields[field.place]);
   }
 
   // Returns the box as the result shows it; std::nullopt if nothing of it is left.
@@ -159,6 +188,7 @@ class AlongStep final : public SampleStep {
   std::shared_ptr<const PixelMover> mover_;
   LostBoxes lost_;
   std::vector<MovedField> masks_, boxes_;
+  std::vector<MovedField> rows_;  // fields with a row for each box, of which lost ones are dropped
 };
 
 [[noreturn]] void refuse_along(const OperationDefinition& operation, const Field& field, const std::string& why,
@@ -172,7 +202,7 @@ void want_mask(const OperationDefinition& operation, const Field& mask) {
   if (mask.encoding == Encoding::kImage) {
     refuse_along(operation, mask, "is still encoded", "call decode() before map()");
   }
-  if (mask.shape.rank() != 3 || layout_of(mask.shape) != ImageLayout::kChannelsLast) {
+  if (mask.shape.rank() != 3 || has_doubtful_layout(mask) || layout_of(mask) != ImageLayout::kChannelsLast) {
     refuse_along(operation, mask, "is no mask", "a mask is (height, width, channels), as its image");
   }
 }
@@ -185,6 +215,42 @@ void want_boxes(const OperationDefinition& operation, const Field& boxes) {
   if (!fits || !typed) {
     refuse_along(operation, boxes, "holds no boxes",
                  "boxes are (N, 4) or (4), of f32, i32 or i64: left, top, right, bottom");
+  }
+}
+
+// Checks that the fields which lose a row with each lost box are known.
+void want_rows(const OperationDefinition& operation, const Along& along, const Fields& fields) {
+  if (along.with_boxes.empty() && (along.lost == LostBoxes::kZero || along.boxes.empty())) return;
+  if (!along.with_boxes.empty() && (along.lost == LostBoxes::kZero || along.boxes.size() != 1)) {
+    throw ConfigError(
+        fmt::format("{}: with_boxes is for lost_boxes = drop and one field of boxes", operation.describe()),
+        "without drop, rows stay in line with their boxes");
+  }
+  const auto is_among = [](const std::vector<std::string>& names, const Field& field) {
+    return std::ranges::count(names, field.name) > 0;
+  };
+  for (const std::string& name : along.boxes) {
+    const Field& boxes = fields[find_field(fields, name)];
+    if (boxes.shape.rank() != 2) continue;
+    for (const std::string& row : along.with_boxes) {
+      const Field& field = fields[find_field(fields, row)];
+      const bool fits =
+          field.encoding == Encoding::kRaw && field.shape.rank() > 0 && field.shape[0] == boxes.shape[0];
+      if (fits && field.name != operation.field() && !is_among(along.masks, field)) continue;
+      refuse_along(operation, field, "has no row for each box", "fields of with_boxes are as long as the boxes");
+    }
+    if (!along.with_boxes.empty()) continue;
+    for (const Field& field : fields) {
+      const bool moved =
+          field.name == operation.field() || is_among(along.boxes, field) || is_among(along.masks, field);
+      if (moved || field.encoding == Encoding::kImage || field.shape.rank() == 0 ||
+          field.shape[0] != boxes.shape[0])
+        continue;
+      refuse_along(
+          operation, field, "may have a row for each box, and lost boxes are dropped",
+          fmt::format("name the fields that have: with_boxes=[\"{}\"]; with_boxes=[\"{}\"] says that none has",
+                      field.name, name));
+    }
   }
 }
 
@@ -201,6 +267,7 @@ std::string describe(const Along& along) {
   if (!along.boxes.empty()) {
     moved.push_back(fmt::format("boxes {}{}", fmt::join(along.boxes, ", "),
                                 along.lost == LostBoxes::kDrop ? " without the lost" : ""));
+    if (!along.with_boxes.empty()) moved.push_back(fmt::format("rows of {}", fmt::join(along.with_boxes, ", ")));
   }
   return fmt::format(" along with {}", fmt::join(moved, " and "));
 }
@@ -209,11 +276,13 @@ void show_along(Along& along, OptionVisitor& visit) {
   visit("masks", along.masks);
   visit("boxes", along.boxes);
   visit("lost_boxes", along.lost, {"zero", "drop"});
+  visit("with_boxes", along.with_boxes);
 }
 
 Fields move_along(const OperationDefinition& operation, const Along& along, Fields fields, const Field& image) {
   std::vector<std::string> names{image.name};
   const Field result = image;  // `fields` holds it
+  want_rows(operation, along, fields);
   const auto take = [&](const std::string& name) -> Field& {
     if (std::ranges::count(names, name) > 0) {
       throw ConfigError(fmt::format("{}: field '{}' is moved twice", operation.describe(), name),
@@ -226,6 +295,7 @@ Fields move_along(const OperationDefinition& operation, const Along& along, Fiel
     Field& mask = take(name);
     want_mask(operation, mask);
     mask.shape = Shape{result.shape[0], result.shape[1], mask.shape[2]};
+    mask.layout = ImageLayout::kChannelsLast;
   }
   for (const std::string& name : along.boxes) {
     Field& boxes = take(name);
@@ -246,6 +316,9 @@ std::unique_ptr<const SampleStep> along_step(const Along& along, const Fields& b
   };
   for (const std::string& name : along.masks) step->add_mask(field(name));
   for (const std::string& name : along.boxes) step->add_boxes(field(name));
+  for (const std::string& name : along.with_boxes) {
+    if (std::ranges::count(along.boxes, name) == 0) step->add_rows(field(name));
+  }
   return step;
 }
 

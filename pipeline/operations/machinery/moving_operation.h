@@ -61,8 +61,9 @@ class MovingOperation : public DataOperation<Options> {
 
   bool spans_fields() const noexcept final { return !along().empty(); }
   bool touches(const std::string& name) const final {
-    return name == this->field() ||
-           std::ranges::count(along().masks, name) + std::ranges::count(along().boxes, name);
+    return name == this->field() || std::ranges::count(along().masks, name) +
+                                        std::ranges::count(along().boxes, name) +
+                                        std::ranges::count(along().with_boxes, name);
   }
   Fields apply_to_sample(const Fields& before) const final {
     Fields after = OperationDefinition::apply_to_sample(before);

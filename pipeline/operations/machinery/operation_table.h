@@ -13,7 +13,7 @@ struct OperationList {};
 
 // To add an operation, add its options here.
 using DataOperations =
-    OperationList<PadCrop, Flip, VerticalFlip, RandomRotation, RandomAffine, Normalize, Cast, ToLayout,
+    OperationList<PadCrop, Flip, VerticalFlip, RandomRotation, RandomAffine, Normalize, Cast, ToLayout, LayoutIs,
                   FlattenSample, RandomResizedCrop, Resize, ResizeTo, CenterCrop, ColorJitter, Grayscale,
                   GaussianBlur, Invert, Posterize, Solarize, AdjustSharpness, Autocontrast, Equalize, RandAugment,
                   TrivialAugmentWide, PerImageStandardization, BrightnessContrast, Cutout, RandomErasing, OneHot,

@@ -9,11 +9,12 @@ PixelPass::PixelPass(const Field& input, const PassAbilities& who)
       from_type(input.dtype),
       to_type(input.dtype),
       image(input.shape.rank() == 3),
-      from_layout(layout_of(input.shape)),
+      from_layout(layout_of(input)),
       to_layout(from_layout),
-      channels(image ? channels_of(input.shape) : 1) {}
+      channels(image ? channels_of(input) : 1) {}
 
 bool PixelPass::add(const OperationDefinition& operation, const OperationPlace& place) {
+  if (image && !flat && layout_of(place.before) != to_layout) return false;  // layout_is() says another
   PixelPass with = *this;
   if (!operation.join(with, place)) return false;
   // Holes are cut into the result: any operation after one would not apply to it.

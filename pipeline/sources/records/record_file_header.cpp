@@ -25,7 +25,9 @@ constexpr std::int64_t kLongestAxis = std::int64_t{1} << 32;
 void write_field(const Field& field, ByteWriter& out) {
   out.text(field.name)
       .u8(static_cast<std::uint8_t>(field.dtype))
-      .u8(field.encoding == Encoding::kImage ? 1 : 0)
+      .u8(field.encoding == Encoding::kImage                ? 1
+          : layout_of(field) == ImageLayout::kChannelsFirst ? 2
+                                                            : 0)
       .u8(static_cast<std::uint8_t>(field.shape.rank()));
   for (const std::int64_t extent : field.shape.extents()) out.u64(static_cast<std::uint64_t>(extent));
 }
@@ -53,8 +55,9 @@ Field read_field_header(ByteReader& in) {
   if (type > kLastType) in.fail("element type " + std::to_string(type) + " is not known");
   field.dtype = static_cast<DType>(type);
   const std::uint8_t encoding = in.u8();
-  if (encoding > 1) in.fail("encoding " + std::to_string(encoding) + " is not known");
+  if (encoding > 2) in.fail("encoding " + std::to_string(encoding) + " is not known");
   field.encoding = encoding == 1 ? Encoding::kImage : Encoding::kRaw;
+  if (encoding == 2) field.layout = ImageLayout::kChannelsFirst;  // raw elements
   field.shape = read_shape(in, field.encoding);
   return field;
 }

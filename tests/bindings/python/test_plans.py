@@ -277,6 +277,50 @@ def test_operations_join(data):
     assert data.map(chain).fingerprint == data.map(hr.flip(), hr.cast("float32"), hr.flatten()).fingerprint
 
 
+def of(array, *operations, **options):
+    data = hr.from_arrays({"image": array}, **options).map(*operations)
+    return next(iter(data.batch(len(array))))["image"].numpy()
+
+
+@pytest.mark.parametrize("shape", [(9, 9, 13), (7, 7, 512), (2, 64, 3), (8, 8, 64), (1, 1, 3)])
+def test_the_plan_says_the_layout_and_extents_do_not(shape):
+    images = np.random.default_rng(0).integers(0, 256, (2, *shape), dtype=np.uint8)
+    planes = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+    means = np.arange(shape[-1]) / 1000
+    wanted = (images / 255 - means).astype(np.float32)
+    assert (of(images, hr.to_layout("channels_first")) == planes).all()
+    assert (of(images, hr.to_layout("channels_last")) == images).all()
+    assert (of(planes, hr.to_layout("channels_last"), layout="channels_first") == images).all()
+    assert (of(images, hr.flip(1.0)) == images[:, :, ::-1]).all()
+    assert np.allclose(of(images, hr.normalize(means, np.ones(shape[-1]))), wanted, atol=1e-6)
+    normal = of(planes, hr.layout_is("channels_first"), hr.normalize(means, np.ones(shape[-1])))
+    assert np.allclose(normal, wanted.transpose(0, 3, 1, 2), atol=1e-6)
+    turned = hr.from_arrays({"image": images}).map(hr.to_layout("channels_first"))
+    assert "channels first" in turned.batch(2).explain()
+    same = turned.map(lambda sample: {"image": sample["image"]}, hr.to_layout("channels_last"))
+    assert (next(iter(same.batch(2)))["image"].numpy() == images).all()
+
+
+def test_a_layout_that_nothing_says_is_asked_for():
+    planes = np.zeros((2, 3, 8, 9), np.float32)
+    for operation in (hr.flip(), hr.normalize([0] * 3, [1] * 3), hr.to_layout("channels_last"), hr.cutout(2)):
+        with pytest.raises(hr.ConfigError, match="nothing says where they are.*layout_is"):
+            of(planes, operation)
+    transposed = hr.function(lambda s: {"image": s["image"].transpose(2, 0, 1).copy()})
+    with pytest.raises(hr.ConfigError, match="nothing says where they are"):
+        of(np.zeros((2, 8, 9, 3), np.uint8), transposed, hr.flip())
+    rows = of(np.zeros((2, 8, 9, 3), np.uint8), transposed, hr.layout_is("channels_first"), hr.to_layout("channels_last"))
+    assert rows.shape == (2, 8, 9, 3)
+
+
+def test_cutmix_exchanges_whole_pixels():
+    images = np.zeros((4, 9, 9, 13), np.float32)
+    images[1::2] = 1
+    data = hr.from_arrays({"image": images, "label": np.arange(4) % 2}).map(hr.one_hot(2)).batch(4).map(hr.cutmix(1.0))
+    mixed = [next(iter(hr.Loader(data, seed=seed)))["image"].numpy() for seed in range(8)]
+    assert all((batch == batch[..., :1]).all() for batch in mixed)
+
+
 def test_masks_and_boxes_move_with_their_image(tmp_path):
     rng = np.random.default_rng(1)
     images = rng.integers(0, 256, (12, 10, 14, 3), dtype=np.uint8)
@@ -297,6 +341,15 @@ def test_masks_and_boxes_move_with_their_image(tmp_path):
     again = hr.Dataset.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint and "boxes boxes without the lost" in again.explain()
     assert (next(iter(again)).numpy()["boxes"][0] == [[0, 0, 3, 4], [0, 0, 0, 0]]).all()
+    cuts = (cut | hr.flip(0)).along(boxes=["boxes"], lost_boxes="drop", with_boxes=["labels"])
+    varying = hr.from_function(lambda i: {"image": images[i], "boxes": boxes[i, ::-1], "labels": np.array([7, 8])}, 12,
+                               fields={"image": ("uint8", (10, 14, 3)), "boxes": ("float32", (None, 4)),
+                                       "labels": ("int64", (None,))})
+    batch = next(iter(varying.map(cuts).padded_batch(12))).numpy()
+    assert batch["labels"][0].tolist()[:1] == [8] and batch["boxes"][0, 0].tolist() == [0, 0, 3, 4]
+    assert not batch["labels"][0][1:].any()
+    with pytest.raises(hr.ConfigError, match="'labels' int64.*may have a row for each box"):
+        varying.map(cut.along(boxes=["boxes"], lost_boxes="drop"))
     with pytest.raises(hr.ConfigError, match="no operation of the chain moves pixels"):
         hr.normalize(0, 1).along(masks=["seg"])
     with pytest.raises(hr.ConfigError, match="lost_boxes"):

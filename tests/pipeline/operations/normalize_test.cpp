@@ -28,6 +28,11 @@ TEST(Normalize, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal_of_operations(normalize({0}, {kInfinity}), rgb_field()), HasSubstr("finite"));
   EXPECT_THAT(refusal_of_operations(normalize({0, 0}, {1, 1}), rgb_field()), HasSubstr("2 means for 3 channels"));
   EXPECT_THAT(refusal_of_operations(normalize({0}, {0}), rgb_field()), HasSubstr("deviation is 0"));
+  EXPECT_THAT(refusal_of_operations(normalize({0}, {-1}), rgb_field()), HasSubstr("deviation is -1"));
+  EXPECT_THAT(refusal_of_operations(normalize({0}, {kNan}), rgb_field()), HasSubstr("finite"));
+  EXPECT_THAT(refusal_of_operations(normalize({125.3F}, {63}), rgb_field()), HasSubstr("above 1"));
+  EXPECT_THAT(refusal_of_operations(normalize({0}, {255}), rgb_field()), HasSubstr("divide both by 255"));
+  EXPECT_EQ(field_after(cast(DType::kF32) | normalize({125.3F}, {63}), rgb_field()).dtype, DType::kF32);
   EXPECT_THAT(refusal_of_operations(normalize({}, {}), rgb_field()), HasSubstr("0 means"));
 }
 

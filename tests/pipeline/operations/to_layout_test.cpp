@@ -15,11 +15,61 @@ TEST(ToLayout, ConvertsPlanesToInterleaved) {
 }
 
 TEST(ToLayout, TellsTheFieldAfterIt) {
-  EXPECT_EQ(field_after(to_layout(ImageLayout::kChannelsFirst), rgb_field()), image_field({3, 32, 48}));
+  const Field first = field_after(to_layout(ImageLayout::kChannelsFirst), rgb_field());
+  EXPECT_EQ(first.shape, (Shape{3, 32, 48}));
+  EXPECT_EQ(first.layout, ImageLayout::kChannelsFirst);
   EXPECT_EQ(
       field_after(to_layout(ImageLayout::kChannelsFirst) | to_layout(ImageLayout::kChannelsLast), rgb_field()),
       rgb_field());
   EXPECT_EQ(field_after(to_layout(ImageLayout::kChannelsLast), rgb_field()), rgb_field());
+}
+
+// The plan says where channels are, whatever the extents.
+TEST(Layout, IsThePlansAndNotOfExtents) {
+  constexpr auto kFirst = ImageLayout::kChannelsFirst, kLast = ImageLayout::kChannelsLast;
+  for (const Shape& shape :
+       {Shape{9, 9, 13}, Shape{7, 7, 512}, Shape{2, 64, 3}, Shape{1, 64, 3}, Shape{1, 1, 1}}) {
+    const Field last = image_field(shape);
+    const Field first = field_after(to_layout(kFirst), last);
+    EXPECT_EQ(first.shape, (Shape{shape[2], shape[0], shape[1]}));
+    EXPECT_EQ(field_after(to_layout(kLast), first), last);
+    EXPECT_EQ(field_after(flip(), last), last);
+    const std::vector<float> each(static_cast<std::size_t>(shape[2]), 0.5F);
+    EXPECT_EQ(field_after(normalize(each, each), last).shape, shape);
+    EXPECT_EQ(field_after(normalize(each, each), first).shape, first.shape);
+    EXPECT_THAT(refusal_of_operations(flip(), first), ::testing::HasSubstr("channels come first"));
+    EXPECT_EQ(field_after(layout_is(kFirst) | to_layout(kLast), image_field(first.shape)), last);
+    EXPECT_THAT(refusal_of_operations(layout_is(kLast), first), ::testing::HasSubstr("the other one"));
+  }
+  const std::vector<float> nine(9, 0.5F);
+  EXPECT_THAT(refusal_of_operations(normalize(nine, nine), image_field({9, 9, 13})),
+              ::testing::HasSubstr("9 means for 13 channels"));
+}
+
+TEST(Layout, IsAskedForWhereExtentsSuggestAnother) {
+  const Field doubtful = image_field({3, 32, 48});
+  const std::vector<float> three(3, 0.5F);
+  for (const Operations& chain : {flip(), normalize(three, three), to_layout(ImageLayout::kChannelsFirst),
+                                  resize(8), cutout(3), Operations(cutmix())}) {
+    EXPECT_THAT(refusal_of_operations(chain, doubtful), ::testing::HasSubstr("nothing says where they are"));
+  }
+  // A resize leaves no doubt.
+  EXPECT_EQ(field_after(resize(3, 64) | flip(), image_field({32, 48, 13})).shape, (Shape{3, 64, 13}));
+}
+
+TEST(Layout, MovesAllBandsOfAPixel) {
+  const Image image = random_image(9, 9, 13, 8);
+  const auto planes = run_chain(to_layout(ImageLayout::kChannelsFirst), image, DType::kU8);
+  ASSERT_EQ(planes.values.size(), image.values.size());
+  for (std::size_t pixel = 0; pixel < 81; ++pixel) {
+    for (std::size_t band = 0; band < 13; ++band) {
+      ASSERT_EQ(planes.values[band * 81 + pixel], image.values[pixel * 13 + band]);
+    }
+  }
+  const auto back = run_chain(normalize({0}, {1}) | layout_is(ImageLayout::kChannelsLast) |
+                                  to_layout(ImageLayout::kChannelsFirst) | to_layout(ImageLayout::kChannelsLast),
+                              image, DType::kF32);
+  expect_near(back.values, image.values, 0);
 }
 
 }  // namespace

@@ -58,8 +58,9 @@ TEST(Pipelines, CifarRunsFromJpegs) {
   const auto data = shared_data("cifar10-jpeg.tar.zst");
   if (!data) GTEST_SKIP() << "no cifar10-jpeg.tar.zst";
   const PipelineOptions options{.data = *data, .global_batch = 64};
-  EXPECT_EQ(make_pipeline("cifar-train", options).fields()[0],
-            (Field{.name = "image", .dtype = DType::kF32, .shape = {3, 32, 32}}));
+  EXPECT_EQ(
+      make_pipeline("cifar-train", options).fields()[0],
+      (Field{.name = "image", .dtype = DType::kF32, .shape = {3, 32, 32}, .layout = ImageLayout::kChannelsFirst}));
   expect_runs("cifar-train", options);
   EXPECT_EQ(make_pipeline("cifar-eval", options).size(), 10'000U);
 }
@@ -73,8 +74,10 @@ TEST(Pipelines, JpegsRun) {
               (Field{.name = "image", .dtype = DType::kU8, .shape = {224, 224, 3}}));
     expect_runs(name, options);
   }
-  EXPECT_EQ(make_pipeline("jpeg-train-float", options).fields()[0],
-            (Field{.name = "image", .dtype = DType::kF32, .shape = {3, 224, 224}}));
+  EXPECT_EQ(
+      make_pipeline("jpeg-train-float", options).fields()[0],
+      (Field{
+          .name = "image", .dtype = DType::kF32, .shape = {3, 224, 224}, .layout = ImageLayout::kChannelsFirst}));
   expect_runs("jpeg-train-float", options);
 }
 

@@ -305,16 +305,18 @@ TEST(MovedAlong, GivesOneStream) {
 TEST(MovedAlong, BoxesOfWhichNothingIsLeftAreZerosOrLeaveTheirPlace) {
   const std::vector<float> boxes{0, 0, 2, 2, 9, 8, 20, 12, 30, 0, 34, 3, 12, 1, 14, 20};
   const std::vector<std::uint8_t> image(kHeight * kWidth * 3);
-  const auto boxes_after = [&](LostBoxes lost) {
+  const std::vector<std::int64_t> labels{1, 2, 3, 4};
+  const auto after = [&]<typename T>(LostBoxes lost, const std::string& field, std::vector<std::string> rows, T) {
     const SourcePtr source =
         in_memory("boxes", 1,
                   {array_of({.name = "image", .dtype = DType::kU8, .shape = {kHeight, kWidth, 3}}, image),
-                   array_of({.name = "boxes", .dtype = DType::kF32, .shape = {4, 4}}, boxes)});
-    const Dataset dataset =
-        Dataset::from(source).map(center_crop(13).along({.boxes = {"boxes"}, .lost = lost})).batch({.global = 1});
+                   array_of({.name = "boxes", .dtype = DType::kF32, .shape = {4, 4}}, boxes),
+                   array_of({.name = "labels", .dtype = DType::kI64, .shape = {4}}, labels)});
+    const Along along{.boxes = {"boxes"}, .lost = lost, .with_boxes = std::move(rows)};
+    const Dataset dataset = Dataset::from(source).map(center_crop(13).along(along)).batch({.global = 1});
     DeviceGroup devices = test_devices(1);
     Loader loader(dataset, devices);
-    return download_examples<float>(devices[0], *loader.next(), "boxes");
+    return download_examples<T>(devices[0], *loader.next(), field);
   };
   // The window begins at (10, 4).
   const std::vector<float> second{0, 4, 10, 8}, fourth{2, 0, 4, 13}, zeros(4, 0.0F);
@@ -323,8 +325,23 @@ TEST(MovedAlong, BoxesOfWhichNothingIsLeftAreZerosOrLeaveTheirPlace) {
     for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
     return all;
   };
-  EXPECT_EQ(boxes_after(LostBoxes::kZero), joined({zeros, second, zeros, fourth}));
-  EXPECT_EQ(boxes_after(LostBoxes::kDrop), joined({second, fourth, zeros, zeros}));
+  EXPECT_EQ(after(LostBoxes::kZero, "boxes", {}, 0.0F), joined({zeros, second, zeros, fourth}));
+  EXPECT_EQ(after(LostBoxes::kDrop, "boxes", {"labels"}, 0.0F), joined({second, fourth, zeros, zeros}));
+  using Numbers = std::vector<std::int64_t>;
+  EXPECT_EQ(after(LostBoxes::kZero, "labels", {}, std::int64_t{}), labels);
+  EXPECT_EQ(after(LostBoxes::kDrop, "labels", {"labels"}, std::int64_t{}), (Numbers{2, 4, 0, 0}));
+  EXPECT_EQ(after(LostBoxes::kDrop, "labels", {"boxes"}, std::int64_t{}), labels);
+  const auto refused = [&](LostBoxes lost, std::vector<std::string> rows) {
+    try {
+      after(lost, "boxes", std::move(rows), 0.0F);
+    } catch (const ConfigError& error) {
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(refused(LostBoxes::kDrop, {}), HasSubstr("may have a row for each box"));
+  EXPECT_THAT(refused(LostBoxes::kDrop, {"image"}), HasSubstr("has no row for each box"));
+  EXPECT_THAT(refused(LostBoxes::kZero, {"labels"}), HasSubstr("with_boxes is for lost_boxes = drop"));
 }
 
 TEST(MovedAlong, BoxesMayBeIntegersAndBecomeFloats) {

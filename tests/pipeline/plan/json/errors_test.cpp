@@ -33,7 +33,7 @@ TEST_F(PlanJsonErrors, NameThePlace) {
        "needed"},
       {R"({"map": [{"pad_crop": {"pda": 4}}]})",
        "plan at stages[0].map[0].pad_crop: there is no option \"pda\" (it has size, pad, padding, masks, boxes, "
-       "lost_boxes)"},
+       "lost_boxes, with_boxes)"},
       {R"({"map": [{"pad_crop": {"padding": "mirror"}}]})",
        "plan at stages[0].map[0].pad_crop.padding: \"mirror\" is not among the choices (write zero or reflect)"},
       {R"({"map": [{"normalize": {"mean": [0.5, null]}}]})",

@@ -102,6 +102,7 @@ TEST(PlanJsonOperations, GiveTheSameStream) {
       {"resize_to", resize(9, 14)},
       {"solarize", solarize(99, 0.8F)},
       {"to_layout", floats | to_layout(ImageLayout::kChannelsFirst)},
+      {"layout_is", floats | layout_is(ImageLayout::kChannelsLast) | flip()},
       {"trivial_augment_wide", trivial_augment_wide({.bins = 11})},
       {"vertical_flip", vertical_flip(0.4F)},
   };

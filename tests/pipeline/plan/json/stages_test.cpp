@@ -195,7 +195,8 @@ TEST_F(PlanJsonStages, AreReadable) {
             "draw": "each_pass",
             "masks": [],
             "boxes": [],
-            "lost_boxes": "zero"
+            "lost_boxes": "zero",
+            "with_boxes": []
           }
         }
       ]
