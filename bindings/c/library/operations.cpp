@@ -39,9 +39,7 @@ hr_status hr_operations_describe(const hr_operations* chain, char** text) {
 hr_status hr_operations_add(hr_operations* chain, const char* name, const char* options) {
   return guarded(__func__, [&] {
     std::vector<headrace::Operation>& list = given(chain, "chain").list;
-    for (const headrace::Operation& made :
-         headrace::operation(&given(name, "name"), headrace::c::text_of(options)).list()) {
-      list.push_back(made);
-    }
+    const headrace::Operations made = headrace::operation(&given(name, "name"), headrace::c::text_of(options));
+    list.insert(list.end(), made.list().begin(), made.list().end());
   });
 }

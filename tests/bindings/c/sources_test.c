@@ -39,7 +39,6 @@ static void expect_source(const char* name, hr_open_options options, uint64_t re
   OK(hr_batch_describe(batch, &about));
   CHECK(about.examples == (int64_t)records && about.last_of_epoch);
   hr_batch_free(batch);
-  hr_operations_free(chain);
   hr_loader_free(loader);
   hr_dataset_free(dataset);
 }
