@@ -182,7 +182,7 @@ Dataset open_data(const RecordCommandOptions& options, const InputDescription& i
                      ? as_recorded(options, input, source)
                      : read_plan(options.plan, {.data = source, .global_batch = options.common.global_batch});
   report_left_out(data.left_out(), data.columns(), false);
-  options.common.warn_of_unused(*data.source());
+  options.common.refuse_unused(*data.source());
   return data;
 }
 

@@ -245,10 +245,10 @@ void bind_combinations(nb::module_& module) {
       "parts"_a, "weights"_a, "seed"_a, "until"_a, Unlocked());
   module.def(
       "zip",
-      [](const std::vector<Dataset>& parts, std::vector<std::string> suffixes) {
-        return zip(parts, {.suffixes = std::move(suffixes)});
+      [](const std::vector<Dataset>& parts, std::vector<std::string> suffixes, bool strict) {
+        return zip(parts, {.suffixes = std::move(suffixes), .strict = strict});
       },
-      "parts"_a, "suffixes"_a, Unlocked());
+      "parts"_a, "suffixes"_a, "strict"_a, Unlocked());
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ constexpr ReaderWord kWords[] = {
     {"RecordFilter::max_failures", ""},
     {"StrategyOptions::workers", ""},
     {"TfRecordOptions::memory_limit", ""},
+    {"ZipOptions::strict", ""},
     {"ZipOptions::suffixes", ""},
     {"convert_dataset()", ""},
     {"generator()", ""},

@@ -70,7 +70,7 @@ Dataset PipelineCommandOptions::open() const {
   Dataset dataset =
       plan.empty() ? make_pipeline(pipeline, pipeline_options()) : read_plan(plan, {.base = plan_base});
   report_left_out(dataset.left_out(), dataset.columns(), plan.empty());
-  common.warn_of_unused(*dataset.source());
+  common.refuse_unused(*dataset.source());
   return dataset;
 }
 

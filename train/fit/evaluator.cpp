@@ -9,6 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/train/fit/input_options.h"
+#include "headrace/train/fit/same_work.h"
 #include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
@@ -292,6 +293,9 @@ class Evaluator::Impl {
 
 Evaluator::Evaluator(Model& model, const Dataset& data, const EvaluateOptions& options, Mode mode) {
   check_evaluation(model.state(), options, mode);
+  if (const auto& workers = model.strategy().workers()) {
+    require_same_content(*workers, *data.source(), options.input.seed);
+  }
   auto input = std::make_unique<OwnInput>(model, data, options, mode);
   Loader& loader = input->loader;
   impl_ = std::make_unique<Impl>(model, std::move(input), loader, options, mode);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <ranges>
+
 #include "headrace/devices/base/hash.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/records/record.h"
@@ -17,9 +19,10 @@ void require_equal_text(Workers& workers, const std::string& what, const std::st
   workers.require_equal(what, text.size() <= kMaxShown ? text : "hash " + to_hex(xxh3(text)));
 }
 
+// The first stage says where the data lie, which may be elsewhere on each host.
 void require_equal_data(Workers& workers, const std::string& what, const DataIdentity& data) {
   std::string stages;
-  for (const std::string& stage : data.stages) stages += stage + "; ";
+  for (const std::string& stage : data.stages | std::views::drop(1)) stages += stage + "; ";
   require_equal_text(workers, what, fmt::format("{}fingerprint {}", stages, to_hex(data.fingerprint)));
 }
 

@@ -151,7 +151,7 @@ static void test_null_arguments(void) {
   NULL_FAILS(hr_dataset_concatenate(NULL, 1, &dataset));
   NULL_FAILS(hr_dataset_interleave(NULL, 1, 1, &dataset));
   NULL_FAILS(hr_dataset_mix(NULL, 1, NULL, &dataset));
-  NULL_FAILS(hr_dataset_zip(NULL, 1, NULL, &dataset));
+  NULL_FAILS(hr_dataset_zip(NULL, 1, NULL, true, &dataset));
   NULL_FAILS(hr_dataset_describe(dataset, NULL));
   NULL_FAILS(hr_dataset_field(dataset, 0, NULL));
   NULL_FAILS(hr_dataset_class(dataset, 0, NULL));

@@ -416,14 +416,14 @@ static void test_combinations(void) {
   CHECK(records_of(all) == 10);
   hr_dataset_free(all);
   static const char* const suffixes[] = {"_a", "_b"};
-  OK(hr_dataset_zip(parts, 2, suffixes, &all));
+  OK(hr_dataset_zip(parts, 2, suffixes, false, &all));
   CHECK(records_of(all) == 4);
   hr_field field;
   OK(hr_dataset_field(all, 1, &field));
   CHECK(strcmp(field.name, "value_b") == 0);
   hr_dataset_free(all);
   all = NULL;
-  FAILS(HR_INVALID_ARGUMENT, "value", hr_dataset_zip(parts, 2, NULL, &all));
+  FAILS(HR_INVALID_ARGUMENT, "value", hr_dataset_zip(parts, 2, NULL, false, &all));
   FAILS(HR_INVALID_ARGUMENT, "", hr_dataset_concatenate(parts, 0, &all));
   CHECK(all == NULL);
   hr_dataset_free(first);
