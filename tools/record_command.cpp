@@ -183,7 +183,7 @@ Dataset open_data(const RecordCommandOptions& options, const InputDescription& i
                      ? as_recorded(options, input, source)
                      : read_plan(options.plan, {.data = source, .global_batch = options.common.global_batch});
   report_reading(data.reading(), false);
-  options.common.warn_of_unused(*data.source());
+  options.common.refuse_unused(*data.source());
   return data;
 }
 

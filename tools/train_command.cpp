@@ -343,7 +343,7 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
   if (recipe.tuned_plans) tune_plans(devices);
   warn_of_slow_net(recipe.name, devices);
   if (chief) report_readings(recipe);
-  if (chief) options.common.warn_of_unused(*recipe.train.source());
+  if (chief) options.common.refuse_unused(*recipe.train.source());
   require_profiled_epoch(options, recipe);
   if (options.verbose > 0) {
     const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.world_replicas());

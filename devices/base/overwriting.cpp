@@ -13,7 +13,7 @@ class Walk {
  public:
   explicit Walk(const fs::path& wanted) : wanted_(wanted) {
     std::error_code ignored;
-    hard_linked_ = fs::hard_link_count(wanted, ignored) > 1;
+    hard_linked_ = fs::is_regular_file(wanted, ignored) && fs::hard_link_count(wanted, ignored) > 1;
     wanted_real_ = fs::canonical(wanted, ignored);
   }
 
@@ -22,6 +22,7 @@ class Walk {
     std::error_code error;
     const fs::path real = fs::canonical(folder, error);
     if (error || !visited_.insert(real.native()).second) return false;
+    if (real == wanted_real_) return true;
     fs::recursive_directory_iterator at(real, fs::directory_options::skip_permission_denied, error);
     for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
       if (is_wanted(*at)) return true;
@@ -53,6 +54,12 @@ bool would_overwrite(const fs::path& output, const fs::path& input) {
   if (!fs::is_regular_file(output, ignored)) return false;
   if (fs::is_directory(input, ignored)) return Walk(output).finds_in(input);
   return fs::equivalent(output, input, ignored);
+}
+
+bool would_add(const fs::path& output, const fs::path& input) {
+  std::error_code ignored;
+  if (!fs::is_directory(input, ignored)) return false;
+  return Walk(fs::weakly_canonical(fs::absolute(output, ignored), ignored).parent_path()).finds_in(input);
 }
 
 }  // namespace headrace

@@ -9,4 +9,7 @@ namespace headrace {
 // and inode, links followed. False if `output` does not exist; otherwise walks the folder.
 bool would_overwrite(const std::filesystem::path& output, const std::filesystem::path& input);
 
+// Returns whether a file at `output` would lie in the folder `input`, at any depth, links followed.
+bool would_add(const std::filesystem::path& output, const std::filesystem::path& input);
+
 }  // namespace headrace

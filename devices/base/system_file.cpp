@@ -147,7 +147,7 @@ void rename_file(const std::filesystem::path& from, const std::filesystem::path&
 Descriptor create_locked(const std::filesystem::path& path) {
   Descriptor file = create_new(path);
   if (!file.is_open()) fail(path, "cannot create", errno);
-  if (const int error = lock_for_writer(file.get()); error != 0) fail(path, "cannot lock", error);
+  if (const int error = lock_for_writer(file, path); error != 0) fail(path, "cannot lock", error);
   return file;
 }
 
@@ -162,7 +162,7 @@ TemporaryFile create_temporary(const std::filesystem::path& meant) {
     file.descriptor = create_new(file.path);
     if (!file.descriptor.is_open() && errno == EEXIST) continue;
     if (!file.descriptor.is_open()) fail(meant, "cannot create", errno);
-    if (const int error = lock_for_writer(file.descriptor.get()); error != 0)
+    if (const int error = lock_for_writer(file.descriptor, file.path); error != 0)
       fail(file.path, "cannot lock", error);
     return file;
   }

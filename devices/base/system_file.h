@@ -19,7 +19,7 @@ struct stat;
 namespace headrace {
 
 // The operations in which tests can inject faults: calls that fail or fall short.
-enum class FileOperation { kOpen, kRead, kWrite, kSync, kRename, kRemove };
+enum class FileOperation { kOpen, kRead, kWrite, kSync, kRename, kRemove, kLock };
 
 // Injected faults. Called from any thread.
 class FileFaults {

@@ -220,7 +220,7 @@ Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
   for (const StreamPlan& plan : plans) refuse_shuffled("zip()", plan);
   std::optional<ZippedBatches> batches;
   if (plans.front().batch) {
-    batches = zip_batches(plans);
+    batches = zip_batches(plans, options.strict);
     zipped->batch = batches->batch;
     zipped->prefetch = std::ranges::max(plans, {}, &StreamPlan::prefetch).prefetch;
   }

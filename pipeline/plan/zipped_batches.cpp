@@ -8,6 +8,7 @@
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 namespace {
@@ -73,12 +74,17 @@ std::uint64_t compare(const std::vector<BatchSizes>& parts, std::uint64_t steps,
 
 }  // namespace
 
-ZippedBatches zip_batches(const std::vector<StreamPlan>& plans) {
+ZippedBatches zip_batches(const std::vector<StreamPlan>& plans, bool strict) {
   std::vector<BatchSizes> parts;
   for (const StreamPlan& plan : plans) parts.emplace_back(plan);
-  const BatchSizes& shortest =
-      *std::ranges::min_element(parts, {}, [](const BatchSizes& part) { return part.order().size(); });
-  const std::uint64_t steps = shortest.order().size();
+  const auto [shortest, longest] =
+      std::ranges::minmax_element(parts, {}, [](const BatchSizes& part) { return part.order().size(); });
+  const std::uint64_t steps = shortest->order().size();
+  if (strict && longest->order().size() != steps) {
+    throw ConfigError(fmt::format("zip(): {} batches of {} and {} of {}", longest->order().size(), longest->name(),
+                                  steps, shortest->name()),
+                      advice("end with the shortest: {}", named("ZipOptions::strict", "false")));
+  }
   std::uint64_t full = parts[0].rows().full();
   if (steps > 1) full = parts[0].rows().examples_of(IndexCursor(parts[0].order()).locate(0, 0).record);
   const bool alike = std::ranges::all_of(

@@ -20,7 +20,7 @@ struct ZippedBatches {
 // Returns the batches of these datasets' zip(), which end with the shortest. Looks at the numbers of all batches
 // if some are smaller. Throws ConfigError if the n-th batches differ in size, or a smaller one is followed by
 // others. REQUIRES: all plans have batches and none is shuffled.
-ZippedBatches zip_batches(const std::vector<StreamPlan>& plans);
+ZippedBatches zip_batches(const std::vector<StreamPlan>& plans, bool strict);
 
 // Finds the records of a dataset in zip(). Immutable and thread-safe; it walks the stages anew for each position.
 class ZippedPositions {

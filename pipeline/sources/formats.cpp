@@ -100,6 +100,7 @@ bool is_web_archive(const FoundPath& found) {
   const ColumnOptions& columns = found.options().columns;
   if (!columns.image.empty() || !columns.label.empty()) return true;
   const MemberFields fields(columns.more, found.path().string());
+  if (std::ranges::any_of(fields.extensions(), is_path_pattern)) return false;  // of paths in folders
   return is_web_dataset(found.path(), web_members(columns, fields.extensions(), found.path().string()));
 }
 

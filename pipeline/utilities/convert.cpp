@@ -175,6 +175,20 @@ void check(const ConvertOptions& options, const std::filesystem::path& data, con
     throw ConfigError(to.string() + " is one of the files that are read, and would be overwritten",
                       "name another file");
   }
+  if (would_add(to, data)) {
+    throw ConfigError(to.string() + " would lie in the folder that is read, as one of its files",
+                      "name a file outside of " + data.string());
+  }
+}
+
+// A table's images lie beside it or elsewhere: they are known once it is open.
+void refuse_named_file(const Source& source, const std::filesystem::path& data, const std::filesystem::path& to) {
+  if (path_kind(to) != PathKind::kFile || path_kind(data) != PathKind::kFile) return;
+  for (std::uint64_t record = 0; record < source.info().records; ++record) {
+    if (!would_overwrite(to, data.parent_path() / source.describe(record))) continue;
+    throw ConfigError(to.string() + " is an image that " + data.string() + " names, and would be overwritten",
+                      "name another file");
+  }
 }
 
 // A format without the split says so by ConfigError. A missing file is something else: half a copy of a data set
@@ -316,6 +330,7 @@ ConvertResult convert_dataset(const std::filesystem::path& data, const std::file
   for (const ConvertedPart& part : parts) {
     refuse_stream(*part.source, named_or("convert_dataset()", "a conversion"));
     check_recoding(*part.source, options);
+    refuse_named_file(*part.source, data, to);
   }
   if (options.errors.on_error == OnError::kSkip) {
     const auto done = progress_of(parts, options);

@@ -54,6 +54,7 @@ constexpr ReaderWord kWords[] = {
     {"ReduceLrOnPlateauOptions::mode", ""},
     {"StrategyOptions::workers", ""},
     {"TfRecordOptions::memory_limit", ""},
+    {"ZipOptions::strict", ""},
     {"ZipOptions::suffixes", ""},
     {"convert_dataset()", ""},
     {"generator()", ""},

@@ -1,5 +1,7 @@
 #include "headrace/tools/options/common_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "headrace/devices/base/error.h"
@@ -74,7 +76,13 @@ void CommonOptions::add_order_to(CLI::App& command) {
 
 DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
   try {
-    return headrace::open_devices(devices, need);
+    DeviceGroup opened = headrace::open_devices(devices, need);
+    if (input.pinned_budget_bytes > 0 && opened[0].info().host_memory) {
+      throw ConfigError(
+          "--pinned-budget changes nothing: batches for " + opened[0].info().name + " lie in no pinned memory",
+          "limit their memory with --memory-budget, or leave it out");
+    }
+    return opened;
   } catch (const DeviceError& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     throw ConfigError(error.message(), error.hint());  // other devices were asked for than Headrace runs on
@@ -104,10 +112,11 @@ std::shared_ptr<SampleCache> CommonOptions::open_cache() const {
   return opened.back();
 }
 
-void CommonOptions::warn_of_unused(const Source& source) const {
+void CommonOptions::refuse_unused(const Source& source) const {
   if (input.reader_threads == 0 || !source.info().resident) return;
-  print(stderr, "headrace: warning: --readers {} changes nothing: {} lies in memory and is read by no thread\n",
-        input.reader_threads, source.info().name);
+  throw ConfigError(fmt::format("--readers {} changes nothing: {} lies in memory and is read by no thread",
+                                input.reader_threads, source.info().name),
+                    "leave it out");
 }
 
 void CommonOptions::warn_of_caches() const {

@@ -44,7 +44,8 @@ struct CommonOptions {
   // Adds --any-order, for commands to whose result the order of batches does not matter.
   void add_order_to(CLI::App& command);
 
-  // Opens the devices of --devices. Throws ConfigError if they do not exist or cannot do what is needed.
+  // Opens the devices of --devices. Throws ConfigError if they do not exist or cannot do what is needed,
+  // or if a limit is given that limits nothing.
   DeviceGroup open_devices(DeviceNeed need) const;
   // Returns the options for one pass; the error policy shares this object's tally.
   LoaderOptions loader() const;
@@ -53,8 +54,8 @@ struct CommonOptions {
   void silence(int rank);
   // Returns null for "none"; anything but none, auto and memory is a folder. Throws ConfigError for "auto".
   std::shared_ptr<SampleCache> open_cache() const;
-  // Prints on standard error which options have no effect on records of this source.
-  void warn_of_unused(const Source& source) const;
+  // Throws ConfigError naming an option that has no effect on records of this source.
+  void refuse_unused(const Source& source) const;
   // Prints on standard error why a cache opened here stores nothing more.
   void warn_of_caches() const;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/print.h"
 
@@ -31,8 +32,9 @@ void ErrorOptions::add_to(CLI::App& command, bool substitutes) {
   std::vector<std::string> choices = {"fail", "skip"};
   if (substitutes) choices.emplace_back("substitute");
   add_choice(command, "--on-error", on_error, "what to do with a bad record", choices);
-  add_number(command, "--max-bad-share", max_bad_share,
-             fmt::format("a run that skips{} ends when more of an epoch is bad than this share of it: 0 none, "
+  share_ = add_number(
+      command, "--max-bad-share", max_bad_share,
+      fmt::format("a run that skips{} ends when more of an epoch is bad than this share of it: 0 none, "
                          "1 any number",
                          substitutes ? " or substitutes" : ""),
              {.min = 0, .max = 1})
@@ -42,6 +44,10 @@ void ErrorOptions::add_to(CLI::App& command, bool substitutes) {
 }
 
 ErrorPolicy ErrorOptions::policy() const {
+  if (on_error == OnError::kFail && share_ != nullptr && share_->count() > 0) {
+    throw ConfigError("--max-bad-share changes nothing: with --on-error fail the first bad record ends the run",
+                      "give --on-error skip, too, or leave it out");
+  }
   return {.on_error = on_error, .max_bad_share = max_bad_share, .quarantine = quarantine, .tally = tally};
 }
 

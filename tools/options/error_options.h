@@ -10,6 +10,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace headrace::tools {
@@ -23,7 +24,8 @@ struct ErrorOptions {
   // `substitutes`: whether another record may replace a bad one.
   void add_to(CLI::App& command, bool substitutes = true);
 
-  // Returns the policy. All policies share one tally.
+  // Returns the policy. All policies share one tally. Throws ConfigError if --max-bad-share is given to a run that
+  // skips nothing.
   ErrorPolicy policy() const;
   // Returns the number of bad records so far, each counted once.
   std::uint64_t bad_records() const { return tally->count().bad; }
@@ -33,6 +35,9 @@ struct ErrorOptions {
   void report() const;
 
   std::shared_ptr<BadRecordTally> tally = std::make_shared<BadRecordTally>();  // shared by copies of the options
+
+ private:
+  const CLI::Option* share_ = nullptr;  // --max-bad-share
 };
 
 // Returns the line without its end. REQUIRES: `count` has at least one.

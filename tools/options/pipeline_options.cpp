@@ -70,7 +70,7 @@ Dataset PipelineCommandOptions::open() const {
   Dataset dataset =
       plan.empty() ? make_pipeline(pipeline, pipeline_options()) : read_plan(plan, {.base = plan_base});
   report_reading(dataset.reading(), plan.empty());
-  common.warn_of_unused(*dataset.source());
+  common.refuse_unused(*dataset.source());
   return dataset;
 }
 

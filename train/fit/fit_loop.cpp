@@ -26,6 +26,15 @@ std::uint64_t passes(const Dataset& data, const FitOptions& options) {
   return (steps_of_fit(data, options) + pass - 1) / pass;
 }
 
+// Returns the sources of the training and the validation; one if that was split off.
+std::vector<SourcePtr> sources_of(const Dataset& train, const FitOptions& options) {
+  std::vector<SourcePtr> sources{train.source()};
+  if (options.validation && options.validation->source() != sources.front()) {
+    sources.push_back(options.validation->source());
+  }
+  return sources;
+}
+
 // Describes the input for evaluating the model: the validation's if there is one.
 InputDescription input_of_fit(const Dataset& train, const FitOptions& options) {
   const Dataset& usual = options.validation ? *options.validation : train;
@@ -71,6 +80,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
       folder_(taken_folder()),
       data_(identity_of(train)),
       validation_data_(options_.validation ? std::optional(identity_of(*options_.validation)) : std::nullopt),
+      sources_(sources_of(train, options_)),
       resumption_(model, options_, {.steps = steps_, .data = data_, .validation = validation_data_}),
       position_(resumption_.position()),
       shards_(shard_devices(model.strategy(), options_.step.virtual_shards)),
@@ -111,7 +121,11 @@ History FitLoop::run() {
   if (std::exchange(begun_, true)) throw ConfigError("this fit has been run", "prepare another one");
   check_model();
   restore();
-  if (agreement_.several()) require_same_work(*model_.strategy().workers(), model_, work());
+  if (agreement_.several()) {
+    Workers& workers = *model_.strategy().workers();
+    require_same_work(workers, model_, work());
+    for (const SourcePtr& source : sources_) require_same_content(workers, *source, options_.input.seed);
+  }
   callbacks_.begin_train();
   agree();
   run_epochs();

@@ -99,6 +99,7 @@ class FitLoop {
   std::optional<TrainingFolder> folder_;  // if there are checkpoints, until they are written
   DataIdentity data_;
   std::optional<DataIdentity> validation_data_;
+  std::vector<SourcePtr> sources_;
   Resumption resumption_;
   TrainingPosition position_;  // except the loaders'
   bool plans_compared_ = false;

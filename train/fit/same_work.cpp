@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <ranges>
 #include <set>
 #include <vector>
 
@@ -16,9 +17,10 @@
 namespace headrace {
 namespace {
 
+// The first stage says where the data lie, which may be elsewhere on each host.
 std::string words_of(const DataIdentity& data) {
   std::string stages;
-  for (const std::string& stage : data.stages) stages += stage + "; ";
+  for (const std::string& stage : data.stages | std::views::drop(1)) stages += stage + "; ";
   return fmt::format("{}fingerprint {}", stages, to_hex(data.fingerprint));
 }
 

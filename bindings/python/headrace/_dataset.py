@@ -475,7 +475,9 @@ def mix(*parts: Dataset, weights: Sequence[float] | None = None, seed: int = 0,
     return _combined("mix", parts, weights=[] if weights is None else list(weights), seed=seed, end=until)
 
 
-def zip_datasets(*parts: Dataset, suffixes: Sequence[str] = ()) -> Dataset:
-    """Record i has the fields of every dataset's record i; it ends with the shortest. Of batched datasets batch i has the
-    rows of every dataset's batch i, which must be equally many."""
-    return _combined("zip", parts, suffixes=list(suffixes))
+def zip_datasets(*parts: Dataset, suffixes: Sequence[str] = (), strict: bool = True) -> Dataset:
+    """Record i has the fields of every dataset's record i. Of batched datasets batch i has the rows of every dataset's
+    batch i, which must be equally many. strict: the datasets must be equally long, and images of files that stand side
+    by side named alike ("7.jpg", "7_mask.png"); False: pairs by position alone and ends with the shortest. Masks beside
+    photographs are paired by name: open(images, columns=["mask=../masks/{stem}_mask.png:mask"])."""
+    return _combined("zip", parts, suffixes=list(suffixes), strict=strict)

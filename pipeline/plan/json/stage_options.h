@@ -131,6 +131,9 @@ inline void show(MixOptions& options, OptionVisitor& visit) {
   visit("seed", options.seed);
   visit("end", options.end, {"first_ends", "all_seen"});
 }
-inline void show(ZipOptions& options, OptionVisitor& visit) { visit("suffixes", options.suffixes); }
+inline void show(ZipOptions& options, OptionVisitor& visit) {
+  visit("suffixes", options.suffixes);
+  visit("strict", options.strict);
+}
 
 }  // namespace headrace::plan_json

@@ -6,9 +6,11 @@
 #include <cstring>
 #include <map>
 
+#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/borrowed_bytes.h"
+#include "headrace/pipeline/sources/combined/paired_names.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 
@@ -66,6 +68,7 @@ class Gatherer {
 JoinedSource::JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& options) : parts_(std::move(parts)) {
   Fingerprint fingerprint("zip 1"), revision("");
   info_.resident = true;
+  bool in_files = false;
   info_.records = parts_.front().size;
   for (const JoinedPart& part : parts_) {
     const SourceInfo& info = part.source->info();
@@ -75,13 +78,28 @@ JoinedSource::JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& opti
     info_.name += (info_.name.empty() ? "" : " and ") + info.name;
     fingerprint.add(info.fingerprint).add(part.fingerprint).add(part.size);
     revision.add(info.revision.value_or(0));
+    in_files = in_files || info.revision.has_value();
     info_.anonymous = info_.anonymous || info.anonymous;
     info_.reading += (info_.reading.empty() ? "" : "; and ") + describe_reading(*part.source);
+  }
+  if (options.strict) {
+    require_equal_lengths();
+    require_paired_names(parts_);
   }
   name_fields(options);
   for (const Field& field : info_.fields) fingerprint.add(field);
   info_.fingerprint = fingerprint.value();
-  info_.revision = revision.value();
+  if (in_files) info_.revision = revision.value();
+}
+
+void JoinedSource::require_equal_lengths() const {
+  const auto shorter = std::ranges::min_element(parts_, {}, &JoinedPart::size);
+  const auto longer = std::ranges::max_element(parts_, {}, &JoinedPart::size);
+  if (shorter->size == longer->size) return;
+  throw ConfigError(fmt::format("zip(): {} of {} and {} of {}", count_of(longer->size, "record"),
+                                longer->source->info().name, shorter->size, shorter->source->info().name),
+                    joined({"complete the data", advice("end with the shortest: {}",
+                                                        named("ZipOptions::strict", "false"))}));
 }
 
 void JoinedSource::name_fields(const ZipOptions& options) {

@@ -21,7 +21,7 @@ struct JoinedPart {
 
 class JoinedSource final : public Source {
  public:
-  // Throws ConfigError if field names clash, or are too many.
+  // Throws ConfigError if field names clash or are too many, or if the parts do not fit as ZipOptions::strict says.
   JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }
@@ -30,6 +30,7 @@ class JoinedSource final : public Source {
   std::string describe(std::uint64_t index) const override;  // "a/1.jpg + b/1.png"
 
  private:
+  void require_equal_lengths() const;
   void name_fields(const ZipOptions& options);
   static const Fields& fields_of(const JoinedPart& part) {
     return part.made.empty() ? part.source->info().fields : part.made;

@@ -52,6 +52,7 @@ UnionSource::UnionSource(const std::string& what, std::vector<SourcePtr> parts, 
     : parts_(std::move(parts)) {
   Fingerprint fingerprint("union 1"), revision("");
   info_.resident = true;
+  bool in_files = false;
   const auto fields_of = [&](std::size_t part) { return made.empty() ? parts_[part]->info().fields : made[part]; };
   info_.fields = fields_of(0);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -69,11 +70,12 @@ UnionSource::UnionSource(const std::string& what, std::vector<SourcePtr> parts, 
     ends_.push_back(info_.records);
     fingerprint.add(info.fingerprint).add(info.records);
     revision.add(info.revision.value_or(0));
+    in_files = in_files || info.revision.has_value();
     info_.anonymous = info_.anonymous || info.anonymous;
     info_.reading += (info_.reading.empty() ? "" : "; and ") + describe_reading(*parts_[i]);
   }
   info_.fingerprint = fingerprint.value();
-  info_.revision = revision.value();
+  if (in_files) info_.revision = revision.value();
 }
 
 const Source& UnionSource::part_of(std::uint64_t& index) const {

@@ -31,6 +31,9 @@ class ArchiveImages::Beside final : public SampleMembers {
                                              std::to_string(kMaxSidecar) + " can be taken along");
   }
   std::span<const std::byte> kept(std::size_t /*member*/) const override { return {}; }
+  std::string path(std::size_t member) const override {
+    return Sidecars::path_beside(images_.table_.name(record_), images_.fields_.extensions()[member]);
+  }
   void read(std::size_t member, std::span<std::byte> into) const override {
     read_stored(at(member), images_.info_.name, images_.read_at_, into);
   }

@@ -44,7 +44,7 @@ class ImageFolder final : public Source {
     if (index >= info_.records) throw no_such_record(info_, index);
     try {
       RecordParts parts(scratch);
-      read_file(table_.name(index), parts.room(0, static_cast<std::size_t>(sizes_[index])), index);
+      read_file(folder_ / table_.name(index), table_.name(index), parts.room(0, static_cast<std::size_t>(sizes_[index])), index);
       parts.keep(1, table_.label(index));
       fields_.read(Beside(*this, index), 2, parts);
       return parts.view();
@@ -85,8 +85,9 @@ class ImageFolder final : public Source {
       return size == kNoFile ? std::nullopt : std::optional(size);
     }
     std::span<const std::byte> kept(std::size_t /*member*/) const override { return {}; }
+    std::string path(std::size_t member) const override { return images_.path_beside(record_, member); }
     void read(std::size_t member, std::span<std::byte> into) const override {
-      images_.read_file(images_.path_beside(record_, member), into, record_);
+      images_.read_file(images_.file_beside(record_, member), path(member), into, record_);
     }
 
    private:
@@ -95,11 +96,12 @@ class ImageFolder final : public Source {
   };
 
   // Reads all of a file that had this many bytes when the folder was opened.
-  void read_file(std::string_view path, std::span<std::byte> into, std::uint64_t record) const {
-    const File file = File::open(path_below(folder_, path));
+  void read_file(const std::filesystem::path& path, std::string_view name, std::span<std::byte> into,
+                 std::uint64_t record) const {
+    const File file = File::open(path);
     if (file.size() == into.size()) return file.read_exact(0, into);
     throw DataError(ErrorCode::kDataCorrupt,
-                    std::string(path) + " has " + std::to_string(file.size()) + " bytes, and had " +
+                    std::string(name) + " has " + std::to_string(file.size()) + " bytes, and had " +
                         std::to_string(into.size()) + " when the folder was opened",
                     {.source = info_.name, .record = record}, "files must not change while they are read");
   }
@@ -110,11 +112,16 @@ class ImageFolder final : public Source {
   std::string path_beside(std::uint64_t record, std::size_t member) const {
     return Sidecars::path_beside(table_.name(record), fields_.extensions()[member]);
   }
+  // A pattern may lead out of the folder, as its writer says; the image's name does not.
+  std::filesystem::path file_beside(std::uint64_t record, std::size_t member) const {
+    const std::string outer = outer_folder(fields_.extensions()[member]);
+    return path_below(folder_ / outer, path_beside(record, member).substr(outer.size()));
+  }
 
   void announce_beside(std::uint64_t record) const {
     for (std::size_t member = 0; member < fields_.extensions().size(); ++member) {
       const std::uint64_t size = size_beside(record, member);
-      if (size != kNoFile) remote::will_read_whole(path_below(folder_, path_beside(record, member)), size);
+      if (size != kNoFile) remote::will_read_whole(file_beside(record, member), size);
     }
   }
 
@@ -151,6 +158,27 @@ class ImageFolder final : public Source {
   SourceInfo info_;
 };
 
+// Adds the files that patterns name outside of the folder.
+void list_outside(const std::filesystem::path& folder, const std::vector<std::string>& patterns,
+                  FolderListing& listing) {
+  for (const std::string& pattern : patterns) {
+    const std::string outer = outer_folder(pattern);
+    if (outer.empty()) continue;
+    if (is_url(folder)) {
+      throw ConfigError(folder.string() + ": '" + pattern + "' leads out of it, where nothing can be listed",
+                        "open the folder above, and name the files below it");
+    }
+    const FolderListing other = list_files_below(folder / outer);
+    for (std::size_t i = 0; i < other.paths.size(); ++i) {
+      std::string path = outer + other.paths[i];
+      if (!Sidecars::is_one(path, {pattern})) continue;
+      listing.paths.push_back(std::move(path));
+      listing.sizes.push_back(other.sizes[i]);
+      listing.modified_ns.push_back(other.modified_ns[i]);
+    }
+  }
+}
+
 struct ImageFolderCall {
   static constexpr const char* kName = "image_folder";
 
@@ -175,6 +203,7 @@ SourcePtr image_folder(const std::filesystem::path& folder, Split split, const L
   refuse_named_columns(folder, columns);
   MemberFields fields(columns.more, folder.string());
   FolderListing listing = list_files_below(folder);
+  list_outside(folder, fields.extensions(), listing);
   const Sidecars sidecars(listing.paths, fields.extensions());
   refuse_samples(listing.paths, fields.extensions(), layout, folder.string(), /*recognised=*/false);
   const ImageListing layout_found = lay_out_images(listing.paths, split, folder.string(), layout);

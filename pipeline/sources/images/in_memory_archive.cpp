@@ -33,6 +33,9 @@ class InMemoryArchive::Beside final : public SampleMembers {
   std::span<const std::byte> kept(std::size_t member) const override {
     return images_.beside_[static_cast<std::size_t>(record_) * images_.fields_.extensions().size() + member];
   }
+  std::string path(std::size_t member) const override {
+    return Sidecars::path_beside(images_.table_.name(record_), images_.fields_.extensions()[member]);
+  }
   void read(std::size_t member, std::span<std::byte> into) const override {
     std::ranges::copy(kept(member), into.begin());
   }

@@ -17,6 +17,7 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kMaxExtensions = 64;
+constexpr std::string_view kStem = "{stem}", kFolder = "{folder}";
 
 bool has_extension(std::string_view path, std::string_view extension) {
   const std::string_view name = file_name(path);
@@ -24,11 +25,28 @@ bool has_extension(std::string_view path, std::string_view extension) {
          name[name.size() - extension.size() - 1] == '.';
 }
 
+// A name or a whole path takes the place of each placeholder; {folder}/ of an image at the root is empty.
+bool matches(std::string_view pattern, std::string_view path) {
+  const std::size_t open = std::min(pattern.find('{'), pattern.size());
+  if (!path.starts_with(pattern.substr(0, open))) return false;
+  path.remove_prefix(open);
+  if (open == pattern.size()) return path.empty();
+  const bool folder = pattern.substr(open).starts_with(kFolder);
+  const std::string_view rest = pattern.substr(pattern.find('}', open) + 1);
+  if (folder && rest.starts_with('/') && matches(rest.substr(1), path)) return true;
+  for (std::size_t taken = 1; taken <= path.size(); ++taken) {
+    if (!folder && path[taken - 1] == '/') return false;
+    if (matches(rest, path.substr(taken))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool Sidecars::is_one(std::string_view path, const std::vector<std::string>& extensions) {
-  return std::ranges::any_of(extensions,
-                             [&](const std::string& extension) { return has_extension(path, extension); });
+  return std::ranges::any_of(extensions, [&](const std::string& extension) {
+    return is_path_pattern(extension) ? matches(extension, path) : has_extension(path, extension);
+  });
 }
 
 Sidecars::Sidecars(std::vector<std::string>& paths, const std::vector<std::string>& extensions) {
@@ -50,11 +68,47 @@ Sidecars::Sidecars(std::vector<std::string>& paths, const std::vector<std::strin
   }
   paths = std::move(others);
   seen_.assign(seen.begin(), seen.end());
+  for (const std::string& extension : extensions) {
+    if (is_path_pattern(extension)) count_unpaired(paths, extension);
+  }
+}
+
+void Sidecars::count_unpaired(const std::vector<std::string>& images, const std::string& pattern) {
+  std::set<std::size_t> paired;
+  for (const std::string& path : images) {
+    if (const std::size_t at = find(path_beside(path, pattern)); at != kMissing) paired.insert(at);
+  }
+  const auto count = std::ranges::count_if(files_, [&](const auto& file) { return matches(pattern, file.first); });
+  const std::uint64_t files = static_cast<std::uint64_t>(count) - paired.size();
+  if (files > 0) unpaired_.push_back({.what = pattern + " of no image", .files = files});
 }
 
 std::string Sidecars::path_beside(std::string_view image, std::string_view extension) {
   std::string path(image.substr(0, image.rfind('.') + 1));
-  return path += extension;
+  if (!is_path_pattern(extension)) return path += extension;
+  const std::size_t name = path.rfind('/') + 1;
+  const std::string_view stem = std::string_view(path).substr(name, path.size() - name - 1);
+  const std::string_view folder = std::string_view(path).substr(0, name > 0 ? name - 1 : 0);
+  std::string filled;
+  for (std::size_t at = 0; at < extension.size();) {
+    const std::string_view rest = extension.substr(at);
+    if (rest.starts_with(kStem)) {
+      filled += stem;
+      at += kStem.size();
+    } else if (rest.starts_with(kFolder)) {
+      filled += folder;
+      at += kFolder.size() + (folder.empty() && rest.substr(kFolder.size()).starts_with('/') ? 1 : 0);
+    } else {
+      filled += extension[at++];
+    }
+  }
+  return filled;
+}
+
+std::string outer_folder(std::string_view pattern) {
+  if (!is_path_pattern(pattern) || !(pattern.starts_with("../") || pattern.starts_with('/'))) return {};
+  const std::string_view head = pattern.substr(0, pattern.find('{'));
+  return std::string(head.substr(0, head.rfind('/') + 1));
 }
 
 std::size_t Sidecars::find(const std::string& path) const {
@@ -110,6 +164,7 @@ void settle_sidecars(MemberFields& fields, const Sidecars& sidecars, Fingerprint
   for (const Field& field : info.fields) fingerprint.add(field);
   fields.add_classes_to(fingerprint);
   info.fingerprint = fingerprint.value();
+  info.left_out.insert(info.left_out.end(), sidecars.unpaired().begin(), sidecars.unpaired().end());
   for (const std::string& extension : fields.extensions()) {
     info.columns.push_back({.name = extension, .holds = "files", .field = fields.field_of(extension)});
   }

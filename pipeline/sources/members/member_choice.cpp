@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/record.h"
@@ -31,6 +32,20 @@ bool is_named_so(std::string_view extension, std::string_view last) {
 [[noreturn]] void refuse_choice(const std::string& source, const std::string& name, const std::string& why,
                                 const std::string& hint) {
   throw ConfigError(fmt::format("{}: the member '{}' cannot be taken along: {}", source, name, why), hint);
+}
+
+void check_pattern(const MemberChoice& choice, const std::string& text, const std::string& source) {
+  const std::string& pattern = choice.member.extension;
+  const auto refuse = [&](const std::string& why) {
+    refuse_choice(source, choice.name, why, "write FIELD=PATH, as in mask=../masks/{folder}/{stem}_mask.png:mask");
+  };
+  if (text.find('=') == std::string::npos) refuse("a file of another name needs a field's name");
+  if (pattern.find("{stem}") == std::string::npos) refuse("no {stem} says which image it belongs to");
+  for (std::size_t at = 0; (at = pattern.find('{', at)) != std::string::npos; ++at) {
+    const std::string_view rest = std::string_view(pattern).substr(at);
+    if (rest.starts_with("{stem}") || rest.starts_with("{folder}")) continue;
+    refuse(fmt::format("'{}' is neither {{stem}} nor {{folder}}", rest.substr(0, rest.find('}') + 1)));
+  }
 }
 
 void check_member_type(const MemberChoice& choice, const std::string& source) {
@@ -65,7 +80,10 @@ MemberChoice parse_member_choice(const std::string& text, const std::string& sou
                       .name = column.columns.front(),
                       .member = parse_member_name(column.columns.front()),
                       .type = column.type};
-  if (!typed && choice.member.extension == "txt") choice.type = ColumnType::kText;
+  if (is_path_pattern(choice.member.extension)) check_pattern(choice, text, source);
+  const std::string& extension = choice.member.extension;
+  const bool text_file = extension == "txt" || (is_path_pattern(extension) && is_named_so(extension, "txt"));
+  if (!typed && text_file) choice.type = ColumnType::kText;
   check_member_type(choice, source);
   return choice;
 }
@@ -86,10 +104,12 @@ SampleFile split_member_name(const std::string& path) {
   return {.key = path.substr(0, dot), .extension = in_lower_case(std::string_view(path).substr(dot + 1))};
 }
 
-MemberName parse_member_name(std::string_view name) {
-  std::string lower = in_lower_case(name);
-  if (lower.starts_with('.')) lower.erase(0, 1), name.remove_prefix(1);
-  MemberName member{.extension = lower, .keys = {}};
+MemberName parse_member_name(std::string_view text) {
+  const bool pattern = is_path_pattern(text);
+  std::string name = pattern ? std::filesystem::path(text).lexically_normal().string() : std::string(text);
+  if (!pattern && name.starts_with('.')) name.erase(0, 1);
+  const std::string lower = in_lower_case(name);
+  MemberName member{.extension = pattern ? name : lower, .keys = {}};
   const std::size_t json = end_of_json(lower);
   if (json >= lower.size()) return member;
   member.extension.resize(json);
@@ -103,8 +123,11 @@ MemberName parse_member_name(std::string_view name) {
 
 bool is_image_extension(std::string_view extension) {
   constexpr std::array<std::string_view, 3> kImages = {"jpg", "jpeg", "png"};
-  return std::ranges::any_of(kImages, [&](std::string_view image) { return is_named_so(extension, image); });
+  const std::string lower = in_lower_case(extension);
+  return std::ranges::any_of(kImages, [&](std::string_view image) { return is_named_so(lower, image); });
 }
+
+bool is_path_pattern(std::string_view extension) { return extension.find('{') != std::string_view::npos; }
 
 std::vector<MemberChoice> parse_member_choices(const std::vector<std::string>& more, const std::string& source) {
   std::vector<MemberChoice> choices;

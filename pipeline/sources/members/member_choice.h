@@ -9,9 +9,11 @@
 
 namespace headrace {
 
-// A member, "seg.png", or a value in a JSON member, "json.box" or "meta.json.size.width".
+// A member, "seg.png", or a value in a JSON member, "json.box" or "meta.json.size.width". Of images in folders also
+// a pattern of a path, "../masks/{stem}_mask.png": {stem} is the image's name without its extension, {folder} its
+// folder.
 struct MemberName {
-  std::string extension;          // in lower case: "seg.png", "meta.json"
+  std::string extension;          // in lower case: "seg.png", "meta.json"; or the pattern
   std::vector<std::string> keys;  // of a value in JSON, from the outside; none: all of the member
 };
 
@@ -28,7 +30,9 @@ struct SampleFile {
 };
 SampleFile split_member_name(const std::string& path);
 
-MemberName parse_member_name(std::string_view name);
+MemberName parse_member_name(std::string_view text);
+// Returns whether a member's extension is a pattern of paths.
+bool is_path_pattern(std::string_view extension);
 // Returns the name in lower case: extensions are compared without regard to case.
 std::string in_lower_case(std::string_view name);
 // Returns whether the extension is that of an image, perhaps after another: "png", "seg.png".

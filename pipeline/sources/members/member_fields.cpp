@@ -280,7 +280,10 @@ void MemberFields::read_member(const SampleMembers& sample, std::size_t member, 
                                RecordParts& parts) const {
   const std::optional<std::uint64_t> size = sample.size(member);
   if (!size) {
-    throw Error(ErrorCode::kDataCorrupt, fmt::format("there is no member '{}' beside it", extensions_[member]),
+    const std::string path = sample.path(member);
+    throw Error(ErrorCode::kDataCorrupt,
+                path.empty() ? fmt::format("there is no member '{}' beside it", extensions_[member])
+                             : fmt::format("its file '{}' is missing", path),
                 "each sample needs the members that are taken along");
   }
   const auto of_member = [&](const Column& column) { return column.member == member; };

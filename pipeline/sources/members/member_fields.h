@@ -28,6 +28,8 @@ class SampleMembers {
   virtual std::optional<std::uint64_t> size(std::size_t member) const = 0;
   // Returns its bytes if the source keeps them.
   virtual std::span<const std::byte> kept(std::size_t member) const = 0;
+  // Returns the path that a missing one would have; empty: its extension says it.
+  virtual std::string path(std::size_t /*member*/) const { return {}; }
   // Reads all of it. Throws DataError. REQUIRES: it is there, and into.size() is its size.
   virtual void read(std::size_t member, std::span<std::byte> into) const = 0;
 };

@@ -261,6 +261,11 @@ class Collector {
 }  // namespace
 
 WebMembers web_members(const ColumnOptions& columns, std::vector<std::string> further, const std::string& source) {
+  for (const std::string& extension : further) {
+    if (!is_path_pattern(extension)) continue;
+    throw ConfigError(fmt::format("{}: '{}' is a path, and WebDataset's samples have members", source, extension),
+                      "name members by their extension, as mask=seg.png:mask");
+  }
   WebMembers members{.label_type = columns.label_type, .further = std::move(further)};
   if (!columns.image.empty()) members.image = parse_member_name(columns.image).extension;
   if (columns.label.empty()) return members;

@@ -264,14 +264,14 @@ static void test_combinations(void) {
     CHECK(records_of(all) >= kinds[i].least && records_of(all) <= kinds[i].most);
     hr_dataset_free(all);
   }
-  OK(hr_dataset_combine("zip", "{\"suffixes\": [\"_a\", \"_b\"]}", parts, 2, &all));
+  OK(hr_dataset_combine("zip", "{\"suffixes\": [\"_a\", \"_b\"], \"strict\": false}", parts, 2, &all));
   CHECK(records_of(all) == 4);
   hr_field field;
   OK(hr_dataset_field(all, 1, &field));
   CHECK(strcmp(field.name, "value_b") == 0);
   hr_dataset_free(all);
   all = NULL;
-  FAILS(HR_INVALID_ARGUMENT, "value", hr_dataset_combine("zip", NULL, parts, 2, &all));
+  FAILS(HR_INVALID_ARGUMENT, "value", hr_dataset_combine("zip", "{\"strict\": false}", parts, 2, &all));
   FAILS(HR_INVALID_ARGUMENT, "mix.seed", hr_dataset_combine("mix", "{\"seed\": -1}", parts, 2, &all));
   FAILS(HR_INVALID_ARGUMENT, "there is no combination \"join\"", hr_dataset_combine("join", NULL, parts, 2, &all));
   FAILS(HR_INVALID_ARGUMENT, "", hr_dataset_combine("concatenate", NULL, parts, 0, &all));

@@ -152,7 +152,7 @@ def test_windows():
 def test_combinations_of_mapped_datasets():
     tens = counting(3).map(lambda sample: {"x": sample["x"] * 10}).cache()
     assert first_values(hr.concatenate(tens, counting(2)).batch(5)) == [[0, 10, 20, 0, 1]]
-    batch = next(iter(hr.Loader(hr.zip(tens, counting(5, 9), suffixes=["", "_2"]).batch(3))))
+    batch = next(iter(hr.Loader(hr.zip(tens, counting(5, 8), suffixes=["", "_2"]).batch(3))))
     assert batch["x"].numpy().tolist() == [0, 10, 20] and batch["x_2"].numpy().tolist() == [5, 6, 7]
 
 

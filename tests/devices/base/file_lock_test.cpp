@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/system_file.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
@@ -54,6 +58,42 @@ TEST(LeftOver, IsATemporaryFileThatNobodyHolds) {
     if (is_left_over(entry)) found.push_back(entry.path.filename().string());
   }
   EXPECT_EQ(found, (std::vector<std::string>{"a.12.0.tmp", "a.b.4194304.17.tmp"}));
+}
+
+// Every lock fails with `error`, as on Lustre without flock, or on NFS without its lock service.
+class WithoutLocks final : public FileFaults {
+ public:
+  explicit WithoutLocks(int error) : error_(error), before_(set_file_faults(this)) {}
+  ~WithoutLocks() override { set_file_faults(before_); }
+  WithoutLocks(const WithoutLocks&) = delete;
+  WithoutLocks& operator=(const WithoutLocks&) = delete;
+
+  int before(FileOperation operation, const std::filesystem::path&, std::uint64_t, std::size_t&) override {
+    return operation == FileOperation::kLock ? error_ : 0;
+  }
+
+ private:
+  int error_;
+  FileFaults* before_;
+};
+
+TEST(FileSystemWithoutLocks, IsWrittenToAndNamedOnce) {
+  for (const int error : {ENOSYS, ENOLCK, EOPNOTSUPP, ENOTSUP}) {
+    const test::TempFolder folder;
+    const WithoutLocks faults(error);
+    testing::internal::CaptureStderr();
+    for (const char* name : {"a", "b", "a"}) write_file_atomically(folder / name, "text");
+    FileWriter(folder / "growing", Appears::kGrowing).append(std::as_bytes(std::span("x", 1)));
+    const FolderLock lock(folder.path(), kShort);
+    EXPECT_FALSE(lock.held() || lock.is_anothers());
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::filesystem::file_size(folder / "a"), 4U);
+    EXPECT_EQ(said.find("headrace: warning: "), said.rfind("headrace: warning: ")) << said;
+    EXPECT_NE(said.find(folder.path().filename().string() + " has no locks"), std::string::npos) << said;
+  }
+  const test::TempFolder folder;
+  const WithoutLocks broken(EIO);
+  EXPECT_THROW(write_file_atomically(folder / "a", "text"), DataError) << "a lock that fails otherwise is an error";
 }
 
 }  // namespace

@@ -11,13 +11,17 @@
 #include <set>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/property.h"
+#include "headrace/tests/support/images.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {
 namespace {
 
 using test::values_of;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -118,7 +122,7 @@ TEST(Mix, StartsSmallOnesAnewUntilAllWereSeen) {
 }
 
 TEST(Zip, PutsFieldsTogether) {
-  const Dataset zipped = zip({counting(0, 5), counting(10, 9, "other").skip(2).shard(2, 1)});
+  const Dataset zipped = zip({counting(0, 5), counting(10, 9, "other").skip(2).shard(2, 1)}, {.strict = false});
   EXPECT_EQ(zipped.size(), 3U);
   ASSERT_EQ(zipped.fields().size(), 2U);
   EXPECT_EQ(zipped.fields()[1].name, "other");
@@ -127,6 +131,54 @@ TEST(Zip, PutsFieldsTogether) {
   Loader loader(zipped.batch({.global = 3}), devices);
   const auto batch = loader.next();
   EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "other"), ElementsAre(13, 15, 17));
+}
+
+TEST(Zip, WantsEqualLengthsUnlessTold) {
+  const Dataset odd = counting(10, 9, "other").filter(
+      {.name = "odd", .keeps = [](const ExampleView& record) { return record.bytes("other")[0] != std::byte{10}; }});
+  EXPECT_THAT(refusal_of_combining([&] { return zip({counting(0, 9), odd}); }),
+              AllOf(HasSubstr("9 records of"), HasSubstr("and 8 of"), HasSubstr("ZipOptions::strict = false")));
+  EXPECT_EQ(zip({counting(0, 9), odd}, {.strict = false}).size(), 8U);
+  const auto batches = [](bool strict) {
+    return zip({counting(0, 9).batch({.global = 3}), counting(0, 6, "b").batch({.global = 3})}, {.strict = strict});
+  };
+  EXPECT_THAT(refusal_of_combining([&] { return batches(true); }), HasSubstr("3 batches of"));
+  EXPECT_EQ(batches(false).size(), 6U);
+}
+
+// What zip() says of two folders of files with these names; empty: it pairs them.
+std::string refusal_of_names(const std::vector<std::string>& images, const std::vector<std::string>& others) {
+  const test::TempFolder folder;
+  const auto png = test::encode_png(test::make_picture(2, 2, 1, 1));
+  for (const std::string& name : images) folder.write("a/" + name, png);
+  for (const std::string& name : others) folder.write("b/" + name, png);
+  const auto open = [&](const char* name) {
+    return Dataset::from(image_folder(folder / name, Split::kTrain, {.classes_at = "none"}));
+  };
+  const ZipOptions options{.suffixes = {"", "_b"}};
+  try {
+    return zip({open("a"), open("b")}, options).size() == images.size() ? "" : "other";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+TEST(Zip, RefusesFilesWhoseNamesDiffer) {
+  using Names = std::vector<std::string>;
+  const std::pair<Names, Names> alike[] = {
+      {{"1.png", "2.png"}, {"1_mask.png", "2_mask.png"}},
+      {{"img1.png", "img12.png"}, {"mask1.jpg", "mask12.jpg"}},
+      {{"a/07_sat.png", "b/08_sat.png"}, {"a/07_mask.png", "b/08_mask.png"}},
+      {{"x-1.png"}, {"y-1.png"}},
+      {{"10_left.png", "11_left.png"}, {"10_gt_ids.png", "11_gt_ids.png"}}};
+  for (const auto& [a, b] : alike) EXPECT_EQ(refusal_of_names(a, b), "");
+  EXPECT_THAT(refusal_of_names({"1.png", "10.png", "2.png"}, {"10_mask.png", "1_mask.png", "2_mask.png"}),
+              AllOf(HasSubstr("record 0 would be 1.png of"), HasSubstr("with 10_mask.png of"),
+                    HasSubstr("mask=../masks/{stem}_mask.png:mask"), HasSubstr("ZipOptions::strict = false")));
+  EXPECT_THAT(refusal_of_names({"1.png", "2.png"}, {"1.png", "3.png"}), HasSubstr("2.png of"));
+  EXPECT_THAT(refusal_of_names({"a/1.png", "b/1.png"}, {"a/1.png", "c/1.png"}), HasSubstr("c/1.png"));
+  EXPECT_THAT(refusal_of_names({"7.png", "9.png", "11.png"}, {"9.png", "11.png", "7.png", "8.png"}),
+              HasSubstr("4 records of"));
 }
 
 TEST(Zip, TellsEqualNamesApart) {
@@ -152,8 +204,8 @@ TEST(Zip, TellsEqualNamesApart) {
 
 TEST(Zip, KeepsTheBytesOfSourcesThatRead) {
   const auto make = [](std::uint64_t count) { return Dataset::from(std::make_shared<test::FakeSource>(count)); };
-  const Dataset inner = zip({make(20), make(20).skip(1)}, {.suffixes = {"_a", "_b"}});
-  const Dataset zipped = zip({inner, make(20).skip(2), counting(0, 30, "c")});
+  const Dataset inner = zip({make(20), make(20).skip(1)}, {.suffixes = {"_a", "_b"}, .strict = false});
+  const Dataset zipped = zip({inner, make(20).skip(2), counting(0, 30, "c")}, {.strict = false});
   EXPECT_EQ(zipped.size(), 18U);
   DeviceGroup devices = test::test_devices(1);
   Loader loader(zipped.shuffle().batch({.global = 5}), devices, {.threads = 2});
@@ -229,7 +281,7 @@ TEST(Combine, IsOneStream) {
   test::expect_one_stream(mix({a, b, read(9)}, {.weights = {1, 2, 0.5}, .seed = 3}).batch({.global = 6}));
   test::expect_one_stream(mix({a, b}, {.weights = {5, 1}, .end = MixEnd::kAllSeen}).batch({.global = 6}));
   test::expect_one_stream(
-      zip({counting(0, 31).skip(2), read(40)}, {.suffixes = {"", "_2"}}).shuffle().batch({.global = 5}));
+      zip({counting(0, 29).skip(2), read(27)}, {.suffixes = {"", "_2"}}).shuffle().batch({.global = 5}));
   test::expect_one_stream(batches_of_four().shuffle().unbatch().batch({.global = 6}));
   const Dataset images = Dataset::from(test::noise_images(20, 8, 8));
   test::expect_one_stream(
@@ -256,9 +308,9 @@ TEST(Combine, IsExplainedAndFingerprinted) {
                                  mix({a, b}, {.weights = {1, 2}}),
                                  mix({a, b}, {.weights = {1, 3}}),
                                  mix({a, b}, {.weights = {1, 3}, .end = MixEnd::kAllSeen}),
-                                 zip({a, b}, {.suffixes = {"", "_2"}}),
-                                 zip({a, b.skip(1)}, {.suffixes = {"", "_2"}}),
-                                 zip({a, b}, {.suffixes = {"", "_3"}})};
+                                 zip({a, b}, {.suffixes = {"", "_2"}, .strict = false}),
+                                 zip({a, b.skip(1)}, {.suffixes = {"", "_2"}, .strict = false}),
+                                 zip({a, b}, {.suffixes = {"", "_3"}, .strict = false})};
   std::set<std::uint64_t> different;
   for (const Dataset& dataset : all) different.insert(of(dataset));
   EXPECT_EQ(different.size(), all.size());

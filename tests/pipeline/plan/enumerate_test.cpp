@@ -105,7 +105,7 @@ TEST(Enumerate, OfCombinedDatasetsCountsEachAndAll) {
               ElementsAre(0, 1, 2, 3, 4));
   const Columns zipped = columns_of(
       zip({count_up_to(8).skip(2).enumerate(), Dataset::from(numbers(4)).skip(1).enumerate({.field = "n"})},
-          {.suffixes = {"", "_right"}})
+          {.suffixes = {"", "_right"}, .strict = false})
           .shuffle()
           .batch({.global = 4}),
       2);

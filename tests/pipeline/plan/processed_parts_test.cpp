@@ -97,7 +97,7 @@ TEST(ProcessedParts, AreOneStream) {
                               .batch({.global = 4})
                               .shuffle());
   test::expect_one_stream(
-      zip({cropped_jpegs(8, 12), Dataset::from(numbers(9)).map(times(3, 5))}).shuffle().batch({.global = 3}));
+      zip({cropped_jpegs(8, 12), Dataset::from(numbers(8)).map(times(3, 5))}).shuffle().batch({.global = 3}));
   EXPECT_THAT(concatenate({cropped_jpegs(7, 12), cropped_jpegs(2, 12)}).explain(),
               HasSubstr("records of dataset 1:\n  decode()\n"));
   EXPECT_NE(concatenate({cropped_jpegs(7, 12), cropped_jpegs(2, 12)}).fingerprint(),

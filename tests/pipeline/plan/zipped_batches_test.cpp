@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const ZipOptions kSuffixes{.suffixes = {"", "_2"}};
+const ZipOptions kSuffixes{.suffixes = {"", "_2"}, .strict = false};
 
 // Values that are ten times as large.
 Operations tenfold() {

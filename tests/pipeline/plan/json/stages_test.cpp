@@ -93,13 +93,13 @@ TEST_F(PlanJsonStages, Combinations) {
   expect_same(interleave({first(), second().skip(3), first().repeat(2)}, {.block = 3}));
   expect_same(mix({first(), second()}));
   expect_same(mix({first(), second()}, {.weights = {0.1, 1.0 / 3}, .seed = 8, .end = MixEnd::kAllSeen}));
-  expect_same(zip({first(), second().skip(2)}, {.suffixes = {"", "_2"}}).shuffle({.seed = 4}));
+  expect_same(zip({first(), second().skip(2)}, {.suffixes = {"", "_2"}, .strict = false}).shuffle({.seed = 4}));
   const Dataset inner = concatenate({first(), mix({second(), first().take(4)}, {.weights = {2, 1}})});
   expect_same(interleave({inner.take(40), second()}).repeat(2));
   expect_same(concatenate({images().map(flip()), images().cache(memory()).take(3)}).map(center_crop(4)));
   expect_same(zip({first().window({.size = 3}), second().window({.size = 3, .shift = 1}).skip(1)},
-                  {.suffixes = {"", "_2"}}));
-  expect_same(zip({concatenate({first(), first()}), zip({second().filter(even_)})}, {.suffixes = {"_a", "_b"}}));
+                  {.suffixes = {"", "_2"}, .strict = false}));
+  expect_same(zip({concatenate({first(), first()}), zip({second().filter(even_)})}, {.suffixes = {"_a", "_b"}, .strict = false}));
 }
 
 TEST_F(PlanJsonStages, UnbatchedRecords) {
