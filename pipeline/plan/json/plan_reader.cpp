@@ -201,7 +201,7 @@ Dataset read_combination(std::string_view name, const std::vector<Dataset>& part
 }
 
 // {`name`: `options`}, of which nothing stands for an object without members.
-nlohmann::json named_options(std::string_view name, std::string_view options) {
+nlohmann::json stage_object(std::string_view name, std::string_view options) {
   return {{std::string(name), options.empty() ? nlohmann::json::object() : parse(options)}};
 }
 
@@ -344,12 +344,12 @@ Dataset Dataset::from_json(std::string_view text, const PlanOptions& options) {
 }
 
 Dataset Dataset::with_stage(std::string_view name, std::string_view options) const {
-  const nlohmann::json json = plan_json::named_options(name, options);
+  const nlohmann::json json = plan_json::stage_object(name, options);
   return plan_json::read_stage(*this, plan_json::JsonPlace(json), {});
 }
 
 Dataset combine(std::string_view how, const std::vector<Dataset>& parts, std::string_view options) {
-  const nlohmann::json json = plan_json::named_options(how, options);
+  const nlohmann::json json = plan_json::stage_object(how, options);
   const plan_json::JsonPlace place(json);
   if (std::ranges::find(plan_json::kCombinations, how) == plan_json::kCombinations.end()) {
     place.refuse(fmt::format("there is no combination {}", plan_json::in_quotes(how)),
@@ -359,7 +359,7 @@ Dataset combine(std::string_view how, const std::vector<Dataset>& parts, std::st
 }
 
 Operations operation(std::string_view name, std::string_view options) {
-  const nlohmann::json json = plan_json::named_options(name, options);
+  const nlohmann::json json = plan_json::stage_object(name, options);
   return plan_json::read_operation(plan_json::JsonPlace(json), {});
 }
 
