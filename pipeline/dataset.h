@@ -405,8 +405,8 @@ Dataset mix(const std::vector<Dataset>& parts, MixOptions options = {});
 struct ZipOptions {
   // Appended to field names that several datasets have, one suffix per dataset. Empty: such names are an error.
   std::vector<std::string> suffixes = {};
-  // The datasets must be equally long, and images of files that stand side by side must be named alike: "7.jpg" and
-  // "7_mask.png". False: pairs by position alone and ends with the shortest.
+  // The datasets must be equally long, and images of files that stand side by side must be named alike: "7.jpg"
+  // and "7_mask.png". False: pairs by position alone and ends with the shortest.
   bool strict = true;
 };
 // Gives record i the fields of every dataset's record i. No dataset may be

@@ -195,8 +195,8 @@ typedef struct hr_mix_options {
 HR_API hr_status hr_dataset_mix(const hr_dataset* const* parts, size_t count, const hr_mix_options* options,
                                 hr_dataset** dataset);
 /* Gives record i the fields of every part's record i, or batch i the rows of every part's batch i, equally many.
- * `suffixes`: one per part, for duplicate names; may be null. `strict`: the parts must be equally long, and images of
- * files that stand side by side named alike; false: pairs by position alone and ends with the shortest. */
+ * `suffixes`: one per part, for duplicate names; may be null. `strict`: the parts must be equally long, and images
+ * of files that stand side by side named alike; false: pairs by position alone and ends with the shortest. */
 HR_API hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, const char* const* suffixes,
                                 bool strict, hr_dataset** dataset);
 

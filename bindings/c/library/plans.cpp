@@ -70,8 +70,8 @@ hr_status hr_dataset_mix(const hr_dataset* const* parts, size_t count, const hr_
   });
 }
 
-hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, const char* const* suffixes,
-                         bool strict, hr_dataset** dataset) {
+hr_status hr_dataset_zip(const hr_dataset* const* parts, size_t count, const char* const* suffixes, bool strict,
+                         hr_dataset** dataset) {
   return combine_parts(__func__, parts, count, dataset, [&](const std::vector<Dataset>& list) {
     headrace::ZipOptions zipping{.strict = strict};
     if (suffixes != nullptr) zipping.suffixes = headrace::c::texts_of(suffixes, count, "suffixes");

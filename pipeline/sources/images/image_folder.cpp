@@ -44,7 +44,8 @@ class ImageFolder final : public Source {
     if (index >= info_.records) throw no_such_record(info_, index);
     try {
       RecordParts parts(scratch);
-      read_file(folder_ / table_.name(index), table_.name(index), parts.room(0, static_cast<std::size_t>(sizes_[index])), index);
+      read_file(folder_ / table_.name(index), table_.name(index),
+                parts.room(0, static_cast<std::size_t>(sizes_[index])), index);
       parts.keep(1, table_.label(index));
       fields_.read(Beside(*this, index), 2, parts);
       return parts.view();
