@@ -409,10 +409,10 @@ struct ZipOptions {
   // and "7_mask.png". False: pairs by position alone and ends with the shortest.
   bool strict = true;
 };
-// Gives record i the fields of every dataset's record i. No dataset may be
-// shuffled: shuffle the result. Filtered datasets are counted now. A record that a filter could not judge is bad,
-// and so is the combined record that has its fields. Of batched datasets, batch n has the rows of every dataset's
-// batch n: throws ConfigError if they differ in number, or if one smaller than the first is not the last.
+// Gives record i the fields of every dataset's record i. No dataset may be shuffled: shuffle the result. Filtered
+// datasets are counted now. A record that a filter could not judge is bad, and so is the combined record that has
+// its fields. Of batched datasets, batch n has the rows of every dataset's batch n: throws ConfigError if they
+// differ in number, or if one smaller than the first is not the last.
 Dataset zip(const std::vector<Dataset>& parts, ZipOptions options = {});
 
 }  // namespace headrace
