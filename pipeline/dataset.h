@@ -408,14 +408,14 @@ Dataset mix(const std::vector<Dataset>& parts, MixOptions options = {});
 struct ZipOptions {
   // Appended to field names that several datasets have, one suffix per dataset. Empty: such names are an error.
   std::vector<std::string> suffixes = {};
-  // The datasets must be equally long, and images of files that stand side by side must be named alike: "7.jpg" and
-  // "7_mask.png". False: pairs by position alone and ends with the shortest.
+  // The datasets must be equally long, and images of files that stand side by side must be named alike: "7.jpg"
+  // and "7_mask.png". False: pairs by position alone and ends with the shortest.
   bool strict = true;
 };
-// Gives record i the fields of every dataset's record i. No dataset may be
-// shuffled: shuffle the result. Filtered datasets are counted now. A record that a filter could not judge is bad,
-// and so is the combined record that has its fields. Of batched datasets, batch n has the rows of every dataset's
-// batch n: throws ConfigError if they differ in number, or if one smaller than the first is not the last.
+// Gives record i the fields of every dataset's record i. No dataset may be shuffled: shuffle the result. Filtered
+// datasets are counted now. A record that a filter could not judge is bad, and so is the combined record that has
+// its fields. Of batched datasets, batch n has the rows of every dataset's batch n: throws ConfigError if they
+// differ in number, or if one smaller than the first is not the last.
 Dataset zip(const std::vector<Dataset>& parts, ZipOptions options = {});
 // Returns the combination that a plan's JSON calls `how`, "mix", with options as there but without parts. Throws
 // ConfigError naming the place, as `mix.weights`.

@@ -99,6 +99,8 @@ struct ColumnOptions {
   // column's. Types: number, in a table i64 if all are written as integers, else f32, several columns a vector;
   // list, numbers with blanks or commas between them; class, numbered like labels; text, its bytes (u8), with
   // zeros after them up to the longest. Without a type it is number, or in TFRecords what the feature holds.
+  // Of images in folders also by a pattern of their paths, "mask=../masks/{stem}_mask.png:mask", {stem} being the
+  // image's name without its extension and {folder} its folder; only of a folder may it lead out of it.
   // Members are images, NumPy arrays (npy), text, or numbers in text or JSON; mask is an image whose numbers are
   // kept, of one channel. Texts, lists, and arrays whose first axis differs are of varying length: padded_batch()
   // pads them.

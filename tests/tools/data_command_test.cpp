@@ -228,9 +228,10 @@ TEST(TrainCommand, ALabelOutOfRangeObeysTheErrorPolicy) {
   folder.write("t10k-labels-idx1-ubyte", make_idx({10}));
   const std::string quarantine = (folder / "bad.jsonl").string();
   const auto train = [&](const std::string& policy) {
-    std::vector<std::string> arguments{"train",     "--recipe",     "mnist-mlp", "--data",     folder.path().string(),
-                                       "--devices", "cpu:1",        "--epochs",  "1",          "--verbose",
-                                       "0",         "--quarantine", quarantine,  "--on-error", policy};
+    std::vector<std::string> arguments{
+        "train",     "--recipe",     "mnist-mlp", "--data",     folder.path().string(),
+        "--devices", "cpu:1",        "--epochs",  "1",          "--verbose",
+        "0",         "--quarantine", quarantine,  "--on-error", policy};
     if (policy != "fail") arguments.insert(arguments.end(), {"--max-bad-share", "0.1"});
     return headrace(arguments);
   };

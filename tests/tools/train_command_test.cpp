@@ -107,8 +107,7 @@ TEST(InputOptions, ReachTheEngineFromEveryRecipe) {
     };
     const CommandResult free = run({});
     ASSERT_EQ(free.status, 0) << free.errors;
-    const CommandResult bounded =
-        run({"--memory-budget", "64M", "--cpu-budget", "1"});
+    const CommandResult bounded = run({"--memory-budget", "64M", "--cpu-budget", "1"});
     ASSERT_EQ(bounded.status, 0) << bounded.errors;
     EXPECT_EQ(json_lines(bounded.output).back()["weights_sha256"],
               json_lines(free.output).back()["weights_sha256"]);

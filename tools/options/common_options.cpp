@@ -76,13 +76,13 @@ void CommonOptions::add_order_to(CLI::App& command) {
 
 DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
   try {
-    DeviceGroup opened = headrace::open_devices(devices, need);
-    if (input.pinned_budget_bytes > 0 && opened[0].info().host_memory) {
+    DeviceGroup group = headrace::open_devices(devices, need);
+    if (input.pinned_budget_bytes > 0 && group[0].info().host_memory) {
       throw ConfigError(
-          "--pinned-budget changes nothing: batches for " + opened[0].info().name + " lie in no pinned memory",
+          "--pinned-budget changes nothing: batches for " + group[0].info().name + " lie in no pinned memory",
           "limit their memory with --memory-budget, or leave it out");
     }
-    return opened;
+    return group;
   } catch (const DeviceError& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     throw ConfigError(error.message(), error.hint());  // other devices were asked for than Headrace runs on

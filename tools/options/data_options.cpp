@@ -78,7 +78,7 @@ void add_column_options(CLI::App& command, ColumnOptions& columns, bool further)
           "--columns", columns.more,
           "columns, features, or members of a sample by their extension (txt, seg.png:mask, json.KEY), to take "
           "along as fields: A,B; text as A:text, names of classes as A:class, several columns of numbers as "
-          "one field: F=A+B")
+          "one field: F=A+B; of images in folders also by path: mask=../masks/{stem}_mask.png:mask")
       ->delimiter(',')
       ->type_name("NAMES");
 }

@@ -32,13 +32,13 @@ void ErrorOptions::add_to(CLI::App& command, bool substitutes) {
   std::vector<std::string> choices = {"fail", "skip"};
   if (substitutes) choices.emplace_back("substitute");
   add_choice(command, "--on-error", on_error, "what to do with a bad record", choices);
-  share_ = add_number(
-      command, "--max-bad-share", max_bad_share,
-      fmt::format("a run that skips{} ends when more of an epoch is bad than this share of it: 0 none, "
-                         "1 any number",
-                         substitutes ? " or substitutes" : ""),
-             {.min = 0, .max = 1})
-      ->capture_default_str();
+  share_ =
+      add_number(command, "--max-bad-share", max_bad_share,
+                 fmt::format("a run that skips{} ends when more of an epoch is bad than this share of it: 0 none, "
+                             "1 any number",
+                             substitutes ? " or substitutes" : ""),
+                 {.min = 0, .max = 1})
+          ->capture_default_str();
   command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file")
       ->type_name("FILE");
 }

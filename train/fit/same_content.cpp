@@ -74,8 +74,8 @@ void require_same_content(Workers& workers, const Source& source, std::uint64_t 
     std::vector<std::uint64_t> mine;
     for (const std::uint64_t record : records) mine.push_back(reader.hash(record));
     mine.push_back(reader.has_read_enough() ? 1 : 0);
-    const std::vector<std::string> all = workers.all_gather(
-        {reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof mine.front()});
+    const std::vector<std::string> all =
+        workers.all_gather({reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof mine.front()});
     for (std::size_t i = 0; i < records.size(); ++i) {
       require_equal_number(fmt::format("data: the content of record {}, {} of {}", records[i],
                                        source.describe(records[i]), info.name),

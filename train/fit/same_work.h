@@ -34,9 +34,9 @@ void require_same_evaluation(Workers& workers, const Model& model, const Dataset
 // Before the first step: processors, data, net, loss, optimizer, position, variables.
 void require_same_work(Workers& workers, const Model& model, const SharedWork& work);
 
-// Throws WorkersDiffer naming a record whose bytes differ, where the source reads files whose content is not in its
-// fingerprint. Reads whole records in an order drawn by `seed`, until it has seen all, or a worker has read for 10 s
-// or 1 GiB. All workers make the call, with sources of one fingerprint and with one seed.
+// Throws WorkersDiffer naming a record whose bytes differ, where the source reads files whose content is not in
+// its fingerprint. Reads whole records in an order drawn by `seed`, until it has seen all, or a worker has read
+// for 10 s or 1 GiB. All workers make the call, with sources of one fingerprint and with one seed.
 void require_same_content(Workers& workers, const Source& source, std::uint64_t seed);
 
 }  // namespace headrace

@@ -36,7 +36,9 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
     Batch.text), "breed:class" the numbers of classes, "pixels:list" several numbers in one cell, "size=width+height"
     several columns in one field. Of WebDataset's samples and image folders, columns are members, or files beside the
     images, by their extension: "txt" (text), "npy", "seg.png", "seg.png:mask" (its numbers as they are), "json.boxes:list",
-    "html:text", "boxes=json.boxes"; so, too, in a tar or zip of class folders, if classes_at names these ("parent"). Of a CSV table without images, those columns and the label are all there is; if none
+    "html:text", "boxes=json.boxes"; so, too, in a tar or zip of class folders, if classes_at names these ("parent"); or, of images
+    in folders, by a pattern of their paths: "mask=../masks/{stem}_mask.png:mask", {stem} being the image's name without its
+    extension and {folder} its folder. Of a CSV table without images, those columns and the label are all there is; if none
     are named, all columns of numbers. label_type is "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
     How the path was read is printed on standard error in one line, which Dataset.reading is: format, split, classes, label,
     and what is left out. train_folder and test_folder also name the shards of a split ("*": all of them). Dataset.columns

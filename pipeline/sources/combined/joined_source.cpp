@@ -96,10 +96,10 @@ void JoinedSource::require_equal_lengths() const {
   const auto shorter = std::ranges::min_element(parts_, {}, &JoinedPart::size);
   const auto longer = std::ranges::max_element(parts_, {}, &JoinedPart::size);
   if (shorter->size == longer->size) return;
-  throw ConfigError(fmt::format("zip(): {} of {} and {} of {}", count_of(longer->size, "record"),
-                                longer->source->info().name, shorter->size, shorter->source->info().name),
-                    joined({"complete the data", advice("end with the shortest: {}",
-                                                        named("ZipOptions::strict", "false"))}));
+  throw ConfigError(
+      fmt::format("zip(): {} of {} and {} of {}", count_of(longer->size, "record"), longer->source->info().name,
+                  shorter->size, shorter->source->info().name),
+      joined({"complete the data", advice("end with the shortest: {}", named("ZipOptions::strict", "false"))}));
 }
 
 void JoinedSource::name_fields(const ZipOptions& options) {

@@ -21,7 +21,8 @@ struct JoinedPart {
 
 class JoinedSource final : public Source {
  public:
-  // Throws ConfigError if field names clash or are too many, or if the parts do not fit as ZipOptions::strict says.
+  // Throws ConfigError if field names clash or are too many, or if the parts do not fit as ZipOptions::strict
+  // says.
   JoinedSource(std::vector<JoinedPart> parts, const ZipOptions& options);
 
   const SourceInfo& info() const noexcept override { return info_; }

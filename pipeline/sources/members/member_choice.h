@@ -9,9 +9,9 @@
 
 namespace headrace {
 
-// A member, "seg.png", or a value in a JSON member, "json.box" or "meta.json.size.width". Of images in folders also
-// a pattern of a path, "../masks/{stem}_mask.png": {stem} is the image's name without its extension, {folder} its
-// folder.
+// A member, "seg.png", or a value in a JSON member, "json.box" or "meta.json.size.width". Of images in folders
+// also a pattern of a path, "../masks/{stem}_mask.png": {stem} is the image's name without its extension, {folder}
+// its folder.
 struct MemberName {
   std::string extension;          // in lower case: "seg.png", "meta.json"; or the pattern
   std::vector<std::string> keys;  // of a value in JSON, from the outside; none: all of the member

@@ -133,6 +133,29 @@ def test_members_of_a_webdataset_are_fields(tmp_path):
         hr.open(tmp_path / "a.tar", columns=["tx"])
 
 
+def test_masks_are_paired_by_name(tmp_path):
+    for folder in ("images", "masks"):
+        (tmp_path / folder).mkdir()
+    for n in (1, 2, 10):
+        Image.fromarray(np.full((2, 2, 3), n, np.uint8)).save(tmp_path / f"images/{n}.png")
+        mask = Image.fromarray(np.full((2, 2), n, np.uint8))
+        mask.putpalette([128, 0, 0] * 256)
+        mask.save(tmp_path / f"masks/{n}_mask.png")
+    paired = hr.open(tmp_path / "images", classes_at="none", columns=["mask=../masks/{stem}_mask.png:mask"])
+    arrays = next(iter(paired.decode().batch(3))).numpy()
+    assert arrays["image"][:, 0, 0, 0].tolist() == [1, 10, 2] and arrays["mask"][:, 0, 0, 0].tolist() == [1, 10, 2]
+    images, masks = (hr.open(tmp_path / folder, classes_at="none") for folder in ("images", "masks"))
+    with pytest.raises(hr.ConfigError, match=r"1\.png of .* with 10_mask\.png of .*columns.*strict=False"):
+        hr.zip(images, masks, suffixes=["", "_mask"])
+    assert len(hr.zip(images, masks, suffixes=["", "_mask"], strict=False)) == 3
+    (tmp_path / "masks/10_mask.png").unlink()
+    with pytest.raises(hr.ConfigError, match="3 records of .* and 2 of"):
+        hr.zip(images, hr.open(tmp_path / "masks", classes_at="none"), suffixes=["", "_mask"])
+    paired = hr.open(tmp_path / "images", classes_at="none", columns=["mask=../masks/{stem}_mask.png:mask"])
+    with pytest.raises(hr.DataError, match=r"10\.png: its file '\.\./masks/10_mask\.png' is missing"):
+        next(iter(paired.decode().batch(3)))
+
+
 def test_files_beside_images_are_fields(tmp_path):
     for i, name in enumerate(("cat/1", "cat/2", "dog/1")):
         (tmp_path / name).parent.mkdir(exist_ok=True)

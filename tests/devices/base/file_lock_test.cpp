@@ -93,7 +93,8 @@ TEST(FileSystemWithoutLocks, IsWrittenToAndNamedOnce) {
   }
   const test::TempFolder folder;
   const WithoutLocks broken(EIO);
-  EXPECT_THROW(write_file_atomically(folder / "a", "text"), DataError) << "a lock that fails otherwise is an error";
+  EXPECT_THROW(write_file_atomically(folder / "a", "text"), DataError)
+      << "a lock that fails otherwise is an error";
 }
 
 }  // namespace

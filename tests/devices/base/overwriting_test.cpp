@@ -31,7 +31,8 @@ TEST(OverwritingTest, LooksThroughFoldersAndLinksThatLeadInCircles) {
   EXPECT_TRUE(would_overwrite(folder / "beside/b", folder / "data"));
   EXPECT_FALSE(would_overwrite(folder / "away/c", folder / "data"));
   EXPECT_FALSE(would_overwrite(folder / "data/deep/new", folder / "data"));
-  for (const char* inside : {"data/new", "data/deep/new", "data/deep/../new", "data/linked/new", "beside/new", "data/a"}) {
+  for (const char* inside :
+       {"data/new", "data/deep/new", "data/deep/../new", "data/linked/new", "beside/new", "data/a"}) {
     EXPECT_TRUE(would_add(folder / inside, folder / "data")) << inside;
   }
   for (const char* outside : {"new", "away/new", "data/../away/new"}) {

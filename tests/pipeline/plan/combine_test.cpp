@@ -134,13 +134,17 @@ TEST(Zip, PutsFieldsTogether) {
 }
 
 TEST(Zip, WantsEqualLengthsUnlessTold) {
-  const Dataset odd = counting(10, 9, "other").filter(
-      {.name = "odd", .keeps = [](const ExampleView& record) { return record.bytes("other")[0] != std::byte{10}; }});
-  EXPECT_THAT(refusal_of_combining([&] { return zip({counting(0, 9), odd}); }),
+  const Dataset odd = counting(10, 9, "other").filter({.name = "odd", .keeps = [](const ExampleView& record) {
+                                                         return record.bytes("other")[0] != std::byte{10};
+                                                       }});
+  EXPECT_THAT(refusal_of_combining([&] {
+                return zip({counting(0, 9), odd});
+              }),
               AllOf(HasSubstr("9 records of"), HasSubstr("and 8 of"), HasSubstr("ZipOptions::strict = false")));
   EXPECT_EQ(zip({counting(0, 9), odd}, {.strict = false}).size(), 8U);
   const auto batches = [](bool strict) {
-    return zip({counting(0, 9).batch({.global = 3}), counting(0, 6, "b").batch({.global = 3})}, {.strict = strict});
+    return zip({counting(0, 9).batch({.global = 3}), counting(0, 6, "b").batch({.global = 3})},
+               {.strict = strict});
   };
   EXPECT_THAT(refusal_of_combining([&] { return batches(true); }), HasSubstr("3 batches of"));
   EXPECT_EQ(batches(false).size(), 6U);
@@ -165,12 +169,11 @@ std::string refusal_of_names(const std::vector<std::string>& images, const std::
 
 TEST(Zip, RefusesFilesWhoseNamesDiffer) {
   using Names = std::vector<std::string>;
-  const std::pair<Names, Names> alike[] = {
-      {{"1.png", "2.png"}, {"1_mask.png", "2_mask.png"}},
-      {{"img1.png", "img12.png"}, {"mask1.jpg", "mask12.jpg"}},
-      {{"a/07_sat.png", "b/08_sat.png"}, {"a/07_mask.png", "b/08_mask.png"}},
-      {{"x-1.png"}, {"y-1.png"}},
-      {{"10_left.png", "11_left.png"}, {"10_gt_ids.png", "11_gt_ids.png"}}};
+  const std::pair<Names, Names> alike[] = {{{"1.png", "2.png"}, {"1_mask.png", "2_mask.png"}},
+                                           {{"img1.png", "img12.png"}, {"mask1.jpg", "mask12.jpg"}},
+                                           {{"a/07_sat.png", "b/08_sat.png"}, {"a/07_mask.png", "b/08_mask.png"}},
+                                           {{"x-1.png"}, {"y-1.png"}},
+                                           {{"10_left.png", "11_left.png"}, {"10_gt_ids.png", "11_gt_ids.png"}}};
   for (const auto& [a, b] : alike) EXPECT_EQ(refusal_of_names(a, b), "");
   EXPECT_THAT(refusal_of_names({"1.png", "10.png", "2.png"}, {"10_mask.png", "1_mask.png", "2_mask.png"}),
               AllOf(HasSubstr("record 0 would be 1.png of"), HasSubstr("with 10_mask.png of"),

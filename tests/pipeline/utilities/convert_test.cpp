@@ -319,6 +319,24 @@ TEST(Convert, ALabelThatIsNoClassIsABadRecord) {
   EXPECT_EQ(convert_dataset(folder.path(), folder / "a", skip).records, 19U);
 }
 
+TEST(Convert, OverwritesNoImageOfATableAndAddsNoneToItsFolder) {
+  TempFolder folder;
+  for (const char* name : {"data/a/1.jpg", "data/b/2.jpg"})
+    folder.write(name, encode_jpeg(make_picture(4, 4, 3, 1)));
+  const auto table = folder.write("tables/list.csv", "path,label\n../data/a/1.jpg,0\n../data/b/2.jpg,1\n");
+  std::filesystem::create_symlink(folder / "data/b/2.jpg", folder / "link");
+  for (const char* to : {"data/b/2.jpg", "link", "tables/../data/a/1.jpg"}) {
+    EXPECT_THAT(error_of_converting<ConfigError>(table, folder / to), HasSubstr("is an image that")) << to;
+  }
+  for (const char* to : {"data/new", "data/a/../new", "data/b/new"}) {
+    EXPECT_THAT(error_of_converting<ConfigError>(folder / "data", folder / to),
+                HasSubstr("would lie in the folder"))
+        << to;
+    EXPECT_EQ(path_kind(folder / to), PathKind::kMissing);
+  }
+  EXPECT_EQ(convert_dataset(table, folder / "tables/new").records, 2U);
+}
+
 TEST(Convert, TellsItsProgress) {
   TempFolder folder;
   write_idx(folder);

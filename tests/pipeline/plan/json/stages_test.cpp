@@ -99,7 +99,8 @@ TEST_F(PlanJsonStages, Combinations) {
   expect_same(concatenate({images().map(flip()), images().cache(memory()).take(3)}).map(center_crop(4)));
   expect_same(zip({first().window({.size = 3}), second().window({.size = 3, .shift = 1}).skip(1)},
                   {.suffixes = {"", "_2"}, .strict = false}));
-  expect_same(zip({concatenate({first(), first()}), zip({second().filter(even_)})}, {.suffixes = {"_a", "_b"}, .strict = false}));
+  expect_same(zip({concatenate({first(), first()}), zip({second().filter(even_)})},
+                  {.suffixes = {"_a", "_b"}, .strict = false}));
 }
 
 TEST_F(PlanJsonStages, UnbatchedRecords) {

@@ -297,7 +297,7 @@ TEST_P(ImageArchiveTest, AnImageWithoutItsFileIsABadRecord) {
   const SourcePtr source = image_archive(write(pack_images(files).finish()), {.columns = kSidecars});
   std::vector<std::byte> scratch;
   EXPECT_NO_THROW(source->read(0, scratch));
-  for (const auto& [record, words] : {std::pair{1, "cat/2.jpg: there is no member 'txt' beside it"},
+  for (const auto& [record, words] : {std::pair{1, "cat/2.jpg: its file 'cat/2.txt' is missing"},
                                       std::pair{2, "dog/1.jpg: member 'json' has no value 'size'"}}) {
     try {
       source->read(static_cast<std::uint64_t>(record), scratch);
@@ -321,6 +321,26 @@ TEST_P(ImageArchiveTest, FoldersOfClassesThatAreNamedMakeItNoWebDataset) {
   EXPECT_THROW(
       open_source(path, Split::kTrain, {.layout = {.classes_at = "parent"}, .columns = {.label = "json.size"}}),
       ConfigError);
+}
+
+TEST_P(ImageArchiveTest, PairsFilesOfOtherFoldersByTheirNames) {
+  std::map<std::string, Bytes> files;
+  for (const std::string name : {"1", "10", "2"}) {
+    files["images/" + name + ".jpg"] = encode_jpeg(make_picture(4, 4, 3, 1));
+    if (name != "2") files["masks/" + name + "_mask.png"] = to_bytes("mask of " + name);
+  }
+  const SourcePtr source =
+      open_source(write(pack_images(files).finish()), Split::kTrain,
+                  {.layout = {.classes_at = "none"}, .columns = {.more = {"mask=masks/{stem}_mask.png:mask"}}});
+  ASSERT_EQ(source->info().records, 3U);
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(to_bytes(source->read(1, scratch).fields[2]), to_bytes("mask of 10"));
+  try {
+    source->read(2, scratch);
+    ADD_FAILURE() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("images/2.jpg: its file 'masks/2_mask.png' is missing"));
+  }
 }
 
 }  // namespace

@@ -186,11 +186,73 @@ TEST(ImageFolderTest, AnImageWithoutItsFileIsABadRecord) {
     source->read(1, scratch);
     ADD_FAILURE() << "no error";
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cat/2.jpg: there is no member 'txt' beside it"));
+    EXPECT_THAT(error.what(), HasSubstr("cat/2.jpg: its file 'cat/2.txt' is missing"));
     EXPECT_EQ(error.location().record, 1U);
   }
   folder.write("dog/1.txt", "of another size than before");
   EXPECT_THROW(source->read(2, scratch), DataError);
+}
+
+// Photographs and masks in folders of their own: by pattern of the masks' paths, and how many masks have no image.
+TEST(ImageFolderTest, PairsFilesOfOtherFoldersByTheirNames) {
+  const TempFolder folder;
+  Picture shown;
+  const auto mask_of = [&](const std::string& name) {
+    return encode_palette_png(make_picture(4, 4, 1, static_cast<std::uint64_t>(name.back())), shown);
+  };
+  for (const std::string name : {"1", "10", "2"}) {
+    const Bytes image = encode_jpeg(make_picture(4, 4, 3, 1));
+    folder.write("images/" + name + ".jpg", image);
+    folder.write("deep/images/a/" + name + ".jpg", image);
+    folder.write("masks/" + name + "_mask.png", mask_of(name));
+    folder.write("masks/a/" + name + ".png", mask_of(name));
+  }
+  folder.write("masks/3_mask.png", mask_of("3"));
+  folder.write("masks/thumbs.db", "x");
+  const struct {
+    std::string path, pattern;
+  } cases[] = {{"images", "../masks/{stem}_mask.png"},
+               {"images", "./../masks/x/../{stem}_mask.png"},
+               {"images", (folder / "masks/{stem}_mask.png").string()},
+               {"deep/images", "../../masks/{folder}/{stem}.png"},
+               {"", "masks/{stem}_mask.png"}};
+  for (const auto& [path, pattern] : cases) {
+    SCOPED_TRACE(pattern);
+    if (path.empty())
+      std::filesystem::remove_all(folder / "deep"), std::filesystem::remove_all(folder / "masks/a");
+    const SourcePtr source =
+        open_source(folder / path, Split::kTrain,
+                    {.layout = {.classes_at = "none"}, .columns = {.more = {"mask=" + pattern + ":mask"}}});
+    ASSERT_EQ(source->info().records, 3U);
+    EXPECT_EQ(source->info().fields[2].shape, (Shape{Shape::kDynamic, Shape::kDynamic, 1}));
+    std::vector<std::byte> scratch;
+    for (std::uint64_t record = 0; record < 3; ++record) {
+      std::string name = std::filesystem::path(source->describe(record)).stem().string();
+      EXPECT_EQ(to_bytes(source->read(record, scratch).fields[2]), mask_of(name)) << name;
+    }
+    const bool has_third = pattern.find("_mask") != std::string::npos;
+    EXPECT_EQ(std::ranges::count(source->info().left_out, std::uint64_t{1}, &LeftOut::files), has_third ? 1 : 0);
+  }
+  std::filesystem::remove(folder / "masks/10_mask.png");
+  const auto open = [&](const std::string& choice) {
+    return image_folder(folder / "images", Split::kTrain, {.classes_at = "none"}, {.more = {choice}});
+  };
+  std::vector<std::byte> scratch;
+  const auto error_of = [&](const std::string& choice) {
+    try {
+      open(choice)->read(1, scratch);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(error_of("mask=../masks/{stem}_mask.png:mask"),
+              HasSubstr("10.jpg: its file '../masks/10_mask.png' is missing"));
+  EXPECT_THAT(error_of("../masks/{stem}_mask.png"), HasSubstr("needs a field's name"));
+  EXPECT_THAT(error_of("mask=../masks/{name}.png"), HasSubstr("no {stem} says which image"));
+  EXPECT_THAT(error_of("mask=../masks/{class}/{stem}.png"), HasSubstr("'{class}' is neither {stem} nor {folder}"));
+  EXPECT_THAT(error_of("mask=../msks/{stem}.png"), HasSubstr("msks"));
+  EXPECT_THAT(error_of("mask=../masks/{stem}_msk.png"), HasSubstr("no member '../masks/{stem}_msk.png'"));
 }
 
 TEST(ImageFolderTest, NamesNoImageAndNoLabelAmongItsFiles) {
