@@ -44,8 +44,7 @@ TensorView TwinKernels::filled(Stream& stream, int slot, const TensorView& view)
 }
 
 void TwinKernels::dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                                const TensorView& bias, const TensorView& y,
-                                Precision precision) {
+                                const TensorView& bias, const TensorView& y, Precision precision) {
   const TensorView result = in_f32(stream, kResult, y);
   cpu_kernels().dense_forward(stream, filled(stream, kX, x), weights, bias, result, Activation::kNone, precision);
   if (result.data != y.data) convert(stream, result, y);

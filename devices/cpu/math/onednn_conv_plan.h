@@ -34,7 +34,7 @@ struct WantedConv {
   ConvShape shape;
   dnnl::memory::data_type type = dnnl::memory::data_type::f32;    // of the inputs
   dnnl::memory::data_type result = dnnl::memory::data_type::f32;  // of the written activations
-  const float* bias = nullptr;  // or the destination of its gradient
+  const float* bias = nullptr;                                    // or the destination of its gradient
 
   bool has_bias() const noexcept { return bias != nullptr; }
 };

@@ -120,13 +120,13 @@ void CublasLtDense::run(cudaStream_t stream, GemmProblem problem, const Call& ca
   for (std::int64_t i = 0; i < call.repeats; ++i) {
     void* to = moved(result.view, i * call.result_step);
     complete = matmul_.run(stream, problem,
-                       {.a = moved(a.view, i * call.a_step),
-                        .b = moved(b.view, i * call.b_step),
-                        .c = to,
-                        .d = to,
-                        .bias = bias.view.data,
-                        .alpha = call.alpha,
-                        .beta = 0});
+                           {.a = moved(a.view, i * call.a_step),
+                            .b = moved(b.view, i * call.b_step),
+                            .c = to,
+                            .d = to,
+                            .bias = bias.view.data,
+                            .alpha = call.alpha,
+                            .beta = 0});
   }
   if (!complete) CUDA_CHECK(add_bias(result.view, call.bias, stream), device_);
   if (result.staged) CUDA_CHECK(move(result.view, call.result, stream), device_);

@@ -16,8 +16,7 @@ CudaKernels::CudaKernels(int ordinal, const std::string& device_name, cuda::Plan
       scratch_(device_name) {}
 
 void CudaKernels::dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                                const TensorView& bias, const TensorView& y,
-                                Precision precision) {
+                                const TensorView& bias, const TensorView& y, Precision precision) {
   if (const auto on = launches_.enter(stream)) dense_.forward(*on, x, weights, bias, y, precision);
 }
 

@@ -156,8 +156,7 @@ class GpuKernels : public Kernels {
 
   // Compute products of checked operands; `bias` may be undefined.
   virtual void dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                             const TensorView& bias, const TensorView& y,
-                             Precision precision) = 0;
+                             const TensorView& bias, const TensorView& y, Precision precision) = 0;
   virtual void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
                                    const TensorView& dx, Precision precision) = 0;
   virtual void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
