@@ -4,6 +4,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/step/shards.h"
 
 namespace headrace {
