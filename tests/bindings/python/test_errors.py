@@ -65,10 +65,10 @@ def test_data_errors_say_where(tmp_path):
     (lambda data: hr.gaussian_blur(sigma=[1]), "sigma = [1]"),
     (lambda data: hr.random_resized_crop(8, area=[1]), "area = [1]"),
     (lambda data: hr.random_erasing(ratio=2), "ratio = 2"),
-    (lambda data: hr.Loader(hr.from_arrays({"x": np.zeros((2,) * 7)}).batch(2)), "an array of 7 axes"),
-    (lambda data: hr.from_function(lambda i: {"x": np.zeros((2,) * 7)}, 3), "an array of 7 axes"),
-    (lambda data: hr.from_arrays({"x": np.array([1, 2**63], np.uint64)}), "numbers beyond int64: 9223372036854775808"),
-    (lambda data: next(iter(data.batch(1).map(hr.function(lambda b: {"x": np.full(1, 2**63, np.uint64)}, batched=True)))),
+    (lambda data: hr.Loader(hr.from_arrays({"x": numpy.zeros((2,) * 7)}).batch(2)), "an array of 7 axes"),
+    (lambda data: hr.from_function(lambda i: {"x": numpy.zeros((2,) * 7)}, 3), "an array of 7 axes"),
+    (lambda data: hr.from_arrays({"x": numpy.array([1, 2**63], numpy.uint64)}), "numbers beyond int64: 9223372036854775808"),
+    (lambda data: next(iter(data.batch(1).map(hr.function(lambda b: {"x": numpy.full(1, 2**63, numpy.uint64)}, batched=True)))),
      "numbers beyond int64"),
     (lambda data: data.map(hr.function(lambda s: {}, outputs={"ids": ("int64", (None,))})),
      "'ids' differs in length from record to record"),
@@ -107,17 +107,17 @@ def other(name, module="torchvision.transforms.v2", **members):
 
 @pytest.mark.parametrize("call, message", [
     # Types: what was given, what is expected, what to write.
-    ("data.shuffle(-1)", "Dataset.shuffle(): seed = -1 is negative (give a whole number from 0 on)"),
-    ("data.shard(-1, 2)", "Dataset.shard(): count = -1 is negative"),
-    ("data.shuffle('a')", "Dataset.shuffle(): seed = 'a' is a str (give a whole number)"),
-    ("data.batch(2.5)", "Dataset.batch(): size = 2.5 is a float"),
+    ("data.shuffle(-1)", "shuffle.seed: -1 where a whole number from 0 to"),
+    ("data.shard(-1, 2)", "shard.count: -1 where a whole number"),
+    ("data.shuffle('a')", 'shuffle.seed: "a" where a whole number'),
+    ("data.batch(2.5)", "batch.global: 2.5 where a whole number"),
     ("data.batch()", "Dataset.batch(): missing a required argument: 'size' (help(Dataset.batch) says what it takes)"),
     ("data.batch(2, True)", "Dataset.batch() takes size by position; 2 given (name the others: drop_remainder=)"),
     ("data.padded_batch(2, pad=3)", "pad = 3 is an int (give a dict or None)"),
     ("data.filter(3)", "filter(): 3 is an int (give a function)"),
     ("hr.random_erasing(fill='random')", "random_erasing(): fill = 'random' is a str (give a number or a list, each a number)"),
     ("hr.normalize('imagenet', 1)", "normalize(): mean = 'imagenet' is a str (give a number"),
-    ("hr.random_resized_crop(224, area=.5)", "area = 0.5 is a float (give (a number, a number))"),
+    ("hr.random_resized_crop(224, area=.5)", "area = 0.5 is not 2 numbers"),
     ("hr.pad_crop(32, padding=4)", 'pad_crop(): padding = 4 is an int (give "zero" or "reflect")'),
     ("hr.Loader(data.batch(2), epochs='x')", "Loader(): epochs = 'x' is a str (give a whole number or None)"),
     ("hr.Loader(data.batch(2), world=3)", "world = 3 is an int (give (a whole number, a whole number) or a headrace.Workers"),
@@ -274,7 +274,7 @@ def test_time_outs_name_who_is_waited_for():
 
     def slow(index):
         release.wait(20)
-        return {"x": np.int64(index)}
+        return {"x": numpy.int64(index)}
 
     loader = hr.Loader(hr.from_function(slow, 4, fields={"x": "int64"}, name="slow").batch(2), stall_timeout_seconds=0.3)
     with pytest.raises(hr.HeadraceError, match="was not there after 0.3 s") as caught:
