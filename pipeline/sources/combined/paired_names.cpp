@@ -14,12 +14,11 @@
 namespace headrace {
 namespace {
 
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
 // Returns whether a word ends between two characters: at a mark, or where letters and digits meet.
 bool is_boundary(char before, char after) {
-  const auto is_mark = [](char c) {
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  const auto is_mark = [&](char c) {
     return static_cast<unsigned char>(c) < 0x80 && !is_letter(c) && !is_digit(c);
   };
   return is_mark(before) || is_mark(after) || (is_letter(before) && is_digit(after)) ||
