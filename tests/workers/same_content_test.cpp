@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,7 +57,7 @@ fs::path write_tar(const TempFolder& folder, const std::string& name, bool label
 }
 
 // What each of two workers says of a fit and an evaluation of its data.
-std::vector<std::string> errors_of_data(const std::vector<fs::path>& data, bool trains = true) {
+std::vector<std::string> content_errors_of(const std::vector<fs::path>& data, bool trains = true) {
   return run_workers(2, [&](Workers& workers) {
     DeviceGroup devices = open_devices("cpu:1");
     Strategy strategy(devices, {.announce = false, .workers = {&workers, [](Workers*) {}}});
@@ -81,9 +81,9 @@ TEST(SameContent, IsComparedWhereverTheDataLie) {
   write_folder(folder, "one");
   write_folder(folder, "far/away/two");
   fs::create_directory_symlink(folder / "far/away/two", folder / "link");
-  EXPECT_THAT(errors_of_data({folder / "one", folder / "far/away/two/"}), Each(IsEmpty()));
-  EXPECT_THAT(errors_of_data({folder / "far/../one", folder / "link"}), Each(IsEmpty()));
-  EXPECT_THAT(errors_of_data({write_tar(folder, "a.tar", false), write_tar(folder, "far/b.tar", false)}),
+  EXPECT_THAT(content_errors_of({folder / "one", folder / "far/away/two/"}), Each(IsEmpty()));
+  EXPECT_THAT(content_errors_of({folder / "far/../one", folder / "link"}), Each(IsEmpty()));
+  EXPECT_THAT(content_errors_of({write_tar(folder, "a.tar", false), write_tar(folder, "far/b.tar", false)}),
               Each(IsEmpty()));
 }
 
@@ -96,7 +96,7 @@ TEST(SameContent, NamesOneFileThatDiffers) {
   for (const char* name : {"one", "two"}) write_folder(folder, name);
   TempFolder::patch(folder / ("two/" + name_of(17)), kBytes - 1, std::byte{1});
   for (const bool trains : {true, false}) {
-    EXPECT_THAT(errors_of_data({folder / "one", folder / "two"}, trains), differ(name_of(17)));
+    EXPECT_THAT(content_errors_of({folder / "one", folder / "two"}, trains), differ(name_of(17)));
   }
   for (const bool labelled : {true, false}) {
     const std::string at = labelled ? "23.png" : name_of(23);
@@ -106,7 +106,7 @@ TEST(SameContent, NamesOneFileThatDiffers) {
     ASSERT_FALSE(found.empty());
     const auto offset = static_cast<std::size_t>(found.begin() - packed.begin());
     TempFolder::patch(two, offset + kBytes - 1, std::byte{1});
-    EXPECT_THAT(errors_of_data({one, two}), differ(at));
+    EXPECT_THAT(content_errors_of({one, two}), differ(at));
   }
 }
 

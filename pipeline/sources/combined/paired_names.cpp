@@ -14,15 +14,16 @@
 namespace headrace {
 namespace {
 
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_numeral(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
 // Returns whether a word ends between two characters: at a mark, or where letters and digits meet.
 bool is_boundary(char before, char after) {
-  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
-  const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
-  const auto is_mark = [&](char c) {
-    return static_cast<unsigned char>(c) < 0x80 && !is_letter(c) && !is_digit(c);
+  const auto is_mark = [](char c) {
+    return static_cast<unsigned char>(c) < 0x80 && !is_letter(c) && !is_numeral(c);
   };
-  return is_mark(before) || is_mark(after) || (is_letter(before) && is_digit(after)) ||
-         (is_digit(before) && is_letter(after));
+  return is_mark(before) || is_mark(after) || (is_letter(before) && is_numeral(after)) ||
+         (is_numeral(before) && is_letter(after));
 }
 
 // The names of a part's files.
