@@ -43,7 +43,7 @@ int lock(const Descriptor& file, const std::filesystem::path& path, int how) {
 
 // Lustre and FUSE without flock, NFS without its lock service.
 bool has_no_locks(int error) noexcept {
-  return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP || error == ENOTSUP;
+  return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;  // which is ENOTSUP on Linux
 }
 
 // Says once for each folder what its file system leaves unprotected.

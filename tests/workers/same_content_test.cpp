@@ -99,7 +99,7 @@ TEST(SameContent, NamesOneFileThatDiffers) {
     EXPECT_THAT(content_errors_of({folder / "one", folder / "two"}, trains), differ(name_of(17)));
   }
   for (const bool labelled : {true, false}) {
-    const std::string at = labelled ? "23" : name_of(23);
+    const std::string at = labelled ? "23.png" : name_of(23);
     const fs::path one = write_tar(folder, "one.tar", labelled), two = write_tar(folder, "two.tar", labelled);
     const Bytes packed = read_whole_file(two), wanted = image(23);
     const auto found = std::ranges::search(packed, wanted);
