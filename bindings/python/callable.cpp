@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/bindings/python/module.h"
+
 namespace nb = nanobind;
 
 namespace headrace::python {

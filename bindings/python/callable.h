@@ -111,7 +111,6 @@ class PlanFunction {
  private:
   SharedObject function_;
 };
-void bind_plan_function(nanobind::module_& module);
 
 // A Python function, or an object with methods, that C++ threads call.
 class PythonCallable {

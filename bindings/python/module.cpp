@@ -1,7 +1,5 @@
 #include "headrace/bindings/python/module.h"
 
-#include "headrace/bindings/python/callable.h"
-
 NB_MODULE(_native, module) {
   // Objects that live to the end of the program are no mistake: loaders in notebooks.
   nanobind::set_leak_warnings(false);

@@ -9,6 +9,7 @@ namespace headrace::python {
 // ones.
 void bind_errors(nanobind::module_& module);
 void bind_options(nanobind::module_& module);
+void bind_plan_function(nanobind::module_& module);
 void bind_operations(nanobind::module_& module);
 void bind_datasets(nanobind::module_& module);
 void bind_sources(nanobind::module_& module);

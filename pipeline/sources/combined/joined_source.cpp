@@ -10,7 +10,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/borrowed_bytes.h"
-#include "headrace/pipeline/sources/combined/paired_names.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 

@@ -19,6 +19,12 @@ struct JoinedPart {
   Fields made = {};                                       // once it is processed; empty: as the source holds them
 };
 
+// Throws ConfigError naming the first two image files that stand side by side and whose names differ. Names are
+// compared without their extensions, and without what all names of a part have in common at either end, in whole
+// words: "images/0007" and "0007_mask" are one. Parts whose records are not named as image files are left alone.
+// REQUIRES: the parts have equally many records.
+void require_paired_names(const std::vector<JoinedPart>& parts);
+
 class JoinedSource final : public Source {
  public:
   // Throws ConfigError if field names clash or are too many, or if the parts do not fit as ZipOptions::strict

@@ -1,5 +1,4 @@
-#include "headrace/pipeline/sources/combined/paired_names.h"
-
+// Whether the images that zip() puts side by side have one name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/combined/joined_source.h"
 #include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {
