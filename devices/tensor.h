@@ -34,13 +34,10 @@ struct TensorView {
     using Element = std::remove_const_t<T>;
     if constexpr (kIsElement<Element>) {
       if (data != nullptr && dtype != dtype_of<Element>()) [[unlikely]]
-        refuse_elements(dtype_of<Element>());
+        refuse_elements(shape, dtype, dtype_of<Element>());
     }
     return static_cast<T*>(data);
   }
-
- private:
-  [[noreturn]] void refuse_elements(DType wanted) const;
 };
 
 }  // namespace headrace

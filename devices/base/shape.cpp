@@ -78,4 +78,10 @@ bool Shape::operator==(const Shape& other) const noexcept {
 
 std::string Shape::to_string() const { return text_of(extents()); }
 
+void refuse_elements(const Shape& shape, DType held, DType wanted) {
+  throw ConfigError(std::string("a tensor of ") + headrace::to_string(held) + " of shape " + shape.to_string() +
+                        " is read as " + headrace::to_string(wanted),
+                    "take its elements by their dtype: as<std::uint8_t>(), as<float>()");
+}
+
 }  // namespace headrace

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/dtype.h"
 
 namespace HEADRACE_API headrace {
 
@@ -46,6 +47,9 @@ class Shape {
   std::array<std::int64_t, kMaxRank> extents_{};
   int rank_ = 0;
 };
+
+// Throws ConfigError: a tensor that holds elements of one type is read as another. Here, so that modules have it.
+[[noreturn]] void refuse_elements(const Shape& shape, DType held, DType wanted);
 
 // (H, W, C) or (C, H, W); for batches (N, H, W, C) or (N, C, H, W).
 enum class ImageLayout { kChannelsLast, kChannelsFirst };

@@ -9,16 +9,6 @@
 #include "headrace/devices/common/matrix_batch.h"
 #include "headrace/devices/common/refusals.h"
 
-namespace headrace {
-
-void TensorView::refuse_elements(DType wanted) const {
-  throw ConfigError(fmt::format("a tensor of {} of shape {} is read as {}", to_string(dtype), shape.to_string(),
-                                to_string(wanted)),
-                    "take its elements by their dtype: as<std::uint8_t>(), as<float>()");
-}
-
-}  // namespace headrace
-
 namespace headrace::check {
 namespace {
 
