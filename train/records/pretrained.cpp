@@ -60,7 +60,8 @@ FeatureOrder flattened(const Shape& image) {
 }
 
 // Returns the order of what is concatenated.
-FeatureOrder joined(const Graph& graph, const std::vector<int>& inputs, const std::vector<FeatureOrder>& orders) {
+FeatureOrder order_of_inputs(const Graph& graph, const std::vector<int>& inputs,
+                             const std::vector<FeatureOrder>& orders) {
   std::vector<std::int64_t> all;
   bool turned = false;
   for (const int input : inputs) {
@@ -87,7 +88,7 @@ std::vector<FeatureOrder> feature_orders(const Graph& graph) {
       const Shape& shape = graph.layer(inputs.front()).shape();
       order = shape.rank() == 1 || !of(inputs.front()) ? of(inputs.front()) : flattened(shape);
     } else if (kind == "concat") {
-      order = joined(graph, inputs, orders);
+      order = order_of_inputs(graph, inputs, orders);
     } else if (!kFresh.contains(kind)) {
       for (const int input : inputs) {
         // A custom layer keeps an order that is PyTorch's, unless it makes features of an image or the reverse.

@@ -218,16 +218,16 @@ ShardFolder list_shards(const std::filesystem::path& folder, const IsShard& is_s
 
 // Returns whether images lie below; looks into a few folders, since those of classes all have some.
 bool holds_images(const std::filesystem::path& folder, int depth = 0) {
-  constexpr int kMaxDepth = 4;
-  constexpr std::size_t kMaxFolders = 16;
+  constexpr int kMaxShardDepth = 4;
+  constexpr std::size_t kMaxLookedInto = 16;
   std::size_t looked_into = 0;
   const std::vector<DirectoryEntry> entries = list_directory(folder);
   for (const DirectoryEntry& entry : entries) {
     if (!entry.is_directory && is_image_path(shard_name(entry.path))) return true;
   }
   for (const DirectoryEntry& entry : entries) {
-    if (!entry.is_directory || is_hidden_name(shard_name(entry.path)) || depth == kMaxDepth) continue;
-    if (++looked_into > kMaxFolders) break;
+    if (!entry.is_directory || is_hidden_name(shard_name(entry.path)) || depth == kMaxShardDepth) continue;
+    if (++looked_into > kMaxLookedInto) break;
     if (holds_images(entry.path, depth + 1)) return true;
   }
   return false;

@@ -23,7 +23,7 @@ TEST(GemmProblem, IsComputedAsAskedWithoutItsBiasOrNotAtAll) {
     };
     EXPECT_EQ(way([](const GemmProblem&) { return true; }), gemm_problem(bias));
     EXPECT_EQ(asked, std::vector{gemm_problem(bias)}) << "one question is enough";
-    EXPECT_EQ(way([](const GemmProblem& one) { return !one.bias; }), problem(false)) << "the same product";
+    EXPECT_EQ(way([](const GemmProblem& one) { return !one.bias; }), gemm_problem(false)) << "the same product";
     EXPECT_FALSE(way([](const GemmProblem&) { return false; }).has_value());
     EXPECT_EQ(asked.size(), bias ? 2U : 1U) << "nothing is asked twice";
   }
