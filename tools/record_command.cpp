@@ -37,6 +37,7 @@ namespace {
 struct RecordCommandOptions {
   CommonOptions common;
   WorkerFlags workers = {};
+  bool silenced = false;
   std::string record;
   std::filesystem::path plan = {};  // in place of the record's own; empty: that
   std::string split = "test";
@@ -93,6 +94,7 @@ struct RecordCommandOptions {
     common.silence(rank);
     out_file.clear();
     report.clear();
+    silenced = true;
   }
 
   LoaderOptions input() const {
@@ -182,7 +184,7 @@ Dataset open_data(const RecordCommandOptions& options, const InputDescription& i
   Dataset data = options.plan.empty()
                      ? as_recorded(options, input, source)
                      : read_plan(options.plan, {.data = source, .global_batch = options.common.global_batch});
-  report_reading(data.reading(), false);
+  if (!options.silenced) report_reading(data.reading(), false);
   options.common.refuse_unused(*data.source());
   return data;
 }

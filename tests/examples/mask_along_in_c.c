@@ -2,7 +2,6 @@
 // mirrors the image do the same to it. The program checks that every mask still fits.
 //   example_mask_along_in_c [DATA]
 //
-// Prints: ^pad_crop\(28, pad=4, zero\) along with masks mask \| flip\(
 // Prints: ^([1-9][0-9]*) of \1 masks fit their images$
 #include <headrace/headrace.h>
 #include <stdio.h>

@@ -40,7 +40,9 @@ std::vector<Bytes> seeds() {
       written(images.filter(with_labels({1, 2})).cache(memory(99)).map(bytes | cast(DType::kF32) | flatten())),
       written(images.filter(options().parts.filters[0]).map(options().parts.operations[0]).batch({})),
       written(mix({counted.repeat(2).skip(1), counted.shard(2, 1)}, {.weights = {0.25, 1}}).shuffle_window({})),
-      written(zip({counted, concatenate({counted, interleave({counted})})}, {.suffixes = {"", "_b"}}).take(3)),
+      written(
+          zip({counted, concatenate({counted, interleave({counted})})}, {.suffixes = {"", "_b"}, .strict = false})
+              .take(3)),
       written(counted.without_shard(2, 0).shard_for_worker({.count = 2}).batch({.remainder = Remainder::kDrop})),
   };
 }

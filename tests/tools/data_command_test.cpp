@@ -34,14 +34,14 @@ TEST(DataCommands, CountAloudWhatTheyLeaveOut) {
   const CommandResult digest =
       headrace({"digest", "--pipeline", "jpeg-train", "--data", data, "--global-batch", "5"});
   EXPECT_EQ(digest.status, 0);
-  const std::string reading = "headrace: " + data +
+  const std::string reading = "headrace: reading " + data +
                               ": images in folders; train split: set/train/ (test: set/test/); " +
                               "class: folder 3 from the top; 3 classes: cat, dog, emu; " + kLeftOut;
-  EXPECT_EQ(digest.errors, reading);
+  EXPECT_EQ(digest.reading, reading);
   const TempFolder out;
   const CommandResult convert = headrace({"convert", "--data", data, "--to", (out / "r").string()});
   EXPECT_EQ(convert.status, 0);
-  EXPECT_EQ(convert.errors, reading);
+  EXPECT_EQ(convert.reading, reading);
 }
 
 TEST(DataCommands, TakeATarThroughAPipe) {

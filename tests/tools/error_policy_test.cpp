@@ -286,8 +286,9 @@ TEST_F(ErrorPolicyOfCommands, OrientationsAreRefusedWhereNothingIsDecoded) {
   const CommandResult recipe = headrace({"train", "--recipe", "mnist-mlp", "--data", data, "--apply-orientation"});
   EXPECT_EQ(recipe.status, 2);
   EXPECT_THAT(recipe.errors, HasSubstr("its images are raw pixels, which have no EXIF orientation"));
+  const TempFolder out;
   const CommandResult convert =
-      headrace({"convert", "--data", data, "--to", path("packed"), "--apply-orientation"});
+      headrace({"convert", "--data", data, "--to", (out / "packed").string(), "--apply-orientation"});
   EXPECT_EQ(convert.status, 2);
   EXPECT_THAT(convert.errors, HasSubstr("its images are raw pixels, which are stored as they are"));
 }

@@ -16,10 +16,19 @@ namespace headrace::test {
 
 inline const std::filesystem::path kFashion = "/usr/share/datasets/fashion-mnist";
 
+// Moves the lines that say how data were read from the errors to `reading`.
+inline CommandResult with_reading_apart(CommandResult result) {
+  std::istringstream errors(std::exchange(result.errors, {}));
+  for (std::string line; std::getline(errors, line);) {
+    (line.starts_with("headrace: reading ") ? result.reading : result.errors) += line + (errors.eof() ? "" : "\n");
+  }
+  return result;
+}
+
 inline CommandResult headrace(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) {
   arguments.insert(arguments.begin(), HEADRACE_BINARY);
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_command(arguments);
+  return with_reading_apart(run_command(arguments));
 }
 
 using Lines = std::vector<nlohmann::json>;

@@ -47,12 +47,12 @@ class Outputs : public ::testing::Test {
   CommandResult headrace(const std::vector<std::string>& arguments) const {
     std::vector<std::string> all{HEADRACE_BINARY};
     for (const std::string& argument : arguments) all.push_back(resolve(argument));
-    return run_command(all);
+    return with_reading_apart(run_command(all));
   }
 
   // $0 is the command, $1 the folder.
   CommandResult shell(const std::string& script) const {
-    return run_command({"/bin/sh", "-c", script, HEADRACE_BINARY, folder_.path().string()});
+    return with_reading_apart(run_command({"/bin/sh", "-c", script, HEADRACE_BINARY, folder_.path().string()}));
   }
 
   std::string resolve(const std::string& argument) const {

@@ -160,13 +160,14 @@ TEST_F(Photographs, ABadOneIsNamedOrLeftOut) {
   EXPECT_THAT(skipped.errors, HasSubstr("1 "));
 }
 
-TEST_F(Photographs, OneClassIsRefusedUnlessItIsMeant) {
+TEST_F(Photographs, OneClassIsRefused) {
   for (int i = 0; i < 12; ++i) data_.write(fmt::format("only/{}.jpg", i), as_jpeg(tinted(20, 20, 0, 1U + i)));
   const CommandResult refused = headrace(train({"--epochs", "1"}));
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.errors, HasSubstr("would be of one class, 'only'"));
   const CommandResult meant = headrace(train({"--epochs", "1", "--classes-at", "1"}));
-  EXPECT_EQ(meant.status, 0) << meant.errors;
+  EXPECT_EQ(meant.status, 2);
+  EXPECT_THAT(meant.errors, HasSubstr("two classes or more"));
 }
 
 TEST_F(Photographs, OptionsOfOtherRecipesAreRefused) {

@@ -54,7 +54,7 @@ TEST(PrintedNames, OfCommandsAndTheirErrors) {
       {{"convert", "--data", data, "--to", (folder / (kEvil + ".records")).string()}, 0},
       {{"digest", "--pipeline", "jpeg-eval", "--data", none}, 1},
       {{"doctor", "--data", none}, 1},
-      {{"convert", "--data", data, "--to", data}, 0},
+      {{"convert", "--data", data, "--to", data}, 2},
       {{"cache", "inspect", none}, 1},
       {{"report", none}, 1},
       {{"digest", "--pipeline", "jpeg-eval", "--data", data, "--classes-at", kEvil}, 2},

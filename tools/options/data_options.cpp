@@ -86,7 +86,7 @@ void add_column_options(CLI::App& command, ColumnOptions& columns, bool further)
 std::string report_reading(std::string reading, bool columns_option) {
   if (columns_option && reading.find("left out of each record") != std::string::npos)
     reading += "; --columns takes them along";
-  print(stderr, "headrace: {}\n", reading);
+  print(stderr, "headrace: reading {}\n", reading);
   return reading;
 }
 

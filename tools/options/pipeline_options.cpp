@@ -69,7 +69,7 @@ Dataset PipelineCommandOptions::open() const {
   }
   Dataset dataset =
       plan.empty() ? make_pipeline(pipeline, pipeline_options()) : read_plan(plan, {.base = plan_base});
-  report_reading(dataset.reading(), plan.empty());
+  if (!plan.empty() || !dataset.source()->format().empty()) report_reading(dataset.reading(), plan.empty());
   common.refuse_unused(*dataset.source());
   return dataset;
 }

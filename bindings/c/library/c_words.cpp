@@ -13,15 +13,9 @@ namespace {
 
 // Words whose C name is not the last part of their C++ name.
 constexpr ReaderWord kWords[] = {
-    {"BuildOptions::fields", ""},
-    {"CheckpointOptions::best_mode", ""},
-    {"CheckpointOptions::folder", ""},
-    {"CheckpointOptions::keep", ""},
     {"ColumnOptions::image", "path_column or image_keys"},
     {"ColumnOptions::label", "label_column or label_keys"},
     {"ColumnOptions::more", "columns"},
-    {"CompileOptions::metrics", ""},
-    {"CrossEntropyOptions::from_logits", ""},
     {"Dataset::bucket_by_length()", "bucket_by_length"},
     {"Dataset::padded_batch()", "padded_batch"},
     {"Dataset::shuffle_window()", "shuffle_window"},
@@ -29,23 +23,9 @@ constexpr ReaderWord kWords[] = {
     {"Dataset::steps_per_epoch()", "hr_dataset_describe()"},
     {"Dataset::to_json()", "hr_dataset_to_json()"},
     {"Dataset::unbatch()", "unbatch"},
-    {"EarlyStoppingOptions::mode", ""},
-    {"FitOptions::checkpoints", ""},
-    {"FitOptions::epochs", ""},
-    {"FitOptions::resume", ""},
-    {"FitOptions::steps_per_epoch", ""},
-    {"HostMetricOptions::better", ""},
     {"LoaderOptions::trace", ""},
     {"LoaderOptions::world", "world_replicas"},
-    {"Loss::for_task()", ""},
-    {"OwnParts::layers", ""},
-    {"OwnParts::losses", ""},
-    {"OwnParts::metrics", ""},
     {"PlanOptions::allow_paths", "refuse_paths"},
-    {"ReduceLrOnPlateauOptions::mode", ""},
-    {"StepOptions::accumulate", ""},
-    {"StrategyOptions::standalone", ""},
-    {"StrategyOptions::workers", ""},
     {"convert_dataset()", "hr_convert()"},
     {"generator()", "hr_source_generator()"},
     {"pulled()", "hr_source_pulled()"},
@@ -65,7 +45,27 @@ constexpr CValue kValues[] = {
     {"PlanOptions::allow_paths", "false", "true"},
 };
 
+// Beginnings of the trainer's names, which have no word: there is no trainer in C.
+constexpr std::string_view kOfTheTrainer[] = {
+    "BuildOptions::",
+    "Callback::",
+    "CheckpointOptions::",
+    "CompileOptions::",
+    "CrossEntropyOptions::",
+    "EarlyStoppingOptions::",
+    "EvaluateOptions::",
+    "FitOptions::",
+    "HostMetricOptions::",
+    "Loss::",
+    "OwnParts::",
+    "ReduceLrOnPlateauOptions::",
+    "StepOptions::",
+    "StrategyOptions::",
+    "TrainerOptions::",
+};
+
 std::string words_of_c(std::string_view name, std::string_view value) {
+  if (std::ranges::any_of(kOfTheTrainer, [&](std::string_view one) { return name.starts_with(one); })) return {};
   const std::string word = word_of(kWords, name, [](std::string_view last) { return std::string(last); });
   if (word.empty() || value.empty()) return word;
   const auto found =

@@ -58,7 +58,7 @@ def _say(reading):
     if reading in _said or sys.stderr is None:
         return
     _said.add(reading)
-    print(f"headrace: {reading}", file=sys.stderr)
+    print(f"headrace: reading {reading}", file=sys.stderr)
 
 
 def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "arrays", classes: Sequence[str] = (),

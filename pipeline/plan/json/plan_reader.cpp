@@ -297,8 +297,8 @@ class PlanReader {
       return combination(name, place.member(name));
     const SourceOriginPtr origin = find_source_origin(name);
     if (origin == nullptr) {
-      std::vector<std::string> known = kCombinations;
-      known.emplace_back(kNamed);
+      std::vector<std::string> known{kNamed};
+      known.insert(known.end(), kCombinations.begin(), kCombinations.end());
       for (const SourceOriginPtr& one : source_origins()) known.emplace_back(one->name());
       place.refuse(fmt::format("there is no source {}", in_quotes(name)), "write " + one_of(std::move(known)));
     }

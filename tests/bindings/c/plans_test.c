@@ -47,7 +47,7 @@ static const struct {
     {"random_rotation", NULL, " | random_rotation(-10 to 10 degrees, nearest, fill=[0], p=1)"},
     {"rand_augment", "{\"operations\": 3, \"fill\": [128]}", " | rand_augment(3, 9 of 31, nearest, fill=[128])"},
     {"normalize", "{\"mean\": [0.5, 0.4, 0.3], \"std\": [0.2, 0.2, 0.2]}", " | normalize("},
-    {"to_layout", "{\"to\": \"channels_first\"}", " | to_layout(channels_first"},
+    {"to_layout", "{\"to\": \"channels_first\"}", " | to_layout(CHW"},
     {"one_hot", "{\"classes\": 3, \"smoothing\": 0.1}", " | one_hot("},
 };
 

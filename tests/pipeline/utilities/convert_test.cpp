@@ -135,12 +135,13 @@ TEST(Convert, GivesTheSameBatches) {
 }
 
 TEST(Convert, WritesTheSameBytesFromAnywhere) {
+  const TempFolder out;
   TempFolder one, two;
   write_idx(one);
   write_idx(two);
-  convert_dataset(one.path(), one / "a");
-  convert_dataset(two.path(), two / "b");
-  EXPECT_EQ(read_whole_file(one / "a"), read_whole_file(two / "b"));
+  convert_dataset(one.path(), out / "a");
+  convert_dataset(two.path(), out / "b");
+  EXPECT_EQ(read_whole_file(out / "a"), read_whole_file(out / "b"));
 }
 
 TEST(Convert, TakesOneSplitOrWhatThereIs) {
@@ -163,12 +164,13 @@ TEST(Convert, TakesOneSplitOrWhatThereIs) {
 }
 
 TEST(Convert, DoesNotTakeHalfACopyForTheWhole) {
+  const TempFolder out;
   TempFolder folder;
   write_idx(folder);
   std::filesystem::remove(folder / "t10k-labels-idx1-ubyte");
-  EXPECT_THAT(error_of_converting<DataError>(folder.path(), folder / "a"), HasSubstr("the test split"));
-  EXPECT_EQ(path_kind(folder / "a"), PathKind::kMissing);
-  EXPECT_EQ(convert_dataset(folder.path(), folder / "a", {.split = Split::kTrain}).records, 5U);
+  EXPECT_THAT(error_of_converting<DataError>(folder.path(), out / "a"), HasSubstr("the test split"));
+  EXPECT_EQ(path_kind(out / "a"), PathKind::kMissing);
+  EXPECT_EQ(convert_dataset(folder.path(), out / "a", {.split = Split::kTrain}).records, 5U);
 }
 
 TEST(Convert, ReducesAndEncodesAnew) {
@@ -236,21 +238,22 @@ TEST(Convert, KeepsMasksAsTheyAre) {
 }
 
 TEST(Convert, SaysWhatCannotBe) {
+  const TempFolder out;
   TempFolder folder;
   write_idx(folder);
-  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "a", {.max_side = 10}),
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), out / "a", {.max_side = 10}),
               HasSubstr("raw pixels"));
-  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "a", {.quality = 101}), HasSubstr("101"));
-  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "a", {.max_side = -1}), HasSubstr("-1"));
-  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "a", {.threads = -2}),
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), out / "a", {.quality = 101}), HasSubstr("101"));
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), out / "a", {.max_side = -1}), HasSubstr("-1"));
+  EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), out / "a", {.threads = -2}),
               HasSubstr("threads = -2"));
   EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder.path()), HasSubstr("is a folder"));
   EXPECT_THAT(error_of_converting<ConfigError>(folder.path(), folder / "train-labels-idx1-ubyte"),
               HasSubstr("one of the files that are read"));
   EXPECT_EQ(read_whole_file(folder / "train-labels-idx1-ubyte"), make_idx({5}));
-  EXPECT_THAT(error_of_converting<DataError>(folder / "gone", folder / "a"), HasSubstr("no such file"));
+  EXPECT_THAT(error_of_converting<DataError>(folder / "gone", out / "a"), HasSubstr("no such file"));
   EXPECT_THAT(error_of_converting<DataError>(folder.path(), folder / "no" / "a"), HasSubstr("cannot create"));
-  EXPECT_EQ(path_kind(folder / "a"), PathKind::kMissing);
+  EXPECT_EQ(path_kind(out / "a"), PathKind::kMissing);
 }
 
 TEST(Convert, NamesAnImageThatCannotBeDecodedAndLeavesNothing) {
@@ -309,14 +312,15 @@ TEST(Convert, LeavesOutBadRecordsWhereTheyAreSkipped) {
 }
 
 TEST(Convert, ALabelThatIsNoClassIsABadRecord) {
+  const TempFolder out;
   TempFolder folder;
   Bytes records = cifar_records(20, 1);
   records[7 * 3073] = std::byte{200};
   folder.write("test_batch.bin", records);
-  EXPECT_THAT(error_of_converting<DataError>(folder.path(), folder / "a", {.split = Split::kTest}),
+  EXPECT_THAT(error_of_converting<DataError>(folder.path(), out / "a", {.split = Split::kTest}),
               HasSubstr("label check: label 200 where there are 10 classes, record 7"));
   const ConvertOptions skip{.split = Split::kTest, .errors = {.on_error = OnError::kSkip, .max_bad_share = 0.05}};
-  EXPECT_EQ(convert_dataset(folder.path(), folder / "a", skip).records, 19U);
+  EXPECT_EQ(convert_dataset(folder.path(), out / "a", skip).records, 19U);
 }
 
 TEST(Convert, OverwritesNoImageOfATableAndAddsNoneToItsFolder) {
@@ -338,10 +342,11 @@ TEST(Convert, OverwritesNoImageOfATableAndAddsNoneToItsFolder) {
 }
 
 TEST(Convert, TellsItsProgress) {
+  const TempFolder out;
   TempFolder folder;
   write_idx(folder);
   std::vector<std::uint64_t> done;
-  convert_dataset(folder.path(), folder / "a", {.progress = [&](std::uint64_t now, std::uint64_t records) {
+  convert_dataset(folder.path(), out / "a", {.progress = [&](std::uint64_t now, std::uint64_t records) {
                     EXPECT_EQ(records, 7U);
                     done.push_back(now);
                   }});

@@ -59,7 +59,7 @@ Dataset numbers_in_batches(std::uint64_t count, std::int64_t global) {
 
 TEST(Dlpack, PointsToTheBatchItself) {
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(test::noise_images(8, 5, 6)).map(normalize({0.5F}, {2.0F})).batch({.global = 4}),
+  Loader loader(Dataset::from(test::noise_images(8, 5, 6)).map(normalize({0.5F}, {0.5F})).batch({.global = 4}),
                 devices);
   const SharedBatch batch(*loader.next());
   const auto image = import(batch, "image"), label = import(batch, "label");

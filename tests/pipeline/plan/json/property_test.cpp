@@ -73,7 +73,7 @@ class RandomPlans {
   }
 
   Operations to_floats() {
-    return normalize({part(), part(), part()}, {0.1F + part(), 0.1F + part(), 0.1F + part()});
+    return normalize({part(), part(), part()}, {1 - part() / 2, 1 - part() / 2, 1 - part() / 2});
   }
 
   Operations operations() {
