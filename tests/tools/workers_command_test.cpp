@@ -277,7 +277,8 @@ TEST(LaunchedRecords, AreEvaluatedAndPredictedTogether) {
     WorkerCommands workers(kLaunchers[0], 2, outputs, shared);
     EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
     const auto without_time = [](const std::string& text) { return text.substr(0, text.find(",\"seconds\"")); };
-    const std::string chief = with_reading_apart({.errors = workers[0].output()}).errors;  // both streams
+    const std::string chief =
+        with_reading_apart({.status = 0, .output = "", .errors = workers[0].output()}).errors;  // both streams
     EXPECT_EQ(without_time(chief), without_time(headrace(alone).output));
     EXPECT_EQ(workers[1].output(), "");
   }
