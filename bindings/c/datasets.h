@@ -87,7 +87,8 @@ HR_API void hr_filter_free(hr_filter* filter);
 HR_API hr_status hr_dataset_filter(hr_dataset* dataset, const hr_filter* filter);
 
 /* Combines several datasets into one; if all are batched, whole batches. `how` is concatenate, interleave, mix or
- * zip, `options` as for hr_dataset_add(): "{\"weights\": [1, 3]}". REQUIRES: all parts are batched or none is. */
+ * zip, `options` as for hr_dataset_add(): "{\"weights\": [1, 3]}" to mix, "{\"suffixes\": [\"\", \"_mask\"],
+ * \"strict\": false}" to zip. REQUIRES: all parts are batched or none is. */
 HR_API hr_status hr_dataset_combine(const char* how, const char* options, const hr_dataset* const* parts,
                                     size_t count, hr_dataset** dataset);
 

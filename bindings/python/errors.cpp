@@ -141,6 +141,7 @@ constexpr ReaderWord kWords[] = {
     {"PlanParts::operations", ""},
     {"PlanParts::sources", ""},
     {"RecordFilter::max_failures", ""},
+    {"TrainerOptions::first_step", ""},
     {"convert_dataset()", ""},
     {"generator()", "headrace.from_function()"},
     {"pulled()", "headrace.from_generator(..., in_memory=True)"},

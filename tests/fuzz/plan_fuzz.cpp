@@ -32,7 +32,8 @@ Bytes written(const Dataset& dataset) { return to_bytes(dataset.to_json(options(
 std::vector<Bytes> seeds() {
   const Dataset images = Dataset::from(options().parts.sources.at("noise"));
   const Dataset counted = Dataset::from(options().parts.sources.at("numbers"));
-  const Operations chain = pad_crop(8, 2) | flip() | normalize({0.1F, 0.2F, 0.3F}, {1, 2, 3}) | one_hot(10, 0.1F);
+  const Operations chain =
+      pad_crop(8, 2) | flip() | normalize({0.1F, 0.2F, 0.3F}, {0.5F, 0.2F, 0.3F}) | one_hot(10, 0.1F);
   const Operations bytes = random_resized_crop({.size = 6}) | resize(7) | color_jitter({.hue = 0.1F}) | cutout(3) |
                            random_affine({.max_degrees = 9}) | rand_augment() | random_erasing();
   return {

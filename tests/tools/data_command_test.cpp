@@ -165,13 +165,13 @@ TEST(DataCommands, SayWhichColumnsTheyLeaveOutAndTakeThoseThatAreNamed) {
   const CommandResult numbers = with({"--label-type", "number"});
   EXPECT_EQ(numbers.status, 0) << numbers.errors;
   EXPECT_EQ(
-      numbers.errors,
-      "headrace: " + data +
+      numbers.reading,
+      "headrace: reading " + data +
           ": a CSV table of images; image from path, label from price; labels: numbers to predict; left out of "
           "each record: rooms (integers), note (text); --columns takes them along\n");
   const CommandResult rooms = with({"--label-type", "number", "--columns", "rooms"});
   EXPECT_EQ(rooms.status, 0) << rooms.errors;
-  EXPECT_THAT(rooms.errors, HasSubstr("left out of each record: note (text)"));
+  EXPECT_THAT(rooms.reading, HasSubstr("left out of each record: note (text)"));
   EXPECT_NE(rooms.output, numbers.output) << "a field more";
   EXPECT_EQ(with({"--label-type", "class"}).status, 0);
   EXPECT_EQ(with({"--label-type", "number", "--columns", "note"}).status, 1);

@@ -56,7 +56,7 @@ class WrongInputTable : public ::testing::Test {
     std::vector<std::string> all = {"/usr/bin/env",  "--chdir=" + here, "TMPDIR=" + here, "timeout",
                                     "--signal=KILL", kMaxSeconds,       HEADRACE_BINARY};
     for (std::string& argument : arguments_of(line)) all.push_back(std::move(argument));
-    return run_command(all);
+    return with_reading_apart(run_command(all));
   }
 
   static void expect_one_message(const CommandResult& result) {

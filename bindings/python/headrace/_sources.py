@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from ._dataset import Dataset
-from ._errors import config_error
+from ._errors import HeadraceError, config_error
 from ._fields import Field, FieldLike, Path, dtype_name, encoded_image, from_native
 from ._function import name_of
 from ._operations import layout_is
@@ -40,7 +40,7 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
     in folders, by a pattern of their paths: "mask=../masks/{stem}_mask.png:mask", {stem} being the image's name without its
     extension and {folder} its folder. Of a CSV table without images, those columns and the label are all there is; if none
     are named, all columns of numbers. label_type is "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
-    How the path was read is printed on standard error in one line, which Dataset.reading is: format, split, classes, label,
+    How the path was read is printed on standard error in one line, by worker 0 of several, which Dataset.reading is: format, split, classes, label,
     and what is left out. train_folder and test_folder also name the shards of a split ("*": all of them). Dataset.columns
     says what was taken and what was left out."""
     if isinstance(columns, str):
@@ -55,10 +55,18 @@ _said: set[str] = set()  # readings; data that are opened again are read alike
 
 
 def _say(reading):
-    if reading in _said or sys.stderr is None:
+    if reading in _said or sys.stderr is None or not _is_first_worker():
         return
     _said.add(reading)
     print(f"headrace: reading {reading}", file=sys.stderr)
+
+
+def _is_first_worker():
+    try:
+        process = _native.launched_process()
+    except HeadraceError:  # open_world() says what is wrong with the environment
+        return True
+    return process is None or not process[0]
 
 
 def from_arrays(arrays: Mapping[str, ArrayLike] | NDArray[Any], *, name: str = "arrays", classes: Sequence[str] = (),

@@ -278,4 +278,4 @@ def test_how_a_path_was_read_is_said_once(tmp_path, capsys):
     assert hr.open(tmp_path).reading == data.reading == (
         f"{tmp_path}: images in folders; train split: train/ (val: val/); class: folder 2 from the top; 2 classes: cat, dog; "
         "1 file left out: 1 in hidden folders, .thumbnails/")
-    assert capsys.readouterr().err == f"headrace: {data.reading}\n"
+    assert capsys.readouterr().err == f"headrace: reading {data.reading}\n"

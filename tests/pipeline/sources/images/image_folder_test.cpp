@@ -198,7 +198,7 @@ TEST(ImageFolderTest, PairsFilesOfOtherFoldersByTheirNames) {
   const TempFolder folder;
   Picture shown;
   const auto mask_of = [&](const std::string& name) {
-    return encode_palette_png(make_picture(4, 4, 1, static_cast<std::uint64_t>(name.back())), shown);
+    return encode_palette_png(make_picture(4, 4, 3, static_cast<std::uint64_t>(name.back())), shown);
   };
   for (const std::string name : {"1", "10", "2"}) {
     const Bytes image = encode_jpeg(make_picture(4, 4, 3, 1));
