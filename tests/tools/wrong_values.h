@@ -304,7 +304,7 @@ inline WrongInputs wrong_combinations() {
       {digest + "--devices cpu:2 --pinned-budget 1M", 2, "--pinned-budget changes nothing"},
       {digest + "--max-bad-share 0.5", 2, "--max-bad-share changes nothing"},
       {digest + "--readers 2", 2, "--readers 2 changes nothing"},
-      {train + "--data @digits --devices cpu:1 --pinned-budget 1M", 2, "--pinned-budget changes nothing"},
+      {train + "--devices cpu:1 --pinned-budget 1M", 2, "--pinned-budget changes nothing"},
       {digest + "--cache auto", 2, "--cache auto"},
       {digest + "--memory-budget 1K", 2, "--memory-budget 1024 does not hold"},
       {digest + "--threads 3 --cpu-budget 2", 2, "--threads 3 is more than --cpu-budget 2"},

@@ -40,8 +40,8 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
     in folders, by a pattern of their paths: "mask=../masks/{stem}_mask.png:mask", {stem} being the image's name without its
     extension and {folder} its folder. Of a CSV table without images, those columns and the label are all there is; if none
     are named, all columns of numbers. label_type is "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
-    How the path was read is printed on standard error in one line, by worker 0 of several, which Dataset.reading is: format, split, classes, label,
-    and what is left out. train_folder and test_folder also name the shards of a split ("*": all of them). Dataset.columns
+    How the path was read, Dataset.reading, is printed on standard error in one line, by worker 0 of several: format, split, classes,
+    label, and what is left out. train_folder and test_folder also name the shards of a split ("*": all of them). Dataset.columns
     says what was taken and what was left out."""
     if isinstance(columns, str):
         raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
