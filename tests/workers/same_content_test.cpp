@@ -111,5 +111,32 @@ TEST(SameContent, NamesOneFileThatDiffers) {
   }
 }
 
+TEST(SameContent, IsReadOnceAsLongAsAllWorkersKeepTheirSource) {
+  const TempFolder folder;
+  for (const char* name : {"one", "two"}) write_folder(folder, name);
+  const std::vector<std::string> errors = run_workers(2, [&](Workers& workers) {
+    DeviceGroup devices = open_devices("cpu:1");
+    Strategy strategy(devices, {.announce = false, .workers = {&workers, [](Workers*) {}}});
+    Model model = strategy.build([](Graph& g) { return g.dense(g.flatten(g.input("image", {6, 6, 3})), 2); });
+    model.compile({});
+    const auto opened = [&] {
+      return Dataset::from(open_source(folder / (workers.rank() == 0 ? "one" : "two"), Split::kTrain))
+          .decode({.height = 6, .width = 6})
+          .map(normalize({0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}))
+          .batch({.global = 8});
+    };
+    const Dataset dataset = opened();
+    model.evaluate(dataset);
+    if (workers.rank() == 1) TempFolder::patch(folder / ("two/" + name_of(17)), kBytes - 1, std::byte{1});
+    workers.all_gather("patched");
+    model.evaluate(dataset);
+    model.fit(dataset, {.epochs = 1, .verbose = 0});
+    workers.all_gather("not read again");
+    model.evaluate(workers.rank() == 1 ? opened() : dataset);
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("the content of record"), HasSubstr(name_of(17)))));
+  EXPECT_THAT(errors, Each(HasSubstr("worker 1")));
+}
+
 }  // namespace
 }  // namespace headrace::test

@@ -302,7 +302,7 @@ Evaluator::Evaluator(Model& model, const Dataset& data, const EvaluateOptions& o
   check_evaluation(model.state(), options, mode);
   if (const auto& workers = model.strategy().workers()) {
     require_same_evaluation(*workers, model, data, options, mode);
-    require_same_content(*workers, *data.source(), options.input.seed);
+    require_same_content(*workers, data.source(), options.input.seed, model.state().compared);
   }
   auto input = std::make_unique<OwnInput>(model, data, options, mode);
   Loader& loader = input->loader;

@@ -124,7 +124,9 @@ History FitLoop::run() {
   if (agreement_.several()) {
     Workers& workers = *model_.strategy().workers();
     require_same_work(workers, model_, work());
-    for (const SourcePtr& source : sources_) require_same_content(workers, *source, options_.input.seed);
+    for (const SourcePtr& source : sources_) {
+      require_same_content(workers, source, options_.input.seed, model_.state().compared);
+    }
   }
   callbacks_.begin_train();
   agree();

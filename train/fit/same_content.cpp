@@ -61,16 +61,19 @@ void require_equal_number(const std::string& what, const std::vector<std::string
 
 }  // namespace
 
-void require_same_content(Workers& workers, const Source& source, std::uint64_t seed) {
-  const SourceInfo& info = source.info();
+void require_same_content(Workers& workers, const SourcePtr& source, std::uint64_t seed, ComparedSources& compared) {
+  const SourceInfo& info = source->info();
   if (info.streamed || !info.revision) return;
+  const std::uint8_t known = std::ranges::any_of(compared, [&](const auto& one) { return one.lock() == source; });
+  const auto who_knows = gather_values<std::uint8_t>(workers, {&known, 1});
+  if (std::ranges::all_of(who_knows, [](const auto& one) { return one.front() != 0; })) return;
   const Permutation order(info.records, seed);
-  ContentReader reader(source);
+  ContentReader reader(*source);
   bool enough = false;
   for (std::uint64_t first = 0; first < info.records && !enough; first += kRound) {
     std::vector<std::uint64_t> records;
     for (std::uint64_t i = first; i < std::min(first + kRound, info.records); ++i) records.push_back(order(i));
-    source.will_read(records);
+    source->will_read(records);
     std::vector<std::uint64_t> mine;
     for (const std::uint64_t record : records) mine.push_back(reader.hash(record));
     mine.push_back(reader.has_read_enough() ? 1 : 0);
@@ -78,11 +81,13 @@ void require_same_content(Workers& workers, const Source& source, std::uint64_t 
         workers.all_gather({reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof mine.front()});
     for (std::size_t i = 0; i < records.size(); ++i) {
       require_equal_number(fmt::format("data: the content of record {}, {} of {}", records[i],
-                                       source.describe(records[i]), info.name),
+                                       source->describe(records[i]), info.name),
                            all, i);
     }
     enough = std::ranges::any_of(all, [&](const auto& one) { return number_at(one, records.size()) != 0; });
   }
+  std::erase_if(compared, [](const auto& one) { return one.expired(); });
+  if (known == 0) compared.push_back(source);
 }
 
 }  // namespace headrace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/pipeline/source.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/mirrored_variables.h"
 #include "headrace/train/model/optimizer_memory.h"
@@ -16,6 +17,8 @@
 namespace headrace {
 
 struct TrainingState;
+
+using ComparedSources = std::vector<std::weak_ptr<const Source>>;
 
 struct ModelState {
   ModelState(Strategy& strategy, std::unique_ptr<const Graph> graph, std::uint64_t seed);
@@ -46,6 +49,7 @@ struct ModelState {
   std::string run = {};            // TrainingPosition::run of its fits with checkpoints, since compile()
   double learning_rate_scale = 1;  // FitControl::set_learning_rate_scale()
   std::uint64_t written = 0;       // what write_variable() and load_weights() changed, hashed
+  ComparedSources compared = {};   // with the other workers' content, see require_same_content()
 };
 
 }  // namespace headrace
