@@ -54,8 +54,8 @@ CpuDevice::CpuDevice(std::string name, int threads, std::shared_ptr<OpenMpWaitin
     : info_(describe_cpu(std::move(name))),
       threads_(threads),
       waiting_(std::move(waiting)),
-      kernels_(create_cpu_kernels(*this, threads)),
-      lane_kernels_(create_cpu_kernels(*this, 1)) {}
+      kernels_(create_cpu_kernels(info_.name, threads)),
+      lane_kernels_(create_cpu_kernels(info_.name, 1)) {}
 
 CpuDevice::~CpuDevice() = default;
 

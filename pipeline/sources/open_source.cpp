@@ -9,7 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/archives/known_formats.h"
+#include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/formats.h"
 #include "headrace/pipeline/sources/origin.h"
 

@@ -22,7 +22,7 @@ class OtherProducts final : public DiscreteDevice {
  public:
   explicit OtherProducts(std::unique_ptr<Device> cpu)
       : DiscreteDevice(std::move(cpu)),
-        kernels_(create_cpu_kernels(dynamic_cast<CpuDevice&>(inner()),
+        kernels_(create_cpu_kernels(inner().info().name, dynamic_cast<CpuDevice&>(inner()).threads(),
                                     has_fast_bf16() ? Bf16Products::kRounded : Bf16Products::kNative)) {}
 
   Kernels* kernels() noexcept override { return kernels_.get(); }

@@ -10,7 +10,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/inspect.h"
-#include "headrace/tools/recipes/data_fit.h"
 #include "headrace/tools/recipes/recipe_data.h"
 
 namespace headrace::tools {
@@ -85,7 +84,6 @@ std::uint64_t class_count(const Source& source) {
 
 ImageData image_data(const std::string& recipe, const RecipeOptions& options) {
   SourcePtr source = options.train ? options.train : open_split(options, Split::kTrain, 0);
-  require_fit(recipe, source);
   const std::uint64_t classes = class_count(*source);
   if (source->info().classes.empty() && source->info().label_count != classes) {
     source = open_split(options, Split::kTrain, classes);

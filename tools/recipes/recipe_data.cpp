@@ -4,7 +4,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/tools/recipes/data_fit.h"
 
 namespace headrace::tools {
 namespace {
@@ -38,9 +37,8 @@ SourcePtr open_split(const RecipeOptions& options, Split split, std::uint64_t la
 
 Splits open_splits(const std::string& recipe, const RecipeOptions& options) {
   refuse_image_options(recipe, options);
-  Splits splits{.train = options.train ? options.train : open_split(options, Split::kTrain, kClasses)};
-  require_fit(recipe, splits.train);
-  splits.test = open_split(options, Split::kTest, kClasses);
+  Splits splits{.train = options.train ? options.train : open_split(options, Split::kTrain, kClasses),
+                .test = open_split(options, Split::kTest, kClasses)};
   if (options.apply_orientation && !is_encoded(*splits.train)) {
     throw ConfigError(splits.train->info().name + ": its images are raw pixels, which have no EXIF orientation",
                       advice("leave out {}", named("RecipeOptions::apply_orientation")));

@@ -9,6 +9,7 @@
 namespace headrace::tools {
 
 constexpr std::int64_t kEvaluationBatch = 500;
+constexpr std::uint64_t kClasses = 10;  // at most, in the data of recipes for images of one size
 
 struct Splits {
   SourcePtr train = {};
@@ -18,7 +19,8 @@ struct Splits {
 // `label_count` as in SourceOptions. Throws ConfigError if there are no data.
 SourcePtr open_split(const RecipeOptions& options, Split split, std::uint64_t label_count);
 
-// Throws as open_split() does, and ConfigError if the data are for another recipe.
+// Returns RecipeOptions::train, or opens it, and the test split. Throws as open_split() does, and ConfigError for
+// options that recipes for images of one size cannot honour.
 Splits open_splits(const std::string& recipe, const RecipeOptions& options);
 
 // If the source holds encoded images, they are decoded and kept in the cache of RecipeOptions::open_cache. An

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -32,8 +31,6 @@ struct NamedRecipe {
   const WantedImages* images;
   bool automatic = false;  // kAutoRecipe's choice for such images
 };
-std::span<const NamedRecipe> all_recipes();
-
 std::vector<std::string> recipe_names();
 
 // In place of a name: the recipe that fits the data. Of those for any images, images-resnet18 on GPUs for at least
@@ -41,6 +38,11 @@ std::vector<std::string> recipe_names();
 // fits.
 inline constexpr const char* kAutoRecipe = "auto";
 inline constexpr std::uint64_t kManyImages = 10'000;
+
+// Returns the recipe for the images of RecipeOptions::train if the user names none. One for images of one size is
+// chosen only if all images looked at have it and the data have a test split. Throws ConfigError, with the
+// recipes' requirements, if none fits.
+const NamedRecipe& choose_recipe(const RecipeOptions& options);
 
 // Throws ConfigError, listing the recipes, for an unknown name; throws as the source does for data that cannot be
 // opened or do not fit the recipe.

@@ -13,6 +13,7 @@
 #include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
+#include "headrace/train/model/optimizer_memory.h"
 #include "headrace/train/model/submission.h"
 #include "headrace/train/step/batch_feed.h"
 #include "headrace/train/step/batch_queue.h"

@@ -6,6 +6,7 @@
 #include "headrace/devices/base/hash.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/model/model_state.h"
+#include "headrace/train/model/optimizer_memory.h"
 #include "headrace/train/model/parameter_grouping.h"
 #include "headrace/train/strategy.h"
 

@@ -8,15 +8,24 @@
 #include <string>
 #include <vector>
 
+#include "headrace/devices/buffer.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/mirrored_variables.h"
-#include "headrace/train/model/optimizer_memory.h"
 #include "headrace/train/model/variable_layout.h"
 
 namespace headrace {
 
 struct TrainingState;
+
+// An optimizer's memory from step to step on one replica: arenas laid out like the parameters'. Buffers that the
+// optimizer does not use are empty.
+struct OptimizerMemory {
+  Buffer gradients = {};
+  std::vector<Buffer> moments = {};           // Optimizer::moments()
+  Buffer slow = {};                           // Lookahead's weights
+  Buffer average = {}, rounded_average = {};  // WeightAverage's, and a bf16 copy if parameters have one
+};
 
 using ComparedSources = std::vector<std::weak_ptr<const Source>>;
 

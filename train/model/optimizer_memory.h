@@ -1,4 +1,4 @@
-// An optimizer's memory from step to step: arenas on each replica, laid out like the parameters'.
+// What is done with an optimizer's memory, see OptimizerMemory.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/buffer.h"
 #include "headrace/devices/tensor.h"
+#include "headrace/train/model/model_state.h"
 #include "headrace/train/optimizers.h"
 
 namespace headrace {
-
-struct ModelState;
-
-// One replica's memory. Buffers that the optimizer does not use are empty.
-struct OptimizerMemory {
-  Buffer gradients = {};
-  std::vector<Buffer> moments = {};           // Optimizer::moments()
-  Buffer slow = {};                           // Lookahead's weights
-  Buffer average = {}, rounded_average = {};  // WeightAverage's, and a bf16 copy if parameters have one
-};
 
 // Creates memory for `optimizer` on every replica: moments of 0, second sets of weights equal to the first. Waits.
 void create_optimizer_memory(ModelState& model, const Optimizer& optimizer);

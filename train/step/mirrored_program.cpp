@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/model/optimizer_memory.h"
 #include "headrace/train/model/storage_types.h"
 #include "headrace/train/strategy.h"
 

@@ -287,7 +287,7 @@ std::optional<std::chrono::nanoseconds> FetchedRange::end(const HttpAnswer& answ
   if (success) judged.may_pass = judged.may_pass || answer.trouble.empty() || !wrong_.empty();
   const bool again = judged.trouble.empty() ? status_may_pass(answer.status) : judged.may_pass;
   std::optional<std::chrono::nanoseconds> pause;
-  if (again) pause = retries_.next_pause(answer);
+  if (again) pause = retries_.next_pause(answer.retry_after);
   if (!pause) fail(refusal(asked_here(), judged, again ? retries_.given_up() : ""));
   return pause;
 }

@@ -45,14 +45,13 @@ void Retries::progress() noexcept {
   attempts_ = 0;
 }
 
-std::optional<std::chrono::nanoseconds> Retries::next_pause(const HttpAnswer& answer) {
+std::optional<std::chrono::nanoseconds> Retries::next_pause(std::optional<std::uint64_t> retry_after) {
   const Timing now = timing();
   const int doublings = std::min(attempts_++, 16);
   std::chrono::duration<double> pause =
       std::min<std::chrono::duration<double>>(now.first_pause * (1 << doublings), now.max_pause);
   pause *= jitter();
-  if (answer.retry_after)
-    pause = std::max(pause, std::chrono::duration<double>(static_cast<double>(*answer.retry_after)));
+  if (retry_after) pause = std::max(pause, std::chrono::duration<double>(static_cast<double>(*retry_after)));
   const auto waited = std::chrono::steady_clock::now() - since_;
   if (waited + pause > now.deadline) return std::nullopt;
   return std::chrono::duration_cast<std::chrono::nanoseconds>(pause);

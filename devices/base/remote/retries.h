@@ -2,11 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "headrace/devices/base/remote.h"
-#include "headrace/devices/base/remote/http_client.h"
 
 namespace headrace::remote {
 
@@ -21,8 +21,8 @@ class Retries {
   // Begins anew, since something has arrived.
   void progress() noexcept;
   // Returns the pause before the next attempt, doubled from one to the next, half of it random, and no shorter
-  // than the server asked for; std::nullopt if that would be after the deadline.
-  std::optional<std::chrono::nanoseconds> next_pause(const HttpAnswer& answer);
+  // than the seconds that the server asked for; std::nullopt if that would be after the deadline.
+  std::optional<std::chrono::nanoseconds> next_pause(std::optional<std::uint64_t> retry_after);
   // Returns "gave up after 5 attempts in 60 s".
   std::string given_up() const;
 

@@ -31,7 +31,7 @@ std::optional<std::chrono::nanoseconds> WholeAnswer::end(const HttpAnswer& answe
       answer.trouble.empty() && (answer.status == 200 || answer.status == 206 || answer.status == 416);
   const bool again = answer.trouble.empty() ? status_may_pass(answer.status) : answer.may_pass;
   std::optional<std::chrono::nanoseconds> pause;
-  if (!good && again) pause = retries_.next_pause(answer);
+  if (!good && again) pause = retries_.next_pause(answer.retry_after);
   if (pause) return pause;
   {
     const std::lock_guard lock(mutex_);

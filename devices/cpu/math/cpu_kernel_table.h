@@ -4,20 +4,16 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
-#include "headrace/devices/cpu/math/cpu_kernels.h"
 #include "headrace/devices/cpu/math/onednn.h"
 #include "headrace/devices/kernels.h"
-
-namespace headrace {
-class CpuDevice;
-}
 
 namespace headrace::cpu {
 
 class CpuKernels final : public Kernels {
  public:
-  CpuKernels(const CpuDevice& device, int threads, Bf16Products products);
+  CpuKernels(const std::string& device, int threads, Bf16Products products);
 
   bool prefers_bf16() const noexcept override;
   DType activation_type(Precision) const noexcept override;

@@ -1,14 +1,12 @@
 #include "headrace/devices/cpu/math/cpu_kernels.h"
 
-#include "headrace/devices/cpu/cpu_device.h"
-#include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 
 namespace headrace {
 namespace cpu {
 
-CpuKernels::CpuKernels(const CpuDevice& device, int threads, Bf16Products products)
-    : onednn_(device.info().name, threads, products) {}
+CpuKernels::CpuKernels(const std::string& device, int threads, Bf16Products products)
+    : onednn_(device, threads, products) {}
 
 bool CpuKernels::prefers_bf16() const noexcept { return onednn_.bf16_products() == Bf16Products::kNative; }
 
@@ -19,13 +17,8 @@ DType CpuKernels::activation_type(Precision precision) const noexcept {
 
 }  // namespace cpu
 
-std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, int threads) {
-  const Bf16Products products = has_fast_bf16() ? Bf16Products::kNative : Bf16Products::kRounded;
+std::unique_ptr<Kernels> create_cpu_kernels(const std::string& device, int threads, Bf16Products products) {
   return std::make_unique<cpu::CpuKernels>(device, threads, products);
-}
-
-std::unique_ptr<Kernels> create_cpu_kernels(CpuDevice& device, Bf16Products products) {
-  return std::make_unique<cpu::CpuKernels>(device, device.threads(), products);
 }
 
 }  // namespace headrace

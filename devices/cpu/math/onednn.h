@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/cpu/math/cpu_kernels.h"
+#include "headrace/devices/cpu/cpu_features.h"
 
 namespace headrace {
 

@@ -16,7 +16,6 @@
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math/nccl_communicator.h"
-#include "headrace/devices/cuda/math/nccl_tree_collective.h"
 
 namespace headrace {
 namespace {

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,7 @@ class CudaStream;
 
 // One replica per GPU, of this process or of all workers. NCCL promises equal values on all replicas, but chooses
 // its own order of additions: the bits are not those of the pairwise tree, and may depend on the GPUs and their
-// connections. in_order() only sends through NCCL and does the additions itself (nccl_tree_collective.h). A call
+// connections. in_order() only sends through NCCL and does the additions itself (NcclTreeCollective). A call
 // that NCCL has not submitted, or a group of one process that has not started, after HEADRACE_COLLECTIVE_TIMEOUT
 // seconds (30) fails with DeviceError(kTimeout); workers may take WorkerOptions::start_timeout_seconds to connect.
 // Different calls by the replicas are not detected. A thread watches the group and aborts it when NCCL reports an
@@ -79,6 +80,35 @@ class NcclCollective final : public Collective {
   std::string reason_;                // by mutex_
   std::unique_ptr<Collective> tree_;  // made by the first in_order()
   std::jthread watchdog_;             // last: ends before what it looks at
+};
+
+// Returned by NcclCollective::in_order(): NCCL carries slices between the GPUs, Kernels::sum_tree adds them
+// (tree_sum.h). The bits are those of every other collective, whatever the GPUs and their connections. It sends as
+// many bytes as a ring, in more and smaller messages.
+class NcclTreeCollective final : public Collective {
+ public:
+  // Allocates scratch memory on each GPU, connects every pair of the world's and loads the kernels, waiting for
+  // all. Throws DeviceError. All workers call it. REQUIRES: the group and its devices outlive it.
+  NcclTreeCollective(NcclCollective& group, DeviceGroup& devices);
+
+  int local_replicas() const noexcept override { return devices_.size(); }
+  int world_replicas() const noexcept override { return group_.world_replicas(); }
+  int first_replica() const noexcept override { return group_.first_replica(); }
+  void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
+  void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
+    group_.broadcast(replica, root, tensor, stream);
+  }
+  void abort(const std::string& reason) noexcept override { group_.abort(reason); }
+
+ private:
+  class Link;
+
+  void connect();
+  TensorView scratch(int replica) const;
+
+  NcclCollective& group_;
+  DeviceGroup& devices_;
+  std::vector<Buffer> scratch_;  // one per replica, whose calls are ordered
 };
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/math/nccl_tree_collective.h"
+#include "headrace/devices/cuda/math/nccl_collective.h"
 
 #include <fmt/format.h>
 

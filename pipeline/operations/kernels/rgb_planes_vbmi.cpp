@@ -1,4 +1,4 @@
-#include "headrace/pipeline/operations/kernels/rgb_planes_vbmi.h"
+#include "headrace/pipeline/operations/kernels/rgb_variants.h"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/pipeline/sources/archives/byte_input.h"
+#include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/archives/stored_file.h"
 
 namespace headrace {

@@ -10,6 +10,7 @@
 #include "headrace/devices/base/shape.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/byte_input.h"
+#include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/arrays/array_source.h"
 #include "headrace/pipeline/sources/arrays/label_array.h"
 #include "headrace/pipeline/sources/origin.h"

@@ -15,7 +15,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/archives/byte_input.h"
+#include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/archives/zip_directory.h"
 #include "headrace/pipeline/sources/arrays/array_source.h"
 #include "headrace/pipeline/sources/arrays/npy_rows.h"

@@ -10,7 +10,7 @@
 #include "headrace/devices/base/byte_slabs.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/archives/byte_input.h"
+#include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/records/shard_files.h"
 #include "headrace/pipeline/sources/records/tf_example.h"
 

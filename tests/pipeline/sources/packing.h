@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "headrace/pipeline/sources/archives/byte_input.h"
+#include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/tests/support/archives.h"
 
 namespace headrace::test {

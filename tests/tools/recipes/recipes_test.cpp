@@ -6,7 +6,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/tools/recipes/small_data.h"
-#include "headrace/tools/recipes/data_fit.h"
 #include "headrace/train/graph.h"
 
 namespace headrace::tools {

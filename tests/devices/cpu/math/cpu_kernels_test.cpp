@@ -27,9 +27,9 @@ TEST(CpuKernels, NativeBf16MeansTheSameAsRounding) {
   if (!has_avx512()) GTEST_SKIP() << "oneDNN makes bf16 products from AVX-512 on";
   CpuDevice device("cpu:0");
   const auto stream = device.create_stream();
-  const auto native = create_cpu_kernels(device, Bf16Products::kNative);
+  const auto native = create_cpu_kernels("cpu:0", 1, Bf16Products::kNative);
   EXPECT_TRUE(native->prefers_bf16());
-  EXPECT_FALSE(create_cpu_kernels(device, Bf16Products::kRounded)->prefers_bf16());
+  EXPECT_FALSE(create_cpu_kernels("cpu:0", 1, Bf16Products::kRounded)->prefers_bf16());
 
   for (const int stride : {1, 2}) {
     const ConvSizes s{2,
@@ -70,7 +70,7 @@ TEST(CpuKernels, NativeBf16DenseMeansTheSameAsRounding) {
   if (!has_avx512()) GTEST_SKIP() << "oneDNN makes bf16 products from AVX-512 on";
   CpuDevice device("cpu:0");
   const auto stream = device.create_stream();
-  const auto native = create_cpu_kernels(device, Bf16Products::kNative);
+  const auto native = create_cpu_kernels("cpu:0", 1, Bf16Products::kNative);
   const DenseSizes s{7, 40, 33};
   auto x = random_floats(7 * 40, 1), weights = random_floats(33 * 40, 2), dy = random_floats(7 * 33, 3);
   std::vector<float> y(dy.size()), dx(x.size()), dweights(weights.size());

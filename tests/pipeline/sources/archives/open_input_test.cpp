@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/archives/byte_input.h"
+#include "headrace/pipeline/sources/archives/open_input.h"
 
 #include <gmock/gmock.h>
 

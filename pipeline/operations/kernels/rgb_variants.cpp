@@ -1,11 +1,8 @@
-#include "headrace/pipeline/operations/kernels/rgb_kernels.h"
+#include "headrace/pipeline/operations/kernels/rgb_variants.h"
 
 #include <vector>
 
 #include "headrace/devices/base/prefetch.h"
-#include "headrace/pipeline/operations/kernels/rgb_avx2.h"
-#include "headrace/pipeline/operations/kernels/rgb_avx512.h"
-#include "headrace/pipeline/operations/kernels/rgb_planes_vbmi.h"
 #include "headrace/pipeline/operations/kernels/rgb_rows.h"
 
 namespace headrace {
