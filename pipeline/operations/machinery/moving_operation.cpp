@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -41,6 +42,7 @@ class WindowMover final : public PixelMover {
 struct MovedField {
   std::size_t place = 0;  // in the sample
   Field before;
+  std::optional<std::size_t> length = {};  // the place of its `<name>_length`, of rows that lost boxes may leave
 };
 
 class AlongStep final : public SampleStep {
@@ -121,7 +123,19 @@ class AlongStep final : public SampleStep {
     view.bytes = out.first(rows * 4 * sizeof(float));
     if (varies) view.shape = Shape{static_cast<std::int64_t>(rows), 4};
     std::swap(scratch.made, scratch.fields[boxes.place]);
-    for (const MovedField& field : rows_) keep_rows(field, left, count, sample[field.place], scratch);
+    write_length(boxes, kept, sample, scratch);
+    for (const MovedField& field : rows_) {
+      keep_rows(field, left, count, sample[field.place], scratch);
+      write_length(field, kept, sample, scratch);
+    }
+  }
+
+  static void write_length(const MovedField& field, std::size_t kept, SampleView& sample, Scratch& scratch) {
+    if (!field.length) return;
+    const auto length = static_cast<std::int64_t>(kept);
+    const std::span<std::byte> out = scratch.grow(scratch.fields[*field.length], sizeof length);
+    std::memcpy(out.data(), &length, sizeof length);
+    sample[*field.length].bytes = out;
   }
 
   // Keeps these of the `count` rows; in a field of fixed length zeros follow them.
@@ -312,7 +326,14 @@ std::unique_ptr<const SampleStep> along_step(const Along& along, const Fields& b
       std::make_unique<AlongStep>(find_field(before, image), std::move(image_step), std::move(mover), along.lost);
   const auto field = [&](const std::string& name) {
     const std::size_t place = find_field(before, name);
-    return MovedField{.place = place, .before = before[place]};
+    MovedField moved{.place = place, .before = before[place]};
+    const auto length = std::ranges::find_if(before, [&](const Field& each) {
+      return each.name == name + "_length" && each.dtype == DType::kI64 && each.shape.rank() == 0;
+    });
+    if (along.lost == LostBoxes::kDrop && length != before.end()) {
+      moved.length = static_cast<std::size_t>(length - before.begin());
+    }
+    return moved;
   };
   for (const std::string& name : along.masks) step->add_mask(field(name));
   for (const std::string& name : along.boxes) step->add_boxes(field(name));
