@@ -47,7 +47,7 @@ Field made_of(const Field& before, Field output) {
 }
 
 // Returns "float32 (3, 8, 9)", with the layout if that says channels first.
-std::string text_of(const Field& output) {
+std::string made_text(const Field& output) {
   const bool first = layout_of(output) == ImageLayout::kChannelsFirst;
   return fmt::format("{} {}{}", to_string(output.dtype), output.shape.to_string(), first ? " CHW" : "");
 }
@@ -115,7 +115,7 @@ class UserOperationDefinition final : public OperationDefinition {
   std::string describe() const override {
     std::string made;
     for (const Field& output : operation_.outputs) {
-      made += fmt::format("{}{} {}", made.empty() ? "" : ", ", output.name, text_of(output));
+      made += fmt::format("{}{} {}", made.empty() ? "" : ", ", output.name, made_text(output));
     }
     return fmt::format("user_operation('{}', version={}, {} -> {}{})", operation_.name, operation_.version,
                        fmt::join(operation_.inputs, ", "), made,
@@ -220,7 +220,7 @@ class UserMapDefinition final : public OperationDefinition {
 
   std::string describe() const override {
     return fmt::format("user_map('{}', version={}, field={}, output={})", map_.name, map_.version, map_.field,
-                       text_of(map_.output));
+                       made_text(map_.output));
   }
 
   const std::string& field() const noexcept override { return map_.field; }

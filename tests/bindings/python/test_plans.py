@@ -360,6 +360,10 @@ def test_masks_and_boxes_move_with_their_image(tmp_path):
     assert batch["labels"][0].tolist()[:1] == [8] and batch["boxes"][0, 0].tolist() == [0, 0, 3, 4]
     assert not batch["labels"][0][1:].any()
     assert batch["boxes_length"].tolist() == batch["labels_length"].tolist() == [1] * 12
+    buckets = varying.map(cuts).bucket_by_length("boxes", boundaries=[1], batch_sizes=[4, 4])
+    batch = next(iter(buckets)).numpy()
+    assert batch["boxes"].shape == (4, 2, 4) and (batch["boxes"][:, 0] == [0, 0, 3, 4]).all() and not batch["boxes"][:, 1].any()
+    assert batch["boxes_length"].tolist() == [1] * 4
     with pytest.raises(hr.ConfigError, match="'labels' int64.*may have a row for each box"):
         varying.map(cut.along(boxes=["boxes"], lost_boxes="drop")).padded_batch(1).fields
     with pytest.raises(hr.ConfigError, match="no operation of the chain moves pixels"):
