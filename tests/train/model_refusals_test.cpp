@@ -135,7 +135,7 @@ TEST_F(ModelTest, ImagesWithTheChannelsFirstAreRefused) {
   const Dataset pairs =
       Dataset::from(in_memory("pairs", 2, {test::array_of("image", {4, 4, 4}, std::vector<float>(128)), target}));
   Model images = training_.strategy.build([](Graph& g) { return g.conv(g.input("image", {4, 4, 4}), 4); });
-  images.compile({.loss = mean_squared_error()});
+  images.compile({.loss = mean_squared_error(), .metrics = {}});
   EXPECT_THAT(message_of<ConfigError>([&] { images.fit(pairs.batch({.global = 2}), {.verbose = 0}); }),
               HasSubstr("field 'label' has the channels first, and layer 'conv' (conv) gives"));
 }

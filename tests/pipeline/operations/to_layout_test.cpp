@@ -63,7 +63,7 @@ TEST(Layout, IsAskedForWhereExtentsSuggestAnother) {
     EXPECT_EQ(field_after(layout_is(ImageLayout::kChannelsLast) | flip(), doubtful).shape, shape);
   }
   for (const Shape& shape :
-       {Shape{9, 9, 13}, Shape{13, 64, 3}, Shape{2, 64, 3}, Shape{13, 9, 13}, Shape{64, 64, 13}}) {
+       {Shape{9, 9, 13}, Shape{13, 64, 3}, Shape{2, 64, 3}, Shape{13, 9, 13}, Shape{64, 64, 13}, Shape{4, 4, 2}}) {
     EXPECT_EQ(field_after(flip(), image_field(shape)).shape, shape);
   }
   // A resize leaves no doubt.
