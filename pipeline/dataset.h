@@ -282,8 +282,9 @@ class Dataset {
   Dataset cache(std::shared_ptr<SampleCache> cache) const;
   Dataset batch(BatchOptions options) const;
   // Batches records whose raw fields differ in their first extent: each is padded at its end to one length, the
-  // same for all batches, and a field `<name>_length`, i64, holds the original length. A longer record is bad,
-  // like one that cannot be read, for LoaderOptions::errors to handle. Of a stream each length must be given.
+  // same for all batches, and a field `<name>_length`, i64, holds the original length, or what is left of it
+  // where lost boxes are dropped (Along). A longer record is bad, like one that cannot be read, for
+  // LoaderOptions::errors to handle. Of a stream each length must be given.
   Dataset padded_batch(PaddedBatchOptions options) const;
   // Batches samples whose fields differ in their first extent, without padding, as tf.data's ragged_batch: a batch
   // holds the entries of all rows one after another, and a field `<name>_offsets`, i64, says where each row

@@ -36,7 +36,9 @@ struct Along {
   std::vector<std::string> boxes = {};
   LostBoxes lost = LostBoxes::kZero;
   // With kDrop: fields with a row for each box, whose rows are dropped with it. Where another field of the sample
-  // could have a row for each box, they must be named; the boxes' own name says that no other field has.
+  // could have a row for each box, they must be named; the boxes' own name says that no other field has. A field
+  // `<name>_length` of these fields or the boxes, as padded_batch() adds it, becomes the number of rows that
+  // remain.
   std::vector<std::string> with_boxes = {};
 
   bool empty() const noexcept { return masks.empty() && boxes.empty(); }

@@ -29,8 +29,8 @@ struct Field {
   DType dtype = DType::kF32;
   Shape shape;  // of one record; a dynamic extent varies between records
   Encoding encoding = Encoding::kRaw;
-  // Of an image of three axes: where its channels are, as the plan says it. Nothing said: last. Extents never
-  // decide.
+  // Of an image of three axes: where its channels are, as the plan says it. Nothing said: last, and refused where
+  // has_doubtful_layout(). Extents never decide.
   std::optional<ImageLayout> layout = {};
 
   bool operator==(const Field& other) const {
@@ -87,6 +87,11 @@ class PerField {
 };
 
 using Fields = std::vector<Field>;
+
+// Returns whether nothing says where the channels of these raw elements of three axes are, and the extents
+// suggest, as those of (3, 32, 48) and (13, 64, 64), that they come first: what depends on it is then refused.
+// That the last extent is 1, 3 or 4 says enough.
+bool has_doubtful_layout(const Field& field) noexcept;
 
 // Returns the position of the field with this name. Throws ConfigError listing the existing names.
 std::size_t find_field(const Fields& fields, const std::string& name);

@@ -45,9 +45,9 @@ typedef struct hr_user_map_options {
                         void* out, size_t out_bytes, hr_random* random);
   hr_user user;
 } hr_user_map_options;
-#define HR_USER_MAP_OPTIONS_INIT                                                                     \
-  {                                                                                                  \
-    sizeof(hr_user_map_options), NULL, 1, NULL, {NULL, HR_F32, HR_RAW, 0, {0}}, NULL, { NULL, NULL } \
+#define HR_USER_MAP_OPTIONS_INIT                                                                        \
+  {                                                                                                     \
+    sizeof(hr_user_map_options), NULL, 1, NULL, {NULL, HR_F32, HR_RAW, 0, {0}, 0}, NULL, { NULL, NULL } \
   }
 HR_API hr_status hr_user_map(hr_operations* chain, const hr_user_map_options* options);
 

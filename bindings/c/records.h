@@ -14,6 +14,7 @@ extern "C" {
 
 enum { HR_U8 = 0, HR_I32 = 1, HR_I64 = 2, HR_F16 = 3, HR_BF16 = 4, HR_F32 = 5 }; /* element types */
 enum { HR_RAW = 0, HR_IMAGE = 1 }; /* encodings: elements, or the bytes of a JPEG or PNG file */
+enum { HR_LAYOUT_UNSAID = 0, HR_CHANNELS_LAST = 1, HR_CHANNELS_FIRST = 2 }; /* where an image's channels are */
 
 #define HR_MAX_RANK 6
 #define HR_MAX_FIELDS 64
@@ -26,6 +27,7 @@ typedef struct hr_field {
   int32_t encoding;
   int64_t rank; /* 0: a scalar */
   int64_t shape[HR_MAX_RANK];
+  int32_t layout; /* of an image of three axes, as the plan says it */
 } hr_field;
 
 /* A record that cannot be used, or that was used although its file is damaged. Strings belong to the handle that

@@ -22,16 +22,27 @@ LabelType to_label_type(std::string_view name) {
 
 FieldTuple to_tuple(const Field& field) {
   const auto extents = field.shape.extents();
-  return {
-      field.name, to_string(field.dtype), {extents.begin(), extents.end()}, field.encoding == Encoding::kImage};
+  std::optional<std::string> layout;
+  if (field.layout) layout = *field.layout == ImageLayout::kChannelsFirst ? "channels_first" : "channels_last";
+  return {field.name,
+          to_string(field.dtype),
+          {extents.begin(), extents.end()},
+          field.encoding == Encoding::kImage,
+          std::move(layout)};
 }
 
 Field to_field(const FieldTuple& tuple) {
-  const auto& [name, dtype, extents, encoded] = tuple;
-  return {.name = name,
-          .dtype = dtype_of(dtype),
-          .shape = Shape(std::span<const std::int64_t>(extents)),
-          .encoding = encoded ? Encoding::kImage : Encoding::kRaw};
+  const auto& [name, dtype, extents, encoded, layout] = tuple;
+  Field field{.name = name,
+              .dtype = dtype_of(dtype),
+              .shape = Shape(std::span<const std::int64_t>(extents)),
+              .encoding = encoded ? Encoding::kImage : Encoding::kRaw};
+  if (layout) {
+    field.layout = choose<ImageLayout>(
+        "layout", *layout,
+        {{"channels_first", ImageLayout::kChannelsFirst}, {"channels_last", ImageLayout::kChannelsLast}});
+  }
+  return field;
 }
 
 std::vector<FieldTuple> to_tuples(const Fields& fields) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -35,8 +36,9 @@ DType dtype_of(std::string_view name);
 // Parses "auto", "class", "number".
 LabelType to_label_type(std::string_view name);
 
-// A field as in headrace/_fields.py: name, type, extents (-1: differs from record to record), encoded.
-using FieldTuple = std::tuple<std::string, std::string, std::vector<std::int64_t>, bool>;
+// A field as in headrace/_fields.py: name, type, extents (-1: differs from record to record), encoded, layout.
+using FieldTuple =
+    std::tuple<std::string, std::string, std::vector<std::int64_t>, bool, std::optional<std::string>>;
 FieldTuple to_tuple(const Field& field);
 Field to_field(const FieldTuple& tuple);
 std::vector<FieldTuple> to_tuples(const Fields& fields);

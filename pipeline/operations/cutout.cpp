@@ -110,7 +110,7 @@ void fill_window(const PixelTarget& image, const ImageWindow& window, const std:
 void want_hole(const FieldChecks& checks, const Field& image, const std::vector<float>& values) {
   checks.want_decoded();
   if (image.shape.rank() != 3) checks.refuse("an image of three axes is needed", "cut out before flatten()");
-  checks.want_layout();
+  checks.want_layout(values.size());
   checks.want_type({DType::kU8, DType::kF32});
   checks.want_finite(values);
   const auto count = static_cast<std::int64_t>(values.size());

@@ -17,7 +17,8 @@ Field decoded_field(const Field& field, const DecodeStage& stage) {
   return {
       .name = field.name,
       .dtype = DType::kU8,
-      .shape = {any ? Shape::kDynamic : size.height, any ? Shape::kDynamic : size.width, is_mask(field) ? 1 : 3}};
+      .shape = {any ? Shape::kDynamic : size.height, any ? Shape::kDynamic : size.width, is_mask(field) ? 1 : 3},
+      .layout = ImageLayout::kChannelsLast};
 }
 
 std::string describe(const DecodeStage& stage) {

@@ -38,12 +38,13 @@ class NormalizeDefinition final : public DataOperation<Normalize> {
       checks.refuse(fmt::format("{} is above 1, and means and deviations of uint8 are of x / 255", largest),
                     "divide both by 255, or put cast(float32) before it");
     }
-    if (count > 1) checks.want_layout();
+    if (count > 1) checks.want_layout(count);
     if (count > 1 && static_cast<std::int64_t>(count) != channels_of(before)) {
       checks.refuse(fmt::format("{} means for {} channels", count, channels_of(before)));
     }
     Field after = before;
     after.dtype = DType::kF32;
+    if (count > 1 && has_doubtful_layout(before)) after.layout = ImageLayout::kChannelsLast;  // as the means say
     return after;
   }
 

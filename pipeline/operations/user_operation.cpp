@@ -46,6 +46,12 @@ Field made_of(const Field& before, Field output) {
   return output;
 }
 
+// Returns "float32 (3, 8, 9)", with the layout if that says channels first.
+std::string made_text(const Field& output) {
+  const bool first = layout_of(output) == ImageLayout::kChannelsFirst;
+  return fmt::format("{} {}{}", to_string(output.dtype), output.shape.to_string(), first ? " CHW" : "");
+}
+
 // The function's results go through scratch memory, so that an abandoned call never writes to a batch.
 class UserOperationStep final : public SampleStep {
  public:
@@ -109,8 +115,7 @@ class UserOperationDefinition final : public OperationDefinition {
   std::string describe() const override {
     std::string made;
     for (const Field& output : operation_.outputs) {
-      made += fmt::format("{}{} {} {}", made.empty() ? "" : ", ", output.name, to_string(output.dtype),
-                          output.shape.to_string());
+      made += fmt::format("{}{} {}", made.empty() ? "" : ", ", output.name, made_text(output));
     }
     return fmt::format("user_operation('{}', version={}, {} -> {}{})", operation_.name, operation_.version,
                        fmt::join(operation_.inputs, ", "), made,
@@ -214,8 +219,8 @@ class UserMapDefinition final : public OperationDefinition {
   CodeName code() const override { return {.name = map_.name, .version = map_.version}; }
 
   std::string describe() const override {
-    return fmt::format("user_map('{}', version={}, field={}, output={} {})", map_.name, map_.version, map_.field,
-                       to_string(map_.output.dtype), map_.output.shape.to_string());
+    return fmt::format("user_map('{}', version={}, field={}, output={})", map_.name, map_.version, map_.field,
+                       made_text(map_.output));
   }
 
   const std::string& field() const noexcept override { return map_.field; }

@@ -485,7 +485,8 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
   text += explain_sample_stages(plan, on_device, "");
   for (const Field& field : plan.fields) {
     text += fmt::format("  -> {} {} {}", printable(field.name), to_string(field.dtype), field.shape.to_string());
-    if (layout_of(field) == ImageLayout::kChannelsFirst) text += ", channels first";
+    if (field.layout)
+      text += *field.layout == ImageLayout::kChannelsFirst ? ", channels first" : ", channels last";
     if (has_doubtful_layout(field)) text += ", of a layout that nothing says: layout_is()";
     text += '\n';
   }

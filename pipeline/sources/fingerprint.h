@@ -28,7 +28,8 @@ class Fingerprint {
     return *this;
   }
   Fingerprint& add(const Field& field) {
-    return add(field.name).add(std::string_view(to_string(field.dtype))).add(field.shape.to_string());
+    add(field.name).add(std::string_view(to_string(field.dtype))).add(field.shape.to_string());
+    return layout_of(field) == ImageLayout::kChannelsFirst ? add(std::string_view("channels first")) : *this;
   }
 
   std::uint64_t value() const noexcept { return value_; }

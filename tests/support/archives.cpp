@@ -48,8 +48,8 @@ TarBuilder& TarBuilder::add(const std::string& path, std::span<const std::byte> 
   return *this;
 }
 
-TarBuilder& TarBuilder::add_hard_link(const std::string& path, const std::string& target) {
-  add_header(path, 0, '1');
+TarBuilder& TarBuilder::add_link(const std::string& path, const std::string& target, char type) {
+  add_header(path, 0, type);
   const std::span<std::byte> header = std::span(bytes_).last(kBlock);
   std::memcpy(header.data() + 157, target.data(), target.size());
   fix_tar_checksum(header);

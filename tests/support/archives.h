@@ -15,8 +15,10 @@ class TarBuilder {
  public:
   TarBuilder& add(const std::string& path, std::span<const std::byte> bytes) { return add(path, bytes, '0'); }
   TarBuilder& add_folder(const std::string& path) { return add(path, {}, '5'); }
-  TarBuilder& add_link(const std::string& path) { return add(path, {}, '2'); }
-  TarBuilder& add_hard_link(const std::string& path, const std::string& target);
+  TarBuilder& add_link(const std::string& path, const std::string& target = {}, char type = '2');
+  TarBuilder& add_hard_link(const std::string& path, const std::string& target) {
+    return add_link(path, target, '1');
+  }
   // A file whose name (and size) stand in extended headers.
   TarBuilder& add_with_gnu_name(const std::string& path, std::span<const std::byte> bytes);
   TarBuilder& add_with_pax(const std::string& path, std::span<const std::byte> bytes);

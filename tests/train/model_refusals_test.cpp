@@ -59,6 +59,87 @@ TEST_F(ModelTest, DataMustFitTheNet) {
               HasSubstr("accumulate"));
 }
 
+// Nets take (height, width, channels).
+TEST_F(ModelTest, ImagesWithTheChannelsFirstAreRefused) {
+  constexpr auto kFirst = ImageLayout::kChannelsFirst, kLast = ImageLayout::kChannelsLast;
+  using Middle = std::function<Node(Graph&, Node)>;
+  const Middle conv = [](Graph& g, Node x) { return g.conv(x, 2); };
+  const Middle flat = [](Graph& g, Node x) { return g.relu(g.flatten(x)); };
+  const Middle norm = [](Graph& g, Node x) { return g.layer_norm(x); };
+  const auto model_of = [&](const Shape& shape, const Middle& middle) {
+    return make([&](Graph& g) { return g.dense(g.flatten(middle(g, g.input("image", shape))), 4); });
+  };
+  const std::string first = "has the channels first, and layer '",
+                    doubt = "nothing says where they are, and layer '";
+  const std::string known = "leave to_layout(channels_first) out", unknown = "layout_is(channels_last)";
+  struct Case {
+    Shape shape;
+    Operations chain;
+    Middle middle;
+    std::string refused, remedy;  // empty: it fits
+  };
+  const Operations same = cast(DType::kF32);
+  const std::vector<Case> cases{
+      {{4, 4, 4}, to_layout(kFirst), conv, first + "conv'", known},
+      {{4, 4, 4},
+       layout_is(kFirst),
+       [](Graph& g, Node x) { return g.max_pool(g.relu(g.dropout(x, 0.1F)), 2); },
+       first + "max_pool'",
+       known},
+      {{6, 6, 2},
+       to_layout(kFirst),
+       [](Graph& g, Node x) {
+         return g.global_average_pool(g.add({x, g.tanh(x)}));
+       },
+       first + "global_average_pool'",
+       known},
+      {{4, 4, 4},
+       layout_is(kFirst),
+       [](Graph& g, Node x) { return g.batch_norm(x); },
+       first + "batch_norm'",
+       known},
+      {{4, 4, 4}, layout_is(kFirst), [](Graph& g, Node x) { return g.dense(x, 3); }, first + "dense'", known},
+      {{4, 4, 4}, layout_is(kFirst), norm, first + "layer_norm'", known},
+      {{4, 4, 4}, layout_is(kFirst), flat, "", ""},
+      {{4, 4, 4}, layout_is(kFirst) | to_layout(kLast), conv, "", ""},
+      {{3, 8, 8}, same, conv, doubt + "conv'", unknown},
+      {{5, 8, 8},
+       same,
+       [&](Graph& g, Node x) { return g.average_pool(norm(g, x), 2); },
+       doubt + "average_pool'",
+       unknown},
+      {{3, 8, 8}, same, norm, "", ""},
+      {{3, 8, 8}, layout_is(kLast), conv, "", ""},
+      {{6, 6, 8}, same, conv, "", ""}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& [shape, chain, middle, refused, remedy] = cases[i];
+    const Dataset data = test::blobs(8, shape).map(chain).batch({.global = 4});
+    Model model = model_of(data.fields()[0].shape, middle);
+    for (const auto& run :
+         std::vector<std::function<void()>>{[&] { model.fit(data, {.epochs = 1, .verbose = 0}); },
+                                            [&] { model.evaluate(data); }, [&] { model.predict(data); }}) {
+      EXPECT_THAT(message_of<ConfigError>(run),
+                  refused.empty() ? testing::Matcher<std::string>("no exception")
+                                  : AllOf(HasSubstr("'image'"), HasSubstr(refused), HasSubstr(remedy)))
+          << i;
+    }
+  }
+  const Dataset planes = test::blobs(8, {6, 6, 2}).map(to_layout(kFirst)).batch({.global = 4});
+  Model last = model_of({6, 6, 2}, conv), any = model_of({2, 6, 6}, flat);
+  EXPECT_THAT(message_of<ConfigError>([&] { last.predict(planes); }), HasSubstr(known));
+  EXPECT_THAT(message_of<ConfigError>([&] { any.evaluate(planes, {.views = mirrored_views()}); }),
+              HasSubstr("a view takes (height, width, channels)"));
+  // A target that is compared with an image.
+  Array target = test::array_of("label", {4, 4, 4}, std::vector<float>(128));
+  target.field.layout = kFirst;
+  const Dataset pairs =
+      Dataset::from(in_memory("pairs", 2, {test::array_of("image", {4, 4, 4}, std::vector<float>(128)), target}));
+  Model images = training_.strategy.build([](Graph& g) { return g.conv(g.input("image", {4, 4, 4}), 4); });
+  images.compile({.loss = mean_squared_error(), .metrics = {}});
+  EXPECT_THAT(message_of<ConfigError>([&] { images.fit(pairs.batch({.global = 2}), {.verbose = 0}); }),
+              HasSubstr("field 'label' has the channels first, and layer 'conv' (conv) gives"));
+}
+
 // A net is compiled for batches of one shape.
 TEST_F(ModelTest, BucketsAreRefused) {
   Model model = make();

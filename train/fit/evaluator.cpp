@@ -149,6 +149,7 @@ class Evaluator::Impl {
         loader_(loader),
         queue_(model_, loader.fields(), queue_options(model_, loader, options, mode)),
         forward_(model_, queue_, loader.fields()) {
+    if (!options.views.empty()) want_images_for_views(*model_.graph, loader.fields());
     for (int shard = 0; shard < queue_.shards().local_shards(); ++shard) record(shard);
     if (mode == Mode::kPredict) queue_.on_done = [this](const StepSlot& step) { results_->add(step); };
   }

@@ -360,6 +360,8 @@ PretrainedReport load_pretrained(Model& model, const std::filesystem::path& path
   for (std::size_t i = 0; i < found.matches.size(); ++i) {
     model.write_variable(found.matches[i].to->name, values[i]);
     report.loaded.push_back(found.matches[i].to->name);
+    const FeatureOrder& order = found.matches[i].to->order;
+    if (found.matches[i].torch && order && !order->empty()) model.state().turned_flattened = true;
   }
   return report;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/train/strategy.h"
@@ -9,17 +11,73 @@
 namespace headrace {
 namespace {
 
+constexpr const char* kTurn =
+    "nets take (height, width, channels): leave to_layout(channels_first) out, or put to_layout(channels_last) "
+    "after "
+    "it";
+
+bool comes_in_planes(const Field& field) {
+  return field.shape.rank() == 3 &&
+         (layout_of(field) == ImageLayout::kChannelsFirst || has_doubtful_layout(field));
+}
+
+[[noreturn]] void refuse_planes(const Field& field, const std::string& who) {
+  const bool said = field.layout.has_value();
+  throw ConfigError(
+      fmt::format("field '{}' of the data, {}, {}, and {} takes (height, width, channels)", field.name,
+                  field.shape.to_string(),
+                  said ? "has the channels first"
+                       : "has the shape of an image with the channels first, and nothing says where they are",
+                  who),
+      said ? kTurn
+           : "put layout_is(channels_first) | to_layout(channels_last) last in the chain, or "
+             "layout_is(channels_last) if they are last; from_arrays() takes layout");
+}
+
 void check_input(const Field& field, const Shape& wanted) {
   if (!(field.shape == wanted)) {
-    throw ConfigError(fmt::format("field '{}' of the data has shape {}, the net's input wants {}", field.name,
-                                  field.shape.to_string(), wanted.to_string()),
-                      joined({"map the data to that shape",
-                              advice("build the net with the data's fields: {}", named("BuildOptions::fields"))}));
+    const Shape& shape = field.shape;
+    const bool turned = comes_in_planes(field) && Shape{shape[1], shape[2], shape[0]} == wanted;
+    throw ConfigError(
+        fmt::format("field '{}' of the data has shape {}, the net's input wants {}", field.name, shape.to_string(),
+                    wanted.to_string()),
+        turned ? kTurn
+               : joined({"map the data to that shape",
+                         advice("build the net with the data's fields: {}", named("BuildOptions::fields"))}));
   }
   if (field.dtype != DType::kF32 && field.dtype != DType::kU8 && field.dtype != DType::kI64) {
     throw ConfigError(fmt::format("field '{}' of the data is {}; a net takes float32, uint8 or int64", field.name,
                                   to_string(field.dtype)),
                       "cast it to float32 in the data set");
+  }
+}
+
+// Layers that work on pixels, on the features of the last axis, and on each element.
+const std::set<std::string, std::less<>> kOfPixels{
+    "average_pool", "conv", "conv_transpose", "depthwise_conv", "global_average_pool", "max_pool"};
+const std::set<std::string, std::less<>> kOfFeatures{"attention", "batch_norm", "concat",
+                                                     "dense",     "layer_norm", "softmax"};
+const std::set<std::string, std::less<>> kOfElements{
+    "add", "dropout", "elu", "gelu", "leaky_relu", "relu", "scale", "silu", "softplus", "sigmoid", "tanh"};
+
+// Refuses an image with the channels first where a built-in layer would take another axis for them. Flattening
+// keeps the order of the elements, which is the user's; a custom layer says nothing of its axes, and what follows
+// it is not looked at.
+void check_layout(const ModelState& model, int input, const Field& field) {
+  if (!comes_in_planes(field)) return;
+  const Graph& graph = *model.graph;
+  std::vector<bool> reached(static_cast<std::size_t>(graph.size()));
+  reached[static_cast<std::size_t>(input)] = true;
+  for (int id = input; id < graph.size(); ++id) {  // layers follow their inputs
+    if (!reached[static_cast<std::size_t>(id)]) continue;
+    for (const int next : graph.consumers(id)) {
+      const std::string kind = graph.layer(next).kind();
+      const std::string who = label(graph.name(next), kind);
+      if (kOfPixels.contains(kind) || (field.layout && kOfFeatures.contains(kind))) refuse_planes(field, who);
+      if (kind == "flatten" && model.turned_flattened) refuse_planes(field, who + " with weights from PyTorch");
+      const bool follows = kOfElements.contains(kind) || kOfFeatures.contains(kind);
+      reached[static_cast<std::size_t>(next)] = reached[static_cast<std::size_t>(next)] || follows;
+    }
   }
 }
 
@@ -35,14 +93,22 @@ std::int64_t rows_of_batches(const Loader& loader) {
                     "use padded_batch(), or filter() one range of lengths and train on that");
 }
 
-BatchFeed::BatchFeed(const ModelState& model, const Fields& fields) { find_inputs(*model.graph, fields); }
+void want_images_for_views(const Graph& graph, const Fields& fields) {
+  for (int id = 0; id < graph.size(); ++id) {
+    if (graph.layer(id).kind() != "input") continue;
+    const Field& field = fields[find_field(fields, graph.layer(id).name())];
+    if (comes_in_planes(field)) refuse_planes(field, "a view");
+  }
+}
 
-void BatchFeed::find_inputs(const Graph& graph, const Fields& fields) {
+BatchFeed::BatchFeed(const ModelState& model, const Fields& fields) {
+  const Graph& graph = *model.graph;
   for (int id = 0; id < graph.size(); ++id) {
     const Layer& layer = graph.layer(id);
     if (layer.kind() != "input") continue;
     const Field& field = fields[find_field(fields, layer.name())];
     check_input(field, layer.shape());
+    check_layout(model, id, field);
     inputs_.push_back({.layer = id, .field = field.name, .dtype = field.dtype});
   }
 }

@@ -14,7 +14,7 @@ namespace headrace {
 // Copies floats and turns u8 into x / 255; rounds both if the program stores its inputs in bf16.
 class BatchFeed {
  public:
-  // Throws ConfigError if the data's fields do not fit the net.
+  // Throws ConfigError if the data's fields do not fit the net, by shape, type or layout.
   BatchFeed(const ModelState& model, const Fields& fields);
 
   // Submits conversions to the binding's stream, where the batch has arrived, and adds plain copies within device
@@ -32,12 +32,14 @@ class BatchFeed {
     DType dtype = DType::kF32;  // of the field; bytes that a device made f32 of may have been rounded to bf16
   };
 
-  void find_inputs(const Graph& graph, const Fields& fields);
   static void load_input(const Input& input, const TensorView& from, const Program& program,
                          const ProgramBinding& binding, std::vector<MemoryCopy>& copies);
 
   std::vector<Input> inputs_;
 };
+
+// Throws ConfigError if an image does not come as (height, width, channels), along which views are moved.
+void want_images_for_views(const Graph& graph, const Fields& fields);
 
 // Returns the rows of every batch of the loader. Throws ConfigError if its batches differ in shape.
 std::int64_t rows_of_batches(const Loader& loader);

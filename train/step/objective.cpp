@@ -99,6 +99,17 @@ void check_objective(const Graph& graph, const Loss& loss, const std::vector<Met
   }
 }
 
+// Checks a result's labels, which are compared with it element by element.
+template <typename Function>
+void check_labels(const Function& function, const ResultInfo& result, const Field& labels) {
+  function.check_labels(result, labels);
+  if (result.shape.rank() != 3 || labels.shape.rank() != 3) return;
+  if (layout_of(labels) == ImageLayout::kChannelsLast) return;
+  throw ConfigError(fmt::format("field '{}' has the channels first, and {} gives (height, width, channels)",
+                                labels.name, result.layer),
+                    "turn it to (height, width, channels) in a function of map()");
+}
+
 Objective::Objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics,
                      const Fields& fields, std::int64_t rows)
     : rows_(rows), reduction_(loss.reduction) {
@@ -239,7 +250,7 @@ void Objective::add_terms(const Graph& graph, const Loss& loss, const Fields& fi
               .labels = labels_of(each.label_field, fields, 0)};
     const Output& output = outputs_[term.output];
     const Labels& labels = labels_[term.labels];
-    each.function->check_labels(output.info, labels.field);
+    check_labels(*each.function, output.info, labels.field);
     term.weights = weights_of(each, output.info, fields);
     const ScratchSpec scratch = each.function->scratch(output.result, labels.batch);
     term.device = reserve(scratch.device, device_scratch_bytes_);
@@ -267,7 +278,7 @@ void Objective::add_metrics(const Graph& graph, const Loss& loss, const std::vec
     judge.output = output_of(graph, judge.name, each.result);
     judge.labels = labels_of(label_field(graph, loss, each), fields, 0);
     Output& output = outputs_[judge.output];
-    each.function->check_labels(output.info, labels_[judge.labels].field);
+    check_labels(*each.function, output.info, labels_[judge.labels].field);
     const auto of_output = [&](const Term& term) { return term.output == judge.output; };
     const auto term = std::ranges::find_if(terms_, of_output);
     if (each.is_weighted && term != terms_.end()) judge.weights = term->weights;

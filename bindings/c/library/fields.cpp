@@ -13,10 +13,16 @@ Field field_of(const hr_field& field) {
     throw ConfigError(fmt::format("field '{}' has rank {}", text_of(field.name), field.rank),
                       fmt::format("it is 0 to {}", HR_MAX_RANK));
   }
-  return {.name = text_of(field.name),
-          .dtype = enum_of(field.dtype, DType::kF32, "dtype"),
-          .shape = Shape(std::span(field.shape, static_cast<std::size_t>(field.rank))),
-          .encoding = enum_of(field.encoding, Encoding::kImage, "encoding")};
+  Field made{.name = text_of(field.name),
+             .dtype = enum_of(field.dtype, DType::kF32, "dtype"),
+             .shape = Shape(std::span(field.shape, static_cast<std::size_t>(field.rank))),
+             .encoding = enum_of(field.encoding, Encoding::kImage, "encoding")};
+  enum class Layout { kUnsaid = HR_LAYOUT_UNSAID, kLast = HR_CHANNELS_LAST, kFirst = HR_CHANNELS_FIRST };
+  const Layout layout = enum_of(field.layout, Layout::kFirst, "layout");
+  if (layout != Layout::kUnsaid) {
+    made.layout = layout == Layout::kFirst ? ImageLayout::kChannelsFirst : ImageLayout::kChannelsLast;
+  }
+  return made;
 }
 
 hr_field describe(const Field& field, const char* name) {
@@ -24,8 +30,12 @@ hr_field describe(const Field& field, const char* name) {
                      .dtype = static_cast<std::int32_t>(field.dtype),
                      .encoding = static_cast<std::int32_t>(field.encoding),
                      .rank = field.shape.rank(),
-                     .shape = {}};
+                     .shape = {},
+                     .layout = HR_LAYOUT_UNSAID};
   std::ranges::copy(field.shape.extents(), described.shape);
+  if (field.layout) {
+    described.layout = *field.layout == ImageLayout::kChannelsFirst ? HR_CHANNELS_FIRST : HR_CHANNELS_LAST;
+  }
   return described;
 }
 

@@ -21,15 +21,18 @@ _WIDER = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint16": "int32",
 
 
 class Field(NamedTuple):
-    """One named field of a record: its element type and shape. An extent of None differs from record to record."""
+    """One named field of a record: its element type and shape. An extent of None differs from record to record.
+    `layout` is that of an image where the plan says it: "channels_first" or "channels_last"."""
 
     name: str
     dtype: str
     shape: Shape
     encoded: bool = False  # the bytes of a JPEG or PNG file
+    layout: Literal["channels_first", "channels_last"] | None = None
 
     def native(self) -> Any:
-        return self.name, self.dtype, [-1 if extent is None else int(extent) for extent in self.shape], self.encoded
+        shape = [-1 if extent is None else int(extent) for extent in self.shape]
+        return self.name, self.dtype, shape, self.encoded, self.layout
 
 
 # What names a field's type where one has to be declared: "int64" (a scalar), ("float32", (32, 32, 3)), "image" (the
@@ -38,8 +41,8 @@ FieldLike: TypeAlias = str | tuple[str, Shape] | Field
 
 
 def from_native(field: Any) -> Field:
-    name, dtype, shape, encoded = field
-    return Field(name, dtype, tuple(None if extent < 0 else extent for extent in shape), encoded)
+    name, dtype, shape, encoded, layout = field
+    return Field(name, dtype, tuple(None if extent < 0 else extent for extent in shape), encoded, layout)
 
 
 def encoded_image(name: str) -> Field:

@@ -19,16 +19,11 @@ void FieldChecks::want_decoded() const {
   if (field_.encoding == Encoding::kImage) refuse("it is still encoded", "call decode() before map()");
 }
 
-bool has_doubtful_layout(const Field& field) noexcept {
-  const auto few = [](std::int64_t extent) { return extent == 1 || extent == 3 || extent == 4; };
-  return !field.layout && field.encoding == Encoding::kRaw && field.shape.rank() == 3 && few(field.shape[0]) &&
-         !few(field.shape[2]) && field.shape[2] != Shape::kDynamic;
-}
-
-void FieldChecks::want_layout() const {
-  if (!has_doubtful_layout(field_)) return;
-  refuse("its shape is that of an image with the channels first, and nothing says where they are",
-         "put layout_is(channels_first) or layout_is(channels_last) first in the chain");
+void FieldChecks::want_layout(std::size_t values) const {
+  if (!has_doubtful_layout(field_) || static_cast<std::int64_t>(values) == field_.shape[2]) return;
+  refuse(
+      "its shape is that of an image with the channels first, and nothing says where they are",
+      "put layout_is(channels_first) or layout_is(channels_last) first in the chain; from_arrays() takes layout");
 }
 
 void FieldChecks::want_channels_last() const {

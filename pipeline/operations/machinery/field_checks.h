@@ -19,9 +19,6 @@ inline std::int64_t channels_of(const Field& field) noexcept {
   return layout_of(field) == ImageLayout::kChannelsFirst ? field.shape[0] : field.shape.back();
 }
 
-// Returns whether nothing says where the channels are, and the extents suggest that they come first.
-bool has_doubtful_layout(const Field& field) noexcept;
-
 // Returns height and width after resizing the shorter side to `size`; the longer one is rounded down.
 inline std::pair<std::int64_t, std::int64_t> shorter_side_to(std::int64_t size, std::int64_t height,
                                                              std::int64_t width) noexcept {
@@ -36,8 +33,9 @@ class FieldChecks {
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = {}) const;
 
   void want_decoded() const;
-  // Requires that the layout is said where the extents of an image would suggest another than channels last.
-  void want_layout() const;
+  // Requires that the layout is said where has_doubtful_layout(), unless the operation has a value for each entry
+  // of the last axis, `values`, which says it.
+  void want_layout(std::size_t values = 0) const;
   // Requires an image (H, W, C).
   void want_channels_last() const;
   void want_type(std::initializer_list<DType> types) const;  // u8, or u8 and f32

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -41,6 +42,12 @@ class WindowMover final : public PixelMover {
 struct MovedField {
   std::size_t place = 0;  // in the sample
   Field before;
+  std::optional<std::size_t> length = {};  // the place of its `<name>_length`, of rows that lost boxes may leave
+
+  // Returns whether the sample has as many rows as are left. Those of a bucket are padded, to its length.
+  bool varies(const StepContext& context) const {
+    return before.shape.is_dynamic() && (!length || context.ragged != nullptr);
+  }
 };
 
 class AlongStep final : public SampleStep {
@@ -62,7 +69,7 @@ class AlongStep final : public SampleStep {
     sample[image_] = image_step_->run(image, context, output);
     std::swap(scratch.results[0], scratch.fields[image_]);  // the view follows its bytes
     for (const MovedField& mask : masks_) move_mask(mask, size, move, sample[mask.place], scratch);
-    for (const MovedField& boxes : boxes_) move_boxes(boxes, move, sample, scratch);
+    for (const MovedField& boxes : boxes_) move_boxes(boxes, move, sample, context);
   }
 
  private:
@@ -103,7 +110,9 @@ class AlongStep final : public SampleStep {
     std::swap(scratch.made, scratch.fields[mask.place]);
   }
 
-  void move_boxes(const MovedField& boxes, const PixelMove& move, SampleView& sample, Scratch& scratch) const {
+  void move_boxes(const MovedField& boxes, const PixelMove& move, SampleView& sample,
+                  const StepContext& context) const {
+    Scratch& scratch = *context.scratch;
     FieldView& view = sample[boxes.place];
     const std::size_t count = view.bytes.size() / (4 * size_of(boxes.before.dtype));
     std::vector<std::size_t> left;  // the boxes that are kept, where rows go with them
@@ -115,25 +124,38 @@ class AlongStep final : public SampleStep {
       store_box(box.value_or(Box{}), out, kept++);
       if (!rows_.empty()) left.push_back(i);
     }
-    const bool varies = boxes.before.shape.is_dynamic();
+    const bool varies = boxes.varies(context);
     const std::size_t rows = varies ? kept : count;
     for (std::size_t i = kept; i < rows; ++i) store_box({}, out, i);
     view.bytes = out.first(rows * 4 * sizeof(float));
     if (varies) view.shape = Shape{static_cast<std::int64_t>(rows), 4};
     std::swap(scratch.made, scratch.fields[boxes.place]);
-    for (const MovedField& field : rows_) keep_rows(field, left, count, sample[field.place], scratch);
+    write_length(boxes, kept, sample, scratch);
+    for (const MovedField& field : rows_) {
+      keep_rows(field, left, count, sample[field.place], context);
+      write_length(field, kept, sample, scratch);
+    }
+  }
+
+  static void write_length(const MovedField& field, std::size_t kept, SampleView& sample, Scratch& scratch) {
+    if (!field.length) return;
+    const auto length = static_cast<std::int64_t>(kept);
+    const std::span<std::byte> out = scratch.grow(scratch.fields[*field.length], sizeof length);
+    std::memcpy(out.data(), &length, sizeof length);
+    sample[*field.length].bytes = out;
   }
 
   // Keeps these of the `count` rows; in a field of fixed length zeros follow them.
   static void keep_rows(const MovedField& field, const std::vector<std::size_t>& left, std::size_t count,
-                        FieldView& view, Scratch& scratch) {
+                        FieldView& view, const StepContext& context) {
+    Scratch& scratch = *context.scratch;
     if (view.shape[0] != static_cast<std::int64_t>(count)) {
       throw Error(ErrorCode::kDataCorrupt,
                   fmt::format("the field '{}' has {} rows for {} boxes", field.before.name, view.shape[0], count),
                   "fields of with_boxes have a row for each box");
     }
     const std::size_t row = count == 0 ? 0 : view.bytes.size() / count;
-    const bool varies = field.before.shape.is_dynamic();
+    const bool varies = field.varies(context);
     const std::span<std::byte> out = scratch.grow(scratch.made, (varies ? left.size() : count) * row);
     std::ranges::fill(out, std::byte{0});
     for (std::size_t i = 0; i < left.size(); ++i) {
@@ -312,7 +334,14 @@ std::unique_ptr<const SampleStep> along_step(const Along& along, const Fields& b
       std::make_unique<AlongStep>(find_field(before, image), std::move(image_step), std::move(mover), along.lost);
   const auto field = [&](const std::string& name) {
     const std::size_t place = find_field(before, name);
-    return MovedField{.place = place, .before = before[place]};
+    MovedField moved{.place = place, .before = before[place]};
+    const auto length = std::ranges::find_if(before, [&](const Field& each) {
+      return each.name == name + "_length" && each.dtype == DType::kI64 && each.shape.rank() == 0;
+    });
+    if (along.lost == LostBoxes::kDrop && length != before.end()) {
+      moved.length = static_cast<std::size_t>(length - before.begin());
+    }
+    return moved;
   };
   for (const std::string& name : along.masks) step->add_mask(field(name));
   for (const std::string& name : along.boxes) step->add_boxes(field(name));

@@ -61,9 +61,13 @@ class MovingOperation : public DataOperation<Options> {
 
   bool spans_fields() const noexcept final { return !along().empty(); }
   bool touches(const std::string& name) const final {
-    return name == this->field() || std::ranges::count(along().masks, name) +
-                                        std::ranges::count(along().boxes, name) +
-                                        std::ranges::count(along().with_boxes, name);
+    const auto is_among = [&](const std::vector<std::string>& names) {
+      return std::ranges::any_of(names, [&](const std::string& each) {
+        return each == name || (along().lost == LostBoxes::kDrop && each + "_length" == name);
+      });
+    };
+    return name == this->field() || is_among(along().masks) || is_among(along().boxes) ||
+           is_among(along().with_boxes);
   }
   Fields apply_to_sample(const Fields& before) const final {
     Fields after = OperationDefinition::apply_to_sample(before);

@@ -22,9 +22,18 @@ namespace {
 constexpr const char* kLeadsOut = "leads out of the archive by its name";
 constexpr const char* kRename = "rename it within the archive: a name there stays below its folder";
 
+// Returns the path within the archive that a symbolic link leads to; kOutside if it leads out.
+constexpr std::string_view kOutside = "..";
+std::string path_of_link(const TarMember& link) {
+  if (link.target.starts_with('/')) return std::string(kOutside);
+  const std::filesystem::path folder = std::filesystem::path(link.path).parent_path();
+  const std::string path = (folder / link.target).lexically_normal().generic_string();
+  return path.starts_with("../") ? std::string(kOutside) : path;
+}
+
 class TarFiles final : public ArchiveFiles {
  public:
-  // `path`: of the archive, which is read once more where it holds hard links; empty: its bytes come once.
+  // `path`: of the archive, which is read once more where it holds links; empty: its bytes come once.
   TarFiles(std::unique_ptr<ByteInput> input, std::filesystem::path path, bool has_positions)
       : has_positions_(has_positions), path_(std::move(path)), input_(std::move(input)), reader_(*input_) {}
 
@@ -39,18 +48,25 @@ class TarFiles final : public ArchiveFiles {
       }
       switch (member->kind) {
         case TarMember::Kind::kFile:
-          if (targets_) remember(*member, reader_, *targets_);
+          if (targets_) {
+            remember(*member, reader_, *targets_);
+            if (!has_positions_ && member->size <= kSmall) kept_ = targets_->at(member->path).bytes;  // read once
+          }
           return ArchiveFile{.path = std::move(member->path),
                              .place = {.offset = member->offset, .size = member->size}};
         case TarMember::Kind::kFolder: folders_.push_back(std::move(member->path)); break;
         case TarMember::Kind::kHardLink:
-          if (const Target* target = find_target(*member)) {
-            linked_ = target;
-            return ArchiveFile{.path = std::move(member->path), .place = target->place};
+        case TarMember::Kind::kSymbolicLink:
+          linked_ = member->kind == TarMember::Kind::kHardLink ? find_target(*member) : follow(*member);
+          if (linked_ == &outside_) {
+            ++links_out_;
+            linked_ = nullptr;
+          } else if (linked_ != nullptr) {
+            return ArchiveFile{.path = std::move(member->path), .place = linked_->place};
+          } else {
+            refuse_image(*member);
           }
-          refuse_image(*member);
           break;
-        case TarMember::Kind::kSymbolicLink: refuse_image(*member); break;
         case TarMember::Kind::kOther: break;
       }
     }
@@ -70,11 +86,13 @@ class TarFiles final : public ArchiveFiles {
 
  private:
   static constexpr std::uint64_t kSmall = 4096;  // bytes: of a label
+  static constexpr int kMaxLinks = 8;            // from one to the next
 
-  // What hard links may stand for.
+  // What links may stand for.
   struct Target {
     StoredFile place;
-    std::vector<std::byte> bytes;  // of a small file, if it has no position
+    std::vector<std::byte> bytes = {};  // of a small file, if it has no position
+    std::string link = {};              // of another link: where that leads to
   };
   using Targets = std::unordered_map<std::string, Target>;
 
@@ -84,38 +102,65 @@ class TarFiles final : public ArchiveFiles {
                   "pack the files themselves: tar --dereference --hard-dereference");
   }
 
-  // Keeps the bytes of a small file without a position, which are then not read again.
-  void remember(const TarMember& member, TarReader& reader, Targets& targets) {
-    Target target{.place = {.offset = member.offset, .size = member.size}, .bytes = {}};
+  // Keeps the bytes of a small file without a position.
+  void remember(const TarMember& member, TarReader& reader, Targets& targets) const {
+    Target target{.place = {.offset = member.offset, .size = member.size}};
     if (!has_positions_) {
       if (member.size > kSmall) return;
       target.bytes.resize(static_cast<std::size_t>(member.size));
       reader.read(target.bytes);
-      if (&reader == &reader_) kept_ = target.bytes;
     }
     targets.insert_or_assign(member.path, std::move(target));
   }
 
-  // The files before the first link are found by reading the archive up to it once more.
-  const Target* find_target(const TarMember& link) {
-    if (!targets_ && !path_.empty()) {
-      targets_.emplace();
-      const std::unique_ptr<ByteInput> input = open_input(path_);
-      TarReader again(*input);
-      for (auto member = again.next(); member && member->offset < link.offset; member = again.next()) {
-        if (member->kind == TarMember::Kind::kFile) remember(*member, again, *targets_);
+  // Reads the archive once more, up to the first link, or to its end for symbolic links, which may come first.
+  Targets read_targets(const TarMember* until) const {
+    Targets targets;
+    const std::unique_ptr<ByteInput> input = open_input(path_);
+    TarReader again(*input);
+    while (const std::optional<TarMember> member = again.next()) {
+      if (until != nullptr && member->offset >= until->offset) break;
+      if (member->kind == TarMember::Kind::kFile) {
+        remember(*member, again, targets);
+      } else if (until == nullptr && !member->target.empty()) {
+        const bool hard = member->kind == TarMember::Kind::kHardLink;
+        targets.insert_or_assign(member->path,
+                                 Target{.place = {}, .link = hard ? member->target : path_of_link(*member)});
       }
     }
+    return targets;
+  }
+
+  const Target* find_target(const TarMember& link) {
+    if (!targets_ && !path_.empty()) targets_ = read_targets(&link);
     if (!targets_) return nullptr;
     const auto found = targets_->find(link.target);
     return found == targets_->end() ? nullptr : &found->second;
+  }
+
+  // Returns the file that the symbolic link leads to, over other links too; null if there is none to read.
+  const Target* follow(const TarMember& link) {
+    if (!linkable_ && !path_.empty()) linkable_ = read_targets(nullptr);
+    std::string path = path_of_link(link);
+    for (int links = 0; links < kMaxLinks; ++links) {
+      if (path == kOutside) return &outside_;
+      if (!linkable_) return nullptr;
+      const auto found = linkable_->find(path);
+      if (found == linkable_->end()) return nullptr;
+      if (found->second.link.empty()) return &found->second;
+      path = found->second.link;
+    }
+    refuse_member(input_->name(), link.path, "is a link that leads in a circle, or over too many others",
+                  link.offset, "pack the files themselves: tar --dereference --hard-dereference");
   }
 
   bool has_positions_;
   std::filesystem::path path_;
   std::unique_ptr<ByteInput> input_;
   TarReader reader_;
-  std::optional<Targets> targets_;  // by path, once there is a link
+  std::optional<Targets> targets_;   // by path, once there is a hard link: the files before
+  std::optional<Targets> linkable_;  // by path, once there is a symbolic link: all files and links
+  const Target outside_ = {};
   const Target* linked_ = nullptr;  // what the last file is a link to
   std::vector<std::byte> kept_;     // the last file's bytes, if they were read to be remembered
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/archives/stored_file.h"
 
@@ -27,12 +28,20 @@ class ArchiveFiles {
   ArchiveFiles& operator=(const ArchiveFiles&) = delete;
 
   // Returns the next file; std::nullopt at the end, when an archive compressed as a whole has been read to its end
-  // and its checksums are verified. A hard link is the file that it stands for; in an archive compressed as a
-  // whole only if that is small, as labels are. Skips unreadable files, and those whose names leads_out(), but
-  // throws kUnsupported for one with an image's name: a symbolic link, an encrypted one.
+  // and its checksums are verified. A link is the file of the archive that it stands for; in an archive compressed
+  // as a whole only if that is small, as labels are. Skips unreadable files, and those whose names leads_out(),
+  // but throws kUnsupported for one with an image's name: a link to no file of the archive, an encrypted one.
+  // Symbolic links out of the archive are left out.
   virtual std::optional<ArchiveFile> next() = 0;
   // Returns the folders among the members so far, with '/' at the end of their paths.
   const std::vector<std::string>& folders() const noexcept { return folders_; }
+  // Adds the links among the members so far that were left out.
+  void add_left_out(std::vector<LeftOut>& to) const {
+    constexpr const char* kWhat = "symbolic links out of the archive";
+    if (links_out_ == 0) return;
+    if (to.empty() || to.back().what != kWhat) to.push_back({.what = kWhat});
+    to.back().files += links_out_;
+  }
   // Reads all bytes of the file that next() returned last, at most once. REQUIRES: into.size() is the file's size.
   virtual void read(std::span<std::byte> into) = 0;
   // Returns false if the archive is compressed as a whole: its files cannot be read by position later.
@@ -40,6 +49,7 @@ class ArchiveFiles {
 
  protected:
   std::vector<std::string> folders_;
+  std::uint64_t links_out_ = 0;
 };
 
 // Returns whether the file, unpacked if it is compressed, starts like a tar or zip archive. Throws DataError like

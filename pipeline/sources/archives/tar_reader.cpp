@@ -206,9 +206,10 @@ std::optional<TarMember> TarReader::next() {
       member.path = relative_path(std::move(member.path));
       if (member.kind == TarMember::Kind::kFolder && !member.path.empty() && !member.path.ends_with('/'))
         member.path += '/';
-      if (member.kind == TarMember::Kind::kHardLink) {
-        member.target = relative_path(extended.target.value_or(std::string(text_at(header, 157, 100))));
+      if (member.kind == TarMember::Kind::kHardLink || member.kind == TarMember::Kind::kSymbolicLink) {
+        member.target = extended.target.value_or(std::string(text_at(header, 157, 100)));
       }
+      if (member.kind == TarMember::Kind::kHardLink) member.target = relative_path(std::move(member.target));
       enter_data(member.size);
       return member;
     }

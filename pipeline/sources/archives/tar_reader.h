@@ -14,8 +14,9 @@ namespace headrace {
 struct TarMember {
   enum class Kind { kFile, kFolder, kHardLink, kSymbolicLink, kOther };
 
-  std::string path;         // without a leading "./"; of a folder with '/' at its end
-  std::string target = {};  // of a hard link: the path of the member that it stands for
+  std::string path;  // without a leading "./"; of a folder with '/' at its end
+  std::string target =
+      {};  // of a hard link: the path of the member that it stands for; of a symbolic one its text
   Kind kind = Kind::kFile;
   std::uint64_t offset = 0;  // of its data, within the unpacked archive
   std::uint64_t size = 0;    // never more than the input can still hold

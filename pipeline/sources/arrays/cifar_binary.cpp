@@ -121,7 +121,8 @@ SourcePtr cifar_binary(const std::filesystem::path& folder, Split split) {
   for (const std::string& file : cifar_files_of(format, split)) append_file(folder / file, layout, records);
   std::vector<Array> arrays;
   arrays.push_back(
-      {.field = {.name = "image", .dtype = DType::kU8, .shape = {32, 32, 3}}, .bytes = std::move(records.pixels)});
+      {.field = {.name = "image", .dtype = DType::kU8, .shape = {32, 32, 3}, .layout = ImageLayout::kChannelsLast},
+       .bytes = std::move(records.pixels)});
   arrays.push_back(label_array(records.labels));
   return opened_by(
       CifarBinaryCall{.path = folder, .split = split},

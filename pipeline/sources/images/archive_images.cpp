@@ -63,7 +63,8 @@ ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, 
   MemberFields fields(options.columns, archive.string());
   refuse_samples(paths, fields.extensions(), options.layout, archive.string(), recognised);
   Sidecars sidecars(paths, fields.extensions());
-  const ImageListing layout = lay_out_images(paths, options.split, archive.string(), options.layout);
+  ImageListing layout = lay_out_images(paths, options.split, archive.string(), options.layout);
+  files.add_left_out(layout.left_out);
   std::vector<StoredFile> places, beside;
   places.reserve(layout.records.size());
   beside.reserve(layout.records.size() * fields.extensions().size());

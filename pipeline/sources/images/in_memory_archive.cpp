@@ -109,7 +109,8 @@ InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, Ar
   refuse_cifar_pickles(members.paths, archive);
   refuse_samples(members.paths, fields.extensions(), options.layout, archive, recognised);
   Sidecars sidecars(members.paths, fields.extensions());
-  const ImageListing layout = lay_out_images(members.paths, options.split, archive, options.layout);
+  ImageListing layout = lay_out_images(members.paths, options.split, archive, options.layout);
+  files.add_left_out(layout.left_out);
   Unpacked unpacked{.slabs = {},
                     .images = {},
                     .offsets = {},

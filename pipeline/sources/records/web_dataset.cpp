@@ -259,6 +259,7 @@ void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
   };
   std::vector<std::string> seen;
   for (WebSample& sample : read_web_samples(archive, *members, keep, roles_, seen)) add_sample(std::move(sample));
+  members->add_left_out(info_.left_out);
   for (std::string& extension : seen) {
     if (std::ranges::count(seen_, extension) == 0) seen_.push_back(std::move(extension));
   }

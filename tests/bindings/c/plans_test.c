@@ -62,6 +62,9 @@ static void test_operations(void) {
   OK(hr_operations_append(all, chain));
   hr_dataset* dataset = dataset_of(images());
   OK(hr_dataset_map(dataset, all));
+  hr_field planes;
+  OK(hr_dataset_field(dataset, 0, &planes));
+  CHECK(planes.layout == HR_CHANNELS_FIRST && planes.shape[0] == 3);
   OK(hr_dataset_add(dataset, "batch", NULL));
   OK(hr_dataset_add(dataset, "map", "[{\"mixup\": {\"alpha\": 0.2}}, {\"cutmix\": {}}]"));
   hr_loader* loader = loader_of(dataset, NULL);
@@ -76,6 +79,39 @@ static void test_operations(void) {
   hr_dataset_free(dataset);
   hr_operations_free(all);
   hr_operations_free(chain);
+}
+
+// An array says its layout; to_layout() says that of its result.
+static void test_layouts(void) {
+  static const unsigned char pixels[2 * 5 * 8 * 9];
+  for (int32_t layout = HR_LAYOUT_UNSAID; layout <= HR_CHANNELS_FIRST + 1; ++layout) {
+    const hr_array array = {
+        .field = {.name = "image", .dtype = HR_U8, .rank = 3, .shape = {5, 8, 9}, .layout = layout},
+        .data = pixels,
+        .bytes = sizeof pixels};
+    hr_memory_options options = HR_MEMORY_OPTIONS_INIT;
+    options.records = 2;
+    options.arrays = &array;
+    options.array_count = 1;
+    hr_source* source = NULL;
+    if (layout > HR_CHANNELS_FIRST) {
+      FAILS(HR_INVALID_ARGUMENT, "layout = 3", hr_source_in_memory(&options, &source));
+      continue;
+    }
+    OK(hr_source_in_memory(&options, &source));
+    hr_field field;
+    OK(hr_source_field(source, 0, &field));
+    CHECK(field.layout == layout);
+    hr_dataset* dataset = dataset_of(source);
+    OK(hr_dataset_add(dataset, "map", "[{\"to_layout\": {\"to\": \"channels_last\"}}]"));
+    if (layout == HR_LAYOUT_UNSAID) {
+      FAILS(HR_INVALID_ARGUMENT, "nothing says where they are", hr_dataset_field(dataset, 0, &field));
+    } else {
+      OK(hr_dataset_field(dataset, 0, &field));
+      CHECK(field.layout == HR_CHANNELS_LAST && field.shape[2] == (layout == HR_CHANNELS_LAST ? 9 : 5));
+    }
+    hr_dataset_free(dataset);
+  }
 }
 
 static void test_refused_operations(void) {
@@ -311,6 +347,7 @@ static void test_caches(void) {
 
 int main(void) {
   test_operations();
+  test_layouts();
   test_refused_operations();
   test_stages();
   test_labels();

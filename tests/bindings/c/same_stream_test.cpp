@@ -39,8 +39,14 @@ constexpr std::uint64_t kRecords = 50;
 CSource noise_source() {
   const SourcePtr source = test::noise_images(kRecords, 8, 8);
   std::vector<hr_array> arrays(2);
-  arrays[0].field = {.name = "image", .dtype = HR_U8, .encoding = HR_RAW, .rank = 3, .shape = {8, 8, 3}};
-  arrays[1].field = {.name = "label", .dtype = HR_I64, .encoding = HR_RAW, .rank = 0, .shape = {}};
+  arrays[0].field = {.name = "image",
+                     .dtype = HR_U8,
+                     .encoding = HR_RAW,
+                     .rank = 3,
+                     .shape = {8, 8, 3},
+                     .layout = HR_LAYOUT_UNSAID};
+  arrays[1].field = {
+      .name = "label", .dtype = HR_I64, .encoding = HR_RAW, .rank = 0, .shape = {}, .layout = HR_LAYOUT_UNSAID};
   for (std::size_t i = 0; i < 2; ++i) {
     arrays[i].data = source->columns()[i].data;
     arrays[i].bytes = source->columns()[i].record_bytes * kRecords;

@@ -247,3 +247,32 @@ def test_a_net_with_pytorchs_weights_computes_what_pytorch_does(middle, tmp_path
     model.compile()
     model.load_weights(write_tensors(tmp_path / "w.safetensors", tensors))
     assert np.abs(model.predict(data).values - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 6, 6), (4, 4, 4)])
+def test_images_with_the_channels_first_are_refused(shape, tmp_path):
+    torch = pytest.importorskip("torch")
+    images, labels = np.random.default_rng(1).random((6, *shape), dtype=np.float32), np.arange(6) % CLASSES
+    planes = hr.from_arrays({"image": images, "label": labels}, layout="channels_first")
+    turned = planes.map(hr.to_layout("channels_last"))
+    for data in (planes, turned.map(hr.to_layout("channels_first"))):
+        model = built(lambda g: g.dense(g.flatten(g.conv(g.input("image"), 4)), CLASSES), data)
+        model.compile()
+        for run in (model.fit, model.evaluate, model.predict):
+            with pytest.raises(hr.ConfigError, match=r"'image'.*channels first.*'conv'.*to_layout\(channels_first\) out"):
+                run(data.batch(2))
+    # Flattened pixels are in the user's order, unless PyTorch's weights were turned to ours.
+    flat = built(lambda g: g.dense(g.flatten(g.input("image")), CLASSES, name="fc"), turned)
+    first = built(lambda g: g.dense(g.flatten(g.input("image")), CLASSES, name="fc"), planes)
+    first.compile()
+    first.fit(planes.batch(2), epochs=1, verbose=0)
+    net = torch.nn.Linear(int(np.prod(shape)), CLASSES)
+    file = write_tensors(tmp_path / "w.safetensors", {f"fc.{key}": values for key, values in net.state_dict().items()})
+    with torch.no_grad():
+        expected = net(torch.tensor(images).flatten(1)).numpy()
+    for model in (flat, first):
+        model.load_weights(file)
+        model.compile()
+    assert np.abs(flat.predict(turned.batch(2)).values - expected).max() < 1e-5
+    with pytest.raises(hr.ConfigError, match="layer 'flatten' .*with weights from PyTorch"):
+        first.predict(planes.batch(2))

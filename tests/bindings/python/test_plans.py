@@ -262,8 +262,15 @@ def test_explain_measures(augmented):
 
 def test_fields(data):
     assert data.fields["image"] == hr.Field("image", "uint8", (8, 8, 3))
-    assert data.map(hr.normalize(0.5, 0.5), hr.to_layout("channels_first")).fields["image"] == hr.Field(
-        "image", "float32", (3, 8, 8))
+    planes = data.map(hr.normalize(0.5, 0.5), hr.to_layout("channels_first"))
+    assert planes.fields["image"] == hr.Field("image", "float32", (3, 8, 8), layout="channels_first")
+    assert "-> image float32 (3, 8, 8), channels first\n" in planes.batch(1).explain()
+    again = planes.map(hr.to_layout("channels_last"))
+    assert again.fields["image"].layout == next(iter(hr.Loader(again.batch(1)).fields.values())).layout == "channels_last"
+    assert "-> image float32 (8, 8, 3), channels last\n" in again.batch(1).explain()
+    made = hr.from_function(lambda i: {"image": np.zeros((5, 8, 9), np.uint8)}, 2, fields={
+        "image": hr.Field("", "uint8", (5, 8, 9), layout="channels_first")}).map(hr.to_layout("channels_last"))
+    assert made.fields["image"].shape == (8, 9, 5)
 
 
 def test_iterating_a_dataset_is_one_epoch(augmented):
@@ -302,6 +309,10 @@ def test_the_plan_says_the_layout_and_extents_do_not(shape):
 
 
 def test_a_layout_that_nothing_says_is_asked_for():
+    bands = np.zeros((2, 13, 16, 16), np.float32)
+    with pytest.raises(hr.ConfigError, match="nothing says where they are.*layout_is.*layout"):
+        of(bands, hr.flip())
+    assert of(bands, hr.to_layout("channels_last"), layout="channels_first").shape == (2, 16, 16, 13)
     planes = np.zeros((2, 3, 8, 9), np.float32)
     for operation in (hr.flip(), hr.normalize([0] * 3, [1] * 3), hr.to_layout("channels_last"), hr.cutout(2)):
         with pytest.raises(hr.ConfigError, match="nothing says where they are.*layout_is"):
@@ -348,6 +359,11 @@ def test_masks_and_boxes_move_with_their_image(tmp_path):
     batch = next(iter(varying.map(cuts).padded_batch(12))).numpy()
     assert batch["labels"][0].tolist()[:1] == [8] and batch["boxes"][0, 0].tolist() == [0, 0, 3, 4]
     assert not batch["labels"][0][1:].any()
+    assert batch["boxes_length"].tolist() == batch["labels_length"].tolist() == [1] * 12
+    buckets = varying.map(cuts).bucket_by_length("boxes", boundaries=[1], batch_sizes=[4, 4])
+    batch = next(iter(buckets)).numpy()
+    assert batch["boxes"].shape == (4, 2, 4) and (batch["boxes"][:, 0] == [0, 0, 3, 4]).all() and not batch["boxes"][:, 1].any()
+    assert batch["boxes_length"].tolist() == [1] * 4
     with pytest.raises(hr.ConfigError, match="'labels' int64.*may have a row for each box"):
         varying.map(cut.along(boxes=["boxes"], lost_boxes="drop")).padded_batch(1).fields
     with pytest.raises(hr.ConfigError, match="no operation of the chain moves pixels"):

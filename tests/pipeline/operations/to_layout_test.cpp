@@ -47,11 +47,24 @@ TEST(Layout, IsThePlansAndNotOfExtents) {
 }
 
 TEST(Layout, IsAskedForWhereExtentsSuggestAnother) {
-  const Field doubtful = image_field({3, 32, 48});
   const std::vector<float> three(3, 0.5F);
-  for (const Operations& chain : {flip(), normalize(three, three), to_layout(ImageLayout::kChannelsFirst),
-                                  resize(8), cutout(3), Operations(cutmix())}) {
-    EXPECT_THAT(refusal_of_operations(chain, doubtful), ::testing::HasSubstr("nothing says where they are"));
+  for (const Shape& shape :
+       {Shape{3, 32, 48}, Shape{13, 64, 64}, Shape{2, 64, 64}, Shape{1, 28, 28}, Shape{8, 64, 16}}) {
+    const Field doubtful = image_field(shape);
+    for (const Operations& chain : {flip(), normalize(three, three), to_layout(ImageLayout::kChannelsFirst),
+                                    resize(8), center_crop(2), pad_crop(2, 1), cutout(3), Operations(cutmix())}) {
+      EXPECT_THAT(refusal_of_operations(chain, doubtful), ::testing::HasSubstr("nothing says where they are"))
+          << shape.to_string();
+    }
+    // What does not depend on it, and what says it itself.
+    const std::vector<float> each(static_cast<std::size_t>(shape[2]), 0.5F);
+    EXPECT_EQ(field_after(normalize({0.5F}, {0.5F}) | cast(DType::kF32) | flatten(), doubtful).shape.rank(), 1);
+    EXPECT_EQ(field_after(cutout(3, each) | normalize(each, each) | flip(), doubtful).shape, shape);
+    EXPECT_EQ(field_after(layout_is(ImageLayout::kChannelsLast) | flip(), doubtful).shape, shape);
+  }
+  for (const Shape& shape :
+       {Shape{9, 9, 13}, Shape{13, 64, 3}, Shape{2, 64, 3}, Shape{13, 9, 13}, Shape{64, 64, 13}, Shape{4, 4, 2}}) {
+    EXPECT_EQ(field_after(flip(), image_field(shape)).shape, shape);
   }
   // A resize leaves no doubt.
   EXPECT_EQ(field_after(resize(3, 64) | flip(), image_field({32, 48, 13})).shape, (Shape{3, 64, 13}));

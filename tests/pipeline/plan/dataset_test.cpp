@@ -42,7 +42,7 @@ TEST(Dataset, ExplainsThePlanAfterPushDown) {
             "cache(memory)\n"
             "pad_crop(32, pad=4, zero)\n"
             "flip(0.5)\n"
-            "  -> image uint8 (32, 32, 3)\n"
+            "  -> image uint8 (32, 32, 3), channels last\n"
             "batch(2)\n"
             "prefetch(3)\n");
 }

@@ -363,14 +363,23 @@ TEST(MovedAlong, FromAnArchiveToPaddedBatches) {
         .add(key + ".seg.png", encode_png(grey))
         .add(key + ".cls", to_bytes("1"));
     std::string boxes = "[0, 0, 24, " + std::to_string(20 + i) + "]";
-    for (int more = 0; more < i % 3; ++more) boxes += ", [2, 2, 5.5, 6]";
+    for (int more = 0; more < i % 3; ++more) boxes += more == 0 ? ", [2, 2, 5.5, 6]" : ", [0, 0, 3, 6]";
     tar.add(key + ".json", to_bytes("{\"boxes\": [" + boxes + "]}"));
   }
   const SourcePtr source = open_source(folder.write("a.tar", tar.finish()), Split::kTrain,
                                        {.columns = {.more = {"mask=seg.png:mask", "boxes=json.boxes:list"}}});
+  const auto lengths_of = [&](DeviceGroup& devices, const Along& along) {
+    const Operations chain = (center_crop(16) | flip()).along(along);
+    Loader loader(Dataset::from(source).decode().map(chain).padded_batch({.global = 6}), devices);
+    return download_examples<std::int64_t>(devices[0], *loader.next(), "boxes_length");
+  };
   const Dataset dataset =
       Dataset::from(source).decode().map((center_crop(16) | flip()).along(kBoth)).padded_batch({.global = 6});
   DeviceGroup devices = test_devices(1);
+  Along dropping = kBoth;
+  dropping.lost = LostBoxes::kDrop;
+  dropping.with_boxes = {"boxes"};
+  EXPECT_EQ(lengths_of(devices, dropping), (std::vector<std::int64_t>{1, 2, 2, 1, 2, 2}));
   Loader loader(dataset, devices);
   const auto batch = loader.next();
   EXPECT_EQ(batch->tensor("mask").shape, (Shape{6, 16, 16, 1}));

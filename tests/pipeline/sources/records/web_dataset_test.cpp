@@ -14,6 +14,7 @@
 namespace headrace::test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string key(std::size_t i) { return "part/00" + std::to_string(i); }
@@ -174,16 +175,21 @@ TEST(WebDatasetTest, ReadsNumbersAsTheyAreWritten) {
   }
 }
 
-TEST(WebDatasetTest, ALabelMayBeAHardLink) {
+TEST(WebDatasetTest, ALabelMayBeALink) {
   const Bytes image = encode_png(make_picture(4, 4, 3, 1));
   TarBuilder tar;
+  tar.add_link("4.cls", "0.cls").add("4.png", image).add("6.png", image).add_link("6.cls", "5/../2.cls");
+  tar.add_link("notes.txt", "../notes.txt");
   tar.add("0.png", image).add("0.cls", to_bytes("4")).add("1.png", image).add_hard_link("1.cls", "0.cls");
   tar.add("2.cls", to_bytes("5")).add("2.png", image).add("3.png", image).add_hard_link("3.cls", "./2.cls");
   const TempFolder folder;
   for (const Packing packing : {Packing::kPlain, Packing::kGzip, Packing::kZstd}) {
     const SourcePtr source = open_source(folder.write("a.tar", pack(tar.finish(), packing)), Split::kTrain);
-    ASSERT_EQ(source->info().records, 4U);
-    for (const std::uint64_t i : {0U, 1U, 2U, 3U}) EXPECT_EQ(label_of(*source, i), i < 2 ? 4 : 5);
+    std::vector<std::int64_t> labels;
+    for (std::uint64_t i = 0; i < source->info().records; ++i) labels.push_back(label_of(*source, i));
+    EXPECT_THAT(labels, ElementsAre(4, 5, 4, 4, 5, 5));
+    EXPECT_THAT(source->info().left_out,
+                ElementsAre(LeftOut{.what = "symbolic links out of the archive", .files = 1}));
   }
 }
 
