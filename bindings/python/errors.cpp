@@ -209,6 +209,13 @@ void bind_errors(nb::module_& module) {
   set_reader_words(words_of_python);
   module.def("words_of", [](const std::string& name) { return named(name); });  // for tests
   nb::register_exception_translator(translate);
+  // Has `refuse(arguments, options)` raise what is wrong where a class of the extension cannot make an object of
+  // them.
+  module.def("refuse_construction", [](nb::handle kind, nb::object refuse) {
+    nb::cpp_function_def([refuse = std::move(refuse)](nb::handle /*made*/, const nb::args& arguments,
+                                                      const nb::kwargs& options) { refuse(arguments, options); },
+                         nb::scope(kind), nb::name("__init__"), nb::is_method());
+  });
   module.def("forget_exceptions", [] {
     std::deque<KeptException> dropped;
     const nb::ft_lock_guard lock(kept_mutex);

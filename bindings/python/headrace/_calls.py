@@ -27,7 +27,7 @@ _LIBRARY = (*_PACKAGES, os.path.dirname(os.__file__) + os.sep, "<")  # Python's 
 _NATIVE_TEXT = "incompatible function arguments"
 _FAILURES = (TypeError, ValueError, AttributeError, OverflowError, RuntimeError)
 _MODULES = ("jax", "keras", "torch", "train")
-_MADE_BY, _OPERATORS = ("__init__", "__new__"), ("__or__",)
+_MADE_BY, _WRAPPED = ("__init__", "__new__"), ("__init__", "__new__", "__or__")
 _NATIVE_FUNCTIONS = ("nb_func", "nb_method")
 _MAX_SHOWN = 60  # letters of a value in a message
 _MAX_LOOKED_AT = 100  # items of a sequence
@@ -47,11 +47,12 @@ ArgumentError.__name__, ArgumentError.__qualname__, ArgumentError.__module__ = "
 def speak(namespace: dict[str, Any], names: typing.Iterable[str]) -> None:
     """Makes these functions and the methods of these classes say what is wrong with a call, and the module and the classes
     answer to names of other libraries."""
+    makers = [namespace[name] for name in names]  # of what no constructor makes
     for name in names:
         value = namespace[name]
         if isinstance(value, type):
-            _speak_for_class(value)
-        elif isinstance(value, types.FunctionType) or type(value).__name__ in _NATIVE_FUNCTIONS:
+            _speak_for_class(value, makers)
+        elif _is_function(value):
             namespace[name] = _wrapped(value, f"{name}()")
             home = sys.modules.get(value.__module__)
             if getattr(home, value.__name__, None) is value and isinstance(value, types.FunctionType):
@@ -59,18 +60,46 @@ def speak(namespace: dict[str, Any], names: typing.Iterable[str]) -> None:
     namespace["__getattr__"] = lambda name: _no_attribute(namespace["__name__"], name, namespace)
 
 
-def _speak_for_class(kind):
+def _is_function(value):
+    return isinstance(value, types.FunctionType) or type(value).__name__ in _NATIVE_FUNCTIONS
+
+
+def _speak_for_class(kind, makers):
     if issubclass(kind, BaseException) or "__getattr__" in vars(kind):
         return
+    native = type(kind).__name__.startswith("nb_type")
+    if native:
+        from ._native import refuse_construction
+        constructor = vars(kind).get("__init__")
+        signature = _signature(constructor) if _is_function(constructor) else None
+        refuse_construction(kind, functools.partial(_refuse_construction, kind, signature, makers))
     for name, member in list(vars(kind).items()):
         function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
-        own = isinstance(function, types.FunctionType) or type(function).__name__ == "nb_method"
-        if not own or (name.startswith("_") and name not in _MADE_BY + _OPERATORS) or inspect.isgeneratorfunction(function):
+        if not _is_function(function) or (name.startswith("_") and (name not in _WRAPPED or native and name in _MADE_BY)):
             continue
-        called = kind.__name__ if name in _MADE_BY else f"{kind.__name__}.{name}"
-        wrapped = _wrapped(function, f"{called}()")
-        setattr(kind, name, type(member)(wrapped) if function is not member else wrapped)
+        if name == "__new__":  # of a NamedTuple, which says no module
+            function.__module__ = kind.__module__
+        wrapped = _wrapped(function, f"{kind.__name__ if name in _MADE_BY else f'{kind.__name__}.{name}'}()")
+        is_static = isinstance(member, staticmethod) or type(member).__name__ == "nb_func"
+        setattr(kind, name, staticmethod(wrapped) if is_static else classmethod(wrapped) if function is not member else wrapped)
     setattr(kind, "__getattr__", lambda self, name: _no_attribute(kind.__name__, name, dir(kind)))
+
+
+def _refuse_construction(kind, signature, makers, args, kwargs):
+    """Raises why the extension made no object of a class: its constructor's arguments, or who makes one if it has none."""
+    called = f"{kind.__name__}()"
+    if signature is not None:
+        raise _in_own_words(signature, called, (None, *args), kwargs, TypeError(_NATIVE_TEXT))
+    found = [f"{each.__name__}()" for each in makers if _is_function(each) and _returns(each, kind)]
+    found += [f"{owner.__name__}.{name}()" for owner in makers if isinstance(owner, type)
+              for name, each in vars(owner).items() if _is_function(each) and name[0] != "_" and _returns(each, kind)]
+    raise _error(f"{called} makes nothing", f"it is what {', '.join(found[:4])} {'return' if len(found) > 1 else 'returns'}"
+                 if found else f"the engine hands out each {kind.__name__}")
+
+
+def _returns(function, kind):
+    signature = _signature(inspect.unwrap(function))
+    return signature is not None and _evaluated(signature.return_annotation, _Names(inspect.unwrap(function))) is kind
 
 
 def _no_attribute(owner, name, known):
@@ -87,10 +116,13 @@ def _no_attribute(owner, name, known):
 def _wrapped(function, called):
     if hasattr(function, "__wrapped__"):
         return function
+    ahead = inspect.isgeneratorfunction(function) or function.__name__ == "__new__"  # what would fail later
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         try:
+            if ahead and (wrong := _in_own_words(function, called, args, kwargs)) is not None:
+                raise wrong
             result = function(*args, **kwargs)
             if result is not NotImplemented:
                 return result
@@ -125,7 +157,7 @@ def _is_ours(error):
 # ------------------------------------------------------------------------------------------------------------ what is wrong
 
 
-def _in_own_words(function, called, args, kwargs, error):
+def _in_own_words(function, called, args, kwargs, error=None):
     signature = _signature(function)
     if signature is not None:
         try:
@@ -255,6 +287,8 @@ def _error(message, hint=""):
 
 def _signature(function):
     """Of the extension's functions their text: "adam(learning_rate: float = 0.001, *, beta1: float = 0.9) -> Optimizer"."""
+    if isinstance(function, inspect.Signature):
+        return function
     if isinstance(function, types.FunctionType):
         return inspect.signature(function)
     texts = [line for line in (function.__doc__ or "").splitlines() if line.startswith(f"{function.__name__}(")]
@@ -274,16 +308,17 @@ class _Names(dict):  # type: ignore[type-arg]
     def __init__(self, function):
         import headrace
         super().__init__(vars(typing) | {"collections": collections, "os": os, "numpy": np, "typing": typing, "headrace": headrace})
-        native = sys.modules.get("headrace._native.train")
-        self.update(getattr(function, "__globals__", None) or ({} if native is None else vars(native)))
+        home = sys.modules.get(getattr(function, "__module__", "headrace._native.train"))
+        self.update({} if home is None else vars(home))
 
     def __missing__(self, name):
         return getattr(__builtins__, name, Any) if not isinstance(__builtins__, dict) else __builtins__.get(name, Any)
 
 
 def _evaluated(annotation, names):
+    text = getattr(annotation, "__forward_arg__", annotation)
     try:
-        return eval(annotation, {}, names) if isinstance(annotation, str) else annotation
+        return eval(text, {}, names) if isinstance(text, str) else text
     except Exception:  # noqa: BLE001  what cannot be evaluated is not judged
         return Any
 
@@ -364,7 +399,7 @@ def _words(kind):
     if what in _WORDS:
         return _WORDS[what]
     name, module = getattr(what, "__name__", ""), getattr(what, "__module__", "").replace("._native", "").split("._")[0]
-    return f"a {module}.{name}" if name and module.startswith("headrace") else ""
+    return f"a {module}.{name}" if name and module.startswith(("headrace", "jax", "torch")) else ""
 
 
 def _type_words(value):

@@ -47,14 +47,15 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
         raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
     data = Dataset(_native.open(os.fspath(path), split, classes_at, train_folder, test_folder, label_count,
                                 image_column, label_column, list(columns), label_type))
-    _say(data.reading)
+    say_reading(data)
     return data
 
 
 _said: set[str] = set()  # readings; data that are opened again are read alike
 
 
-def _say(reading):
+def say_reading(data):
+    reading = data.reading
     if reading in _said or sys.stderr is None or not _is_first_worker():
         return
     _said.add(reading)

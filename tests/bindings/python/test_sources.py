@@ -279,3 +279,21 @@ def test_how_a_path_was_read_is_said_once(tmp_path, capsys):
         f"{tmp_path}: images in folders; train split: train/ (val: val/); class: folder 2 from the top; 2 classes: cat, dog; "
         "1 file left out: 1 in hidden folders, .thumbnails/")
     assert capsys.readouterr().err == f"headrace: reading {data.reading}\n"
+
+
+@pytest.mark.parametrize("columns, reading", [
+    ({"x": [1.0, 2.0], "label": ["b", "a"], "note": ["p", "q"]},
+     "x from x, label from label; 2 classes: a, b; left out of each record: note (text)"),
+    ({"photo": [jpeg(0), jpeg(1)], "class": [3, 4], "label": [0, 1]},
+     "image from photo, label from label; labels: integers; left out of each record: class (int64)"),
+    ({"x": [1.0, 2.0], "y": [3, 4]}, "x from x, y from y; no labels"),
+], ids=["text", "image", "numbers"])
+def test_how_a_table_was_read_is_said(columns, reading, capsys):
+    pa = pytest.importorskip("pyarrow")
+    for name, given in (("table", pa.table(columns)), ("stream", lambda: pa.table(columns))):
+        if callable(given) and "note" in columns:
+            continue  # a stream has no classes of texts
+        data = hr.from_arrow(given, name=f"{name} of {len(reading)}")
+        assert capsys.readouterr().err == f"headrace: reading {data.reading}\n"
+        if name == "table":
+            assert data.reading == f"{name} of {len(reading)}: {reading}"
