@@ -126,7 +126,7 @@ def _wrapped(function, called):
             result = function(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-            wrong = _error(f"{called[:-2]}: {_short(args[1])} is {_type_words(args[1])}", _remedy(args[1], type(args[0])))
+            wrong = _error(f"{called[:-2]}: {_short(args[1])} is {type_words(args[1])}", _remedy(args[1], type(args[0])))
         except HeadraceError as error:
             wrong = _better(function, called, args, kwargs, error)
             if wrong is None:
@@ -179,21 +179,17 @@ def _better(function, called, args, kwargs, error):
     from ._other_names import answer
     if not isinstance(error, ConfigError) or isinstance(error, ArgumentError):
         return None
+    signature = _signature(function)
     for name in kwargs:
         if f"has no option '{name}'" in error.message:
-            signature = _signature(function)
-            own = [] if signature is None else _keywords(signature)
-            known = [*own, *re.findall(r"\w+", error.hint.removeprefix("there are "))]
+            known = [*(_keywords(signature) if signature else ()), *re.findall(r"\w+", error.hint.removeprefix("there are "))]
             return _no_option(called, name, known, error.hint)
     for value in _flat((*args, *kwargs.values())):
         if isinstance(value, str) and f"'{value}' is not known" in error.message and (said := answer(value)):
             return _error(error.message, f"write {said}")
-    signature = _signature(function)
-    if signature is None:
-        return None
     try:
         bound = signature.bind(*args, **kwargs)
-    except TypeError:
+    except (AttributeError, TypeError):  # no signature, or another one
         return None
     if "is of the wrong type" in error.message:
         return _wrong_argument(function, signature, bound, called)
@@ -202,7 +198,7 @@ def _better(function, called, args, kwargs, error):
         words = _words(_evaluated(signature.parameters[name].annotation, names))
         lone = isinstance(value, str) and "a list" in words and f"{name} = " not in error.message
         if lone or answer(value) and ("headrace" in words or "a function" in words):
-            return _wrong_argument(function, signature, bound, called, [name])
+            return _wrong_argument(function, signature, bound, called, name)
     return None
 
 
@@ -214,14 +210,12 @@ def _wrong_argument(function, signature, bound, called, only=None):
     names = _Names(function)
     for name, value in bound.arguments.items():
         parameter = signature.parameters[name]
-        if parameter.annotation is inspect.Parameter.empty or parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            continue
-        if only is not None and name not in only:
+        if only not in (None, name) or parameter.annotation is parameter.empty or parameter.kind is parameter.VAR_KEYWORD:
             continue
         kind = _evaluated(parameter.annotation, names)
         for each in value if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (value,):
             if not _fits(each, kind):
-                return _error(f"{called}: {name} = {_short(each)} is {_type_words(each)}", _remedy(each, kind))
+                return _error(f"{called}: {name} = {_short(each)} is {type_words(each)}", _remedy(each, kind))
     return None
 
 
@@ -326,35 +320,32 @@ def _evaluated(annotation, names):
 # ------------------------------------------------------------------------------------------------------------------ types
 
 _LISTS = (collections.abc.Sequence, collections.abc.Iterable, list, tuple)
+_FITTING: dict[Any, Any] = {
+    type(None): lambda value: value is None,
+    int: lambda value: hasattr(value, "__index__"),
+    float: lambda value: hasattr(value, "__float__") or hasattr(value, "__index__"),
+    bool: lambda value: isinstance(value, (bool, np.bool_, int)),
+    collections.abc.Mapping: lambda value: hasattr(value, "keys") and hasattr(value, "__getitem__"),
+    collections.abc.Callable: lambda value: callable(value) and not _is_maker(value),
+    np.ndarray: lambda value: hasattr(value, "__array__") or hasattr(value, "__dlpack__") or isinstance(value, (int, float, list, tuple)),
+}
 
 
 def _fits(value, kind):
     """Whether a value is of an annotation; True where the annotation does not tell."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    what = origin or kind
+    what = type(None) if kind is None else origin or kind
     if kind is Any or isinstance(kind, (typing.TypeVar, str, typing.ForwardRef)):
         return True
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, each) for each in arguments)
     if origin is typing.Literal:
         return any(type(value) is type(each) and value == each for each in arguments)
-    if what is None or what is type(None):
-        return value is None
-    if what is int:
-        return hasattr(value, "__index__")
-    if what is float:
-        return hasattr(value, "__float__") or hasattr(value, "__index__")
-    if what is bool:
-        return isinstance(value, (bool, np.bool_, int))
+    if what in _FITTING:
+        return _FITTING[what](value)
     if what in _LISTS:
         return (hasattr(value, "__iter__") or hasattr(value, "__getitem__")) and \
             not isinstance(value, (str, bytes, collections.abc.Mapping)) and _items_fit(value, what, arguments)
-    if what is collections.abc.Mapping:
-        return hasattr(value, "keys") and hasattr(value, "__getitem__")
-    if what is collections.abc.Callable:
-        return callable(value) and not _is_maker(value)
-    if what is np.ndarray:
-        return hasattr(value, "__array__") or hasattr(value, "__dlpack__") or isinstance(value, (int, float, list, tuple))
     try:
         return isinstance(value, what)
     except TypeError:
@@ -373,7 +364,7 @@ def require_function(value, what):
     if callable(value) and not said and not library:
         return
     hint = f"write {said}" if said else f"call it in a function: lambda sample: {{...}}" if library else "give a function"
-    raise _error(f"{what} {_short(value)} is {_type_words(value)}{f' of {library}' if library else ''}", hint)
+    raise _error(f"{what} {_short(value)} is {type_words(value)}{f' of {library}' if library else ''}", hint)
 
 
 def _items_fit(value, what, arguments):
@@ -402,7 +393,7 @@ def _words(kind):
     return f"a {module}.{name}" if name and module.startswith(("headrace", "jax", "torch")) else ""
 
 
-def _type_words(value):
+def type_words(value):
     if inspect.isroutine(value) or isinstance(value, type):
         kind = "class" if isinstance(value, type) else "function"
         return f"a {kind}, not what it returns" if (getattr(value, "__module__", "") or "").startswith("headrace") else f"a {kind}"

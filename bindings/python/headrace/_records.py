@@ -64,8 +64,8 @@ def packer(fields, source):
     dtypes = [None if field.encoded else numpy_dtype(field) for field in fields]
 
     def pack(item):
-        values = as_dict(item)
-        if len(values) == len(fields) and not hasattr(item, "keys") and not hasattr(item, "_asdict"):
+        values = item if type(item) is dict else as_dict(item)
+        if values is not item and len(values) == len(fields) and not hasattr(item, "keys") and not hasattr(item, "_asdict"):
             values = dict(zip((field.name for field in fields), values.values()))
         return [_buffer(values, field, dtype, source) for field, dtype in zip(fields, dtypes)]
 
