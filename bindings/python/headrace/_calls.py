@@ -70,9 +70,11 @@ def _speak_for_class(kind, makers):
     native = type(kind).__name__.startswith("nb_type")
     if native:
         from ._native import refuse_construction
-        constructor = vars(kind).get("__init__")
-        signature = _signature(constructor) if _is_function(constructor) else None
-        refuse_construction(kind, functools.partial(_refuse_construction, kind, signature, makers))
+        constructor = vars(kind).get("__init__") if _is_function(vars(kind).get("__init__")) else None
+        signature = constructor and _signature(constructor)
+        if constructor is not None:
+            del kind.__init__
+        refuse_construction(kind, constructor, functools.partial(_refuse_construction, kind, signature, makers))
     for name, member in list(vars(kind).items()):
         function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
         if not _is_function(function) or (name.startswith("_") and (name not in _WRAPPED or native and name in _MADE_BY)):
@@ -93,8 +95,8 @@ def _refuse_construction(kind, signature, makers, args, kwargs):
     found = [f"{each.__name__}()" for each in makers if _is_function(each) and _returns(each, kind)]
     found += [f"{owner.__name__}.{name}()" for owner in makers if isinstance(owner, type)
               for name, each in vars(owner).items() if _is_function(each) and name[0] != "_" and _returns(each, kind)]
-    raise _error(f"{called} makes nothing", f"it is what {', '.join(found[:4])} {'return' if len(found) > 1 else 'returns'}"
-                 if found else f"the engine hands out each {kind.__name__}")
+    raise _error(f"{called} makes no {kind.__name__}",
+                 f"use what {', '.join(found[:4])} {'return' if len(found) > 1 else 'returns'}" if found else "use what you are handed")
 
 
 def _returns(function, kind):
@@ -235,7 +237,7 @@ def _out_of_range(bound, called):
     for name, value in bound.arguments.items():
         if isinstance(value, int) and not isinstance(value, bool) and (value < 0 or value >= 1 << 63):
             what = "is negative" if value < 0 else "is too large"
-            return _error(f"{called}: {name} = {value} {what}", "give a whole number from 0 on" if value < 0 else "")
+            return _error(f"{called}: {name} = {_short(value)} {what}", "give a whole number from 0 on" if value < 0 else "")
     return None
 
 
