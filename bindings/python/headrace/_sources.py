@@ -168,7 +168,8 @@ def from_torch_dataset(dataset: Any, *, fields: Mapping[str, FieldLike] | None =
     used = name_of(type(dataset)) if name is None else name
     made = _fields_of_function(dataset.__getitem__, len(dataset), fields, used)
     pack = packer(made, used)
-    return _generated(lambda index: pack(dataset[index]), len(dataset), made, used, _identity(used, version),
+    make = getattr(dataset, "_packed_item", None) or (lambda index: pack(dataset[index]))  # of headrace.torch
+    return _generated(make, len(dataset), made, used, _identity(used, version),
                       getattr(dataset, "classes", None) or (), anonymous=name is None)
 
 

@@ -275,6 +275,9 @@ class _InOrder:
     def __getitem__(self, index: int) -> Any:
         return self._items[self._numbers[index]]
 
+    def _packed_item(self, index: int) -> list[bytes]:
+        return self._items._packed_item(self._numbers[index])
+
 
 class _FromTorch(Plan):
     """`batched` makes the plan of records in the order of the dataset's."""
