@@ -18,6 +18,7 @@
 #include "headrace/devices/workers.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace headrace::python {
 namespace {
@@ -181,6 +182,20 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
   }
 }
 
+// Has `refuse(arguments, options)` raise what is wrong where a class of the extension makes no object of them.
+// `constructor` is its __init__(), or None. It is not overloaded: the function here would come before conversions.
+void refuse_construction(nb::handle kind, nb::object constructor, nb::object refuse) {
+  const auto construct = [=](nb::handle made, const nb::args& arguments, const nb::kwargs& options) {
+    try {
+      if (!constructor.is_none()) return static_cast<void>(constructor(made, *arguments, **options));
+    } catch (const nb::python_error& raised) {
+      if (!raised.matches(PyExc_TypeError)) throw;
+    }
+    refuse(arguments, options);
+  };
+  nb::cpp_function_def(construct, nb::scope(kind), nb::name("__init__"), nb::is_method());
+}
+
 }  // namespace
 
 void raise_as_error(nb::python_error& raised) {
@@ -209,6 +224,7 @@ void bind_errors(nb::module_& module) {
   set_reader_words(words_of_python);
   module.def("words_of", [](const std::string& name) { return named(name); });  // for tests
   nb::register_exception_translator(translate);
+  module.def("refuse_construction", &refuse_construction, "kind"_a, "constructor"_a.none(), "refuse"_a);
   module.def("forget_exceptions", [] {
     std::deque<KeptException> dropped;
     const nb::ft_lock_guard lock(kept_mutex);

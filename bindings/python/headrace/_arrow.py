@@ -9,6 +9,7 @@ from . import _native
 from ._dataset import Dataset
 from ._errors import config_error
 from ._plan_parts import held_alone
+from ._sources import say_reading
 
 
 def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), image_column: str = "", label_column: str = "",
@@ -23,7 +24,8 @@ def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), im
     text, whose values are classes in bytewise order, or in the order of `classes`. Columns as in headrace.open():
     "weight", "caption:text", "breed:class", "size=width+height"; "box.x" is a column in a struct. Lists are vectors, or of
     a varying first extent where they are of unequal length. Without image and `columns` all columns of numbers are
-    taken. A null makes its record bad. memory_limit is for what must be converted: texts, classes, float64."""
+    taken; how the table was read is said as headrace.open() does. A null makes its record bad. memory_limit is for what must
+    be converted: texts, classes, float64."""
     if isinstance(columns, str):
         raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
     if not classes:
@@ -32,8 +34,11 @@ def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), im
                                    memory_limit)
     if callable(data) and not hasattr(data, "__arrow_c_stream__"):
         held = _native.PlanFunction(lambda: _stream_of(data()))
-        return Dataset(_native.arrow_stream(held, options), parts=(held_alone(held),))
-    return Dataset(_native.arrow_table(_stream_of(data), options))
+        made = Dataset(_native.arrow_stream(held, options), parts=(held_alone(held),))
+    else:
+        made = Dataset(_native.arrow_table(_stream_of(data), options))
+    say_reading(made)
+    return made
 
 
 def _is_hugging_face(data):

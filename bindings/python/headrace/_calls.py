@@ -27,7 +27,7 @@ _LIBRARY = (*_PACKAGES, os.path.dirname(os.__file__) + os.sep, "<")  # Python's 
 _NATIVE_TEXT = "incompatible function arguments"
 _FAILURES = (TypeError, ValueError, AttributeError, OverflowError, RuntimeError)
 _MODULES = ("jax", "keras", "torch", "train")
-_MADE_BY, _OPERATORS = ("__init__", "__new__"), ("__or__",)
+_MADE_BY, _WRAPPED = ("__init__", "__new__"), ("__init__", "__new__", "__or__")
 _NATIVE_FUNCTIONS = ("nb_func", "nb_method")
 _MAX_SHOWN = 60  # letters of a value in a message
 _MAX_LOOKED_AT = 100  # items of a sequence
@@ -47,11 +47,12 @@ ArgumentError.__name__, ArgumentError.__qualname__, ArgumentError.__module__ = "
 def speak(namespace: dict[str, Any], names: typing.Iterable[str]) -> None:
     """Makes these functions and the methods of these classes say what is wrong with a call, and the module and the classes
     answer to names of other libraries."""
+    makers = [namespace[name] for name in names]  # of what no constructor makes
     for name in names:
         value = namespace[name]
         if isinstance(value, type):
-            _speak_for_class(value)
-        elif isinstance(value, types.FunctionType) or type(value).__name__ in _NATIVE_FUNCTIONS:
+            _speak_for_class(value, makers)
+        elif _is_function(value):
             namespace[name] = _wrapped(value, f"{name}()")
             home = sys.modules.get(value.__module__)
             if getattr(home, value.__name__, None) is value and isinstance(value, types.FunctionType):
@@ -59,18 +60,48 @@ def speak(namespace: dict[str, Any], names: typing.Iterable[str]) -> None:
     namespace["__getattr__"] = lambda name: _no_attribute(namespace["__name__"], name, namespace)
 
 
-def _speak_for_class(kind):
+def _is_function(value):
+    return isinstance(value, types.FunctionType) or type(value).__name__ in _NATIVE_FUNCTIONS
+
+
+def _speak_for_class(kind, makers):
     if issubclass(kind, BaseException) or "__getattr__" in vars(kind):
         return
+    native = type(kind).__name__.startswith("nb_type")
+    if native:
+        from ._native import refuse_construction
+        constructor = vars(kind).get("__init__") if _is_function(vars(kind).get("__init__")) else None
+        signature = constructor and _signature(constructor)
+        if constructor is not None:
+            del kind.__init__
+        refuse_construction(kind, constructor, functools.partial(_refuse_construction, kind, signature, makers))
     for name, member in list(vars(kind).items()):
         function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
-        own = isinstance(function, types.FunctionType) or type(function).__name__ == "nb_method"
-        if not own or (name.startswith("_") and name not in _MADE_BY + _OPERATORS) or inspect.isgeneratorfunction(function):
+        if not _is_function(function) or (name.startswith("_") and (name not in _WRAPPED or native and name in _MADE_BY)):
             continue
-        called = kind.__name__ if name in _MADE_BY else f"{kind.__name__}.{name}"
-        wrapped = _wrapped(function, f"{called}()")
-        setattr(kind, name, type(member)(wrapped) if function is not member else wrapped)
+        if name == "__new__":  # of a NamedTuple, which says no module
+            function.__module__ = kind.__module__
+        wrapped = _wrapped(function, f"{kind.__name__ if name in _MADE_BY else f'{kind.__name__}.{name}'}()")
+        is_static = isinstance(member, staticmethod) or type(member).__name__ == "nb_func"
+        setattr(kind, name, staticmethod(wrapped) if is_static else classmethod(wrapped) if function is not member else wrapped)
     setattr(kind, "__getattr__", lambda self, name: _no_attribute(kind.__name__, name, dir(kind)))
+
+
+def _refuse_construction(kind, signature, makers, args, kwargs):
+    """Raises why the extension made no object of a class: its constructor's arguments, or who makes one if it has none."""
+    called = f"{kind.__name__}()"
+    if signature is not None:
+        raise _in_own_words(signature, called, (None, *args), kwargs, TypeError(_NATIVE_TEXT))
+    found = [f"{each.__name__}()" for each in makers if _is_function(each) and _returns(each, kind)]
+    found += [f"{owner.__name__}.{name}()" for owner in makers if isinstance(owner, type)
+              for name, each in vars(owner).items() if _is_function(each) and name[0] != "_" and _returns(each, kind)]
+    raise _error(f"{called} makes no {kind.__name__}",
+                 f"use what {', '.join(found[:4])} {'return' if len(found) > 1 else 'returns'}" if found else "use what you are handed")
+
+
+def _returns(function, kind):
+    signature = _signature(inspect.unwrap(function))
+    return signature is not None and _evaluated(signature.return_annotation, _Names(inspect.unwrap(function))) is kind
 
 
 def _no_attribute(owner, name, known):
@@ -87,14 +118,17 @@ def _no_attribute(owner, name, known):
 def _wrapped(function, called):
     if hasattr(function, "__wrapped__"):
         return function
+    ahead = inspect.isgeneratorfunction(function) or function.__name__ == "__new__"  # what would fail later
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         try:
+            if ahead and (wrong := _in_own_words(function, called, args, kwargs)) is not None:
+                raise wrong
             result = function(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-            wrong = _error(f"{called[:-2]}: {_short(args[1])} is {_type_words(args[1])}", _remedy(args[1], type(args[0])))
+            wrong = _error(f"{called[:-2]}: {_short(args[1])} is {type_words(args[1])}", _remedy(args[1], type(args[0])))
         except HeadraceError as error:
             wrong = _better(function, called, args, kwargs, error)
             if wrong is None:
@@ -125,7 +159,7 @@ def _is_ours(error):
 # ------------------------------------------------------------------------------------------------------------ what is wrong
 
 
-def _in_own_words(function, called, args, kwargs, error):
+def _in_own_words(function, called, args, kwargs, error=None):
     signature = _signature(function)
     if signature is not None:
         try:
@@ -147,21 +181,17 @@ def _better(function, called, args, kwargs, error):
     from ._other_names import answer
     if not isinstance(error, ConfigError) or isinstance(error, ArgumentError):
         return None
+    signature = _signature(function)
     for name in kwargs:
         if f"has no option '{name}'" in error.message:
-            signature = _signature(function)
-            own = [] if signature is None else _keywords(signature)
-            known = [*own, *re.findall(r"\w+", error.hint.removeprefix("there are "))]
+            known = [*(_keywords(signature) if signature else ()), *re.findall(r"\w+", error.hint.removeprefix("there are "))]
             return _no_option(called, name, known, error.hint)
     for value in _flat((*args, *kwargs.values())):
         if isinstance(value, str) and f"'{value}' is not known" in error.message and (said := answer(value)):
             return _error(error.message, f"write {said}")
-    signature = _signature(function)
-    if signature is None:
-        return None
     try:
         bound = signature.bind(*args, **kwargs)
-    except TypeError:
+    except (AttributeError, TypeError):  # no signature, or another one
         return None
     if "is of the wrong type" in error.message:
         return _wrong_argument(function, signature, bound, called)
@@ -170,7 +200,7 @@ def _better(function, called, args, kwargs, error):
         words = _words(_evaluated(signature.parameters[name].annotation, names))
         lone = isinstance(value, str) and "a list" in words and f"{name} = " not in error.message
         if lone or answer(value) and ("headrace" in words or "a function" in words):
-            return _wrong_argument(function, signature, bound, called, [name])
+            return _wrong_argument(function, signature, bound, called, name)
     return None
 
 
@@ -182,14 +212,12 @@ def _wrong_argument(function, signature, bound, called, only=None):
     names = _Names(function)
     for name, value in bound.arguments.items():
         parameter = signature.parameters[name]
-        if parameter.annotation is inspect.Parameter.empty or parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            continue
-        if only is not None and name not in only:
+        if only not in (None, name) or parameter.annotation is parameter.empty or parameter.kind is parameter.VAR_KEYWORD:
             continue
         kind = _evaluated(parameter.annotation, names)
         for each in value if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (value,):
             if not _fits(each, kind):
-                return _error(f"{called}: {name} = {_short(each)} is {_type_words(each)}", _remedy(each, kind))
+                return _error(f"{called}: {name} = {_short(each)} is {type_words(each)}", _remedy(each, kind))
     return None
 
 
@@ -209,7 +237,7 @@ def _out_of_range(bound, called):
     for name, value in bound.arguments.items():
         if isinstance(value, int) and not isinstance(value, bool) and (value < 0 or value >= 1 << 63):
             what = "is negative" if value < 0 else "is too large"
-            return _error(f"{called}: {name} = {value} {what}", "give a whole number from 0 on" if value < 0 else "")
+            return _error(f"{called}: {name} = {_short(value)} {what}", "give a whole number from 0 on" if value < 0 else "")
     return None
 
 
@@ -255,6 +283,8 @@ def _error(message, hint=""):
 
 def _signature(function):
     """Of the extension's functions their text: "adam(learning_rate: float = 0.001, *, beta1: float = 0.9) -> Optimizer"."""
+    if isinstance(function, inspect.Signature):
+        return function
     if isinstance(function, types.FunctionType):
         return inspect.signature(function)
     texts = [line for line in (function.__doc__ or "").splitlines() if line.startswith(f"{function.__name__}(")]
@@ -274,16 +304,17 @@ class _Names(dict):  # type: ignore[type-arg]
     def __init__(self, function):
         import headrace
         super().__init__(vars(typing) | {"collections": collections, "os": os, "numpy": np, "typing": typing, "headrace": headrace})
-        native = sys.modules.get("headrace._native.train")
-        self.update(getattr(function, "__globals__", None) or ({} if native is None else vars(native)))
+        home = sys.modules.get(getattr(function, "__module__", "headrace._native.train"))
+        self.update({} if home is None else vars(home))
 
     def __missing__(self, name):
         return getattr(__builtins__, name, Any) if not isinstance(__builtins__, dict) else __builtins__.get(name, Any)
 
 
 def _evaluated(annotation, names):
+    text = getattr(annotation, "__forward_arg__", annotation)
     try:
-        return eval(annotation, {}, names) if isinstance(annotation, str) else annotation
+        return eval(text, {}, names) if isinstance(text, str) else text
     except Exception:  # noqa: BLE001  what cannot be evaluated is not judged
         return Any
 
@@ -291,35 +322,32 @@ def _evaluated(annotation, names):
 # ------------------------------------------------------------------------------------------------------------------ types
 
 _LISTS = (collections.abc.Sequence, collections.abc.Iterable, list, tuple)
+_FITTING: dict[Any, Any] = {
+    type(None): lambda value: value is None,
+    int: lambda value: hasattr(value, "__index__"),
+    float: lambda value: hasattr(value, "__float__") or hasattr(value, "__index__"),
+    bool: lambda value: isinstance(value, (bool, np.bool_, int)),
+    collections.abc.Mapping: lambda value: hasattr(value, "keys") and hasattr(value, "__getitem__"),
+    collections.abc.Callable: lambda value: callable(value) and not _is_maker(value),
+    np.ndarray: lambda value: hasattr(value, "__array__") or hasattr(value, "__dlpack__") or isinstance(value, (int, float, list, tuple)),
+}
 
 
 def _fits(value, kind):
     """Whether a value is of an annotation; True where the annotation does not tell."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    what = origin or kind
+    what = type(None) if kind is None else origin or kind
     if kind is Any or isinstance(kind, (typing.TypeVar, str, typing.ForwardRef)):
         return True
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, each) for each in arguments)
     if origin is typing.Literal:
         return any(type(value) is type(each) and value == each for each in arguments)
-    if what is None or what is type(None):
-        return value is None
-    if what is int:
-        return hasattr(value, "__index__")
-    if what is float:
-        return hasattr(value, "__float__") or hasattr(value, "__index__")
-    if what is bool:
-        return isinstance(value, (bool, np.bool_, int))
+    if what in _FITTING:
+        return _FITTING[what](value)
     if what in _LISTS:
         return (hasattr(value, "__iter__") or hasattr(value, "__getitem__")) and \
             not isinstance(value, (str, bytes, collections.abc.Mapping)) and _items_fit(value, what, arguments)
-    if what is collections.abc.Mapping:
-        return hasattr(value, "keys") and hasattr(value, "__getitem__")
-    if what is collections.abc.Callable:
-        return callable(value) and not _is_maker(value)
-    if what is np.ndarray:
-        return hasattr(value, "__array__") or hasattr(value, "__dlpack__") or isinstance(value, (int, float, list, tuple))
     try:
         return isinstance(value, what)
     except TypeError:
@@ -338,7 +366,7 @@ def require_function(value, what):
     if callable(value) and not said and not library:
         return
     hint = f"write {said}" if said else f"call it in a function: lambda sample: {{...}}" if library else "give a function"
-    raise _error(f"{what} {_short(value)} is {_type_words(value)}{f' of {library}' if library else ''}", hint)
+    raise _error(f"{what} {_short(value)} is {type_words(value)}{f' of {library}' if library else ''}", hint)
 
 
 def _items_fit(value, what, arguments):
@@ -364,10 +392,10 @@ def _words(kind):
     if what in _WORDS:
         return _WORDS[what]
     name, module = getattr(what, "__name__", ""), getattr(what, "__module__", "").replace("._native", "").split("._")[0]
-    return f"a {module}.{name}" if name and module.startswith("headrace") else ""
+    return f"a {module}.{name}" if name and module.startswith(("headrace", "jax", "torch")) else ""
 
 
-def _type_words(value):
+def type_words(value):
     if inspect.isroutine(value) or isinstance(value, type):
         kind = "class" if isinstance(value, type) else "function"
         return f"a {kind}, not what it returns" if (getattr(value, "__module__", "") or "").startswith("headrace") else f"a {kind}"

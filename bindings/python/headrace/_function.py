@@ -16,6 +16,12 @@ from ._plan_parts import MAKERS, Part
 from ._records import as_array, exact_array, typed_array
 
 
+# For outputs whose length differs from record to record.
+_ADVICE = ('pad it to one length in the function; or make it in from_function() or from_generator(), with '
+           'fields={{"{name}": ("{dtype}", (None,))}}, before padded_batch(); or make and pad it in '
+           'hr.function(..., batched=True), after batch()')
+
+
 def name_of(function: Any) -> str:
     """What a callable is called, where nobody says: its module and qualified name."""
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
@@ -80,7 +86,7 @@ class Function:
 
         def call(arrays, key):
             made = self._call(dict(zip(names, arrays)), key)
-            return [exact_array(_made(made, field.name, self), field, dtype, repr(self))
+            return [exact_array(_made(made, field.name, self), field, dtype, repr(self), _ADVICE)
                     for field, dtype in zip(outputs, dtypes)]
 
         given, gives = ([field.native() for field in several] for several in (inputs, outputs))
@@ -102,10 +108,8 @@ class Function:
             outputs = [declared(name, what) for name, what in self._outputs.items()]
             for field in outputs:
                 if field.encoded or None in field.shape:
-                    raise config_error(f"{self!r}: output '{field.name}' differs in length from record to record",
-                                       "pad it to one length in the function; or make it in from_function() or "
-                                       f'from_generator(), with fields={{"{field.name}": ("{field.dtype}", (None,))}}, '
-                                       "before padded_batch()")
+                    raise config_error(f"{self!r}: output '{field.name}' differs in length from record to record", _ADVICE.format(
+                        name=field.name, dtype=field.dtype))
             return outputs
         sample = first_sample()
         made = self._call({field.name: sample[field.name] for field in inputs}, (0, 0))

@@ -126,9 +126,20 @@ class Loader:
     # --------------------------------------------------------------------------------------------------- batches
 
     def next(self, replica: int = 0) -> Batch | None:
-        """The replica's next batch, across epochs; None at the end of the last one."""
+        """The replica's next batch, across epochs; None at the end of the last one. A batch of which skipping left no example
+        is passed over: where more of them end an epoch than the engine makes ahead, no batch is its `last_of_epoch`, and the
+        `epoch` of the next one tells. Of several replicas all take equally many: one whose share of a batch is empty gets it
+        with 0 `examples`, and so do all at such an end and, with in_order=False, wherever none is left."""
+        while True:
+            batch = self._next(replica)
+            if batch is None or batch.global_examples > 0 or self._local_replicas > 1:
+                return batch
+            del batch  # not to be held while the next one is waited for
+
+    def _next(self, replica):
+        """The next batch, or one without an example that ends an epoch."""
         batch = self._native.next(replica)
-        if self._functions and batch is not None:
+        if self._functions and batch is not None and batch.global_examples > 0:
             return self._apply(batch)
         return batch
 
@@ -150,7 +161,7 @@ class Loader:
     def replica(self, replica: int) -> Iterator[Batch]:
         """The batches of one replica, to the end of the epoch."""
         while True:
-            batch = self.next(replica)
+            batch = self._next(replica)
             if batch is None:
                 return
             last = batch.last_of_epoch
@@ -168,8 +179,7 @@ class Loader:
             batch = self.next()
             if batch is None:
                 return
-            if batch.global_examples > 0:
-                yield batch
+            yield batch
             del batch
 
     def digest(self) -> str:

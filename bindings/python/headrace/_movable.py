@@ -130,10 +130,10 @@ class MovableLoader:
     # ---- batches
 
     def next(self):
-        """The next batch; None at the end of the stream."""
+        """The next batch, which may be one without an example that ends an epoch; None at the end of the stream."""
         if self._may_copy and not self.copies:
             self._make_room()
-        batch = self._loader.next()
+        batch = self._loader._next(0)
         if batch is not None:
             self._next += 1
         return batch

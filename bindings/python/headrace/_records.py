@@ -64,8 +64,8 @@ def packer(fields, source):
     dtypes = [None if field.encoded else numpy_dtype(field) for field in fields]
 
     def pack(item):
-        values = as_dict(item)
-        if len(values) == len(fields) and not hasattr(item, "keys") and not hasattr(item, "_asdict"):
+        values = item if type(item) is dict else as_dict(item)
+        if values is not item and len(values) == len(fields) and not hasattr(item, "keys") and not hasattr(item, "_asdict"):
             values = dict(zip((field.name for field in fields), values.values()))
         return [_buffer(values, field, dtype, source) for field, dtype in zip(fields, dtypes)]
 
@@ -91,8 +91,10 @@ def typed_array(value, field, source):
     return dtype, np.ascontiguousarray(array, dtype).reshape(array.shape)
 
 
-def exact_array(value, field, dtype, source):
+def exact_array(value, field, dtype, source, advice=""):
     """The value in C order and of the field's type; numbers that do not fit into it are refused."""
+    if type(value) is int and dtype.kind == "i" and not field.shape and -1 << 31 <= value < 1 << 31:  # labels, quickly
+        return np.array(value, dtype)
     array = as_array(value)
     if array.dtype != dtype:
         if array.dtype.kind == "f" and dtype.kind in "iu":
@@ -102,5 +104,6 @@ def exact_array(value, field, dtype, source):
             raise ValueError(f"{source}: field '{field.name}' has numbers beyond {dtype}")
         array = wider
     if not fits(array.shape, field):
-        raise ValueError(f"{source}: field '{field.name}' has shape {array.shape}, not {shape_text(field.shape)}")
+        said = f": {advice.format(name=field.name, dtype=field.dtype)}" if advice and len(array.shape) == len(field.shape) else ""
+        raise ValueError(f"{source}: field '{field.name}' has shape {array.shape}, not {shape_text(field.shape)}{said}")
     return np.ascontiguousarray(array).reshape(array.shape)

@@ -47,14 +47,15 @@ def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: s
         raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
     data = Dataset(_native.open(os.fspath(path), split, classes_at, train_folder, test_folder, label_count,
                                 image_column, label_column, list(columns), label_type))
-    _say(data.reading)
+    say_reading(data)
     return data
 
 
 _said: set[str] = set()  # readings; data that are opened again are read alike
 
 
-def _say(reading):
+def say_reading(data):
+    reading = data.reading
     if reading in _said or sys.stderr is None or not _is_first_worker():
         return
     _said.add(reading)
@@ -167,7 +168,8 @@ def from_torch_dataset(dataset: Any, *, fields: Mapping[str, FieldLike] | None =
     used = name_of(type(dataset)) if name is None else name
     made = _fields_of_function(dataset.__getitem__, len(dataset), fields, used)
     pack = packer(made, used)
-    return _generated(lambda index: pack(dataset[index]), len(dataset), made, used, _identity(used, version),
+    make = getattr(dataset, "_packed_item", None) or (lambda index: pack(dataset[index]))  # of headrace.torch
+    return _generated(make, len(dataset), made, used, _identity(used, version),
                       getattr(dataset, "classes", None) or (), anonymous=name is None)
 
 

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from headrace import Loader
+from headrace._calls import speak
 from headrace._errors import config_error
 
 __all__ = ["batches"]
@@ -50,3 +51,6 @@ def batches(loader: Loader, sharding: jax.sharding.Sharding | None = None) -> It
 def _global_array(sharding: jax.sharding.Sharding, tensor: Any) -> jax.Array:
     # A copy: where an array lies on the host anyway, JAX would go on using the engine's memory.
     return jax.make_array_from_process_local_data(sharding, np.array(tensor))
+
+
+speak(globals(), __all__)

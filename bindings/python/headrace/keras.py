@@ -15,6 +15,7 @@ import keras
 import numpy as np
 
 from headrace import Dataset
+from headrace._calls import speak
 from headrace._errors import config_error
 from headrace._loader import check_loader
 from headrace._movable import MovableLoader
@@ -136,3 +137,6 @@ def _chosen(arrays: Mapping[str, np.ndarray], part: _Fields) -> Any:
 
 def _copied(batch: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([np.array(a) for a in part] if isinstance(part, list) else np.array(part) for part in batch)
+
+
+speak(globals(), __all__)

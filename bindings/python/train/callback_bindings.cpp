@@ -204,7 +204,7 @@ void bind_ready_made(nb::module_& module) {
       "folder"_a, nb::kw_only(), "every_steps"_a = 0, "histograms_every_epochs"_a = 0);
   module.def(
       "learning_rate_scheduler",
-      [](nb::object rate) {
+      [](nb::callable rate) {
         return learning_rate_scheduler([rate = share(std::move(rate))](int epoch) {
           const nb::gil_scoped_acquire lock;
           return nb::cast<double>(object_of(rate)(epoch));

@@ -1,6 +1,8 @@
 """The exceptions and texts of C++."""
 
 import ast
+import importlib
+import inspect
 import pathlib
 import pickle
 import re
@@ -10,7 +12,7 @@ import numpy
 import pytest
 
 import headrace as hr
-from headrace import _other_names, train
+from headrace import _calls, _other_names, train
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -71,7 +73,7 @@ def test_data_errors_say_where(tmp_path):
     (lambda data: next(iter(data.batch(1).map(hr.function(lambda b: {"x": numpy.full(1, 2**63, numpy.uint64)}, batched=True)))),
      "numbers beyond int64"),
     (lambda data: data.map(hr.function(lambda s: {}, outputs={"ids": ("int64", (None,))})),
-     "'ids' differs in length from record to record"),
+     "'ids' differs in length from record to record (pad it to one length"),
     (lambda data: data.batch(0), "at least one example"),
     (lambda data: data.shard(2, 2), "must be below"),
     (lambda data: data.repeat(0), "at least one pass"),
@@ -281,3 +283,82 @@ def test_time_outs_name_who_is_waited_for():
         loader.next()
     assert caught.value.code == "timeout"
     release.set()
+
+
+# ------------------------------------------------------------------------------------------- every public callable
+
+# Words of the binding's and of C++, and Python's own that do not say what to write.
+FOREIGN = re.compile(r"incompatible function arg|nanobind|no constructor|std::|headrace::|_native|nb_|bad_cast|object has no attribute|"
+                     r"bug in Headrace|expected str, bytes|positional argument|unexpected keyword")
+# A dict, the bases of custom parts, whose constructors are Python's, and what the package alone makes.
+PYTHONS = {"CustomMetric", "History", "Layer"}
+MADE_HERE = {"DistributedDataset", "Model", "Predictions", "TrainingRecord", "Update"}
+
+
+@pytest.fixture(scope="module")
+def objects():
+    """An object of each class that has methods to call wrongly."""
+    data = hr.from_arrays({"x": numpy.zeros((8, 4), numpy.float32), "label": numpy.zeros(8, numpy.int64)}).batch(4)
+    loader, strategy, seen = hr.Loader(data), train.Strategy("cpu:1", announce=False), []
+
+    def net(g):
+        seen.extend([g, g.input("x")])
+        return g.dense(seen[1], 2)
+
+    model = strategy.build(net, data=data, seed=1)
+    model.compile()
+    batch = loader.next()
+    made = [data, loader, batch, batch["x"], hr.flip(), strategy, model, train.Trainer(model, strategy.distribute(data)), train.adam(),
+            train.cosine_decay(1e-3, 10), train.accuracy(), train.sparse_categorical_crossentropy()]
+    return {type(each): each for each in made}
+
+
+def public_callables(module, objects):
+    for name in [*module.__all__, *(["open", "zip"] if module is hr else [])]:
+        value = getattr(module, name)
+        if not isinstance(value, type):
+            yield name, value, value
+        elif not issubclass(value, BaseException) and name not in PYTHONS:
+            yield name, value, vars(value).get("__new__", vars(value).get("__init__"))
+            for method, member in list(vars(value).items()):
+                member = getattr(member, "__func__", member)
+                if method[0] != "_" and inspect.isfunction(member):
+                    yield f"{name}.{method}", getattr(objects.get(value, value), method), member
+
+
+def wrong_calls(function):
+    signature = _calls._signature(inspect.unwrap(function)) if inspect.isfunction(function) else None
+    known = [] if signature is None else [each for each in signature.parameters.values() if each.name not in ("self", "_cls")]
+    required = {each.name: object() for each in known if each.default is each.empty and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)}
+    places = [required.pop(each.name) for each in known if each.name in required and each.kind is not each.KEYWORD_ONLY]
+    yield "unknown keyword", places, {**required, "no_such_option": 1}
+    if places:
+        yield "missing", [], {}
+        yield "objects", places, required
+    for each in known:
+        if each.default is not each.empty:
+            yield each.name, places, {**required, each.name: object()}
+
+
+@pytest.mark.parametrize("module", ["headrace", "headrace.train", "headrace.torch", "headrace.jax", "headrace.keras"])
+def test_every_wrong_call_is_told_in_our_words(module, objects, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if module not in ("headrace", "headrace.train"):
+        pytest.importorskip(module.partition(".")[2])  # the framework
+    wrong, count = [], 0
+    for name, call, function in public_callables(importlib.import_module(module), objects):
+        for what, places, options in wrong_calls(function):
+            if what == "objects" and name in MADE_HERE:
+                continue
+            count += 1
+            try:
+                call(*places, **options)
+            except (hr.HeadraceError, TypeError) as error:
+                if FOREIGN.search(str(error)):
+                    wrong.append(f"{name}, {what}: {error}")
+            except Exception as error:  # noqa: BLE001
+                wrong.append(f"{name}, {what}: {type(error).__name__}: {error}")
+            else:
+                if what in ("unknown keyword", "missing", "objects"):
+                    wrong.append(f"{name}, {what}: nothing is said")
+    assert count >= 2 and not wrong, "\n".join(wrong)

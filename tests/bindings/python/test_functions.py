@@ -72,6 +72,22 @@ def test_a_function_of_whole_batches(data, images):
     assert len(digests) == 1 and hr.Loader(data.batch(30)).digest() not in digests
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_outputs_of_any_length_are_padded_as_the_advice_says(threads):
+    def ids(batch):
+        return {"ids": np.where(np.arange(batch["n"].max()) < batch["n"][:, None], 7, 0)}
+
+    def padded(data):
+        return [batch["ids"].numpy().tolist() for batch in hr.Loader(data, epochs=1, threads=threads)]
+
+    numbers = hr.from_arrays({"n": np.arange(1, 5)}).batch(2)
+    made = hr.from_function(lambda i: {"ids": np.full(i + 1, 7)}, 4, fields={"ids": ("int64", (None,))})
+    assert padded(numbers.map(hr.function(ids, batched=True))) == [[[7, 0], [7, 7]], [[7, 7, 7, 0], [7] * 4]]
+    assert padded(made.padded_batch(2)) == [[[7, 0, 0, 0], [7, 7, 0, 0]], [[7, 7, 7, 0], [7] * 4]]
+    with pytest.raises(hr.DataError, match=r"shape \(2,\), not \(1.*: pad it .*\"ids\": \(\"int64\", \(None,\)\).* batched=True\), after batch"):
+        padded(hr.from_arrays({"n": np.arange(1, 5)}).map(lambda s: {"ids": np.full(s["n"], 7)}).batch(2))
+
+
 def test_that_changes_nothing_has_the_digest_of_the_plan(data):
     plan = data.shuffle(3).map(hr.normalize(0.5, 0.5)).batch(30)
     same = plan.map(hr.function(lambda fields: {}, batched=True, name="nothing"))

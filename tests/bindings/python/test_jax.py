@@ -28,7 +28,7 @@ def test_arrays_stay_as_they_are_when_kept(data, images):
 
 
 def test_a_batch_that_devices_do_not_divide_is_refused(data):
-    class Three:
+    class Three(jax.sharding.Sharding):
         addressable_devices = (1, 2, 3)
 
     with pytest.raises(hr.ConfigError, match="16 examples for the 3 devices"):

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import tarfile
 import threading
 
@@ -279,3 +280,35 @@ def test_how_a_path_was_read_is_said_once(tmp_path, capsys):
         f"{tmp_path}: images in folders; train split: train/ (val: val/); class: folder 2 from the top; 2 classes: cat, dog; "
         "1 file left out: 1 in hidden folders, .thumbnails/")
     assert capsys.readouterr().err == f"headrace: reading {data.reading}\n"
+
+
+@pytest.mark.parametrize("test, said", [("val", ["train split: train/ (val: val/)", "test split: val/ (train: train/)"]), ("", ["class: folder 1"])],
+                         ids=["a test split", "none"])
+def test_a_training_says_how_its_test_split_was_read(test, said, command, tmp_path):
+    for i in range(16):
+        for split in filter(None, ["train" if test else ".", test]):
+            path = tmp_path / split / f"{'cat' if i % 2 else 'dog'}/{i}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(jpeg(i))
+    run = subprocess.run([command, "train", "--data", tmp_path, "--epochs", "1", "--image-size", "16"], text=True, capture_output=True)
+    assert run.returncode == 0, run.stderr
+    lines = [line for line in run.stderr.splitlines() if "reading" in line]
+    assert len(lines) == len(said) and all(part in line for part, line in zip(said, lines)), lines
+
+
+@pytest.mark.parametrize("columns, reading", [
+    ({"x": [1.0, 2.0], "label": ["b", "a"], "note": ["p", "q"]},
+     "x from x, label from label; 2 classes: a, b; left out of each record: note (text)"),
+    ({"photo": [jpeg(0), jpeg(1)], "class": [3, 4], "label": [0, 1]},
+     "image from photo, label from label; labels: integers; left out of each record: class (int64)"),
+    ({"x": [1.0, 2.0], "y": [3, 4]}, "x from x, y from y; no labels"),
+], ids=["text", "image", "numbers"])
+def test_how_a_table_was_read_is_said(columns, reading, capsys):
+    pa = pytest.importorskip("pyarrow")
+    for name, given in (("table", pa.table(columns)), ("stream", lambda: pa.table(columns))):
+        if callable(given) and "note" in columns:
+            continue  # a stream has no classes of texts
+        data = hr.from_arrow(given, name=f"{name} of {len(reading)}")
+        assert capsys.readouterr().err == f"headrace: reading {data.reading}\n"
+        if name == "table":
+            assert data.reading == f"{name} of {len(reading)}: {reading}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,10 +25,13 @@ class Parked:
         return len(self._items)
 
     def __getitem__(self, index: int) -> dict[str, int]:
-        item = self._items[index]
         ticket = next(self._tickets)
-        self._waiting[ticket] = item
+        self._waiting[ticket] = self._items[index]
         return {"ticket": ticket}
+
+    def _packed_item(self, index: int) -> list[bytes]:
+        """The item's record as the engine copies it."""
+        return [self[index]["ticket"].to_bytes(8, sys.byteorder)]
 
     def collect(self, tickets: Iterable[int]) -> list[Any]:
         """The items of a batch, which are handed out once."""

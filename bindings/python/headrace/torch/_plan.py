@@ -11,6 +11,7 @@ import torch
 from torch.utils import data as torch_data
 
 from headrace import Dataset, from_arrays, from_torch_dataset
+from headrace._calls import type_words
 from headrace._errors import config_error
 from headrace._movable import MovableLoader
 from headrace.torch import _arguments as arguments
@@ -274,6 +275,9 @@ class _InOrder:
     def __getitem__(self, index: int) -> Any:
         return self._items[self._numbers[index]]
 
+    def _packed_item(self, index: int) -> list[bytes]:
+        return self._items._packed_item(self._numbers[index])
+
 
 class _FromTorch(Plan):
     """`batched` makes the plan of records in the order of the dataset's."""
@@ -306,8 +310,10 @@ class _Nothing(Plan):
 
 def _of_torch(dataset: Any, batch_size: int, shuffle: bool | None, sampler: Any, order: Order | None,
               drop_last: bool, world_size: int, even_shares: str) -> Plan:
+    if isinstance(dataset, str):
+        raise config_error(f"DataLoader(): dataset = {dataset!r} is a text", "give headrace.open(path), with decode() for images")
     if isinstance(dataset, torch_data.IterableDataset) or not all(hasattr(dataset, name) for name in ("__getitem__", "__len__")):
-        raise config_error(f"a {type(dataset).__name__} has no numbered items",
+        raise config_error(f"{type_words(dataset)} has no numbered items",
                            "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
     items, kind = Parked(dataset), type(dataset).__name__
     shuffled = arguments.wants_shuffle(shuffle, sampler) if order is None else False
