@@ -57,8 +57,8 @@ struct ModelState {
   InputDescription input = {};     // see save_model()
   std::string run = {};            // TrainingPosition::run of its fits with checkpoints, since compile()
   double learning_rate_scale = 1;  // FitControl::set_learning_rate_scale()
-  bool turned_flattened =
-      false;  // load_pretrained() turned weights to the order of a flattened (height, width, channels)
+  // Whether load_pretrained() turned weights to the order of a flattened (height, width, channels).
+  bool turned_flattened = false;
   std::uint64_t written = 0;      // what write_variable() and load_weights() changed, hashed
   ComparedSources compared = {};  // with the other workers' content, see require_same_content()
 };
