@@ -39,15 +39,6 @@ void with_python(const Body& body) noexcept {
   --visits;
 }
 
-// Ends the Python thread state that this thread keeps.
-struct KeptThreadState {
-  bool kept = false;
-  ~KeptThreadState() {
-    if (kept) with_python([] { PyGILState_Release(PyGILState_LOCKED); });
-  }
-};
-thread_local KeptThreadState thread_state;
-
 PyObject* take_out(std::list<PyObject*>::iterator place) {
   const std::lock_guard lock(objects_mutex);
   PyObject* const object = *place;
@@ -62,14 +53,6 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 }  // namespace
-
-Gil::Gil() {
-  const bool is_new = PyGILState_GetThisThreadState() == nullptr;
-  state_ = stay_in_python([] { return PyGILState_Ensure(); });
-  if (!is_new) return;
-  PyGILState_Ensure();  // once more: the release of state_ does not end the thread's state
-  thread_state.kept = true;
-}
 
 void stay_for_good() {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));

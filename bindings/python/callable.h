@@ -42,11 +42,10 @@ auto stay_in_python(const Call& call) {
   }
 }
 
-// The GIL, for a thread of C++, which keeps its Python thread state until it ends: making one for each call costs
-// more than a small function does.
+// The GIL, for a thread of C++.
 class Gil {
  public:
-  Gil();
+  Gil() : state_(stay_in_python([] { return PyGILState_Ensure(); })) {}
   ~Gil() { PyGILState_Release(state_); }
   Gil(const Gil&) = delete;
   Gil& operator=(const Gil&) = delete;
