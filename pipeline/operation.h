@@ -324,6 +324,11 @@ class UserSample {
 // every fingerprint: change it with the function.
 struct UserOperation {
   std::string name = {};
+
+  // Returns where custom code may keep something for its later calls on this thread, such as another language's
+  // state of the thread; null on a thread that no engine runs. It is destroyed on this thread, at the latest when
+  // the engine's work there ends, and like custom code it may take its time.
+  std::shared_ptr<void>* kept_by_user_code() noexcept;
   std::uint32_t version = 1;
   std::vector<std::string> inputs = {"image"};
   // Fields of fixed shape. One with the name of an existing field replaces it; any other is a new field.

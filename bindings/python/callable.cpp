@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "headrace/bindings/python/module.h"
+#include "headrace/pipeline/operation.h"
 
 namespace nb = nanobind;
 
@@ -39,6 +40,14 @@ void with_python(const Body& body) noexcept {
   --visits;
 }
 
+// The second hold on the thread state of the thread that makes and destroys it.
+struct KeptThreadState {
+  KeptThreadState() { PyGILState_Ensure(); }
+  ~KeptThreadState() {
+    with_python([] { PyGILState_Release(PyGILState_LOCKED); });
+  }
+};
+
 PyObject* take_out(std::list<PyObject*>::iterator place) {
   const std::lock_guard lock(objects_mutex);
   PyObject* const object = *place;
@@ -53,6 +62,11 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 }  // namespace
+
+Gil::Gil() : state_(stay_in_python([] { return PyGILState_Ensure(); })) {
+  std::shared_ptr<void>* const kept = kept_by_user_code();
+  if (kept != nullptr && *kept == nullptr) *kept = std::make_shared<KeptThreadState>();
+}
 
 void stay_for_good() {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));

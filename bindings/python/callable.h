@@ -42,10 +42,11 @@ auto stay_in_python(const Call& call) {
   }
 }
 
-// The GIL, for a thread of C++.
+// The GIL, for a thread of C++. A thread of the engine keeps its Python thread state from its first call until its
+// work ends: making one for each call takes longer than a small function does.
 class Gil {
  public:
-  Gil() : state_(stay_in_python([] { return PyGILState_Ensure(); })) {}
+  Gil();
   ~Gil() { PyGILState_Release(state_); }
   Gil(const Gil&) = delete;
   Gil& operator=(const Gil&) = delete;

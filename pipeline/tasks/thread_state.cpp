@@ -5,8 +5,16 @@
 #include <algorithm>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/operation.h"
 
 namespace headrace {
+namespace {
+
+thread_local std::shared_ptr<void>* kept_here = nullptr;
+
+}  // namespace
+
+std::shared_ptr<void>* kept_by_user_code() noexcept { return kept_here; }
 
 void ThreadState::begin(const std::string& step, std::uint64_t record) noexcept {
   record_.store(record, std::memory_order_relaxed);
@@ -14,9 +22,26 @@ void ThreadState::begin(const std::string& step, std::uint64_t record) noexcept 
   step_.store(&step, std::memory_order_release);
 }
 
+void ThreadState::enter_user_code() noexcept {
+  kept_here = &kept_;
+  mode_.store(Mode::kUserCode);
+}
+
 void ThreadState::leave_user_code() {
+  kept_here = nullptr;
   Mode expected = Mode::kUserCode;
-  if (!mode_.compare_exchange_strong(expected, Mode::kOurs)) throw Abandoned{};
+  if (mode_.compare_exchange_strong(expected, Mode::kOurs)) return;
+  kept_.reset();
+  throw Abandoned{};
+}
+
+void ThreadState::let_go() noexcept {
+  if (kept_ == nullptr) return;
+  Mode expected = Mode::kOurs;
+  const bool counted = mode_.compare_exchange_strong(expected, Mode::kUserCode);
+  kept_.reset();
+  expected = Mode::kUserCode;
+  if (counted) mode_.compare_exchange_strong(expected, Mode::kOurs);
 }
 
 std::string ThreadState::doing() const {
@@ -25,6 +50,7 @@ std::string ThreadState::doing() const {
 }
 
 void ThreadState::finish() {
+  let_go();
   const std::lock_guard lock(mutex_);
   if (mode_.load() != Mode::kAbandoned) mode_.store(Mode::kDone);
   done_.notify_all();

@@ -25,7 +25,7 @@ class alignas(64) ThreadState final : public Probe {
   explicit ThreadState(std::size_t stage_count = 0) : stages(stage_count) {}
 
   void begin(const std::string& step, std::uint64_t record) noexcept override;
-  void enter_user_code() noexcept override { mode_.store(Mode::kUserCode); }
+  void enter_user_code() noexcept override;
   void leave_user_code() override;
   // Marks the thread as at work until finish(): end() waits for it.
   void start() noexcept { mode_.store(Mode::kOurs); }
@@ -50,6 +50,9 @@ class alignas(64) ThreadState final : public Probe {
  private:
   enum class Mode { kOurs, kUserCode, kAbandoned, kDone };
 
+  void let_go() noexcept;
+
+  std::shared_ptr<void> kept_;  // see kept_by_user_code()
   std::atomic<Mode> mode_{Mode::kDone};
   std::atomic<const std::string*> step_{nullptr};
   std::atomic<std::uint64_t> record_{0};

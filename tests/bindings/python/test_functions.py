@@ -1,5 +1,7 @@
 """Python callables as operations, filters and sources."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,17 @@ def test_the_stream_is_the_same_for_any_threads(data):
     first, second = [batch["image"].numpy().copy() for batch in hr.Loader(
         data.map(hr.function(noise, random=True)).batch(100), epochs=2).all_epochs()]
     assert (first != second).any(), "each pass draws anew"
+
+
+def test_a_thread_of_the_engine_is_one_thread_of_python():
+    own = threading.local()
+
+    def calls_so_far(index):
+        own.calls = getattr(own, "calls", 0) + 1
+        return {"calls": np.int64(own.calls)}
+
+    batch = hr.Loader(hr.from_function(calls_so_far, 400).batch(400), readers=2).next()
+    assert batch["calls"].numpy().max() >= 100
 
 
 def noise(sample, rng):

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <latch>
+#include <memory>
 #include <thread>
 
+#include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/operation.h"
 #include "headrace/tests/support/fake_clock.h"
 
 namespace headrace {
@@ -76,6 +80,36 @@ TEST(EngineThread, IsGivenUpInsideUserCodeAndEndsAfterIt) {
   shared->leave.count_down();
   shared->gone.wait();
   EXPECT_FALSE(shared->went_on.load());
+}
+
+// Notes the thread that destroys it.
+struct KeptByThread {
+  explicit KeptByThread(std::shared_ptr<std::promise<std::thread::id>> gone) : gone_(std::move(gone)) {}
+  ~KeptByThread() { gone_->set_value(std::this_thread::get_id()); }
+  std::shared_ptr<std::promise<std::thread::id>> gone_;
+};
+
+TEST(EngineThread, LetsGoOfWhatUserCodeKeptOnItsOwnThread) {
+  for (const bool abandoned : {false, true}) {
+    const auto gone = std::make_shared<std::promise<std::thread::id>>();
+    std::thread::id own;
+    std::latch kept{1}, leave{1};
+    EngineThread thread([&](ThreadState& state) {
+      own = std::this_thread::get_id();
+      run_user_code(state, [&] { *kept_by_user_code() = std::make_shared<KeptByThread>(gone); });
+      EXPECT_EQ(kept_by_user_code(), nullptr) << "outside of user code";
+      run_user_code(state, [&] {
+        EXPECT_NE(*kept_by_user_code(), nullptr) << "from call to call";
+        kept.count_down();
+        if (abandoned) leave.wait();
+      });
+    });
+    kept.wait();
+    thread.end(system_clock(), system_clock().after(abandoned ? 0 : 30));
+    leave.count_down();
+    EXPECT_EQ(gone->get_future().get(), own);
+  }
+  EXPECT_EQ(kept_by_user_code(), nullptr) << "on a thread that no engine runs";
 }
 
 TEST(ThreadState, TellsWhatItDoes) {
