@@ -324,11 +324,6 @@ class UserSample {
 // every fingerprint: change it with the function.
 struct UserOperation {
   std::string name = {};
-
-  // Returns where custom code may keep something for its later calls on this thread, such as another language's
-  // state of the thread; null on a thread that no engine runs. It is destroyed on this thread, at the latest when
-  // the engine's work there ends, and like custom code it may take its time.
-  std::shared_ptr<void>* kept_by_user_code() noexcept;
   std::uint32_t version = 1;
   std::vector<std::string> inputs = {"image"};
   // Fields of fixed shape. One with the name of an existing field replaces it; any other is a new field.
@@ -337,6 +332,11 @@ struct UserOperation {
   bool each_pass_anew = false;
   std::function<void(UserSample&)> function = {};
 };
+
+// Returns where custom code may keep something for its later calls on this thread, such as another language's
+// state of the thread; null on a thread that no engine runs. It is destroyed on this thread, at the latest when
+// the engine's work there ends, and like custom code it may take its time.
+std::shared_ptr<void>* kept_by_user_code() noexcept;
 
 // The engine's implementation of an operation; private to the pipeline.
 class OperationDefinition;
