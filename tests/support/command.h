@@ -7,9 +7,9 @@
 namespace headrace::test {
 
 struct CommandResult {
-  int status = -1;     // exit status; 128 + signal when killed
-  std::string output;  // standard output
-  std::string errors;  // standard error
+  int status = -1;           // exit status; 128 + signal when killed
+  std::string output;        // standard output
+  std::string errors;        // standard error
   std::string reading = {};  // what of it says how data were read, if a test tells it apart
 };
 

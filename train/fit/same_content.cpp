@@ -61,7 +61,8 @@ void require_equal_number(const std::string& what, const std::vector<std::string
 
 }  // namespace
 
-void require_same_content(Workers& workers, const SourcePtr& source, std::uint64_t seed, ComparedSources& compared) {
+void require_same_content(Workers& workers, const SourcePtr& source, std::uint64_t seed,
+                          ComparedSources& compared) {
   const SourceInfo& info = source->info();
   if (info.streamed || !info.revision) return;
   const std::uint8_t known = std::ranges::any_of(compared, [&](const auto& one) { return one.lock() == source; });

@@ -36,8 +36,9 @@ void require_same_work(Workers& workers, const Model& model, const SharedWork& w
 
 // Throws WorkersDiffer naming a record whose bytes differ, where the source reads files whose content is not in
 // its fingerprint. Reads whole records in an order drawn by `seed`, until it has seen all, or a worker has read
-// for 10 s or 1 GiB. Adds the source to `compared`; reads nothing if every worker has it there already. All workers
-// make the call, with sources of one fingerprint and with one seed.
-void require_same_content(Workers& workers, const SourcePtr& source, std::uint64_t seed, ComparedSources& compared);
+// for 10 s or 1 GiB. Adds the source to `compared`; reads nothing if every worker has it there already. All
+// workers make the call, with sources of one fingerprint and with one seed.
+void require_same_content(Workers& workers, const SourcePtr& source, std::uint64_t seed,
+                          ComparedSources& compared);
 
 }  // namespace headrace
