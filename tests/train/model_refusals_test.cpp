@@ -72,14 +72,14 @@ TEST_F(ModelTest, ImagesWithTheChannelsFirstAreRefused) {
   const std::string first = "has the channels first, and layer '",
                     doubt = "nothing says where they are, and layer '";
   const std::string known = "leave to_layout(channels_first) out", unknown = "layout_is(channels_last)";
-  struct Case {
+  struct PlannedImage {
     Shape shape;
     Operations chain;
     Middle middle;
     std::string refused, remedy;  // empty: it fits
   };
   const Operations same = cast(DType::kF32);
-  const std::vector<Case> cases{
+  const std::vector<PlannedImage> cases{
       {{4, 4, 4}, to_layout(kFirst), conv, first + "conv'", known},
       {{4, 4, 4},
        layout_is(kFirst),
