@@ -52,7 +52,7 @@ def test_a_thread_of_the_engine_is_one_thread_of_python():
         own.calls = getattr(own, "calls", 0) + 1
         return {"calls": np.int64(own.calls)}
 
-    batch = hr.Loader(hr.from_function(calls_so_far, 400).batch(400), readers=2).next()
+    batch = hr.Loader(hr.from_function(calls_so_far, 400).batch(400), reader_threads=2).next()
     assert batch["calls"].numpy().max() >= 100
 
 
