@@ -256,7 +256,7 @@ SourcePtr open_npz(const std::filesystem::path& path, const NumpyOptions& option
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header.data_offset));
     for (const ArrayPartOfFile& part : fields_in(header, choice.field)) {
       arrays.push_back(
-          make_array(name, part.field, part.header, header.members.empty() ? std::move(bytes) : bytes));
+          make_array(name, part.field, part.header, header.members.empty() ? std::exchange(bytes, {}) : bytes));
     }
   }
   want_own_names(source, arrays, [](const Array& array) { return array.field.name; });
