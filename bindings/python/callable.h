@@ -42,7 +42,7 @@ auto stay_in_python(const Call& call) {
   }
 }
 
-// The GIL, for a thread of C++. A thread of the engine keeps its Python thread state from its first call until its
+// The GIL, for a thread of C++. An engine thread keeps its Python thread state from its first call until its
 // work ends: making one for each call takes longer than a small function does.
 class Gil {
  public:

@@ -1,4 +1,4 @@
-// What is done with an optimizer's memory, see OptimizerMemory.
+// Creates, names, reads and writes the optimizer's memory (OptimizerMemory).
 #pragma once
 
 #include <cstdint>

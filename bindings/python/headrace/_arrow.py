@@ -24,8 +24,8 @@ def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), im
     text, whose values are classes in bytewise order, or in the order of `classes`. Columns as in headrace.open():
     "weight", "caption:text", "breed:class", "size=width+height"; "box.x" is a column in a struct. Lists are vectors, or of
     a varying first extent where they are of unequal length. Without image and `columns` all columns of numbers are
-    taken; how the table was read is said as headrace.open() does. A null makes its record bad. memory_limit is for what must
-    be converted: texts, classes, float64."""
+    taken. Prints in one line how it read the table, as headrace.open() does. A null makes its record bad. memory_limit is for
+    what must be converted: texts, classes, float64."""
     if isinstance(columns, str):
         raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
     if not classes:

@@ -445,7 +445,7 @@ class Model:
 def net_from_json(text: str, custom_objects: Mapping[str, Any] | None = None) -> Callable[[Graph], Node | Sequence[Node]]:
     """The net that Model.to_json() wrote, to be given to Strategy.build(). custom_objects: as those of restore_model()."""
     if not isinstance(text, str):
-        raise config_error(f"net_from_json(): a {type(text).__name__} is no text", "give what Model.to_json() returned")
+        raise config_error(f"net_from_json(): a {type(text).__name__} is not a str", "give what Model.to_json() returned")
     return lambda g: g.call_net(text, custom_objects=custom_objects)
 
 

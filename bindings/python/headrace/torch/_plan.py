@@ -311,7 +311,7 @@ class _Nothing(Plan):
 def _of_torch(dataset: Any, batch_size: int, shuffle: bool | None, sampler: Any, order: Order | None,
               drop_last: bool, world_size: int, even_shares: str) -> Plan:
     if isinstance(dataset, str):
-        raise config_error(f"DataLoader(): dataset = {dataset!r} is a text", "give headrace.open(path), with decode() for images")
+        raise config_error(f"DataLoader(): dataset = {dataset!r} is a str", "give headrace.open(path), with decode() for images")
     if isinstance(dataset, torch_data.IterableDataset) or not all(hasattr(dataset, name) for name in ("__getitem__", "__len__")):
         raise config_error(f"{type_words(dataset)} has no numbered items",
                            "make a Headrace dataset of it: hr.from_generator(lambda: iter(dataset), fields=...)")
