@@ -33,7 +33,7 @@ struct BatchPosition {
   std::int64_t global_examples = 0;  // real examples over the world's replicas, without skipped ones
   std::int64_t repeats = 0;          // how many of them, the last ones, are repeated by EvenShares::kRepeat
   std::int64_t first_row = 0;        // real examples in replicas of the world before this one
-  bool last_of_epoch = false;        // whether all others of the epoch were handed out before
+  bool last_of_epoch = false;        // whether all others of the epoch were handed out before, or left out
   std::uint32_t bucket = 0;          // zero-based, of bucket_by_length()
 };
 

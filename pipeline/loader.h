@@ -82,8 +82,8 @@ struct LoaderOptions {
   // with OnError::kSkip, and for repeating examples of a stream.
   EvenShares even_shares = EvenShares::kOff;
   // Whether batches of which no example is left are handed out, for consumers that count steps. If false, the next
-  // batch comes in their place, and the last one before them ends the epoch. The exception is the end of an epoch
-  // that is not the last one, if no batch of the ring before it has an example.
+  // batch comes in their place. The last one before them is BatchPosition::last_of_epoch, unless consumers hold as
+  // many others as are made ahead; next() with an epoch sees even then where it ends.
   bool empty_batches = false;
   std::optional<LoaderState> start = {};  // continue from here; ConfigError if it belongs to another stream
   double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
@@ -172,10 +172,10 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Returns the next batch of this replica; std::nullopt at the end of the last epoch. Blocks until it is
-  // assembled. Throws the error of the batch it would have been, in its turn, as LoaderOptions::errors says; after
-  // stop(), Error(kCancelled).
-  std::optional<Batch> next(int replica = 0);
+  // Returns the next batch of this replica; std::nullopt at the end of the last epoch, and if the batch is of a
+  // later epoch than `epoch`, to which it is then left. Blocks until it is assembled. Throws the error of the
+  // batch it would have been, in its turn, as LoaderOptions::errors says; after stop(), Error(kCancelled).
+  std::optional<Batch> next(int replica = 0, std::optional<std::uint64_t> epoch = std::nullopt);
 
   // Returns the rows of a replica's tensors: ceil(examples / replicas of the world), where examples is the global
   // batch, or the epoch's if those are fewer. Of bucket_by_length(): the most of any batch.

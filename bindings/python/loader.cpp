@@ -66,12 +66,12 @@ class Running {
   DeviceGroup& devices() const noexcept { return *devices_; }
   bool is_forked() const noexcept { return getpid() != process_; }
 
-  std::optional<PythonBatch> next(int replica) {
+  std::optional<PythonBatch> next(int replica, std::optional<std::uint64_t> epoch) {
     if (replica < 0 || replica >= devices_->size()) {
       throw ConfigError(fmt::format("next({}): there are {} replicas", replica, devices_->size()));
     }
     const Turn mine(*taking_[static_cast<std::size_t>(replica)]);
-    std::optional<Batch> batch = loader_->next(replica);
+    std::optional<Batch> batch = loader_->next(replica, epoch);
     if (!batch) return std::nullopt;
     if (batch->device().info().host_memory) batch->ready().wait();
     SharedBatch shared(std::move(*batch), devices_);
@@ -173,8 +173,11 @@ void bind_loader(nb::module_& module) {
   nb::class_<PythonLoader>(module, "Loader")
       .def("__init__", &make, "dataset"_a, "devices"_a, "options"_a, "by_process"_a)
       .def(
-          "next", [](const PythonLoader& of, int replica) { return of.running()->next(replica); }, "replica"_a = 0,
-          Unlocked())
+          "next",
+          [](const PythonLoader& of, int replica, std::optional<std::uint64_t> epoch) {
+            return of.running()->next(replica, epoch);
+          },
+          "replica"_a = 0, "epoch"_a = nb::none(), Unlocked())
       .def("digest", &digest, Unlocked())
       .def(
           "state", [](const PythonLoader& of) { return of.running()->loader().state().serialize(); }, Unlocked())

@@ -63,8 +63,7 @@ void Assembler::note_end() {
 }
 
 void Assembler::begin(std::uint64_t sequence) {
-  Slot& slot = ring_.slot_of(sequence);
-  ring_.begin(sequence);
+  Slot& slot = ring_.begin(sequence);
   const BatchPosition position = run_.schedule.position(sequence);
   if (replays(sequence)) {
     slot.replay(position);
@@ -107,8 +106,8 @@ void Assembler::add_guests(Slot& slot) {
 
 // Nothing is made of the batch: those who ask for it are told why, after the batches before it.
 void Assembler::give_up(std::uint64_t sequence, Failure failure) {
-  Slot& slot = ring_.slot_of(sequence);
-  if (!slot.mark.is(sequence, SlotState::kWriting)) ring_.begin(sequence);
+  const bool has_begun = ring_.slot_of(sequence).mark.is(sequence, SlotState::kWriting);
+  Slot& slot = has_begun ? ring_.slot_of(sequence) : ring_.begin(sequence);
   slot.begin_failed(run_.schedule.position(sequence), std::move(failure));
   ring_.complete(slot);
 }

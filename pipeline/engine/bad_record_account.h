@@ -18,8 +18,8 @@ struct EmptyBatch {
   std::optional<Failure> failure;
   std::vector<BadRecord> bad, warned;
   std::uint64_t oriented = 0;
-  bool ends_epoch = false;
-  int replicas = 0;  // that have not passed it
+  bool ends_epoch = false;  // no batch of the epoch is left after it
+  int replicas = 0;         // that have not passed it
 };
 
 // Every replica counts for itself what all replicas see, so that all are refused the same batch. Any thread may

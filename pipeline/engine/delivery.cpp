@@ -72,7 +72,8 @@ BatchSet Delivery::handed_out() const {
   return BatchSet(next, std::move(ahead));
 }
 
-std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> owner) {
+std::optional<Batch> Delivery::next(int replica, std::optional<std::uint64_t> epoch,
+                                    std::shared_ptr<const void> owner) {
   if (replica < 0 || replica >= run_.layout.local_replicas) {
     throw ConfigError(fmt::format("next({}): there are {} replicas", replica, run_.layout.local_replicas));
   }
@@ -87,12 +88,16 @@ std::optional<Batch> Delivery::next(int replica, std::shared_ptr<const void> own
     count_ready(consumer, turn);
     const std::uint64_t sequence = wait(consumer, turn, replica);
     if (sequence >= ring_.end()) return end_stream(consumer);
-    if (pass_empty(consumer, sequence, turn, false)) continue;
-    Slot& slot = ring_.slot_of(sequence);
+    if (pass_empty(consumer, sequence, turn)) continue;
+    Slot& slot = ring_.find(sequence);
+    if (epoch && slot.position.epoch > *epoch) {
+      leave(consumer, sequence, arrived, 0);
+      return std::nullopt;
+    }
     const std::uint64_t end = end_of_epoch(consumer, slot, turn, replica);
     account(consumer, slot);
     Batch batch = hand_out(consumer, slot, turn, replica, end > turn, std::move(owner));
-    while (++turn < end) pass_empty(consumer, wait(consumer, turn, replica), turn, true);
+    while (++turn < end) pass_empty(consumer, wait(consumer, turn, replica), turn);
     leave(consumer, sequence, arrived, static_cast<std::uint64_t>(batch.examples()));
     return batch;
   }
@@ -116,36 +121,12 @@ void Delivery::account(Consumer& consumer, const Made& batch) const {
   batch.failure->raise();
 }
 
-bool Delivery::is_left_out(const Slot& slot) const noexcept {
-  return !slot.failure && slot.position.global_examples == 0;
-}
-
-// Passes a batch that is left out; returns false for any other. The first replica that meets it gives its slot
-// back for all: one that takes no batch before another has taken the same would wait for its own. `is_announced`:
-// an earlier batch ended the epoch. If none could, the empty batch does, unless the end of the run says so.
-bool Delivery::pass_empty(Consumer& consumer, std::uint64_t sequence, std::uint64_t turn, bool is_announced) {
+// Passes a batch that is left out; returns false for any other.
+bool Delivery::pass_empty(Consumer& consumer, std::uint64_t sequence, std::uint64_t turn) {
   if (!run_.may_leave_out_batches()) return false;
   const std::lock_guard leaving(leaving_);
-  auto left = left_out_.find(sequence);
-  if (left == left_out_.end()) {
-    Slot& slot = ring_.slot_of(sequence);
-    if (!is_left_out(slot)) return false;
-    const bool is_last = is_last_of_epoch(slot, turn);
-    if (is_last && !is_announced && !is_over(turn + 1)) return false;
-    slot.mark.take();
-    {
-      const std::lock_guard lock(ring_.mutex());
-      left = left_out_.try_emplace(sequence).first;
-      left->second = {.position = slot.position,
-                      .failure = {},
-                      .bad = slot.bad,
-                      .warned = slot.warned,
-                      .oriented = slot.oriented,
-                      .ends_epoch = is_last,
-                      .replicas = run_.layout.local_replicas};
-    }
-    for (int r = 0; r < run_.layout.local_replicas; ++r) SlotLease(ring_, slot, r, nullptr);
-  }
+  const LeftOut::iterator left = leave_out(sequence, turn);
+  if (left == left_out_.end()) return false;
   account(consumer, left->second);
   consumer.taken.store(turn + 1);
   const std::lock_guard lock(ring_.mutex());
@@ -153,28 +134,78 @@ bool Delivery::pass_empty(Consumer& consumer, std::uint64_t sequence, std::uint6
   return true;
 }
 
-// Returns the turn after the epoch's last one if the others after this one are left out, otherwise this one. Looks
-// as far as batches can be made while this one and the empty ones after it keep their slots; a stream ends with
-// its last batch whatever is in it.
-std::uint64_t Delivery::end_of_epoch(Consumer& consumer, const Slot& slot, std::uint64_t turn, int replica) {
+// Leaves the batch, which is out, out of the stream if it has no example; else returns the end. The first replica
+// that meets it gives its slot back for all: one that takes no batch before another has taken the same would wait
+// for its own. REQUIRES: leaving_ is held.
+Delivery::LeftOut::iterator Delivery::leave_out(std::uint64_t sequence, std::uint64_t turn) {
+  if (const auto left = left_out_.find(sequence); left != left_out_.end()) return left;
+  Slot& slot = ring_.find(sequence);
+  if (slot.failure || slot.position.global_examples > 0) return left_out_.end();
+  const EmptyBatch empty{.position = slot.position,
+                         .failure = {},
+                         .bad = slot.bad,
+                         .warned = slot.warned,
+                         .oriented = slot.oriented,
+                         .ends_epoch = is_last_of_epoch(slot, turn),
+                         .replicas = run_.layout.local_replicas};
+  ring_.hold(slot);
+  LeftOut::iterator left;
+  {
+    const std::lock_guard lock(ring_.mutex());
+    left = left_out_.emplace(sequence, empty).first;
+  }
+  for (int r = 0; r < run_.layout.local_replicas; ++r) SlotLease(ring_, slot, r, nullptr);
+  return left;
+}
+
+// Returns the turn after the epoch's last one if the others after this one are left out, otherwise this one. The
+// first replica to ask decides for all.
+std::uint64_t Delivery::end_of_epoch(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica) {
+  if (run_.layout.local_replicas == 1 || !run_.may_leave_out_batches())
+    return look_for_end(consumer, slot, turn, replica);
+  {
+    const std::lock_guard leaving(leaving_);
+    if (const auto ending = endings_.find(turn); ending != endings_.end()) {
+      const std::uint64_t end = ending->second.end;
+      if (--ending->second.replicas == 0) endings_.erase(ending);
+      return end;
+    }
+  }
+  const std::uint64_t end = look_for_end(consumer, slot, turn, replica);
+  const std::lock_guard leaving(leaving_);
+  Ending& ending =
+      endings_.try_emplace(turn, Ending{.end = end, .replicas = run_.layout.local_replicas}).first->second;
+  const std::uint64_t decided = ending.end;
+  if (--ending.replicas == 0) endings_.erase(turn);
+  return decided;
+}
+
+// Looks as far as batches are made although no consumer returns one; a stream ends with its last batch whatever is
+// in it.
+std::uint64_t Delivery::look_for_end(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica) {
   if (is_last_of_epoch(slot, turn)) return turn + 1;
   if (slot.failure || !run_.may_leave_out_batches() || run_.source().info().streamed) return turn;
   const bool in_order = !ready_order_ && run_.earlier.ahead().empty();
   const std::uint64_t others = in_order ? run_.epoch_end(turn) - turn - 1 : 1;
   if (!run_.schedule.may_drop_batches() && !consumer.bad.allows_empty(slot, others)) return turn;
-  std::uint64_t oldest = slot.position.sequence;
-  for (std::uint64_t ahead = turn + 1; ahead < turn + ring_.size() && !is_over(ahead); ++ahead) {
-    if (ready_order_ && first_unchosen() >= oldest + ring_.size()) break;
+  ring_.hold(slot);  // so that it makes way for the others
+  for (std::uint64_t ahead = turn + 1; !is_over(ahead) && comes_unaided(ahead); ++ahead) {
     const std::uint64_t sequence = wait(consumer, ahead, replica);
     if (sequence >= ring_.end()) break;
-    oldest = std::min(oldest, sequence);
     const std::lock_guard leaving(leaving_);
-    const auto left = left_out_.find(sequence);
-    const Slot& next = ring_.slot_of(sequence);
-    if (left == left_out_.end() && !is_left_out(next)) break;
-    if (left != left_out_.end() ? left->second.ends_epoch : is_last_of_epoch(next, ahead)) return ahead + 1;
+    const LeftOut::iterator left = leave_out(sequence, ahead);
+    if (left == left_out_.end()) break;
+    if (left->second.ends_epoch) return ahead + 1;
   }
   return turn;
+}
+
+// Returns whether the turn's batch is out or will be, with no batch returned before.
+bool Delivery::comes_unaided(std::uint64_t turn) const {
+  const std::lock_guard lock(ring_.mutex());
+  if (ready_order_ && turn < ready_order_->turns()) return true;
+  const std::uint64_t sequence = ready_order_ ? ready_order_->first() : run_.earlier.missing(turn);
+  return left_out_.contains(sequence) || ring_.has_slot(sequence);
 }
 
 bool Delivery::is_over(std::uint64_t turn) const {
@@ -233,7 +264,7 @@ Batch Delivery::hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int
   }
   // If the batch takes its rows with it, the slot comes back at once.
   auto lease = std::make_unique<SlotLease>(ring_, slot, replica, std::move(owner));
-  slot.mark.take();
+  ring_.hold(slot);
   consumer.examples.fetch_add(static_cast<std::uint64_t>(share.rows), std::memory_order_relaxed);
   consumer.taken.store(turn + 1);
   if (given != nullptr) return Batch(content, std::move(given));
@@ -250,7 +281,7 @@ void Delivery::count_ready(Consumer& consumer, std::uint64_t turn) const {
 }
 
 void Delivery::count_ready_in_order(Consumer& consumer, std::uint64_t sequence) const {
-  const bool is_out = ring_.slot_of(sequence).mark.is_out(sequence);
+  const bool is_out = ring_.find(sequence).mark.is_out(sequence);
   std::uint64_t waiting = 0;
   for (const auto& slot : ring_.slots()) {
     const SlotMark::Value mark = slot->mark.load();
@@ -370,14 +401,14 @@ void Delivery::wait_until(Consumer& consumer, const Done& done, const Stall& sta
 // Returns the turn's batch, which is out; past the last one, if the stream has ended.
 std::uint64_t Delivery::wait_for_batch(Consumer& consumer, std::uint64_t turn, int replica) {
   const std::uint64_t sequence = run_.earlier.missing(turn);
-  const SlotMark& mark = ring_.slot_of(sequence).mark;
+  const auto is_out = [&] { return ring_.find(sequence).mark.is_out(sequence); };
   refuse_stopped();
   for (int i = 0; i < kSpins; ++i) {
-    if (mark.is_out(sequence)) return sequence;
+    if (is_out()) return sequence;
     __builtin_ia32_pause();
   }
   wait_until(
-      consumer, [&] { return mark.is_out(sequence) || left_out_.contains(sequence) || sequence >= ring_.end(); },
+      consumer, [&] { return is_out() || left_out_.contains(sequence) || sequence >= ring_.end(); },
       [&] {
         return fmt::format("batch {} was not there after {} s: {}", sequence, run_.options.stall_timeout_seconds,
                            why_not_out(sequence, replica));
@@ -392,6 +423,7 @@ std::uint64_t Delivery::wait_for_any(Consumer& consumer, std::uint64_t turn, int
   wait_until(
       consumer,
       [&] {
+        ready_order_->forget(position());
         found = ready_order_->batch_at(turn);
         return found || ready_order_->is_over(turn);
       },

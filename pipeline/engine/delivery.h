@@ -50,7 +50,8 @@ class Delivery {
   Delivery(const RunPlan& run, Ring& ring, const StallReport& stalls, Trace* trace);
 
   // See Loader::next(). The batch keeps `owner`, which owns all parts that it shows.
-  std::optional<Batch> next(int replica, std::shared_ptr<const void> owner = nullptr);
+  std::optional<Batch> next(int replica, std::optional<std::uint64_t> epoch = std::nullopt,
+                            std::shared_ptr<const void> owner = nullptr);
 
   // Returns the first turn in which some replica has not taken its batch. Turns count from RunPlan::first: where
   // all batches are handed out in order, it is the batch's number.
@@ -62,6 +63,8 @@ class Delivery {
   void free_memory() noexcept { spare_rows_->close(); }
 
  private:
+  using LeftOut = std::map<std::uint64_t, EmptyBatch>;
+
   bool is_over(std::uint64_t turn) const;
   void count_ready(Consumer& consumer, std::uint64_t turn) const;
   void count_ready_in_order(Consumer& consumer, std::uint64_t sequence) const;
@@ -81,19 +84,27 @@ class Delivery {
   std::optional<Batch> end_stream(Consumer& consumer) const;
   Batch hand_out(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica, bool ends_epoch,
                  std::shared_ptr<const void> owner) const;
-  bool pass_empty(Consumer& consumer, std::uint64_t sequence, std::uint64_t turn, bool is_announced);
+  bool pass_empty(Consumer& consumer, std::uint64_t sequence, std::uint64_t turn);
   template <typename Made>
   void account(Consumer& consumer, const Made& batch) const;
-  bool is_left_out(const Slot& slot) const noexcept;
+  LeftOut::iterator leave_out(std::uint64_t sequence, std::uint64_t turn);
   bool is_last_of_epoch(const Slot& slot, std::uint64_t turn) const;
-  std::uint64_t end_of_epoch(Consumer& consumer, const Slot& slot, std::uint64_t turn, int replica);
+  std::uint64_t end_of_epoch(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica);
+  std::uint64_t look_for_end(Consumer& consumer, Slot& slot, std::uint64_t turn, int replica);
+  bool comes_unaided(std::uint64_t turn) const;
   bool gives_rows(const SlotShare& share) const noexcept;
+
+  // Where the epoch of a batch ends, for the replicas that have not taken it.
+  struct Ending {
+    std::uint64_t end = 0;  // see end_of_epoch()
+    int replicas = 0;
+  };
 
   const RunPlan& run_;
   // Held while an empty batch is told from others, so that none leaves it out that another replica looks at.
   std::mutex leaving_;
-  std::map<std::uint64_t, EmptyBatch>
-      left_out_;  // that some replica has not passed; by leaving_ and the ring's mutex
+  std::map<std::uint64_t, Ending> endings_;  // by turn; by leaving_
+  LeftOut left_out_;                         // that some replica has not passed; by leaving_ and the ring's mutex
   Ring& ring_;
   const StallReport& stalls_;
   std::optional<ReadyOrder> ready_order_;  // by the ring's mutex; std::nullopt: in the order of their numbers

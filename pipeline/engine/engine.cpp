@@ -36,7 +36,8 @@ Engine::Engine(const Dataset& dataset, DeviceGroup& devices, const LoaderOptions
       ring_(std::make_shared<Ring>(std::move(memory_.slots), run_.first, run_.schedule.batches(), clock,
                                    RingOptions{.copied = !devices.in_host_memory(),
                                                .in_order = run_.options.in_order,
-                                               .in_bursts = run_.in_bursts})),
+                                               .in_bursts = run_.in_bursts,
+                                               .moves_held = run_.may_leave_out_batches()})),
       reader_(run_, ring_->stopped(), clock),
       errors_(run_, reader_),
       read_ahead_(*ring_, buffers_of(run_), budgets_.memory),
@@ -86,14 +87,14 @@ void Engine::start() {
   }
 }
 
-std::optional<Batch> Engine::next(int replica) {
+std::optional<Batch> Engine::next(int replica, std::optional<std::uint64_t> epoch) {
   if (is_forked()) {
     throw Error(ErrorCode::kUnsupported,
                 "the loader was started before fork(): its threads are not in this process",
                 "make the loader after fork()");
   }
   if (replica == 0) tuning_.observe();
-  return delivery_.next(replica, shared_from_this());
+  return delivery_.next(replica, epoch, shared_from_this());
 }
 
 void Engine::stop() noexcept {

@@ -28,7 +28,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Ends or abandons threads and lanes and frees the devices' memory. Nothing else may be called afterwards.
   void shut_down() noexcept;
 
-  std::optional<Batch> next(int replica);
+  std::optional<Batch> next(int replica, std::optional<std::uint64_t> epoch = std::nullopt);
   void stop() noexcept;
   LoaderState state() const;
   LoaderStats stats() const { return telemetry_.stats(delivery_, tuning_); }

@@ -91,7 +91,9 @@ Loader::Loader(const Dataset& dataset, DeviceGroup& devices, LoaderOptions optio
 
 Loader::~Loader() = default;
 
-std::optional<Batch> Loader::next(int replica) { return (**running_).next(replica); }
+std::optional<Batch> Loader::next(int replica, std::optional<std::uint64_t> epoch) {
+  return (**running_).next(replica, epoch);
+}
 
 std::int64_t Loader::local_rows() const noexcept { return (**running_).run().layout.local_rows; }
 

@@ -5,7 +5,7 @@
 namespace headrace {
 
 ReadyOrder::ReadyOrder(const RunPlan& run, const Ring& ring)
-    : run_(run), ring_(ring), chosen_(run.earlier), turns_(run.first), latest_(ring.size()) {}
+    : run_(run), ring_(ring), chosen_(run.earlier), turns_(run.first) {}
 
 std::uint64_t ReadyOrder::limit(std::uint64_t sequence) const noexcept {
   return std::min({sequence + ring_.size(), run_.whole_end(sequence), ring_.end()});
@@ -22,10 +22,15 @@ std::optional<std::uint64_t> ReadyOrder::batch_at(std::uint64_t turn) {
     if (!is_free(sequence)) continue;
     chosen_.add(sequence);
     const bool ends_epoch = chosen_.first() >= std::min(run_.epoch_end(sequence), ring_.end());
-    latest_[turns_++ % latest_.size()] = {.sequence = sequence, .ends_epoch = ends_epoch};
+    kept_.push_back({.sequence = sequence, .ends_epoch = ends_epoch});
+    ++turns_;
     return sequence;
   }
   return std::nullopt;
+}
+
+void ReadyOrder::forget(std::uint64_t turn) noexcept {
+  while (turns_ - kept_.size() < turn) kept_.pop_front();
 }
 
 bool ReadyOrder::is_over(std::uint64_t turn) const { return turn >= turns_ && chosen_.first() >= ring_.end(); }

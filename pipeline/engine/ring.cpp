@@ -10,11 +10,19 @@ namespace {
 // How often a slot is looked at whose device does not say when it is done with it, or failed before it could.
 constexpr std::uint64_t kPollNs = 500'000;
 
+bool is_given_back(const Slot& slot) { return slot.mark.load().state == SlotState::kHeld && slot.holders == 0; }
+
+// Returns whether its memory may be written.
+bool may_write(const Slot& slot) {
+  return slot.mark.load().state == SlotState::kFree || (is_given_back(slot) && slot.is_passed());
+}
+
 }  // namespace
 
 Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, const Clock& clock,
            const RingOptions& options)
     : slots_(std::move(slots)),
+      places_(std::make_unique<std::atomic<Slot*>[]>(slots_.size())),
       first_(first),
       end_(end),
       clock_(clock),
@@ -22,13 +30,37 @@ Ring::Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::u
       burst_(options.in_bursts ? std::max<std::uint64_t>(1, slots_.size() / 2) : 1),
       process_(getpid()),
       start_ns_(clock.now()),
-      limit_(end) {}
+      limit_(end) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) places_[i] = slots_[i].get();
+}
+
+Slot& Ring::find(std::uint64_t sequence) const noexcept {
+  Slot& usual = slot_of(sequence);
+  if (!options_.moves_held || usual.mark.load().sequence == sequence) return usual;
+  const auto moved = std::ranges::find_if(slots_, [&](const auto& one) { return one->mark.is_out(sequence); });
+  return moved == slots_.end() ? usual : **moved;
+}
+
+// Returns the place whose slot is free for the batch; null if none is. One that no consumer has stays in its
+// place.
+std::atomic<Slot*>* Ring::place_for(std::uint64_t sequence, bool (*is_free)(const Slot&)) const {
+  std::atomic<Slot*>& usual = places_[sequence % size()];
+  if (is_free(*usual.load())) return &usual;
+  if (!options_.moves_held || usual.load()->mark.load().state != SlotState::kHeld) return nullptr;
+  std::atomic<Slot*>* const end = places_.get() + size();
+  std::atomic<Slot*>* const other =
+      std::find_if(places_.get(), end, [&](auto& one) { return is_free(*one.load()); });
+  return other == end ? nullptr : other;
+}
+
+bool Ring::has_slot(std::uint64_t sequence) const noexcept {
+  const SlotMark::Value mark = slot_of(sequence).mark.load();
+  if (mark.sequence == sequence && mark.state != SlotState::kFree) return true;
+  return place_for(sequence, [](const Slot& slot) { return slot.holders == 0; }) != nullptr;
+}
 
 bool Ring::may_begin(std::uint64_t sequence) const {
-  if (sequence >= end() || sequence >= limit_) return false;
-  const Slot& slot = slot_of(sequence);
-  const SlotState state = slot.mark.load().state;
-  return state == SlotState::kFree || (state == SlotState::kHeld && slot.holders == 0 && slot.is_passed());
+  return sequence < end() && sequence < limit_ && place_for(sequence, may_write) != nullptr;
 }
 
 Ring::Turn Ring::next_turn(std::uint64_t next, std::uint64_t next_copy) {
@@ -51,9 +83,7 @@ std::optional<std::uint64_t> Ring::written(std::uint64_t next_copy) const noexce
 
 // A call returns a slot that is still held; a returned slot waits only for its device.
 void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence) {
-  const Slot& slot = slot_of(sequence);
-  const bool given_back =
-      sequence < end() && sequence < limit_ && slot.mark.load().state == SlotState::kHeld && slot.holders == 0;
+  const bool given_back = sequence < end() && sequence < limit_ && place_for(sequence, is_given_back) != nullptr;
   clock_.wait(assembler_, lock, given_back ? clock_.now() + (waiting_ > 0 ? 1 : burst_) * kPollNs : Clock::kNever);
 }
 
@@ -61,8 +91,13 @@ void Ring::wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t seque
 bool Ring::ends_burst(const Slot& slot) const noexcept { return slot.mark.load().sequence % burst_ == 0; }
 
 Slot& Ring::begin(std::uint64_t sequence) {
-  Slot& slot = slot_of(sequence);
   const std::lock_guard lock(mutex_);
+  if (options_.moves_held) {
+    std::atomic<Slot*>& usual = places_[sequence % size()];
+    std::atomic<Slot*>* const place = place_for(sequence, may_write);
+    if (place != nullptr) place->store(usual.exchange(place->load()));
+  }
+  Slot& slot = slot_of(sequence);
   if (slot.mark.load().state == SlotState::kHeld) slot.mark.move_to(SlotState::kFree);
   slot.mark.begin(sequence);
   slot.holders = static_cast<int>(slot.shares.size());
@@ -118,8 +153,14 @@ void Ring::make_ready(Slot& slot) {
 }
 
 bool Ring::wait_until_out(std::uint64_t sequence, double seconds) {
-  const Slot& slot = slot_of(sequence);
-  return wait_until([&] { return slot.mark.is_out(sequence) || sequence >= end(); }, seconds);
+  return wait_until([&] { return find(sequence).mark.is_out(sequence) || sequence >= end(); }, seconds);
+}
+
+void Ring::hold(Slot& slot) {
+  slot.mark.take();
+  if (!options_.moves_held) return;
+  { const std::lock_guard lock(mutex_); }  // so that it is not between its look and its sleep
+  assembler_.notify_one();
 }
 
 void Ring::wake_assembler(const std::weak_ptr<Ring>& weak) {

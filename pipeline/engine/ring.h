@@ -19,17 +19,26 @@ struct RingOptions {
   bool copied = false;     // batches are sent to devices
   bool in_order = true;    // in the order of their numbers
   bool in_bursts = false;  // the assembler sleeps until half of the slots came back
+  // A batch that a consumer has goes out of the way of one to come if another slot is free: batches without an
+  // example are returned before those in front of them.
+  bool moves_held = false;
 };
 
-// Thread-safe. Batch n uses slot n % size(). Shared by streams that report having passed a batch: one of them may
-// be the last to release it, after free_memory().
+// Thread-safe. Batch n uses slot n % size(), until a consumer has it and the slot is moved. Shared by streams that
+// report having passed a batch: one of them may be the last to release it, after free_memory().
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
   // The batches [first, end) pass through it. All waits use `clock`. REQUIRES: `clock` outlives this.
   Ring(std::vector<std::unique_ptr<Slot>> slots, std::uint64_t first, std::uint64_t end, const Clock& clock,
        const RingOptions& options);
 
-  Slot& slot_of(std::uint64_t sequence) const noexcept { return *slots_[sequence % slots_.size()]; }
+  // Returns the slot of a batch that no consumer has yet.
+  Slot& slot_of(std::uint64_t sequence) const noexcept { return *places_[sequence % slots_.size()].load(); }
+  // Returns the slot of a batch, too, that some replica has and others have not; any for one that is not out.
+  Slot& find(std::uint64_t sequence) const noexcept;
+  // Returns whether the batch has begun, or a slot is free for it. REQUIRES: mutex() is held, and all batches
+  // before it have begun.
+  bool has_slot(std::uint64_t sequence) const noexcept;
   const std::vector<std::unique_ptr<Slot>>& slots() const noexcept { return slots_; }
   std::uint64_t size() const noexcept { return slots_.size(); }
   std::uint64_t first() const noexcept { return first_; }
@@ -73,6 +82,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
     const Waiting waiting(*this);
     return clock_.wait_until(out_, lock, seconds > 0 ? clock_.after(seconds) : Clock::kNever, over);
   }
+  // Ready -> Held, from when on it goes out of the way (RingOptions::moves_held).
+  void hold(Slot& slot);
   // Marks a batch of this slot as held by a consumer, until release().
   static void take(Slot& slot) noexcept { slot.out.fetch_add(1, std::memory_order_relaxed); }
   // Releases the replica's batch once `consumer` has reached this point; null: at once. After free_memory() the
@@ -114,12 +125,14 @@ class Ring : public std::enable_shared_from_this<Ring> {
   };
 
   bool may_begin(std::uint64_t sequence) const;
+  std::atomic<Slot*>* place_for(std::uint64_t sequence, bool (*is_free)(const Slot&)) const;
   void wait_for_slot(std::unique_lock<std::mutex>& lock, std::uint64_t sequence);
   bool ends_burst(const Slot& slot) const noexcept;
   static void free_passed(Slot& slot) noexcept;
   static void wake_assembler(const std::weak_ptr<Ring>& ring);
 
   std::vector<std::unique_ptr<Slot>> slots_;
+  std::unique_ptr<std::atomic<Slot*>[]> places_;  // of batch n: n % size(); set by mutex_
   std::uint64_t first_;
   std::atomic<std::uint64_t> end_;  // set by mutex_
   const Clock& clock_;

@@ -47,11 +47,9 @@ struct RunPlan {
   // Returns whether examples with bad records are removed from the stream.
   bool skips() const noexcept { return options.errors.on_error == OnError::kSkip; }
 
-  // Returns whether some batch may have no example, and is then not handed out. Several replicas that take batches
-  // in any order would not agree on where an epoch ends.
+  // Returns whether some batch may have no example, and is then not handed out.
   bool may_leave_out_batches() const noexcept {
-    const bool agree = options.in_order || layout.local_replicas == 1;
-    return agree && !options.empty_batches && (skips() || schedule.may_drop_batches());
+    return !options.empty_batches && (skips() || schedule.may_drop_batches());
   }
 
   // Returns the number of the whole, to which the limit of bad records applies, that a batch is in.

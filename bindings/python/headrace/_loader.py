@@ -125,21 +125,12 @@ class Loader:
 
     # --------------------------------------------------------------------------------------------------- batches
 
-    def next(self, replica: int = 0) -> Batch | None:
-        """The replica's next batch, across epochs; None at the end of the last one. A batch of which skipping left no example
-        is passed over: where more of them end an epoch than the engine makes ahead, no batch is its `last_of_epoch`, and the
-        `epoch` of the next one tells. Of several replicas all take equally many: one whose share of a batch is empty gets it
-        with 0 `examples`, and so do all at such an end and, with in_order=False, wherever none is left."""
-        while True:
-            batch = self._next(replica)
-            if batch is None or batch.global_examples > 0 or self._local_replicas > 1:
-                return batch
-            del batch  # not to be held while the next one is waited for
-
-    def _next(self, replica):
-        """The next batch, or one without an example that ends an epoch."""
-        batch = self._native.next(replica)
-        if self._functions and batch is not None and batch.global_examples > 0:
+    def next(self, replica: int = 0, *, epoch: int | None = None) -> Batch | None:
+        """The replica's next batch, across epochs; None at the end of the last one and, if the next batch is of a later epoch
+        than `epoch`, before it. A batch of which skipping left no example is passed over. Of several replicas all take equally
+        many: one whose share of a batch is empty gets it with 0 `examples`."""
+        batch = self._native.next(replica, epoch)
+        if self._functions and batch is not None:
             return self._apply(batch)
         return batch
 
@@ -160,13 +151,10 @@ class Loader:
 
     def replica(self, replica: int) -> Iterator[Batch]:
         """The batches of one replica, to the end of the epoch."""
-        while True:
-            batch = self._next(replica)
-            if batch is None:
-                return
-            last = batch.last_of_epoch
-            if batch.global_examples > 0:
-                yield batch
+        epoch = None  # that of the first batch
+        while (batch := self.next(replica, epoch=epoch)) is not None:
+            epoch, last = batch.epoch, batch.last_of_epoch
+            yield batch
             del batch  # not to be held while the next one is waited for
             if last:
                 return

@@ -129,11 +129,11 @@ class MovableLoader:
 
     # ---- batches
 
-    def next(self):
-        """The next batch, which may be one without an example that ends an epoch; None at the end of the stream."""
+    def next(self, epoch=None):
+        """The next batch; None at the end of the stream, and before a batch of a later epoch than `epoch`."""
         if self._may_copy and not self.copies:
             self._make_room()
-        batch = self._loader._next(0)
+        batch = self._loader.next(epoch=epoch)
         if batch is not None:
             self._next += 1
         return batch

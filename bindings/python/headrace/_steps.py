@@ -30,8 +30,9 @@ class DistributedDataset:
         _open_loaders.add(self)
 
     def __iter__(self) -> Iterator[GlobalBatch]:
-        while (batches := self._native.next()) is not None:
-            last = batches.last_of_epoch
+        epoch = None  # that of the first batch
+        while (batches := self._native.next(epoch)) is not None:
+            epoch, last = batches.epoch, batches.last_of_epoch
             yield batches
             if last:
                 return

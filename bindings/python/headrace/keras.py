@@ -89,7 +89,11 @@ class PyDataset(keras.utils.PyDataset):
         if not self._asked:
             self._loader.seek(self._dataset, epoch=self._epoch, length=len(self._dataset))
         self._asked.add(index)
-        arrays = self._loader.arrays(self._loader.next())
+        batch = self._loader.next(epoch=self._epoch)
+        if batch is None:
+            raise config_error("an epoch has fewer batches than Keras asks for: skipping left no example of some",
+                               'let on_error="substitute" put others in their place')
+        arrays = self._loader.arrays(batch)
         return tuple(_chosen(arrays, part) for part in self._parts)
 
     def _begin_pass(self) -> None:

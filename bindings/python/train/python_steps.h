@@ -84,11 +84,11 @@ class PythonFeed {
   // Returns a number that no other feed of this process has.
   std::uint64_t number() const noexcept { return number_; }
 
-  // Returns null at the end of the last epoch. Called without the interpreter's lock.
-  std::shared_ptr<PythonGlobalBatch> next() const {
+  // Returns null where Loader::next() does. Called without the interpreter's lock.
+  std::shared_ptr<PythonGlobalBatch> next(std::optional<std::uint64_t> epoch) const {
     GlobalBatch shares;
     for (int r = 0; r < strategy_->get().local_replicas(); ++r) {
-      std::optional<Batch> share = loader().next(r);
+      std::optional<Batch> share = loader().next(r, epoch);
       if (!share) return nullptr;
       shares.push_back(*std::move(share));
     }

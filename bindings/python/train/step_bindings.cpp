@@ -247,7 +247,7 @@ void bind_batches(nb::module_& module) {
                (of.is_taken() ? ", taken)" : ")");
       });
   nb::class_<PythonFeed>(module, "DistributedDataset")
-      .def("next", &PythonFeed::next, nb::call_guard<WithoutGil>())
+      .def("next", &PythonFeed::next, "epoch"_a = nb::none(), nb::call_guard<WithoutGil>())
       .def("steps_per_epoch", [](const PythonFeed& of) { return of.loader().steps_per_epoch(); })
       .def("state", [](const PythonFeed& of) { return of.loader().state().serialize(); })
       .def(

@@ -347,7 +347,8 @@ class _Epoch:
     def __init__(self, loader: DataLoader, length: int | None, step: int) -> None:
         self._loader, self._length = loader, length
         self.given, self.complete, self._ended = step, length is not None and step >= length, False
-        self._piece_ended = False
+        self._comes_in_pieces = length is None and loader._plan.replanned
+        self._piece_ended, self._number = False, None  # the number is the engine's, of the latest batch
 
     def __iter__(self) -> _Epoch:
         return self
@@ -368,27 +369,24 @@ class _Epoch:
             raise config_error("this iteration of the DataLoader has ended: another one has begun since",
                                "make a DataLoader for each of two loops that run at a time")
         loader = self._loader
-        if self._piece_ended:
-            self._piece_ended = False
-            plan = loader._plan.more_of_epoch()
+        batch = None if self._piece_ended else loader._engine.next(self._number)
+        while batch is None:
+            plan = loader._plan.more_of_epoch() if self._comes_in_pieces else None
             if plan is None:
                 self._finish()
                 raise StopIteration
             loader._seek(plan, None)
-        batch = loader._engine.next()
-        if batch is None or batch.global_examples == 0:  # the latter where nothing before it could end the epoch
-            self._finish()
-            raise StopIteration
+            batch = loader._engine.next()
+        self._number = batch.epoch
         self.given += 1
         loader._repeats = batch.repeats
         tensors = loader._tensors(batch)
         try:
             return loader._given(tensors)
         finally:
-            if batch.last_of_epoch:
-                self._piece_ended = self._length is None and loader._plan.replanned
-                if not self._piece_ended:
-                    self._finish()
+            self._piece_ended = batch.last_of_epoch
+            if self._piece_ended and not self._comes_in_pieces:
+                self._finish()
 
     def _finish(self) -> None:
         self.complete = True
