@@ -42,7 +42,8 @@ class BatchSchedule {
   // Returns whether EvenShares::kDrop may leave nothing of some batch.
   bool may_drop_batches() const noexcept {
     const std::uint64_t rest = size_ % global_, replicas = static_cast<std::uint64_t>(sharing_.replicas);
-    return sharing_.even == EvenShares::kDrop && (buckets_ || !plain_ || (rest > 0 && rest < replicas));
+    const bool is_known = !buckets_ && plain_ && !plan_.source->info().streamed;
+    return sharing_.even == EvenShares::kDrop && (!is_known || (rest > 0 && rest < replicas));
   }
   // Returns the examples of an epoch, as if all batches chosen after batch() were full.
   std::uint64_t examples_per_epoch() const noexcept {
