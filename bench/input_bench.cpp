@@ -57,7 +57,7 @@ Dataset cifar_dataset(ImageLayout layout) {
   return Dataset::from(source)
       .shuffle({.seed = 1})
       .map(pad_crop(kSide, kPad) | flip() | normalize({kMean, kMean + 3}, {kStd, kStd + 3}) | to_layout(layout))
-      .batch({.global = kBatch});
+      .batch({.global_batch = kBatch});
 }
 
 // The loop over the same images, in an order of its own, into a ring of three batches.

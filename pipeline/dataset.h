@@ -6,6 +6,7 @@
 // changed no more. Nothing random precedes cache(), which keeps samples, not their order.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -21,7 +22,7 @@
 #include "headrace/cache/disk_cache.h"
 #include "headrace/cache/memory_cache.h"
 #include "headrace/devices/base/api.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/source.h"
 
@@ -125,87 +126,151 @@ struct DecodeOptions {
   // after turning. False: pixels stay as stored, as in torchvision and tf.data. Either way
   // LoaderStats::oriented_images counts the images whose EXIF data say that they are stored another way up.
   bool apply_orientation = false;
+
+  void each_field(OptionVisitor& visit) {
+    visit("height", height, "The height of all images; 0: any.");
+    visit("width", width, "The width of all images; 0: any.");
+    visit("apply_orientation", apply_orientation, "Whether images are turned as their EXIF data say.");
+  }
 };
 
 struct ShuffleOptions {
-  std::uint64_t seed = 0;       // mixed with the loader's seed
-  bool each_epoch_anew = true;  // false: the same order every epoch
+  std::uint64_t seed = 0;
+  bool reshuffle_each_epoch = true;
+
+  void each_field(OptionVisitor& visit) {
+    visit("seed", seed, "Mixed with the loader's seed.");
+    visit("reshuffle_each_epoch", reshuffle_each_epoch, "False: the same order in every epoch.");
+  }
 };
 
 struct ShuffleWindowOptions {
-  std::uint64_t size = 1024;    // positions shuffled among themselves
-  std::uint64_t seed = 0;       // mixed with the loader's seed
-  bool each_epoch_anew = true;  // false: the same order every epoch
+  std::uint64_t size = 1024;
+  std::uint64_t seed = 0;
+  bool reshuffle_each_epoch = true;
+
+  void each_field(OptionVisitor& visit) {
+    visit("size", size, "How many positions are shuffled among themselves.");
+    visit("seed", seed, "Mixed with the loader's seed.");
+    visit("reshuffle_each_epoch", reshuffle_each_epoch, "False: the same order in every epoch.");
+  }
 };
 
 // By element: every count-th record. By file: every count-th file of a source that reads several. kAuto: by file
 // if there is at least one file per worker, else by element.
 enum class ShardBy { kAuto, kFile, kElement };
+constexpr std::array<const char*, 3> choice_names(ShardBy /*of*/) { return {"auto", "file", "element"}; }
 
 struct WorkerShard {
-  std::uint64_t count = 1;  // workers
-  std::uint64_t index = 0;  // this one
+  std::uint64_t count = 1, index = 0;
   ShardBy by = ShardBy::kAuto;
-};
 
-enum class Remainder {
-  kKeep,  // the last batch of an epoch may be smaller
-  kDrop,
+  void each_field(OptionVisitor& visit) {
+    visit("count", count, "The number of workers.");
+    visit("index", index, "This worker's number, from 0.");
+    visit("by", by, "Whether whole files are shared out, or single records.");
+  }
 };
 
 struct BatchOptions {
-  std::int64_t global = 32;  // examples over all replicas of the world
-  Remainder remainder = Remainder::kKeep;
+  std::int64_t global_batch = 32;
+  bool drop_remainder = false;
+
+  void each_field(OptionVisitor& visit) {
+    visit("global_batch", global_batch, "Examples of a batch, over all replicas of the world.");
+    visit("drop_remainder", drop_remainder, "Whether a smaller last batch of an epoch is left out.");
+  }
 };
 
 // A raw field whose first extent differs from record to record, and how it is padded.
 struct PadField {
   std::string field = {};
-  std::int64_t length = 0;  // first extent of the result; 0: that of the longest record, found by reading all
-  std::byte value = {};     // each byte of padding
+  std::int64_t length = 0;
+  std::uint8_t value = 0;
+
+  void each_field(OptionVisitor& visit) {
+    visit("field", field, "The field that is padded.");
+    visit(
+        "length", length,
+        "The first extent of the result; 0: that of the longest record, found by reading all, or of the bucket.");
+    visit("value", value, "Each byte of padding.");
+  }
 };
 
 struct EnumerateOptions {
-  std::string field = "index";  // that is added
+  std::string field = "index";
+
+  void each_field(OptionVisitor& visit) { visit("field", field, "The field that is added."); }
 };
 
 struct WindowOptions {
-  std::uint64_t size = 2;   // records of a window: the first extent of each field
-  std::uint64_t shift = 0;  // records from the begin of one window to the next; 0: `size`
-  // kKeep: windows that begin near the end have fewer records, so that the first extent varies, as padded_batch()
-  // takes it.
-  Remainder remainder = Remainder::kDrop;
+  std::uint64_t size = 2, shift = 0;
+  bool drop_remainder = true;
+
+  void each_field(OptionVisitor& visit) {
+    visit("size", size, "Records of a window: the first extent of each field.");
+    visit("shift", shift, "Records from the begin of one window to that of the next; 0: `size`.");
+    visit("drop_remainder", drop_remainder,
+          "False: windows that begin near the end have fewer records, so that the first extent varies, as "
+          "padded_batch() takes it.");
+  }
 };
 
 struct PaddedBatchOptions {
-  std::int64_t global = 32;
-  Remainder remainder = Remainder::kKeep;
-  std::vector<PadField> pad = {};  // empty: every such field, to its longest record, with zeros
+  std::int64_t global_batch = 32;
+  bool drop_remainder = false;
+  std::vector<PadField> pad = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("global_batch", global_batch, "Examples of a batch, over all replicas of the world.");
+    visit("drop_remainder", drop_remainder, "Whether a smaller last batch of an epoch is left out.");
+    visit("pad", pad, "Empty: every field whose first extent varies, to its longest record, with zeros.");
+  }
 };
 
 // A field whose first extent differs from sample to sample, and which a batch holds without padding.
 struct RaggedField {
   std::string field = {};
-  std::int64_t max_length = 0;  // of a sample; 0: that of the source's longest record, found by reading all
+  std::int64_t max_length = 0;
+
+  void each_field(OptionVisitor& visit) {
+    visit("field", field, "The field. An image stays encoded: bytes.");
+    visit("max_length", max_length, "Of a sample; 0: that of the source's longest record, found by reading all.");
+  }
 };
 
 struct RaggedBatchOptions {
-  std::int64_t global = 32;
-  Remainder remainder = Remainder::kKeep;
-  std::vector<RaggedField> fields = {};  // empty: every such field. An image that is named stays encoded: bytes
+  std::int64_t global_batch = 32;
+  bool drop_remainder = false;
+  std::vector<RaggedField> fields = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("global_batch", global_batch, "Examples of a batch, over all replicas of the world.");
+    visit("drop_remainder", drop_remainder, "Whether a smaller last batch of an epoch is left out.");
+    visit("fields", fields, "Empty: every field whose first extent varies.");
+  }
 };
 
 // Buckets of records of similar length, which are batched among themselves.
 struct BucketOptions {
-  std::string field = {};  // whose first extent is the length: raw, of the source, and padded
-  // The greatest length of each bucket but the last, ascending. A batch's samples are padded to that of its
-  // bucket.
-  std::vector<std::int64_t> boundaries = {};
-  std::vector<std::int64_t> batch_sizes = {};  // examples over all replicas, for each bucket; one: for all of them
-  std::int64_t max_length = 0;  // of the last bucket; longer records are bad. 0: that of the longest record
-  Remainder remainder = Remainder::kKeep;  // of each bucket, at the end of an epoch
-  // A length of 0: that of the bucket. Empty: every field whose first extent varies, with zeros.
+  std::string field = {};
+  std::vector<std::int64_t> boundaries = {}, batch_sizes = {};
+  std::int64_t max_length = 0;
+  bool drop_remainder = false;
   std::vector<PadField> pad = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("field", field, "The field whose first extent is the length: raw, of the source, and padded.");
+    visit(
+        "boundaries", boundaries,
+        "The greatest length of each bucket but the last, ascending. A batch's samples are padded to that of its "
+        "bucket.");
+    visit("batch_sizes", batch_sizes, "Examples over all replicas, for each bucket; one: for all of them.");
+    visit("max_length", max_length,
+          "Of the last bucket; longer records are bad. 0: that of the longest record, found by reading all.");
+    visit("drop_remainder", drop_remainder, "Whether smaller last batches of an epoch are left out.");
+    visit("pad", pad, "Fields that are padded; empty: every one whose first extent varies, with zeros.");
+  }
 };
 
 // Returns a memory cache for .cache(). All loaders of the plan share it, so later fits find it warm.
@@ -385,7 +450,11 @@ class Dataset {
 Dataset concatenate(const std::vector<Dataset>& parts);
 
 struct InterleaveOptions {
-  std::uint64_t block = 1;  // records, or batches, of one dataset before the turn of the next
+  std::uint64_t block = 1;
+
+  void each_field(OptionVisitor& visit) {
+    visit("block", block, "Records, or batches, of one dataset before the turn of the next.");
+  }
 };
 // Takes the datasets in turn and passes over those that have ended. An epoch has every record of each once.
 Dataset interleave(const std::vector<Dataset>& parts, InterleaveOptions options = {});
@@ -395,23 +464,37 @@ enum class MixEnd {
   kAllSeen,    // ends it when every dataset was given whole: every record at least once, smaller ones start again
 };
 
+constexpr std::array<const char*, 2> choice_names(MixEnd /*of*/) { return {"first_ends", "all_seen"}; }
+
 struct MixOptions {
-  // Relative frequency of each dataset's turns. Empty: as often as it has records, or batches, so that the epoch
-  // has every one of each exactly once, and `end` does not matter.
   std::vector<double> weights = {};
-  std::uint64_t seed = 0;  // mixed with the loader's seed
+  std::uint64_t seed = 0;
   MixEnd end = MixEnd::kFirstEnds;
+
+  void each_field(OptionVisitor& visit) {
+    visit("weights", weights,
+          "Relative frequency of each dataset's turns. Empty: as often as it has records, or batches, so that the "
+          "epoch has every one of each exactly once, and `end` does not matter.");
+    visit("seed", seed, "Mixed with the loader's seed.");
+    visit("end", end, "What ends an epoch.");
+  }
 };
 // Merges the datasets at random, anew every epoch, keeping each one's order. The proportions are exact over the
 // epoch, not only expected: of an epoch of L records, L * weight / sum, rounded, belong to a dataset.
 Dataset mix(const std::vector<Dataset>& parts, MixOptions options = {});
 
 struct ZipOptions {
-  // Appended to field names that several datasets have, one suffix per dataset. Empty: such names are an error.
   std::vector<std::string> suffixes = {};
-  // The datasets must be equally long, and images of files that stand side by side must be named alike: "7.jpg"
-  // and "7_mask.png". False: pairs by position alone and ends with the shortest.
   bool strict = true;
+
+  void each_field(OptionVisitor& visit) {
+    visit("suffixes", suffixes,
+          "Appended to field names that several datasets have, one suffix per dataset. Empty: such names are an "
+          "error.");
+    visit("strict", strict,
+          "The datasets must be equally long, and images of files that stand side by side must be named alike: "
+          "\"7.jpg\" and \"7_mask.png\". False: pairs by position alone and ends with the shortest.");
+  }
 };
 // Gives record i the fields of every dataset's record i. No dataset may be shuffled: shuffle the result. Filtered
 // datasets are counted now. A record that a filter could not judge is bad, and so is the combined record that has

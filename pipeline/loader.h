@@ -59,12 +59,12 @@ struct World {
 };
 
 struct LoaderOptions {
-  std::uint64_t seed = 0;  // for everything random in the plan
+  std::uint64_t seed = 0;
   std::uint64_t epochs = 1;
   World world = {};
-  int threads = 0;         // maximum of concurrent oneTBB compute tasks; 0: chosen while running
-  int reader_threads = 0;  // blocking reads, of sources that are not resident; 0: chosen while running
-  int prefetch = -1;       // batches ahead, no more than the run has; -1: as the plan says, 2 by default
+  int threads = 0;
+  int reader_threads = 0;
+  int prefetch = -1;
   // For consumers that compute on the same processors: where rows are only copied, in order, and a global batch
   // has at most 64 KiB, 32 batches are made ahead, unless `prefetch` says otherwise, and half of them at a time,
   // so that the engine's threads seldom interrupt the consumer's. A consumer that waits gets the next one at once.
@@ -128,36 +128,47 @@ struct LoaderOptions {
   std::uint64_t headspace = 0;
 };
 
-// Shows the options that are data, not code, to a visitor.
+// Shows the options that are data, not code, to a visitor, with the sentences that every language explains them
+// by.
 inline void show(LoaderOptions& options, OptionVisitor& visit) {
-  visit("seed", options.seed);
-  visit("epochs", options.epochs);
-  visit("world_replicas", options.world.total);
-  visit("world_first", options.world.first);
-  visit("threads", options.threads);
-  visit("reader_threads", options.reader_threads);
-  visit("prefetch", options.prefetch);
-  visit("in_order", options.in_order);
-  visit("even_shares", options.even_shares, {"off", "repeat", "drop"});
+  visit("seed", options.seed, "Of everything random in the plan.");
+  visit("epochs", options.epochs, "Passes over the data.");
+  visit("world_replicas", options.world.total, "Replicas of all processes; 0: those of this loader.");
+  visit("world_first", options.world.first, "The first replica that this loader serves.");
+  visit("threads", options.threads, "The maximum of compute threads; 0: chosen while it runs.");
+  visit("reader_threads", options.reader_threads, "Threads for blocking reads; 0: chosen while it runs.");
+  visit("prefetch", options.prefetch, "Batches made ahead; -1: as the plan says, or 2.");
+  visit("in_order", options.in_order,
+        "False: batches come as they become ready, so that a slow record holds up no other batch.");
+  visit("even_shares", options.even_shares, "Whether each replica gets equally many examples of a batch, and how.",
+        {"off", "repeat", "drop"});
   std::string start = options.start ? options.start->serialize() : "";
-  visit("start", start);
+  visit("start", start, "A state to continue from.");
   options.start = start.empty() ? std::optional<LoaderState>() : LoaderState::parse(start);
-  visit("on_error", options.errors.on_error, {"fail", "skip", "substitute"});
-  visit("max_bad_share", options.errors.max_bad_share);
-  visit("quarantine", options.errors.quarantine);
-  visit("convert", options.convert, {"auto", "host", "device"});
-  visit("converted", options.converted, {"uint8", "int32", "int64", "float16", "bfloat16", "float32"});
-  visit("resident", options.resident, {"auto", "never", "always"});
-  visit("memory_budget_bytes", options.memory_budget_bytes);
-  visit("pinned_budget_bytes", options.pinned_budget_bytes);
-  visit("resident_budget_bytes", options.resident_budget_bytes);
-  visit("cpu_budget", options.cpu_budget);
-  visit("reader_limit", options.reader_limit);
-  visit("numa_node", options.constraints.numa_node);
-  visit("core_type", options.constraints.core_type);
-  visit("stall_timeout_seconds", options.stall_timeout_seconds);
-  visit("trace_spans", options.trace_spans);
-  visit("headspace", options.headspace);
+  visit("on_error", options.errors.on_error, "What happens to records that cannot be used.",
+        {"fail", "skip", "substitute"});
+  visit("max_bad_share", options.errors.max_bad_share,
+        "The share of an epoch's records above which bad ones end the run.");
+  visit("quarantine", options.errors.quarantine, "A file that lists bad records.");
+  visit("convert", options.convert, "Where uint8 images become numbers for devices with their own memory.",
+        {"auto", "host", "device"});
+  visit("converted", options.converted, "The type to which such a device converts them: float32 or bfloat16.");
+  visit("resident", options.resident, "Whether such devices keep the images of a run of several epochs.",
+        {"auto", "never", "always"});
+  visit("memory_budget_bytes", options.memory_budget_bytes,
+        "The most host memory that is not pinned; 0: no limit.");
+  visit("pinned_budget_bytes", options.pinned_budget_bytes, "The most pinned memory; 0: no limit.");
+  visit("resident_budget_bytes", options.resident_budget_bytes,
+        "The most memory of each device for images it keeps; 0: as `resident` says.");
+  visit("cpu_budget", options.cpu_budget, "The most compute threads; 0: one a processor.");
+  visit("reader_limit", options.reader_limit, "The most readers, if chosen while it runs.");
+  visit("numa_node", options.constraints.numa_node, "The NUMA node of the compute threads; -1: any.");
+  visit("core_type", options.constraints.core_type, "The type of core of the compute threads; -1: any.");
+  visit("stall_timeout_seconds", options.stall_timeout_seconds,
+        "After so long next() fails, naming the stage it waits for; 0: never.");
+  visit("trace_spans", options.trace_spans, "Latest spans kept per thread for a trace; 0: none.");
+  visit("headspace", options.headspace,
+        "Batches made before the same bytes are handed out repeatedly, to measure a consumer; 0: off.");
 }
 
 // next() may be called by one thread per replica at a time; replicas are independent, except that one cannot run

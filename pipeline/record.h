@@ -2,6 +2,7 @@
 // each field, not yet decoded.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -17,6 +18,14 @@
 #include "headrace/devices/base/shape.h"
 
 namespace HEADRACE_API headrace {
+
+// The names of a field's types and layouts in plans.
+constexpr std::array<const char*, 6> choice_names(DType /*of*/) {
+  return {"uint8", "int32", "int64", "float16", "bfloat16", "float32"};
+}
+constexpr std::array<const char*, 2> choice_names(ImageLayout /*of*/) {
+  return {"channels_last", "channels_first"};
+}
 
 enum class Encoding {
   kRaw,    // elements of `dtype`, in `shape`

@@ -260,7 +260,7 @@ void bench_input(const BenchOptions& options) {
   }
   options.common.warn_of_caches();
   options.common.errors.report();
-  line["global_batch"] = batch.global;
+  line["global_batch"] = batch.global_batch;
   line["local_batch"] = batch.max;
   line["bad_records"] = options.common.errors.bad_records();
   json.write(line);

@@ -103,7 +103,7 @@ void explain(ExplainOptions options) {
     const Choice prefetch = choose_prefetch(dataset, devices, settings);
     print_choice(json.people(), prefetch);
     json.write({{"plan", plan},
-                {"global_batch", batch.global},
+                {"global_batch", batch.global_batch},
                 {"local_batch", batch.max},
                 {"prefetch", std::stoi(prefetch.value)},
                 {"prefetch_reason", prefetch.reason}});
@@ -147,7 +147,7 @@ void explain(ExplainOptions options) {
     json.write({{"choice", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
   }
   nlohmann::ordered_json last = verdict_line(verdict, stats);
-  last["global_batch"] = batch.global;
+  last["global_batch"] = batch.global_batch;
   last["local_batch"] = batch.max;
   last["bad_records"] = options.common.errors.bad_records();
   json.write(last);

@@ -119,14 +119,6 @@ struct RecordCommandOptions {
   }
 };
 
-void warn_of_assumed(const std::string& record) {
-  print(
-      stderr,
-      "headrace: warning: {} is of an earlier version, which did not note what its net is fed with: the data are "
-      "taken as they are; --plan FILE says otherwise\n",
-      record);
-}
-
 SourceOptions record_source_options(const RecordCommandOptions& options, const InputDescription& input) {
   return {.layout = options.common.layout, .label_count = input.label_count, .columns = options.common.columns};
 }
@@ -169,7 +161,6 @@ Dataset as_recorded(const RecordCommandOptions& options, const InputDescription&
     throw ConfigError(fmt::format("{} cannot say what its net is fed with: {}", options.record, input.reason),
                       "say it as JSON: --plan FILE (pipeline/PLAN.md has the format)");
   }
-  if (input.assumed) warn_of_assumed(options.record);
   try {
     return described_dataset(source, input, options.common.global_batch);
   } catch (const ConfigError& error) {

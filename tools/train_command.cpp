@@ -167,7 +167,7 @@ nlohmann::ordered_json describe_run(const TrainOptions& options, const Recipe& r
           {"replicas", strategy.world_replicas()},
           {"workers", strategy.workers() ? strategy.workers()->count() : 1},
           {"precision", precision == Precision::kBF16 ? "bf16" : "f32"},
-          {"global_batch", batch.global},
+          {"global_batch", batch.global_batch},
           {"local_batch", batch.max},
           {"epochs", recipe.fit.epochs},
           {"runs", options.runs},
@@ -242,7 +242,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   last["seed"] = fit.input.seed;
   last["precision"] = precision == Precision::kBF16 ? "bf16" : "f32";
   const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.world_replicas());
-  last["global_batch"] = batch.global;
+  last["global_batch"] = batch.global_batch;
   last["local_batch"] = batch.max;
   if (price) {
     last["virtual_shards"] = fit.step.virtual_shards;

@@ -41,9 +41,6 @@ struct InputDescription {
   // The class names that labels stand for, if the data have them, and the number of classes (0: not known).
   std::vector<std::string> classes = {};
   std::uint64_t label_count = 0;
-  // True if the file's version had no plan and its program did not describe the input: data are then taken as they
-  // are.
-  bool assumed = false;
 };
 
 // Describes the input for evaluating, on other data, a model that is trained or evaluated on `data`:

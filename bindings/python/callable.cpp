@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "headrace/bindings/python/module.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace nb = nanobind;
 

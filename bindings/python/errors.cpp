@@ -125,7 +125,6 @@ void set_python_error(const char* kind, const Error& error, const nb::dict& wher
 // Words whose Python name is not the last part of their C++ name.
 constexpr ReaderWord kWords[] = {
     {"ArchiveOptions::memory_limit", ""},
-    {"BatchOptions::global", "size"},
     {"BuildOptions::fields", "data"},
     {"ColumnOptions::image", "image_column"},
     {"ColumnOptions::label", "label_column"},

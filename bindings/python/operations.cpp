@@ -10,7 +10,7 @@
 #include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/names.h"
 #include "headrace/bindings/python/options.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -106,6 +106,14 @@ void bind_operations(nb::module_& module) {
       .def("__len__", [](const Operations& operations) { return operations.list().size(); })
       .def("__repr__", &describe_all);
   module.def("operation", &operation_of, "name"_a, "options"_a);
+  module.def(
+      "operation_doc",
+      [](const std::string& name) {
+        OptionLister lister;
+        operation(name, lister);
+        return parameters_doc(lister.list());
+      },
+      "name"_a);
   module.def("python_operation", &python_operation, "name"_a, "version"_a, "inputs"_a, "outputs"_a, "random"_a,
              "function"_a);
 }

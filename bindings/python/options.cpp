@@ -98,12 +98,22 @@ void OptionReader::refuse_unknown(const std::string& whose) const {
 }
 
 void OptionLister::visit(const char* name, OptionPlace place) {
-  std::visit([&](const auto* value) { list_.push_back({name, type_of(value), python_text(*value)}); }, place);
+  std::visit(
+      [&](const auto* value) {
+        list_.push_back({name, type_of(value), python_text(*value), sentence()});
+      },
+      place);
 }
 
 void OptionLister::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {
   list_.push_back({name, fmt::format("typing.Literal[\"{}\"]", fmt::join(choices, "\", \"")),
-                   fmt::format("\"{}\"", choices[number])});
+                   fmt::format("\"{}\"", choices[number]), sentence()});
+}
+
+std::string parameters_doc(const std::vector<ListedOption>& options) {
+  std::string text;
+  for (const ListedOption& one : options) text += fmt::format("\n{}: {}", one.name, one.sentence);
+  return text;
 }
 
 std::string parameters_text(const std::vector<ListedOption>& options, const std::vector<std::string>& required) {

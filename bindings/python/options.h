@@ -44,7 +44,7 @@ Options read_options(const nanobind::dict& given, const std::string& whose, Opti
 
 // An option in Python's notation: threads: int = 0.
 struct ListedOption {
-  std::string name, type, usual;
+  std::string name, type, usual, sentence;
 };
 
 // Lists the options that it visits.
@@ -67,6 +67,8 @@ std::vector<ListedOption> list_options(Options usual) {
   return lister.list();
 }
 
+// Returns a line for each: "peak: The rate after the warm-up."
+std::string parameters_doc(const std::vector<ListedOption>& options);
 // Returns "peak: float, total_steps: int, *, floor: float = 0": required options first.
 std::string parameters_text(const std::vector<ListedOption>& options,
                             const std::vector<std::string>& required = {});

@@ -1,5 +1,6 @@
-// Options as data: a struct of options shows its members to a visitor, each with its name. One function per struct
-// lists them; visitors write them to a text, read them from one, or inspect them.
+// Options as data: a struct of options shows its fields to a visitor, each with its name and the sentence that
+// explains it. One function per struct, each_field(), lists them; visitors write them to a text, read them from
+// one, or explain them.
 #pragma once
 
 #include <cstddef>
@@ -29,24 +30,40 @@ class OptionVisitor {
 
   template <typename Value>
   requires std::is_constructible_v<OptionPlace, Value*>
-  void operator()(const char* name, Value& value) { visit(name, OptionPlace(&value)); }
+  void operator()(const char* name, Value& value, const char* sentence = "") {
+    sentence_ = sentence;
+    visit(name, OptionPlace(&value));
+  }
 
-  // Visits an enumeration, whose values count up from 0, by the names of its values.
+  // Visits an enumeration, whose values count up from 0, by the names of its values: those that choice_names() of
+  // its type returns.
   template <typename Choice>
   requires std::is_enum_v<Choice>
-  void operator()(const char* name, Choice& value, std::initializer_list<const char*> choices) {
+  void operator()(const char* name, Choice& value, const char* sentence) {
+    static constexpr auto kNames = choice_names(Choice{});
+    sentence_ = sentence;
+    auto number = static_cast<std::size_t>(value);
+    visit_choice(name, number, kNames);
+    value = static_cast<Choice>(number);
+  }
+  template <typename Choice>
+  requires std::is_enum_v<Choice>
+  void operator()(const char* name, Choice& value, const char* sentence,
+                  std::initializer_list<const char*> choices) {
+    sentence_ = sentence;
     auto number = static_cast<std::size_t>(value);
     visit_choice(name, number, {choices.begin(), choices.size()});
     value = static_cast<Choice>(number);
   }
 
-  // Visits a list of structs; `show` shows one of them to a visitor.
+  // Visits a list of structs that have fields.
   template <typename Item>
-  void operator()(const char* name, std::vector<Item>& items, void (*show)(Item&, OptionVisitor&)) {
-    visit_list(name,
-               {.count = items.size(),
-                .resize = [&](std::size_t count) { items.resize(count); },
-                .show = [&, show](std::size_t item, OptionVisitor& visitor) { show(items[item], visitor); }});
+  requires requires(Item item, OptionVisitor& visitor) { item.each_field(visitor); }
+  void operator()(const char* name, std::vector<Item>& items, const char* sentence) {
+    sentence_ = sentence;
+    visit_list(name, {.count = items.size(),
+                      .resize = [&](std::size_t count) { items.resize(count); },
+                      .show = [&](std::size_t item, OptionVisitor& visitor) { items[item].each_field(visitor); }});
   }
 
  protected:
@@ -56,6 +73,9 @@ class OptionVisitor {
     std::function<void(std::size_t item, OptionVisitor& visitor)> show;
   };
 
+  // Returns what explains the option that is visited.
+  const char* sentence() const noexcept { return sentence_; }
+
   virtual void visit(const char* name, OptionPlace place) = 0;
   // Visitors that never see choices or lists need not override these. `number` is the index of a choice, before
   // and after.
@@ -63,6 +83,14 @@ class OptionVisitor {
     throw std::logic_error(name);
   }
   virtual void visit_list(const char* name, const List& /*list*/) { throw std::logic_error(name); }
+
+ private:
+  const char* sentence_ = "";
 };
+
+// Shows the fields of a struct to a visitor. A struct that knows no visitors has such a function beside it.
+template <typename Options>
+requires requires(Options options, OptionVisitor& visit) { options.each_field(visit); }
+void show(Options& options, OptionVisitor& visit) { options.each_field(visit); }
 
 }  // namespace headrace

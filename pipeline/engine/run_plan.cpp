@@ -44,14 +44,13 @@ class Hypotheses {
     if (plan_.buckets != nullptr || plan_.combined_batches != nullptr) return std::nullopt;
     const BatchOptions here = *plan_.batch;
     const std::uint64_t records = plan_.record_fingerprint();  // which many parts make expensive
-    for (const Remainder remainder :
-         {here.remainder, here.remainder == Remainder::kDrop ? Remainder::kKeep : Remainder::kDrop}) {
+    for (const bool drop_remainder : {here.drop_remainder, !here.drop_remainder}) {
       for (std::int64_t global = 1; global <= kMaxBatch; ++global) {
-        plan_.batch->global = global;
-        plan_.batch->remainder = remainder;
+        plan_.batch->global_batch = global;
+        plan_.batch->drop_remainder = drop_remainder;
         if (!is_wanted(plan_.fingerprint(records), seed_)) continue;
-        if (global == here.global) return "its last batch of an epoch was treated otherwise";
-        return fmt::format("its global batch had {} examples, here it has {}", global, here.global);
+        if (global == here.global_batch) return "its last batch of an epoch was treated otherwise";
+        return fmt::format("its global batch had {} examples, here it has {}", global, here.global_batch);
       }
     }
     plan_.batch = here;
@@ -149,10 +148,10 @@ void check_shares(const LoaderOptions& options, const StreamPlan& plan, std::int
     throw ConfigError(fmt::format("{}: {} is a stream, whose records come once", option, plan.source->info().name),
                       advice("give {}", named("LoaderOptions::even_shares", "drop")));
   }
-  if (!repeats && plan.batch->global < replicas) {
-    throw ConfigError(
-        fmt::format("{} leaves nothing of batches of {} for {} replicas", option, plan.batch->global, replicas),
-        "make the global batch larger");
+  if (!repeats && plan.batch->global_batch < replicas) {
+    throw ConfigError(fmt::format("{} leaves nothing of batches of {} for {} replicas", option,
+                                  plan.batch->global_batch, replicas),
+                      "make the global batch larger");
   }
 }
 
@@ -221,7 +220,7 @@ bool uses_records_again(const StreamPlan& plan, const BatchSchedule& schedule, s
 std::uint64_t counted_examples(const StreamPlan& plan, const BatchSchedule& schedule) {
   constexpr std::uint64_t kOfAStream = 10'000;
   if (!plan.source->info().streamed) return schedule.examples_per_epoch();
-  const auto batch = static_cast<std::uint64_t>(plan.batch->global);
+  const auto batch = static_cast<std::uint64_t>(plan.batch->global_batch);
   return std::max<std::uint64_t>(1, kOfAStream / batch) * batch;
 }
 
@@ -368,7 +367,7 @@ bool RunPlan::suits_bursts(const DeviceGroup& devices) const {
 
 std::uint64_t RunPlan::whole_end(std::uint64_t sequence) const noexcept {
   if (!source().info().streamed) return epoch_end(sequence);
-  const std::uint64_t batches = bad_records_of / static_cast<std::uint64_t>(plan.batch->global);
+  const std::uint64_t batches = bad_records_of / static_cast<std::uint64_t>(plan.batch->global_batch);
   return (sequence / batches + 1) * batches;
 }
 

@@ -55,7 +55,7 @@ struct RunPlan {
   // Returns the number of the whole, to which the limit of bad records applies, that a batch is in.
   std::uint64_t whole_of(const BatchPosition& position) const noexcept {
     if (!source().info().streamed) return position.epoch;
-    return position.sequence * static_cast<std::uint64_t>(plan.batch->global) / bad_records_of;
+    return position.sequence * static_cast<std::uint64_t>(plan.batch->global_batch) / bad_records_of;
   }
 
   // Returns the first batch of the whole after that of `sequence`.

@@ -9,12 +9,6 @@ class AdjustSharpnessDefinition final : public ImageOperation<AdjustSharpness> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "adjust_sharpness"; }
-
-  std::string describe() const override {
-    return fmt::format("adjust_sharpness({}, p={})", options_.factor, options_.probability);
-  }
-
   void change(const LevelWork& image, Philox& /*random*/, Scratch& /*scratch*/) const override {
     sharpen_levels(image, options_.factor);
   }
@@ -24,11 +18,6 @@ class AdjustSharpnessDefinition final : public ImageOperation<AdjustSharpness> {
     checks.want_finite({options_.factor});
     if (options_.factor < 0) checks.refuse("the factor is negative");
     return before;
-  }
-
-  void show(AdjustSharpness& options, OptionVisitor& visit) const override {
-    visit("factor", options.factor);
-    visit("probability", options.probability);
   }
 };
 

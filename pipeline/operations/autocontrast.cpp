@@ -9,17 +9,8 @@ class AutocontrastDefinition final : public ImageOperation<Autocontrast> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "autocontrast"; }
-
-  std::string describe() const override { return fmt::format("autocontrast(p={})", options_.probability); }
-
   void change(const LevelWork& image, Philox& /*random*/, Scratch& /*scratch*/) const override {
     stretch_levels(image);
-  }
-
- private:
-  void show(Autocontrast& options, OptionVisitor& visit) const override {
-    visit("probability", options.probability);
   }
 };
 

@@ -38,12 +38,6 @@ class BrightnessContrastDefinition final : public DataOperation<BrightnessContra
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "brightness_contrast"; }
-
-  std::string describe() const override {
-    return fmt::format("brightness_contrast({}, {})", options_.brightness, options_.contrast);
-  }
-
   bool is_random() const noexcept override { return true; }
 
   Field apply(const Field& before) const override {
@@ -63,12 +57,6 @@ class BrightnessContrastDefinition final : public DataOperation<BrightnessContra
 
   void compile(StepList& steps, const OperationPlace& place) const override {
     steps.add(std::make_unique<BrightnessContrastStep>(options_, place.number), describe());
-  }
-
- private:
-  void show(BrightnessContrast& options, OptionVisitor& visit) const override {
-    visit("brightness", options.brightness);
-    visit("contrast", options.contrast);
   }
 };
 

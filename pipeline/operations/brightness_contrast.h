@@ -3,7 +3,7 @@
 
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/input_kernels.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace headrace {
 

@@ -10,10 +10,6 @@ class CastDefinition final : public DataOperation<Cast> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "cast"; }
-
-  std::string describe() const override { return fmt::format("cast({})", to_string(options_.to)); }
-
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
     checks.want_decoded();
@@ -33,11 +29,6 @@ class CastDefinition final : public DataOperation<Cast> {
     if (rounded && options_.to == DType::kF32) return false;
     pass.to_type = options_.to;
     return true;
-  }
-
- private:
-  void show(Cast& options, OptionVisitor& visit) const override {
-    visit("to", options.to, {"uint8", "int32", "int64", "float16", "bfloat16", "float32"});
   }
 };
 

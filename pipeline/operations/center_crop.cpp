@@ -33,12 +33,6 @@ class CenterCropDefinition final : public MovingOperation<CenterCrop> {
  public:
   using MovingOperation::MovingOperation;
 
-  const char* name() const noexcept override { return "center_crop"; }
-
-  std::string describe() const override {
-    return fmt::format("center_crop({}){}", options_.size, headrace::describe(options_.along));
-  }
-
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
     checks.want_channels_last();
@@ -75,11 +69,6 @@ class CenterCropDefinition final : public MovingOperation<CenterCrop> {
  private:
   std::shared_ptr<const PixelMover> mover(std::uint16_t /*number*/) const override {
     return window_mover(std::make_shared<Center>(options_));
-  }
-
-  void show(CenterCrop& options, OptionVisitor& visit) const override {
-    visit("size", options.size);
-    show_along(options.along, visit);
   }
 };
 

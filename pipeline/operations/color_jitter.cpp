@@ -36,14 +36,6 @@ class ColorJitterDefinition final : public DataOperation<ColorJitter> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "color_jitter"; }
-
-  std::string describe() const override {
-    const std::string chance = options_.probability == 1 ? "" : fmt::format(", p={}", options_.probability);
-    return fmt::format("color_jitter(brightness={}, contrast={}, saturation={}, hue={}{})", options_.brightness,
-                       options_.contrast, options_.saturation, options_.hue, chance);
-  }
-
   bool is_random() const noexcept override { return true; }
 
   Field apply(const Field& before) const override {
@@ -62,15 +54,6 @@ class ColorJitterDefinition final : public DataOperation<ColorJitter> {
 
   void compile(StepList& steps, const OperationPlace& place) const override {
     steps.add(std::make_unique<ColorJitterStep>(options_, place.number), describe());
-  }
-
- private:
-  void show(ColorJitter& options, OptionVisitor& visit) const override {
-    visit("brightness", options.brightness);
-    visit("contrast", options.contrast);
-    visit("saturation", options.saturation);
-    visit("hue", options.hue);
-    visit("probability", options.probability);
   }
 };
 

@@ -59,12 +59,6 @@ class CutmixDefinition final : public DataOperation<Cutmix> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "cutmix"; }
-
-  std::string describe() const override {
-    return fmt::format("cutmix(alpha={}, probability={})", options_.alpha, options_.probability);
-  }
-
   bool is_random() const noexcept override { return true; }
   bool is_batch_level() const noexcept override { return true; }
 
@@ -78,12 +72,6 @@ class CutmixDefinition final : public DataOperation<Cutmix> {
 
   std::unique_ptr<const PairMixer> create_mixer(const Fields& fields) const override {
     return std::make_unique<CutmixPairs>(options_, fields);
-  }
-
- private:
-  void show(Cutmix& options, OptionVisitor& visit) const override {
-    visit("alpha", options.alpha);
-    visit("probability", options.probability);
   }
 };
 

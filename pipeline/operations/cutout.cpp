@@ -16,12 +16,6 @@ class CutoutDefinition final : public DataOperation<Cutout> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "cutout"; }
-
-  std::string describe() const override {
-    return fmt::format("cutout({}, fill=[{}])", options_.size, fmt::join(options_.fill, ", "));
-  }
-
   bool is_random() const noexcept override { return true; }
 
   Field apply(const Field& before) const override {
@@ -35,12 +29,6 @@ class CutoutDefinition final : public DataOperation<Cutout> {
     if (!pass.abilities.cuts) return false;
     pass.holes.push_back({.options = options_, .number = place.number});
     return true;
-  }
-
- private:
-  void show(Cutout& options, OptionVisitor& visit) const override {
-    visit("size", options.size);
-    visit("fill", options.fill);
   }
 };
 

@@ -8,7 +8,7 @@
 #include "headrace/devices/base/dtype.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 
 namespace headrace {

@@ -9,16 +9,9 @@ class EqualizeDefinition final : public ImageOperation<Equalize> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "equalize"; }
-
-  std::string describe() const override { return fmt::format("equalize(p={})", options_.probability); }
-
   void change(const LevelWork& image, Philox& /*random*/, Scratch& /*scratch*/) const override {
     equalize_levels(image);
   }
-
- private:
-  void show(Equalize& options, OptionVisitor& visit) const override { visit("probability", options.probability); }
 };
 
 }  // namespace

@@ -8,10 +8,6 @@ class FlattenDefinition final : public DataOperation<FlattenSample> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "flatten"; }
-
-  std::string describe() const override { return "flatten()"; }
-
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
     checks.want_decoded();
@@ -28,9 +24,6 @@ class FlattenDefinition final : public DataOperation<FlattenSample> {
     pass.flat = true;
     return true;
   }
-
- private:
-  void show(FlattenSample& /*options*/, OptionVisitor& /*visit*/) const override {}
 };
 
 }  // namespace

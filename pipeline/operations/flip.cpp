@@ -26,14 +26,6 @@ class FlipDefinition final : public MovingOperation<Flip> {
  public:
   using MovingOperation::MovingOperation;
 
-  const char* name() const noexcept override { return "flip"; }
-
-  std::string describe() const override {
-    return fmt::format("flip({}{})", options_.probability,
-                       options_.draw == FlipDraw::kAlternating ? ", alternating" : "") +
-           headrace::describe(options_.along);
-  }
-
   bool is_random() const noexcept override { return true; }
 
   Field apply(const Field& before) const override {
@@ -52,12 +44,6 @@ class FlipDefinition final : public MovingOperation<Flip> {
  private:
   std::shared_ptr<const PixelMover> mover(std::uint16_t number) const override {
     return window_mover(std::make_shared<RandomMirroring>(options_, number));
-  }
-
-  void show(Flip& options, OptionVisitor& visit) const override {
-    visit("probability", options.probability);
-    visit("draw", options.draw, {"each_pass", "alternating"});
-    show_along(options.along, visit);
   }
 };
 

@@ -11,13 +11,6 @@ class GaussianBlurDefinition final : public ImageOperation<GaussianBlur> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "gaussian_blur"; }
-
-  std::string describe() const override {
-    return fmt::format("gaussian_blur({}, sigma={}-{}, p={})", options_.kernel_size, options_.min_sigma,
-                       options_.max_sigma, options_.probability);
-  }
-
   bool is_random() const noexcept override {
     const bool varies = options_.min_sigma != options_.max_sigma && options_.probability > 0;
     return varies || ImageOperation::is_random();
@@ -54,13 +47,6 @@ class GaussianBlurDefinition final : public ImageOperation<GaussianBlur> {
       }
     }
     return before;
-  }
-
-  void show(GaussianBlur& options, OptionVisitor& visit) const override {
-    visit("kernel_size", options.kernel_size);
-    visit("min_sigma", options.min_sigma);
-    visit("max_sigma", options.max_sigma);
-    visit("probability", options.probability);
   }
 };
 

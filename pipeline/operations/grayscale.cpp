@@ -10,12 +10,6 @@ class GrayscaleDefinition final : public ImageOperation<Grayscale> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "grayscale"; }
-
-  std::string describe() const override {
-    return fmt::format("grayscale({}, p={})", options_.channels, options_.probability);
-  }
-
   void change(const LevelWork& image, Philox& /*random*/, Scratch& /*scratch*/) const override {
     if (options_.channels == 1) {
       to_grey(image.from, image.height * image.width, image.to);
@@ -34,11 +28,6 @@ class GrayscaleDefinition final : public ImageOperation<Grayscale> {
     Field after = before;
     after.shape = Shape{before.shape[0], before.shape[1], options_.channels};
     return after;
-  }
-
-  void show(Grayscale& options, OptionVisitor& visit) const override {
-    visit("channels", options.channels);
-    visit("probability", options.probability);
   }
 };
 

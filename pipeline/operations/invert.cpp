@@ -9,16 +9,9 @@ class InvertDefinition final : public ImageOperation<Invert> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "invert"; }
-
-  std::string describe() const override { return fmt::format("invert(p={})", options_.probability); }
-
   void change(const LevelWork& image, Philox& /*random*/, Scratch& /*scratch*/) const override {
     invert_levels(image);
   }
-
- private:
-  void show(Invert& options, OptionVisitor& visit) const override { visit("probability", options.probability); }
 };
 
 }  // namespace

@@ -33,12 +33,6 @@ class MixupDefinition final : public DataOperation<Mixup> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "mixup"; }
-
-  std::string describe() const override {
-    return fmt::format("mixup(alpha={}, probability={})", options_.alpha, options_.probability);
-  }
-
   bool is_random() const noexcept override { return true; }
   bool is_batch_level() const noexcept override { return true; }
 
@@ -49,12 +43,6 @@ class MixupDefinition final : public DataOperation<Mixup> {
 
   std::unique_ptr<const PairMixer> create_mixer(const Fields& fields) const override {
     return std::make_unique<MixupPairs>(options_, fields);
-  }
-
- private:
-  void show(Mixup& options, OptionVisitor& visit) const override {
-    visit("alpha", options.alpha);
-    visit("probability", options.probability);
   }
 };
 

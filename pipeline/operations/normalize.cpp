@@ -13,13 +13,6 @@ class NormalizeDefinition final : public DataOperation<Normalize> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "normalize"; }
-
-  std::string describe() const override {
-    return fmt::format("normalize(mean=[{}], std=[{}])", fmt::join(options_.mean, ", "),
-                       fmt::join(options_.std, ", "));
-  }
-
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
     checks.want_decoded();
@@ -58,12 +51,6 @@ class NormalizeDefinition final : public DataOperation<Normalize> {
     pass.scale = scale_of(options_, place.before.dtype, pass.channels);
     pass.to_type = DType::kF32;
     return true;
-  }
-
- private:
-  void show(Normalize& options, OptionVisitor& visit) const override {
-    visit("mean", options.mean);
-    visit("std", options.std);
   }
 };
 

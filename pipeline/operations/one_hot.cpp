@@ -46,13 +46,6 @@ class OneHotDefinition final : public DataOperation<OneHot> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "one_hot"; }
-
-  std::string describe() const override {
-    return fmt::format("one_hot({}, smoothing={}, field={})", options_.classes, options_.smoothing,
-                       options_.field);
-  }
-
   const std::string& field() const noexcept override { return options_.field; }
 
   Field apply(const Field& before) const override {
@@ -74,13 +67,6 @@ class OneHotDefinition final : public DataOperation<OneHot> {
 
   void compile(StepList& steps, const OperationPlace& /*place*/) const override {
     steps.add(std::make_unique<OneHotStep>(options_), describe());
-  }
-
- private:
-  void show(OneHot& options, OptionVisitor& visit) const override {
-    visit("classes", options.classes);
-    visit("smoothing", options.smoothing);
-    visit("field", options.field);
   }
 };
 

@@ -38,14 +38,6 @@ class PadCropDefinition final : public MovingOperation<PadCrop> {
  public:
   using MovingOperation::MovingOperation;
 
-  const char* name() const noexcept override { return "pad_crop"; }
-
-  std::string describe() const override {
-    return fmt::format("pad_crop({}, pad={}, {})", options_.size, options_.pad,
-                       options_.padding == Padding::kZero ? "zero" : "reflect") +
-           headrace::describe(options_.along);
-  }
-
   bool is_random() const noexcept override { return true; }
 
   Field apply(const Field& before) const override {
@@ -84,13 +76,6 @@ class PadCropDefinition final : public MovingOperation<PadCrop> {
   std::shared_ptr<const PixelMover> mover(std::uint16_t number) const override {
     return window_mover(std::make_shared<RandomPlace>(options_, number),
                         {.pixels = options_.pad, .padding = options_.padding});
-  }
-
-  void show(PadCrop& options, OptionVisitor& visit) const override {
-    visit("size", options.size);
-    visit("pad", options.pad);
-    visit("padding", options.padding, {"zero", "reflect"});
-    show_along(options.along, visit);
   }
 };
 

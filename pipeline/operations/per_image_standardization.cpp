@@ -29,10 +29,6 @@ class PerImageStandardizationDefinition final : public DataOperation<PerImageSta
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "per_image_standardization"; }
-
-  std::string describe() const override { return "per_image_standardization()"; }
-
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
     checks.want_decoded();
@@ -45,9 +41,6 @@ class PerImageStandardizationDefinition final : public DataOperation<PerImageSta
   void compile(StepList& steps, const OperationPlace& place) const override {
     steps.add(std::make_unique<StandardizationStep>(place.before.dtype), describe());
   }
-
- private:
-  void show(PerImageStandardization& /*options*/, OptionVisitor& /*visit*/) const override {}
 };
 
 }  // namespace

@@ -9,12 +9,6 @@ class PosterizeDefinition final : public ImageOperation<Posterize> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "posterize"; }
-
-  std::string describe() const override {
-    return fmt::format("posterize({}, p={})", options_.bits, options_.probability);
-  }
-
   void change(const LevelWork& image, Philox& /*random*/, Scratch& /*scratch*/) const override {
     posterize_levels(image, options_.bits);
   }
@@ -23,11 +17,6 @@ class PosterizeDefinition final : public ImageOperation<Posterize> {
   Field changed(const Field& before, const FieldChecks& checks) const override {
     if (options_.bits < 0 || options_.bits > 8) checks.refuse("the bits are not within 0 and 8");
     return before;
-  }
-
-  void show(Posterize& options, OptionVisitor& visit) const override {
-    visit("bits", options.bits);
-    visit("probability", options.probability);
   }
 };
 

@@ -22,14 +22,6 @@ class RandAugmentDefinition final : public ImageOperation<RandAugment> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "rand_augment"; }
-
-  std::string describe() const override {
-    return fmt::format("rand_augment({}, {} of {}, {}, fill=[{}])", options_.operations, options_.magnitude,
-                       options_.bins, options_.interpolation == Interpolation::kNearest ? "nearest" : "bilinear",
-                       fmt::join(options_.fill, ", "));
-  }
-
   bool is_random() const noexcept override { return true; }
   bool takes_long() const noexcept override { return true; }
   OperationPtr with_along(const Along& /*fields*/) const override { refuse_to_move_along(*this); }
@@ -62,14 +54,6 @@ class RandAugmentDefinition final : public ImageOperation<RandAugment> {
       checks.refuse("the magnitude is none of the bins, which count from 0");
     }
     return before;
-  }
-
-  void show(RandAugment& options, OptionVisitor& visit) const override {
-    visit("operations", options.operations);
-    visit("magnitude", options.magnitude);
-    visit("bins", options.bins);
-    visit("interpolation", options.interpolation, {"nearest", "bilinear"});
-    visit("fill", options.fill);
   }
 };
 

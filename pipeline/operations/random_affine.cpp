@@ -39,20 +39,6 @@ class RandomAffineDefinition final : public AffineOperation<RandomAffine, Random
  public:
   using AffineOperation::AffineOperation;
 
-  const char* name() const noexcept override { return "random_affine"; }
-
-  std::string describe() const override {
-    const RandomAffine& o = options_;
-    return fmt::format(
-               "random_affine({} to {} degrees, translate=[{}, {}], scale={}-{}, shear=[{} to {}, {} to {}], {}, "
-               "fill=[{}], p={})",
-               o.min_degrees, o.max_degrees, o.translate_x, o.translate_y, o.min_scale, o.max_scale, o.min_shear_x,
-               o.max_shear_x, o.min_shear_y, o.max_shear_y,
-               o.interpolation == Interpolation::kNearest ? "nearest" : "bilinear", fmt::join(o.fill, ", "),
-               o.probability) +
-           headrace::describe(o.along);
-  }
-
  private:
   void check(const FieldChecks& checks) const override {
     const RandomAffine& o = options_;
@@ -66,23 +52,6 @@ class RandomAffineDefinition final : public AffineOperation<RandomAffine, Random
     if (!(o.min_scale > 0 && o.min_scale <= o.max_scale)) {
       checks.refuse("scales must satisfy 0 < min_scale <= max_scale");
     }
-  }
-
-  void show(RandomAffine& options, OptionVisitor& visit) const override {
-    visit("min_degrees", options.min_degrees);
-    visit("max_degrees", options.max_degrees);
-    visit("translate_x", options.translate_x);
-    visit("translate_y", options.translate_y);
-    visit("min_scale", options.min_scale);
-    visit("max_scale", options.max_scale);
-    visit("min_shear_x", options.min_shear_x);
-    visit("max_shear_x", options.max_shear_x);
-    visit("min_shear_y", options.min_shear_y);
-    visit("max_shear_y", options.max_shear_y);
-    visit("interpolation", options.interpolation, {"nearest", "bilinear"});
-    visit("fill", options.fill);
-    visit("probability", options.probability);
-    show_along(options.along, visit);
   }
 };
 

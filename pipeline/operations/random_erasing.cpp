@@ -16,14 +16,6 @@ class RandomErasingDefinition final : public DataOperation<RandomErasing> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "random_erasing"; }
-
-  std::string describe() const override {
-    return fmt::format("random_erasing({}, area={}-{}, ratio={}-{}, fill=[{}])", options_.probability,
-                       options_.min_area, options_.max_area, options_.min_ratio, options_.max_ratio,
-                       fmt::join(options_.fill, ", "));
-  }
-
   bool is_random() const noexcept override { return true; }
 
   Field apply(const Field& before) const override {
@@ -44,16 +36,6 @@ class RandomErasingDefinition final : public DataOperation<RandomErasing> {
     if (!pass.abilities.cuts) return false;
     pass.holes.push_back({.options = options_, .number = place.number});
     return true;
-  }
-
- private:
-  void show(RandomErasing& options, OptionVisitor& visit) const override {
-    visit("probability", options.probability);
-    visit("min_area", options.min_area);
-    visit("max_area", options.max_area);
-    visit("min_ratio", options.min_ratio);
-    visit("max_ratio", options.max_ratio);
-    visit("fill", options.fill);
   }
 };
 

@@ -71,14 +71,6 @@ class RandomResizedCropDefinition final : public MovingOperation<RandomResizedCr
  public:
   using MovingOperation::MovingOperation;
 
-  const char* name() const noexcept override { return "random_resized_crop"; }
-
-  std::string describe() const override {
-    return fmt::format("random_resized_crop({}, area={}-{}, ratio={}-{})", options_.size, options_.min_area,
-                       options_.max_area, options_.min_ratio, options_.max_ratio) +
-           headrace::describe(options_.along);
-  }
-
   bool is_random() const noexcept override { return true; }
 
   Field apply(const Field& before) const override {
@@ -110,15 +102,6 @@ class RandomResizedCropDefinition final : public MovingOperation<RandomResizedCr
  private:
   std::shared_ptr<const PixelMover> mover(std::uint16_t number) const override {
     return std::make_shared<RandomWindow>(options_, number);
-  }
-
-  void show(RandomResizedCrop& options, OptionVisitor& visit) const override {
-    visit("size", options.size);
-    visit("min_area", options.min_area);
-    visit("max_area", options.max_area);
-    visit("min_ratio", options.min_ratio);
-    visit("max_ratio", options.max_ratio);
-    show_along(options.along, visit);
   }
 };
 

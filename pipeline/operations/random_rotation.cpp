@@ -26,28 +26,9 @@ class RandomRotationDefinition final : public AffineOperation<RandomRotation, Ro
  public:
   using AffineOperation::AffineOperation;
 
-  const char* name() const noexcept override { return "random_rotation"; }
-
-  std::string describe() const override {
-    return fmt::format("random_rotation({} to {} degrees, {}, fill=[{}], p={})", options_.min_degrees,
-                       options_.max_degrees,
-                       options_.interpolation == Interpolation::kNearest ? "nearest" : "bilinear",
-                       fmt::join(options_.fill, ", "), options_.probability) +
-           headrace::describe(options_.along);
-  }
-
  private:
   void check(const FieldChecks& checks) const override {
     want_degrees(checks, options_.min_degrees, options_.max_degrees, "degrees", kMaxDegrees);
-  }
-
-  void show(RandomRotation& options, OptionVisitor& visit) const override {
-    visit("min_degrees", options.min_degrees);
-    visit("max_degrees", options.max_degrees);
-    visit("interpolation", options.interpolation, {"nearest", "bilinear"});
-    visit("fill", options.fill);
-    visit("probability", options.probability);
-    show_along(options.along, visit);
   }
 };
 

@@ -17,12 +17,6 @@ class ResizeDefinition final : public MovingOperation<Resize> {
  public:
   using MovingOperation::MovingOperation;
 
-  const char* name() const noexcept override { return "resize"; }
-
-  std::string describe() const override {
-    return fmt::format("resize({}){}", options_.size, headrace::describe(options_.along));
-  }
-
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
     checks.want_channels_last();
@@ -47,22 +41,11 @@ class ResizeDefinition final : public MovingOperation<Resize> {
   std::shared_ptr<const PixelMover> mover(std::uint16_t /*number*/) const override {
     return resize_mover(options_);
   }
-
-  void show(Resize& options, OptionVisitor& visit) const override {
-    visit("size", options.size);
-    show_along(options.along, visit);
-  }
 };
 
 class ResizeToDefinition final : public MovingOperation<ResizeTo> {
  public:
   using MovingOperation::MovingOperation;
-
-  const char* name() const noexcept override { return "resize_to"; }
-
-  std::string describe() const override {
-    return fmt::format("resize({}, {}){}", options_.height, options_.width, headrace::describe(options_.along));
-  }
 
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
@@ -83,12 +66,6 @@ class ResizeToDefinition final : public MovingOperation<ResizeTo> {
  private:
   std::shared_ptr<const PixelMover> mover(std::uint16_t /*number*/) const override {
     return resize_mover(options_);
-  }
-
-  void show(ResizeTo& options, OptionVisitor& visit) const override {
-    visit("height", options.height);
-    visit("width", options.width);
-    show_along(options.along, visit);
   }
 };
 

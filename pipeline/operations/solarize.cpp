@@ -11,12 +11,6 @@ class SolarizeDefinition final : public ImageOperation<Solarize> {
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "solarize"; }
-
-  std::string describe() const override {
-    return fmt::format("solarize({}, p={})", options_.threshold, options_.probability);
-  }
-
   void change(const LevelWork& image, Philox& /*random*/, Scratch& /*scratch*/) const override {
     solarize_levels(image, static_cast<int>(std::ceil(options_.threshold)));
   }
@@ -27,11 +21,6 @@ class SolarizeDefinition final : public ImageOperation<Solarize> {
       checks.refuse("the threshold is not within 0 and 256");
     }
     return before;
-  }
-
-  void show(Solarize& options, OptionVisitor& visit) const override {
-    visit("threshold", options.threshold);
-    visit("probability", options.probability);
   }
 };
 

@@ -10,12 +10,6 @@ class ToLayoutDefinition final : public DataOperation<ToLayout> {
  public:
   using DataOperation::DataOperation;
 
-  const char* name() const noexcept override { return "to_layout"; }
-
-  std::string describe() const override {
-    return fmt::format("to_layout({})", options_.to == ImageLayout::kChannelsFirst ? "CHW" : "HWC");
-  }
-
   Field apply(const Field& before) const override {
     const FieldChecks checks(*this, before);
     checks.want_decoded();
@@ -24,34 +18,22 @@ class ToLayoutDefinition final : public DataOperation<ToLayout> {
     checks.want_layout();
     const Shape& from = before.shape;
     Field after = before;
-    after.layout = options_.to;
-    if (layout_of(before) == options_.to) return after;
-    after.shape = options_.to == ImageLayout::kChannelsFirst ? Shape{from[2], from[0], from[1]}
-                                                             : Shape{from[1], from[2], from[0]};
+    after.layout = options_.layout;
+    if (layout_of(before) == options_.layout) return after;
+    after.shape = options_.layout == ImageLayout::kChannelsFirst ? Shape{from[2], from[0], from[1]}
+                                                                 : Shape{from[1], from[2], from[0]};
     return after;
   }
 
   bool join(PixelPass& pass, const OperationPlace& /*place*/) const override {
-    pass.to_layout = options_.to;
+    pass.to_layout = options_.layout;
     return true;
-  }
-
- private:
-  void show(ToLayout& options, OptionVisitor& visit) const override {
-    visit("to", options.to, {"channels_last", "channels_first"});
   }
 };
 
 class LayoutIsDefinition final : public DataOperation<LayoutIs> {
  public:
   using DataOperation::DataOperation;
-
-  const char* name() const noexcept override { return "layout_is"; }
-
-  std::string describe() const override {
-    return fmt::format("layout_is({}, field={})", options_.layout == ImageLayout::kChannelsFirst ? "CHW" : "HWC",
-                       options_.field);
-  }
 
   const std::string& field() const noexcept override { return options_.field; }
 
@@ -70,12 +52,6 @@ class LayoutIsDefinition final : public DataOperation<LayoutIs> {
   bool join(PixelPass& /*pass*/, const OperationPlace& /*place*/) const override { return true; }
 
   void compile(StepList& /*steps*/, const OperationPlace& /*place*/) const override {}
-
- private:
-  void show(LayoutIs& options, OptionVisitor& visit) const override {
-    visit("layout", options.layout, {"channels_last", "channels_first"});
-    visit("field", options.field);
-  }
 };
 
 }  // namespace
@@ -88,6 +64,6 @@ Operations layout_is(ImageLayout layout, std::string field) {
   return Operation{LayoutIs{.layout = layout, .field = std::move(field)}};
 }
 
-Operations to_layout(ImageLayout layout) { return Operation{ToLayout{.to = layout}}; }
+Operations to_layout(ImageLayout layout) { return Operation{ToLayout{.layout = layout}}; }
 
 }  // namespace headrace

@@ -19,14 +19,6 @@ class TrivialAugmentWideDefinition final : public ImageOperation<TrivialAugmentW
  public:
   using ImageOperation::ImageOperation;
 
-  const char* name() const noexcept override { return "trivial_augment_wide"; }
-
-  std::string describe() const override {
-    return fmt::format("trivial_augment_wide({}, {}, fill=[{}])", options_.bins,
-                       options_.interpolation == Interpolation::kNearest ? "nearest" : "bilinear",
-                       fmt::join(options_.fill, ", "));
-  }
-
   bool is_random() const noexcept override { return true; }
   bool takes_long() const noexcept override { return true; }
   OperationPtr with_along(const Along& /*fields*/) const override { refuse_to_move_along(*this); }
@@ -43,12 +35,6 @@ class TrivialAugmentWideDefinition final : public ImageOperation<TrivialAugmentW
   Field changed(const Field& before, const FieldChecks& checks) const override {
     want_augmentable(checks, before, options_.fill, options_.bins);
     return before;
-  }
-
-  void show(TrivialAugmentWide& options, OptionVisitor& visit) const override {
-    visit("bins", options.bins);
-    visit("interpolation", options.interpolation, {"nearest", "bilinear"});
-    visit("fill", options.fill);
   }
 };
 

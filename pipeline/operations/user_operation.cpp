@@ -6,7 +6,7 @@
 #include <exception>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/encoded_image.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"

@@ -58,12 +58,6 @@ class VerticalFlipDefinition final : public MovingOperation<VerticalFlip> {
  public:
   using MovingOperation::MovingOperation;
 
-  const char* name() const noexcept override { return "vertical_flip"; }
-
-  std::string describe() const override {
-    return fmt::format("vertical_flip({})", options_.probability) + headrace::describe(options_.along);
-  }
-
   bool is_random() const noexcept override { return true; }
 
   Field apply(const Field& before) const override {
@@ -81,11 +75,6 @@ class VerticalFlipDefinition final : public MovingOperation<VerticalFlip> {
  private:
   std::shared_ptr<const PixelMover> mover(std::uint16_t number) const override {
     return std::make_shared<VerticalFlipMover>(options_, number);
-  }
-
-  void show(VerticalFlip& options, OptionVisitor& visit) const override {
-    visit("probability", options.probability);
-    show_along(options.along, visit);
   }
 };
 

@@ -228,7 +228,7 @@ Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
   std::size_t fields = 0, operations = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     std::optional<std::uint64_t> full;
-    if (batches) full = static_cast<std::uint64_t>(batches->batch.global);
+    if (batches) full = static_cast<std::uint64_t>(batches->batch.global_batch);
     const auto positions = std::make_shared<const ZippedPositions>(plans[i], full);
     sources.push_back(joined_part(plans[i], positions));
     if (batches) sources.back().size = batches->examples;

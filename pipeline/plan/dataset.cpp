@@ -191,14 +191,15 @@ Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   require_lengths_of_stream(source->info(), paddings);
   const auto padded = std::make_shared<PaddedSource>(source, with_lengths(source, std::move(paddings)));
   const Dataset batched =
-      Dataset(with_padding(plan_, padded)).batch({.global = options.global, .remainder = options.remainder});
+      Dataset(with_padding(plan_, padded))
+          .batch({.global_batch = options.global_batch, .drop_remainder = options.drop_remainder});
   BatchStage stage = std::get<BatchStage>(batched.plan()->stage);
   stage.pad = std::move(options.pad);
   return Dataset(grow(batched.plan()->before, std::move(stage)));
 }
 
 Dataset Dataset::ragged_batch(RaggedBatchOptions options) const {
-  const Dataset batched = batch({.global = options.global, .remainder = options.remainder});
+  const Dataset batched = batch({.global_batch = options.global_batch, .drop_remainder = options.drop_remainder});
   const PlanNode* first = plan_.get();
   while (first->before != nullptr) first = first->before.get();
   const auto& source = std::get<SourceStage>(first->stage);
@@ -231,14 +232,14 @@ Dataset Dataset::bucket_by_length(BucketOptions options) const {
         fmt::format("{}: field '{}', which it judges, is padded to one length", kCall, options.field),
         "leave its length out");
   }
-  const Remainder remainder = options.remainder;
+  const bool drop_remainder = options.drop_remainder;
   const auto buckets = std::make_shared<const LengthBuckets>(plan_, std::move(options), judged, std::move(fields));
   const auto padded = std::make_shared<PaddedSource>(
       source, paddings,
       PaddedLength{.of = judged,
                    .to = [buckets](std::int64_t length) { return buckets->padded_length(length); },
                    .identity = buckets->identity()});
-  BatchStage stage{.options = {.global = buckets->largest_batch_size(), .remainder = remainder},
+  BatchStage stage{.options = {.global_batch = buckets->largest_batch_size(), .drop_remainder = drop_remainder},
                    .buckets = buckets};
   return Dataset(grow(with_padding(plan_, padded), std::move(stage)));
 }
@@ -250,8 +251,8 @@ Dataset Dataset::cache(std::shared_ptr<SampleCache> cache) const {
 }
 
 Dataset Dataset::batch(BatchOptions options) const {
-  if (options.global < 1) {
-    throw ConfigError(fmt::format("batch({}): a batch holds at least one example", options.global));
+  if (options.global_batch < 1) {
+    throw ConfigError(fmt::format("batch({}): a batch holds at least one example", options.global_batch));
   }
   return Dataset(grow(plan_, BatchStage{options}));
 }
@@ -264,7 +265,7 @@ Dataset Dataset::prefetch(int batches) const {
 std::int64_t Dataset::global_batch() const {
   const StreamPlan plan = make_stream_plan(plan_);
   if (!plan.batch) throw ConfigError("the plan has no batches yet", "call batch() before global_batch()");
-  return plan.batch->global;
+  return plan.batch->global_batch;
 }
 
 std::string Dataset::explain() const { return explain_plan(make_stream_plan(plan_)); }

@@ -92,7 +92,7 @@ class EvaluationStages {
   void operator()(const BatchStage& stage) {
     if (stage.buckets != nullptr) refuse_stage("bucket_by_length() makes batches of several shapes");
     BatchStage kept = stage;
-    kept.options.remainder = Remainder::kKeep;
+    kept.options.drop_remainder = false;
     if (kept.pad) kept.pad = padding(*kept.pad);
     kept_.emplace_back(std::move(kept));
   }
@@ -144,7 +144,7 @@ class EvaluationStages {
       if (!given.empty() && said == given.end()) continue;
       all.push_back({.field = before.name,
                      .length = fields_[find_field(fields_, before.name)].shape[0],
-                     .value = said == given.end() ? std::byte{} : said->value});
+                     .value = said == given.end() ? std::uint8_t{0} : said->value});
     }
     return all;
   }

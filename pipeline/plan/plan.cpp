@@ -1,10 +1,10 @@
 #include "headrace/pipeline/plan/plan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "headrace/devices/base/option_text.h"
 #include "headrace/pipeline/plan/index/chosen_numbers.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"
@@ -13,26 +13,10 @@
 namespace headrace {
 namespace {
 
-std::string describe_ends(const MixOptions& options) {
-  switch (options.end) {
-    case MixEnd::kFirstEnds: return "first ends";
-    case MixEnd::kAllSeen: return "all seen";
-  }
-  return {};
-}
-
 struct DescribeHow {
-  const char* element = "record";
-
   std::string operator()(const InSequence&) const { return "concatenate"; }
-  std::string operator()(const InterleaveOptions& options) const {
-    return fmt::format("interleave of blocks of {}", options.block);
-  }
-  std::string operator()(const MixOptions& options) const {
-    if (options.weights.empty()) return fmt::format("mix(seed={}), each {} once", options.seed, element);
-    return fmt::format("mix(seed={}, weights {}, {})", options.seed, fmt::join(options.weights, " : "),
-                       describe_ends(options));
-  }
+  std::string operator()(const InterleaveOptions& options) const { return described("interleave", options); }
+  std::string operator()(const MixOptions& options) const { return described("mix", options); }
   std::string operator()(const UnbatchRows& unbatch) const { return fmt::format("unbatch of {}", unbatch.rows); }
 };
 
@@ -60,24 +44,20 @@ struct DescribeStage {
     }
     return text;
   }
-  std::string operator()(const ShuffleStage& stage) const {
-    return fmt::format("shuffle(seed={}{})", stage.options.seed,
-                       stage.options.each_epoch_anew ? "" : ", the same every epoch");
-  }
-  std::string operator()(const RepeatStage& stage) const { return fmt::format("repeat({})", stage.times); }
-  std::string operator()(const TakeStage& stage) const { return fmt::format("take({})", stage.count); }
-  std::string operator()(const SkipStage& stage) const { return fmt::format("skip({})", stage.count); }
+  std::string operator()(const ShuffleStage& stage) const { return described("shuffle", stage.options); }
+  std::string operator()(const RepeatStage& stage) const { return fmt::format("repeat(times={})", stage.times); }
+  std::string operator()(const TakeStage& stage) const { return fmt::format("take(count={})", stage.count); }
+  std::string operator()(const SkipStage& stage) const { return fmt::format("skip(count={})", stage.count); }
   std::string operator()(const SelectStage& stage) const { return stage.chosen->describe(); }
   std::string operator()(const ShardStage& stage) const {
-    return fmt::format("shard({} of {})", stage.index, stage.count);
+    return fmt::format("shard(count={}, index={})", stage.count, stage.index);
   }
   std::string operator()(const WithoutShardStage& stage) const {
-    return fmt::format("without_shard({} of {})", stage.index, stage.count);
+    return fmt::format("without_shard(count={}, index={})", stage.count, stage.index);
   }
   std::string operator()(const FilterStage& stage) const { return stage.selection->describe(); }
   std::string operator()(const ShuffleWindowStage& stage) const {
-    return fmt::format("shuffle_window({}, seed={}{})", stage.options.size, stage.options.seed,
-                       stage.options.each_epoch_anew ? "" : ", the same every epoch");
+    return described("shuffle_window", stage.options);
   }
   std::string operator()(const ShardFilesStage& stage) const {
     return fmt::format("shard({} of {}, by file: {} files)", stage.index, stage.count, stage.ranges.size());
@@ -86,23 +66,24 @@ struct DescribeStage {
     const Combination& combination = *stage.combination;
     const bool of_batches = combination.of_batches();
     std::string text = of_batches ? "whole batches, " : "";
-    text += std::visit(DescribeHow{of_batches ? "batch" : "record"}, combination.how) + ":";
+    text += std::visit(DescribeHow(), combination.how) + ":";
     for (const CombinedPart& part : combination.parts) text += fmt::format(" [{}]", describe_part(part));
     return text;
   }
-  std::string operator()(const EnumerateStage& stage) const {
-    return fmt::format("enumerate('{}')", stage.options.field);
-  }
+  std::string operator()(const EnumerateStage& stage) const { return described("enumerate", stage.options); }
   std::string operator()(const CacheStage& stage) const {
     return fmt::format("cache({})", stage.cache->describe());
   }
   std::string operator()(const BatchStage& stage) const {
-    if (stage.buckets != nullptr) return stage.buckets->describe();
-    return fmt::format("{}({}{}{})", stage.ragged != nullptr ? "ragged_batch" : "batch", stage.options.global,
-                       stage.options.remainder == Remainder::kDrop ? ", drop remainder" : "",
-                       stage.ragged != nullptr ? stage.ragged->describe() : "");
+    if (stage.buckets != nullptr) return described("bucket_by_length", stage.buckets->options());
+    if (stage.ragged == nullptr) return described("batch", stage.options);
+    return described("ragged_batch", RaggedBatchOptions{.global_batch = stage.options.global_batch,
+                                                        .drop_remainder = stage.options.drop_remainder,
+                                                        .fields = stage.ragged->fields()});
   }
-  std::string operator()(const PrefetchStage& stage) const { return fmt::format("prefetch({})", stage.batches); }
+  std::string operator()(const PrefetchStage& stage) const {
+    return fmt::format("prefetch(batches={})", stage.batches);
+  }
   std::string operator()(const BucketStage& stage) const {
     return fmt::format("length of '{}'", stage.buckets->options().field);
   }

@@ -120,10 +120,10 @@ class Planner {
     plan_.index_stages.emplace_back(stage);
     if (!combination.of_batches()) return;
     plan_.combined_batches = stage.combination;
-    plan_.batch = BatchOptions{.global = 1};
+    plan_.batch = BatchOptions{.global_batch = 1};
     plan_.prefetch = 0;
     for (const CombinedPart& part : combination.parts) {
-      plan_.batch->global = std::max(plan_.batch->global, part.batches->options.global);
+      plan_.batch->global_batch = std::max(plan_.batch->global_batch, part.batches->options.global_batch);
       plan_.prefetch = std::max(plan_.prefetch, part.batches->prefetch);
     }
   }
@@ -153,8 +153,9 @@ class Planner {
   void operator()(const BatchStage& stage) {
     if (plan_.batch) {
       const std::string again = describe(Stage{stage});
-      throw ConfigError(fmt::format("{} stands after batch({}): a batch of batches", again, plan_.batch->global),
-                        fmt::format("leave one of them out, or write unbatch() before {}", again));
+      throw ConfigError(
+          fmt::format("{} stands after batch({}): a batch of batches", again, plan_.batch->global_batch),
+          fmt::format("leave one of them out, or write unbatch() before {}", again));
     }
     plan_.batch = stage.options;
     plan_.ragged_batch = stage.ragged;
@@ -187,7 +188,7 @@ class Planner {
       repeats.push_back(std::move(stages.back()));
     }
     const bool combined = plan_.combined_batches != nullptr;
-    const bool keeps_order = plan_.batch->remainder == Remainder::kKeep && stages.empty() && !combined;
+    const bool keeps_order = !plan_.batch->drop_remainder && stages.empty() && !combined;
     if (is_shuffled(stages)) want_numbers("shuffle_window() between batch() and unbatch()");
     if (!keeps_order) {
       plan_.index_stages.emplace_back(BatchOrderStage{std::make_shared<BatchOrder>(
@@ -492,7 +493,7 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
   }
   if (plan.batch) {
     text += plan.combined_batches != nullptr
-                ? fmt::format("batches of the datasets, of up to {} examples", plan.batch->global)
+                ? fmt::format("batches of the datasets, of up to {} examples", plan.batch->global_batch)
                 : printable(describe(Stage{
                       BatchStage{.options = *plan.batch, .buckets = plan.buckets, .ragged = plan.ragged_batch}}));
     text += plan.buckets == nullptr ? "\n" : "  [an epoch first looks at all records' numbers: 4 bytes each]\n";

@@ -56,15 +56,6 @@ std::int64_t RaggedBatch::given_length(const std::string& field) const noexcept 
   return given != fields_.end() ? given->max_length : 0;
 }
 
-std::string RaggedBatch::describe() const {
-  std::string text;
-  for (const RaggedField& one : fields_) {
-    text += fmt::format("{} '{}'", text.empty() ? ";" : ",", one.field);
-    if (one.max_length > 0) text += fmt::format(" up to {}", one.max_length);
-  }
-  return text;
-}
-
 std::vector<RaggedTensor> RaggedBatch::add_offsets(Fields& fields) const {
   std::vector<RaggedTensor> ragged;
   for (const RaggedField& one : fields_) ragged.push_back({.values = find_field(fields, one.field)});

@@ -21,8 +21,6 @@ class RaggedBatch {
 
   // Returns the options, empty if each field of varying length is ragged.
   const std::vector<RaggedField>& fields() const noexcept { return fields_; }
-  // Returns "; 'tokens' up to 512, 'boxes'"; "" if no field is named.
-  std::string describe() const;
 
   // Adds the fields of offsets to those of a finished sample, and makes bytes of the images that stay encoded.
   // Throws ConfigError if a field cannot be ragged, or none is.

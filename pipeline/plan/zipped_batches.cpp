@@ -90,7 +90,7 @@ ZippedBatches zip_batches(const std::vector<StreamPlan>& plans, bool strict) {
   const bool alike = std::ranges::all_of(
       parts, [&](const BatchSizes& part) { return part.rows().even() && part.rows().full() == full; });
   const std::uint64_t all = checked_total(steps, full);
-  return {.batch = {.global = static_cast<std::int64_t>(full)},
+  return {.batch = {.global_batch = static_cast<std::int64_t>(full)},
           .examples = alike ? all : compare(parts, steps, full)};
 }
 

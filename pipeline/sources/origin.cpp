@@ -14,7 +14,9 @@ SourcePtr with_format(SourcePtr source, std::string format) {
   return source;
 }
 
-void show_split(Split& split, OptionVisitor& visit) { visit("split", split, {"train", "test"}); }
+void show_split(Split& split, OptionVisitor& visit) {
+  visit("split", split, "Which part of the data.", {"train", "test"});
+}
 
 void show_layout(LayoutOptions& layout, OptionVisitor& visit) {
   visit("classes_at", layout.classes_at);
@@ -23,7 +25,7 @@ void show_layout(LayoutOptions& layout, OptionVisitor& visit) {
 }
 
 void show_label_type(LabelType& type, OptionVisitor& visit) {
-  visit("label_type", type, {"auto", "class", "number"});
+  visit("label_type", type, "What a label column holds.", {"auto", "class", "number"});
 }
 
 SourceOriginPtr find_source_origin(std::string_view name) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace headrace {
 namespace {

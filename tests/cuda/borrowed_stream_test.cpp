@@ -19,7 +19,7 @@ class BorrowedStreams : public test::FakeCuda {
   ~BorrowedStreams() override { cudaStreamDestroy(stream_); }
 
   std::uintptr_t handle() const { return reinterpret_cast<std::uintptr_t>(stream_); }
-  static Dataset numbers() { return Dataset::from(test::numbers(64)).batch({.global = 8}); }
+  static Dataset numbers() { return Dataset::from(test::numbers(64)).batch({.global_batch = 8}); }
   // Of this thread since `before`.
   static std::uint64_t calls(const test::fake_cuda::Calls& before, const std::string& name) {
     const auto count = [&name](const test::fake_cuda::Calls& all) {

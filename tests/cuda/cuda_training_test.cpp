@@ -19,7 +19,7 @@ namespace {
 
 class CudaTraining : public test::FakeCuda {};
 
-Dataset data() { return test::blobs(60, {6, 6, 2}).batch({.global = 8}); }
+Dataset data() { return test::blobs(60, {6, 6, 2}).batch({.global_batch = 8}); }
 
 std::vector<std::vector<float>> trained(DeviceGroup devices, int accumulate,
                                         const Optimizer& optimizer = adam(1e-2F)) {

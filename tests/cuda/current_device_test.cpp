@@ -62,7 +62,7 @@ TEST_F(CurrentDevices, EveryCallOfAStreamIsMadeOnItsOwn) {
 
 TEST_F(CurrentDevices, ALoaderOfTwoMakesEachCallOnItsOwn) {
   DeviceGroup devices = open_devices("cuda:0,1");
-  Loader loader(Dataset::from(test::numbers(64)).batch({.global = 8}), devices, {.epochs = 2});
+  Loader loader(Dataset::from(test::numbers(64)).batch({.global_batch = 8}), devices, {.epochs = 2});
   const std::unique_ptr<Stream> first = devices[0].create_stream(), second = devices[1].create_stream();
   for (;;) {
     auto left = loader.next(0), right = loader.next(1);

@@ -36,7 +36,7 @@ Node deep_cnn(Graph& g) {
   return g.dense(g.dense(g.flatten(x), 8, {.activation = Activation::kRelu}), 4);
 }
 
-Dataset batches() { return test::blobs(40, {12, 12, 2}).batch({.global = 8}); }
+Dataset batches() { return test::blobs(40, {12, 12, 2}).batch({.global_batch = 8}); }
 
 class StepBranches : public test::FakeCuda {
  protected:

@@ -51,7 +51,7 @@ class StepCalls : public test::FakeCuda {
     Strategy strategy(devices, {.announce = false});
     Model model = strategy.build(test::norm_cnn, {.seed = 3});
     model.compile(compiled);
-    Loader loader(data.batch({.global = kBatch * replicas}), devices, {.epochs = 1000, .threads = 1});
+    Loader loader(data.batch({.global_batch = kBatch * replicas}), devices, {.epochs = 1000, .threads = 1});
     Trainer trainer(strategy, model, loader, options);
     if (busy) test::fake_cuda::fall_behind();
     for (int i = 0; i < kWarmSteps; ++i) EXPECT_TRUE(trainer.step());
@@ -70,7 +70,7 @@ class StepCalls : public test::FakeCuda {
       const std::unique_ptr<Stream> consumer = devices[0].create_stream();
       const Calls before = calls_elsewhere();
       {
-        Loader loader(data.batch({.global = kBatch}), devices,
+        Loader loader(data.batch({.global_batch = kBatch}), devices,
                       {.epochs = epochs, .threads = 1, .resident = Residency::kNever});
         while (auto batch = loader.next()) {
           consumer->wait(batch->ready());

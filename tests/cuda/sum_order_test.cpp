@@ -28,7 +28,7 @@ class SumOrder : public test::FakeCuda {
     DeviceGroup devices = open_devices("cuda:0,1");
     Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::norm_cnn);
-    model.fit(test::blobs(32, {6, 6, 2}).batch({.global = 8}),
+    model.fit(test::blobs(32, {6, 6, 2}).batch({.global_batch = 8}),
               {.verbose = 0, .step = step, .stop_after_steps = 2});
     return {counted("ncclAllReduce") - before.first, counted("ncclSend") - before.second};
   }

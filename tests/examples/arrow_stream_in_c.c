@@ -132,11 +132,11 @@ static void free_plan(void* plan) { hr_dataset_free(plan); }
 int main(int argc, char** argv) {
   hr_source *source = NULL, *table = NULL;
   want(hr_source_open(argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist", NULL, &source));
-  hr_dataset* direct = in_batches(source, "{\"global\": 64}");
+  hr_dataset* direct = in_batches(source, "{\"global_batch\": 64}");
   const uint64_t wanted = checksum(direct, "directly");
   const hr_user user = {direct, free_plan};  // freed with the last plan that knows open_table()
   want(hr_source_arrow_stream(open_table, user, NULL, &table));
-  hr_dataset* streamed = in_batches(table, "{\"global\": 64}");
+  hr_dataset* streamed = in_batches(table, "{\"global_batch\": 64}");
   const uint64_t found = checksum(streamed, "through Arrow");
   hr_dataset_free(streamed);
   printf(found == wanted ? "the same rows\n" : "other rows\n");

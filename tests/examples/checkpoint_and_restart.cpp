@@ -36,8 +36,8 @@ int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   const Dataset all = Dataset::from(open_source(data, Split::kTrain));
   const std::uint64_t kept = all.size() - all.size() / 6;
-  const Dataset train = all.take(kept).shuffle().batch({.global = 32});
-  const Dataset validation = all.skip(kept).batch({.global = 32});
+  const Dataset train = all.take(kept).shuffle().batch({.global_batch = 32});
+  const Dataset validation = all.skip(kept).batch({.global_batch = 32});
   run_training(train, validation, 1);  // creates the model
   run_training(train, validation, 2);  // and, as another program would, continues its training
 } catch (const Error& error) {

@@ -42,8 +42,8 @@ int main(int argc, char** argv) try {
   }
   const Operations normal = normalize({0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F});
   const Dataset train =
-      images(data, Split::kTrain).shuffle().map(pad_crop(32, 4) | flip() | normal).batch({.global = 512});
-  const Dataset test = images(data, Split::kTest).map(normal).batch({.global = 512});
+      images(data, Split::kTrain).shuffle().map(pad_crop(32, 4) | flip() | normal).batch({.global_batch = 512});
+  const Dataset test = images(data, Split::kTest).map(normal).batch({.global_batch = 512});
 
   DeviceGroup devices = open_devices();
   Strategy strategy(devices);

@@ -34,7 +34,7 @@ Dataset create_dali_pipeline(const char* data, int crop, int size, std::int64_t 
   return images
       .map(pixels | normalize({0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}) |
            to_layout(ImageLayout::kChannelsFirst))
-      .batch({.global = batch_size});
+      .batch({.global_batch = batch_size});
 }
 
 void run_epoch(const char* name, const Dataset& pipeline, DeviceGroup& devices) {

@@ -32,9 +32,9 @@ int main(int argc, char** argv) try {
 
   // 1. Data: every global batch of 64 is divided among the replicas.
   const LoaderOptions all_epochs{.epochs = static_cast<std::uint64_t>(epochs)};
-  Loader train(Dataset::from(open_source(data, Split::kTrain)).shuffle().batch({.global = 64}), devices,
+  Loader train(Dataset::from(open_source(data, Split::kTrain)).shuffle().batch({.global_batch = 64}), devices,
                all_epochs);
-  Loader test(Dataset::from(open_source(data, Split::kTest)).batch({.global = 64}), devices, all_epochs);
+  Loader test(Dataset::from(open_source(data, Split::kTest)).batch({.global_batch = 64}), devices, all_epochs);
 
   // 2. The model, mirrored on every replica. 3. The loss, one number an example. 4. The optimizer.
   Model model = strategy.build(small_cnn);

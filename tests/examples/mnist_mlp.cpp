@@ -20,9 +20,9 @@ int main(int argc, char** argv) try {
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
   const Dataset all = Dataset::from(open_source(data, Split::kTrain));
   const std::uint64_t kept = all.size() - all.size() / 6;  // 50,000 of 60,000; the others validate
-  const Dataset train = all.take(kept).shuffle().batch({.global = 32});
-  const Dataset validation = all.skip(kept).batch({.global = 32});
-  const Dataset test = Dataset::from(open_source(data, Split::kTest)).batch({.global = 32});
+  const Dataset train = all.take(kept).shuffle().batch({.global_batch = 32});
+  const Dataset validation = all.skip(kept).batch({.global_batch = 32});
+  const Dataset test = Dataset::from(open_source(data, Split::kTest)).batch({.global_batch = 32});
 
   DeviceGroup devices = open_devices();
   Strategy strategy(devices);

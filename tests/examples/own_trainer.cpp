@@ -2,7 +2,7 @@
 // Fashion-MNIST by stochastic gradient descent in plain C++, one thread for each of two shares of a batch.
 //   example_own_trainer [DATA]
 //
-// Prints: ^prefetch\(4\)
+// Prints: ^prefetch\(batches=4\)
 // Prints: ^epoch 1: loss [0-9.]+, accuracy 0\.[0-9]+, [0-9]+ examples
 // Prints: ^epoch 3: loss 0\.[0-9]+, accuracy (0\.[89][0-9]+|1\.0+), [0-9]+ examples
 // Prints: ^to go on from here: headrace-loader-1 [0-9a-f]+ [0-9]+$
@@ -59,7 +59,7 @@ int main(int argc, char** argv) try {
   const Dataset plan = Dataset::from(open_source(data, Split::kTrain))
                            .shuffle({.seed = 7})
                            .map(normalize({0.5F}, {0.5F}))
-                           .batch({.global = 64})
+                           .batch({.global_batch = 64})
                            .prefetch(4);
   std::puts(plan.explain().c_str());
 

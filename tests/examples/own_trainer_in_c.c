@@ -2,7 +2,7 @@
 // gradient descent. A save in the middle of the second epoch and a loader that goes on from it change nothing.
 //   example_own_trainer_in_c [DATA]
 //
-// Prints: ^prefetch\(4\)
+// Prints: ^prefetch\(batches=4\)
 // Prints: ^epoch 1: loss [0-9.]+, accuracy 0\.[0-9]+, [0-9]+ examples
 // Prints: ^to go on from here: headrace-loader-1 [0-9a-f]+ [0-9]+$
 // Prints: ^epoch 3: loss 0\.[0-9]+, accuracy (0\.[89][0-9]+|1\.0+), [0-9]+ examples
@@ -57,7 +57,7 @@ static hr_dataset* plan_of(const char* data) {
   want(hr_dataset_from(source, &plan));
   want(hr_dataset_add(plan, "shuffle", "{\"seed\": 7}"));
   want(hr_dataset_add(plan, "map", "[{\"normalize\": {\"mean\": [0.5], \"std\": [0.5]}}]"));
-  want(hr_dataset_add(plan, "batch", "{\"global\": 64}"));
+  want(hr_dataset_add(plan, "batch", "{\"global_batch\": 64}"));
   want(hr_dataset_add(plan, "prefetch", "{\"batches\": 4}"));
   hr_source_free(source);
   return plan;

@@ -63,7 +63,7 @@ int main(int argc, char** argv) try {
     return images.cache(memory()).map(normalize({0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}));
   };
   const Dataset trainset = load(Split::kTrain), testset = load(Split::kTest);
-  const Dataset trainloader = trainset.shuffle().batch({.global = kBatchSize});
+  const Dataset trainloader = trainset.shuffle().batch({.global_batch = kBatchSize});
   std::vector<std::string> classes = trainset.source()->info().classes;
   for (std::size_t i = classes.size(); i < 10; ++i) classes.push_back(std::to_string(i));  // the data name none
 
@@ -84,12 +84,12 @@ int main(int argc, char** argv) try {
 
   // 5. Test the network on the test data
   Model restored = restore_model(strategy, "cifar_net.safetensors");
-  const Predictions outputs = restored.predict(testset.take(kBatchSize).batch({.global = kBatchSize}));
+  const Predictions outputs = restored.predict(testset.take(kBatchSize).batch({.global_batch = kBatchSize}));
   std::printf("Predicted: ");
   for (auto row = outputs.values.begin(); row != outputs.values.end(); row += 10) {
     std::printf(" %-5s", classes[static_cast<std::size_t>(std::max_element(row, row + 10) - row)].c_str());
   }
-  const Evaluation result = restored.evaluate(testset.batch({.global = 256}));
+  const Evaluation result = restored.evaluate(testset.batch({.global_batch = 256}));
   std::printf("\nAccuracy of the network on the %d test images: %.0f %%\n", static_cast<int>(testset.size()),
               100 * result.accuracy);
   for (const MetricValue& metric : result.metrics) {

@@ -46,10 +46,10 @@ int main(int argc, char** argv) try {
   const Dataset train_loader = images(train_source)
                                    .shuffle()
                                    .map(random_resized_crop({.size = size}) | flip() | normalized)
-                                   .batch({.global = kGlobalBatch});
+                                   .batch({.global_batch = kGlobalBatch});
   const Dataset val_loader = images(open_source(argv[1], Split::kTest))
                                  .map(resize(size * 256 / 224) | center_crop(size) | normalized)
-                                 .batch({.global = kGlobalBatch});
+                                 .batch({.global_batch = kGlobalBatch});
 
   std::puts("=> creating model 'resnet18_imagenet'");
   const int classes = std::max(static_cast<int>(train_source->info().classes.size()), 10);

@@ -27,8 +27,8 @@ int main(int argc, char** argv) try {
   Strategy strategy(devices, {.workers = workers});
 
   const char* data = argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist";
-  const Dataset train = Dataset::from(open_source(data, Split::kTrain)).shuffle().batch({.global = 32});
-  const Dataset test = Dataset::from(open_source(data, Split::kTest)).batch({.global = 32});
+  const Dataset train = Dataset::from(open_source(data, Split::kTrain)).shuffle().batch({.global_batch = 32});
+  const Dataset test = Dataset::from(open_source(data, Split::kTest)).batch({.global_batch = 32});
 
   Model model = strategy.build(mnist_mlp, {.fields = train.fields()});
   model.compile({.optimizer = adam(1e-3F)});

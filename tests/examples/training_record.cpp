@@ -21,8 +21,8 @@ int main(int argc, char** argv) try {
   Strategy strategy(devices);
   const Operations normal = normalize({0.286F}, {0.353F});
   const Dataset train =
-      Dataset::from(open_source(data, Split::kTrain)).shuffle().map(normal).batch({.global = 32});
-  const Dataset test = Dataset::from(open_source(data, Split::kTest)).map(normal).batch({.global = 500});
+      Dataset::from(open_source(data, Split::kTrain)).shuffle().map(normal).batch({.global_batch = 32});
+  const Dataset test = Dataset::from(open_source(data, Split::kTest)).map(normal).batch({.global_batch = 500});
 
   Model model = strategy.build(mnist_mlp, {.fields = train.fields()});
   TrainingRecord record = create_training_record(model, sparse_categorical_crossentropy(), adam(), 2);

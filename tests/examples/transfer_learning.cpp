@@ -50,18 +50,18 @@ int main(int argc, char** argv) try {
   const Dataset train = Dataset::from(open_source(data, Split::kTrain));
   const Dataset test = Dataset::from(open_source(data, Split::kTest));
   const Dataset known = train.filter(with_labels({0, 1, 2, 3, 4, 5, 7, 8})).take(8000).shuffle({.seed = 1});
-  const Dataset judged = test.take(2000).batch({.global = 200});
+  const Dataset judged = test.take(2000).batch({.global_batch = 200});
 
   DeviceGroup devices = open_devices();
   Strategy mirrored(devices);
   Model base = mirrored.build(base_net);
   base.compile({.optimizer = adam(1e-3F)});
-  base.fit(known.batch({.global = 64}), {.epochs = 2});
+  base.fit(known.batch({.global_batch = 64}), {.epochs = 2});
 
   const Net net = with_new_head(to_json(base.graph()));
   double without = 0, with = 0;
   for (std::uint64_t draw = 0; draw < kDraws; ++draw) {
-    const Dataset few = train.skip(kFew * draw).take(kFew).shuffle({.seed = 2}).batch({.global = 15});
+    const Dataset few = train.skip(kFew * draw).take(kFew).shuffle({.seed = 2}).batch({.global_batch = 15});
     Model scratch = mirrored.build(net, {.seed = draw});
     Model transferred = mirrored.build(net, {.seed = draw});
     for (const std::string& name : transferred.copy_variables(base)) {

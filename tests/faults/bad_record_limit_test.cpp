@@ -23,7 +23,7 @@ Dataset numbers_where(std::function<bool(std::uint64_t)> is_bad, std::int64_t gl
     if (!is_bad(record)) return;
     throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = record, .offset = 8 * record});
   });
-  return Dataset::from(source).batch({.global = global});
+  return Dataset::from(source).batch({.global_batch = global});
 }
 
 Dataset every_tenth_bad(std::int64_t global = 10) {

@@ -51,7 +51,7 @@ Dataset pipeline(const SourcePtr& source, std::int64_t global = 8) {
       .decode()
       .shuffle({.seed = 5})
       .map(random_resized_crop({.size = 12}) | flip())
-      .batch({.global = global});
+      .batch({.global_batch = global});
 }
 
 // With pairs of what is left of a batch.
@@ -60,7 +60,7 @@ Dataset mixed_pipeline(const SourcePtr& source) {
       .decode()
       .shuffle({.seed = 5})
       .map(random_resized_crop({.size = 12}) | normalize({0.5F}, {0.25F}) | one_hot(2))
-      .batch({.global = 8})
+      .batch({.global_batch = 8})
       .map(mixup());
 }
 
@@ -106,7 +106,7 @@ class BadRecords : public testing::Test {
 TEST_F(BadRecords, FailNamesTheFirstOneOfTheStream) {
   DeviceGroup devices = test_devices(1);
   for (const int threads : {1, 4}) {
-    Loader loader(Dataset::from(damaged()).decode().map(resize(12) | center_crop(12)).batch({.global = 8}),
+    Loader loader(Dataset::from(damaged()).decode().map(resize(12) | center_crop(12)).batch({.global_batch = 8}),
                   devices, record_options(OnError::kFail, threads));
     try {
       loader.next();
@@ -152,7 +152,7 @@ TEST_F(BadRecords, AWrongLabelIsOne) {
   file[4 * 3073] = std::byte{200};
   folder.write("test_batch.bin", file);
   std::vector<BadRecord> bad;
-  const Dataset dataset = Dataset::from(cifar_binary(folder.path(), Split::kTest)).batch({.global = 5});
+  const Dataset dataset = Dataset::from(cifar_binary(folder.path(), Split::kTest)).batch({.global_batch = 5});
   EXPECT_EQ(samples_of(dataset, record_options(OnError::kSkip, 2, 1), &bad).size(), 9U);
   ASSERT_EQ(bad.size(), 1U);
   EXPECT_EQ(bad[0].record, 4U);
@@ -161,7 +161,7 @@ TEST_F(BadRecords, AWrongLabelIsOne) {
 
 TEST_F(BadRecords, AnImageOfAnotherSizeThanWasSaidIsOne) {
   const auto of = [&](const Operations& operations) {
-    return Dataset::from(whole()).decode({.height = 26, .width = 30}).map(operations).batch({.global = 8});
+    return Dataset::from(whole()).decode({.height = 26, .width = 30}).map(operations).batch({.global_batch = 8});
   };
   for (const Operations& operations :
        {Operations(flip()), Operations(random_resized_crop({.size = 12})), resize(20) | center_crop(12)}) {
@@ -180,7 +180,7 @@ TEST_F(BadRecords, CachesChangeNothing) {
     return test::digests_of((cache ? decoded.cache(cache) : decoded)
                                 .shuffle()
                                 .map(random_resized_crop({.size = 12}))
-                                .batch({.global = 8}),
+                                .batch({.global_batch = 8}),
                             2, record_options(OnError::kSkip));
   };
   const auto expected = stream(nullptr);
@@ -260,7 +260,7 @@ TEST_F(BadRecords, ABatchOfNothingElseIsNotHandedOut) {
     if (index / 10 == 1) throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = index});
   });
   DeviceGroup devices = test_devices(2);
-  Loader loader(Dataset::from(source).batch({.global = 10}), devices, record_options(OnError::kSkip, 2, 1));
+  Loader loader(Dataset::from(source).batch({.global_batch = 10}), devices, record_options(OnError::kSkip, 2, 1));
   for (const std::int64_t examples : {5, 5}) {
     for (int r = 0; r < 2; ++r) {
       const auto batch = loader.next(r);
@@ -277,7 +277,7 @@ TEST_F(BadRecords, WhereNoneIsGoodSubstitutionGivesUp) {
     throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = index});
   });
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(source).batch({.global = 10}), devices, record_options(OnError::kSubstitute));
+  Loader loader(Dataset::from(source).batch({.global_batch = 10}), devices, record_options(OnError::kSubstitute));
   try {
     loader.next();
     FAIL() << "no error";
@@ -292,7 +292,7 @@ TEST_F(BadRecords, RunningOutOfMemoryIsNobodysRecord) {
     throw std::bad_alloc();
   };
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(test::numbers(8)).map(user_map(std::move(map))).batch({.global = 4}), devices,
+  Loader loader(Dataset::from(test::numbers(8)).map(user_map(std::move(map))).batch({.global_batch = 4}), devices,
                 record_options(OnError::kSkip));
   try {
     loader.next();
@@ -351,7 +351,7 @@ TEST_F(BadRecords, FilesThatVanishOrChangeInTheMiddleAreBad) {
   std::filesystem::resize_file(whole_ / name_of(8), 100);
   whole_.write(name_of(9), Bytes(5000, std::byte{1}));
   std::vector<BadRecord> bad;
-  samples_of(Dataset::from(source).decode().map(resize(12) | center_crop(12)).batch({.global = 8}),
+  samples_of(Dataset::from(source).decode().map(resize(12) | center_crop(12)).batch({.global_batch = 8}),
              record_options(OnError::kSkip, 2, 1), &bad);
   ASSERT_EQ(bad.size(), 3U);
   EXPECT_EQ(bad[0].code, ErrorCode::kNotFound);

@@ -89,7 +89,7 @@ class BadSources : public testing::Test {
   static Dataset pipeline(const SourcePtr& source) {
     const Dataset data = Dataset::from(source);
     const bool encoded = source->info().fields[0].encoding == Encoding::kImage;
-    return (encoded ? data.decode().map(center_crop(8)) : data).batch({.global = 4});
+    return (encoded ? data.decode().map(center_crop(8)) : data).batch({.global_batch = 4});
   }
 
   static LoaderOptions options(OnError on_error, const std::filesystem::path& quarantine = {}) {

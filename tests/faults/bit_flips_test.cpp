@@ -37,8 +37,8 @@ class Flips : public ::testing::Test {
     return {
         decoded.shuffle({.seed = 2})
             .map(random_resized_crop({.size = 12}) | flip() | normalize({0.5F, 0.4F, 0.3F}, {0.2F, 0.3F, 0.4F}))
-            .batch({.global = 5}),
-        decoded.map(resize(16) | center_crop(14)).batch({.global = 4})};
+            .batch({.global_batch = 5}),
+        decoded.map(resize(16) | center_crop(14)).batch({.global_batch = 4})};
   }
 
   static std::vector<std::string> stream(const Dataset& dataset) {

@@ -36,14 +36,14 @@ inline Bytes damaged_image(int number) {
 inline Dataset train(const SourcePtr& source, const std::shared_ptr<SampleCache>& cache = nullptr) {
   Dataset dataset = Dataset::from(source).decode();
   if (cache != nullptr) dataset = dataset.cache(cache);
-  return dataset.shuffle({.seed = 5}).map(random_resized_crop({.size = 16}) | flip()).batch({.global = 16});
+  return dataset.shuffle({.seed = 5}).map(random_resized_crop({.size = 16}) | flip()).batch({.global_batch = 16});
 }
 
 // Only a strip in the midst of each image is wanted.
 inline Dataset eval(const SourcePtr& source, const std::shared_ptr<SampleCache>& cache = nullptr) {
   Dataset dataset = Dataset::from(source).decode();
   if (cache != nullptr) dataset = dataset.cache(cache);
-  return dataset.map(resize(40) | center_crop(8)).batch({.global = 16});
+  return dataset.map(resize(40) | center_crop(8)).batch({.global_batch = 16});
 }
 
 inline LoaderOptions options(OnError on_error, int threads, std::uint64_t epochs) {

@@ -26,12 +26,12 @@ DeviceGroup failing(const Lives& lives, BatchMemory memory = BatchMemory::kOwn) 
   return test::devices_of<FailingDevice>(1, lives, memory);
 }
 
-Dataset images() { return Dataset::from(test::noise_images(64, 8, 8)).batch({.global = 8}); }
+Dataset images() { return Dataset::from(test::noise_images(64, 8, 8)).batch({.global_batch = 8}); }
 
 Dataset converted() {
   return Dataset::from(test::noise_images(64, 8, 8))
       .map(pad_crop(8, 2) | normalize({0.5F, 0.5F, 0.5F}, {0.2F, 0.2F, 0.2F}))
-      .batch({.global = 8});
+      .batch({.global_batch = 8});
 }
 
 void expect_nothing_left(DeviceGroup& devices) {
@@ -157,7 +157,8 @@ TEST(DeviceFaults, AnExceptionOfNoKnownTypeIsDelivered) {
     std::memcpy(out.data(), in.data(), out.size());
   };
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(test::numbers(40)).map(user_map(std::move(map))).batch({.global = 10}), devices);
+  Loader loader(Dataset::from(test::numbers(40)).map(user_map(std::move(map))).batch({.global_batch = 10}),
+                devices);
   EXPECT_TRUE(loader.next());
   try {
     loader.next();

@@ -35,7 +35,7 @@ std::function<void(std::int64_t)> throw_at(std::set<std::int64_t> records) {
 TEST(EngineFaults, AUserErrorNamesSourceRecordAndOperationToEveryReplica) {
   for (int threads : {1, 4}) {
     DeviceGroup devices = test_devices(2);
-    Loader loader(Dataset::from(numbers(40)).map(on_each(throw_at({13, 17}))).batch({.global = 10}), devices,
+    Loader loader(Dataset::from(numbers(40)).map(on_each(throw_at({13, 17}))).batch({.global_batch = 10}), devices,
                   {.threads = threads});
     for (int r = 0; r < 2; ++r) {
       EXPECT_EQ(loader.next(r)->position().step, 0U) << "batches before the error are handed out";
@@ -66,7 +66,7 @@ TEST(EngineFaults, AFailedReadNamesRecordAndOffset) {
     if (index == 15) throw std::runtime_error("lost");
   });
   DeviceGroup devices = test_devices(1);
-  const Dataset dataset = Dataset::from(source).batch({.global = 5});
+  const Dataset dataset = Dataset::from(source).batch({.global_batch = 5});
   {
     Loader loader(dataset, devices);
     EXPECT_TRUE(loader.next());
@@ -118,8 +118,8 @@ TEST(EngineFaults, TheWatchdogNamesAUserFunctionThatBlocksAndTheLoaderStops) {
   const Blocker blocker;
   DeviceGroup devices = test_devices(1);
   {
-    Loader loader(Dataset::from(numbers(40)).map(on_each(blocker.at(12), "slow")).batch({.global = 10}), devices,
-                  {.threads = 2, .stall_timeout_seconds = 0.2});
+    Loader loader(Dataset::from(numbers(40)).map(on_each(blocker.at(12), "slow")).batch({.global_batch = 10}),
+                  devices, {.threads = 2, .stall_timeout_seconds = 0.2});
     EXPECT_TRUE(patient_next(loader));
     expect_stall_of(loader, "map user_map 'slow' on record 12");
     const Stopwatch watch;
@@ -136,9 +136,9 @@ TEST(EngineFaults, ALoaderIsDestroyedWithinASecondWhileForeignCodeBlocks) {
   const auto source = std::make_shared<FakeSource>(20, in_read.at(3));
   DeviceGroup devices = test_devices(1);
   auto mapping =
-      std::make_unique<Loader>(Dataset::from(numbers(20)).map(on_each(in_map.at(3))).batch({.global = 4}), devices,
-                               LoaderOptions{.threads = 1});
-  auto reading = std::make_unique<Loader>(Dataset::from(source).batch({.global = 4}), devices,
+      std::make_unique<Loader>(Dataset::from(numbers(20)).map(on_each(in_map.at(3))).batch({.global_batch = 4}),
+                               devices, LoaderOptions{.threads = 1});
+  auto reading = std::make_unique<Loader>(Dataset::from(source).batch({.global_batch = 4}), devices,
                                           LoaderOptions{.stall_timeout_seconds = 0.1});
   expect_stall_of(*reading, "source read on record 3");
   for (auto* loader : {&mapping, &reading}) {
@@ -162,8 +162,8 @@ TEST(EngineFaults, ARecordOfAStreamOutlivesTheLoaderWhileForeignCodeReadsIt) {
   };
   DeviceGroup devices = test_devices(1);
   {
-    Loader loader(Dataset::from(record_stream(counting)).map(on_each(blocker.at(3))).batch({.global = 4}), devices,
-                  {.threads = 1, .stall_timeout_seconds = 0.2});
+    Loader loader(Dataset::from(record_stream(counting)).map(on_each(blocker.at(3))).batch({.global_batch = 4}),
+                  devices, {.threads = 1, .stall_timeout_seconds = 0.2});
     expect_stall_of(loader, "on record 3");
   }
   blocker.open();
@@ -175,7 +175,7 @@ TEST(EngineFaults, NoRowsOutliveTheLoaderWhileUserCodeRuns) {
   DeviceGroup devices = test::cpu_replicas(1);
   std::optional<Batch> kept;
   {
-    Loader loader(Dataset::from(numbers(80)).map(on_each(blocker.at(78))).batch({.global = 4}), devices,
+    Loader loader(Dataset::from(numbers(80)).map(on_each(blocker.at(78))).batch({.global_batch = 4}), devices,
                   {.threads = 1, .stall_timeout_seconds = 0.2, .owned_batches = true});
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(patient_next(loader));
     kept = patient_next(loader);
@@ -188,7 +188,7 @@ TEST(EngineFaults, NoRowsOutliveTheLoaderWhileUserCodeRuns) {
 
 TEST(EngineFaults, TheWatchdogNamesAReplicaThatDoesNotTakeItsBatch) {
   DeviceGroup devices = test_devices(2);
-  Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices,
+  Loader loader(Dataset::from(numbers(40)).batch({.global_batch = 4}), devices,
                 {.prefetch = 1, .stall_timeout_seconds = 0.05});
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(patient_next(loader));
   expect_stall_of(loader, "replica 1 has not taken batch 0");
@@ -199,7 +199,7 @@ TEST(EngineFaults, TheWatchdogNamesAReplicaThatDoesNotTakeItsBatch) {
 
 TEST(EngineFaults, TheWatchdogNamesAConsumerThatHoldsEverySlot) {
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices,
+  Loader loader(Dataset::from(numbers(40)).batch({.global_batch = 4}), devices,
                 {.prefetch = 1, .stall_timeout_seconds = 0.05});
   std::vector<Batch> held;
   for (int i = 0; i < 2; ++i) held.push_back(patient_next(loader).value());
@@ -212,7 +212,7 @@ TEST(EngineFaults, StopWakesAWaitingConsumer) {
   const Blocker blocker;
   const auto source = std::make_shared<FakeSource>(20, blocker.at(0));
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(source).batch({.global = 4}), devices);
+  Loader loader(Dataset::from(source).batch({.global_batch = 4}), devices);
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     loader.stop();
@@ -258,7 +258,7 @@ TEST(EngineFaults, LeavesNothingBehindAThousandTimesHoweverItIsLeft) {
   const auto run = [&](int how) {
     // Now and then with a cache on disk, half of the time warm.
     const Dataset kept = how % 11 == 0 ? plain.cache(disk(folder / std::to_string(how % 2))) : plain;
-    const Dataset dataset = kept.shuffle().batch({.global = 16});
+    const Dataset dataset = kept.shuffle().batch({.global_batch = 16});
     Loader loader(dataset, devices, {.threads = 2, .reader_threads = 2, .prefetch = how % 4});
     for (int i = 0; i < how % 7; ++i) {
       loader.next(0);
@@ -292,7 +292,7 @@ TEST(EngineFaults, LeavesNothingBehindAThousandTimesHoweverItIsLeft) {
 
 TEST(EngineFaults, AForkedChildIsToldSo) {
   DeviceGroup devices = test_devices(1);
-  auto loader = std::make_unique<Loader>(Dataset::from(numbers(100)).batch({.global = 4}), devices);
+  auto loader = std::make_unique<Loader>(Dataset::from(numbers(100)).batch({.global_batch = 4}), devices);
   EXPECT_TRUE(loader->next());
   const pid_t child = fork();
   if (child == 0) {
@@ -325,7 +325,7 @@ TEST(EngineFaults, SlowSamplesAreOvertakenWithinTheWindow) {
     if (latest < record + 20) ++not_overtaken;
   };
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(numbers(400)).map(on_each(wait_for_later)).batch({.global = 10}), devices,
+  Loader loader(Dataset::from(numbers(400)).map(on_each(wait_for_later)).batch({.global_batch = 10}), devices,
                 {.threads = 4, .prefetch = 8});
   std::uint64_t step = 0;
   while (const auto batch = loader.next()) EXPECT_EQ(batch->position().step, step++);

@@ -40,7 +40,7 @@ TEST(FilterFaults, WhatTheSystemGoesOnRefusingIsBadAndNotAskedForAgain) {
   EXPECT_EQ(dataset.size(), 40U);
   EXPECT_EQ(source->reads(), kRecords + 3);
   DeviceGroup devices = test_devices(1);
-  Loader loader(dataset.batch({.global = 4}), devices, filter_options(OnError::kSkip));
+  Loader loader(dataset.batch({.global_batch = 4}), devices, filter_options(OnError::kSkip));
   while (loader.next()) {
   }
   EXPECT_EQ(loader.stats().bad_records, 2U);
@@ -60,7 +60,7 @@ TEST(FilterFaults, WhereNothingCanBeReadNobodyIsWaitedForLong) {
 TEST(FilterFaults, AConfigErrorIsThrownAtOnceWhateverThePolicy) {
   DeviceGroup devices = test_devices(1);
   const auto source = std::make_shared<FakeSource>(200000);
-  const Dataset dataset = Dataset::from(source).filter(two_of_three(1000, "weight")).batch({.global = 8});
+  const Dataset dataset = Dataset::from(source).filter(two_of_three(1000, "weight")).batch({.global_batch = 8});
   for (int i = 0; i < 2; ++i) {
     try {
       Loader(dataset, devices, filter_options(OnError::kSkip));
@@ -92,7 +92,7 @@ TEST(FilterFaults, RunningOutOfMemoryIsNobodysRecord) {
        {Dataset::from(test::numbers(30)).filter(greedy), Dataset::from(starved).filter(two_of_three())}) {
     for (const OnError policy : {OnError::kFail, OnError::kSkip, OnError::kSubstitute}) {
       try {
-        Loader(dataset.batch({.global = 4}), devices, filter_options(policy));
+        Loader(dataset.batch({.global_batch = 4}), devices, filter_options(policy));
         FAIL() << "no error";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);

@@ -58,7 +58,7 @@ inline LoaderOptions filter_options(OnError on_error, int threads = 2, std::uint
 
 // Of one epoch in which bad records are skipped.
 inline GivenStream skipping(const Dataset& dataset, int threads = 2) {
-  return stream_of(dataset.batch({.global = 5}), filter_options(OnError::kSkip, threads, 1));
+  return stream_of(dataset.batch({.global_batch = 5}), filter_options(OnError::kSkip, threads, 1));
 }
 
 // The error that the loader's `batch`-th batch is for every replica.

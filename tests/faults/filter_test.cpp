@@ -27,12 +27,12 @@ TEST(FilterFaults, TheErrorIsThatOfTheBatchWhereTheRecordWouldBe) {
     for (const int replicas : {1, 2}) {
       // 0 2 3 5 | 6 7
       EXPECT_EQ(
-          error_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global = 4}), 1, threads,
+          error_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global_batch = 4}), 1, threads,
                    replicas),
           "fake: item/7: source read: rotten, record 7, byte offset 107 (repair or remove the record, or pass "
           "over bad ones: ErrorPolicy::on_error = skip)");
       // 0 2 3 5 | 6 8 9 11 | 12 14 15 17 | 18 20
-      EXPECT_EQ(error_of(Dataset::from(rotten_at_first({})).filter(two_of_three()).batch({.global = 4}), 3,
+      EXPECT_EQ(error_of(Dataset::from(rotten_at_first({})).filter(two_of_three()).batch({.global_batch = 4}), 3,
                          threads, replicas),
                 "fake: item/20: filter(two of three, version 1): no luck, record 20");
     }
@@ -45,8 +45,8 @@ TEST(FilterFaults, AnUnreadableRecordFailsAsItDoesWithoutAFilter) {
       if (record == 5) throw rotten(record);
     }));
   };
-  EXPECT_EQ(error_of(always().filter(two_of_three()).batch({.global = 3}), 1, 2, 1),
-            error_of(always().batch({.global = 5}), 1, 2, 1));
+  EXPECT_EQ(error_of(always().filter(two_of_three()).batch({.global_batch = 3}), 1, 2, 1),
+            error_of(always().batch({.global_batch = 5}), 1, 2, 1));
 }
 
 TEST(FilterFaults, TheStreamAndItsQuarantineAreTheSameHoweverItIsRun) {
@@ -61,8 +61,10 @@ TEST(FilterFaults, TheStreamAndItsQuarantineAreTheSameHoweverItIsRun) {
           LoaderOptions with = filter_options(policy, threads);
           with.prefetch = prefetch;
           with.errors.quarantine = path;
-          const Dataset dataset =
-              Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle({.seed = 5}).batch({.global = 8});
+          const Dataset dataset = Dataset::from(rotten_at_first())
+                                      .filter(two_of_three())
+                                      .shuffle({.seed = 5})
+                                      .batch({.global_batch = 8});
           const auto digests = test::digests_of(dataset, replicas, with);
           const Bytes written = read_whole_file(path);
           std::filesystem::remove(path);
@@ -96,7 +98,7 @@ TEST(FilterFaults, SkippedOnesStaySkippedThoughTheyCouldBeReadNow) {
 }
 
 TEST(FilterFaults, AreCounted) {
-  const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global = 4});
+  const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global_batch = 4});
   DeviceGroup devices = test_devices(2);
   LoaderOptions with = filter_options(OnError::kSkip);
   Loader loader(dataset, devices, with);
@@ -142,7 +144,8 @@ TEST(FilterFaults, AreNotMoreThanWasSaid) {
 }
 
 TEST(FilterFaults, SubstitutesAreGoodOnes) {
-  const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global = 8});
+  const Dataset dataset =
+      Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global_batch = 8});
   const GivenStream stream = stream_of(dataset, filter_options(OnError::kSubstitute, 2, 40));
   EXPECT_EQ(stream.good.size(), 40 * 41U) << "no place stays empty";
   EXPECT_EQ(stream.bad.size(), 40 * 3U);
@@ -159,7 +162,7 @@ TEST(FilterFaults, WhereNothingCanBeJudgedSubstitutionGivesUp) {
   const RecordFilter none{.name = "none",
                           .keeps = [](const ExampleView&) -> bool { throw std::runtime_error("no"); }};
   test::test_devices(1);  // skips here where there are none: EXPECT_THROW takes a skip for a wrong exception
-  EXPECT_THROW(stream_of(Dataset::from(test::numbers(30)).filter(none).batch({.global = 5}),
+  EXPECT_THROW(stream_of(Dataset::from(test::numbers(30)).filter(none).batch({.global_batch = 5}),
                          filter_options(OnError::kSubstitute)),
                DataError);
 }
@@ -168,7 +171,7 @@ TEST(FilterFaults, AreQuarantinedWithWhatTheFilterFound) {
   const TempFolder folder;
   LoaderOptions with = filter_options(OnError::kSkip);
   with.errors.quarantine = folder / "bad";
-  test::digests_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global = 8}), 1, with);
+  test::digests_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global_batch = 8}), 1, with);
   std::vector<nlohmann::json> found;
   std::ifstream lines(folder / "bad");
   for (std::string text; std::getline(lines, text);) found.push_back(nlohmann::json::parse(text));
@@ -188,7 +191,7 @@ TEST(FilterFaults, AreQuarantinedWithWhatTheFilterFound) {
 
 TEST(FilterFaults, ACacheThatHoldsTheRecordIsNotAsked) {
   const auto cache = memory();
-  test::digests_of(Dataset::from(rotten_at_first({})).cache(cache).batch({.global = 8}), 1, {});
+  test::digests_of(Dataset::from(rotten_at_first({})).cache(cache).batch({.global_batch = 8}), 1, {});
   ASSERT_EQ(cache->counters().records, kRecords);
   const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).cache(cache);
   EXPECT_THAT(skipping(dataset).bad_records(), ElementsAre(7, 20, 33));
@@ -210,7 +213,7 @@ TEST(FilterFaults, ALaterFilterDoesNotLeaveThemOut) {
 
 TEST(FilterFaults, AResumedStreamHasTheSame) {
   const auto dataset = [] {
-    return Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global = 8});
+    return Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global_batch = 8});
   };
   const auto whole = test::cpu_digests_of(dataset(), filter_options(OnError::kSkip));
   DeviceGroup devices = test_devices(1);
@@ -226,7 +229,7 @@ TEST(FilterFaults, AResumedStreamHasTheSame) {
 
 TEST(FilterFaults, AStateBelongsToWhatWasJudged) {
   const auto with_throwing = [](std::uint64_t throwing) {
-    return Dataset::from(rotten_at_first({})).filter(two_of_three(throwing)).batch({.global = 8});
+    return Dataset::from(rotten_at_first({})).filter(two_of_three(throwing)).batch({.global_batch = 8});
   };
   DeviceGroup devices = test_devices(1);
   const auto state_of = [&](std::uint64_t throwing) {

@@ -151,10 +151,10 @@ class FlippedBits {
     return cache == nullptr ? dataset : dataset.cache(cache);
   }
   Dataset strips(const std::shared_ptr<SampleCache>& cache) const {
-    return decoded(cache).map(center_crop(kStrip)).batch({.global = 32});
+    return decoded(cache).map(center_crop(kStrip)).batch({.global_batch = 32});
   }
   Dataset random_crops(const std::shared_ptr<SampleCache>& cache) const {
-    return decoded(cache).shuffle().map(random_resized_crop({.size = 12}) | flip()).batch({.global = 32});
+    return decoded(cache).shuffle().map(random_resized_crop({.size = 12}) | flip()).batch({.global_batch = 32});
   }
 
   void check_strips(const Dataset& dataset, int threads, std::uint64_t epochs, const char* what) const {

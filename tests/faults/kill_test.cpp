@@ -27,7 +27,7 @@ Dataset dataset() {
   return Dataset::from(test::noise_images(kKilledRecords, 8, 8))
       .shuffle()
       .map(pad_crop(8, 2) | flip())
-      .batch({.global = 16});
+      .batch({.global_batch = 16});
 }
 
 // What a consumer wrote down of one batch, in one line.

@@ -32,7 +32,7 @@ Dataset numbered_records() {
     numbers.push_back(i);
     for (int k = 0; k < 8; ++k) images.push_back(random.uniform() - 0.5F);
   }
-  return test::labelled({8}, images, numbers).shuffle().batch({.global = kTrainedBatch});
+  return test::labelled({8}, images, numbers).shuffle().batch({.global_batch = kTrainedBatch});
 }
 
 // The records of a step with their results' bits, and the steps so far as {"records": [...], "results": "..."}.

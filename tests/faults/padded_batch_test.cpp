@@ -37,7 +37,7 @@ Dataset partly_broken() {
 }
 
 TEST(PaddedBatchFaults, RecordsThatCannotBeMeasuredAreBadOnesOfTheStream) {
-  const Dataset dataset = partly_broken().padded_batch({.global = 3});
+  const Dataset dataset = partly_broken().padded_batch({.global_batch = 3});
   EXPECT_EQ(dataset.fields()[0].shape, (Shape{3, 2})) << "the longest of those that can be read";
   for (const int threads : {1, 4}) {
     const test::GivenStream stream =
@@ -49,7 +49,7 @@ TEST(PaddedBatchFaults, RecordsThatCannotBeMeasuredAreBadOnesOfTheStream) {
 
 TEST(PaddedBatchFaults, TheErrorIsThatOfTheBatch) {
   DeviceGroup devices = test_devices(1);
-  Loader loader(partly_broken().padded_batch({.global = 3}), devices);
+  Loader loader(partly_broken().padded_batch({.global_batch = 3}), devices);
   EXPECT_TRUE(loader.next());
   try {
     loader.next();

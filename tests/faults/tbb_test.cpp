@@ -54,7 +54,7 @@ void run_through(const Dataset& dataset, const LoaderOptions& options) {
 
 TEST(OneTbb, AsManyLanesAsAskedForRunAtOnce) {
   Concurrency lanes;
-  run_through(Dataset::from(numbers(400)).map(on_each(lanes.probe())).batch({.global = 10}),
+  run_through(Dataset::from(numbers(400)).map(on_each(lanes.probe())).batch({.global_batch = 10}),
               {.threads = 4, .prefetch = 8});
   EXPECT_EQ(lanes.max.load(), 4);
 }
@@ -64,7 +64,7 @@ TEST(OneTbb, AGlobalControlOfTheProgramIsObeyed) {
     const tbb::global_control control(tbb::global_control::max_allowed_parallelism,
                                       static_cast<std::size_t>(allowed));
     Concurrency lanes;
-    run_through(Dataset::from(numbers(200)).map(on_each(lanes.probe())).batch({.global = 10}),
+    run_through(Dataset::from(numbers(200)).map(on_each(lanes.probe())).batch({.global_batch = 10}),
                 {.threads = 4, .prefetch = 8});
     EXPECT_EQ(lanes.max.load(), 1) << allowed;
   }
@@ -77,7 +77,7 @@ TEST(OneTbb, AnArenaOfTheProgramRunsTheCompute) {
     // The program's arena has another concurrency than any other here.
     (tbb::this_task_arena::max_concurrency() == 3 ? inside : elsewhere)++;
   };
-  const Dataset dataset = Dataset::from(numbers(100)).map(on_each(look)).batch({.global = 10});
+  const Dataset dataset = Dataset::from(numbers(100)).map(on_each(look)).batch({.global_batch = 10});
   run_through(dataset, {.threads = 2, .arena = use_arena(arena)});
   EXPECT_EQ(inside.load(), 100);
   EXPECT_EQ(elsewhere.load(), 0);
@@ -88,14 +88,14 @@ TEST(OneTbb, ConstraintsThatTheMachineDoesNotHaveAreRefused) {
   GTEST_SKIP() << "AddressSanitizer ends programs that load a library as oneTBB loads tbbbind";
 #endif
   DeviceGroup devices = cpu_replicas(1);
-  const Dataset dataset = Dataset::from(numbers(10)).batch({.global = 5});
+  const Dataset dataset = Dataset::from(numbers(10)).batch({.global_batch = 5});
   EXPECT_THROW(Loader(dataset, devices, {.constraints = {.numa_node = 4711}}), ConfigError);
   EXPECT_THROW(Loader(dataset, devices, {.constraints = {.core_type = 4711}}), ConfigError);
 }
 
 TEST(OneTbb, WorkersGoBackWhenThereIsNothingToDo) {
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(Dataset::from(numbers(100)).batch({.global = 10}), devices, {.threads = 2});
+  Loader loader(Dataset::from(numbers(100)).batch({.global_batch = 10}), devices, {.threads = 2});
   ASSERT_TRUE(loader.next());
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the ring is full: the lanes have ended
   std::atomic<int> sum{0};
@@ -119,7 +119,7 @@ TEST(OneTbb, LoopsInsideUserCodeHaveTheSameBits) {
       const std::int64_t total = sum;
       std::memcpy(out.data(), &total, sizeof total);
     };
-    return Dataset::from(numbers(200)).shuffle().map(user_map(std::move(map))).batch({.global = 16});
+    return Dataset::from(numbers(200)).shuffle().map(user_map(std::move(map))).batch({.global_batch = 16});
   };
   EXPECT_EQ(digests_of(twice(true), 2, {.seed = 1, .epochs = 2, .threads = 4}),
             cpu_digests_of(twice(false), {.seed = 1, .epochs = 2, .threads = 1}));
@@ -129,12 +129,15 @@ TEST(OneTbb, LoopsInsideUserCodeHaveTheSameBits) {
 TEST(OneTbb, ALoaderRunsBesideOneThatIsStuck) {
   const Blocker blocker;
   DeviceGroup devices = cpu_replicas(1);
-  auto stuck = std::make_unique<Loader>(Dataset::from(numbers(8)).map(on_each(blocker.at(0))).batch({.global = 4}),
-                                        devices, LoaderOptions{.threads = 4, .stall_timeout_seconds = 0.1});
+  auto stuck =
+      std::make_unique<Loader>(Dataset::from(numbers(8)).map(on_each(blocker.at(0))).batch({.global_batch = 4}),
+                               devices, LoaderOptions{.threads = 4, .stall_timeout_seconds = 0.1});
   EXPECT_THROW(stuck->next(), Error);
-  run_through(Dataset::from(numbers(100)).batch({.global = 10}), {.threads = 4, .stall_timeout_seconds = 20});
+  run_through(Dataset::from(numbers(100)).batch({.global_batch = 10}),
+              {.threads = 4, .stall_timeout_seconds = 20});
   stuck.reset();  // the lane is left behind
-  run_through(Dataset::from(numbers(100)).batch({.global = 10}), {.threads = 4, .stall_timeout_seconds = 20});
+  run_through(Dataset::from(numbers(100)).batch({.global_batch = 10}),
+              {.threads = 4, .stall_timeout_seconds = 20});
   blocker.open();
 }
 
@@ -145,7 +148,8 @@ TEST(OneTbb, ALoaderThatIsGoneHoldsNothing) {
     const std::weak_ptr<const Source> held = source;
     {
       DeviceGroup devices = cpu_replicas(1);
-      Loader loader(Dataset::from(std::move(source)).batch({.global = 4}), devices, {.threads = 4, .prefetch = 8});
+      Loader loader(Dataset::from(std::move(source)).batch({.global_batch = 4}), devices,
+                    {.threads = 4, .prefetch = 8});
       for (int i = 0; i < round % 4; ++i) loader.next();
     }
     ASSERT_TRUE(held.expired()) << "round " << round;
@@ -153,12 +157,12 @@ TEST(OneTbb, ALoaderThatIsGoneHoldsNothing) {
 }
 
 TEST(OneTbb, AForkedProcessIsToldToForkEarlier) {
-  run_through(Dataset::from(numbers(20)).batch({.global = 10}), {.threads = 2});
+  run_through(Dataset::from(numbers(20)).batch({.global_batch = 10}), {.threads = 2});
   const pid_t child = fork();
   if (child == 0) {
     int status = 1;
     try {
-      run_through(Dataset::from(numbers(20)).batch({.global = 10}), {.threads = 2});
+      run_through(Dataset::from(numbers(20)).batch({.global_batch = 10}), {.threads = 2});
     } catch (const Error& error) {
       status = error.code() == ErrorCode::kUnsupported ? 0 : 2;
     }
@@ -183,7 +187,8 @@ std::int64_t resident_pages() {
 }
 
 TEST(OneTbb, AThousandLoadersLeaveNothing) {
-  const Dataset dataset = Dataset::from(noise_images(64, 16, 16)).shuffle().map(flip()).batch({.global = 16});
+  const Dataset dataset =
+      Dataset::from(noise_images(64, 16, 16)).shuffle().map(flip()).batch({.global_batch = 16});
   const auto open_and_drop = [&](int times) {
     for (int i = 0; i < times; ++i) {
       DeviceGroup devices = cpu_replicas(1);

@@ -69,7 +69,7 @@ bool training_survives(const TrainingUse& use, int victim, const DeviceCall& cal
   left.*call.lives = lives;
   DeviceGroup devices = two_devices(victim, left);
   const auto& device = dynamic_cast<const FailingDevice&>(devices[victim]);
-  const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global = 8});
+  const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global_batch = 8});
   Stopwatch teardown;
   {
     std::unique_ptr<Strategy> strategy;

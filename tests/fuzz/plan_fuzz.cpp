@@ -37,14 +37,15 @@ std::vector<Bytes> seeds() {
   const Operations bytes = random_resized_crop({.size = 6}) | resize(7) | color_jitter({.hue = 0.1F}) | cutout(3) |
                            random_affine({.max_degrees = 9}) | rand_augment() | random_erasing();
   return {
-      written(images.shuffle({.seed = 7}).map(chain).batch({.global = 3}).map(mixup() | cutmix()).prefetch(2)),
+      written(
+          images.shuffle({.seed = 7}).map(chain).batch({.global_batch = 3}).map(mixup() | cutmix()).prefetch(2)),
       written(images.filter(with_labels({1, 2})).cache(memory(99)).map(bytes | cast(DType::kF32) | flatten())),
       written(images.filter(options().parts.filters[0]).map(options().parts.operations[0]).batch({})),
       written(mix({counted.repeat(2).skip(1), counted.shard(2, 1)}, {.weights = {0.25, 1}}).shuffle_window({})),
       written(
           zip({counted, concatenate({counted, interleave({counted})})}, {.suffixes = {"", "_b"}, .strict = false})
               .take(3)),
-      written(counted.without_shard(2, 0).shard_for_worker({.count = 2}).batch({.remainder = Remainder::kDrop})),
+      written(counted.without_shard(2, 0).shard_for_worker({.count = 2}).batch({.drop_remainder = true})),
   };
 }
 

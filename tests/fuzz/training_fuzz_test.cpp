@@ -77,18 +77,18 @@ FuzzCase draw(std::uint64_t number) {
 Dataset fuzz_data(const FuzzCase& of) {
   return test::blobs(of.examples)
       .shuffle()
-      .batch({.global = of.batch, .remainder = of.drop_remainder ? Remainder::kDrop : Remainder::kKeep})
+      .batch({.global_batch = of.batch, .drop_remainder = of.drop_remainder})
       .prefetch(of.prefetch);
 }
 
 FitOptions fuzz_fit(const FuzzCase& of) {
-  return {
-      .epochs = of.epochs,
-      .steps_per_epoch = of.steps_per_epoch,
-      .validation = of.validates ? std::optional(test::blobs(7, {8}, 4, 2).batch({.global = 3})) : std::nullopt,
-      .verbose = 0,
-      .input = {.seed = of.number},
-      .step = {.accumulate = of.accumulate, .virtual_shards = of.shards}};
+  return {.epochs = of.epochs,
+          .steps_per_epoch = of.steps_per_epoch,
+          .validation =
+              of.validates ? std::optional(test::blobs(7, {8}, 4, 2).batch({.global_batch = 3})) : std::nullopt,
+          .verbose = 0,
+          .input = {.seed = of.number},
+          .step = {.accumulate = of.accumulate, .virtual_shards = of.shards}};
 }
 
 Node fuzz_net(Graph& g) {

@@ -77,7 +77,7 @@ TEST_P(LayersGolden, FollowPyTorchForTwentySteps) {
   const nlohmann::json& run = all["cases"].at(GetParam().name);
   const Dataset data = test::labelled({6, 6, 2}, all["images"].get<std::vector<float>>(),
                                       all["labels"].get<std::vector<std::int64_t>>())
-                           .batch({.global = all["batch"].get<std::int64_t>()});
+                           .batch({.global_batch = all["batch"].get<std::int64_t>()});
   for (const int replicas : {1, 2}) {
     test::Training training(replicas);
     Model model = training.strategy.build(GetParam().net);

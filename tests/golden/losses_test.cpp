@@ -52,7 +52,7 @@ TEST_P(LossesGolden, FollowsPyTorchForTwentySteps) {
   const Dataset data = Dataset::from(in_memory("golden", records,
                                                {test::array_of("image", Shape{6}, images),
                                                 test::array_of("label", Shape{3}, labels)}))
-                           .batch({.global = batch});
+                           .batch({.global_batch = batch});
   for (const int replicas : {1, 2}) {
     test::Training training(replicas);
     Model model = training.strategy.build(

@@ -113,7 +113,7 @@ TEST(OptimizersGolden, FollowPyTorch) {
     for (const int replicas : {1, 2}) {
       const Dataset data = test::labelled({8}, run["images"].get<std::vector<float>>(),
                                           run["labels"].get<std::vector<std::int64_t>>())
-                               .batch({.global = 4});
+                               .batch({.global_batch = 4});
       test::Training training(replicas);
       Model model = training.strategy.build(
           [](Graph& g) { return g.dense(g.dense(g.input("image"), 16, {.activation = Activation::kRelu}), 5); },

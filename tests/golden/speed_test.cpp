@@ -91,7 +91,7 @@ class SpeedGolden : public testing::TestWithParam<tools::SpeedRecipe> {
     const std::int64_t count = batch_ * expected_["steps"].get<std::int64_t>();
     std::vector<std::int64_t> labels;
     for (std::int64_t i = 0; i < count; ++i) labels.push_back(mixed(static_cast<std::uint64_t>(i), 5) % 10);
-    return test::labelled({32, 32, 3}, numbers(count * 32 * 32 * 3, 7), labels).batch({.global = batch_});
+    return test::labelled({32, 32, 3}, numbers(count * 32 * 32 * 3, 7), labels).batch({.global_batch = batch_});
   }
 
   Model build(Strategy& strategy) const {

@@ -59,7 +59,7 @@ TEST_P(TrainingGolden, FollowsPyTorch) {
   const json& run = expected["cases"].at(GetParam().name);
   const Dataset data = test::labelled(shape_of(run["shape"]), run["images"].get<std::vector<float>>(),
                                       run["labels"].get<std::vector<std::int64_t>>())
-                           .batch({.global = expected["batch"].get<std::int64_t>()});
+                           .batch({.global_batch = expected["batch"].get<std::int64_t>()});
   test::Training training(1);  // whose batch norm sees the whole batch
   Model model = training.strategy.build(GetParam().net, {.fields = data.fields()});
   model.compile({.optimizer = GetParam().optimizer,

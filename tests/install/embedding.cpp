@@ -60,7 +60,7 @@ class Squares final : public Source {
 };
 
 Dataset squares(std::uint64_t bad = DataLocation::kUnknown) {
-  return Dataset::from(std::make_shared<Squares>(bad)).batch({.global = 10});
+  return Dataset::from(std::make_shared<Squares>(bad)).batch({.global_batch = 10});
 }
 
 std::int64_t sum(Loader& loader) {
@@ -86,17 +86,19 @@ void check_errors() {
                        .field = "square",
                        .output = {.dtype = DType::kI64, .shape = {}},
                        .function = [](auto&&...) { throw std::out_of_range("the program's own"); }};
-  Loader failing(
-      Dataset::from(std::make_shared<Squares>(DataLocation::kUnknown)).map(user_map(throws)).batch({.global = 10}),
-      devices);
+  Loader failing(Dataset::from(std::make_shared<Squares>(DataLocation::kUnknown))
+                     .map(user_map(throws))
+                     .batch({.global_batch = 10}),
+                 devices);
   expect(std::string(thrown_by<DataError>([&] { sum(failing); }).what()).find("the program's own") !=
          std::string::npos);
 }
 
 void check_stream() {
   DeviceGroup devices = open_devices("cpu", DeviceNeed::kMemory);
-  const Dataset plan =
-      Dataset::from(std::make_shared<Squares>(DataLocation::kUnknown)).shuffle({.seed = 1}).batch({.global = 7});
+  const Dataset plan = Dataset::from(std::make_shared<Squares>(DataLocation::kUnknown))
+                           .shuffle({.seed = 1})
+                           .batch({.global_batch = 7});
   Loader loader(plan, devices);
   expect(sum(loader) == 99 * 100 * 199 / 6);
   expect(LoaderState::parse(loader.state().serialize()) == loader.state());

@@ -11,7 +11,10 @@ inline const std::vector<float> kMean{0.5F, 0.4F, 0.3F};
 inline const std::vector<float> kStd{0.2F, 0.3F, 0.4F};
 
 inline Dataset images_with(const Operations& operations, std::int64_t global = 48) {
-  return Dataset::from(noise_images(211, 9, 12)).shuffle({.seed = 7}).map(operations).batch({.global = global});
+  return Dataset::from(noise_images(211, 9, 12))
+      .shuffle({.seed = 7})
+      .map(operations)
+      .batch({.global_batch = global});
 }
 
 // Ways to run a loader in which every pair of two values occurs.

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace headrace::test {
 

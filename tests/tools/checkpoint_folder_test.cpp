@@ -137,7 +137,9 @@ TEST_F(CheckpointFolder, ResumesOnlyTheTrainingItHoldsAndNamesWhatDiffers) {
            {{"--seed", "4"}, "seed was 3, is 4"},
            {{"--accumulate", "2"}, "accumulate was 1, is 2"},
            {{"--steps-per-epoch", "5"}, "steps in an epoch was 4, is 5"},
-           {{"--global-batch", "16"}, " of the data was batch(8), is batch(16)"},
+           {{"--global-batch", "16"},
+            " of the data was batch(global_batch=8, drop_remainder=false), is batch(global_batch=16, "
+            "drop_remainder=false)"},
            {{"--deterministic"}, "virtual shards was 0, is "},
            {{"--average-decay", "0.9"}, "the average of the weights was none, is {"},
            {{"--checkpoint-best", "val_accuracy"},

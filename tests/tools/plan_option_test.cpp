@@ -58,8 +58,8 @@ TEST_F(PlanOption, KnowsTheCodeOfThePipelines) {
 }
 
 TEST_F(PlanOption, PathsBeginAtTheBase) {
-  folder_.write("plan.json", R"({"headrace_plan": 1, "source": {"open": {"path": "."}},
-      "stages": [{"map": [{"normalize": {"mean": [0], "std": [1]}}]}, {"batch": {"global": 16}}]})");
+  folder_.write("plan.json", R"({"headrace_plan": 2, "source": {"open": {"path": "."}},
+      "stages": [{"map": [{"normalize": {"mean": [0], "std": [1]}}]}, {"batch": {"global_batch": 16}}]})");
   const CommandResult result =
       headrace({"explain", "--plan", plan_file(), "--plan-base", folder_.path().string()});
   EXPECT_EQ(result.status, 0) << result.errors;
@@ -67,7 +67,7 @@ TEST_F(PlanOption, PathsBeginAtTheBase) {
 }
 
 TEST_F(PlanOption, WrongPlansAreTold) {
-  folder_.write("plan.json", R"({"headrace_plan": 1, "source": {"open": {"path": "x"}}, "stages": 3})");
+  folder_.write("plan.json", R"({"headrace_plan": 2, "source": {"open": {"path": "x"}}, "stages": 3})");
   const auto wrong = [&](const std::vector<std::string>& arguments) {
     const CommandResult result = headrace(arguments);
     EXPECT_EQ(result.status, 2) << result.errors;
@@ -83,16 +83,17 @@ TEST_F(PlanOption, WrongPlansAreTold) {
   EXPECT_THAT(wrong({"bench", "input", "--plan", plan_file(), "--baseline"}),
               HasSubstr("cannot be given together"));
   EXPECT_THAT(wrong({"digest", "--plan", plan_file(), "--json", plan_file()}), HasSubstr("--plan"));
-  folder_.write("plan.json", R"({"headrace_plan": 1, "source": {"tape": {}}})");
+  folder_.write("plan.json", R"({"headrace_plan": 2, "source": {"tape": {}}})");
   EXPECT_THAT(wrong({"digest", "--plan", plan_file()}),
               HasSubstr("headrace: " + plan_file() + ": plan at source: there is no source \"tape\""));
-  folder_.write("plan.json", R"({"headrace_plan": 1, "source": {"open": {"path": ")" + folder_.path().string() +
+  folder_.write("plan.json", R"({"headrace_plan": 2, "source": {"open": {"path": ")" + folder_.path().string() +
                                  R"("}}, "stages": []})");
   for (const std::string command : {"digest", "ledger", "explain"}) {
     EXPECT_THAT(
         wrong({command, "--plan", plan_file()}),
-        HasSubstr("headrace: " + plan_file() +
-                  ": the plan has no batches yet\n  hint: add the stage {\"batch\": {\"global\": 32}} to it\n"));
+        HasSubstr(
+            "headrace: " + plan_file() +
+            ": the plan has no batches yet\n  hint: add the stage {\"batch\": {\"global_batch\": 32}} to it\n"));
   }
 }
 
@@ -100,18 +101,18 @@ TEST_F(PlanOption, WrongPlansAreTold) {
 TEST_F(PlanOption, WrongPlansAreToldWithoutNamesOfCpp) {
   const std::string open = R"({"open": {"path": "."}})";
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {R"("source": )" + open, R"(hint: add the stage {"batch": {"global": 32}} to it)"},
+      {R"("source": )" + open, R"(hint: add the stage {"batch": {"global_batch": 32}} to it)"},
       {R"("source": {"named": "data"})", "hint: run the plan in the program that has the code"},
       {R"("source": )" + open + R"(, "stages": [{"map": [{"named": "darker", "version": 1}]}])",
        "run the plan in the program that has the code"},
-      {R"("source": )" + open + R"(, "stages": [{"padded_batch": {"global": 2}}])", "hint: use batch()"},
+      {R"("source": )" + open + R"(, "stages": [{"padded_batch": {"global_batch": 2}}])", "hint: use batch()"},
       {R"("source": )" + open + R"(, "stages": [{"prefetch": {"batches": 2}}])",
        "hint: put prefetch() after batch()"},
       {R"("source": {"zip": {"parts": [{"source": )" + open + R"(}, {"source": )" + open + "}]}}",
        "hint: tell them apart with \"suffixes\": one a dataset"},
   };
   for (const auto& [plan, hint] : cases) {
-    folder_.write("plan.json", R"({"headrace_plan": 1, )" + plan + "}");
+    folder_.write("plan.json", R"({"headrace_plan": 2, )" + plan + "}");
     const CommandResult result =
         headrace({"digest", "--plan", plan_file(), "--plan-base", folder_.path().string()});
     EXPECT_EQ(result.status, 2) << plan;

@@ -35,7 +35,7 @@ class RecordCommand : public ::testing::Test {
   Dataset digits(Split split, const Operations& operations = normalize({0.25F}, {0.5F})) const {
     return Dataset::from(open_source(data_.path(), split, {.label_count = 10}))
         .map(operations)
-        .batch({.global = 16});
+        .batch({.global_batch = 16});
   }
   Model model() { return compiled(training_.strategy, mnist_mlp, adam(1e-2F)); }
   std::string record() const { return (work_ / "record.safetensors").string(); }
@@ -159,7 +159,7 @@ TEST_F(RecordCommand, DoesNotTakePixelsForArraysThatAProgramNormalised) {
                                         record.put(1, from.fields[1]);
                                       }});
   Model trained = model();
-  trained.fit(Dataset::from(arrays).batch({.global = 16}),
+  trained.fit(Dataset::from(arrays).batch({.global_batch = 16}),
               {.verbose = 0, .checkpoints = CheckpointOptions{.record = record()}});
   for (const std::string name : {"evaluate", "predict"}) {
     const CommandResult refused = headrace(command(name));
@@ -170,24 +170,6 @@ TEST_F(RecordCommand, DoesNotTakePixelsForArraysThatAProgramNormalised) {
   work_.write("plan.json", digits(Split::kTest, normalize({64.0F / 255}, {64.0F / 255})).evaluation_json());
   expect_evaluated(trained.evaluate(digits(Split::kTest, normalize({64.0F / 255}, {64.0F / 255}))),
                    {"--plan", work_ / "plan.json"});
-}
-
-// As earlier versions wrote it.
-TEST_F(RecordCommand, ReadsRecordsOfEarlierVersions) {
-  Model trained = model();
-  trained.fit(digits(Split::kTrain), {.verbose = 0});
-  const Evaluation wanted = trained.evaluate(digits(Split::kTest));
-  write_record_with(trained, "input",
-                    R"({"decode":{"height":28,"width":28,"apply_orientation":false},)"
-                    R"("operations":[{"normalize":{"mean":[0.25],"std":[0.5]}}],"views":[],"batch":16})");
-  expect_evaluated(wanted);
-  EXPECT_THAT(headrace(command("evaluate")).errors, Not(HasSubstr("warning")));
-  write_record_with(trained, "input",
-                    R"({"decode":{"height":0,"width":0,"apply_orientation":false},)"
-                    R"("operations":[],"views":[],"batch":500})");
-  const CommandResult assumed = headrace(command("evaluate"));
-  EXPECT_EQ(assumed.status, 0);
-  EXPECT_THAT(assumed.errors, AllOf(HasSubstr("warning: " + record()), HasSubstr("--plan FILE")));
 }
 
 TEST_F(RecordCommand, NamesTheFileOfARecordThatIsWrong) {

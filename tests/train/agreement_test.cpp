@@ -28,7 +28,7 @@ Dataset noise() {
   for (float& value : images) value = random.uniform() - 0.5F;
   std::vector<std::int64_t> labels(400);
   for (std::int64_t& label : labels) label = random.below(4);
-  return test::labelled({8, 8, 3}, images, labels).shuffle().batch({.global = 16});
+  return test::labelled({8, 8, 3}, images, labels).shuffle().batch({.global_batch = 16});
 }
 
 Optimizer grouped(Optimizer optimizer) {

@@ -19,12 +19,12 @@ History fit_without_learning(const std::function<void(FitOptions&)>& change) {
   Model model = training.strategy.build(linear_net, {.seed = 3});
   model.compile({.optimizer = sgd(0.0F), .metrics = {accuracy(), confusion_matrix()}});
   FitOptions options{.epochs = 2,
-                     .validation = blobs(20, {6, 6, 2}, 4, 2).batch({.global = 6}),
+                     .validation = blobs(20, {6, 6, 2}, 4, 2).batch({.global_batch = 6}),
                      .verbose = 0,
                      .input = {.seed = 5, .threads = 2, .prefetch = 4, .in_order = false},
                      .step = {.accumulate = 2}};
   change(options);
-  return model.fit(blobs(50, {6, 6, 2}).shuffle().batch({.global = 4}), options);
+  return model.fit(blobs(50, {6, 6, 2}).shuffle().batch({.global_batch = 4}), options);
 }
 
 void expect_same_sums(const History& history, const History& expected) {

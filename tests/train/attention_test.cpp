@@ -59,7 +59,7 @@ TEST(Attention, IsWhatThePlainestLoopsCompute) {
           in_memory("sequences", kExamples,
                     {test::array_of("image", sequence, values), test::array_of("mask", {kPositions}, mask),
                      test::array_of("label", Shape{}, std::vector<std::int64_t>(kExamples))}))
-          .batch({.global = 2});
+          .batch({.global_batch = 2});
   for (const int heads : {1, 2, 6}) {
     for (const bool causal : {false, true}) {
       for (const bool masked : {false, true}) {
@@ -192,8 +192,8 @@ Node transformer(Graph& g) {
 }
 
 TEST(Attention, ATransformerLearnsTheOrderOfTokens) {
-  const Dataset data = ordered_tokens(512).batch({.global = 64}),
-                other = ordered_tokens(700, 5).batch({.global = 64});
+  const Dataset data = ordered_tokens(512).batch({.global_batch = 64}),
+                other = ordered_tokens(700, 5).batch({.global_batch = 64});
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     test::Training training(2);
     Model model = training.strategy.build(transformer, {.seed = 3});
@@ -212,7 +212,7 @@ TEST(Attention, IsTheSameForAnyNumberOfReplicasWithVirtualShards) {
     test::Training training(replicas);
     Model model = training.strategy.build(transformer, {.seed = 3});
     model.compile({.optimizer = adam(5e-3F)});
-    model.fit(ordered_tokens(100).batch({.global = 32}),
+    model.fit(ordered_tokens(100).batch({.global_batch = 32}),
               {.epochs = 2, .verbose = 0, .step = {.virtual_shards = 4}});
     weights.push_back(model.weights_sha256());
   }

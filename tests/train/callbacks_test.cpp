@@ -15,7 +15,7 @@ using test::Training;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Dataset ten_steps() { return test::blobs(80).batch({.global = 8}); }  // 10 steps an epoch
+Dataset ten_steps() { return test::blobs(80).batch({.global_batch = 8}); }  // 10 steps an epoch
 
 TEST(Callbacks, AnEpochsBeginIsHeardBeforeItsSteps) {
   Training training(2);

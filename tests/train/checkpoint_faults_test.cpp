@@ -176,7 +176,7 @@ TEST(Checkpoints, TrainingDoesNotWaitForTheDisk) {
                                  if (report.global_step == 50) held.let_go();
                                },
                            .every_steps = 1};
-  model.fit(blobs(40).repeat(40).shuffle().batch({.global = 8}),
+  model.fit(blobs(40).repeat(40).shuffle().batch({.global_batch = 8}),
             {.callbacks = {releasing},
              .verbose = 0,
              .checkpoints = CheckpointOptions{.folder = folder.path(), .every_steps = 5, .keep = 0}});

@@ -11,7 +11,7 @@
 namespace headrace::test {
 
 inline const Dataset& kept_data() {
-  static const Dataset data = blobs(40).shuffle().batch({.global = 8});
+  static const Dataset data = blobs(40).shuffle().batch({.global_batch = 8});
   return data;
 }
 

@@ -269,7 +269,7 @@ TEST(Checkpoints, HoldAllThatTheModelIs) {
   model.compile({.optimizer = with_all_around(grouped()),
                  .loss = sparse_categorical_crossentropy({.label_smoothing = 0.1F}),
                  .metrics = {accuracy(), top_k(3), confusion_matrix()}});
-  const Dataset data = blobs(40, {6, 6, 2}).batch({.global = 8});
+  const Dataset data = blobs(40, {6, 6, 2}).batch({.global_batch = 8});
   model.fit(data, {.verbose = 0});
   save_model(model, folder / "model");
   Model same = restore_model(other.strategy, folder / "model");

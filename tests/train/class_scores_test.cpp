@@ -87,7 +87,7 @@ const std::vector<double>& values_of(const Evaluation& evaluation, const std::st
   return find_metric(evaluation.metrics, name)->values;
 }
 
-Dataset multiclass() { return test::blobs(kScoredCount, {8}, kScoredClasses, 7).batch({.global = 16}); }
+Dataset multiclass() { return test::blobs(kScoredCount, {8}, kScoredClasses, 7).batch({.global_batch = 16}); }
 
 Model scored_model(Training& training, const Net& net, const Loss& loss, const std::vector<Metric>& metrics) {
   Model model = training.strategy.build(net, {.seed = 3});
@@ -111,7 +111,7 @@ TEST(ClassScores, OfSeveralClassesAreThoseOfThePredictions) {
       const Predictions all = model.predict(multiclass());
       Scored scored;
       std::vector<std::int64_t> labels;
-      Loader loader(test::blobs(kScoredCount, {8}, kScoredClasses, 7).batch({.global = kScoredCount}),
+      Loader loader(test::blobs(kScoredCount, {8}, kScoredClasses, 7).batch({.global_batch = kScoredCount}),
                     training.devices);
       for (std::size_t row = 0; row < kScoredCount; ++row) {
         const float* z = &all.values[row * kScoredClasses];
@@ -167,7 +167,7 @@ TEST(ClassScores, OfTwoClassesAreKeras) {
                      .loss = binary_crossentropy({.from_logits = !sigmoid}),
                      .metrics = {precision(), recall(), f1_score({.threshold = 0.5F}), auc(),
                                  auc({.curve = AucCurve::kPrecisionRecall})}});
-      const Evaluation seen = model.evaluate(test::labelled({1}, logits, labels).batch({.global = 3}));
+      const Evaluation seen = model.evaluate(test::labelled({1}, logits, labels).batch({.global_batch = 3}));
       EXPECT_EQ(values_of(seen, "precision").front(), 3.0 / 4);
       EXPECT_EQ(values_of(seen, "recall").front(), 3.0 / 4);
       EXPECT_EQ(values_of(seen, "f1_score").front(), 3.0 / 4);

@@ -71,7 +71,7 @@ TEST(CustomLoop, RefusesALoaderOnOtherDevices) {
 
 TEST(CustomLoop, GoesOnFromAnyStep) {
   const Schedule falling = Schedule::linear_decay({.peak = 0.2F, .total_steps = 8});
-  const Dataset data = test::blobs(64, {6, 6, 2}).shuffle().batch({.global = 8});
+  const Dataset data = test::blobs(64, {6, 6, 2}).shuffle().batch({.global_batch = 8});
   Training whole(2);
   Model expected = test::compiled(whole.strategy, test::small_cnn, sgd(falling));
   Loader all(data, whole.devices);
@@ -102,7 +102,7 @@ TEST(CustomLoop, TimesTellWhichReplicaTheOthersWaitFor) {
   test::undisturbed([](int slower) {
     Training training("cpu", 3);  // where waits are known
     Model model = test::compiled(training.strategy, test::small_mlp);
-    Loader loader(test::blobs(40).batch({.global = 8}), training.devices);
+    Loader loader(test::blobs(40).batch({.global_batch = 8}), training.devices);
     Trainer trainer(training.strategy, model, loader);
     const std::chrono::milliseconds pause(10 * slower);
     trainer.reset_metrics();

@@ -51,7 +51,7 @@ TEST(CustomLoop, ExampleLossesAverageToTheLoss) {
     Training training(3);
     Model model = training.strategy.build(net, {.seed = 3});
     model.compile({.loss = loss});
-    Loader loader(test::blobs(17).batch({.global = 7}), training.devices);  // the last batch has 3
+    Loader loader(test::blobs(17).batch({.global_batch = 7}), training.devices);  // the last batch has 3
     Trainer trainer(training.strategy, model, loader);
     while (std::optional<GlobalBatch> batches = trainer.take()) {
       const ForwardPass& pass = trainer.forward(std::move(*batches));

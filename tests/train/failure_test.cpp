@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 class FailureTest : public testing::TestWithParam<int> {
  protected:
-  Dataset data_ = test::blobs(64).batch({.global = 8});
+  Dataset data_ = test::blobs(64).batch({.global_batch = 8});
 };
 
 INSTANTIATE_TEST_SUITE_P(R, FailureTest, testing::Values(1, 2, 4));
@@ -59,7 +59,7 @@ TEST_P(FailureTest, ALabelOutOfRangeIsNamedWithItsRecord) {
     Model model = test::compiled(training.strategy, test::small_mlp);
     std::vector<std::int64_t> labels(40, 1);
     labels[21] = wrong;
-    const Dataset bad = test::labelled({8}, std::vector<float>(40 * 8, 0.5F), labels).batch({.global = 8});
+    const Dataset bad = test::labelled({8}, std::vector<float>(40 * 8, 0.5F), labels).batch({.global_batch = 8});
     for (const bool training_run : {true, false}) {
       try {
         if (training_run) model.fit(bad, {.verbose = 0});
@@ -79,7 +79,7 @@ TEST_P(FailureTest, ALossThatIsNoNumberStopsTheFitAtItsStep) {
   Model model = test::compiled(training.strategy, linear);
   std::vector<float> images(40 * 8, 0.5F);
   images[17 * 8] = std::numeric_limits<float>::quiet_NaN();
-  const Dataset bad = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8});
+  const Dataset bad = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global_batch = 8});
   try {
     model.fit(bad, {.verbose = 0});
     FAIL();
@@ -100,7 +100,7 @@ TEST(NotFinite, AParameterIsNamedAtTheEndOfTheEpoch) {
     bias[1] = std::numeric_limits<float>::infinity();
     if (control.model().global_step() == 8) control.model().write_variable("dense_1/bias", bias);
   }};
-  const Dataset data = test::blobs(64).batch({.global = 8});
+  const Dataset data = test::blobs(64).batch({.global_batch = 8});
   EXPECT_THROW(model.fit(data, {.epochs = 2, .callbacks = {fault}, .verbose = 0}), Error);
   try {
     model.state().variables.check_finite();
@@ -158,7 +158,7 @@ TEST(Mirrored, ACopyThatDiffersIsNamed) {
 TEST(Mirrored, TheFitFindsAFaultyReplicaAtTheNextCheck) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_mlp);
-  const Dataset data = test::blobs(64).batch({.global = 8});
+  const Dataset data = test::blobs(64).batch({.global_batch = 8});
   EXPECT_EQ(model.fit(data, {.verbose = 0, .step = {.mirror_check_every = 3}}).epochs(), 1U);
   const Callback fault{.on_epoch_end = [&](const EpochReport&, FitControl& control) {
     test::disturb(control.model(), training.strategy, "dense_1/bias", 1, 1, 1.0F);

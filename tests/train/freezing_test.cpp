@@ -39,7 +39,7 @@ Node normed(Graph& g) {
 
 std::vector<std::string> changed_by(Model& model) {
   const auto before = test::variables_of(model);
-  model.fit(test::blobs(48).batch({.global = 16}), {.epochs = 2, .verbose = 0});
+  model.fit(test::blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
   model.check_mirrored();
   const auto after = test::variables_of(model);
   std::vector<std::string> changed;
@@ -81,7 +81,7 @@ TEST_P(FreezingTest, TrainsAsIfTheOthersWereConstants) {
     Model model = training.strategy.build(three_layers, {.seed = 3});
     if (!pattern.empty()) model.freeze(pattern);
     model.compile({.optimizer = by});
-    model.fit(test::blobs(48).batch({.global = 16}), {.epochs = 2, .verbose = 0});
+    model.fit(test::blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
     return model.read_variable("head/weights");
   };
   Optimizer still = optimizer;  // a rate that is 0 from the beginning
@@ -92,7 +92,7 @@ TEST_P(FreezingTest, TrainsAsIfTheOthersWereConstants) {
   model.freeze("first/*");
   model.freeze("second/bias");
   model.compile({.optimizer = optimizer});
-  model.fit(test::blobs(48).batch({.global = 16}), {.epochs = 2, .verbose = 0});
+  model.fit(test::blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
   EXPECT_EQ(model.read_variable("head/weights"), trained("", still));
   EXPECT_NE(model.read_variable("head/weights"), trained("", optimizer));
 }
@@ -151,7 +151,7 @@ TEST_P(FreezingTest, SumsWhatLearnsAlone) {
   Model model = training.strategy.build(three_layers, {.seed = 3});
   model.freeze("second/bias");
   model.compile({});
-  Loader loader(test::blobs(32).batch({.global = 32}), training.devices);
+  Loader loader(test::blobs(32).batch({.global_batch = 32}), training.devices);
   Trainer trainer(training.strategy, model, loader, {.step = {.gradient_norms = true}});
   trainer.gradients(std::move(*trainer.take()));
   trainer.all_reduce();
@@ -198,7 +198,7 @@ TEST(Freezing, StatisticsAreThoseOfTheEvaluation) {
     model.freeze("first/*");
     model.freeze("norm/*");
     model.compile({.optimizer = sgd(0.1F)});
-    const Dataset data = test::blobs(16).batch({.global = 16});
+    const Dataset data = test::blobs(16).batch({.global_batch = 16});
     const double evaluated = model.evaluate(data).loss;
     const History history = model.fit(data, {.verbose = 0});
     EXPECT_NEAR(history["loss"].front(), evaluated, 1e-6) << "the first step's loss";

@@ -71,7 +71,7 @@ FusedTrained train_fused(Strategy& strategy, Build build, Between between, const
   if (initial != nullptr) {
     std::size_t next = 0;
     for (const std::string& name : model.variable_names()) model.write_variable(name, initial->variables[next++]);
-    const Dataset data = test::blobs(37, {6, 6, 3}).batch({.global = 16});
+    const Dataset data = test::blobs(37, {6, 6, 3}).batch({.global_batch = 16});
     model.fit(data, {.epochs = 2, .verbose = 0});
     trained.evaluated = model.evaluate(data).loss;
   }

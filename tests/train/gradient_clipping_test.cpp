@@ -19,7 +19,7 @@ TEST(GradientClipping, ALimitThatIsNeverReachedChangesNoBit) {
       if (clips) optimizer.clip = {.max_norm = 1e6F, .max_value = 1e6F};
       test::Training training(2);
       Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
-      model.fit(test::blobs(60, {6, 6, 2}).batch({.global = 8}),
+      model.fit(test::blobs(60, {6, 6, 2}).batch({.global_batch = 8}),
                 {.epochs = 2, .verbose = 0, .step = {.accumulate = accumulate}});
       hashes[clips] = model.weights_sha256();
     }
@@ -35,7 +35,7 @@ TEST(GradientClipping, NoStepIsLongerThanTheLimit) {
       optimizer.clip = {.max_norm = 1e-2F};
       test::Training training(replicas);
       Model model = test::compiled(training.strategy, test::small_mlp, optimizer);
-      const Dataset data = test::blobs(64).batch({.global = 16});
+      const Dataset data = test::blobs(64).batch({.global_batch = 16});
       for (std::uint64_t step = 1; step <= 4; ++step) {
         const auto before = test::variables_of(model);
         model.fit(data, {.epochs = 4, .verbose = 0, .step = {.accumulate = accumulate}, .stop_after_steps = step});
@@ -62,7 +62,7 @@ TEST(GradientClipping, WhatHasEndedCountsForNothing) {
   for (const bool ends : {false, true}) {
     test::Training training(2);
     Model model = test::compiled(training.strategy, test::small_mlp, ends ? ended : all);
-    const Dataset data = test::blobs(64).batch({.global = 16});
+    const Dataset data = test::blobs(64).batch({.global_batch = 16});
     model.fit(data, {.verbose = 0, .stop_after_steps = 2});
     const std::vector<float> frozen = model.read_variable("dense/weights");
     const std::vector<float> before = model.read_variable("dense_1/weights"),

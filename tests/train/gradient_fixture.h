@@ -32,7 +32,7 @@ class GradientProbe {
   GradientProbe(Training& training, const GradientCase& given)
       : strategy_(training.strategy),
         model_(compiled(training.strategy, given.net)),
-        loader_(blobs(kExamples, given.shape, 3, kDataSeed).batch({.global = kBatch}), training.devices,
+        loader_(blobs(kExamples, given.shape, 3, kDataSeed).batch({.global_batch = kBatch}), training.devices,
                 options()),
         trainer_(training.strategy, compile(given), loader_, {.seed = 5}) {}
 

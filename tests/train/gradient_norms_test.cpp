@@ -23,7 +23,7 @@ double norm_of(const std::vector<float>& values, std::int64_t begin, std::int64_
 
 class GradientNormsTest : public testing::TestWithParam<int> {
  protected:
-  Dataset data_ = test::blobs(50, {6, 6, 2}).batch({.global = 16});
+  Dataset data_ = test::blobs(50, {6, 6, 2}).batch({.global_batch = 16});
 };
 
 // Against the gradients as they lie in the arena, which the update leaves alone; in both forms of the step, and
@@ -116,7 +116,7 @@ TEST(GradientNorms, OfVirtualShardsAreThoseOfTheirSum) {
   for (const int replicas : {1, 2}) {
     Training training(replicas);
     Model model = test::compiled(training.strategy, test::small_cnn);
-    const History history = model.fit(test::blobs(48, {6, 6, 2}).batch({.global = 16}),
+    const History history = model.fit(test::blobs(48, {6, 6, 2}).batch({.global_batch = 16}),
                                       {.verbose = 0, .step = {.virtual_shards = 4, .gradient_norms = true}});
     norms.push_back(history["gradient_norm"][0]);
     const std::vector<float> arena = test::gradients_of(model, training.strategy);
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(R, GradientNormsTest, testing::Values(1, 3));
 TEST(ReplicaTimes, AddUpToThoseOfAll) {
   Training training(3);
   Model model = test::compiled(training.strategy, test::small_mlp);
-  const Dataset data = test::blobs(60).batch({.global = 6});
+  const Dataset data = test::blobs(60).batch({.global_batch = 6});
   const Callback callback{.on_epoch_end = [](const EpochReport& report, FitControl&) {
     ASSERT_EQ(report.local_replicas.size(), 3U);
     StepTimes sum;

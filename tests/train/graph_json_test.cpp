@@ -164,7 +164,7 @@ TEST_P(GraphJsonTest, GoesThereAndBack) {
   EXPECT_EQ(same.summary(), model.summary());
   EXPECT_EQ(same.variable_names(), model.variable_names());
   EXPECT_EQ(same.weights_sha256(), model.weights_sha256());
-  const Dataset data = test::blobs(6, GetParam().shape, 3).batch({.global = 4});
+  const Dataset data = test::blobs(6, GetParam().shape, 3).batch({.global_batch = 4});
   EXPECT_EQ(same.predict(data).values, model.predict(data).values);
 }
 

@@ -36,7 +36,7 @@ std::vector<std::string> kinds() {
   return kinds;
 }
 
-Dataset noisy_images() { return test::blobs(60, {6, 6, 2}).batch({.global = 16}); }
+Dataset noisy_images() { return test::blobs(60, {6, 6, 2}).batch({.global_batch = 16}); }
 
 // The gradients of one batch at the initial parameters.
 std::vector<float> gradients(const std::string& kind, const Net& net, Precision precision) {
@@ -100,7 +100,7 @@ TEST(HalfActivations, MirroredReplicasStayBitEqualAndRunsRepeat) {
     Training training(kind, replicas);
     Model model = training.strategy.build(whole_cnn, {.seed = 3});
     model.compile({.optimizer = sgd(1e-2F, {.momentum = 0.9F}), .precision = Precision::kBF16});
-    model.fit(test::blobs(37, {6, 6, 2}).batch({.global = 16}),
+    model.fit(test::blobs(37, {6, 6, 2}).batch({.global_batch = 16}),
               {.epochs = 2, .verbose = 0, .step = {.mirror_check_every = 1}});
     model.check_mirrored();
     return model.weights_sha256();
@@ -135,7 +135,7 @@ TEST(HalfActivations, BytesOfTheDataAreRoundedOnce) {
       Dataset::from(in_memory("bytes", 16,
                               {test::array_of("image", Shape{8}, pixels),
                                test::array_of("label", Shape{}, std::vector<std::int64_t>(16, 1))}))
-          .batch({.global = 8});
+          .batch({.global_batch = 8});
   const auto predict = [&](const std::string& kind, Precision precision) {
     Training training(kind, 1);
     Model model = training.strategy.build(test::small_mlp, {.seed = 3});

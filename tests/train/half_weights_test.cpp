@@ -116,7 +116,7 @@ Node net_of_products(Graph& g) {
   return g.dense(x, 4, {.bias = false});
 }
 
-Dataset images(std::int64_t count = 60) { return test::blobs(count, {6, 6, 2}).batch({.global = 16}); }
+Dataset images(std::int64_t count = 60) { return test::blobs(count, {6, 6, 2}).batch({.global_batch = 16}); }
 
 Model trained(Strategy& strategy, const Optimizer& optimizer) {
   Model model = strategy.build(net_of_products, {.seed = 3});
@@ -206,7 +206,7 @@ TEST(HalfImages, ComeRoundedFromTheDeviceThatMakesThem) {
                                                {test::array_of("image", Shape{6, 6, 2}, pixels),
                                                 test::array_of("label", Shape{}, labels)}))
                            .map(pad_crop(6, 1) | flip() | normalize({0.5F, 0.4F}, {0.2F, 0.3F}))
-                           .batch({.global = 15});
+                           .batch({.global_batch = 15});
   struct Outcome {
     std::string weights;
     std::vector<double> validated;
@@ -248,7 +248,7 @@ TEST(HalfWeights, AStepOfTheFastRecipeConvertsEightTensors) {
     Counting counting(weights);
     Model model = counting.strategy.build([](Graph& g) { return cifar10_speed_net(g); }, {.seed = 3});
     model.compile({.optimizer = adam(), .precision = Precision::kBF16});
-    const Dataset data = test::blobs(8, {32, 32, 3}).batch({.global = 4});
+    const Dataset data = test::blobs(8, {32, 32, 3}).batch({.global_batch = 4});
     Loader loader(data, counting.devices);
     counting.kernels().counts = {};
     const Trainer trainer(counting.strategy, model, loader);  // records the step

@@ -24,7 +24,7 @@ constexpr std::int64_t kInputs = 6, kResults = 3;
 Node line(Graph& g) { return g.dense(g.input("image", {kInputs}), kResults); }
 
 // Uneven: the last batch has six examples, which leaves some of four replicas with fewer.
-Dataset float_batches() { return test::float_data(38, kInputs, kResults).dataset().batch({.global = 8}); }
+Dataset float_batches() { return test::float_data(38, kInputs, kResults).dataset().batch({.global_batch = 8}); }
 
 Loss log_cosh_of_batch() {
   return host_batch_loss("log_cosh", [](const HostBatch& batch) {
@@ -101,7 +101,7 @@ TEST(HostBatchLoss, TakesLabelsOfAnyTypeAndSeesRealExamplesOnly) {
       Dataset::from(in_memory("bytes", 14,
                               {test::array_of("image", Shape{kInputs}, std::vector<float>(14 * kInputs)),
                                test::array_of("label", Shape{2}, std::vector<std::uint8_t>(28))}))
-          .batch({.global = 8});
+          .batch({.global_batch = 8});
   EXPECT_EQ(model.evaluate(data).loss, 1);
   EXPECT_EQ(seen, 14);
 }
@@ -187,7 +187,7 @@ TEST(HostMetric, IsWeightedOnRequest) {
                               {test::array_of("image", Shape{1}, std::vector<float>(4)),
                                test::array_of("label", Shape{1}, std::vector<float>{1, 2, 3, 4}),
                                test::array_of("weight", Shape{}, std::vector<float>{0, 0, 1, 3})}))
-          .batch({.global = 4});
+          .batch({.global_batch = 4});
   const Evaluation found = model.evaluate(data);
   EXPECT_EQ(find_metric(found.metrics, "mean")->number(), 2.5);
   EXPECT_EQ(find_metric(found.metrics, "weighted_mean")->number(), 3.75);

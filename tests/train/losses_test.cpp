@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(All, LossTest, testing::ValuesIn(kLosses),
 TEST_P(LossTest, TheGradientIsTheDifferenceQuotient) {
   Training training(1);
   Model model = model_of(training, GetParam());
-  Loader loader(data_of(GetParam(), 5).batch({.global = 8}), training.devices,
+  Loader loader(data_of(GetParam(), 5).batch({.global_batch = 8}), training.devices,
                 {.epochs = 1'000'000, .threads = 1});
   Trainer trainer(training.strategy, model, loader);
   const auto loss = [&] {
@@ -177,7 +177,7 @@ std::vector<Reals> labels_of(const Dataset& data) {
 
 // Of a model that was trained a little, over an uneven tail.
 TEST_P(LossTest, TheValueIsThatOfDoublePrecision) {
-  const Dataset data = data_of(GetParam(), 53).batch({.global = 8});
+  const Dataset data = data_of(GetParam(), 53).batch({.global_batch = 8});
   const std::vector<Reals> labels = labels_of(data);
   for (const int replicas : {1, 3}) {
     Training training(replicas);
@@ -199,7 +199,7 @@ TEST_P(LossTest, SeveralReplicasTrainAsOne) {
   const auto run = [&](int replicas, int accumulate, std::int64_t batch) {
     Training training(replicas);
     Model model = model_of(training, GetParam());
-    const Dataset data = data_of(GetParam(), 53).batch({.global = batch});
+    const Dataset data = data_of(GetParam(), 53).batch({.global_batch = batch});
     const History history =
         model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .step = {.accumulate = accumulate}});
     model.check_mirrored();
@@ -239,7 +239,7 @@ class LossesTest : public testing::Test {
 };
 
 TEST_F(LossesTest, ASumEqualsItsTermsInAnyOtherForm) {
-  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global = 8});
+  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
   const auto weights = [&](const Loss& loss) {
     Model model = training_.strategy.build(plain_net, {.seed = 3});
     model.compile({.optimizer = sgd(0.1F), .loss = loss, .metrics = {}});
@@ -256,7 +256,7 @@ TEST_F(LossesTest, ASumEqualsItsTermsInAnyOtherForm) {
 // The softmax stays, its result and gradient are f32 among activations in bf16.
 TEST_F(LossesTest, ProbabilitiesLearnInBf16) {
   const Net net = [](Graph& g) { return g.softmax(test::small_cnn(g)); };
-  const Dataset data = test::blobs(64, {6, 6, 2}).map(one_hot(4)).batch({.global = 16});
+  const Dataset data = test::blobs(64, {6, 6, 2}).map(one_hot(4)).batch({.global_batch = 16});
   std::vector<double> last;
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     Model model = training_.strategy.build(net, {.seed = 3});
@@ -276,7 +276,7 @@ TEST_F(LossesTest, ARegressionOfOneNumberTakesScalarLabelsAndOtherFields) {
                  .loss = mean_squared_error().against("steering").of("angle"),
                  .metrics = {mean_absolute_error()}});
   const History history =
-      model.fit(data.dataset("steering").shuffle().batch({.global = 32}), {.epochs = 60, .verbose = 0});
+      model.fit(data.dataset("steering").shuffle().batch({.global_batch = 32}), {.epochs = 60, .verbose = 0});
   EXPECT_LT(history["loss"].back(), 1e-3) << "a mean of two inputs is linear";
   EXPECT_LT(history["mean_absolute_error"].back(), 0.04);
 }
@@ -293,7 +293,7 @@ TEST_F(LossesTest, BinaryCrossEntropyTakesClassNumbers) {
   Model model = training_.strategy.build([](Graph& g) { return g.dense(g.input("image", {2}), 1); }, {.seed = 3});
   model.compile({.optimizer = adam(0.1F), .loss = binary_crossentropy(), .metrics = {}});
   const History history =
-      model.fit(test::labelled({2}, images, labels).batch({.global = 20}), {.epochs = 30, .verbose = 0});
+      model.fit(test::labelled({2}, images, labels).batch({.global_batch = 20}), {.epochs = 30, .verbose = 0});
   EXPECT_LT(history["loss"].back(), 0.2);
 }
 
@@ -324,7 +324,7 @@ TEST_F(LossesTest, WhatDoesNotFitIsRefusedBeforeTheFirstStep) {
       HasSubstr("logits of the softmax"));
   const auto fit = [&](const Loss& loss, const Dataset& data) {
     model.compile({.loss = loss, .metrics = {}});
-    return told<ConfigError>([&] { model.fit(data.batch({.global = 4}), {.verbose = 0}); });
+    return told<ConfigError>([&] { model.fit(data.batch({.global_batch = 4}), {.verbose = 0}); });
   };
   const Dataset numbers = test::blobs(8, {kWidth}, 3), shares = test::float_data(8, kWidth, 3).dataset();
   EXPECT_THAT(fit(cosine_similarity(), numbers), AllOf(HasSubstr("cosine_similarity"), HasSubstr("float32")));
@@ -341,7 +341,7 @@ TEST_F(LossesTest, AFloatLabelThatIsNoNumberEndsTheFit) {
   data.labels[20 * kOutputs] = std::numeric_limits<float>::quiet_NaN();
   Model model = training_.strategy.build(plain_net);
   model.compile({.loss = mean_squared_error(), .metrics = {}});
-  EXPECT_THAT(told<Error>([&] { model.fit(data.dataset().batch({.global = 8}), {.verbose = 0}); }),
+  EXPECT_THAT(told<Error>([&] { model.fit(data.dataset().batch({.global_batch = 8}), {.verbose = 0}); }),
               AllOf(HasSubstr("not a finite number"), HasSubstr("step 2")));
 }
 
@@ -365,7 +365,7 @@ class WrongLoss final : public LossFunction {
 };
 
 TEST_F(LossesTest, AScalarLossAndOneThatCountsNothingAreRefused) {
-  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global = 8});
+  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
   Model model = training_.strategy.build(plain_net);
   model.compile({.loss = std::make_shared<WrongLoss>(true), .metrics = {}});
   EXPECT_THAT(told<ConfigError>([&] { model.fit(data, {.verbose = 0}); }), HasSubstr("one number an example"));
@@ -375,7 +375,7 @@ TEST_F(LossesTest, AScalarLossAndOneThatCountsNothingAreRefused) {
 }
 
 TEST_F(LossesTest, AnExceptionOfAHostLossEndsTheRunWithItsText) {
-  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global = 8});
+  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
   Model model = training_.strategy.build(plain_net);
   model.compile(
       {.loss = host_loss("picky",

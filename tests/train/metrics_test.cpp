@@ -76,7 +76,7 @@ struct Labelled {
   // As class numbers, or one-hot.
   Dataset dataset(bool one_hot_labels) const {
     const Dataset data = test::labelled({8}, images, numbers);
-    return (one_hot_labels ? data.map(one_hot(kClasses)) : data).batch({.global = 7});
+    return (one_hot_labels ? data.map(one_hot(kClasses)) : data).batch({.global_batch = 7});
   }
 };
 

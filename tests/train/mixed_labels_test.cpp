@@ -20,7 +20,7 @@ constexpr int kPasses = 3;
 constexpr double kRate = 0.2;
 
 Dataset mixed(const Operations& mixing) {
-  return test::blobs(53, {4, 4, 1}, kKinds).map(one_hot(kKinds)).shuffle().batch({.global = 16}).map(mixing);
+  return test::blobs(53, {4, 4, 1}, kKinds).map(one_hot(kKinds)).shuffle().batch({.global_batch = 16}).map(mixing);
 }
 
 // Logits = weights x + bias, as the net below.
@@ -105,11 +105,12 @@ void expect_regression(const Dataset& data, bool blends) {
 TEST(MixedLabels, MixupTrainsAsByHand) { expect_regression(mixed(mixup({.alpha = 1})), true); }
 TEST(MixedLabels, CutmixTrainsAsByHand) { expect_regression(mixed(cutmix()), true); }
 TEST(MixedLabels, OneHotTrainsAsByHand) {
-  expect_regression(test::blobs(53, {4, 4, 1}, kKinds).map(one_hot(kKinds)).shuffle().batch({.global = 16}),
+  expect_regression(test::blobs(53, {4, 4, 1}, kKinds).map(one_hot(kKinds)).shuffle().batch({.global_batch = 16}),
                     false);
 }
 TEST(MixedLabels, SmoothedLabelsTrainAsByHand) {
-  expect_regression(test::blobs(53, {4, 4, 1}, kKinds).map(one_hot(kKinds, 0.2F)).batch({.global = 16}), true);
+  expect_regression(test::blobs(53, {4, 4, 1}, kKinds).map(one_hot(kKinds, 0.2F)).batch({.global_batch = 16}),
+                    true);
 }
 
 // Class numbers and their one-hot forms are the same training.
@@ -120,7 +121,7 @@ TEST(MixedLabels, OneHotIsTheSameAsClassNumbers) {
     model.compile({.optimizer = adam(1e-2F)});
     if (dense) model.compile({.optimizer = adam(1e-2F), .loss = categorical_crossentropy()});
     const Dataset data = test::blobs(53);
-    return model.fit((dense ? data.map(one_hot(4)) : data).batch({.global = 16}),
+    return model.fit((dense ? data.map(one_hot(4)) : data).batch({.global_batch = 16}),
                      {.epochs = 3, .verbose = 0})["loss"];
   };
   const std::vector<double> numbers = losses(false), shares = losses(true);

@@ -13,9 +13,9 @@ TEST(Mnist, TheMlpReachesTheDocumentedAccuracy) {
   const auto folder = test::shared_data("mnist");
   if (!folder) GTEST_SKIP() << "no MNIST: name the data's folder in HEADRACE_DATA";
   const Dataset all = Dataset::from(idx_folder(*folder, Split::kTrain));
-  const Dataset train = all.take(50'000).shuffle().batch({.global = 32});
-  const Dataset validation = all.skip(50'000).batch({.global = 250});
-  const Dataset held_out = Dataset::from(idx_folder(*folder, Split::kTest)).batch({.global = 250});
+  const Dataset train = all.take(50'000).shuffle().batch({.global_batch = 32});
+  const Dataset validation = all.skip(50'000).batch({.global_batch = 250});
+  const Dataset held_out = Dataset::from(idx_folder(*folder, Split::kTest)).batch({.global_batch = 250});
 
   test::Training training;
   Model model = training.strategy.build(mnist_mlp, {.fields = train.fields()});

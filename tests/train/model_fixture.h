@@ -31,8 +31,8 @@ class ModelTest : public ::testing::Test {
   }
 
   Training training_{2};
-  Dataset data_ = blobs(400).shuffle().batch({.global = 20});
-  Dataset fresh_ = blobs(200, {8}, 4, 99).batch({.global = 64});
+  Dataset data_ = blobs(400).shuffle().batch({.global_batch = 20});
+  Dataset fresh_ = blobs(200, {8}, 4, 99).batch({.global_batch = 64});
 };
 
 }  // namespace headrace::test

@@ -42,17 +42,17 @@ TEST_F(ModelTest, LossAndNetMustFitTogether) {
 TEST_F(ModelTest, DataMustFitTheNet) {
   Model model = make();
   EXPECT_THAT(message_of<ConfigError>([&] {
-                model.fit(test::blobs(20, {3, 3, 1}).batch({.global = 4}), {.verbose = 0});
+                model.fit(test::blobs(20, {3, 3, 1}).batch({.global_batch = 4}), {.verbose = 0});
               }),
               AllOf(HasSubstr("'image'"), HasSubstr("(3, 3, 1)"), HasSubstr("(8,)")));
   const Dataset no_label =
       Dataset::from(in_memory("half", 4, {test::array_of("image", Shape{8}, std::vector<float>(32))}))
-          .batch({.global = 4});
+          .batch({.global_batch = 4});
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(no_label, {.verbose = 0}); }), HasSubstr("label"));
   const Dataset float_label = Dataset::from(in_memory("floats", 4,
                                                       {test::array_of("image", Shape{8}, std::vector<float>(32)),
                                                        test::array_of("label", Shape{}, std::vector<float>(4))}));
-  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(float_label.batch({.global = 4}), {.verbose = 0}); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { model.fit(float_label.batch({.global_batch = 4}), {.verbose = 0}); }),
               AllOf(HasSubstr("float32"), HasSubstr("int64")));
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.epochs = 0, .verbose = 0}); }), HasSubstr("epoch"));
   EXPECT_THAT(message_of<ConfigError>([&] { model.fit(data_, {.verbose = 0, .step = {.accumulate = 0}}); }),
@@ -113,7 +113,7 @@ TEST_F(ModelTest, ImagesWithTheChannelsFirstAreRefused) {
       {{6, 6, 8}, same, conv, "", ""}};
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const auto& [shape, chain, middle, refused, remedy] = cases[i];
-    const Dataset data = test::blobs(8, shape).map(chain).batch({.global = 4});
+    const Dataset data = test::blobs(8, shape).map(chain).batch({.global_batch = 4});
     Model model = model_of(data.fields()[0].shape, middle);
     for (const auto& run :
          std::vector<std::function<void()>>{[&] { model.fit(data, {.epochs = 1, .verbose = 0}); },
@@ -124,7 +124,7 @@ TEST_F(ModelTest, ImagesWithTheChannelsFirstAreRefused) {
           << i;
     }
   }
-  const Dataset planes = test::blobs(8, {6, 6, 2}).map(to_layout(kFirst)).batch({.global = 4});
+  const Dataset planes = test::blobs(8, {6, 6, 2}).map(to_layout(kFirst)).batch({.global_batch = 4});
   Model last = model_of({6, 6, 2}, conv), any = model_of({2, 6, 6}, flat);
   EXPECT_THAT(message_of<ConfigError>([&] { last.predict(planes); }), HasSubstr(known));
   EXPECT_THAT(message_of<ConfigError>([&] { any.evaluate(planes, {.views = mirrored_views()}); }),
@@ -136,7 +136,7 @@ TEST_F(ModelTest, ImagesWithTheChannelsFirstAreRefused) {
       Dataset::from(in_memory("pairs", 2, {test::array_of("image", {4, 4, 4}, std::vector<float>(128)), target}));
   Model images = training_.strategy.build([](Graph& g) { return g.conv(g.input("image", {4, 4, 4}), 4); });
   images.compile({.loss = mean_squared_error(), .metrics = {}});
-  EXPECT_THAT(message_of<ConfigError>([&] { images.fit(pairs.batch({.global = 2}), {.verbose = 0}); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { images.fit(pairs.batch({.global_batch = 2}), {.verbose = 0}); }),
               HasSubstr("field 'label' has the channels first, and layer 'conv' (conv) gives"));
 }
 
@@ -156,7 +156,7 @@ TEST_F(ModelTest, BucketsAreRefused) {
                                  record.allocate(2, index);
                                }}));
   for (const Dataset& data : {lists.bucket_by_length({.field = "list", .boundaries = {4}, .batch_sizes = {2}}),
-                              lists.ragged_batch({.global = 2})}) {
+                              lists.ragged_batch({.global_batch = 2})}) {
     for (const auto& run :
          std::vector<std::function<void()>>{[&] { model.fit(data, {.verbose = 0}); },
                                             [&] { model.evaluate(data); }, [&] { model.predict(data); }}) {

@@ -115,7 +115,7 @@ TEST_F(ModelTest, AFitOfDataThatStallsEndsAfterItsTimeOut) {
                                std::this_thread::sleep_for(std::chrono::milliseconds(600));
                                std::ranges::copy(in, out.begin());
                              }}))
-          .batch({.global = 20});
+          .batch({.global_batch = 20});
   try {
     model.fit(slow, {.verbose = 0, .input = {.threads = 1, .stall_timeout_seconds = 0.1}});
     FAIL() << "it waited";

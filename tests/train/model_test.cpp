@@ -64,7 +64,7 @@ TEST_F(ModelTest, WithoutMetricsThereIsOnlyTheLoss) {
 TEST_F(ModelTest, StepsPerEpochGoesOnThroughTheData) {
   // 20 batches a pass; the learning rate is 0, so an epoch's loss says which records it saw.
   Model model = make(test::small_mlp, sgd(0.0F));
-  const Dataset ordered = test::blobs(400).batch({.global = 20});
+  const Dataset ordered = test::blobs(400).batch({.global_batch = 20});
   const double whole = model.fit(ordered, {.verbose = 0})["loss"][0];
   const History parts = model.fit(ordered, {.epochs = 5, .steps_per_epoch = 8, .verbose = 0});
   EXPECT_THAT(parts["steps"], testing::Each(8.0));
@@ -85,7 +85,7 @@ TEST_F(ModelTest, FitContinuesWhereTheLastOneStopped) {
 TEST_F(ModelTest, PredictGivesEveryRecordsResultInOrder) {
   const Net probabilities = [](Graph& g) { return g.softmax(test::small_mlp(g)); };
   Model model = training_.strategy.build(probabilities, {.seed = 3});
-  const Predictions all = model.predict(test::blobs(53).batch({.global = 10}));
+  const Predictions all = model.predict(test::blobs(53).batch({.global_batch = 10}));
   EXPECT_EQ(all.shape, (Shape{53, 4}));
   ASSERT_THAT(all.values, SizeIs(53 * 4));
   for (std::size_t i = 0; i < 53; ++i) {
@@ -93,12 +93,12 @@ TEST_F(ModelTest, PredictGivesEveryRecordsResultInOrder) {
     const float sum = std::accumulate(&all.values[4 * i], &all.values[4 * i] + 4, 0.0F);
     EXPECT_NEAR(sum, 1.0F, 1e-5F);
   }
-  const Predictions whole = model.predict(test::blobs(53).batch({.global = 64}));
+  const Predictions whole = model.predict(test::blobs(53).batch({.global_batch = 64}));
   ASSERT_EQ(all.values.size(), whole.values.size());
   // A result does not depend on its batch, but for the order of sums.
   const float tolerance = test::sums_by_shape() ? 1e-6F : 0;
   for (std::size_t i = 0; i < all.values.size(); ++i) ASSERT_NEAR(all.values[i], whole.values[i], tolerance) << i;
-  EXPECT_THAT(model.predict(test::blobs(53).batch({.global = 10}), {.steps = 2}).records, SizeIs(20));
+  EXPECT_THAT(model.predict(test::blobs(53).batch({.global_batch = 10}), {.steps = 2}).records, SizeIs(20));
 }
 
 TEST_F(ModelTest, ASoftmaxAtTheEndIsFusedWithTheLoss) {
@@ -124,8 +124,8 @@ TEST_F(ModelTest, BytesAreTakenAsShareOfTheirRange) {
   const Dataset raw = Dataset::from(in_memory(
       "bytes", 40, {test::array_of("image", Shape{8}, bytes), test::array_of("label", Shape{}, labels)}));
   Model model = make();
-  EXPECT_NEAR(model.evaluate(raw.batch({.global = 16})).loss,
-              model.evaluate(test::labelled({8}, floats, labels).batch({.global = 16})).loss,
+  EXPECT_NEAR(model.evaluate(raw.batch({.global_batch = 16})).loss,
+              model.evaluate(test::labelled({8}, floats, labels).batch({.global_batch = 16})).loss,
               1e-6 * test::slack());
 }
 
@@ -141,7 +141,7 @@ TEST_F(ModelTest, BatchNormUsesRunningStatisticsOnlyOutsideTraining) {
   Model model = test::compiled(
       single.strategy,
       [](Graph& g) { return g.dense(g.batch_norm(g.input("image", {8}), {.momentum = 0.0F}), 4); }, sgd(0.0F));
-  const Dataset one_batch = test::blobs(200, {8}, 4, 99).batch({.global = 200});
+  const Dataset one_batch = test::blobs(200, {8}, 4, 99).batch({.global_batch = 200});
   const double before = model.evaluate(one_batch).loss;
   const double trained = model.fit(one_batch, {.verbose = 0})["loss"][0];
   const double after = model.evaluate(one_batch).loss;
@@ -162,15 +162,15 @@ TEST_F(ModelTest, KnowsItsStepsBeforeItTrains) {
 
 TEST_F(ModelTest, ValidatesWithTheShareThatItHoldsOut) {
   const Dataset records = test::blobs(203);
-  const Dataset train = records.take(162).shuffle({.seed = 5}).batch({.global = 10});
+  const Dataset train = records.take(162).shuffle({.seed = 5}).batch({.global_batch = 10});
   const FitOptions split{.epochs = 2, .validation_split = 0.2, .verbose = 0};
   Model model = make(), other = make();
-  const History history = model.fit(records.shuffle({.seed = 5}).batch({.global = 10}), split);
+  const History history = model.fit(records.shuffle({.seed = 5}).batch({.global_batch = 10}), split);
   const History wanted =
-      other.fit(train, {.epochs = 2, .validation = records.skip(162).batch({.global = 10}), .verbose = 0});
+      other.fit(train, {.epochs = 2, .validation = records.skip(162).batch({.global_batch = 10}), .verbose = 0});
   EXPECT_EQ(history["val_loss"], wanted["val_loss"]);
   EXPECT_EQ(model.weights_sha256(), other.weights_sha256());
-  EXPECT_EQ(steps_of_fit(records.batch({.global = 10}), split), 34U);
+  EXPECT_EQ(steps_of_fit(records.batch({.global_batch = 10}), split), 34U);
   EXPECT_THROW(model.fit(train, {.validation = data_, .validation_split = 0.2}), ConfigError);
   EXPECT_THROW(model.fit(train, {.validation_split = 1}), ConfigError);
 }

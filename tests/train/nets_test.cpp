@@ -81,7 +81,7 @@ TEST(Nets, TheResNetLearns) {
   Model model = test::compiled(
       training.strategy, [](Graph& g) { return resnet18(g, {.first = 4, .second = 4, .third = 8, .fourth = 8}); },
       sgd(0.05F, {.momentum = 0.9F, .nesterov = true}));
-  const Dataset data = test::blobs(48, {32, 32, 3}, 4).batch({.global = 16});
+  const Dataset data = test::blobs(48, {32, 32, 3}, 4).batch({.global_batch = 16});
   const History history = model.fit(data, {.epochs = 4, .verbose = 0});
   EXPECT_LT(history["loss"].back(), 0.5 * history["loss"].front());
 }

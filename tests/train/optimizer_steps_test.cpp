@@ -202,7 +202,7 @@ TEST_P(OptimizerStepsTest, FollowTheFormulas) {
   for (const auto& [name, optimizer, tolerance] : optimizer_cases()) {
     test::Training training(GetParam());
     Model model = test::compiled(training.strategy, test::small_mlp, optimizer);
-    Loader loader(test::blobs(96).batch({.global = 16}), training.devices, {.epochs = 8});
+    Loader loader(test::blobs(96).batch({.global_batch = 16}), training.devices, {.epochs = 8});
     Trainer trainer(training.strategy, model, loader);
     RealOptimizer expected{.optimizer = model.state().compiled->optimizer, .state = model.state()};
     expected.begin(model);
@@ -233,7 +233,7 @@ TEST_P(OptimizerStepsTest, StepsInPiecesAreTheSame) {
     for (const bool pieces : {false, true}) {
       test::Training training(GetParam());
       Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
-      Loader loader(test::blobs(60, {6, 6, 2}).batch({.global = 16}), training.devices, {.epochs = 3});
+      Loader loader(test::blobs(60, {6, 6, 2}).batch({.global_batch = 16}), training.devices, {.epochs = 3});
       // Whatever the buckets are: none of them is updated before all are summed.
       Trainer trainer(training.strategy, model, loader, {.buckets = {.bucket_bytes = 64}});
       trainer.warm_up();

@@ -17,7 +17,7 @@ namespace {
 // variables is whole.
 TEST(OptimizerVariables, HoldAllThatTrainingDependsOn) {
   const Optimizer optimizer = test::with_all_around(test::grouped());
-  const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global = 8});
+  const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global_batch = 8});
   test::Training training(2), other_training(1);
   Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
   model.fit(data, {.verbose = 0});
@@ -73,7 +73,7 @@ TEST(OptimizerOptions, ThatCannotBeAreRefused) {
   EXPECT_THAT(refusal([](Optimizer& of) { of.lookahead = {.share = 0}; }), HasSubstr("share of 0"));
   EXPECT_THAT(refusal([](Optimizer& of) { of.average = {.decay = 1.5F}; }), HasSubstr("decay by 1.5"));
   Model model = test::compiled(training.strategy, test::small_mlp);
-  const Dataset data = test::blobs(16).batch({.global = 8});
+  const Dataset data = test::blobs(16).batch({.global_batch = 8});
   EXPECT_THROW(model.evaluate(data, {.averaged_weights = true}), ConfigError);
   EXPECT_THROW(model.predict(data, {.averaged_weights = true}), ConfigError);
 }

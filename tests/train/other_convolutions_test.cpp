@@ -33,7 +33,7 @@ LayerRun run_layer(const Net& net, const Shape& image) {
     model.write_variable(name, values);
     (name.ends_with("bias") ? seen.bias : seen.weights) = test::reals(values);
   }
-  const Dataset data = test::labelled(image, images, {0, 0, 0}).batch({.global = 2});
+  const Dataset data = test::labelled(image, images, {0, 0, 0}).batch({.global_batch = 2});
   seen.result = model.predict(data).values;
   seen.shape = model.graph().layer(model.graph().output()).shape();
   return seen;
@@ -214,7 +214,7 @@ TEST(OtherConvolutions, LearnToCopyImages) {
   const Dataset data =
       Dataset::from(in_memory("copies", 32,
                               {test::array_of("image", image, smooth), test::array_of("label", image, smooth)}))
-          .batch({.global = 16});
+          .batch({.global_batch = 16});
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     test::Training training(2);
     Model model = training.strategy.build(

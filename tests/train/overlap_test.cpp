@@ -80,7 +80,7 @@ bool eventually(const Event& event) {
   return event.ready();
 }
 
-Dataset blob_batches() { return test::blobs(48).batch({.global = 8}); }
+Dataset blob_batches() { return test::blobs(48).batch({.global_batch = 8}); }
 
 // A small net on its way, with buckets of a few gradients. The step is captured here: hooks come before it.
 struct TrainingRun {
@@ -174,7 +174,7 @@ struct Recipe {
 std::vector<std::vector<float>> overlapped_weights(DeviceGroup devices, const Recipe& run) {
   Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, run.net, run.optimizer);
-  Loader loader(test::blobs(53, {6, 6, 2}).batch({.global = 8}), devices, {.epochs = 2});
+  Loader loader(test::blobs(53, {6, 6, 2}).batch({.global_batch = 8}), devices, {.epochs = 2});
   Trainer trainer(strategy, model, loader,
                   {.step = {.accumulate = run.accumulate, .mirror_check_every = 1},
                    .buckets = {.bucket_bytes = run.bucket_bytes, .bucket_bytes_apart = run.bucket_bytes}});

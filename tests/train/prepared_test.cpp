@@ -52,8 +52,8 @@ PreparedOutcome outcome_of(const Job& job, Way way) {
   test::Training training(job.own_memory ? test::own_memory_devices(job.replicas, "discrete", DeviceNeed::kKernels)
                                          : test::test_devices(job.replicas, DeviceNeed::kKernels));
   Model model = test::compiled(training.strategy, job.net, job.optimizer);
-  const Dataset train = test::blobs(50, job.shape).shuffle().batch({.global = 8});
-  const Dataset held_out = test::blobs(20, job.shape, 4, 2).batch({.global = 6});
+  const Dataset train = test::blobs(50, job.shape).shuffle().batch({.global_batch = 8});
+  const Dataset held_out = test::blobs(20, job.shape, 4, 2).batch({.global_batch = 6});
   const FitOptions options{.epochs = 2,
                            .validation = held_out,
                            .verbose = 0,
@@ -111,7 +111,7 @@ TEST(Prepared, AWarmUpBetweenTwoFitsKeepsMomentaAndStatistics) {
   for (const bool warm : {false, true}) {
     test::Training training(2);
     Model model = test::compiled(training.strategy, norm_dropout_cnn, test::grouped());
-    const Dataset data = test::blobs(50, {6, 6, 2}).batch({.global = 8});
+    const Dataset data = test::blobs(50, {6, 6, 2}).batch({.global_batch = 8});
     model.fit(data, {.verbose = 0});
     PreparedFit again(model, data, {.verbose = 0, .input = {.seed = 2}});
     if (warm) again.warm_up();
@@ -126,7 +126,7 @@ TEST(Prepared, VariablesMayBeWrittenInBetween) {
   for (const bool between : {false, true}) {
     test::Training training;
     Model model = test::compiled(training.strategy, test::small_mlp);
-    const Dataset data = test::blobs(40).batch({.global = 8});
+    const Dataset data = test::blobs(40).batch({.global_batch = 8});
     const std::vector<float> bias(static_cast<std::size_t>(model.variable_shape("dense/bias").elements()), 0.5F);
     std::optional<PreparedFit> fit;
     if (between) fit.emplace(model, data, FitOptions{.verbose = 0});
@@ -152,7 +152,7 @@ std::string refusal_of(const Call& call) {
 TEST(Prepared, RunsOnceAndForTheModelAsItWasCompiled) {
   test::Training training;
   Model model = training.strategy.build(test::small_mlp);
-  const Dataset data = test::blobs(40).batch({.global = 8});
+  const Dataset data = test::blobs(40).batch({.global_batch = 8});
   EXPECT_THAT(refusal_of([&] { PreparedFit(model, data, {}); }), HasSubstr("needs a compiled model"));
   EXPECT_THAT(refusal_of([&] { Evaluator(model, data, {}); }), HasSubstr("needs a compiled model"));
   model.compile({});

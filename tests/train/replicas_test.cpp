@@ -32,7 +32,7 @@ ReplicasOutcome train(const Run& run) {
   Model model = training.strategy.build(run.net, {.seed = 3});
   model.compile(
       {.optimizer = run.optimizer, .loss = sparse_categorical_crossentropy({.reduction = run.reduction})});
-  const Dataset data = test::blobs(run.examples, {6, 6, 2}).batch({.global = run.batch});
+  const Dataset data = test::blobs(run.examples, {6, 6, 2}).batch({.global_batch = run.batch});
   ReplicasOutcome outcome;
   outcome.history =
       model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .step = {.accumulate = run.accumulate}});
@@ -120,7 +120,7 @@ TEST(Replicas, AverageTheirRunningStatistics) {
   // Two replicas see records of constant value 1 and 3; one replica of all sees the mean of their means, too.
   std::vector<float> images;
   for (const float value : {1.0F, 1.0F, 3.0F, 3.0F}) images.insert(images.end(), 8, value);
-  const Dataset data = test::labelled({2, 2, 2}, images, {0, 1, 0, 1}).batch({.global = 4});
+  const Dataset data = test::labelled({2, 2, 2}, images, {0, 1, 0, 1}).batch({.global_batch = 4});
   const Net net = [](Graph& g) {
     return g.dense(g.flatten(g.batch_norm(g.input("image", {2, 2, 2}), {.momentum = 0.5F})), 2);
   };
@@ -137,7 +137,7 @@ TEST(Replicas, TheSameSeedGivesTheSameBits) {
   const auto hash = [](std::uint64_t seed, int replicas) {
     Training training(replicas);
     Model model = test::compiled(training.strategy, test::small_cnn);
-    model.fit(test::blobs(50, {6, 6, 2}).shuffle().batch({.global = 16}),
+    model.fit(test::blobs(50, {6, 6, 2}).shuffle().batch({.global_batch = 16}),
               {.epochs = 2, .verbose = 0, .input = {.seed = seed}});
     return model.weights_sha256();
   };
@@ -148,7 +148,7 @@ TEST(Replicas, TheSameSeedGivesTheSameBits) {
 }
 
 TEST(Replicas, CountEveryViewOfEveryExample) {
-  const Dataset data = test::blobs(53, {6, 6, 2}).batch({.global = 7});
+  const Dataset data = test::blobs(53, {6, 6, 2}).batch({.global_batch = 7});
   std::vector<Evaluation> seen;
   for (const int replicas : {1, 2, 4}) {
     Training training(replicas);
@@ -165,7 +165,7 @@ TEST(Replicas, GiveBackAllMemory) {
   {
     Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::norm_cnn);
-    const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
+    const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global_batch = 8});
     model.fit(data, {.validation = data, .verbose = 0, .step = {.accumulate = 2}});
     model.predict(data);
     model.evaluate(data, {.views = mirrored_views()});

@@ -42,7 +42,7 @@ TEST(Results, LossesAndMetricsNameTheirs) {
   model.compile({.optimizer = adam(2e-2F),
                  .loss = loss.of("left") + sparse_categorical_crossentropy({.from_logits = false}).of("right"),
                  .metrics = {accuracy(), accuracy().of("right"), top_k(2).of("right")}});
-  const Dataset data = test::blobs(64).batch({.global = 16});
+  const Dataset data = test::blobs(64).batch({.global_batch = 16});
   const History history = model.fit(data, {.epochs = 25, .verbose = 0});
   EXPECT_LT(history["loss"].back(), 0.3 * history["loss"].front());
   const Evaluation evaluation = model.evaluate(data);
@@ -56,7 +56,7 @@ TEST(Results, LossesAndMetricsNameTheirs) {
 TEST(Results, TheLossIsTheSumOverThem) {
   test::Training training(1);
   Model model = training.strategy.build(two_heads, {.seed = 3});
-  const Dataset data = test::blobs(32).batch({.global = 16});
+  const Dataset data = test::blobs(32).batch({.global_batch = 16});
   const Loss left = sparse_categorical_crossentropy().of("left");
   const Loss right = sparse_categorical_crossentropy({.from_logits = false}).of("right");
   const auto loss_of = [&](const Loss& loss) {
@@ -72,7 +72,7 @@ TEST(Results, AHeadWithoutALossStaysAsItIs) {
   model.compile({.optimizer = sgd(0.1F), .loss = sparse_categorical_crossentropy().of("left")});
   const std::vector<float> before = model.read_variable("dense/weights");
   const std::vector<float> features = model.read_variable("features/weights");
-  model.fit(test::blobs(64).batch({.global = 16}), {.verbose = 0});
+  model.fit(test::blobs(64).batch({.global_batch = 16}), {.verbose = 0});
   EXPECT_EQ(model.read_variable("dense/weights"), before);
   EXPECT_NE(model.read_variable("features/weights"), features);
 }
@@ -84,7 +84,7 @@ TEST(Results, PredictGivesAllOfThem) {
   Model right = training.strategy.build(net_of(model.graph(), {"right"}), {.seed = 3});
   left.copy_variables(model);
   right.copy_variables(model);
-  const Dataset data = test::blobs(11).batch({.global = 8});
+  const Dataset data = test::blobs(11).batch({.global_batch = 8});
   const Predictions both = model.predict(data);
   EXPECT_EQ(both.shape, (Shape{11, 4}));
   EXPECT_EQ(both.values, left.predict(data).values);
@@ -112,7 +112,7 @@ TEST(Results, ThatLieWithinArePredictedAsTheyAre) {
   Model features = training.strategy.build(net_of(model.graph(), {"dense/relu"}), {.seed = 4});
   EXPECT_THAT(features.variable_names(), ElementsAre("dense/weights", "dense/bias"));
   EXPECT_THAT(features.copy_variables(model), ElementsAre("dense/weights", "dense/bias"));
-  const Predictions predictions = features.predict(test::blobs(5).batch({.global = 4}));
+  const Predictions predictions = features.predict(test::blobs(5).batch({.global_batch = 4}));
   EXPECT_EQ(predictions.shape, (Shape{5, 16}));
   EXPECT_EQ(features.read_variable("dense/weights"), model.read_variable("dense/weights"));
 }
@@ -131,7 +131,7 @@ TEST(NetWithinANet, IsCalledOnNodesAndSharesWhenCalledAgain) {
   EXPECT_THAT(model.variable_names(),
               ElementsAre("encoder/dense/weights", "encoder/dense/bias", "head/weights", "head/bias"));
   model.compile({.optimizer = adam(1e-2F)});
-  const History history = model.fit(test::blobs(64).batch({.global = 16}), {.epochs = 8, .verbose = 0});
+  const History history = model.fit(test::blobs(64).batch({.global_batch = 16}), {.epochs = 8, .verbose = 0});
   EXPECT_LT(history["loss"].back(), 0.5 * history["loss"].front());
   Model same = training.strategy.build(net_from_json(to_json(model.graph())), {.seed = 3});
   EXPECT_EQ(same.variable_names(), model.variable_names());
@@ -169,7 +169,7 @@ TEST(SharedVariables, AreUpdatedWhenAllCallsHaveAddedTheirs) {
     Optimizer optimizer = sgd(0.05F, {.momentum = 0.9F});
     optimizer.clip.max_norm = max_norm;
     Model model = test::compiled(training.strategy, shared, optimizer);
-    model.fit(test::blobs(64).batch({.global = 16}), {.epochs = 2, .verbose = 0});
+    model.fit(test::blobs(64).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
     model.check_mirrored();
     return test::variables_of(model);
   };
@@ -180,7 +180,7 @@ TEST(SharedVariables, TrainAsOnOneReplica) {
   const auto trained = [](int replicas) {
     test::Training training(replicas);
     Model model = test::compiled(training.strategy, shared, sgd(0.05F));
-    model.fit(test::blobs(40).batch({.global = 16}), {.epochs = 2, .verbose = 0});
+    model.fit(test::blobs(40).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
     return test::variables_of(model);
   };
   const auto one = trained(1), three = trained(3);

@@ -52,12 +52,13 @@ std::string output_of_fit(const TempFolder& folder, const Plans& plans, std::uin
   Model model = strategy.build([](Graph& g) { return g.dense(g.flatten(g.input("image", {4, 4, 1})), 4); });
   model.compile({.optimizer = sgd(0.1F)});
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> output(std::tmpfile(), std::fclose);
-  model.fit(blobs(24, {4, 4, 1}).batch({.global = 8}), {.epochs = 2,
-                                                        .verbose = 0,
-                                                        .output = output.get(),
-                                                        .stop_after_steps = stop,
-                                                        .checkpoints = CheckpointOptions{.folder = folder.path()},
-                                                        .resume = resume});
+  model.fit(blobs(24, {4, 4, 1}).batch({.global_batch = 8}),
+            {.epochs = 2,
+             .verbose = 0,
+             .output = output.get(),
+             .stop_after_steps = stop,
+             .checkpoints = CheckpointOptions{.folder = folder.path()},
+             .resume = resume});
   std::rewind(output.get());
   std::string text(4096, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), output.get()));

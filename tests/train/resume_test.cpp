@@ -81,9 +81,10 @@ ResumedOutcome fit_job(const ResumedJob& job, const std::function<void(FitOption
                      .verbose = 0,
                      .input = {.seed = 5},
                      .step = {.accumulate = job.accumulate, .virtual_shards = job.virtual_shards}};
-  if (job.validated) options.validation = blobs(20, {6, 6, 2}, 4, 2).shuffle().batch({.global = 6});
+  if (job.validated) options.validation = blobs(20, {6, 6, 2}, 4, 2).shuffle().batch({.global_batch = 6});
   change(options);
-  const History history = model.fit(blobs(50, {6, 6, 2}).shuffle().map(flip()).batch({.global = 8}), options);
+  const History history =
+      model.fit(blobs(50, {6, 6, 2}).shuffle().map(flip()).batch({.global_batch = 8}), options);
   ResumedOutcome outcome{.weights = model.weights_sha256(),
                          .kept = {},
                          .history = computed(history),
@@ -290,7 +291,7 @@ std::string refusal_of_optimizer(const std::function<void(Optimizer&)>& change) 
   const auto fit = [&](std::uint64_t stop) {
     Training training(1);
     Model model = compiled(training.strategy, small_cnn, optimizer);
-    model.fit(blobs(32, {6, 6, 2}).batch({.global = 8}),
+    model.fit(blobs(32, {6, 6, 2}).batch({.global_batch = 8}),
               {.epochs = 2,
                .verbose = 0,
                .stop_after_steps = stop,
@@ -358,7 +359,7 @@ TEST(Resume, RefusesAnotherNetLossPrecisionOrBatch) {
     Model model = training.strategy.build(job.net, {.seed = 3});
     model.compile(job.compile);
     try {
-      model.fit(blobs(40).shuffle().batch({.global = job.batch}),
+      model.fit(blobs(40).shuffle().batch({.global_batch = job.batch}),
                 {.epochs = 2,
                  .verbose = 0,
                  .stop_after_steps = stop,
@@ -383,7 +384,8 @@ TEST(Resume, RefusesAnotherNetLossPrecisionOrBatch) {
   job = {};
   job.compile.precision = Precision::kBF16;
   EXPECT_THAT(fit(job, 0), HasSubstr("precision was f32, is bf16"));
-  EXPECT_THAT(fit({.batch = 10}, 0), HasSubstr("of the data was batch(8), is batch(10)"));
+  EXPECT_THAT(fit({.batch = 10}, 0), HasSubstr("of the data was batch(global_batch=8, drop_remainder=false), is "
+                                               "batch(global_batch=10, drop_remainder=false)"));
   EXPECT_EQ(fit({}, 0), "");
 }
 
@@ -397,9 +399,10 @@ TEST(Resume, RefusesAnotherTraining) {
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.validation.reset(); }),
               HasSubstr("validation was true, is false"));
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) {
-                options.validation = blobs(20, {6, 6, 2}, 4, 2).shuffle().batch({.global = 5});
+                options.validation = blobs(20, {6, 6, 2}, 4, 2).shuffle().batch({.global_batch = 5});
               }),
-              HasSubstr("of the validation's data was batch(6), is batch(5)"));
+              HasSubstr("of the validation's data was batch(global_batch=6, drop_remainder=false), is "
+                        "batch(global_batch=5, drop_remainder=false)"));
   EXPECT_THAT(refusal_to_resume([](FitOptions& options) { options.checkpoints.reset(); }),
               HasSubstr("nothing says from what"));
   EXPECT_EQ(refusal_to_resume([](FitOptions& options) { options.epochs = 3; }), "");

@@ -51,8 +51,9 @@ TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
                          std::this_thread::sleep_for(std::chrono::microseconds(500 * slower));
                          std::ranges::copy(in, out.begin());
                        }};
-    const Dataset data =
-        test::blobs(kSaturatedBatch * kSaturatedSteps).map(user_map(slow)).batch({.global = kSaturatedBatch});
+    const Dataset data = test::blobs(kSaturatedBatch * kSaturatedSteps)
+                             .map(user_map(slow))
+                             .batch({.global_batch = kSaturatedBatch});
     Loader loader(data, training.devices, {.threads = 1});
     Trainer trainer(training.strategy, model, loader);
     const StepTimes times = times_of_epoch(trainer);
@@ -72,7 +73,7 @@ TEST(Saturation, ASlowBusIsAnExposedCopy) {
     Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::small_mlp);
     dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8 * slower));
-    Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global = kSaturatedBatch}), devices,
+    Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global_batch = kSaturatedBatch}), devices,
                   {.threads = 1, .prefetch = 2});
     Trainer trainer(strategy, model, loader);
     const StepTimes times = times_of_epoch(trainer);
@@ -87,7 +88,7 @@ TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
     DeviceGroup devices = slow_bus_device();
     Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, wide_mlp);
-    Loader loader(test::blobs(4 * 256, Shape{256}).batch({.global = 256}), devices,
+    Loader loader(test::blobs(4 * 256, Shape{256}).batch({.global_batch = 256}), devices,
                   {.epochs = 10U * static_cast<unsigned>(slower), .threads = 1, .prefetch = 3, .headspace = 4});
     Trainer trainer(strategy, model, loader);
     for (int i = 0; i < 5; ++i) trainer.step();  // the ring fills
@@ -108,7 +109,7 @@ TEST(Saturation, ALateHostIsIdleTime) {
   undisturbed([](int slower) {
     test::Training training("cpu", 1);
     Model model = test::compiled(training.strategy, test::small_mlp);
-    Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global = kSaturatedBatch}),
+    Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global_batch = kSaturatedBatch}),
                   training.devices, {.threads = 1});
     Trainer trainer(training.strategy, model, loader);
     trainer.reset_metrics();
@@ -142,7 +143,7 @@ TEST(Saturation, TrainingIsTheSameThroughTheBus) {
                                                  {test::array_of("image", {2, 2, 2}, pixels),
                                                   test::array_of("label", Shape{}, labels)}))
                              .map(flip() | normalize({0.5F}, {0.25F}) | flatten())
-                             .batch({.global = 16});
+                             .batch({.global_batch = 16});
     model.fit(data, {.epochs = 2, .verbose = 0, .input = {.convert = at}});
     return model.weights_sha256();
   };

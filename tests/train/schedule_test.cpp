@@ -222,7 +222,7 @@ TEST(Schedules, CountOptimizerStepsWhateverAnEpochIs) {
     for (const std::uint64_t steps_per_epoch : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4}}) {
       test::Training training(2);
       Model model = test::compiled(training.strategy, test::small_mlp, sgd(three));
-      const Dataset data = test::blobs(80).batch({.global = 8});
+      const Dataset data = test::blobs(80).batch({.global_batch = 8});
       std::vector<std::vector<float>> last = test::variables_of(model);
       for (std::uint64_t step = 1; step <= 5; ++step) {
         model.fit(data, {.epochs = 10,

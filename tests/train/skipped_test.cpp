@@ -34,7 +34,9 @@ Dataset records_with(bool rotten) {
     if (first == kRotten) throw std::runtime_error("rotten");
     std::memcpy(out.data(), in.data(), out.size());
   };
-  return test::labelled({8}, images, labels).map(user_map(std::move(inspect))).batch({.global = rotten ? 10 : 8});
+  return test::labelled({8}, images, labels)
+      .map(user_map(std::move(inspect)))
+      .batch({.global_batch = rotten ? 10 : 8});
 }
 
 TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
@@ -74,7 +76,7 @@ TEST(Skipped, AnEpochOfNothingElseIsAnErrorAndChangesNothing) {
                              .map(user_map({.name = "never",
                                             .output = {.dtype = DType::kF32, .shape = {8}},
                                             .function = [](auto&&...) { throw std::runtime_error("rotten"); }}))
-                             .batch({.global = 4});
+                             .batch({.global_batch = 4});
   const std::string before = model.weights_sha256();
   EXPECT_THROW(model.fit(rotten, {.verbose = 0, .input = {.errors = kSkip}}), DataError);
   EXPECT_EQ(model.weights_sha256(), before);

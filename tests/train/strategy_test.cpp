@@ -49,7 +49,7 @@ TEST(Strategy, GivesEachReplicaItsShareOfABatch) {
   std::vector<float> values(14);
   std::vector<std::int64_t> labels(14);
   for (std::size_t i = 0; i < 14; ++i) labels[i] = static_cast<std::int64_t>(10 + i);
-  Loader loader(test::labelled({1}, values, labels).batch({.global = 7}), training.devices);
+  Loader loader(test::labelled({1}, values, labels).batch({.global_batch = 7}), training.devices);
   std::vector<std::int64_t> seen;
   for (int step = 0; step < 2; ++step) {
     GlobalBatch batches;
@@ -187,7 +187,7 @@ TEST(Strategy, AnswersWhatItIsNot) {
 }
 
 TEST(Strategy, TrainsOnAPartOfAGroupFromAnyDeviceOn) {
-  const Dataset data = test::blobs(40, {6, 6, 2}).batch({.global = 8});
+  const Dataset data = test::blobs(40, {6, 6, 2}).batch({.global_batch = 8});
   const auto weights = [&](DeviceGroup& devices) {
     Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, test::small_cnn);

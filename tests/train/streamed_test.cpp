@@ -35,7 +35,7 @@ SourcePtr toy_source() {
 
 TEST(Streamed, TrainsAsNumberedRecordsDo) {
   Training training(2);
-  const BatchOptions batch{.global = 10};
+  const BatchOptions batch{.global_batch = 10};
   Model numbered = compiled(training.strategy, small_mlp), piped = compiled(training.strategy, small_mlp);
   numbered.fit(Dataset::from(toy_source()).repeat(2).batch(batch), {.epochs = 3});
   const History history =
@@ -48,7 +48,7 @@ TEST(Streamed, EndsWhereTheStreamEnds) {
   Training training(1);
   Model model = compiled(training.strategy, small_mlp);
   const History history =
-      model.fit(streamed(toy_source(), 125).batch({.global = 10}), {.epochs = 5, .steps_per_epoch = 8});
+      model.fit(streamed(toy_source(), 125).batch({.global_batch = 10}), {.epochs = 5, .steps_per_epoch = 8});
   EXPECT_EQ(model.global_step(), 13U);
   EXPECT_THAT(history["steps"], testing::ElementsAre(8, 5));
 }
@@ -57,7 +57,7 @@ TEST(Streamed, NeedsToBeToldHowLongAnEpochIs) {
   Training training(1);
   Model model = compiled(training.strategy, small_mlp);
   try {
-    model.fit(streamed(toy_source(), 100).batch({.global = 10}), {});
+    model.fit(streamed(toy_source(), 100).batch({.global_batch = 10}), {});
     ADD_FAILURE() << "it knew";
   } catch (const ConfigError& error) {
     EXPECT_THAT(std::string(error.what()) + error.hint(), testing::HasSubstr("FitOptions::steps_per_epoch"));

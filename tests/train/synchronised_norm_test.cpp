@@ -24,7 +24,7 @@ std::vector<std::vector<float>> trained_norms(int replicas, bool synchronised, i
   test::Training training(replicas);
   Model model = training.strategy.build([=](Graph& g) { return synchronised_net(g, synchronised); }, {.seed = 3});
   model.compile({.optimizer = sgd(0.05F, {.momentum = 0.9F}), .precision = precision});
-  model.fit(test::blobs(18, {6, 6, 2}).batch({.global = 8}),
+  model.fit(test::blobs(18, {6, 6, 2}).batch({.global_batch = 8}),
             {.epochs = 3, .verbose = 0, .step = {.accumulate = accumulate}});
   model.check_mirrored();
   return test::variables_of(model);

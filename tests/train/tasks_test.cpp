@@ -41,7 +41,7 @@ struct Data {
     return Dataset::from(in_memory("tasks", static_cast<std::size_t>(kTaskExamples),
                                    {test::array_of("image", Shape{kTaskFeatures}, x),
                                     test::array_of("label", shape, labels)}))
-        .batch({.global = 16});
+        .batch({.global_batch = 16});
   }
 };
 

@@ -24,7 +24,7 @@ Results two_regressions(Graph& g) {
 
 Node one_regression(Graph& g) { return g.dense(g.input("image", {5}), 3, {.name = "out"}); }
 
-Dataset regression_data() { return test::float_data(53, 5, 3).dataset().batch({.global = 8}); }
+Dataset regression_data() { return test::float_data(53, 5, 3).dataset().batch({.global_batch = 8}); }
 
 std::vector<std::string> names_of(const std::vector<MetricValue>& values) {
   std::vector<std::string> names;

@@ -45,7 +45,7 @@ inline Dataset blobs(std::int64_t count, const Shape& shape = Shape{8}, int clas
 
 // Small images in batches, of which 50 examples leave a short last one.
 inline Dataset loop_data(std::int64_t batch = 16, std::int64_t examples = 50) {
-  return blobs(examples, {6, 6, 2}).batch({.global = batch});
+  return blobs(examples, {6, 6, 2}).batch({.global_batch = batch});
 }
 
 }  // namespace headrace::test

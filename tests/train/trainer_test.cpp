@@ -12,7 +12,7 @@ namespace {
 
 using test::Training;
 
-Dataset toy() { return test::blobs(50, {6, 6, 2}).batch({.global = 16}); }
+Dataset toy() { return test::blobs(50, {6, 6, 2}).batch({.global_batch = 16}); }
 
 TEST(Trainer, TheStepInPiecesEqualsTheStep) {
   std::vector<std::string> hashes;
@@ -45,7 +45,7 @@ TEST(Trainer, TheStepInPiecesEqualsTheStep) {
 TEST(Trainer, MetricsCountEveryExampleOnce) {
   Training training(4);
   Model model = test::compiled(training.strategy, test::small_cnn, sgd(0.0F));
-  Loader loader(test::blobs(7, {6, 6, 2}).batch({.global = 3}), training.devices);
+  Loader loader(test::blobs(7, {6, 6, 2}).batch({.global_batch = 3}), training.devices);
   Trainer trainer(training.strategy, model, loader);
   EXPECT_TRUE(trainer.step());
   EXPECT_EQ(trainer.finish().examples, 3);
@@ -74,7 +74,7 @@ TEST(Trainer, RefusesALoaderThatServesOtherReplicas) {
   Model model = test::compiled(training.strategy, test::small_mlp);
   EXPECT_EQ(training.strategy.world(), (World{.total = 2}));
   for (const World world : {World{.total = 4}, World{.total = 4, .first = 2}}) {
-    Loader loader(test::blobs(20).batch({.global = 5}), training.devices, {.world = world});
+    Loader loader(test::blobs(20).batch({.global_batch = 5}), training.devices, {.world = world});
     try {
       Trainer trainer(training.strategy, model, loader);
       ADD_FAILURE() << "was accepted";

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kSteps = 75;
 
-Dataset many_steps() { return blobs(kSteps * 8).shuffle({.seed = 4}).batch({.global = 8}); }
+Dataset many_steps() { return blobs(kSteps * 8).shuffle({.seed = 4}).batch({.global_batch = 8}); }
 
 struct Outcome {
   std::string weights;
@@ -28,7 +28,7 @@ Outcome outcome_of(int replicas, int accumulate, int prefetch) {
   Model model = training.strategy.build(small_mlp, {.seed = 3});
   model.compile({.optimizer = adam(1e-2F), .metrics = {accuracy()}});
   const History history = model.fit(many_steps(), {.epochs = 2,
-                                                   .validation = blobs(300).batch({.global = 8}),
+                                                   .validation = blobs(300).batch({.global_batch = 8}),
                                                    .verbose = 0,
                                                    .input = {.prefetch = prefetch},
                                                    .step = {.accumulate = accumulate}});
@@ -53,7 +53,7 @@ TEST(TrainingInBursts, NamesTheStepThatFailed) {
         Dataset::from(in_memory("one is not a number", kSteps,
                                 {array_of("image", Shape{8}, images),
                                  array_of("label", Shape{}, std::vector<std::int64_t>(kSteps, 1))}))
-            .batch({.global = 1});
+            .batch({.global_batch = 1});
     Training training(1);
     Model model = compiled(training.strategy, [](Graph& g) { return g.dense(g.input("image", {8}), 4); });
     try {

@@ -28,7 +28,8 @@ SourcePtr in_memory_blobs(std::uint64_t count) {
 TEST(TrainingRecords, AreEvaluatedByWhoKnowsNothingOfTheModel) {
   const TempFolder folder;
   Training training(2);
-  const Dataset data = Dataset::from(in_memory_blobs(60)).map(normalize({0.5F}, {2.0F})).batch({.global = 8});
+  const Dataset data =
+      Dataset::from(in_memory_blobs(60)).map(normalize({0.5F}, {2.0F})).batch({.global_batch = 8});
   Model model = training.strategy.build([](Graph& g) {
     return g.dense(g.dense(g.flatten(g.input("image", {4, 2, 1})), 16), 4);
   });

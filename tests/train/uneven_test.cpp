@@ -31,7 +31,7 @@ Sizes draw(std::uint64_t number) {
 History run(const Sizes& sizes, int replicas) {
   test::Training training(replicas);
   Model model = test::compiled(training.strategy, test::small_mlp);
-  const Dataset data = test::blobs(sizes.examples).shuffle().batch({.global = sizes.batch});
+  const Dataset data = test::blobs(sizes.examples).shuffle().batch({.global_batch = sizes.batch});
   History history = model.fit(data, {.epochs = 3,
                                      .steps_per_epoch = sizes.steps_per_epoch,
                                      .validation = data,

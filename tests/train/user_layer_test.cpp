@@ -42,7 +42,7 @@ TEST(UserLayer, LearnsOnSeveralReplicasInBothPrecisions) {
     test::Training training(2);
     Model model = training.strategy.build(stepped, {.seed = 3});
     model.compile({.optimizer = adam(1e-2F), .precision = precision});
-    const History history = model.fit(test::blobs(64).batch({.global = 16}), {.epochs = 8, .verbose = 0});
+    const History history = model.fit(test::blobs(64).batch({.global_batch = 16}), {.epochs = 8, .verbose = 0});
     EXPECT_LT(history["loss"].back(), 0.3 * history["loss"].front());
     model.check_mirrored();
   }
@@ -53,7 +53,7 @@ TEST(UserLayer, IsMadeAgainByTheMakerThatIsHandedOver) {
   Model model = training.strategy.build(stepped, {.seed = 3});
   const std::string text = to_json(model.graph());
   Model same = training.strategy.build(net_from_json(text, {{"residual_step", ResidualStep::from}}), {.seed = 3});
-  const Dataset data = test::blobs(6).batch({.global = 4});
+  const Dataset data = test::blobs(6).batch({.global_batch = 4});
   EXPECT_EQ(same.predict(data).values, model.predict(data).values);
   EXPECT_EQ(to_json(same.graph()), text);
   try {

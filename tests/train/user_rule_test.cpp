@@ -141,7 +141,7 @@ TEST(UserRule, GoesThroughJson) {
 
 // Stopped within an epoch and continued by another program, which makes the rules again from the file.
 TEST(UserRule, ContinuesFromACheckpointWithTheSameBits) {
-  const Dataset data = test::blobs(64, {6, 6, 2}).shuffle().batch({.global = 8});
+  const Dataset data = test::blobs(64, {6, 6, 2}).shuffle().batch({.global_batch = 8});
   const auto build = [](Training& training) {
     return test::compiled(training.strategy, test::small_cnn, with_own_groups());
   };
@@ -187,9 +187,9 @@ TEST(UserRule, IsNotNeededToEvaluateARecord) {
   const SourcePtr source = in_memory("ones", 4,
                                      {test::array_of("image", Shape{6, 6, 2}, std::vector<float>(4 * 72, 1.0F)),
                                       test::array_of("label", Shape{}, std::vector<std::int64_t>{0, 1, 2, 3})});
-  save_model(model, folder / "net.safetensors", Dataset::from(source).batch({.global = 4}));
+  save_model(model, folder / "net.safetensors", Dataset::from(source).batch({.global_batch = 4}));
   const Evaluation elsewhere = evaluate_record(other.strategy, folder / "net.safetensors", source);
-  EXPECT_NEAR(elsewhere.loss, model.evaluate(Dataset::from(source).batch({.global = 4})).loss, 1e-6);
+  EXPECT_NEAR(elsewhere.loss, model.evaluate(Dataset::from(source).batch({.global_batch = 4})).loss, 1e-6);
 }
 
 // A rule that is for matrices alone.
@@ -224,7 +224,7 @@ TEST(UserRule, OfTheHostMayTakeWholeVariables) {
         },
         {}, scope);
     Model model = test::compiled(training.strategy, test::small_mlp, {.rule = rule, .learning_rate = 0.1F});
-    model.fit(test::blobs(64).batch({.global = 8}), {.verbose = 0});
+    model.fit(test::blobs(64).batch({.global_batch = 8}), {.verbose = 0});
     if (scope == UpdateScope::kVariable) {
       EXPECT_THAT(shapes, ElementsAre("(16, 8)", "(16,)", "(4, 16)", "(4,)"));
     } else {
@@ -256,7 +256,7 @@ TEST(UserRule, AnExceptionEndsTheRunWithItsStep) {
   });
   Model model = test::compiled(training.strategy, test::small_mlp, {.rule = broken, .learning_rate = 0.1F});
   try {
-    model.fit(test::blobs(64).batch({.global = 8}), {.verbose = 0});
+    model.fit(test::blobs(64).batch({.global_batch = 8}), {.verbose = 0});
     FAIL() << "it goes on";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("out of luck"));

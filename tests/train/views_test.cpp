@@ -38,7 +38,7 @@ Evaluation by_hand(Model& model, const std::vector<float>& images, const std::ve
   std::vector<double> logits(labels.size() * 4);
   for (const View& view : views) {
     const Dataset moved = test::labelled({kSide, kSide, kChannels}, shifted(images, view.shift), labels);
-    const Predictions predictions = model.predict(moved.batch({.global = 5}));
+    const Predictions predictions = model.predict(moved.batch({.global_batch = 5}));
     for (std::size_t i = 0; i < logits.size(); ++i) {
       logits[i] += static_cast<double>(view.weight) * static_cast<double>(predictions.values[i]);
     }
@@ -64,7 +64,7 @@ TEST(Views, EvaluateTheWeightedSumOfLogits) {
   for (std::int64_t i = 0; i < kViewed; ++i) labels.push_back(i % 4);
   test::Training training;
   Model model = test::compiled(training.strategy, views_net);
-  const Dataset data = test::labelled({kSide, kSide, kChannels}, images, labels).batch({.global = 5});
+  const Dataset data = test::labelled({kSide, kSide, kChannels}, images, labels).batch({.global_batch = 5});
   for (const std::vector<View>& views :
        {mirrored_views(), mirrored_and_shifted_views(), mirrored_and_shifted_views(3), {View{.weight = 2}}}) {
     const Evaluation seen = model.evaluate(data, {.views = views});
@@ -83,7 +83,7 @@ TEST(Views, AreSummedForEachOfSeveralResults) {
   };
   const Loss left = sparse_categorical_crossentropy(),
              right = sparse_categorical_crossentropy({.from_logits = false});
-  const Dataset data = test::blobs(11, {6, 6, 2}).batch({.global = 4});
+  const Dataset data = test::blobs(11, {6, 6, 2}).batch({.global_batch = 4});
   const EvaluateOptions options{.views = mirrored_and_shifted_views()};
   for (const int replicas : {1, 2, 4}) {
     test::Training training(replicas);
@@ -118,10 +118,10 @@ TEST(Views, WeighOneInAll) {
 TEST(Views, AreRefusedWhereThereIsNothingToMove) {
   test::Training training;
   Model flat = test::compiled(training.strategy, test::small_mlp);
-  const Dataset vectors = test::blobs(6).batch({.global = 3});
+  const Dataset vectors = test::blobs(6).batch({.global_batch = 3});
   EXPECT_THROW(flat.evaluate(vectors, {.views = mirrored_views()}), ConfigError);
   Model images = test::compiled(training.strategy, test::small_cnn);
-  const Dataset data = test::blobs(6, {6, 6, 2}).batch({.global = 3});
+  const Dataset data = test::blobs(6, {6, 6, 2}).batch({.global_batch = 3});
   EXPECT_THROW(images.evaluate(data, {.views = mirrored_and_shifted_views(6)}), ConfigError);
   EXPECT_THROW(images.predict(data, {.views = mirrored_views()}), ConfigError);
   EXPECT_EQ(images.evaluate(data, {.views = mirrored_and_shifted_views(5)}).examples, 6);

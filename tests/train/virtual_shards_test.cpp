@@ -39,7 +39,7 @@ Node sharded_groups(Graph& g) {
 
 struct ShardedRun {
   Net net = sharded_cnn;
-  std::function<Dataset()> data = [] { return test::blobs(100, {6, 6, 2}).shuffle().batch({.global = 16}); };
+  std::function<Dataset()> data = [] { return test::blobs(100, {6, 6, 2}).shuffle().batch({.global_batch = 16}); };
   CompileOptions compiled = {.optimizer = adam(1e-2F)};
   FitOptions fit = {};
   int shards = kShards;
@@ -97,15 +97,15 @@ TEST(VirtualShards, GiveOneResultWithAPartialLastBatch) { expect_independent({})
 TEST(VirtualShards, GiveOneResultWithConvolutionsOfGroups) { expect_independent({.net = sharded_groups}); }
 
 TEST(VirtualShards, GiveOneResultWhenABatchIsNotDivisible) {
-  expect_independent({.data = [] { return test::blobs(53, {6, 6, 2}).batch({.global = 19}); }});
+  expect_independent({.data = [] { return test::blobs(53, {6, 6, 2}).batch({.global_batch = 19}); }});
 }
 
 TEST(VirtualShards, GiveOneResultWhenSomeHaveNoExamples) {
-  expect_independent({.data = [] { return test::blobs(11, {6, 6, 2}).batch({.global = 7}); }});
+  expect_independent({.data = [] { return test::blobs(11, {6, 6, 2}).batch({.global_batch = 7}); }});
 }
 
 TEST(VirtualShards, GiveOneResultWhenBatchesAreSummed) {
-  ShardedRun run{.data = [] { return test::blobs(53, {6, 6, 2}).batch({.global = 9}); }};
+  ShardedRun run{.data = [] { return test::blobs(53, {6, 6, 2}).batch({.global_batch = 9}); }};
   run.fit.step.accumulate = 3;
   expect_independent(run);
   run.compiled.loss = sparse_categorical_crossentropy({.reduction = Reduction::kSum});
@@ -122,7 +122,7 @@ TEST(VirtualShards, GiveOneResultWithEveryKindOfUpdate) {
 
 TEST(VirtualShards, GiveOneResultWithMixedLabels) {
   ShardedRun run{.data = [] {
-    return test::blobs(53, {6, 6, 2}).map(one_hot(4)).shuffle().batch({.global = 16}).map(mixup());
+    return test::blobs(53, {6, 6, 2}).map(one_hot(4)).shuffle().batch({.global_batch = 16}).map(mixup());
   }};
   run.compiled.loss = categorical_crossentropy();
   run.compiled.metrics = {accuracy(), confusion_matrix()};
@@ -152,7 +152,7 @@ TEST(VirtualShards, GiveOneResultWhereRecordsAreSkipped) {
       if (first > 1.2F) throw std::runtime_error("too bright");
       std::memcpy(out.data(), in.data(), out.size());
     };
-    return test::blobs(100, {6, 6, 2}).map(user_map(std::move(inspect))).batch({.global = 16});
+    return test::blobs(100, {6, 6, 2}).map(user_map(std::move(inspect))).batch({.global_batch = 16});
   }};
   run.fit.input.errors = {.on_error = OnError::kSkip, .max_bad_share = 1};
   expect_independent(run);
@@ -180,7 +180,7 @@ TEST(VirtualShards, AreAStepWithoutThem) {
   const auto fit = [](int shards) {
     Training training(1);
     Model model = test::compiled(training.strategy, test::small_cnn);
-    model.fit(test::blobs(100, {6, 6, 2}).batch({.global = 16}),
+    model.fit(test::blobs(100, {6, 6, 2}).batch({.global_batch = 16}),
               {.verbose = 0, .step = {.virtual_shards = shards}});
     return test::variables_of(model);
   };
@@ -198,7 +198,7 @@ TEST(VirtualShards, TakeAStepInPieces) {
     Training training(2);
     Model model = test::compiled(training.strategy, sharded_cnn);
     DeviceGroup shards = training.devices.repeated(2);
-    Loader loader(test::blobs(50, {6, 6, 2}).batch({.global = 16}), shards);
+    Loader loader(test::blobs(50, {6, 6, 2}).batch({.global_batch = 16}), shards);
     Trainer trainer(training.strategy, model, loader, {.step = {.virtual_shards = 4}});
     if (!pieces) {
       trainer.warm_up();
@@ -230,7 +230,7 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
                                      return 1.0;
                                    }),
                  .metrics = {}});
-  const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global = 16});
+  const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global_batch = 16});
   const auto fit = [&] { model.fit(data, {.verbose = 0, .step = {.virtual_shards = 4}}); };
   try {
     fit();
@@ -259,7 +259,7 @@ TEST(VirtualShards, GiveBackAllMemory) {
   {
     Strategy strategy(devices, {.announce = false});
     Model model = test::compiled(strategy, sharded_cnn);
-    const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
+    const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global_batch = 8});
     model.fit(data, {.validation = data, .verbose = 0, .step = {.accumulate = 2, .virtual_shards = 8}});
     model.evaluate(data, {.views = mirrored_views(), .virtual_shards = 8});
   }
@@ -272,12 +272,12 @@ TEST(VirtualShards, GiveBackAllMemory) {
 TEST(VirtualShards, PredictionsHaveNone) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_cnn);
-  const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global = 8});
+  const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global_batch = 8});
   EXPECT_EQ(model.predict(data, {.virtual_shards = 8}).values, model.predict(data).values);
 }
 
 TEST(VirtualShards, WrongNumbersAreRefused) {
-  const Dataset data = test::blobs(32).batch({.global = 8});
+  const Dataset data = test::blobs(32).batch({.global_batch = 8});
   const auto refusal = [&](int replicas, int shards) -> std::string {
     Training training(replicas);
     Model model = test::compiled(training.strategy, test::small_mlp);

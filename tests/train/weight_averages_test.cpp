@@ -18,7 +18,7 @@ TEST(WeightAverages, AreEvaluatedInThePlaceOfTheWeights) {
       optimizer.average = {.decay = 0.9F};
       Model model = training.strategy.build(test::small_cnn, {.seed = 3});
       model.compile({.optimizer = optimizer, .precision = precision});
-      const Dataset data = test::blobs(60, {6, 6, 2}).batch({.global = 16});
+      const Dataset data = test::blobs(60, {6, 6, 2}).batch({.global_batch = 16});
       const History history = model.fit(data, {.epochs = 2,
                                                .validation = data,
                                                .verbose = 0,
@@ -50,7 +50,7 @@ TEST(WeightAverages, BeginAsTheWeightsWhoeverWroteThem) {
   for (const char* name : {"dense/bias", "dense/bias:average", "dense/bias:slow"}) {
     EXPECT_EQ(model.read_variable(name, 1), written) << name;
   }
-  const Dataset data = test::blobs(16).batch({.global = 8});
+  const Dataset data = test::blobs(16).batch({.global_batch = 8});
   EXPECT_EQ(model.evaluate(data, {.averaged_weights = true}).loss, model.evaluate(data).loss);
   model.fit(data, {.verbose = 0, .stop_after_steps = 1});
   EXPECT_EQ(model.read_variable("dense/bias:average"), model.read_variable("dense/bias"));
@@ -62,7 +62,7 @@ TEST(WeightAverages, AMeanOfAllWeights) {
   Optimizer optimizer = sgd(0.1F);
   optimizer.average = {.decay = 1, .warmup = 1};
   Model model = test::compiled(training.strategy, test::small_mlp, optimizer);
-  const Dataset data = test::blobs(64).batch({.global = 8});
+  const Dataset data = test::blobs(64).batch({.global_batch = 8});
   std::vector<double> sum(model.read_variable("dense/weights").size());
   for (std::uint64_t step = 1; step <= 20; ++step) {
     model.fit(data, {.epochs = 9, .verbose = 0, .stop_after_steps = step});

@@ -37,7 +37,7 @@ struct WeightedData {
                in_memory("weighted", numbers.size(),
                          {test::array_of("image", Shape{8}, images), test::array_of("label", Shape{}, numbers),
                           test::array_of("weight", Shape{}, given)}))
-        .batch({.global = batch});
+        .batch({.global_batch = batch});
   }
   Dataset dataset(std::int64_t batch = 7) const { return dataset(weights, batch); }
   // The weights of the classes, times those of the examples if wanted.
@@ -218,7 +218,7 @@ TEST(Weights, AreThoseOfALossOnTheHostToo) {
                                               {test::array_of("image", Shape{8}, data.images),
                                                test::array_of("label", Shape{8}, data.images),
                                                test::array_of("weight", Shape{}, data.weights)}))
-                          .batch({.global = 7});
+                          .batch({.global_batch = 7});
   const Loss squares = host_loss("squares", [](const HostExample& example) {
     double sum = 0;
     for (std::size_t i = 0; i < example.result.size(); ++i) {

@@ -78,7 +78,7 @@ DeviceGroup replicas_of(int count) {
 }
 
 Dataset shared_data(const SharedJob& job) {
-  return blobs(job.examples, {6, 6, 2}).shuffle().map(flip()).batch({.global = job.global_batch});
+  return blobs(job.examples, {6, 6, 2}).shuffle().map(flip()).batch({.global_batch = job.global_batch});
 }
 
 Model shared_model(const SharedJob& job, Strategy& strategy) {
@@ -95,12 +95,12 @@ SharedOutcome train_shared(const SharedJob& job, int replicas, std::shared_ptr<W
   fit.epochs = 2;
   fit.verbose = 0;
   fit.input.seed = 5;
-  fit.validation = blobs(21, {6, 6, 2}, 4, 2).batch({.global = 6});
+  fit.validation = blobs(21, {6, 6, 2}, 4, 2).batch({.global_batch = 6});
   SharedOutcome outcome;
   outcome.history = untimed(model.fit(shared_data(job), fit));
   model.check_mirrored();
   outcome.weights = model.weights_sha256();
-  const Dataset test = blobs(37, {6, 6, 2}, 4, 3).batch({.global = 8});
+  const Dataset test = blobs(37, {6, 6, 2}, 4, 3).batch({.global_batch = 8});
   const Evaluation evaluation = model.evaluate(test, {.virtual_shards = fit.step.virtual_shards});
   outcome.evaluated = evaluation.loss;
   for (const MetricValue& metric : evaluation.metrics) {
@@ -305,7 +305,7 @@ TEST(SharedFit, AnEvaluationOfOneIsNamed) {
       DeviceGroup devices = replicas_of(1);
       Strategy strategy(devices, {.announce = false, .workers = shared(workers)});
       Model model = shared_model(job, strategy);
-      const Dataset test = blobs(37, {6, 6, 2}, 4, 3).batch({.global = 8});
+      const Dataset test = blobs(37, {6, 6, 2}, 4, 3).batch({.global_batch = 8});
       if (workers.rank() == 1) {
         model.fit(shared_data(job), {.verbose = 0});
       } else if (predicts) {
@@ -322,7 +322,7 @@ TEST(SharedFit, AnEvaluationOfOneIsNamed) {
     DeviceGroup devices = replicas_of(1);
     Strategy strategy(devices, {.announce = false, .workers = shared(workers)});
     Model model = shared_model(job, strategy);
-    model.evaluate(blobs(37 + workers.rank(), {6, 6, 2}, 4, 3).batch({.global = 8}));
+    model.evaluate(blobs(37 + workers.rank(), {6, 6, 2}, 4, 3).batch({.global_batch = 8}));
   });
   EXPECT_THAT(errors, Each(HasSubstr("the workers differ in their data: ")));
 }

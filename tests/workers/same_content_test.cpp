@@ -68,7 +68,7 @@ std::vector<std::string> content_errors_of(const std::vector<fs::path>& data, bo
     const Dataset dataset = Dataset::from(open_source(path, Split::kTrain))
                                 .decode({.height = 6, .width = 6})
                                 .map(normalize({0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}))
-                                .batch({.global = 8});
+                                .batch({.global_batch = 8});
     if (trains) {
       model.fit(dataset, {.epochs = 1, .verbose = 0});
     } else {
@@ -123,7 +123,7 @@ TEST(SameContent, IsReadOnceAsLongAsAllWorkersKeepTheirSource) {
       return Dataset::from(open_source(folder / (workers.rank() == 0 ? "one" : "two"), Split::kTrain))
           .decode({.height = 6, .width = 6})
           .map(normalize({0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}))
-          .batch({.global = 8});
+          .batch({.global_batch = 8});
     };
     const Dataset dataset = opened();
     model.evaluate(dataset);

@@ -14,7 +14,7 @@ namespace {
 constexpr ReaderWord kWords[] = {
     {"ArchiveOptions::memory_limit", ""},
     {"ArrowOptions::memory_limit", ""},
-    {"BatchOptions::global", "--global-batch"},
+    {"BatchOptions::global_batch", "--global-batch"},
     {"BuildOptions::fields", ""},
     {"Callback::every_steps", ""},
     {"CheckpointOptions::best", "--checkpoint-best"},
@@ -90,7 +90,7 @@ const CLI::App& typed_command(const CLI::App& program) {
 
 std::string word_of_command(const CLI::App& program, std::string_view name, std::string_view value) {
   if (name == "Dataset::to_json()") return "headrace explain --write-plan";
-  if (name == "Dataset::batch()") return R"(a stage {"batch": {"global": N}})";  // of the file of --plan
+  if (name == "Dataset::batch()") return R"(a stage {"batch": {"global_batch": N}})";  // of the file of --plan
   if (name == "LoaderOptions::in_order") value = {};  // a flag, which says that it is false
   const std::string option = word_of(kWords, name, usual_option);
   if (option.empty() || typed_command(program).get_option_no_throw(option) == nullptr) return {};

@@ -15,7 +15,7 @@ void require_batches(const Dataset& data) {
   try {
     data.global_batch();
   } catch (const ConfigError& error) {
-    throw ConfigError(error.message(), R"(add the stage {"batch": {"global": 32}} to it)");
+    throw ConfigError(error.message(), R"(add the stage {"batch": {"global_batch": 32}} to it)");
   }
 }
 

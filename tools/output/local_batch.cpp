@@ -9,7 +9,7 @@
 namespace headrace::tools {
 
 std::string LocalBatch::describe() const {
-  std::string text = "batch: " + count_of(static_cast<std::uint64_t>(global), "example");
+  std::string text = "batch: " + count_of(static_cast<std::uint64_t>(global_batch), "example");
   if (world_replicas == 1) return text;
   const std::string each =
       min == max ? with_commas(static_cast<std::uint64_t>(max)) : fmt::format("{} or {}", min, max);
@@ -20,7 +20,7 @@ LocalBatch local_batch(const Dataset& dataset, std::int64_t global, int world_re
   const std::int64_t whole =
       dataset.streamed() ? global
                          : static_cast<std::int64_t>(std::min(static_cast<std::uint64_t>(global), dataset.size()));
-  return {.global = whole,
+  return {.global_batch = whole,
           .world_replicas = world_replicas,
           .min = whole / world_replicas,
           .max = whole / world_replicas + (whole % world_replicas != 0 ? 1 : 0)};

@@ -9,7 +9,7 @@
 namespace headrace::tools {
 
 struct LocalBatch {
-  std::int64_t global = 0;        // of a whole batch; at most those of the data
+  std::int64_t global_batch = 0;  // of a whole batch; at most those of the data
   int world_replicas = 1;         // replicas that share it
   std::int64_t min = 0, max = 0;  // examples of one of them
 

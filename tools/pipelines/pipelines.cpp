@@ -164,7 +164,7 @@ Dataset make_pipeline(const std::string& name, const PipelineOptions& options) {
   if (pipeline.shuffled && data.streamed()) data = data.shuffle_window({.size = kWindow, .seed = options.seed});
   if (pipeline.shuffled && !data.streamed()) data = data.shuffle({.seed = options.seed});
   if (pipeline.operations != nullptr) data = data.map(pipeline.operations());
-  return data.batch({.global = options.global_batch}).prefetch(options.prefetch);
+  return data.batch({.global_batch = options.global_batch}).prefetch(options.prefetch);
 }
 
 }  // namespace headrace::tools

@@ -1,7 +1,7 @@
 // A load for benchmarks: some samples take far longer than the rest.
 #pragma once
 
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace headrace::tools {
 

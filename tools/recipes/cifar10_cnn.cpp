@@ -14,14 +14,14 @@ Recipe cifar10_cnn_recipe(const RecipeOptions& options) {
   const Operations normal = normalize(kCifarMean, kCifarStd);
   const std::int64_t batch = batch_size(options, 512);
   const Dataset train = batched(all.without_shard(kHeldOut, 0).shuffle().map(pad_crop(32, 4) | flip() | normal),
-                                {.global = batch}, options);
+                                {.global_batch = batch}, options);
   FitOptions fit = fit_of(options, 8);
-  fit.validation = batched(all.shard(kHeldOut, 0).map(normal), {.global = kEvaluationBatch}, options);
+  fit.validation = batched(all.shard(kHeldOut, 0).map(normal), {.global_batch = kEvaluationBatch}, options);
   return {.name = "cifar10-cnn",
           .global_batch = batch,
           .train = train,
           .fit = fit,
-          .test = batched(test.map(normal), {.global = kEvaluationBatch}, options),
+          .test = batched(test.map(normal), {.global_batch = kEvaluationBatch}, options),
           .net = cifar10_cnn,
           .optimizer = adam(Schedule::linear_decay({.peak = 4e-3F, .total_steps = steps_of_fit(train, fit)}))};
 }

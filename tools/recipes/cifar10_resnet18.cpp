@@ -14,7 +14,7 @@ Recipe cifar10_resnet18_recipe(const RecipeOptions& options) {
   const Dataset train = batched(images_of(splits.train, 32, options)
                                     .dataset.shuffle()
                                     .map(pad_crop(32, 4, Padding::kReflect) | flip() | normal),
-                                {.global = batch, .remainder = Remainder::kDrop}, options);
+                                {.global_batch = batch, .drop_remainder = true}, options);
   const Dataset test = images_of(splits.test, 32, options).dataset.map(normal);
   const FitOptions fit = fit_of(options, 24);
   const std::uint64_t steps = steps_of_fit(train, fit);
@@ -22,7 +22,7 @@ Recipe cifar10_resnet18_recipe(const RecipeOptions& options) {
           .global_batch = batch,
           .train = train,
           .fit = fit,
-          .test = batched(test, {.global = kEvaluationBatch}, options),
+          .test = batched(test, {.global_batch = kEvaluationBatch}, options),
           .net = [](Graph& graph) { return resnet18(graph); },
           .optimizer = sgd(
               Schedule::linear_decay({.peak = 0.2F, .warmup_steps = steps / kWarmupShare, .total_steps = steps}),

@@ -21,9 +21,9 @@ GreyImages grey_images(const std::string& recipe, const RecipeOptions& options, 
   }
   const Dataset all = images_of(splits.train, kGreySide, options).dataset;
   const Dataset test = images_of(splits.test, kGreySide, options).dataset;
-  return {.train = batched(all.take(records - held_out).shuffle(), {.global = batch}, options),
-          .validation = batched(all.skip(records - held_out), {.global = kEvaluationBatch}, options),
-          .test = batched(test, {.global = kEvaluationBatch}, options)};
+  return {.train = batched(all.take(records - held_out).shuffle(), {.global_batch = batch}, options),
+          .validation = batched(all.skip(records - held_out), {.global_batch = kEvaluationBatch}, options),
+          .test = batched(test, {.global_batch = kEvaluationBatch}, options)};
 }
 
 }  // namespace headrace::tools

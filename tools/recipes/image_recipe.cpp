@@ -83,17 +83,16 @@ Recipe make_image_recipe(const ImageRecipe& recipe, const RecipeOptions& options
   const int size = image_size(recipe, options, data.source);
   const Operations normal = normalized(image);
   const std::int64_t batch = batch_of(recipe, options, data.train.size());
-  const Remainder remainder =
-      data.train.size() >= static_cast<std::uint64_t>(batch) ? Remainder::kDrop : Remainder::kKeep;
+  const bool drop_remainder = data.train.size() >= static_cast<std::uint64_t>(batch);
   const Dataset train =
       batched(decoded_photographs(data.train, image, options)
                   .shuffle()
                   .map(random_resized_crop({.size = size, .min_area = recipe.min_area}) | flip() | normal),
-              {.global = batch, .remainder = remainder}, options);
+              {.global_batch = batch, .drop_remainder = drop_remainder}, options);
   const auto evaluated = [&](const Dataset& images) {
     return batched(
         decoded_photographs(images, image, options).map(resize(resized_side(size)) | center_crop(size) | normal),
-        {.global = std::max(batch, recipe.global_batch)}, options);
+        {.global_batch = std::max(batch, recipe.global_batch)}, options);
   };
   FitOptions fit = fit_of(options, options.pretrained.empty() ? recipe.epochs : recipe.pretrained_epochs);
   const Dataset test = evaluated(data.test);

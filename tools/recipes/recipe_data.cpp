@@ -68,8 +68,8 @@ Dataset batched(const Dataset& data, const BatchOptions& batch, const RecipeOpti
   throw ConfigError(
       fmt::format(
           "a global batch of {} is never full: there are {} examples, and this recipe drops what fills none",
-          batch.global, data.size()),
-      fmt::format("give {} or less", named("BatchOptions::global", std::to_string(data.size()))));
+          batch.global_batch, data.size()),
+      fmt::format("give {} or less", named("BatchOptions::global_batch", std::to_string(data.size()))));
 }
 
 FitOptions fit_of(const RecipeOptions& options, int usual_epochs) {

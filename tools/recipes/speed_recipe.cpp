@@ -20,7 +20,7 @@ constexpr std::int64_t kMinTestBatch = 1000;
 // Afterwards the samples are in the cache.
 void read_all(const Dataset& data, const LoaderOptions& input) {
   DeviceGroup host = open_devices("cpu:1");
-  Loader loader(data.batch({.global = kReadBatch}), host, input);
+  Loader loader(data.batch({.global_batch = kReadBatch}), host, input);
   while (loader.next()) continue;
 }
 
@@ -53,7 +53,7 @@ Recipe make_speed_recipe(const SpeedRecipe& recipe, const RecipeOptions& options
   const RecipeImages test = images_of(splits.test, 32, options);
   const std::int64_t batch = batch_size(options, recipe.global_batch);
   const Dataset train = batched(all.dataset.shuffle().map(recipe.augmentation),
-                                {.global = batch, .remainder = Remainder::kDrop}, options);
+                                {.global_batch = batch, .drop_remainder = true}, options);
   FitOptions fit = fit_of(options, recipe.epochs);
   fit.steps_per_epoch = steps_per_epoch(recipe, train, fit);
   const Dataset first =
@@ -66,7 +66,7 @@ Recipe make_speed_recipe(const SpeedRecipe& recipe, const RecipeOptions& options
           .global_batch = batch,
           .train = train,
           .fit = fit,
-          .test = batched(test.dataset.map(normalize_cifar()), {.global = test_batch}, options),
+          .test = batched(test.dataset.map(normalize_cifar()), {.global_batch = test_batch}, options),
           .net = [net = recipe.net](Graph& graph) { return cifar10_speed_net(graph, net); },
           .optimizer = speed_optimizer(optimizer_of(recipe, batch, train, fit)),
           .loss = sparse_categorical_crossentropy(
@@ -77,7 +77,7 @@ Recipe make_speed_recipe(const SpeedRecipe& recipe, const RecipeOptions& options
               [=] {
                 if (all.cached) read_all(all.dataset, input);
                 if (test.cached) read_all(test.dataset, input);
-                *images = read_images(first.batch({.global = kReadBatch}), input);
+                *images = read_images(first.batch({.global_batch = kReadBatch}), input);
               },
           .initialise =
               [=](Model& model) {

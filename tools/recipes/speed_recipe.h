@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/tools/recipes/recipe.h"
 #include "headrace/tools/recipes/speed_optimizer.h"
 #include "headrace/train/nets.h"

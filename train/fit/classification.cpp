@@ -10,7 +10,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/inspect.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/train/evaluator.h"
 

@@ -8,7 +8,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/printable.h"
-#include "headrace/train/records/earlier_input.h"
 #include "headrace/train/records/record_json.h"
 
 namespace headrace {
@@ -103,7 +102,6 @@ std::string to_json(const InputDescription& input) {
   if (!input.types.empty()) json["types"] = input.types;
   if (!input.classes.empty()) json["classes"] = as_json_holds(input.classes);
   if (input.label_count > 0) json["label_count"] = input.label_count;
-  if (input.assumed) json["assumed"] = true;
   return json.dump();
 }
 
@@ -113,18 +111,14 @@ InputDescription input_description_from_json(std::string_view text) {
     InputDescription input;
     if (json.contains("plan")) {
       input.plan = json["plan"].dump();
-    } else if (json.contains("no_plan")) {
-      input.reason = json["no_plan"].get<std::string>();
     } else {
-      input.plan = plan_of_earlier_input(json).dump();
-      input.assumed = says_nothing(json);
+      input.reason = json.at("no_plan").get<std::string>();
     }
     if (!input.plan.empty()) input.reason.clear();
     for (const Json& view : json.at("views")) input.views.push_back(view_from(view));
     if (json.contains("types")) input.types = json["types"].get<std::map<std::string, std::string>>();
     if (json.contains("classes")) input.classes = json["classes"].get<std::vector<std::string>>();
     if (json.contains("label_count")) input.label_count = json["label_count"].get<std::uint64_t>();
-    input.assumed = input.assumed || json.value("assumed", false);
     return input;
   } catch (const Json::exception& error) {
     throw ConfigError(fmt::format("an input's description is wrong: {}", error.what()));

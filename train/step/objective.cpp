@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/train/layers.h"
 #include "headrace/train/model/value_types.h"
 

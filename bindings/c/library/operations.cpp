@@ -1,5 +1,5 @@
 // Chains of operations.
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 #include "headrace/bindings/c/library/handles.h"
 #include "headrace/bindings/c/library/structs.h"

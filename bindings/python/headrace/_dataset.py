@@ -106,7 +106,7 @@ class Dataset:
         if any(field.encoded or None in field.shape for field in fields.values()):
             return self._first_through_filter(list(fields.values()))
         from ._loader import Loader
-        with Loader(Dataset(_stage(_stage(self._of_samples(), "take", count=1), "batch", **{"global": 1})), threads=1) as loader:
+        with Loader(Dataset(_stage(_stage(self._of_samples(), "take", count=1), "batch", **{"global_batch": 1})), threads=1) as loader:
             first = loader.next()
             if first is None:
                 raise _no_sample()
@@ -156,12 +156,12 @@ class Dataset:
     def shuffle(self, seed: int = 0, *, reshuffle_each_epoch: bool = True) -> Dataset:
         """A permutation of the whole epoch, in O(1) memory; after batch(), of its batches. The seed is mixed with the
         loader's."""
-        return self._stage("shuffle", seed=seed, each_epoch_anew=reshuffle_each_epoch)
+        return self._stage("shuffle", seed=seed, reshuffle_each_epoch=reshuffle_each_epoch)
 
     def shuffle_window(self, size: int = 1024, *, seed: int = 0, reshuffle_each_epoch: bool = True) -> Dataset:
         """Shuffles each `size` consecutive records, after batch() batches, among themselves: for what is best read
         nearly in order."""
-        return self._stage("shuffle_window", size=size, seed=seed, each_epoch_anew=reshuffle_each_epoch)
+        return self._stage("shuffle_window", size=size, seed=seed, reshuffle_each_epoch=reshuffle_each_epoch)
 
     def repeat(self, times: int) -> Dataset:
         """An epoch becomes `times` passes, each shuffled again. After batch() a batch does not cross passes."""
@@ -215,7 +215,7 @@ class Dataset:
         if shift is not None and shift < 1:
             raise config_error(f"window(shift={shift}): the next window begins at least one record later",
                                "leave shift out for windows that do not overlap")
-        windows = self._stage("window", size=size, shift=shift or 0, remainder=_remainder(drop_remainder))
+        windows = self._stage("window", size=size, shift=shift or 0, drop_remainder=drop_remainder)
         return Dataset(windows._native, parts=self._parts)
 
     def concatenate(self, *others: Dataset) -> Dataset:
@@ -224,26 +224,26 @@ class Dataset:
 
     # --------------------------------------------------------------------------------------------------- batches
 
-    def batch(self, size: int, *, drop_remainder: bool = False) -> Dataset:
+    def batch(self, global_batch: int, *, drop_remainder: bool = False) -> Dataset:
         """Global batches of so many examples: each replica of a loader gets its share."""
-        return self._stage("batch", **_batches(size, drop_remainder))
+        return self._stage("batch", global_batch=global_batch, drop_remainder=drop_remainder)
 
-    def padded_batch(self, size: int, *, pad: Mapping[str, int | tuple[int, int]] | None = None,
+    def padded_batch(self, global_batch: int, *, pad: Mapping[str, int | tuple[int, int]] | None = None,
                      drop_remainder: bool = False) -> Dataset:
         """batch() of records whose fields differ in their first extent: each is padded to one length, and a field
         `<name>_length` says what was there. pad: the length for each field, or (length, byte value); a length of 0, and
         every field where pad is None, is the longest record's."""
-        return self._stage("padded_batch", pad=_padding(pad), **_batches(size, drop_remainder))
+        return self._stage("padded_batch", global_batch=global_batch, drop_remainder=drop_remainder, pad=_padding(pad))
 
-    def ragged_batch(self, size: int, *, max_length: Mapping[str, int | None] | None = None,
+    def ragged_batch(self, global_batch: int, *, max_length: Mapping[str, int | None] | None = None,
                      drop_remainder: bool = False) -> Dataset:
         """Batches samples whose fields differ in their first extent, without padding: a batch holds the entries of all
         rows one after another, and `<name>_offsets` (int64, rows + 1) says where each row begins, from 0 in every replica's
         part. max_length: the ragged fields and the maximum length of each, None for that of the source's longest record;
-        left out: every field of varying length. A batch reserves memory for `size` rows of that length, and a longer sample
+        left out: every field of varying length. A batch reserves memory for `global_batch` rows of that length, and a longer sample
         is a bad record. An image that is named and not decoded is its bytes."""
         fields = [{"field": field, "max_length": length or 0} for field, length in (max_length or {}).items()]
-        return self._stage("ragged_batch", fields=fields, **_batches(size, drop_remainder))
+        return self._stage("ragged_batch", global_batch=global_batch, drop_remainder=drop_remainder, fields=fields)
 
     def bucket_by_length(self, field: str, boundaries: Sequence[int], batch_sizes: int | Sequence[int], *,
                          max_length: int | None = None, pad: Mapping[str, int | tuple[int, int]] | None = None,
@@ -255,7 +255,7 @@ class Dataset:
         lengths are read once, when the plan is first counted or opened. Batches have several shapes: batch[field].shape."""
         sizes = [operator.index(batch_sizes)] if isinstance(batch_sizes, SupportsIndex) else list(batch_sizes)
         return self._stage("bucket_by_length", field=field, boundaries=list(boundaries), batch_sizes=sizes,
-                           max_length=max_length or 0, pad=_padding(pad), remainder=_remainder(drop_remainder))
+                           max_length=max_length or 0, pad=_padding(pad), drop_remainder=drop_remainder)
 
     def prefetch(self, batches: int) -> Dataset:
         """Batches in flight ahead of the consumer."""
@@ -418,14 +418,6 @@ def _plain(value):
 
 def _stage(native, name, **options):
     return native.stage(name, _options(options))
-
-
-def _remainder(drop):
-    return "drop" if drop else "keep"
-
-
-def _batches(size, drop_remainder):
-    return {"global": size, "remainder": _remainder(drop_remainder)}
 
 
 def _padding(pad):

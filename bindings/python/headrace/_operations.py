@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ._errors import config_error
 from ._fields import DTypeName
-from ._native import Operations, operation
+from ._native import Operations, operation, operation_doc
 
 Interpolation: TypeAlias = Literal["nearest", "bilinear"]
 
@@ -35,7 +35,7 @@ def _around_zero(name: str, value: float | Sequence[float], *counts: int) -> Seq
 
 
 def pad_crop(size: int = 32, pad: int = 4, *, padding: Literal["zero", "reflect"] = "zero") -> Operations:
-    """Pads by `pad` on each side and crops a random size x size window. padding: "zero" or "reflect"."""
+    """Pads by `pad` on each side and crops a random size x size window."""
     return operation("pad_crop", size=size, pad=pad, padding=padding)
 
 
@@ -91,7 +91,7 @@ def to_layout(layout: Literal["channels_first", "channels_last"]) -> Operations:
     """(H, W, C) to (C, H, W) and back: "channels_first" or "channels_last"."""
     if layout not in ("channels_first", "channels_last"):
         raise config_error(f'layout = "{layout}" is not known', 'one of "channels_first", "channels_last"')
-    return operation("to_layout", to=layout)
+    return operation("to_layout", layout=layout)
 
 
 def layout_is(layout: Literal["channels_first", "channels_last"], *, field: str = "image") -> Operations:
@@ -217,10 +217,24 @@ def one_hot(classes: int, *, smoothing: float = 0.0) -> Operations:
 
 
 def mixup(alpha: float = 0.2, *, probability: float = 1.0) -> Operations:
-    """Behind batch(): blends each example and its label with a partner's. Needs one_hot() labels."""
+    """After batch(): blends each example and its label with a partner's. Needs one_hot() labels."""
     return operation("mixup", alpha=alpha, probability=probability)
 
 
 def cutmix(alpha: float = 1.0, *, probability: float = 1.0) -> Operations:
-    """Behind batch(): pairs of examples exchange a rectangle, labels are blended by the area left."""
+    """After batch(): pairs of examples exchange a rectangle, labels are blended by the area left."""
     return operation("cutmix", alpha=alpha, probability=probability)
+
+
+def _explain(function: Any) -> None:
+    """Adds the sentences of the engine's options to the docstring of a function that has them as arguments."""
+    names = function.__code__.co_varnames[:function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    lines = [line for line in operation_doc(function.__name__).splitlines() if line.partition(":")[0] in names]
+    function.__doc__ = "\n".join([function.__doc__, "", *lines]) if lines else function.__doc__
+
+
+for _function in (pad_crop, flip, vertical_flip, random_rotation, random_affine, normalize, cast, to_layout, layout_is,
+                  random_resized_crop, resize, center_crop, color_jitter, grayscale, gaussian_blur, invert, posterize, solarize,
+                  adjust_sharpness, autocontrast, equalize, rand_augment, trivial_augment_wide, brightness_contrast, cutout,
+                  random_erasing, one_hot, mixup, cutmix):
+    _explain(_function)

@@ -57,7 +57,7 @@ WeightedRandomSampler RandomSampler BatchSampler DistributedSampler: headrace.to
 from_numpy from_dict from_list: from_arrays({"image": images, "label": labels})
 set_seed manual_seed seed_everything: Dataset.shuffle(seed) and Loader(data, seed=...)
 apply map_fn map_dataset with_transform set_transform: Dataset.map(...)
-padded batched collate: Dataset.batch(size)
+padded batched collate: Dataset.batch(global_batch)
 bucket_by_sequence_length: Dataset.bucket_by_length(field, boundaries, batch_sizes)
 cardinality num_examples size: len(data), or Dataset.records
 element_spec output_shapes features: Dataset.fields
@@ -118,7 +118,7 @@ LayerNormalization: Graph.layer_norm(x)
 _OPTIONS = """
 validation_data val_data valid_data eval_data: validation, evaluate(data)
 validation_steps: leave it out; Dataset.take(n) of the validation data says how many batches
-batch_size batchsize: size, data.batch(size) says it
+batch_size batchsize: global_batch, data.batch(global_batch) says it
 x y inputs targets: data, a Dataset has both: from_arrays({"image": x, "label": y}).batch(32)
 shuffle: data.shuffle(seed) says it
 num_epochs n_epochs max_epochs nb_epoch epoch: epochs

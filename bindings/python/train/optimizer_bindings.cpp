@@ -29,15 +29,16 @@ struct OptimizerArguments {
 template <typename Rule>
 void show(OptimizerArguments<Rule>& arguments, OptionVisitor& visit) {
   show(arguments.rule, visit);
-  visit("clip_norm", arguments.clip.max_norm);
-  visit("clip_value", arguments.clip.max_value);
+  visit("clip_norm", arguments.clip.max_norm, "The largest norm of all gradients together; 0: no limit.");
+  visit("clip_value", arguments.clip.max_value, "The largest magnitude of an element; 0: no limit.");
 }
 
 template <typename Rule>
 void bind_optimizer(nb::module_& module, const std::string& name, const Optimizer& usual, const char* doc) {
   const OptimizerArguments<Rule> defaults{.rule = std::get<Rule>(usual.rule)};
+  const std::vector<ListedOption> options = list_options(defaults);
   const std::string signature = fmt::format("def {}(learning_rate: Schedule | float = {}, {}) -> Optimizer", name,
-                                            usual.learning_rate.at(0), parameters_text(list_options(defaults)));
+                                            usual.learning_rate.at(0), parameters_text(options));
   module.def(
       name.c_str(),
       [usual, defaults, whose = name + "()"](nb::handle learning_rate, const nb::kwargs& given) {
@@ -49,7 +50,8 @@ void bind_optimizer(nb::module_& module, const std::string& name, const Optimize
         check_optimizer(optimizer);
         return optimizer;
       },
-      "learning_rate"_a = usual.learning_rate, "options"_a, nb::sig(signature.c_str()), doc);
+      "learning_rate"_a = usual.learning_rate, "options"_a, nb::sig(signature.c_str()),
+      (doc + ("\n" + parameters_doc(options))).c_str());
 }
 
 Optimizer with_group(Optimizer optimizer, const VariableRule& takes, const Optimizer& by) {
@@ -118,15 +120,12 @@ void bind_optimizers(nb::module_& module) {
   bind_optimizer_class(module);
   bind_optimizer<AdamOptions>(module, "adam", adam(),
                               "Keras's default values; the epsilon is added as by PyTorch, to the root of the "
-                              "corrected second moment. With weight_decay it is AdamW. clip 0: none.");
+                              "corrected second moment.");
   bind_optimizer<AdamOptions>(module, "adamw", adamw(), "Adam with decoupled weight decay.");
   bind_optimizer<SgdOptions>(module, "sgd", sgd(), "Gradient descent, with momentum where it is not 0.");
   bind_optimizer<MuonOptions>(
       module, "muon", muon(),
-      "PyTorch's rule and defaults, for weight matrices and convolutions; biases need a group of another rule. "
-      "adjust_rate is its adjust_lr_fn. normalize: before each update, or as rarely as "
-      "norm_interval_first and so on say, a matrix is scaled to the norm sqrt(outputs), "
-      "whatever the learning rate.");
+      "PyTorch's rule and defaults, for weight matrices and convolutions; biases need a group of another rule.");
 }
 
 }  // namespace headrace::python

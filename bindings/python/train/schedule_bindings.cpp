@@ -21,8 +21,8 @@ using namespace nb::literals;
 template <typename Options, typename Make>
 void bind_form(nb::module_& module, const std::string& name, const std::vector<std::string>& required,
                const Make& make, const char* doc) {
-  const std::string signature =
-      fmt::format("def {}({}) -> Schedule", name, parameters_text(list_options(Options()), required));
+  const std::vector<ListedOption> options = list_options(Options());
+  const std::string signature = fmt::format("def {}({}) -> Schedule", name, parameters_text(options, required));
   const auto call = [=, whose = name + "()"](const nb::args& placed, const nb::kwargs& named) {
     nb::dict given;
     given.update(named);
@@ -34,7 +34,8 @@ void bind_form(nb::module_& module, const std::string& name, const std::vector<s
     }
     return make(read_options<Options>(given, whose));
   };
-  module.def(name.c_str(), call, "placed"_a, "named"_a, nb::sig(signature.c_str()), doc);
+  module.def(name.c_str(), call, "placed"_a, "named"_a, nb::sig(signature.c_str()),
+             (doc + ("\n" + parameters_doc(options))).c_str());
 }
 
 void bind_forms(nb::module_& module) {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "headrace/devices/base/rng.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace headrace {
 

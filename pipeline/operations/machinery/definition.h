@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "headrace/devices/base/option_visitor.h"
+#include "headrace/devices/base/option_text.h"
 #include "headrace/pipeline/operation.h"
 
 namespace headrace {
@@ -43,7 +43,7 @@ class OperationDefinition {
   // Returns the identity of a custom operation; without a name for any other.
   virtual CodeName code() const { return {}; }
 
-  // Returns "pad_crop(32, pad=4, zero)": name and parameters, for explain() and as fingerprint material.
+  // Returns "pad_crop(size=32, pad=4, padding=zero)": for explain() and as fingerprint material.
   virtual std::string describe() const = 0;
   // Returns the name of the field it changes.
   virtual const std::string& field() const noexcept;
@@ -81,24 +81,32 @@ class OperationDefinition {
   virtual bool is_batch_level() const noexcept { return false; }
 };
 
-// An operation whose options are data: its file lists its members once, and plans are written and read through
-// that list. operation_table.cpp lists all such operations.
+// An operation whose options are data: a name and fields, `Options::kName` and `Options::each_field()`.
+// operation_table.cpp lists all such operations.
 template <typename Options>
 class DataOperation : public OperationDefinition {
  public:
   explicit DataOperation(Options options) : options_(std::move(options)) {}
 
-  const char* name() const noexcept override = 0;
+  const char* name() const noexcept final { return Options::kName; }
+  std::string describe() const final {
+    Options options = options_;
+    return std::string(Options::kName) + '(' + option_text([&](OptionVisitor& visit) {
+             options.each_field(visit);
+             if constexpr (requires { options.along; }) {
+               if (!options.along.empty()) options.along.each_field(visit);
+             }
+           }) +
+           ')';
+  }
   OperationPtr visit_options(OptionVisitor& visit) const final {
     Options options = options_;
-    show(options, visit);
+    options.each_field(visit);
+    if constexpr (requires { options.along; }) options.along.each_field(visit);
     return define(std::move(options));
   }
 
  protected:
-  // Shows every member by its name.
-  virtual void show(Options& options, OptionVisitor& visit) const = 0;
-
   const Options options_;
 };
 

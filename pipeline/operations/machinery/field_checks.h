@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/base/shape.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 
 namespace headrace {

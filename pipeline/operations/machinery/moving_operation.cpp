@@ -282,25 +282,6 @@ std::shared_ptr<const PixelMover> window_mover(std::shared_ptr<const WindowChang
   return std::make_shared<WindowMover>(std::move(change), border);
 }
 
-std::string describe(const Along& along) {
-  if (along.empty()) return {};
-  std::vector<std::string> moved;
-  if (!along.masks.empty()) moved.push_back(fmt::format("masks {}", fmt::join(along.masks, ", ")));
-  if (!along.boxes.empty()) {
-    moved.push_back(fmt::format("boxes {}{}", fmt::join(along.boxes, ", "),
-                                along.lost == LostBoxes::kDrop ? " without the lost" : ""));
-    if (!along.with_boxes.empty()) moved.push_back(fmt::format("rows of {}", fmt::join(along.with_boxes, ", ")));
-  }
-  return fmt::format(" along with {}", fmt::join(moved, " and "));
-}
-
-void show_along(Along& along, OptionVisitor& visit) {
-  visit("masks", along.masks);
-  visit("boxes", along.boxes);
-  visit("lost_boxes", along.lost, {"zero", "drop"});
-  visit("with_boxes", along.with_boxes);
-}
-
 Fields move_along(const OperationDefinition& operation, const Along& along, Fields fields, const Field& image) {
   std::vector<std::string> names{image.name};
   const Field result = image;  // `fields` holds it

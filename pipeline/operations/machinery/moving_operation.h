@@ -40,10 +40,6 @@ class PixelMover {
 std::shared_ptr<const PixelMover> window_mover(std::shared_ptr<const WindowChange> change,
                                                ImageBorder border = {});
 
-// Returns ", along: seg, boxes"; empty if there is nothing to move.
-std::string describe(const Along& along);
-// Shows the members by the names "masks", "boxes" and "lost_boxes".
-void show_along(Along& along, OptionVisitor& visit);
 // Returns the fields after `operation` has made `image` of its own. Throws ConfigError if one of those to be moved
 // along is none of the sample's, or cannot be moved.
 Fields move_along(const OperationDefinition& operation, const Along& along, Fields fields, const Field& image);

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace headrace {
 

@@ -87,7 +87,7 @@ std::uint64_t count_examples(const BatchRows& rows, const std::vector<Stage>& st
 
 bool may_scan(const BatchOrder& order) {
   if (order.combined != nullptr) return true;
-  return order.batch.remainder == Remainder::kKeep && may_follow_smaller(order.stages);
+  return !order.batch.drop_remainder && may_follow_smaller(order.stages);
 }
 
 BatchOrderIndex::BatchOrderIndex(std::uint64_t before, const BatchOrder& order, std::uint64_t seed)
@@ -98,7 +98,7 @@ BatchOrderIndex::BatchOrderIndex(BatchRows rows, const BatchOrder& order, const 
                                  std::uint64_t seed)
     : rows_(std::move(rows)),
       full_(rows_.full()),
-      drops_(order.batch.remainder == Remainder::kDrop),
+      drops_(order.batch.drop_remainder),
       batches_(batch_map(rows_.count(), stages, seed)),
       uneven_(may_follow_smaller(stages) && !rows_.even()),
       shuffled_(is_shuffled(stages)) {

@@ -38,8 +38,8 @@ void BatchRows::add(std::uint64_t positions, const BatchOptions& batch) {
   Run run{.first_batch = runs_.empty() ? 0 : count(),
           .first_position = runs_.empty() ? 0 : runs_.back().first_position + runs_.back().positions,
           .positions = positions,
-          .full = static_cast<std::uint64_t>(batch.global)};
-  const bool keeps_rest = batch.remainder == Remainder::kKeep && positions % run.full != 0;
+          .full = static_cast<std::uint64_t>(batch.global_batch)};
+  const bool keeps_rest = !batch.drop_remainder && positions % run.full != 0;
   run.batches = positions / run.full + (keeps_rest ? 1 : 0);
   even_ = even_ && !keeps_rest && (runs_.empty() || run.full == full_);
   full_ = std::max(full_, run.full);

@@ -32,7 +32,7 @@ BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::ui
       rows_(plan.batch_rows(map_.size())),
       batches_(plan.batch_index_map(map_.size(), seed)),
       batch_cursor_(batches_),
-      global_(static_cast<std::uint64_t>(plan.batch->global)),
+      global_(static_cast<std::uint64_t>(plan.batch->global_batch)),
       size_(map_.size()),
       steps_(batches_.size()),
       epochs_(epochs),

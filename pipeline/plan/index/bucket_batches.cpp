@@ -7,6 +7,7 @@
 #include <map>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/option_text.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 
 namespace headrace {
@@ -14,16 +15,16 @@ namespace headrace {
 BucketBatches::BucketBatches(const StreamPlan& plan, std::uint64_t positions)
     : buckets_(plan.buckets), place_(plan.bucket_place), numbers_(plan.numbers) {
   if (positions > std::numeric_limits<std::uint32_t>::max()) {
-    throw ConfigError(
-        fmt::format("{}: {} examples in an epoch are more than can be arranged", buckets_->describe(), positions),
-        "repeat after bucket_by_length(), or ask the loader for more epochs");
+    throw ConfigError(fmt::format("{}: {} examples in an epoch are more than can be arranged",
+                                  described("bucket_by_length", buckets_->options()), positions),
+                      "repeat after bucket_by_length(), or ask the loader for more epochs");
   }
   const BucketScan& scan = buckets_->scan();
   const std::uint64_t repeats = scan.buckets.empty() ? 0 : positions / scan.buckets.size();
   for (std::size_t bucket = 0; bucket < buckets_->size(); ++bucket) {
     const auto size = static_cast<std::uint64_t>(buckets_->batch_size(bucket));
     const std::uint64_t all = scan.counts[bucket] * repeats, full = all / size, rest = all % size;
-    const bool keeps_rest = rest > 0 && buckets_->options().remainder == Remainder::kKeep;
+    const bool keeps_rest = rest > 0 && !buckets_->options().drop_remainder;
     count_ += full + (keeps_rest ? 1 : 0);
     examples_ += full * size + (keeps_rest ? rest : 0);
     largest_.push_back(static_cast<std::int64_t>(full > 0 ? size : keeps_rest ? rest : 0));
@@ -53,7 +54,7 @@ BucketedPass BucketBatches::arrange(const IndexMap& map, std::uint64_t pass) con
     if (waiting[bucket].size() == static_cast<std::size_t>(buckets_->batch_size(bucket))) finish(bucket);
   }
   for (std::size_t bucket = 0; bucket < waiting.size(); ++bucket) {
-    if (!waiting[bucket].empty() && buckets_->options().remainder == Remainder::kKeep) finish(bucket);
+    if (!waiting[bucket].empty() && !buckets_->options().drop_remainder) finish(bucket);
   }
   return made;
 }

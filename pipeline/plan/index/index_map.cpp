@@ -114,7 +114,7 @@ class ShuffleIndex final : public IndexStage {
  public:
   // `key` keys the order, with the pass.
   ShuffleIndex(std::uint64_t size, const ShuffleOptions& options, std::uint64_t key)
-      : size_(size), key_(key), each_pass_anew_(options.each_epoch_anew) {}
+      : size_(size), key_(key), each_pass_anew_(options.reshuffle_each_epoch) {}
 
   std::uint64_t size() const noexcept override { return size_; }
   Located locate(const Located& at, IndexMemory* memory) const override {
@@ -142,7 +142,7 @@ class ShuffleIndex final : public IndexStage {
 class ShuffleWindowIndex final : public IndexStage {
  public:
   ShuffleWindowIndex(std::uint64_t size, const ShuffleWindowOptions& options, std::uint64_t key)
-      : size_(size), window_(options.size), key_(key), each_pass_anew_(options.each_epoch_anew) {}
+      : size_(size), window_(options.size), key_(key), each_pass_anew_(options.reshuffle_each_epoch) {}
 
   std::uint64_t size() const noexcept override { return size_; }
   Located locate(const Located& at, IndexMemory* memory) const override {

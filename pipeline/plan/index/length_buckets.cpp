@@ -56,13 +56,6 @@ std::int64_t LengthBuckets::batch_size(std::size_t bucket) const {
 
 std::int64_t LengthBuckets::largest_batch_size() const { return std::ranges::max(options_.batch_sizes); }
 
-std::string LengthBuckets::describe() const {
-  const std::string last = options_.max_length > 0 ? std::to_string(options_.max_length) : "the longest";
-  return fmt::format("bucket_by_length('{}' up to {}, {}; batches of {}{})", options_.field,
-                     fmt::join(options_.boundaries, ", "), last, fmt::join(options_.batch_sizes, ", "),
-                     options_.remainder == Remainder::kDrop ? ", drop remainder" : "");
-}
-
 std::uint64_t LengthBuckets::identity() const {
   std::uint64_t hash = mix_seed(judged_.field, static_cast<std::uint64_t>(options_.max_length));
   for (const std::int64_t end : options_.boundaries) hash = mix_seed(hash, static_cast<std::uint64_t>(end));

@@ -28,8 +28,6 @@ class LengthBuckets {
   // Returns the examples of a full global batch of the bucket, and of the largest.
   std::int64_t batch_size(std::size_t bucket) const;
   std::int64_t largest_batch_size() const;
-  // Returns "bucket_by_length('tokens' up to 16, 64, longest; batches of 32, 8, 2)".
-  std::string describe() const;
   // Returns the identity of the padded records: of the lengths, and of the records that were judged.
   std::uint64_t identity() const;
 

@@ -26,7 +26,7 @@ template <typename Options>
 Options read(const JsonPlace& object, const PlanOptions& plan, const Members& members = {}) {
   Options options;
   read_options(
-      object, plan, [&](OptionVisitor& visit) { show(options, visit); }, members);
+      object, plan, [&](OptionVisitor& visit) { options.each_field(visit); }, members);
   return options;
 }
 
@@ -95,7 +95,7 @@ Dataset batched(const Dataset& before, const RaggedBatchOptions& options) { retu
 template <typename Options>
 Dataset read_batch(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
   auto options = read<Options>(place, plan);
-  if (plan.global_batch > 0) options.global = plan.global_batch;
+  if (plan.global_batch > 0) options.global_batch = plan.global_batch;
   return batched(before, options);
 }
 

@@ -29,7 +29,7 @@ using Out = nlohmann::ordered_json;
 // {"shuffle": {"seed": 7, ...}}; `path` is of the object.
 template <typename Options>
 Out named_options(const std::string& path, const char* name, Options options) {
-  return {{name, write_options(path + "." + name, [&](OptionVisitor& visit) { show(options, visit); })}};
+  return {{name, write_options(path + "." + name, [&](OptionVisitor& visit) { options.each_field(visit); })}};
 }
 
 class PlanWriter {
@@ -185,15 +185,15 @@ class PlanWriter {
     if (stage.buckets != nullptr) return named_options(path, "bucket_by_length", stage.buckets->options());
     if (stage.ragged != nullptr) {
       return named_options(path, "ragged_batch",
-                           RaggedBatchOptions{.global = stage.options.global,
-                                              .remainder = stage.options.remainder,
+                           RaggedBatchOptions{.global_batch = stage.options.global_batch,
+                                              .drop_remainder = stage.options.drop_remainder,
                                               .fields = stage.ragged->fields()});
     }
     if (!stage.pad) return named_options(path, "batch", stage.options);
-    return named_options(
-        path, "padded_batch",
-        PaddedBatchOptions{
-            .global = stage.options.global, .remainder = stage.options.remainder, .pad = *stage.pad});
+    return named_options(path, "padded_batch",
+                         PaddedBatchOptions{.global_batch = stage.options.global_batch,
+                                            .drop_remainder = stage.options.drop_remainder,
+                                            .pad = *stage.pad});
   }
   Out write(const PrefetchStage& stage, const std::string& path) {
     return named_options(path, "prefetch", BatchesAhead{stage.batches});

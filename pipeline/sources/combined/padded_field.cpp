@@ -26,7 +26,7 @@ PaddedField plan_one(const SourceInfo& info, const PadField& pad, const std::str
   if (pad.length < 0) throw ConfigError(fmt::format("{}: field '{}' to length {}", call, pad.field, pad.length));
   const std::size_t row = entry_bytes_of(field);
   if (row == 0) throw ConfigError(fmt::format("{}: field '{}' has no elements", call, pad.field));
-  return {.field = at, .row_bytes = row, .length = pad.length, .value = pad.value};
+  return {.field = at, .row_bytes = row, .length = pad.length, .value = std::byte{pad.value}};
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 namespace headrace {
 namespace {
 
-std::uint64_t count_windows(std::uint64_t records, std::uint64_t size, std::uint64_t shift, Remainder remainder) {
-  if (remainder == Remainder::kKeep) return records / shift + (records % shift != 0);
+std::uint64_t count_windows(std::uint64_t records, std::uint64_t size, std::uint64_t shift, bool drop_remainder) {
+  if (!drop_remainder) return records / shift + (records % shift != 0);
   return records < size ? 0 : (records - size) / shift + 1;
 }
 
@@ -23,12 +23,12 @@ std::uint64_t count_windows(std::uint64_t records, std::uint64_t size, std::uint
 WindowedSource::WindowedSource(JoinedPart records, const WindowOptions& options)
     : part_(std::move(records)), size_(options.size), shift_(options.shift == 0 ? options.size : options.shift) {
   const SourceInfo& info = part_.source->info();
-  const bool keeps = options.remainder == Remainder::kKeep;
+  const bool keeps = !options.drop_remainder;
   Fingerprint fingerprint("window 1");
   fingerprint.add(info.fingerprint).add(part_.fingerprint).add(part_.size).add(size_).add(shift_);
   fingerprint.add(std::uint64_t{keeps});
   info_ = {.name = "windows of " + info.name,
-           .records = count_windows(part_.size, size_, shift_, options.remainder),
+           .records = count_windows(part_.size, size_, shift_, options.drop_remainder),
            .fields = info.fields,
            .classes = info.classes,
            .fingerprint = fingerprint.value(),

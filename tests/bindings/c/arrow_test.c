@@ -180,7 +180,7 @@ static void test_a_stream(void) {
   OK(hr_source_describe(source, &info));
   CHECK(info.streamed && info.records == HR_UNKNOWN && info.field_count == 1);
   hr_dataset* dataset = dataset_of(source);
-  OK(hr_dataset_add(dataset, "batch", "{\"global\": 3}"));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 3}"));
   CHECK(sum_of(dataset) == 45);
   CHECK(sum_of(dataset) == 45);
   CHECK(opened == 2 && released == 0);

@@ -14,7 +14,7 @@ static uint64_t run(const hr_loader_options* options) {
   hr_dataset* dataset = dataset_of(open_damaged());
   OK(hr_dataset_add(dataset, "decode", NULL));
   OK(hr_dataset_add(dataset, "map", "[{\"center_crop\": {\"size\": 8}}]"));
-  OK(hr_dataset_add(dataset, "batch", "{\"global\": 4}"));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 4}"));
   hr_dataset_info info = HR_DATASET_INFO_INIT;
   OK(hr_dataset_describe(dataset, &info));
   CHECK(info.global_batch == 4);

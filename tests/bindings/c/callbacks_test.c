@@ -39,7 +39,7 @@ static hr_source* squares(uint64_t records) {
 static hr_loader* loader_at(uint64_t index) {
   hr_dataset* dataset = dataset_of(squares(10));
   add_number(dataset, "skip", "count", (int64_t)index);
-  OK(hr_dataset_add(dataset, "batch", "{\"global\": 1}"));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 1}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_dataset_free(dataset);
   return loader;
@@ -146,7 +146,7 @@ static void test_stream(void) {
   hr_source* source = NULL;
   OK(hr_source_stream(&options, &source));
   hr_dataset* dataset = dataset_of(source);
-  OK(hr_dataset_add(dataset, "batch", "{\"global\": 4}"));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 4}"));
   hr_dataset_info info = HR_DATASET_INFO_INIT;
   OK(hr_dataset_describe(dataset, &info));
   CHECK(info.streamed && info.records == HR_UNKNOWN && info.steps_per_epoch == HR_UNKNOWN);
@@ -252,7 +252,7 @@ static void test_user_operation(void) {
   OK(hr_user_operation(chain, &options));
   hr_dataset* dataset = dataset_of(numbers(4));
   OK(hr_dataset_map(dataset, chain));
-  OK(hr_dataset_add(dataset, "batch", "{\"global\": 3}"));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 3}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_tensor tensor = HR_TENSOR_INIT;

@@ -72,7 +72,7 @@ static inline void add_number(hr_dataset* dataset, const char* stage, const char
 
 static inline hr_dataset* numbers_in_batches(int64_t count, int64_t global) {
   hr_dataset* dataset = dataset_of(numbers(count));
-  add_number(dataset, "batch", "global", global);
+  add_number(dataset, "batch", "global_batch", global);
   return dataset;
 }
 

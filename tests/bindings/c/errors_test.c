@@ -161,7 +161,7 @@ static void test_sizes(void) {
   hr_dataset* dataset = dataset_of(numbers(8));
   hr_devices* devices = cpus(1);
   hr_loader* loader = NULL;
-  OK(hr_dataset_add(dataset, "batch", "{\"global\": 4}"));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 4}"));
   hr_loader_options none = {0};
   FAILS(HR_INVALID_ARGUMENT, "hr_loader_options.size is 0 (initialise it with HR_LOADER_OPTIONS_INIT)",
         hr_loader_open(dataset, devices, &none, &loader));

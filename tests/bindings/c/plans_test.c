@@ -39,15 +39,17 @@ static void expect_described(hr_operations* chain, const char* words) {
 static const struct {
   const char *name, *options, *described;
 } kOperations[] = {
-    {"pad_crop", "{\"size\": 8, \"pad\": 2, \"padding\": \"reflect\"}", "pad_crop(8, pad=2, reflect)"},
-    {"flip", "{\"probability\": 0.25}", " | flip(0.25"},
-    {"color_jitter", "{\"brightness\": 0.4, \"probability\": 0.8}", "p=0.8)"},
+    {"pad_crop", "{\"size\": 8, \"pad\": 2, \"padding\": \"reflect\"}",
+     "pad_crop(size=8, pad=2, padding=reflect)"},
+    {"flip", "{\"probability\": 0.25}", " | flip(probability=0.25"},
+    {"color_jitter", "{\"brightness\": 0.4, \"probability\": 0.8}", "probability=0.8)"},
     {"gaussian_blur", "{\"kernel_size\": 5, \"min_sigma\": 0.5, \"max_sigma\": 1}",
-     " | gaussian_blur(5, sigma=0.5-1"},
-    {"random_rotation", NULL, " | random_rotation(-10 to 10 degrees, nearest, fill=[0], p=1)"},
-    {"rand_augment", "{\"operations\": 3, \"fill\": [128]}", " | rand_augment(3, 9 of 31, nearest, fill=[128])"},
+     " | gaussian_blur(kernel_size=5, min_sigma=0.5, max_sigma=1"},
+    {"random_rotation", NULL,
+     " | random_rotation(min_degrees=-10, max_degrees=10, interpolation=nearest, fill=[0]"},
+    {"rand_augment", "{\"operations\": 3, \"fill\": [128]}", " | rand_augment(operations=3, magnitude=9, bins=31"},
     {"normalize", "{\"mean\": [0.5, 0.4, 0.3], \"std\": [0.2, 0.2, 0.2]}", " | normalize("},
-    {"to_layout", "{\"to\": \"channels_first\"}", " | to_layout(CHW"},
+    {"to_layout", "{\"layout\": \"channels_first\"}", " | to_layout(layout=channels_first"},
     {"one_hot", "{\"classes\": 3, \"smoothing\": 0.1}", " | one_hot("},
 };
 
@@ -103,7 +105,7 @@ static void test_layouts(void) {
     OK(hr_source_field(source, 0, &field));
     CHECK(field.layout == layout);
     hr_dataset* dataset = dataset_of(source);
-    OK(hr_dataset_add(dataset, "map", "[{\"to_layout\": {\"to\": \"channels_last\"}}]"));
+    OK(hr_dataset_add(dataset, "map", "[{\"to_layout\": {\"layout\": \"channels_last\"}}]"));
     if (layout == HR_LAYOUT_UNSAID) {
       FAILS(HR_INVALID_ARGUMENT, "nothing says where they are", hr_dataset_field(dataset, 0, &field));
     } else {
@@ -166,7 +168,7 @@ static void test_stages(void) {
   hr_cache* cache = NULL;
   OK(hr_cache_memory(0, &cache));
   OK(hr_dataset_cache(dataset, cache));
-  OK(hr_dataset_add(dataset, "batch", "{\"global\": 16, \"remainder\": \"drop\"}"));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 16, \"drop_remainder\": true}"));
   OK(hr_dataset_add(dataset, "prefetch", "{\"batches\": 3}"));
   hr_dataset_info info = HR_DATASET_INFO_INIT;
   OK(hr_dataset_describe(dataset, &info));
@@ -234,7 +236,7 @@ static hr_dataset* words(void) {
 static void test_padded_batch(void) {
   hr_dataset* dataset = words();
   OK(hr_dataset_add(dataset, "padded_batch",
-                    "{\"global\": 5, \"pad\": [{\"field\": \"word\", \"length\": 6, \"value\": 45}]}"));
+                    "{\"global_batch\": 5, \"pad\": [{\"field\": \"word\", \"length\": 6, \"value\": 45}]}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_tensor tensor = HR_TENSOR_INIT;
@@ -249,7 +251,7 @@ static void test_padded_batch(void) {
 static void test_ragged_batch(void) {
   hr_dataset* dataset = words();
   OK(hr_dataset_add(dataset, "ragged_batch",
-                    "{\"global\": 3, \"fields\": [{\"field\": \"word\", \"max_length\": 9}]}"));
+                    "{\"global_batch\": 3, \"fields\": [{\"field\": \"word\", \"max_length\": 9}]}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch_free(next_of(loader));
   hr_batch* batch = next_of(loader);
@@ -271,7 +273,7 @@ static void test_bucket_by_length(void) {
   OK(hr_dataset_add(dataset, "enumerate", NULL));
   OK(hr_dataset_add(
       dataset, "bucket_by_length",
-      "{\"field\": \"word\", \"boundaries\": [2], \"batch_sizes\": [3, 2], \"remainder\": \"drop\"}"));
+      "{\"field\": \"word\", \"boundaries\": [2], \"batch_sizes\": [3, 2], \"drop_remainder\": true}"));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_tensor tensor = HR_TENSOR_INIT;

@@ -63,7 +63,7 @@ Dataset plan_in_cpp() {
   return Dataset::from(test::noise_images(kRecords, 8, 8))
       .shuffle({.seed = 7})
       .map(pad_crop(8, 2) | flip() | normalize({0.5F}, {0.25F}) | one_hot(10, 0.1F))
-      .batch({.global = 12})
+      .batch({.global_batch = 12})
       .map(mixup({.alpha = 0.4F}));
 }
 
@@ -76,7 +76,7 @@ CDataset plan_in_c() {
   EXPECT_EQ(hr_operations_add(chain.get(), "normalize", R"({"mean": [0.5], "std": [0.25]})"), HR_OK);
   EXPECT_EQ(hr_operations_add(chain.get(), "one_hot", R"({"classes": 10, "smoothing": 0.1})"), HR_OK);
   EXPECT_EQ(hr_dataset_map(plan.get(), chain.get()), HR_OK);
-  EXPECT_EQ(hr_dataset_add(plan.get(), "batch", R"({"global": 12})"), HR_OK);
+  EXPECT_EQ(hr_dataset_add(plan.get(), "batch", R"({"global_batch": 12})"), HR_OK);
   EXPECT_EQ(hr_dataset_add(plan.get(), "map", R"([{"mixup": {"alpha": 0.4}}])"), HR_OK);
   return plan;
 }
@@ -174,8 +174,8 @@ TEST(CInterface, SaysTheSameOfWhatIsWrong) {
   };
   expect_same_error([&] { fails([](const Dataset& from) { from.shard(3, 3); }); },
                     hr_dataset_add(plan.get(), "shard", R"({"count": 3, "index": 3})"));
-  expect_same_error([&] { fails([](const Dataset& from) { from.batch({.global = 0}); }); },
-                    hr_dataset_add(plan.get(), "batch", R"({"global": 0})"));
+  expect_same_error([&] { fails([](const Dataset& from) { from.batch({.global_batch = 0}); }); },
+                    hr_dataset_add(plan.get(), "batch", R"({"global_batch": 0})"));
   const CDevices cpu = made<CDevices>(hr_devices_open, "cpu");
   hr_loader* loader = nullptr;
   expect_same_error(

@@ -32,7 +32,7 @@ static void expect_source(const char* name, hr_open_options options, uint64_t re
   hr_dataset* dataset = dataset_of(source);
   if (image.encoding == HR_IMAGE) OK(hr_dataset_add(dataset, "decode", NULL));
   if (image.encoding == HR_IMAGE) OK(hr_dataset_add(dataset, "map", "[{\"center_crop\": {\"size\": 8}}]"));
-  add_number(dataset, "batch", "global", (int64_t)records);
+  add_number(dataset, "batch", "global_batch", (int64_t)records);
   loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
   hr_batch_info about = HR_BATCH_INFO_INIT;

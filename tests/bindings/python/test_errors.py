@@ -112,9 +112,9 @@ def other(name, module="torchvision.transforms.v2", **members):
     ("data.shuffle(-1)", "shuffle.seed: -1 where a whole number from 0 to"),
     ("data.shard(-1, 2)", "shard.count: -1 where a whole number"),
     ("data.shuffle('a')", 'shuffle.seed: "a" where a whole number'),
-    ("data.batch(2.5)", "batch.global: 2.5 where a whole number"),
-    ("data.batch()", "Dataset.batch(): missing a required argument: 'size' (help(Dataset.batch) says what it takes)"),
-    ("data.batch(2, True)", "Dataset.batch() takes size by position; 2 given (name the others: drop_remainder=)"),
+    ("data.batch(2.5)", "batch.global_batch: 2.5 where a whole number"),
+    ("data.batch()", "Dataset.batch(): missing a required argument: 'global_batch' (help(Dataset.batch) says what it takes)"),
+    ("data.batch(2, True)", "Dataset.batch() takes global_batch by position; 2 given (name the others: drop_remainder=)"),
     ("data.padded_batch(2, pad=3)", "pad = 3 is an int (give a dict or None)"),
     ("data.filter(3)", "filter(): 3 is an int (give a function)"),
     ("hr.random_erasing(fill='random')", "random_erasing(): fill = 'random' is a str (give a number or a list, each a number)"),
@@ -146,8 +146,8 @@ def other(name, module="torchvision.transforms.v2", **members):
     ("data.map(other('GaussianNoise'))", "is a GaussianNoise of torchvision (call it in a function: lambda sample: {...})"),
     # Options of other libraries, and mistyped ones.
     ("model.fit(data.batch(2), validation_data=data)", "Model.fit() has no option 'validation_data' (validation_data: validation)"),
-    ("model.fit(data, batch_size=3)", "(batch_size: data.batch(size) says it)"),
-    ("data.batch(batch_size=3)", "Dataset.batch() has no option 'batch_size' (batch_size: size)"),
+    ("model.fit(data, batch_size=3)", "(batch_size: data.batch(global_batch) says it)"),
+    ("data.batch(batch_size=3)", "Dataset.batch() has no option 'batch_size' (batch_size: global_batch)"),
     ("data.shuffle(buffer_size=3)", "(buffer_size: shuffle(seed) permutes all records and needs no buffer)"),
     ("hr.Loader(data.batch(2), num_workers=3)", "Loader() has no option 'num_workers' (num_workers: threads)"),
     ("hr.Loader(data.batch(2), treads=3)", "Loader() has no option 'treads': did you mean 'threads'?"),
@@ -257,7 +257,7 @@ def test_what_python_has_not_is_not_advised(data, tmp_path):
     with pytest.raises(hr.ConfigError, match="JSON cannot hold") as caught:
         data.batch(2).to_json()
     assert caught.value.hint == ""
-    text = '{"headrace_plan": 1, "source": {"named": "x"}, "stages": []}'
+    text = '{"headrace_plan": 2, "source": {"named": "x"}, "stages": []}'
     with pytest.raises(hr.ConfigError) as caught:
         hr.Dataset.from_json(text)
     assert "Options" not in str(caught.value) and "Parts" not in str(caught.value)

@@ -203,7 +203,7 @@ def test_ragged_batch():
     assert first["tokens_offsets"].numpy().tolist() == [0, 0, 3, 9, 11]
     assert second["tokens_offsets"].numpy().tolist() == [0, 5, 6, 10]
     assert second.padded("tokens_offsets").shape == (5,)
-    assert "ragged_batch(4; 'tokens' up to 6)" in bucketed(7).ragged_batch(4, max_length={"tokens": 6}).explain()
+    assert "fields=[(field=tokens, max_length=6)]" in bucketed(7).ragged_batch(4, max_length={"tokens": 6}).explain()
     assert [batch["x"].numpy().tolist() for batch in plan.unbatch().ragged_batch(7)] == [list(range(7))]
     with pytest.raises(hr.ConfigError, match="own loop"):
         plan.map(lambda sample: sample)
@@ -350,7 +350,7 @@ def test_masks_and_boxes_move_with_their_image(tmp_path):
     np.savez(tmp_path / "data.npz", image=images, boxes=boxes)
     plan = hr.open(tmp_path / "data.npz").map(cut.along(boxes=["boxes"], lost_boxes="drop")).batch(12)
     again = hr.Dataset.from_json(plan.to_json())
-    assert again.fingerprint == plan.fingerprint and "boxes boxes without the lost" in again.explain()
+    assert again.fingerprint == plan.fingerprint and "boxes=[boxes], lost_boxes=drop" in again.explain()
     assert (next(iter(again)).numpy()["boxes"][0] == [[0, 0, 3, 4], [0, 0, 0, 0]]).all()
     cuts = (cut | hr.flip(0)).along(boxes=["boxes"], lost_boxes="drop", with_boxes=["labels"])
     varying = hr.from_function(lambda i: {"image": images[i], "boxes": boxes[i, ::-1], "labels": np.array([7, 8])}, 12,

@@ -86,7 +86,7 @@ def test_a_plan_is_a_table_of_its_stages(data):
     rows = rows_of(plan)
     assert [row[0] for row in rows] == ["stage", "source", "shuffle", "pad_crop", "flip", "\u2192 image", "\u2192 label",
                                         "batch", "prefetch", rows[-1][0]]
-    assert rows[2] == ["shuffle", "seed=7", "on indices"] and rows[5][1] == "uint8 (8, 8, 3), channels last"
+    assert rows[2] == ["shuffle", "seed=7, reshuffle_each_epoch=true", "on indices"] and rows[5][1] == "uint8 (8, 8, 3), channels last"
     assert "Python, in the thread that takes the batch" in rows[-1][0]
 
 

@@ -80,7 +80,7 @@ def test_gives_what_default_collate_gives_of_a_torch_dataset():
         assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(mine, other, strict=True))
 
 
-def test_shuffles_each_epoch_anew_and_completely(numbered):
+def test_shuffles_reshuffle_each_epoch_and_completely(numbered):
     loader = DataLoader(numbered, batch_size=16, shuffle=True, seed=1)
     first, second = numbers(loader), numbers(loader)
     assert sorted(first) == sorted(second) == list(range(100))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
+from headrace import train
 
 PROGRAM = """
     import numpy as np
@@ -50,6 +51,14 @@ def test_the_stub_says_what_there_is(tmp_path):
                "--ignore-disjoint-bases", "--ignore-unused-allowlist", "--mypy-config-file", config, "--allowlist", allowed]
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("function", "sentence"), [
+    (hr.pad_crop, "pad: Pixels added on each side."), (hr.gaussian_blur, "kernel_size: Pixels a side"),
+    (train.adamw, "beta2: The decay of the second moment."), (train.sgd, "clip_norm: The largest norm"),
+    (train.one_cycle, "warmup_share: The part of them")])
+def test_options_are_explained_in_the_engines_words(function, sentence):
+    assert f"\n{sentence}" in function.__doc__
 
 
 def test_everything_public_has_a_docstring():

@@ -45,7 +45,9 @@ Operations scatter(std::function<void(std::uint64_t)> before) {
 }
 
 Dataset scattered(std::function<void(std::uint64_t)> before = {}) {
-  return Dataset::from(numbers(kScattered)).map(scatter(std::move(before))).batch({.global = kScatteredRows});
+  return Dataset::from(numbers(kScattered))
+      .map(scatter(std::move(before)))
+      .batch({.global_batch = kScatteredRows});
 }
 
 SourcePtr numbers_in_a_stream() {
@@ -68,7 +70,7 @@ class SlowBatch {
                          seen = std::make_shared<std::atomic<std::uint64_t>>(0)](std::uint64_t value) {
       if (value == slow && seen->fetch_add(1) == epoch) wait();
     };
-    data_.emplace(Dataset::from(source).map(scatter(before)).batch({.global = kScatteredRows}));
+    data_.emplace(Dataset::from(source).map(scatter(before)).batch({.global_batch = kScatteredRows}));
   }
 
   const Dataset& data() const noexcept { return *data_; }
@@ -264,7 +266,7 @@ TEST(AnyOrder, IsThatOfStreamsToo) {
         NumberedDigests all = before;
         DeviceGroup devices = test_devices(2);
         const Dataset data =
-            Dataset::from(numbers_in_a_stream()).map(scatter({})).batch({.global = kScatteredRows});
+            Dataset::from(numbers_in_a_stream()).map(scatter({})).batch({.global_batch = kScatteredRows});
         Loader rest(data, devices, {.seed = 4, .prefetch = prefetch, .in_order = ordered, .start = state});
         take_into(rest, devices, kTheRest, all);
         EXPECT_EQ(all, expected) << "from " << state.serialize();

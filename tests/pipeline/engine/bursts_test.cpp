@@ -21,7 +21,7 @@ using test::Parts;
 using test::value_of;
 
 Dataset small_batches(std::int64_t global = 7, std::uint64_t count = 1000) {
-  return Dataset::from(numbers(count)).shuffle({.seed = 2}).batch({.global = global});
+  return Dataset::from(numbers(count)).shuffle({.seed = 2}).batch({.global_batch = global});
 }
 
 int burst_of(const Dataset& dataset, DeviceGroup devices, LoaderOptions options = {}) {
@@ -37,7 +37,7 @@ TEST(Bursts, AreOfSmallBatchesThatAreOnlyCopiedWithinTheHost) {
   EXPECT_EQ(burst_of(small_batches(8193, 600'000), cpu_replicas(1)), 1);
   EXPECT_EQ(burst_of(small_batches(), own_memory_devices(1)), 1);
   EXPECT_EQ(burst_of(small_batches(), cpu_replicas(1), {.in_order = false}), 1);
-  const Dataset flipped = Dataset::from(noise_images(640, 8, 8)).map(flip()).batch({.global = 8});
+  const Dataset flipped = Dataset::from(noise_images(640, 8, 8)).map(flip()).batch({.global_batch = 8});
   EXPECT_EQ(burst_of(flipped, cpu_replicas(1)), 1);
 }
 

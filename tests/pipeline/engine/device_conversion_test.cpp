@@ -136,7 +136,7 @@ TEST(DeviceConversion, BadRecordsChangeNothingElse) {
                       }};
   const Dataset dataset = Dataset::from(source)
                               .map(user_map(picky) | pad_crop(8, 2) | flip() | normalize(kMean, kStd))
-                              .batch({.global = 16});
+                              .batch({.global_batch = 16});
   for (const OnError on_error : {OnError::kSkip, OnError::kSubstitute}) {
     const ErrorPolicy errors{.on_error = on_error, .max_bad_share = 0.9};
     const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1, .errors = errors});
@@ -154,13 +154,13 @@ TEST(DeviceConversion, ACacheKeepsWhatItKept) {
                               .map(center_crop(9))
                               .cache(cache)
                               .map(flip() | normalize(kMean, kStd))
-                              .batch({.global = 16});
+                              .batch({.global_batch = 16});
   const auto expected = cpu_digests_of(dataset, {.epochs = 2, .threads = 1});
   DeviceGroup devices = own_memory_devices(2);
   Loader loader(dataset, devices, {.epochs = 2, .convert = ConvertAt::kDevice});
   EXPECT_EQ(digests_of(loader, devices), expected);
   EXPECT_EQ(loader.stats().cache.records, 64U);
-  EXPECT_THAT(dataset.explain(devices), HasSubstr("center_crop(9)\n"));
+  EXPECT_THAT(dataset.explain(devices), HasSubstr("center_crop(size=9)\n"));
 }
 
 TEST(DeviceConversion, ReplaysInHeadspace) {
@@ -182,7 +182,8 @@ TEST(DeviceConversion, ExplainSaysWhereEachStepRunsAndWhy) {
   DeviceGroup gpu = own_memory_devices(1), cpu = test::cpu_replicas(1);
   const Dataset dataset = images_with(cutout(3) | flip() | normalize({0.5F}, {0.5F}));
   const std::string on_gpu = dataset.explain(gpu);
-  EXPECT_THAT(on_gpu, HasSubstr("cutout(3, fill=[0])\nflip(0.5)  [on the device]\n"));
+  EXPECT_THAT(on_gpu,
+              HasSubstr("cutout(size=3, fill=[0])\nflip(probability=0.5, draw=each_pass)  [on the device]\n"));
   EXPECT_THAT(on_gpu, HasSubstr("normalize(mean=[0.5], std=[0.5])  [on the device]\n"));
   EXPECT_THAT(on_gpu, HasSubstr("conversion on the device: 'image' crosses the bus as uint8 (9, 12, 3) instead of "
                                 "float32 (9, 12, 3)\n"));
@@ -226,7 +227,7 @@ TEST(DeviceConversion, WhatADeviceCannotDoIsTheHosts) {
   refuses(images_with(one_hot(10) | normalize(kMean, kStd) | Operation{Cutout{.size = 2}}), nothing);
   refuses(Dataset::from(noise_images(64, 9, 12))
               .map(one_hot(10) | normalize(kMean, kStd))
-              .batch({.global = 16})
+              .batch({.global_batch = 16})
               .map(mixup()),
           "mixup(alpha=0.2, probability=1) mixes finished examples on the host");
   DeviceGroup cpu = test::cpu_replicas(1);
@@ -237,9 +238,10 @@ TEST(DeviceConversion, WhatADeviceCannotDoIsTheHosts) {
 TEST(DeviceConversion, SendsNeverMoreThanTheResult) {
   const Dataset dataset = Dataset::from(noise_images(24, 40, 40))
                               .map(center_crop(8) | flip() | normalize(kMean, kStd))
-                              .batch({.global = 8});
+                              .batch({.global_batch = 8});
   DeviceGroup devices = own_memory_devices(1);
-  EXPECT_THAT(dataset.explain(devices), HasSubstr("center_crop(8)\nflip(0.5)  [on the device]\n"));
+  EXPECT_THAT(dataset.explain(devices),
+              HasSubstr("center_crop(size=8)\nflip(probability=0.5, draw=each_pass)  [on the device]\n"));
   const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1});
   Loader loader(dataset, devices, {.seed = 5});
   EXPECT_EQ(digests_of(loader, devices), expected);

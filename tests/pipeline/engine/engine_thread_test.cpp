@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/tests/support/fake_clock.h"
 
 namespace headrace {

@@ -17,7 +17,7 @@ std::vector<std::int64_t> values_of(Device& device, const Batch& batch) {
 TEST(Headspace, ReplaysTheRingAndReadsNothingMore) {
   const auto source = std::make_shared<FakeSource>(100);
   DeviceGroup devices = test::test_devices(1);
-  Loader loader(Dataset::from(source).batch({.global = 10}), devices,
+  Loader loader(Dataset::from(source).batch({.global_batch = 10}), devices,
                 {.epochs = 1000, .threads = 2, .prefetch = 3, .headspace = 1});
   std::vector<std::vector<std::int64_t>> first;
   for (int i = 0; i < 4; ++i) first.push_back(values_of(devices[0], *loader.next()));
@@ -33,7 +33,7 @@ TEST(Headspace, ReplaysTheRingAndReadsNothingMore) {
 
 TEST(Headspace, HasNoIdentity) {
   DeviceGroup devices = test::test_devices(1);
-  Loader loader(Dataset::from(test::numbers(10)).batch({.global = 5}), devices, {.headspace = 2});
+  Loader loader(Dataset::from(test::numbers(10)).batch({.global_batch = 5}), devices, {.headspace = 2});
   EXPECT_THROW(loader.state(), ConfigError);
   StreamDigest digest(devices);
   EXPECT_THROW(digest.next(loader), ConfigError);
@@ -41,7 +41,7 @@ TEST(Headspace, HasNoIdentity) {
 
 TEST(Headspace, CopiesAgainWhereBatchesAreCopied) {
   DeviceGroup devices = test::own_memory_devices(1);
-  Loader loader(Dataset::from(test::numbers(20)).batch({.global = 10}), devices,
+  Loader loader(Dataset::from(test::numbers(20)).batch({.global_batch = 10}), devices,
                 {.epochs = 50, .threads = 1, .prefetch = 1, .headspace = 2});
   int batches = 0;
   while (auto batch = loader.next()) {

@@ -25,7 +25,7 @@ Dataset damaged(const LeftOutRecords& bad) {
                                                               throw DataError(ErrorCode::kDataCorrupt, "damaged",
                                                                               {.source = "fake"});
                                                           }))
-      .batch({.global = 2});
+      .batch({.global_batch = 2});
 }
 
 struct Taken {

@@ -24,7 +24,7 @@ Dataset augmented(const SourcePtr& source, std::int64_t global) {
   return Dataset::from(source)
       .shuffle({.seed = 7})
       .map(pad_crop(8, 2) | flip() | normalize({0.5F, 0.4F, 0.3F}, {0.2F, 0.3F, 0.4F}))
-      .batch({.global = global})
+      .batch({.global_batch = global})
       .prefetch(2);
 }
 
@@ -69,14 +69,15 @@ TEST(Loader, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
 TEST(Loader, ReadsAheadWhereTheSourceBlocks) {
   const auto source = std::make_shared<test::FakeSource>(
       40, [](std::uint64_t index) { std::this_thread::sleep_for(std::chrono::milliseconds(index % 7)); });
-  const Dataset dataset = Dataset::from(source).shuffle().batch({.global = 6});
+  const Dataset dataset = Dataset::from(source).shuffle().batch({.global_batch = 6});
   const auto expected = cpu_digests_of(dataset, {.seed = 1, .threads = 1, .reader_threads = 1});
   EXPECT_EQ(digests_of(dataset, 2, {.seed = 1, .threads = 2, .reader_threads = 8}), expected);
 }
 
 TEST(Loader, SplitsAGlobalBatchInOrderAndZeroesPadding) {
   DeviceGroup devices = test_devices(8);
-  Loader loader(Dataset::from(numbers(13)).skip(1).batch({.global = 10}), devices, {.epochs = 2, .prefetch = 0});
+  Loader loader(Dataset::from(numbers(13)).skip(1).batch({.global_batch = 10}), devices,
+                {.epochs = 2, .prefetch = 0});
   EXPECT_EQ(loader.local_rows(), 2);
   for (std::uint64_t sequence = 0; sequence < 4; ++sequence) {
     const std::int64_t examples = sequence % 2 == 0 ? 10 : 2;
@@ -108,7 +109,7 @@ TEST(Loader, SplitsAGlobalBatchInOrderAndZeroesPadding) {
 
 TEST(Loader, GivesReplicasNothingWhereThereAreMoreThanExamples) {
   DeviceGroup devices = test_devices(8);
-  Loader loader(Dataset::from(numbers(3)).batch({.global = 10}), devices);
+  Loader loader(Dataset::from(numbers(3)).batch({.global_batch = 10}), devices);
   EXPECT_EQ(loader.steps_per_epoch(), 1U);
   std::int64_t sum = 0;
   for (int r = 0; r < 8; ++r) sum += loader.next(r)->examples();
@@ -117,15 +118,15 @@ TEST(Loader, GivesReplicasNothingWhereThereAreMoreThanExamples) {
 
 TEST(Loader, EndsAtOnceWhereThereIsNothing) {
   DeviceGroup devices = test_devices(2);
-  EXPECT_FALSE(Loader(Dataset::from(numbers(0)).shuffle().batch({.global = 4}), devices).next(1));
-  EXPECT_FALSE(Loader(Dataset::from(numbers(5)).batch({.global = 4}), devices, {.epochs = 0}).next(0));
-  const Dataset dropped = Dataset::from(numbers(3)).batch({.global = 4, .remainder = Remainder::kDrop});
+  EXPECT_FALSE(Loader(Dataset::from(numbers(0)).shuffle().batch({.global_batch = 4}), devices).next(1));
+  EXPECT_FALSE(Loader(Dataset::from(numbers(5)).batch({.global_batch = 4}), devices, {.epochs = 0}).next(0));
+  const Dataset dropped = Dataset::from(numbers(3)).batch({.global_batch = 4, .drop_remainder = true});
   EXPECT_FALSE(Loader(dropped, devices).next(0));
 }
 
 TEST(Loader, PointsIntoItsSlotsOnHostMemory) {
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(numbers(40)).batch({.global = 4}), devices, {.prefetch = 1});
+  Loader loader(Dataset::from(numbers(40)).batch({.global_batch = 4}), devices, {.prefetch = 1});
   std::set<const void*> places;
   while (const auto batch = loader.next()) {
     EXPECT_TRUE(batch->ready().ready());
@@ -137,7 +138,7 @@ TEST(Loader, PointsIntoItsSlotsOnHostMemory) {
 TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
   for (const bool copied : {false, true}) {
     DeviceGroup devices = copied ? own_memory_devices(1) : test::cpu_replicas(1);
-    Loader loader(Dataset::from(numbers(8)).batch({.global = 4}), devices,
+    Loader loader(Dataset::from(numbers(8)).batch({.global_batch = 4}), devices,
                   {.prefetch = 0, .stall_timeout_seconds = copied ? 60 : 1.0});
     const auto stream = devices[0].create_stream();
     test::Gate gate;
@@ -171,7 +172,7 @@ TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
 
 TEST(Loader, ServesReplicasFromTheirOwnThreads) {
   DeviceGroup devices = test_devices(4);
-  Loader loader(Dataset::from(numbers(1000)).shuffle().batch({.global = 32}), devices,
+  Loader loader(Dataset::from(numbers(1000)).shuffle().batch({.global_batch = 32}), devices,
                 {.epochs = 5, .threads = 2});
   std::atomic<std::int64_t> sum{0};
   std::vector<std::thread> threads;
@@ -194,7 +195,7 @@ TEST(Loader, CountsWhatItDoes) {
   DeviceGroup devices = test_devices(1);
   const auto source = std::make_shared<test::FakeSource>(
       20, [](std::uint64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
-  Loader loader(Dataset::from(source).batch({.global = 5}), devices, {.threads = 1, .reader_threads = 1});
+  Loader loader(Dataset::from(source).batch({.global_batch = 5}), devices, {.threads = 1, .reader_threads = 1});
   while (loader.next()) {
   }
   const LoaderStats stats = loader.stats();
@@ -216,14 +217,14 @@ TEST(Loader, RunsUserFunctionsDeterministically) {
     }
   };
   const Dataset dataset =
-      Dataset::from(noise_images(60, 8, 8)).shuffle().map(flip() | user_map(map)).batch({.global = 16});
+      Dataset::from(noise_images(60, 8, 8)).shuffle().map(flip() | user_map(map)).batch({.global_batch = 16});
   const auto expected = cpu_digests_of(dataset, {.seed = 1, .epochs = 2, .threads = 1});
   EXPECT_EQ(digests_of(dataset, 4, {.seed = 1, .epochs = 2, .threads = 4}), expected);
 }
 
 TEST(Loader, RefusesWrongOptions) {
   DeviceGroup devices = test_devices(1);
-  const Dataset dataset = Dataset::from(numbers(10)).batch({.global = 4});
+  const Dataset dataset = Dataset::from(numbers(10)).batch({.global_batch = 4});
   EXPECT_THROW(Loader(Dataset::from(numbers(10)), devices), ConfigError);
   EXPECT_THROW(Loader(dataset, devices, {.threads = -1}), ConfigError);
   EXPECT_THROW(Loader(dataset, devices, {.reader_threads = -1}), ConfigError);

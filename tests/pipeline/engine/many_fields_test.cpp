@@ -63,7 +63,7 @@ TEST(ManyFields, ReachEveryReplicaTogether) {
   constexpr std::size_t kWideFields = kMaxFields - 1;
   DeviceGroup devices = test_devices(2);
   const Dataset data = Dataset::from(wide(30, kWideFields)).cache(memory()).shuffle().map(add_ends(kWideFields));
-  Loader loader(data.batch({.global = 8}), devices, {.epochs = 2});
+  Loader loader(data.batch({.global_batch = 8}), devices, {.epochs = 2});
   std::int64_t records = 0;
   for (int r = 0; auto batch = loader.next(r); r = 1 - r) {
     const auto first = field_values(devices[r], *batch, name_of(0));
@@ -87,7 +87,7 @@ TEST(ManyFields, HaveALimitThatIsNamed) {
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("1 to 64"), std::string::npos) << error.what();
   }
-  EXPECT_THROW(Dataset::from(wide(3, kMaxFields)).map(add_ends(kMaxFields)).batch({.global = 2}).fields(),
+  EXPECT_THROW(Dataset::from(wide(3, kMaxFields)).map(add_ends(kMaxFields)).batch({.global_batch = 2}).fields(),
                ConfigError);
 }
 

@@ -23,7 +23,7 @@ class OneStream : public testing::Test {
     return (cache ? decoded.cache(cache) : decoded)
         .shuffle()
         .map(random_resized_crop({.size = 12}) | flip() | normalize({0.5F}, {0.25F}))
-        .batch({.global = 6});
+        .batch({.global_batch = 6});
   }
 
   // Returns what opens the cache: the same one in memory each time, a folder's anew, as another process would.

@@ -18,7 +18,7 @@ using test::cpu_replicas;
 using test::numbers;
 
 Dataset batched_numbers(std::uint64_t records, std::int64_t global) {
-  return Dataset::from(numbers(records)).batch({.global = global}).prefetch(2);
+  return Dataset::from(numbers(records)).batch({.global_batch = global}).prefetch(2);
 }
 
 std::vector<std::int64_t> owned_values(const Batch& batch) {
@@ -92,7 +92,7 @@ Dataset behind(test::Gate& gate) {
     block();
     record.put(0, static_cast<std::int64_t>(index));
   };
-  return Dataset::from(generator(options)).batch({.global = 4});
+  return Dataset::from(generator(options)).batch({.global_batch = 4});
 }
 
 TEST(WhileWaiting, IsCalledAndMayLeaveNext) {

@@ -19,7 +19,7 @@ struct Parts {
   Parts(DeviceGroup group, std::uint64_t count, std::int64_t global, LoaderOptions options)
       : devices(std::move(group)),
         budgets(options),
-        run(Dataset::from(numbers(count)).batch({.global = global}), devices, options, budgets),
+        run(Dataset::from(numbers(count)).batch({.global_batch = global}), devices, options, budgets),
         transfer(run, devices, budgets.memory),
         ring(std::make_shared<Ring>(
             allocate_slots(run, devices, transfer.conversion(), budgets, choices).slots, run.first,

@@ -99,7 +99,7 @@ TEST(Resident, AnyOrderOfRecords) {
   const Operations operations = flip() | normalize(kMean, kStd);
   const Dataset all = Dataset::from(noise_images(60, 9, 12));
   for (const Dataset& indices : {all.repeat(3).shuffle(), all.shuffle().take(25), all.skip(7).shard(3, 1)}) {
-    const Dataset dataset = indices.map(operations).batch({.global = 16});
+    const Dataset dataset = indices.map(operations).batch({.global_batch = 16});
     DeviceGroup devices = own_memory_devices(2);
     Loader loader(dataset, devices, {.epochs = 4, .resident = Residency::kAlways});
     EXPECT_EQ(digests_of(loader, devices), cpu_digests_of(dataset, {.epochs = 4}));
@@ -113,7 +113,7 @@ TEST(Resident, ReadsEachRecordAboutOnce) {
                               .decode()
                               .shuffle()
                               .map(center_crop(24) | pad_crop(24, 2) | flip() | normalize(kMean, kStd))
-                              .batch({.global = 8});
+                              .batch({.global_batch = 8});
   const auto expected = cpu_digests_of(dataset, {.epochs = 5});
   const std::uint64_t before = source->reads();
   DeviceGroup devices = own_memory_devices(2);
@@ -134,7 +134,7 @@ TEST(Resident, KeepsDecodedImages) {
        {all.decode({.height = 16, .width = 20}), all.decode({.height = 16, .width = 20}).cache(memory())}) {
     const Dataset dataset = decoded.shuffle()
                                 .map(pad_crop(16, 2, Padding::kReflect) | flip() | normalize(kMean, kStd))
-                                .batch({.global = 16});
+                                .batch({.global_batch = 16});
     DeviceGroup devices = own_memory_devices(2);
     Loader loader(dataset, devices, {.seed = 5, .epochs = 3});
     EXPECT_EQ(kept(loader).value, "kept on the device");
@@ -156,7 +156,7 @@ TEST(Resident, BadRecordsAreBadInEveryEpoch) {
           .map(user_map(picky))
           .cache(memory())
           .map(pad_crop(8, 2) | flip() | normalize(kMean, kStd))
-          .batch({.global = 16});
+          .batch({.global_batch = 16});
     };
     const ErrorPolicy errors{.on_error = on_error, .max_bad_share = 0.9};
     const auto expected = cpu_digests_of(dataset(), {.seed = 5, .epochs = 3, .threads = 1, .errors = errors});
@@ -234,7 +234,7 @@ TEST(Resident, SaysWhyOrWhyNot) {
   EXPECT_THAT(reason(Dataset::from(noise_images(211, 9, 12))
                          .repeat(2)
                          .map(flip() | normalize(kMean, kStd))
-                         .batch({.global = 48}),
+                         .batch({.global_batch = 48}),
                      {.epochs = 1}),
               HasSubstr("kept on the device: 211 records take"));
   EXPECT_EQ(reason(moved(), {.epochs = 2, .resident = Residency::kNever}),
@@ -245,7 +245,7 @@ TEST(Resident, SaysWhyOrWhyNot) {
             "not kept on the device: 2532 bytes would stay on the host, more than half of "
             "LoaderOptions::memory_budget_bytes = 5000");
   EXPECT_THAT(reason(images_with(cutout(3) | flip() | normalize(kMean, kStd)), {.epochs = 2}),
-              HasSubstr("cutout(3, fill=[0]) is done on the host and may give another sample every time"));
+              HasSubstr("cutout(size=3, fill=[0]) is done on the host and may give another sample every time"));
   EXPECT_EQ(kept(Loader(moved(), cpu, {.epochs = 2})).what, "") << "there is no choice to make";
   EXPECT_THAT(moved().explain(gpu), HasSubstr("samples kept on the device: 211 records take 68364 bytes"));
   EXPECT_THAT(moved().explain(cpu), HasSubstr("samples not kept on the device: cpu:0 reads batches"));

@@ -24,7 +24,7 @@ Dataset dataset() {
       .shuffle({.seed = 1})
       .repeat(2)
       .map(pad_crop(8, 2) | flip() | normalize({0.5F}, {0.5F}))
-      .batch({.global = 10});
+      .batch({.global_batch = 10});
 }
 
 TEST(Resume, ContinuesAtEveryStepWithAnyReplicasAndThreads) {
@@ -61,7 +61,7 @@ TEST(Resume, ContinuesAtEveryStepOfJpegsWhateverTheirCacheHolds) {
     return (cache ? decoded.cache(cache) : decoded)
         .shuffle()
         .map(random_resized_crop({.size = 16}) | flip() | normalize({0.5F}, {0.25F}))
-        .batch({.global = 7});
+        .batch({.global_batch = 7});
   };
   const auto whole = cpu_digests_of(stream(nullptr), {.seed = 4, .epochs = 2, .threads = 1});
   ASSERT_EQ(whole.size(), 8U);
@@ -117,11 +117,12 @@ TEST(Resume, SaysWhatDiffersInAnotherStream) {
   const std::string begin = "the loader state belongs to another stream: ";
   EXPECT_EQ(refusal(numbers, state_of(numbers, 3)), begin + "its seed was 3, here it is 4");
   const Dataset source = Dataset::from(noise_images(40, 8, 8));
-  const Dataset plain = source.batch({.global = 8}), shuffled = source.shuffle({.seed = 1}).batch({.global = 8});
-  EXPECT_EQ(refusal(plain, state_of(source.batch({.global = 5}), 4)),
+  const Dataset plain = source.batch({.global_batch = 8}),
+                shuffled = source.shuffle({.seed = 1}).batch({.global_batch = 8});
+  EXPECT_EQ(refusal(plain, state_of(source.batch({.global_batch = 5}), 4)),
             begin + "its global batch had 5 examples, here it has 8");
   EXPECT_THAT(refusal(shuffled, state_of(plain, 4)), ::testing::HasSubstr(begin + "its plan had no shuffle("));
-  EXPECT_EQ(refusal(plain, state_of(Dataset::from(noise_images(41, 8, 8)).batch({.global = 8}), 4)),
+  EXPECT_EQ(refusal(plain, state_of(Dataset::from(noise_images(41, 8, 8)).batch({.global_batch = 8}), 4)),
             begin + "its data or its operations were others, or more than one thing differs");
 }
 
@@ -131,7 +132,7 @@ TEST(Resume, SaysSoSoonOfManyParts) {
   const auto of_parts = [](std::int64_t global) {
     std::vector<Dataset> parts;
     for (int part = 0; part < 100; ++part) parts.push_back(Dataset::from(noise_images(4, 8, 8)).map(flip()));
-    return concatenate(parts).batch({.global = global});
+    return concatenate(parts).batch({.global_batch = global});
   };
   const LoaderState state = Loader(of_parts(5), devices, {}).state();
   const std::clock_t begin = std::clock();

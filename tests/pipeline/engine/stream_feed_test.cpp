@@ -47,8 +47,8 @@ void expect_same(const Plan& plan, std::uint64_t count, const LoaderOptions& opt
 
 TEST(Streams, HaveTheBatchesOfNumberedRecords) {
   for (const std::uint64_t count : {0, 1, 9, 10, 11, 40, 103}) {
-    for (const Remainder remainder : {Remainder::kKeep, Remainder::kDrop}) {
-      const BatchOptions batch{.global = 10, .remainder = remainder};
+    for (const bool drop_remainder : {false, true}) {
+      const BatchOptions batch{.global_batch = 10, .drop_remainder = drop_remainder};
       expect_same([&](const Dataset& data) { return data.batch(batch); }, count);
       for (const std::uint64_t window : {1, 7, 10, 64, 1000}) {
         expect_same([&](const Dataset& data) { return data.shuffle_window({.size = window}).batch(batch); }, count,
@@ -60,23 +60,27 @@ TEST(Streams, HaveTheBatchesOfNumberedRecords) {
 
 TEST(Streams, HaveTheStagesThatNeedNoNumbers) {
   const std::vector<Plan> plans{
-      [](const Dataset& data) { return data.skip(17).shuffle_window({.size = 8}).batch({.global = 6}); },
-      [](const Dataset& data) { return data.shuffle_window({.size = 8}).skip(17).take(30).batch({.global = 6}); },
-      [](const Dataset& data) { return data.shard(3, 1).shuffle_window({.size = 5}).batch({.global = 6}); },
-      [](const Dataset& data) { return data.without_shard(4, 3).take(20).batch({.global = 5}); },
-      [](const Dataset& data) { return data.batch({.global = 6}).skip(2).shuffle_window({.size = 4}); },
+      [](const Dataset& data) { return data.skip(17).shuffle_window({.size = 8}).batch({.global_batch = 6}); },
       [](const Dataset& data) {
-        return data.batch({.global = 6}).shuffle_window({.size = 3}).shard(2, 1).take(4);
+        return data.shuffle_window({.size = 8}).skip(17).take(30).batch({.global_batch = 6});
+      },
+      [](const Dataset& data) { return data.shard(3, 1).shuffle_window({.size = 5}).batch({.global_batch = 6}); },
+      [](const Dataset& data) { return data.without_shard(4, 3).take(20).batch({.global_batch = 5}); },
+      [](const Dataset& data) { return data.batch({.global_batch = 6}).skip(2).shuffle_window({.size = 4}); },
+      [](const Dataset& data) {
+        return data.batch({.global_batch = 6}).shuffle_window({.size = 3}).shard(2, 1).take(4);
       },
       [](const Dataset& data) {
-        return data.batch({.global = 5, .remainder = Remainder::kDrop})
+        return data.batch({.global_batch = 5, .drop_remainder = true})
             .without_shard(3, 0)
             .unbatch()
-            .batch({.global = 4});
+            .batch({.global_batch = 4});
       },
-      [](const Dataset& data) { return data.batch({.global = 7}).take(9).unbatch().skip(1).batch({.global = 4}); },
       [](const Dataset& data) {
-        return data.shuffle_window({.size = 9}).shuffle_window({.size = 7}).batch({.global = 4});
+        return data.batch({.global_batch = 7}).take(9).unbatch().skip(1).batch({.global_batch = 4});
+      },
+      [](const Dataset& data) {
+        return data.shuffle_window({.size = 9}).shuffle_window({.size = 7}).batch({.global_batch = 4});
       },
   };
   for (const Plan& plan : plans) {
@@ -85,7 +89,7 @@ TEST(Streams, HaveTheStagesThatNeedNoNumbers) {
 }
 
 TEST(Streams, DoNotDependOnHowTheyAreRun) {
-  const Dataset plan = Dataset::from(stream_of(230)).shuffle_window({.size = 32}).batch({.global = 12});
+  const Dataset plan = Dataset::from(stream_of(230)).shuffle_window({.size = 32}).batch({.global_batch = 12});
   const std::vector<BatchDigest> expected = cpu_digests_of(plan, {.threads = 1, .prefetch = 0});
   for (const int replicas : {1, 2, 4, 8}) {
     for (const int threads : {1, 4}) {
@@ -98,7 +102,8 @@ TEST(Streams, DoNotDependOnHowTheyAreRun) {
 
 TEST(Streams, GoOnFromEveryPosition) {
   for (const std::uint64_t window : {1, 16, 50}) {
-    const Dataset plan = Dataset::from(stream_of(107)).shuffle_window({.size = window}).batch({.global = 10});
+    const Dataset plan =
+        Dataset::from(stream_of(107)).shuffle_window({.size = window}).batch({.global_batch = 10});
     const std::vector<BatchDigest> expected = cpu_digests_of(plan, {});
     DeviceGroup devices = test_devices(1);
     Loader whole(plan, devices);
@@ -117,7 +122,8 @@ TEST(Streams, AreOpenedWhereTheFirstNeededRecordIs) {
     opened.push_back(first);
     return open(first);
   };
-  const Dataset plan = Dataset::from(record_stream(options)).shuffle_window({.size = 16}).batch({.global = 10});
+  const Dataset plan =
+      Dataset::from(record_stream(options)).shuffle_window({.size = 16}).batch({.global_batch = 10});
   DeviceGroup devices = test_devices(1);
   const LoaderState start{.fingerprint = Loader(plan, devices).state().fingerprint, .sequence = 5};
   {
@@ -132,7 +138,7 @@ TEST(Streams, WithoutEndAreServedInBoundedMemory) {
   const auto source = record_stream(count_up(kUncounted, [&](std::uint64_t number) { pulled = number + 1; }));
   constexpr std::uint64_t kBatch = 8, kWindow = 64;
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(source).shuffle_window({.size = kWindow}).batch({.global = kBatch}), devices,
+  Loader loader(Dataset::from(source).shuffle_window({.size = kWindow}).batch({.global_batch = kBatch}), devices,
                 {.prefetch = 3});
   std::uint64_t memory = 0;
   for (std::uint64_t step = 0; step < 3000; ++step) {
@@ -148,7 +154,7 @@ TEST(Streams, WithoutEndAreServedInBoundedMemory) {
 }
 
 TEST(Streams, ServePartsOfAWorld) {
-  const Dataset plan = Dataset::from(stream_of(101)).shuffle_window({.size = 20}).batch({.global = 9});
+  const Dataset plan = Dataset::from(stream_of(101)).shuffle_window({.size = 20}).batch({.global_batch = 9});
   Ledger ledger;
   for (const int first : {0, 2}) {
     DeviceGroup devices = test_devices(2);
@@ -189,7 +195,7 @@ StreamOptions failing_at(std::uint64_t bad, const std::function<void()>& fail) {
 TEST(Streams, EndInOrderWhereTheyBreak) {
   const auto fail = [] { throw std::runtime_error("the line went dead"); };
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(record_stream(failing_at(33, fail))).batch({.global = 10}), devices);
+  Loader loader(Dataset::from(record_stream(failing_at(33, fail))).batch({.global_batch = 10}), devices);
   std::string error;
   EXPECT_EQ(values_until_error(loader, devices, error).size(), 30U);
   EXPECT_THAT(error, HasSubstr("counting"));
@@ -204,7 +210,7 @@ TEST(Streams, ThatCannotBeOpenedSaySo) {
     throw std::runtime_error("no such host");
   };
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(record_stream(options)).batch({.global = 2}), devices);
+  Loader loader(Dataset::from(record_stream(options)).batch({.global_batch = 2}), devices);
   std::string error;
   EXPECT_TRUE(values_until_error(loader, devices, error).empty());
   EXPECT_THAT(error, HasSubstr("no such host"));
@@ -222,7 +228,8 @@ TEST(Streams, GoOnBehindABadRecord) {
       return true;
     };
   };
-  const Dataset plan = Dataset::from(record_stream(options)).shuffle_window({.size = 4}).batch({.global = 10});
+  const Dataset plan =
+      Dataset::from(record_stream(options)).shuffle_window({.size = 4}).batch({.global_batch = 10});
   DeviceGroup devices = test_devices(1);
   Loader strict(plan, devices);
   std::string error;
@@ -249,7 +256,7 @@ TEST(Streams, MayHaveAShareOfBadRecords) {
   StreamOptions options = count_up(0);
   options.open = every_third;
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(record_stream(options)).batch({.global = 100}), devices,
+  Loader loader(Dataset::from(record_stream(options)).batch({.global_batch = 100}), devices,
                 {.errors = {.on_error = OnError::kSkip, .max_bad_share = 0.02}});
   std::string error;
   values_until_error(loader, devices, error);
@@ -262,7 +269,7 @@ TEST(Streams, ThatStallAreNamedAndStopped) {
   const auto source = record_stream(failing_at(15, [open] { open.wait(); }));
   DeviceGroup devices = test_devices(1);
   {
-    Loader loader(Dataset::from(source).batch({.global = 10}), devices, {.stall_timeout_seconds = 0.2});
+    Loader loader(Dataset::from(source).batch({.global_batch = 10}), devices, {.stall_timeout_seconds = 0.2});
     EXPECT_TRUE(loader.next());
     std::string error;
     values_until_error(loader, devices, error);
@@ -285,7 +292,7 @@ TEST(Streams, KeepTheMemoryBudget) {
   };
   const auto run = [&](std::uint64_t budget) {
     DeviceGroup devices = test_devices(1);
-    Loader loader(Dataset::from(record_stream(options)).batch({.global = 4}), devices,
+    Loader loader(Dataset::from(record_stream(options)).batch({.global_batch = 4}), devices,
                   {.prefetch = 1, .memory_budget_bytes = budget});
     for (int i = 0; i < 20; ++i) loader.next();
     EXPECT_LE(loader.stats().memory_bytes, budget);
@@ -312,18 +319,18 @@ TEST(Streams, RefuseWhatNeedsNumbers) {
   };
   DeviceGroup devices = test_devices(1);
   const auto open = [&](const Dataset& plan, const LoaderOptions& options = {}) {
-    return refusal([&] { Loader(plan.batch({.global = 2}), devices, options); });
+    return refusal([&] { Loader(plan.batch({.global_batch = 2}), devices, options); });
   };
   EXPECT_THAT(open(data.shuffle()), HasSubstr("shuffle_window()"));
-  EXPECT_THAT(open(data.repeat(2)), HasSubstr("repeat(2)"));
+  EXPECT_THAT(open(data.repeat(2)), HasSubstr("repeat(times=2)"));
   EXPECT_THAT(open(data.cache(memory())), HasSubstr("cache()"));
   EXPECT_THAT(open(data.filter({.name = "all", .keeps = [](const auto&) { return true; }})), HasSubstr("filter"));
   EXPECT_THAT(open(data, {.epochs = 2}), HasSubstr("steps_per_epoch"));
   EXPECT_THAT(open(data, {.errors = {.on_error = OnError::kSubstitute}}), HasSubstr("on_error = skip"));
   EXPECT_THAT(refusal([&] { data.size(); }), HasSubstr("pulled()"));
-  EXPECT_THAT(refusal([&] { data.batch({.global = 2}).steps_per_epoch(); }), HasSubstr("no known length"));
+  EXPECT_THAT(refusal([&] { data.batch({.global_batch = 2}).steps_per_epoch(); }), HasSubstr("no known length"));
   EXPECT_THAT(refusal([&] { data.unbatch(); }), HasSubstr("unbatch()"));
-  EXPECT_THAT(refusal([&] { data.padded_batch({.global = 2}); }), HasSubstr("padded_batch()"));
+  EXPECT_THAT(refusal([&] { data.padded_batch({.global_batch = 2}); }), HasSubstr("padded_batch()"));
   EXPECT_THAT(refusal([&] { concatenate({data, data}); }), HasSubstr("concatenate()"));
   EXPECT_THAT(refusal([&] { zip({data, data}); }), HasSubstr("zip()"));
   std::vector<std::byte> scratch;

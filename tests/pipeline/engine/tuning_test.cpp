@@ -28,7 +28,7 @@ Dataset augmented_noise(std::int64_t global = 64) {
   return Dataset::from(noise_images(500, 16, 16))
       .shuffle()
       .map(pad_crop(16, 2) | flip() | normalize({0.5F}, {0.25F}))
-      .batch({.global = global});
+      .batch({.global_batch = global});
 }
 
 // An engine at the time that the test sets: batches take none to make.
@@ -81,7 +81,7 @@ TEST(Tuning, MeasuresFewSlowBatchesAsLongAsManyQuickOnes) {
 
 TEST(Tuning, DoesNotTouchTheStream) {
   const auto source = noise_images(3000, 8, 8);
-  const Dataset dataset = Dataset::from(source).shuffle().map(flip()).batch({.global = 10});
+  const Dataset dataset = Dataset::from(source).shuffle().map(flip()).batch({.global_batch = 10});
   const auto expected = cpu_digests_of(dataset, {.seed = 3, .epochs = 20, .threads = 1});
   for (const int replicas : {1, 2}) {
     EXPECT_EQ(digests_of(dataset, replicas, {.seed = 3, .epochs = 20, .cpu_budget = 4}), expected);
@@ -134,8 +134,9 @@ TEST(Budgets, ARecordThatDoesNotFitFailsItsBatch) {
                  .function = [](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
                    out[0] = in[0];
                  }};
-  const Dataset dataset =
-      Dataset::from(noise_images(8, 500, 500)).map(flip() | user_map(std::move(shrink))).batch({.global = 4});
+  const Dataset dataset = Dataset::from(noise_images(8, 500, 500))
+                              .map(flip() | user_map(std::move(shrink)))
+                              .batch({.global_batch = 4});
   Loader loader(dataset, devices, {.threads = 1, .memory_budget_bytes = 100'000});
   try {
     while (loader.next()) {

@@ -75,7 +75,10 @@ void expect_parts_are_the_whole(const Dataset& dataset, const LoaderOptions& opt
 }
 
 Dataset world_images(std::int64_t global) {
-  return Dataset::from(noise_images(50, 8, 8)).shuffle().map(pad_crop(8, 2) | flip()).batch({.global = global});
+  return Dataset::from(noise_images(50, 8, 8))
+      .shuffle()
+      .map(pad_crop(8, 2) | flip())
+      .batch({.global_batch = global});
 }
 
 TEST(World, PartsAreTheWhole) {
@@ -93,7 +96,7 @@ TEST(World, MixesWithExamplesOfOtherParts) {
   const Operations blend = mixup({.alpha = 0.4F}), exchange = cutmix({.probability = 0.5F});
   for (const Operations& operations : {blend, exchange, blend | exchange}) {
     for (const std::int64_t global : {10, 7}) {
-      expect_parts_are_the_whole(floats.batch({.global = global}).map(operations), {.seed = 5, .epochs = 2});
+      expect_parts_are_the_whole(floats.batch({.global_batch = global}).map(operations), {.seed = 5, .epochs = 2});
     }
   }
 }
@@ -164,7 +167,7 @@ TEST(World, EvenSharesOfPartsAreThoseOfTheWhole) {
   for (const EvenShares even : {EvenShares::kRepeat, EvenShares::kDrop}) {
     expect_parts_are_the_whole(world_images(7), {.seed = 3, .epochs = 2, .even_shares = even});
     expect_parts_are_the_whole(world_images(7).shuffle(), {.seed = 3, .epochs = 2, .even_shares = even});
-    expect_parts_are_the_whole(floats.batch({.global = 7}).map(mixup({.alpha = 0.4F})),
+    expect_parts_are_the_whole(floats.batch({.global_batch = 7}).map(mixup({.alpha = 0.4F})),
                                {.seed = 5, .epochs = 2, .even_shares = even});
   }
 }

@@ -15,8 +15,9 @@ TEST(Cutmix, ExchangesOneRectangleAndBlendsLabelsByItsArea) {
   for (const bool planes : {false, true}) {
     const Operations before =
         planes ? to_layout(ImageLayout::kChannelsFirst) : to_layout(ImageLayout::kChannelsLast);
-    const auto plain = batches_of(samples().map(before | one_hot(10)).batch({.global = kGlobal}));
-    const auto cut = batches_of(samples().map(before | one_hot(10)).batch({.global = kGlobal}).map(cutmix()));
+    const auto plain = batches_of(samples().map(before | one_hot(10)).batch({.global_batch = kGlobal}));
+    const auto cut =
+        batches_of(samples().map(before | one_hot(10)).batch({.global_batch = kGlobal}).map(cutmix()));
     int exchanged = 0;
     for (std::size_t step = 0; step < plain.size(); ++step) {
       const auto examples = static_cast<std::int64_t>(plain[step].images.size());

@@ -90,7 +90,7 @@ TEST(Cutout, RefusesWhatCannotBe) {
 TEST(Cutout, IsRandomAndDescribesItself) {
   EXPECT_TRUE(is_random(cutout(1).list()[0]));
   EXPECT_FALSE(is_batch_level(cutout(3).list()[0]));
-  EXPECT_EQ(describe(cutout(8, {1, 2, 3}).list()[0]), "cutout(8, fill=[1, 2, 3])");
+  EXPECT_EQ(describe(cutout(8, {1, 2, 3}).list()[0]), "cutout(size=8, fill=[1, 2, 3])");
 }
 
 }  // namespace

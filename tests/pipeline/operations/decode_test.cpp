@@ -33,7 +33,7 @@ class OrientedPipelines : public testing::Test {
     return Dataset::from(image_folder(folder.path(), Split::kTrain)).decode({.apply_orientation = apply});
   }
   static std::vector<BatchDigest> digests(const Dataset& dataset) {
-    return digests_of(dataset.batch({.global = 8}), 1, {.seed = 4, .epochs = 3, .threads = 2});
+    return digests_of(dataset.batch({.global_batch = 8}), 1, {.seed = 4, .epochs = 3, .threads = 2});
   }
 
   TempFolder stored_, turned_, as_stored_;

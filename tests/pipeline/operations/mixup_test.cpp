@@ -14,9 +14,9 @@ using ::testing::HasSubstr;
 TEST(Mixup, BlendsEachExampleWithItsPartnersOriginal) {
   for (const bool bytes : {false, true}) {
     const Operations before = bytes ? flip() : flip() | normalize(kColourMean, kColourStd);
-    const auto plain = batches_of(samples().map(before | one_hot(10)).batch({.global = kGlobal}), 2);
-    const auto mixed_batches =
-        batches_of(samples().map(before | one_hot(10)).batch({.global = kGlobal}).map(mixup({.alpha = 0.4F})), 2);
+    const auto plain = batches_of(samples().map(before | one_hot(10)).batch({.global_batch = kGlobal}), 2);
+    const auto mixed_batches = batches_of(
+        samples().map(before | one_hot(10)).batch({.global_batch = kGlobal}).map(mixup({.alpha = 0.4F})), 2);
     const auto number = static_cast<std::uint16_t>(bytes ? 2 : 3);
     ASSERT_EQ(plain.size(), mixed_batches.size());
     for (std::size_t sequence = 0; sequence < plain.size(); ++sequence) {
@@ -46,11 +46,12 @@ TEST(Mixup, BlendsEachExampleWithItsPartnersOriginal) {
 }
 
 TEST(Mixup, LeavesPairsAloneByItsProbability) {
-  const auto plain = batches_of(samples().map(one_hot(10)).batch({.global = 53}));
-  const auto never = batches_of(samples().map(one_hot(10)).batch({.global = 53}).map(mixup({.probability = 0})));
+  const auto plain = batches_of(samples().map(one_hot(10)).batch({.global_batch = 53}));
+  const auto never =
+      batches_of(samples().map(one_hot(10)).batch({.global_batch = 53}).map(mixup({.probability = 0})));
   EXPECT_EQ(never[0].images, plain[0].images);
-  const auto half =
-      batches_of(samples().map(one_hot(10)).batch({.global = 53}).map(mixup({.alpha = 5, .probability = 0.5F})));
+  const auto half = batches_of(
+      samples().map(one_hot(10)).batch({.global_batch = 53}).map(mixup({.alpha = 5, .probability = 0.5F})));
   int same = 0;
   for (std::size_t i = 0; i < 53; ++i) same += half[0].images[i] == plain[0].images[i] ? 1 : 0;
   EXPECT_GT(same, 10);
@@ -64,7 +65,7 @@ TEST(Mixup, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
                                .map(one_hot(10))
                                .cache(memory())
                                .map(flip() | to_floats())
-                               .batch({.global = kGlobal})
+                               .batch({.global_batch = kGlobal})
                                .map(mixup()));
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operation.h"
+#include "headrace/pipeline/operations.h"
 
 namespace headrace::test {
 

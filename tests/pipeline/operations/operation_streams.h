@@ -20,11 +20,11 @@ inline constexpr std::int64_t kGlobal = 12;
 inline Dataset samples() { return Dataset::from(noise_images(53, 12, 10)).shuffle({.seed = 1}); }
 
 inline Dataset augmented_by(const Operations& operations) {
-  return samples().map(operations).batch({.global = kGlobal});
+  return samples().map(operations).batch({.global_batch = kGlobal});
 }
 
 inline Dataset mixed(const Operations& mixing, const Operations& before) {
-  return samples().map(before | one_hot(10, 0.1F)).batch({.global = kGlobal}).map(mixing);
+  return samples().map(before | one_hot(10, 0.1F)).batch({.global_batch = kGlobal}).map(mixing);
 }
 
 inline const std::vector<float> kColourMean{0.5F, 0.4F, 0.3F}, kColourStd{0.2F, 0.3F, 0.4F};

@@ -67,7 +67,7 @@ TEST(PadCrop, RefusesWhatCannotBe) {
 TEST(PadCrop, IsRandomAndDescribesItself) {
   const Operation crop = pad_crop(32, 4, Padding::kReflect).list()[0];
   EXPECT_TRUE(is_random(crop));
-  EXPECT_EQ(describe(crop), "pad_crop(32, pad=4, reflect)");
+  EXPECT_EQ(describe(crop), "pad_crop(size=32, pad=4, padding=reflect)");
 }
 
 }  // namespace

@@ -46,10 +46,10 @@ std::vector<Element> elements_of(const Dataset& dataset, const std::string& fiel
 
 TEST(UserOperation, AddsAFieldOfItsOwnMadeOfSeveral) {
   const Dataset base = Dataset::from(test::noise_images(13, 4, 5));
-  const Dataset summed = base.map(user_operation(sum_of_image_and_label())).batch({.global = 4});
+  const Dataset summed = base.map(user_operation(sum_of_image_and_label())).batch({.global_batch = 4});
   ASSERT_EQ(summed.fields().size(), 3U);
   EXPECT_EQ(summed.fields()[2], kSum);
-  const auto images = elements_of<std::uint8_t>(base.batch({.global = 4}), "image");
+  const auto images = elements_of<std::uint8_t>(base.batch({.global_batch = 4}), "image");
   const auto sums = elements_of<std::int64_t>(summed, "sum");
   ASSERT_EQ(sums.size(), 13U);
   for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -71,8 +71,8 @@ TEST(UserOperation, ReplacesFieldsBetweenOtherOperations) {
                                sample.put(1, sample.bytes(1).first(15));
                              }};
   const Dataset base = Dataset::from(test::noise_images(6, 4, 5));
-  const auto mapped = base.map(flip(1) | user_operation(shrink) | cast(DType::kF32)).batch({.global = 6});
-  const auto whole = elements_of<std::uint8_t>(base.map(flip(1)).batch({.global = 6}), "image");
+  const auto mapped = base.map(flip(1) | user_operation(shrink) | cast(DType::kF32)).batch({.global_batch = 6});
+  const auto whole = elements_of<std::uint8_t>(base.map(flip(1)).batch({.global_batch = 6}), "image");
   const auto rows = elements_of<float>(mapped, "image");
   ASSERT_EQ(rows.size(), 6U * 15);
   for (std::size_t i = 0; i < 6; ++i) {
@@ -97,7 +97,7 @@ UserOperation position_and_draw() {
 TEST(UserOperation, SeesItsRecordItsPassAndItsRandomNumbers) {
   const Dataset dataset = Dataset::from(test::numbers(7)).map(user_operation(position_and_draw()));
   const auto all =
-      elements_of<std::int64_t>(dataset.repeat(2).batch({.global = 3}), "where", {.seed = 5, .epochs = 2});
+      elements_of<std::int64_t>(dataset.repeat(2).batch({.global_batch = 3}), "where", {.seed = 5, .epochs = 2});
   ASSERT_EQ(all.size(), 4U * 7 * 3);
   for (std::size_t i = 0; i < 28; ++i) {
     const std::uint64_t record = i % 7, pass = i / 7;
@@ -111,7 +111,7 @@ TEST(UserOperation, SeesItsRecordItsPassAndItsRandomNumbers) {
 TEST(UserOperation, IsTheSameStreamForAnyNumberOfReplicasThreadsAndWithACache) {
   const Dataset base = Dataset::from(test::noise_images(50, 6, 6)).map(user_operation(sum_of_image_and_label()));
   const auto finish = [](const Dataset& dataset) {
-    return dataset.shuffle().map(pad_crop(6, 1) | user_operation(position_and_draw())).batch({.global = 10});
+    return dataset.shuffle().map(pad_crop(6, 1) | user_operation(position_and_draw())).batch({.global_batch = 10});
   };
   const auto expected = test::cpu_digests_of(finish(base), {.seed = 3, .epochs = 2, .threads = 1});
   EXPECT_EQ(test::cpu_digests_of(finish(base.cache(memory())), {.seed = 3, .epochs = 2}), expected);
@@ -121,8 +121,9 @@ TEST(UserOperation, IsTheSameStreamForAnyNumberOfReplicasThreadsAndWithACache) {
 std::string user_error_of(UserOperation operation) {
   operation.name = "mine";
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(test::numbers(9)).map(user_operation(std::move(operation))).batch({.global = 3}),
-                devices, {.threads = 1});
+  Loader loader(
+      Dataset::from(test::numbers(9)).map(user_operation(std::move(operation))).batch({.global_batch = 3}),
+      devices, {.threads = 1});
   try {
     while (loader.next()) {
     }
@@ -172,7 +173,7 @@ TEST(UserOperation, ASkippedRecordIsLeftOut) {
   };
   LoaderOptions options;
   options.errors = {.on_error = OnError::kSkip, .max_bad_share = 1};
-  const Dataset dataset = Dataset::from(test::numbers(6)).map(user_operation(picky)).batch({.global = 6});
+  const Dataset dataset = Dataset::from(test::numbers(6)).map(user_operation(picky)).batch({.global_batch = 6});
   EXPECT_THAT(elements_of<std::int64_t>(dataset, "same", options), testing::ElementsAre(0, 1, 2, 3, 5));
 }
 

@@ -34,8 +34,8 @@ SourcePtr list_source(std::uint64_t count, std::uint64_t bad = ~std::uint64_t{0}
 }
 Dataset lists(std::uint64_t count) { return Dataset::from(list_source(count)); }
 
-BucketOptions in_buckets(Remainder remainder = Remainder::kKeep) {
-  return {.field = "x", .boundaries = {3, 8}, .batch_sizes = {5, 3, 2}, .remainder = remainder};
+BucketOptions in_buckets(bool drop_remainder = false) {
+  return {.field = "x", .boundaries = {3, 8}, .batch_sizes = {5, 3, 2}, .drop_remainder = drop_remainder};
 }
 
 // One global batch: the values, the extents of x, and its elements.
@@ -93,10 +93,10 @@ std::vector<std::vector<std::int64_t>> values_in(const std::vector<Seen>& batche
 // The order of the records is that of the same plan with batches of one.
 void expect_arranged(const Dataset& before, bool drop, std::uint64_t epochs = 2) {
   std::vector<std::vector<std::int64_t>> expected;
-  for (const auto& epoch : test::values_of(before.padded_batch({.global = 1}), epochs)) {
+  for (const auto& epoch : test::values_of(before.padded_batch({.global_batch = 1}), epochs)) {
     for (auto& batch : arranged(epoch, drop)) expected.push_back(std::move(batch));
   }
-  const Dataset data = before.bucket_by_length(in_buckets(drop ? Remainder::kDrop : Remainder::kKeep));
+  const Dataset data = before.bucket_by_length(in_buckets(drop));
   EXPECT_EQ(data.steps_per_epoch() * epochs, expected.size());
   for (const int replicas : {1, 3}) {
     const auto seen = bucketed_batches_of(data, {.seed = 4, .epochs = epochs, .threads = 2}, replicas);
@@ -159,7 +159,7 @@ TEST(BucketByLength, IsOneStream) {
   test::expect_one_stream(lists(50).shuffle().repeat(2).bucket_by_length(in_buckets()));
   test::expect_one_stream(lists(50).shuffle().bucket_by_length(in_buckets()).shuffle().skip(1));
   test::expect_one_stream(
-      lists(50).cache(memory()).shuffle().enumerate().bucket_by_length(in_buckets(Remainder::kDrop)).repeat(2));
+      lists(50).cache(memory()).shuffle().enumerate().bucket_by_length(in_buckets(true)).repeat(2));
   test::expect_one_stream(lists(30).shuffle().bucket_by_length(in_buckets()).repeat(2).shuffle());
 }
 
@@ -199,7 +199,7 @@ TEST(BucketByLength, EmptyBucketsAndDataHaveNoBatches) {
 
 TEST(BucketByLength, PadsOtherFieldsAlongAndWithBytes) {
   BucketOptions options = in_buckets();
-  options.pad = {{.field = "x", .value = std::byte{0xFF}}};
+  options.pad = {{.field = "x", .value = 0xFF}};
   for (const Seen& batch : bucketed_batches_of(lists(20).bucket_by_length(options))) {
     for (std::size_t i = 0; i < batch.values.size(); ++i) {
       const auto row = static_cast<std::size_t>(batch.shape.elements());
@@ -212,13 +212,13 @@ TEST(BucketByLength, PadsOtherFieldsAlongAndWithBytes) {
 TEST(BucketByLength, IsPartOfThePlan) {
   const PlanParts parts{.sources = {{"tokens", list_source(50)}}};
   const Dataset from = Dataset::from(parts.sources.at("tokens"));
-  BucketOptions options = in_buckets(Remainder::kDrop);
+  BucketOptions options = in_buckets(true);
   options.max_length = 20;
-  options.pad = {{.field = "x", .length = 0, .value = std::byte{7}}};
+  options.pad = {{.field = "x", .length = 0, .value = 7}};
   test::expect_same_stream(from.shuffle().bucket_by_length(options), parts);
   test::expect_same_stream(from.take(30).shuffle().bucket_by_length(in_buckets()).shuffle().prefetch(3), parts);
   EXPECT_THAT(from.shuffle().bucket_by_length(in_buckets()).explain(),
-              AllOf(HasSubstr("bucket_by_length('x' up to 3, 8, the longest; batches of 5, 3, 2)"),
+              AllOf(HasSubstr("bucket_by_length(field=x, boundaries=[3, 8], batch_sizes=[5, 3, 2], max_length=0"),
                     HasSubstr("4 bytes each"), HasSubstr("length of 'x'  [on indices]")));
   EXPECT_NE(from.bucket_by_length(in_buckets()).fingerprint(), from.bucket_by_length(options).fingerprint());
 }

@@ -19,7 +19,7 @@ using test::fake_jpegs;
 Dataset finish(const Dataset& decoded) {
   return decoded.shuffle()
       .map(random_resized_crop({.size = 16}) | flip() | normalize({0.5F}, {0.25F}))
-      .batch({.global = 7});
+      .batch({.global_batch = 7});
 }
 
 TEST(CacheStage, LeavesTheStreamAsItIs) {
@@ -85,8 +85,8 @@ TEST(CacheStage, OnDiskIsKeyedByWhatIsCached) {
   const auto source = fake_jpegs(4);
   const Dataset base = Dataset::from(source).decode();
   const test::TempFolder folder;
-  digests_of(base.map(center_crop(8)).cache(disk(folder.path())).batch({.global = 2}), 1, {});
-  digests_of(base.map(center_crop(10)).cache(disk(folder.path())).batch({.global = 2}), 1, {});
+  digests_of(base.map(center_crop(8)).cache(disk(folder.path())).batch({.global_batch = 2}), 1, {});
+  digests_of(base.map(center_crop(10)).cache(disk(folder.path())).batch({.global_batch = 2}), 1, {});
   EXPECT_EQ(inspect_cache(folder.path(), Thoroughness::kEveryByte).size(), 2U);
 }
 
@@ -95,7 +95,7 @@ TEST(CacheStage, MayStandAnywhereBeforeRandomOperations) {
   const Operations crop = center_crop(20);
   const Operations rest = normalize({0.5F}, {0.25F}) | pad_crop(20, 4) | flip();
   const auto stream = [&](const Dataset& dataset) {
-    return digests_of(dataset.batch({.global = 4}), 2, {.seed = 2, .epochs = 3, .threads = 2});
+    return digests_of(dataset.batch({.global_batch = 4}), 2, {.seed = 2, .epochs = 3, .threads = 2});
   };
   const Dataset base = Dataset::from(source);
   const auto expected = stream(base.decode().map(crop | rest));
@@ -123,15 +123,16 @@ TEST(CacheStage, RefusesAnotherStreamsCache) {
   DeviceGroup devices = test::test_devices(1);
   const Dataset base = Dataset::from(source).decode();
   Loader first(finish(base.cache(cache)), devices);
-  EXPECT_THROW(Loader(base.map(center_crop(8)).cache(cache).batch({.global = 2}), devices), ConfigError);
+  EXPECT_THROW(Loader(base.map(center_crop(8)).cache(cache).batch({.global_batch = 2}), devices), ConfigError);
 }
 
 TEST(CacheStage, RefusesAUserMapThatDrawsRandomNumbers) {
   UserMap map{.name = "dice", .output = {.dtype = DType::kU8, .shape = {1}}};
   map.function = [](auto&&, auto&&, auto&&, Philox& random) { random.next_u32(); };
   DeviceGroup devices = test::test_devices(1);
-  Loader loader(Dataset::from(fake_jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global = 2}),
-                devices);
+  Loader loader(
+      Dataset::from(fake_jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global_batch = 2}),
+      devices);
   EXPECT_THROW(loader.next(), DataError);
 }
 

@@ -80,7 +80,7 @@ std::uint64_t count_elements(const Dataset& data) {
 
 Dataset with_step(const Dataset& data, const ChainStep& step) {
   switch (step.kind) {
-    case Kind::kShuffle: return data.shuffle({.seed = step.count, .each_epoch_anew = step.flag});
+    case Kind::kShuffle: return data.shuffle({.seed = step.count, .reshuffle_each_epoch = step.flag});
     case Kind::kWindow: return data.shuffle_window({.size = step.count});
     case Kind::kRepeat: return data.repeat(static_cast<std::int64_t>(step.count));
     case Kind::kTake: return data.take(step.count);
@@ -92,8 +92,7 @@ Dataset with_step(const Dataset& data, const ChainStep& step) {
     case Kind::kCache: return data.cache(memory());
     case Kind::kNumber: return data.enumerate({.field = "number"});
     case Kind::kBatch:
-      return data.batch({.global = static_cast<std::int64_t>(step.count),
-                         .remainder = step.flag ? Remainder::kDrop : Remainder::kKeep});
+      return data.batch({.global_batch = static_cast<std::int64_t>(step.count), .drop_remainder = step.flag});
     case Kind::kUnbatch: return data.unbatch();
   }
   return data;

@@ -36,7 +36,7 @@ Dataset counting(std::int64_t first, std::uint64_t count, const std::string& fie
 }
 
 std::vector<std::int64_t> first_epoch_of(const Dataset& dataset) {
-  return values_of(dataset.batch({.global = 3}))[0];
+  return values_of(dataset.batch({.global_batch = 3}))[0];
 }
 
 std::vector<std::int64_t> sorted(std::vector<std::int64_t> values) {
@@ -64,7 +64,7 @@ TEST(Concatenate, IsOneAfterTheOther) {
 
 TEST(Concatenate, ShufflesEachPartForItself) {
   const Dataset parts = concatenate({counting(0, 40).shuffle(), counting(100, 40).shuffle()});
-  const auto values = values_of(parts.batch({.global = 7}), 2);
+  const auto values = values_of(parts.batch({.global_batch = 7}), 2);
   for (const auto& epoch : values) {
     const std::vector<std::int64_t> first(epoch.begin(), epoch.begin() + 40);
     EXPECT_EQ(sorted(first), first_epoch_of(counting(0, 40)));
@@ -84,11 +84,11 @@ TEST(Interleave, TakesTurns) {
 
 TEST(Mix, WithoutWeightsGivesEachRecordOnce) {
   const Dataset mixed = mix({counting(0, 30), counting(100, 10), counting(200, 0)});
-  const auto epochs = values_of(mixed.batch({.global = 7}), 2);
+  const auto epochs = values_of(mixed.batch({.global_batch = 7}), 2);
   for (const auto& epoch : epochs)
     EXPECT_EQ(sorted(epoch), first_epoch_of(concatenate({counting(0, 30), counting(100, 10)})));
   EXPECT_NE(epochs[0], epochs[1]) << "another merge each epoch";
-  test::expect_contents(mixed.batch({.global = 7}), EpochContents::all(40), 3);
+  test::expect_contents(mixed.batch({.global_batch = 7}), EpochContents::all(40), 3);
 }
 
 TEST(Mix, EndsWithTheFirstThatEnds) {
@@ -128,7 +128,7 @@ TEST(Zip, PutsFieldsTogether) {
   EXPECT_EQ(zipped.fields()[1].name, "other");
   EXPECT_THAT(first_epoch_of(zipped), ElementsAre(0, 1, 2));
   DeviceGroup devices = test::test_devices(1);
-  Loader loader(zipped.batch({.global = 3}), devices);
+  Loader loader(zipped.batch({.global_batch = 3}), devices);
   const auto batch = loader.next();
   EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "other"), ElementsAre(13, 15, 17));
 }
@@ -143,7 +143,7 @@ TEST(Zip, WantsEqualLengthsUnlessTold) {
               AllOf(HasSubstr("9 records of"), HasSubstr("and 8 of"), HasSubstr("ZipOptions::strict = false")));
   EXPECT_EQ(zip({counting(0, 9), odd}, {.strict = false}).size(), 8U);
   const auto batches = [](bool strict) {
-    return zip({counting(0, 9).batch({.global = 3}), counting(0, 6, "b").batch({.global = 3})},
+    return zip({counting(0, 9).batch({.global_batch = 3}), counting(0, 6, "b").batch({.global_batch = 3})},
                {.strict = strict});
   };
   EXPECT_THAT(refusal_of_combining([&] { return batches(true); }), HasSubstr("3 batches of"));
@@ -211,7 +211,7 @@ TEST(Zip, KeepsTheBytesOfSourcesThatRead) {
   const Dataset zipped = zip({inner, make(20).skip(2), counting(0, 30, "c")}, {.strict = false});
   EXPECT_EQ(zipped.size(), 18U);
   DeviceGroup devices = test::test_devices(1);
-  Loader loader(zipped.shuffle().batch({.global = 5}), devices, {.threads = 2});
+  Loader loader(zipped.shuffle().batch({.global_batch = 5}), devices, {.threads = 2});
   std::uint64_t seen = 0;
   while (const auto batch = loader.next()) {
     const auto values = [&](const char* field) {
@@ -259,14 +259,14 @@ TEST(Window, PutsConsecutiveRecordsTogether) {
 }
 
 TEST(Window, MayHaveFewerRecordsAtTheEnd) {
-  const Dataset windows = counting(0, 5).window({.size = 3, .shift = 2, .remainder = Remainder::kKeep});
+  const Dataset windows = counting(0, 5).window({.size = 3, .shift = 2, .drop_remainder = false});
   EXPECT_TRUE(windows.fields()[0].shape.is_dynamic());
-  EXPECT_THAT(values_of(windows.padded_batch({.global = 2}))[0], ElementsAre(0, 1, 2, 2, 3, 4, 4, 0, 0));
+  EXPECT_THAT(values_of(windows.padded_batch({.global_batch = 2}))[0], ElementsAre(0, 1, 2, 2, 3, 4, 4, 0, 0));
 }
 
 TEST(Window, IsOneStream) {
   test::expect_one_stream(
-      counting(0, 40).window({.size = 4, .shift = 1}).shuffle().repeat(2).batch({.global = 7}));
+      counting(0, 40).window({.size = 4, .shift = 1}).shuffle().repeat(2).batch({.global_batch = 7}));
   EXPECT_NE(counting(0, 9).window({.size = 3}).fingerprint(),
             counting(0, 9).window({.size = 3, .shift = 2}).fingerprint());
   EXPECT_THAT(refusal_of_combining([] { return counting(0, 5).shuffle().window({}); }),
@@ -279,28 +279,29 @@ TEST(Window, IsOneStream) {
 TEST(Combine, IsOneStream) {
   const Dataset a = counting(0, 31).shuffle({.seed = 1}), b = counting(100, 14).repeat(2).shuffle();
   const auto read = [](std::uint64_t count) { return Dataset::from(std::make_shared<test::FakeSource>(count)); };
-  test::expect_one_stream(concatenate({a, b, read(9)}).shuffle().batch({.global = 6}));
-  test::expect_one_stream(interleave({a, b, read(9)}, {.block = 3}).batch({.global = 6}));
-  test::expect_one_stream(mix({a, b, read(9)}, {.weights = {1, 2, 0.5}, .seed = 3}).batch({.global = 6}));
-  test::expect_one_stream(mix({a, b}, {.weights = {5, 1}, .end = MixEnd::kAllSeen}).batch({.global = 6}));
+  test::expect_one_stream(concatenate({a, b, read(9)}).shuffle().batch({.global_batch = 6}));
+  test::expect_one_stream(interleave({a, b, read(9)}, {.block = 3}).batch({.global_batch = 6}));
+  test::expect_one_stream(mix({a, b, read(9)}, {.weights = {1, 2, 0.5}, .seed = 3}).batch({.global_batch = 6}));
+  test::expect_one_stream(mix({a, b}, {.weights = {5, 1}, .end = MixEnd::kAllSeen}).batch({.global_batch = 6}));
   test::expect_one_stream(
-      zip({counting(0, 29).skip(2), read(27)}, {.suffixes = {"", "_2"}}).shuffle().batch({.global = 5}));
-  test::expect_one_stream(batches_of_four().shuffle().unbatch().batch({.global = 6}));
+      zip({counting(0, 29).skip(2), read(27)}, {.suffixes = {"", "_2"}}).shuffle().batch({.global_batch = 5}));
+  test::expect_one_stream(batches_of_four().shuffle().unbatch().batch({.global_batch = 6}));
   const Dataset images = Dataset::from(test::noise_images(20, 8, 8));
   test::expect_one_stream(
-      concatenate({images, images}).shuffle().map(pad_crop(8, 2) | flip()).batch({.global = 7}));
+      concatenate({images, images}).shuffle().map(pad_crop(8, 2) | flip()).batch({.global_batch = 7}));
 }
 
 TEST(Combine, GivesEachRecordOnce) {
   const Dataset a = counting(0, 31).shuffle(), b = counting(100, 14).shuffle();
-  test::expect_contents(concatenate({a, b}).shuffle().batch({.global = 6}), EpochContents::all(45), 3);
-  test::expect_contents(interleave({a, b}, {.block = 4}).batch({.global = 6}), EpochContents::all(45), 3);
-  test::expect_contents(batches_of_four().shuffle().unbatch().batch({.global = 6}), EpochContents::all(20), 3);
+  test::expect_contents(concatenate({a, b}).shuffle().batch({.global_batch = 6}), EpochContents::all(45), 3);
+  test::expect_contents(interleave({a, b}, {.block = 4}).batch({.global_batch = 6}), EpochContents::all(45), 3);
+  test::expect_contents(batches_of_four().shuffle().unbatch().batch({.global_batch = 6}), EpochContents::all(20),
+                        3);
 }
 
 TEST(Combine, IsExplainedAndFingerprinted) {
   const Dataset a = counting(0, 31), b = counting(100, 14);
-  const auto of = [](const Dataset& dataset) { return dataset.batch({.global = 4}).fingerprint(); };
+  const auto of = [](const Dataset& dataset) { return dataset.batch({.global_batch = 4}).fingerprint(); };
   const std::vector<Dataset> all{concatenate({a, b}),
                                  concatenate({b, a}),
                                  concatenate({a, b.take(14)}),
@@ -318,10 +319,9 @@ TEST(Combine, IsExplainedAndFingerprinted) {
   for (const Dataset& dataset : all) different.insert(of(dataset));
   EXPECT_EQ(different.size(), all.size());
   EXPECT_EQ(of(concatenate({a, b})), of(all[0]));
-  EXPECT_THAT(
-      mix({a.shuffle({.seed = 5}), b}, {.weights = {1, 3}}).explain(),
-      HasSubstr(
-          "mix(seed=0, weights 1 : 3, first ends): [31 records | shuffle(seed=5)] [14 records]  [on indices]"));
+  EXPECT_THAT(mix({a.shuffle({.seed = 5}), b}, {.weights = {1, 3}}).explain(),
+              HasSubstr("mix(weights=[1, 3], seed=0, end=first_ends): [31 records | shuffle(seed=5, "
+                        "reshuffle_each_epoch=true)] [14 records]  [on indices]"));
 }
 
 TEST(Combine, RefusesWhatDoesNotFit) {
@@ -337,11 +337,11 @@ TEST(Combine, RefusesWhatDoesNotFit) {
               }),
               HasSubstr("same fields"));
   EXPECT_THAT(refusal_of_combining([&] {
-                return mix({a.batch({.global = 2}), a});
+                return mix({a.batch({.global_batch = 2}), a});
               }),
               HasSubstr("has a batch() and that of counting has none"));
   EXPECT_THAT(refusal_of_combining([&] { return mix({images.map(flip())}).filter(with_labels({1})); }),
-              HasSubstr("flip(0.5): its result changes"));
+              HasSubstr("flip(probability=0.5, draw=each_pass): its result changes"));
   EXPECT_THAT(refusal_of_combining([&] {
                 return mix({a, a}, {.weights = {1}});
               }),

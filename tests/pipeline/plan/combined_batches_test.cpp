@@ -25,13 +25,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Dataset cut_in(std::int64_t first, std::uint64_t count, std::int64_t global,
-               Remainder remainder = Remainder::kKeep) {
-  return counted(first, count).batch({.global = global, .remainder = remainder});
+Dataset cut_in(std::int64_t first, std::uint64_t count, std::int64_t global, bool drop_remainder = false) {
+  return counted(first, count).batch({.global_batch = global, .drop_remainder = drop_remainder});
 }
 
 TEST(CombinedBatches, OfConcatenateAreThoseOfOneAfterTheOther) {
-  const Dataset data = concatenate({cut_in(0, 5, 2), cut_in(10, 0, 3), cut_in(20, 7, 3, Remainder::kDrop)});
+  const Dataset data = concatenate({cut_in(0, 5, 2), cut_in(10, 0, 3), cut_in(20, 7, 3, true)});
   EXPECT_THAT(batches_of_epoch(data), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4),
                                                   ElementsAre(20, 21, 22), ElementsAre(23, 24, 25)));
   EXPECT_EQ(data.steps_per_epoch(), 5U);
@@ -64,7 +63,7 @@ TEST(CombinedBatches, OfMixAreDrawnInExactProportions) {
 }
 
 TEST(CombinedBatches, OfAPartThatStartsAnewAreShuffledAnew) {
-  const Dataset small = counted(1000, 4).shuffle().batch({.global = 2});
+  const Dataset small = counted(1000, 4).shuffle().batch({.global_batch = 2});
   const Dataset data = mix({cut_in(0, 40, 2), small}, {.weights = {1, 1}, .end = MixEnd::kAllSeen});
   std::vector<std::int64_t> values;
   for (const auto& batch : batches_of_epoch(data)) {
@@ -85,8 +84,8 @@ TEST(CombinedBatches, OfAPartThatStartsAnewAreShuffledAnew) {
 TEST(CombinedBatches, MayBeOfFilteredMappedAndCachedRecords) {
   const RecordFilter odd{.name = "odd",
                          .keeps = [](const ExampleView& record) { return record.integer("value") % 2 == 1; }};
-  const Dataset a = counted(0, 10).filter(odd).batch({.global = 3});
-  const Dataset b = counted(100, 3).cache(memory()).batch({.global = 2}).cache(memory());
+  const Dataset a = counted(0, 10).filter(odd).batch({.global_batch = 3});
+  const Dataset b = counted(100, 3).cache(memory()).batch({.global_batch = 2}).cache(memory());
   for (int run = 0; run < 2; ++run) {
     EXPECT_THAT(batches_of_epoch(concatenate({a, b}).cache(memory())),
                 ElementsAre(ElementsAre(1, 3, 5), ElementsAre(7, 9), ElementsAre(100, 101), ElementsAre(102)));
@@ -148,7 +147,7 @@ class RandomCombination {
     constexpr std::uint64_t kKeyOfBatches = 0xBA7C;
     Batches all;
     for (const auto& one :
-         test::batches_of(orders_.batch({.global = 1}), 2, {}, {}, mix_seed(seed, kKeyOfBatches))) {
+         test::batches_of(orders_.batch({.global_batch = 1}), 2, {}, {}, mix_seed(seed, kKeyOfBatches))) {
       all.push_back(known_[static_cast<std::size_t>(one.front())]);
     }
     return all;
@@ -157,10 +156,10 @@ class RandomCombination {
  private:
   void add_part(std::vector<Dataset>& parts, std::vector<Dataset>& numbers) {
     const Dataset records = counted(1000 * static_cast<std::int64_t>(parts.size()), 1 + random_.below(20));
-    const Dataset cut = records.skip(random_.below(3))
-                            .repeat(1 + random_.below(2))
-                            .batch({.global = 1 + random_.below(5),
-                                    .remainder = random_.below(3) == 0 ? Remainder::kDrop : Remainder::kKeep});
+    const Dataset cut =
+        records.skip(random_.below(3))
+            .repeat(1 + random_.below(2))
+            .batch({.global_batch = 1 + random_.below(5), .drop_remainder = random_.below(3) == 0});
     const Batches own = batches_of_epoch(cut);
     const BatchStages stages = random_stages(random_, random_.below(3));
     parts.push_back(stages.apply(cut));
@@ -200,7 +199,7 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
       continue;
     }
     ++unbatched;
-    EXPECT_EQ(all_values(test::batches_of(records.batch({.global = 4}), 2, {})),
+    EXPECT_EQ(all_values(test::batches_of(records.batch({.global_batch = 4}), 2, {})),
               all_values(made.expected(seed_after_combination)));
   }
   EXPECT_GT(unbatched, 60);
@@ -208,27 +207,27 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
 }
 
 TEST(CombinedBatches, AreOneStream) {
-  const Dataset a = counted(0, 23).shuffle().batch({.global = 4}).shuffle();
-  const Dataset b = counted(100, 17).batch({.global = 3, .remainder = Remainder::kDrop}).repeat(2);
+  const Dataset a = counted(0, 23).shuffle().batch({.global_batch = 4}).shuffle();
+  const Dataset b = counted(100, 17).batch({.global_batch = 3, .drop_remainder = true}).repeat(2);
   test::expect_one_stream(concatenate({a, b}).shuffle());
   test::expect_one_stream(interleave({a, interleave({b, a}, {.block = 2})}, {.block = 1}).skip(1));
   test::expect_one_stream(mix({a, b}, {.weights = {1, 2}, .end = MixEnd::kAllSeen}));
-  test::expect_one_stream(mix({a, b}).unbatch().batch({.global = 5}).take(7));
+  test::expect_one_stream(mix({a, b}).unbatch().batch({.global_batch = 5}).take(7));
   const auto images = [](std::uint64_t count, std::int64_t global) {
     return Dataset::from(test::noise_images(count, 6, 6))
         .map(cast(DType::kF32) | flip() | one_hot(10))
         .shuffle()
-        .batch({.global = global});
+        .batch({.global_batch = global});
   };
   test::expect_one_stream(interleave({images(11, 4), images(7, 3)}).map(mixup()));
 }
 
 TEST(CombinedBatches, AreWrittenInThePlan) {
-  const Dataset a = counted(0, 9).shuffle({.seed = 3}).batch({.global = 4}).skip(1);
-  const Dataset b = counted(100, 5).batch({.global = 2});
+  const Dataset a = counted(0, 9).shuffle({.seed = 3}).batch({.global_batch = 4}).skip(1);
+  const Dataset b = counted(100, 5).batch({.global_batch = 2});
   const PlanParts parts{.sources = {{"a", counted(0, 9).source()}, {"b", counted(100, 5).source()}}};
   for (const Dataset& data : {concatenate({a, b}), interleave({concatenate({a, b}), b}, {.block = 2}).shuffle(),
-                              mix({a, b}, {.weights = {1, 1}}).unbatch().batch({.global = 3})}) {
+                              mix({a, b}, {.weights = {1, 1}}).unbatch().batch({.global_batch = 3})}) {
     const Dataset read = Dataset::from_json(data.to_json(parts), {.parts = parts});
     EXPECT_EQ(read.fingerprint(), data.fingerprint());
     EXPECT_EQ(batches_of_epoch(read), batches_of_epoch(data));
@@ -238,25 +237,27 @@ TEST(CombinedBatches, AreWrittenInThePlan) {
   EXPECT_THAT(batches_of_epoch(Dataset::from_json(data.to_json(parts), of_three)),
               ElementsAre(ElementsAre(100, 101, 102), ElementsAre(103, 104), ElementsAre(100, 101, 102),
                           ElementsAre(103, 104)));
-  EXPECT_THAT(
-      batches_of_epoch(Dataset::from_json(data.skip(1).unbatch().batch({.global = 9}).to_json(parts), of_three)),
-      ElementsAre(ElementsAre(102, 103, 104), ElementsAre(100, 101, 102), ElementsAre(103, 104)));
+  EXPECT_THAT(batches_of_epoch(
+                  Dataset::from_json(data.skip(1).unbatch().batch({.global_batch = 9}).to_json(parts), of_three)),
+              ElementsAre(ElementsAre(102, 103, 104), ElementsAre(100, 101, 102), ElementsAre(103, 104)));
   EXPECT_THAT(
       interleave({a, b}, {.block = 2}).take(3).explain(),
-      AllOf(HasSubstr("whole batches, interleave of blocks of 2: [9 records | shuffle(seed=3) | batch(4) | "
-                      "skip(1)] [5 records | batch(2)]  [on indices]"),
-            HasSubstr("batches of the datasets, of up to 4 examples\ntake(3)  [on batches]")));
+      AllOf(HasSubstr(
+                "whole batches, interleave(block=2): [9 records | shuffle(seed=3, reshuffle_each_epoch=true) | "
+                "batch(global_batch=4, drop_remainder=false) | skip(count=1)] [5 records | "
+                "batch(global_batch=2, drop_remainder=false)]  [on indices]"),
+            HasSubstr("batches of the datasets, of up to 4 examples\ntake(count=3)  [on batches]")));
 }
 
 TEST(CombinedBatches, HaveTheirOwnFingerprints) {
   const Dataset a = counted(0, 9), b = counted(100, 5);
   const auto of = [](const Dataset& data) { return data.fingerprint(); };
-  const std::vector<Dataset> all{concatenate({a, b}).batch({.global = 2}),
-                                 concatenate({a.batch({.global = 2}), b.batch({.global = 2})}),
-                                 concatenate({a.batch({.global = 2}), b.batch({.global = 1})}),
-                                 concatenate({a.batch({.global = 2}).skip(1), b.batch({.global = 2})}),
-                                 interleave({a.batch({.global = 2}), b.batch({.global = 2})}),
-                                 mix({a.batch({.global = 2}), b.batch({.global = 2})})};
+  const std::vector<Dataset> all{concatenate({a, b}).batch({.global_batch = 2}),
+                                 concatenate({a.batch({.global_batch = 2}), b.batch({.global_batch = 2})}),
+                                 concatenate({a.batch({.global_batch = 2}), b.batch({.global_batch = 1})}),
+                                 concatenate({a.batch({.global_batch = 2}).skip(1), b.batch({.global_batch = 2})}),
+                                 interleave({a.batch({.global_batch = 2}), b.batch({.global_batch = 2})}),
+                                 mix({a.batch({.global_batch = 2}), b.batch({.global_batch = 2})})};
   std::vector<std::uint64_t> different;
   for (const Dataset& data : all) different.push_back(of(data));
   std::ranges::sort(different);
@@ -264,16 +265,17 @@ TEST(CombinedBatches, HaveTheirOwnFingerprints) {
 }
 
 TEST(CombinedBatches, EvaluateAsThePartsDo) {
-  const Dataset a = counted(0, 5).batch({.global = 2, .remainder = Remainder::kDrop});
+  const Dataset a = counted(0, 5).batch({.global_batch = 2, .drop_remainder = true});
   const Dataset data = concatenate({a, a});
-  EXPECT_THAT(data.evaluation_json(), AllOf(HasSubstr("\"global\": 2"), HasSubstr("\"remainder\": \"keep\"")));
-  const Dataset uneven = concatenate({a, counted(0, 5).batch({.global = 3})});
+  EXPECT_THAT(data.evaluation_json(),
+              AllOf(HasSubstr("\"global_batch\": 2"), HasSubstr("\"drop_remainder\": false")));
+  const Dataset uneven = concatenate({a, counted(0, 5).batch({.global_batch = 3})});
   EXPECT_THAT(refusal_of_plan([&] { uneven.evaluation_json(); }),
               HasSubstr("batched or unbatched in different ways"));
 }
 
 TEST(CombinedBatches, RefuseWhatHasNoMeaning) {
-  const Dataset a = counted(0, 5), b = a.batch({.global = 2});
+  const Dataset a = counted(0, 5), b = a.batch({.global_batch = 2});
   const auto refusal = [](const std::function<Dataset()>& make) {
     return refusal_of_plan([&] { make().explain(); });
   };
@@ -281,7 +283,10 @@ TEST(CombinedBatches, RefuseWhatHasNoMeaning) {
                 return concatenate({b, a});
               }),
               AllOf(HasSubstr("has a batch() and that of counted has none"), HasSubstr("unbatch()")));
-  EXPECT_THAT(refusal([&] { return concatenate({b, b}).batch({.global = 2}); }), HasSubstr("unbatch() before"));
+  EXPECT_THAT(refusal([&] {
+                return concatenate({b, b}).batch({.global_batch = 2});
+              }),
+              HasSubstr("unbatch() before"));
   EXPECT_THAT(refusal([&] { return concatenate({b, b}).filter(with_labels({1})); }), HasSubstr("before batch()"));
   EXPECT_THAT(refusal([&] {
                 return concatenate({b, b}).enumerate();
@@ -298,7 +303,7 @@ TEST(CombinedBatches, RefuseWhatHasNoMeaning) {
   EXPECT_THAT(refusal([&] { return mix({b, b}).take(2).unbatch(); }), IsEmpty()) << "only if it is counted";
   EXPECT_THAT(refusal_of_plan([&] { mix({b, b}).take(2).unbatch().size(); }), HasSubstr("unbatch() each dataset"));
   const Dataset images = Dataset::from(test::noise_images(5, 4, 4)).map(cast(DType::kF32) | one_hot(10));
-  const Dataset mixed = images.batch({.global = 2}).map(mixup());
+  const Dataset mixed = images.batch({.global_batch = 2}).map(mixup());
   EXPECT_THAT(refusal([&] {
                 return interleave({mixed, mixed});
               }),
@@ -306,8 +311,8 @@ TEST(CombinedBatches, RefuseWhatHasNoMeaning) {
 }
 
 TEST(CombinedBatches, RefuseBatchesOfDifferentShapes) {
-  const Dataset lists = counted(0, 6).window({.size = 2, .shift = 1, .remainder = Remainder::kKeep});
-  const Dataset ragged = lists.ragged_batch({.global = 2});
+  const Dataset lists = counted(0, 6).window({.size = 2, .shift = 1, .drop_remainder = false});
+  const Dataset ragged = lists.ragged_batch({.global_batch = 2});
   const Dataset buckets = lists.bucket_by_length({.field = "value", .boundaries = {1}, .batch_sizes = {2}});
   EXPECT_THAT(
       refusal_of_plan([&] {
@@ -319,7 +324,7 @@ TEST(CombinedBatches, RefuseBatchesOfDifferentShapes) {
         zip({buckets, buckets});
       }),
       AllOf(HasSubstr("whose batches differ in shape"), HasSubstr("call bucket_by_length() on the result")));
-  const Dataset padded = lists.padded_batch({.global = 4});
+  const Dataset padded = lists.padded_batch({.global_batch = 4});
   EXPECT_EQ(batches_of_epoch(concatenate({padded, padded})).size(), 4U);
 }
 

@@ -140,7 +140,7 @@ TEST(ContentSample, CachesKeepArchivesOfTheTimeZeroApart) {
   const test::TempFolder folder;
   const Dataset one = timeless_archive(folder, "one.tar", 10), other = timeless_archive(folder, "other.tar", 90);
   const auto digests = [](const Dataset& dataset) {
-    return test::cpu_digests_of(dataset.batch({.global = 3}), {.threads = 2});
+    return test::cpu_digests_of(dataset.batch({.global_batch = 3}), {.threads = 2});
   };
   EXPECT_EQ(std::filesystem::file_size(folder / "one.tar"), std::filesystem::file_size(folder / "other.tar"));
   ASSERT_NE(digests(one), digests(other));
@@ -163,8 +163,8 @@ TEST(ContentSample, DiskCachesKeepFunctionsWithoutIdentityApart) {
                                  .function = [first](std::uint64_t index, RecordWriter& record) {
                                    record.put(0, first + static_cast<std::int64_t>(index));
                                  }}));
-    return std::pair(test::cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global = 5}), {}),
-                     test::cpu_digests_of(dataset.batch({.global = 5}), {}));
+    return std::pair(test::cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global_batch = 5}), {}),
+                     test::cpu_digests_of(dataset.batch({.global_batch = 5}), {}));
   };
   for (const std::int64_t first : {0, 100, 0}) {
     const auto [cached, plain] = digests(first);
@@ -198,8 +198,8 @@ TEST(ContentSample, DiskCachesKeepSourcesWithoutFingerprintApart) {
   const test::TempFolder folder;
   for (const std::int64_t first : {0, 100, 0}) {
     const Dataset dataset = Dataset::from(std::make_shared<Forgetful>(first));
-    EXPECT_EQ(test::cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global = 5}), {}),
-              test::cpu_digests_of(dataset.batch({.global = 5}), {}))
+    EXPECT_EQ(test::cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global_batch = 5}), {}),
+              test::cpu_digests_of(dataset.batch({.global_batch = 5}), {}))
         << "given another source's samples";
   }
 }

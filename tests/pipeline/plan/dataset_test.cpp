@@ -32,34 +32,34 @@ TEST(Dataset, ExplainsThePlanAfterPushDown) {
                               .shuffle({.seed = 7})
                               .map(pad_crop(32, 4) | flip())
                               .take(2)
-                              .batch({.global = 2})
+                              .batch({.global_batch = 2})
                               .prefetch(3);
   EXPECT_EQ(dataset.explain(),
             "source(fake images, 3 records)\n"
-            "shuffle(seed=7)  [on indices]\n"
-            "take(2)  [on indices]\n"
+            "shuffle(seed=7, reshuffle_each_epoch=true)  [on indices]\n"
+            "take(count=2)  [on indices]\n"
             "decode()\n"
             "cache(memory)\n"
-            "pad_crop(32, pad=4, zero)\n"
-            "flip(0.5)\n"
+            "pad_crop(size=32, pad=4, padding=zero)\n"
+            "flip(probability=0.5, draw=each_pass)\n"
             "  -> image uint8 (32, 32, 3), channels last\n"
-            "batch(2)\n"
-            "prefetch(3)\n");
+            "batch(global_batch=2, drop_remainder=false)\n"
+            "prefetch(batches=3)\n");
 }
 
 TEST(Dataset, CountsOnTheSizeThatImagesAreSaidToHave) {
-  const Dataset dataset = Dataset::from(encoded()).decode({.height = 24, .width = 30}).batch({.global = 2});
+  const Dataset dataset = Dataset::from(encoded()).decode({.height = 24, .width = 30}).batch({.global_batch = 2});
   EXPECT_EQ(dataset.fields()[0].shape, (Shape{24, 30, 3}));
   EXPECT_THAT(dataset.explain(), HasSubstr("decode(24 x 30)\n"));
   EXPECT_NE(dataset.fingerprint(),
-            Dataset::from(encoded()).decode({.height = 30, .width = 24}).batch({.global = 2}).fingerprint());
+            Dataset::from(encoded()).decode({.height = 30, .width = 24}).batch({.global_batch = 2}).fingerprint());
 }
 
 TEST(Dataset, CountsRecordsAndSteps) {
   const Dataset all = Dataset::from(numbers(100)).skip(10).shard(3, 1).repeat(2);
   EXPECT_EQ(all.size(), 60U);
-  EXPECT_EQ(all.batch({.global = 7}).steps_per_epoch(), 9U);
-  EXPECT_EQ(all.batch({.global = 7, .remainder = Remainder::kDrop}).steps_per_epoch(), 8U);
+  EXPECT_EQ(all.batch({.global_batch = 7}).steps_per_epoch(), 9U);
+  EXPECT_EQ(all.batch({.global_batch = 7, .drop_remainder = true}).steps_per_epoch(), 8U);
   EXPECT_THROW(all.steps_per_epoch(), ConfigError);
 }
 
@@ -72,11 +72,11 @@ TEST(Dataset, IsImmutable) {
 
 TEST(Dataset, FingerprintsWhatTheStreamDependsOn) {
   const Dataset base = Dataset::from(noise_images(10, 8, 8));
-  const auto of = [](const Dataset& dataset) { return dataset.batch({.global = 4}).fingerprint(); };
+  const auto of = [](const Dataset& dataset) { return dataset.batch({.global_batch = 4}).fingerprint(); };
   const std::uint64_t plain = of(base);
   EXPECT_EQ(of(base.cache(memory())), plain);
-  EXPECT_EQ(base.batch({.global = 4}).prefetch(9).fingerprint(), plain);
-  EXPECT_NE(base.batch({.global = 5}).fingerprint(), plain);
+  EXPECT_EQ(base.batch({.global_batch = 4}).prefetch(9).fingerprint(), plain);
+  EXPECT_NE(base.batch({.global_batch = 5}).fingerprint(), plain);
   EXPECT_NE(of(base.shuffle()), plain);
   EXPECT_NE(of(base.map(flip())), plain);
   EXPECT_NE(of(base.map(flip(0.25F))), of(base.map(flip())));
@@ -90,15 +90,17 @@ TEST(Dataset, FingerprintsWhatTheStreamDependsOn) {
 TEST(Dataset, RefusesPlansThatMakeNoSense) {
   const Dataset images = Dataset::from(noise_images(10, 8, 8));
   EXPECT_THAT(refusal_of_plan(images.decode()), HasSubstr("no field is an encoded image"));
-  EXPECT_THAT(refusal_of_plan(images.map(flip()).cache(memory())), HasSubstr("flip(0.5)"));
+  EXPECT_THAT(refusal_of_plan(images.map(flip()).cache(memory())), HasSubstr("flip(probability=0.5"));
   const auto cache = memory();
   EXPECT_THAT(refusal_of_plan(images.cache(cache).cache(cache)), HasSubstr("one cache stands at two places"));
-  EXPECT_THAT(refusal_of_plan(images.batch({.global = 2}).batch({.global = 2})), HasSubstr("a batch of batches"));
-  EXPECT_THAT(refusal_of_plan(images.batch({.global = 2}).filter(with_labels({1}))), HasSubstr("single records"));
+  EXPECT_THAT(refusal_of_plan(images.batch({.global_batch = 2}).batch({.global_batch = 2})),
+              HasSubstr("a batch of batches"));
+  EXPECT_THAT(refusal_of_plan(images.batch({.global_batch = 2}).filter(with_labels({1}))),
+              HasSubstr("single records"));
   EXPECT_THAT(refusal_of_plan(images.prefetch(2)), HasSubstr("prefetch"));
   EXPECT_THAT(refusal_of_plan(Dataset::from(numbers(3)).map(flip())), HasSubstr("image"));
-  EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).batch({.global = 2})), HasSubstr("still encoded"));
-  EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).decode().batch({.global = 2})),
+  EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).batch({.global_batch = 2})), HasSubstr("still encoded"));
+  EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).decode().batch({.global_batch = 2})),
               HasSubstr("differs from record"));
   EXPECT_THAT(refusal_of_plan(Dataset::from(encoded()).map(flip())), HasSubstr("call decode()"));
   EXPECT_EQ(refusal_of_plan(images.map(flip())), "");
@@ -108,8 +110,8 @@ TEST(Dataset, RefusesPlansThatMakeNoSense) {
   EXPECT_THROW(images.repeat(0), ConfigError);
   EXPECT_THROW(images.shard(2, 2), ConfigError);
   EXPECT_THROW(images.shard(0, 0), ConfigError);
-  EXPECT_THROW(images.batch({.global = 0}), ConfigError);
-  EXPECT_THROW(images.batch({.global = 1}).prefetch(-1), ConfigError);
+  EXPECT_THROW(images.batch({.global_batch = 0}), ConfigError);
+  EXPECT_THROW(images.batch({.global_batch = 1}).prefetch(-1), ConfigError);
   EXPECT_THROW(images.cache(nullptr), ConfigError);
 }
 

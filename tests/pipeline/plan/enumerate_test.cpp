@@ -49,17 +49,17 @@ RecordFilter numbered(const std::string& field, std::int64_t rest) {
 }
 
 TEST(Enumerate, NumbersWhatTheStagesBeforeItLeave) {
-  const Columns all = columns_of(count_up_to(9).skip(2).shard(2, 1).enumerate().batch({.global = 2}));
+  const Columns all = columns_of(count_up_to(9).skip(2).shard(2, 1).enumerate().batch({.global_batch = 2}));
   EXPECT_THAT(all.value, ElementsAre(3, 5, 7));
   EXPECT_THAT(all.index, ElementsAre(0, 1, 2));
 }
 
 TEST(Enumerate, BeforeAShuffleIsOfTheRecordAndAfterItOfThePosition) {
-  const Columns before = columns_of(count_up_to(17).enumerate().shuffle().batch({.global = 4}), 2);
+  const Columns before = columns_of(count_up_to(17).enumerate().shuffle().batch({.global_batch = 4}), 2);
   EXPECT_EQ(before.index, before.value);
   std::vector<std::int64_t> positions(17);
   std::iota(positions.begin(), positions.end(), 0);
-  const Columns after = columns_of(count_up_to(17).shuffle().enumerate().batch({.global = 17}));
+  const Columns after = columns_of(count_up_to(17).shuffle().enumerate().batch({.global_batch = 17}));
   EXPECT_EQ(after.index, positions);
   EXPECT_THAT(after.value, ::testing::UnorderedElementsAreArray(positions));
   EXPECT_NE(after.value, positions);
@@ -74,13 +74,14 @@ TEST(Enumerate, ChangesTheOrderOfNothing) {
                            .enumerate({.field = "second"})
                            .repeat(2)
                            .shuffle({.seed = 3});
-  EXPECT_EQ(test::values_of(with.batch({.global = 8}), 2), test::values_of(plain.batch({.global = 8}), 2));
+  EXPECT_EQ(test::values_of(with.batch({.global_batch = 8}), 2),
+            test::values_of(plain.batch({.global_batch = 8}), 2));
 }
 
 TEST(Enumerate, CountsOnOverRepeats) {
-  EXPECT_THAT(columns_of(count_up_to(3).repeat(2).enumerate().batch({.global = 4})).index,
+  EXPECT_THAT(columns_of(count_up_to(3).repeat(2).enumerate().batch({.global_batch = 4})).index,
               ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(columns_of(count_up_to(3).enumerate().repeat(2).batch({.global = 4})).index,
+  EXPECT_THAT(columns_of(count_up_to(3).enumerate().repeat(2).batch({.global_batch = 4})).index,
               ElementsAre(0, 1, 2, 0, 1, 2));
 }
 
@@ -90,24 +91,25 @@ TEST(Enumerate, FiltersSeeAndKeepIt) {
                                      .enumerate()
                                      .filter(numbered("index", 1))
                                      .enumerate({.field = "n"})
-                                     .batch({.global = 2}));
+                                     .batch({.global_batch = 2}));
   EXPECT_THAT(all.value, ElementsAre(2, 5, 8));
   EXPECT_THAT(all.index, ElementsAre(1, 4, 7));
   EXPECT_THAT(
-      columns_of(count_up_to(5).repeat(2).enumerate().filter(numbered("index", 0)).batch({.global = 9})).value,
+      columns_of(count_up_to(5).repeat(2).enumerate().filter(numbered("index", 0)).batch({.global_batch = 9}))
+          .value,
       ElementsAre(0, 3, 1, 4));
 }
 
 TEST(Enumerate, OfCombinedDatasetsCountsEachAndAll) {
   const Dataset two = concatenate({count_up_to(5).skip(3).enumerate(), count_up_to(3).enumerate()});
-  EXPECT_THAT(columns_of(two.batch({.global = 4})).index, ElementsAre(0, 1, 0, 1, 2));
-  EXPECT_THAT(columns_of(two.enumerate({.field = "n"}).batch({.global = 4}), 1, 1, "n").index,
+  EXPECT_THAT(columns_of(two.batch({.global_batch = 4})).index, ElementsAre(0, 1, 0, 1, 2));
+  EXPECT_THAT(columns_of(two.enumerate({.field = "n"}).batch({.global_batch = 4}), 1, 1, "n").index,
               ElementsAre(0, 1, 2, 3, 4));
   const Columns zipped = columns_of(
       zip({count_up_to(8).skip(2).enumerate(), Dataset::from(numbers(4)).skip(1).enumerate({.field = "n"})},
           {.suffixes = {"", "_right"}, .strict = false})
           .shuffle()
-          .batch({.global = 4}),
+          .batch({.global_batch = 4}),
       2);
   for (std::size_t i = 0; i < zipped.value.size(); ++i) EXPECT_EQ(zipped.value[i], zipped.index[i] + 2);
 }
@@ -115,11 +117,11 @@ TEST(Enumerate, OfCombinedDatasetsCountsEachAndAll) {
 TEST(Enumerate, AfterUnbatchFollowsTheBatches) {
   const Columns all = columns_of(count_up_to(10)
                                      .enumerate({.field = "record"})
-                                     .batch({.global = 3})
+                                     .batch({.global_batch = 3})
                                      .shuffle()
                                      .unbatch()
                                      .enumerate()
-                                     .batch({.global = 10}));
+                                     .batch({.global_batch = 10}));
   std::vector<std::int64_t> positions(10);
   std::iota(positions.begin(), positions.end(), 0);
   EXPECT_THAT(all.index, ElementsAreArray(positions));
@@ -134,30 +136,31 @@ TEST(Enumerate, OfAStreamCountsItsRecords) {
                          return true;
                        };
                      }}));
-  EXPECT_THAT(columns_of(stream.skip(2).enumerate().batch({.global = 2})).index, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(columns_of(stream.skip(2).enumerate().batch({.global_batch = 2})).index, ElementsAre(0, 1, 2, 3, 4));
 }
 
 TEST(Enumerate, IsOneStream) {
-  test::expect_one_stream(count_up_to(23).shuffle().enumerate().repeat(2).batch({.global = 6}));
+  test::expect_one_stream(count_up_to(23).shuffle().enumerate().repeat(2).batch({.global_batch = 6}));
   test::expect_one_stream(
-      count_up_to(23).enumerate().cache(memory()).shuffle().enumerate({.field = "n"}).batch({.global = 6}));
-  EXPECT_EQ(columns_of(count_up_to(23).shuffle().enumerate().batch({.global = 6}), 2, 3).index,
-            columns_of(count_up_to(23).shuffle().enumerate().batch({.global = 6}), 2, 1).index);
+      count_up_to(23).enumerate().cache(memory()).shuffle().enumerate({.field = "n"}).batch({.global_batch = 6}));
+  EXPECT_EQ(columns_of(count_up_to(23).shuffle().enumerate().batch({.global_batch = 6}), 2, 3).index,
+            columns_of(count_up_to(23).shuffle().enumerate().batch({.global_batch = 6}), 2, 1).index);
 }
 
 TEST(Enumerate, IsPartOfThePlan) {
   const PlanParts parts{.sources = {{"numbers", numbers(23)}}};
-  test::expect_same_stream(count_up_to(23).take(11).enumerate({.field = "n"}).shuffle().batch({.global = 4}),
+  test::expect_same_stream(count_up_to(23).take(11).enumerate({.field = "n"}).shuffle().batch({.global_batch = 4}),
                            parts);
-  EXPECT_THAT(count_up_to(5).enumerate().batch({.global = 4}).evaluation_json(), HasSubstr("enumerate"));
+  EXPECT_THAT(count_up_to(5).enumerate().batch({.global_batch = 4}).evaluation_json(), HasSubstr("enumerate"));
   EXPECT_THAT(count_up_to(5).shuffle({.seed = 7}).enumerate().explain(),
-              AllOf(HasSubstr("enumerate('index')  [on indices]"), HasSubstr("number 'index' of shuffle(seed=7)"),
+              AllOf(HasSubstr("enumerate(field=index)  [on indices]"),
+                    HasSubstr("number 'index' of shuffle(seed=7, reshuffle_each_epoch=true)"),
                     HasSubstr("-> index int64")));
   EXPECT_NE(count_up_to(5).enumerate().fingerprint(), count_up_to(5).fingerprint());
 }
 
 TEST(Enumerate, RefusesWhatHasNoNumber) {
-  EXPECT_THAT(refusal_of([] { count_up_to(5).batch({.global = 2}).enumerate().explain(); }),
+  EXPECT_THAT(refusal_of([] { count_up_to(5).batch({.global_batch = 2}).enumerate().explain(); }),
               HasSubstr("before batch()"));
   EXPECT_THAT(refusal_of([] { count_up_to(5).enumerate().enumerate().explain(); }), HasSubstr("another name"));
   EXPECT_THAT(refusal_of([] { count_up_to(5).enumerate({.field = ""}).explain(); }), HasSubstr("call it index"));

@@ -96,7 +96,7 @@ void expect_comes_true(const std::string& what, const Verdict& without, const Ve
 TEST(Explain, ASlowSourceIsNamed) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(Dataset::from(slow_source(milliseconds(5 * slower))).batch({.global = 8}), devices,
+    Loader loader(Dataset::from(slow_source(milliseconds(5 * slower))).batch({.global_batch = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
     const Verdict verdict = judge(stats_after(loader, 1, 20));
     EXPECT_EQ(verdict.bottleneck, "read");
@@ -110,7 +110,7 @@ TEST(Explain, ASlowSourceIsNamed) {
 TEST(Explain, WhatIfsComeTrueOfMoreReaders) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    const Dataset dataset = Dataset::from(slow_source(milliseconds(10 * slower))).batch({.global = 8});
+    const Dataset dataset = Dataset::from(slow_source(milliseconds(10 * slower))).batch({.global_batch = 8});
     const auto verdict_with = [&](int readers) {
       Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = 1, .reader_threads = readers});
       return judge(stats_after(loader, 1, 20));
@@ -123,7 +123,7 @@ TEST(Explain, WhatIfsComeTrueOfMoreThreads) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
     const Dataset dataset =
-        Dataset::from(numbers(64)).map(sleeping_map(milliseconds(2 * slower))).batch({.global = 64});
+        Dataset::from(numbers(64)).map(sleeping_map(milliseconds(2 * slower))).batch({.global_batch = 64});
     const auto verdict_with = [&](int threads) {
       Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = threads});
       return judge(stats_after(loader, 1, 8));
@@ -135,7 +135,7 @@ TEST(Explain, WhatIfsComeTrueOfMoreThreads) {
 TEST(Explain, WhatIfsComeTrueOfAQuickerConsumer) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    const Dataset dataset = Dataset::from(slow_source(milliseconds(2 * slower))).batch({.global = 8});
+    const Dataset dataset = Dataset::from(slow_source(milliseconds(2 * slower))).batch({.global_batch = 8});
     const auto verdict_with = [&](milliseconds pause) {
       Loader loader(dataset, devices, {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
       return judge(stats_after(loader, 1, 25, pause));
@@ -154,7 +154,7 @@ TEST(Explain, ASlowGeneratorIsNamed) {
                             record.put(0, static_cast<std::int64_t>(index));
                           }};
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(Dataset::from(generator(std::move(slow))).batch({.global = 8}), devices,
+    Loader loader(Dataset::from(generator(std::move(slow))).batch({.global_batch = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 2});
     const Verdict verdict = judge(stats_after(loader, 1, 20));
     EXPECT_EQ(verdict.bottleneck, "read");
@@ -165,7 +165,7 @@ TEST(Explain, ASlowGeneratorIsNamed) {
 TEST(Explain, ASlowOperationIsNamed) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(Dataset::from(numbers(64)).map(busy_map(2e-3 * slower)).batch({.global = 8}), devices,
+    Loader loader(Dataset::from(numbers(64)).map(busy_map(2e-3 * slower)).batch({.global_batch = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1});
     const Verdict verdict = judge(stats_after(loader, 1, 60));
     EXPECT_EQ(verdict.bottleneck, "map user_map 'busy'");
@@ -182,7 +182,8 @@ TEST(Explain, ASlowOperationIsNamed) {
 TEST(Explain, ASlowConsumerIsNamed) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(1);
-    Loader loader(Dataset::from(numbers(64)).batch({.global = 8}), devices, {.epochs = kWithoutEnd, .threads = 1});
+    Loader loader(Dataset::from(numbers(64)).batch({.global_batch = 8}), devices,
+                  {.epochs = kWithoutEnd, .threads = 1});
     const LoaderStats stats = stats_after(loader, 1, 20, milliseconds(10 * slower));
     const Verdict verdict = judge(stats);
     EXPECT_EQ(verdict.bottleneck, "consumer");
@@ -197,7 +198,7 @@ TEST(Explain, ASlowConsumerIsNamed) {
 TEST(Explain, WaitingForOneReplicaIsNotTheWorkOfAnother) {
   undisturbed([](int slower) {
     DeviceGroup devices = cpu_replicas(4);
-    Loader loader(Dataset::from(slow_source(milliseconds(4 * slower))).batch({.global = 8}), devices,
+    Loader loader(Dataset::from(slow_source(milliseconds(4 * slower))).batch({.global_batch = 8}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .reader_threads = 1});
     const LoaderStats stats = stats_after(loader, 4, 10);
     EXPECT_EQ(judge(stats).kind, "disk");
@@ -209,7 +210,7 @@ TEST(Explain, StagesCountWhatWentThroughThem) {
   DeviceGroup devices = cpu_replicas(1);
   const Operations cheap = pad_crop(12, 2) | flip() | normalize({0.5F, 0.4F, 0.3F}, {0.2F, 0.3F, 0.4F});
   Loader loader(
-      Dataset::from(noise_images(100, 12, 12)).map(cheap | one_hot(10)).batch({.global = 100}).map(mixup()),
+      Dataset::from(noise_images(100, 12, 12)).map(cheap | one_hot(10)).batch({.global_batch = 100}).map(mixup()),
       devices, {.epochs = 20, .threads = 2});
   std::uint64_t examples = 0;
   while (const auto batch = loader.next()) examples += static_cast<std::uint64_t>(batch->examples());
@@ -243,7 +244,7 @@ TEST(Explain, StagesCountWhatWentThroughThem) {
 
 TEST(Explain, CopiesAreCounted) {
   DeviceGroup devices = test::own_memory_devices(1);
-  Loader loader(Dataset::from(noise_images(64, 32, 32)).batch({.global = 64}), devices,
+  Loader loader(Dataset::from(noise_images(64, 32, 32)).batch({.global_batch = 64}), devices,
                 {.epochs = kWithoutEnd, .threads = 1, .trace_spans = 64});
   const LoaderStats stats = stats_after(loader, 1, 20);
   const StageStats& copy = stage_of(stats, "copy");
@@ -280,8 +281,8 @@ TEST(Explain, TheTraceHasEventsOfEveryThread) {
   constexpr int kMaxTries = 50;
   constexpr std::size_t kSpans = 32;
   DeviceGroup devices = cpu_replicas(2);
-  Loader loader(Dataset::from(slow_source(milliseconds(1))).map(busy_map(1e-4)).batch({.global = 16}), devices,
-                {.epochs = kWithoutEnd, .threads = 2, .reader_threads = 2, .trace_spans = kSpans});
+  Loader loader(Dataset::from(slow_source(milliseconds(1))).map(busy_map(1e-4)).batch({.global_batch = 16}),
+                devices, {.epochs = kWithoutEnd, .threads = 2, .reader_threads = 2, .trace_spans = kSpans});
   const std::vector<std::string> threads{"consumer 0", "consumer 1", "compute 0", "compute 1",
                                          "reader 0",   "reader 1",   "assembler"};
   nlohmann::json trace;
@@ -304,7 +305,7 @@ TEST(Explain, TheTraceOutlivesItsLoader) {
   const auto trace = std::make_shared<Trace>(256);
   DeviceGroup devices = cpu_replicas(1);
   {
-    Loader loader(Dataset::from(numbers(32)).map(busy_map(1e-4)).batch({.global = 16}), devices,
+    Loader loader(Dataset::from(numbers(32)).map(busy_map(1e-4)).batch({.global_batch = 16}), devices,
                   {.epochs = kWithoutEnd, .threads = 1, .trace = trace});
     stats_after(loader, 1, 20);
   }
@@ -313,7 +314,7 @@ TEST(Explain, TheTraceOutlivesItsLoader) {
 
 TEST(Explain, ATraceMustBeAskedFor) {
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(Dataset::from(numbers(8)).batch({.global = 4}), devices, {});
+  Loader loader(Dataset::from(numbers(8)).batch({.global_batch = 4}), devices, {});
   EXPECT_THROW(loader.trace_json(), ConfigError);
 }
 

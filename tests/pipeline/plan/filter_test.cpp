@@ -32,27 +32,28 @@ std::vector<std::int64_t> in_order(std::vector<std::int64_t> values) {
 TEST(Filter, KeepsWhatItsFunctionKeeps) {
   const Dataset dataset = Dataset::from(numbers(20)).filter(multiples_of(3));
   EXPECT_EQ(dataset.size(), 7U);
-  EXPECT_EQ(dataset.batch({.global = 4}).steps_per_epoch(), 2U);
-  EXPECT_THAT(values_of(dataset.batch({.global = 4}))[0], ElementsAre(0, 3, 6, 9, 12, 15, 18));
+  EXPECT_EQ(dataset.batch({.global_batch = 4}).steps_per_epoch(), 2U);
+  EXPECT_THAT(values_of(dataset.batch({.global_batch = 4}))[0], ElementsAre(0, 3, 6, 9, 12, 15, 18));
 }
 
 TEST(Filter, StandsAmongOtherIndexStages) {
   const Dataset base = Dataset::from(numbers(30));
-  EXPECT_THAT(values_of(base.skip(10).filter(multiples_of(5)).batch({.global = 4}))[0],
+  EXPECT_THAT(values_of(base.skip(10).filter(multiples_of(5)).batch({.global_batch = 4}))[0],
               ElementsAre(10, 15, 20, 25));
-  EXPECT_THAT(values_of(base.filter(multiples_of(5)).skip(1).take(3).batch({.global = 4}))[0],
+  EXPECT_THAT(values_of(base.filter(multiples_of(5)).skip(1).take(3).batch({.global_batch = 4}))[0],
               ElementsAre(5, 10, 15));
-  EXPECT_THAT(values_of(base.shard(2, 1).filter(multiples_of(5)).batch({.global = 4}))[0], ElementsAre(5, 15, 25));
-  EXPECT_THAT(values_of(base.filter(multiples_of(5)).filter(multiples_of(2)).batch({.global = 4}))[0],
+  EXPECT_THAT(values_of(base.shard(2, 1).filter(multiples_of(5)).batch({.global_batch = 4}))[0],
+              ElementsAre(5, 15, 25));
+  EXPECT_THAT(values_of(base.filter(multiples_of(5)).filter(multiples_of(2)).batch({.global_batch = 4}))[0],
               ElementsAre(0, 10, 20));
-  EXPECT_THAT(values_of(base.take(6).repeat(2).filter(multiples_of(5)).batch({.global = 4}))[0],
+  EXPECT_THAT(values_of(base.take(6).repeat(2).filter(multiples_of(5)).batch({.global_batch = 4}))[0],
               ElementsAre(0, 5, 0, 5));
 }
 
 TEST(Filter, ComesBeforeTheShufflesItStandsBehind) {
   const Dataset base = Dataset::from(numbers(100));
-  const auto before = values_of(base.filter(multiples_of(7)).shuffle().batch({.global = 4}), 2);
-  const auto after = values_of(base.shuffle().filter(multiples_of(7)).batch({.global = 4}), 2);
+  const auto before = values_of(base.filter(multiples_of(7)).shuffle().batch({.global_batch = 4}), 2);
+  const auto after = values_of(base.shuffle().filter(multiples_of(7)).batch({.global_batch = 4}), 2);
   EXPECT_EQ(after, before);
   EXPECT_NE(before[0], before[1]) << "shuffled again";
   EXPECT_EQ(in_order(before[0]), in_order(before[1]));
@@ -61,24 +62,24 @@ TEST(Filter, ComesBeforeTheShufflesItStandsBehind) {
 
 TEST(Filter, IsOneStream) {
   test::expect_one_stream(
-      Dataset::from(numbers(101)).filter(multiples_of(3)).shuffle({.seed = 1}).batch({.global = 5}));
+      Dataset::from(numbers(101)).filter(multiples_of(3)).shuffle({.seed = 1}).batch({.global_batch = 5}));
   const auto source = std::make_shared<test::FakeSource>(60);
   test::expect_one_stream(
-      Dataset::from(source).shuffle().repeat(2).filter(multiples_of(4)).skip(3).batch({.global = 4}));
+      Dataset::from(source).shuffle().repeat(2).filter(multiples_of(4)).skip(3).batch({.global_batch = 4}));
 }
 
 TEST(Filter, GivesEachKeptRecordOnce) {
   EpochContents kept;
   for (std::uint64_t record = 0; record < 500; record += 7) kept.records.push_back(record);
-  test::expect_contents(Dataset::from(numbers(500)).filter(multiples_of(7)).shuffle().batch({.global = 8}), kept,
-                        3);
+  test::expect_contents(Dataset::from(numbers(500)).filter(multiples_of(7)).shuffle().batch({.global_batch = 8}),
+                        kept, 3);
 }
 
 TEST(Filter, MayKeepNothing) {
   const Dataset dataset =
       Dataset::from(numbers(70)).filter({.name = "none", .keeps = [](const ExampleView&) { return false; }});
   EXPECT_EQ(dataset.size(), 0U);
-  EXPECT_THAT(values_of(dataset.shuffle().batch({.global = 4}))[0], ElementsAre());
+  EXPECT_THAT(values_of(dataset.shuffle().batch({.global_batch = 4}))[0], ElementsAre());
 }
 
 TEST(Filter, ReadsEachRecordOnceHoweverOftenItIsAsked) {
@@ -87,7 +88,7 @@ TEST(Filter, ReadsEachRecordOnceHoweverOftenItIsAsked) {
   dataset.explain();
   EXPECT_EQ(source->reads(), 0U) << "explaining reads nothing";
   EXPECT_EQ(dataset.size(), 100U);
-  EXPECT_EQ(dataset.shuffle().batch({.global = 8}).steps_per_epoch(), 13U);
+  EXPECT_EQ(dataset.shuffle().batch({.global_batch = 8}).steps_per_epoch(), 13U);
   EXPECT_EQ(source->reads(), 200U);
 }
 
@@ -138,7 +139,7 @@ TEST(Filter, ThrowsTheConfigErrorOfTheFirstRecordThatHasOne) {
 
 TEST(Filter, IsPartOfTheFingerprint) {
   const Dataset base = Dataset::from(numbers(20));
-  const auto of = [](const Dataset& dataset) { return dataset.batch({.global = 4}).fingerprint(); };
+  const auto of = [](const Dataset& dataset) { return dataset.batch({.global_batch = 4}).fingerprint(); };
   RecordFilter filter = multiples_of(2);
   const std::uint64_t first = of(base.filter(filter));
   EXPECT_EQ(of(base.filter(filter)), first);
@@ -146,8 +147,9 @@ TEST(Filter, IsPartOfTheFingerprint) {
   filter.version = 2;
   EXPECT_NE(of(base.filter(filter)), first);
   EXPECT_NE(of(base.filter(multiples_of(3))), first);
-  EXPECT_THAT(base.shuffle({.seed = 7}).filter(filter).explain(),
-              HasSubstr("filter(multiples of 2, version 2)  [on indices]\nshuffle(seed=7)"));
+  EXPECT_THAT(
+      base.shuffle({.seed = 7}).filter(filter).explain(),
+      HasSubstr("filter(multiples of 2, version 2)  [on indices]\nshuffle(seed=7, reshuffle_each_epoch=true)"));
 }
 
 TEST(Filter, RefusesWhatItCannotCount) {

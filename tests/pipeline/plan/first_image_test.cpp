@@ -58,17 +58,20 @@ TEST_F(FirstImage, GivesTheSizeThatThePlanNeeds) {
     }
     EXPECT_EQ(Dataset::from_json(found.to_json()).fingerprint(), given.fingerprint());
   };
-  same([](const Dataset& data) { return data.batch({.global = 5}); });
-  same([&](const Dataset& data) { return data.shuffle().map(flip() | floats).batch({.global = 4}).prefetch(1); });
-  same([&](const Dataset& data) { return data.map(floats | flatten()).batch({.global = 4}); });
-  same(
-      [](const Dataset& data) { return data.cache(memory()).skip(3).shard(2, 1).repeat(2).batch({.global = 2}); });
+  same([](const Dataset& data) { return data.batch({.global_batch = 5}); });
+  same([&](const Dataset& data) {
+    return data.shuffle().map(flip() | floats).batch({.global_batch = 4}).prefetch(1);
+  });
+  same([&](const Dataset& data) { return data.map(floats | flatten()).batch({.global_batch = 4}); });
+  same([](const Dataset& data) {
+    return data.cache(memory()).skip(3).shard(2, 1).repeat(2).batch({.global_batch = 2});
+  });
 }
 
 TEST_F(FirstImage, IsNamedByExplain) {
-  EXPECT_THAT(images().decode().batch({.global = 4}).explain(),
+  EXPECT_THAT(images().decode().batch({.global_batch = 4}).explain(),
               HasSubstr("decode(9 x 11)  [the size of the first image, a/100.jpg]\n"));
-  EXPECT_THAT(images().decode({.height = 9, .width = 11}).batch({.global = 4}).explain(),
+  EXPECT_THAT(images().decode({.height = 9, .width = 11}).batch({.global_batch = 4}).explain(),
               AllOf(HasSubstr("decode(9 x 11)\n"), Not(HasSubstr("first image"))));
 }
 
@@ -76,7 +79,7 @@ TEST_F(FirstImage, MakesAnotherSizeABadRecord) {
   write(7, encode_jpeg(make_picture(10, 11, 3, 7)));
   const auto run = [&](const Dataset& data, OnError on_error, std::uint64_t seed, int threads) {
     return cpu_digests_of(
-        data.batch({.global = 12, .remainder = Remainder::kKeep}),
+        data.batch({.global_batch = 12, .drop_remainder = false}),
         {.seed = seed, .threads = threads, .errors = {.on_error = on_error, .max_bad_share = 0.5}});
   };
   for (const int threads : {1, 3}) {
@@ -99,30 +102,31 @@ TEST_F(FirstImage, IsTheFirstOfTheSource) {
   const Dataset all = images().decode();
   for (const Dataset& data :
        {all.skip(4), all.shard(2, 1), all.filter(with_labels({1})), all.shuffle({.seed = 9})}) {
-    EXPECT_THAT(data.batch({.global = 2}).explain(), HasSubstr("[the size of the first image, a/100.jpg]"));
-    EXPECT_EQ(data.batch({.global = 2}).fields()[0].shape, (Shape{5, 6, 3}));
+    EXPECT_THAT(data.batch({.global_batch = 2}).explain(), HasSubstr("[the size of the first image, a/100.jpg]"));
+    EXPECT_EQ(data.batch({.global_batch = 2}).fields()[0].shape, (Shape{5, 6, 3}));
   }
   const TempFolder other;
   other.write("a/1.jpg", encode_jpeg(make_picture(7, 8, 3, 0)));
   other.write("b/1.jpg", encode_jpeg(make_picture(9, 11, 3, 0)));
   const Dataset small = Dataset::from(image_folder(other.path(), Split::kTrain));
-  EXPECT_EQ(concatenate({small, images()}).decode().batch({.global = 2}).fields()[0].shape, (Shape{7, 8, 3}));
+  EXPECT_EQ(concatenate({small, images()}).decode().batch({.global_batch = 2}).fields()[0].shape,
+            (Shape{7, 8, 3}));
 }
 
 TEST_F(FirstImage, PassesOverBadRecords) {
   write(0, to_bytes("no image"));
   write(1, {});
-  EXPECT_THAT(images().decode().batch({.global = 4}).explain(), HasSubstr("the first image, a/102.jpg]"));
+  EXPECT_THAT(images().decode().batch({.global_batch = 4}).explain(), HasSubstr("the first image, a/102.jpg]"));
   for (int i = 0; i < kAlike; ++i) write(i, to_bytes("no image"));
-  EXPECT_THAT(error_text([&] { images().decode().batch({.global = 4}).explain(); }),
+  EXPECT_THAT(error_text([&] { images().decode().batch({.global_batch = 4}).explain(); }),
               AllOf(HasSubstr("batch(): the size of field 'image'"), HasSubstr("decode(height=, width=)")));
 }
 
 TEST_F(FirstImage, IsReadOnlyWhereItIsNeeded) {
   const auto source = fake_jpegs(5);
   const Dataset data = Dataset::from(source).decode();
-  data.map(random_resized_crop({.size = 8})).batch({.global = 2}).explain();
-  data.map(resize(9) | center_crop(8)).batch({.global = 2}).explain();
+  data.map(random_resized_crop({.size = 8})).batch({.global_batch = 2}).explain();
+  data.map(resize(9) | center_crop(8)).batch({.global_batch = 2}).explain();
   data.explain();
   EXPECT_EQ(source->reads(), 0U);
 }
@@ -130,9 +134,9 @@ TEST_F(FirstImage, IsReadOnlyWhereItIsNeeded) {
 TEST_F(FirstImage, CountsTheWayItIsShown) {
   const Bytes turned = jpeg_with_orientation(encode_jpeg(make_picture(9, 11, 3, 0)), Orientation::kRightTop, true);
   write(0, turned);
-  EXPECT_EQ(images().decode({.apply_orientation = true}).batch({.global = 2}).fields()[0].shape,
+  EXPECT_EQ(images().decode({.apply_orientation = true}).batch({.global_batch = 2}).fields()[0].shape,
             (Shape{11, 9, 3}));
-  EXPECT_EQ(images().decode().batch({.global = 2}).fields()[0].shape, (Shape{9, 11, 3}));
+  EXPECT_EQ(images().decode().batch({.global_batch = 2}).fields()[0].shape, (Shape{9, 11, 3}));
 }
 
 TEST_F(FirstImage, CannotBeLookedAtInAStream) {
@@ -141,7 +145,7 @@ TEST_F(FirstImage, CannotBeLookedAtInAStream) {
                                                       ADD_FAILURE() << "opened to look";
                                                       return [](RecordWriter&) { return false; };
                                                     }}));
-  EXPECT_THAT(error_text([&] { data.decode().batch({.global = 2}).explain(); }),
+  EXPECT_THAT(error_text([&] { data.decode().batch({.global_batch = 2}).explain(); }),
               HasSubstr("decode(height=, width=)"));
 }
 
@@ -166,7 +170,7 @@ TEST_F(FirstImage, IsNotReplacedWhereItCannotBeReadNow) {
     SourceInfo info_;
   };
   const Dataset data = Dataset::from(std::make_shared<Away>());
-  EXPECT_THROW(data.decode().batch({.global = 2}).explain(), DataError);
+  EXPECT_THROW(data.decode().batch({.global_batch = 2}).explain(), DataError);
 }
 
 }  // namespace

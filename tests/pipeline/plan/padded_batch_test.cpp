@@ -34,7 +34,7 @@ std::string error_of(const std::function<void()>& run) {
 }
 
 TEST(PaddedBatch, PadsToTheLongestAndSaysTheLengths) {
-  const Dataset dataset = sequences(8).padded_batch({.global = 4});
+  const Dataset dataset = sequences(8).padded_batch({.global_batch = 4});
   ASSERT_EQ(dataset.fields().size(), 3U);
   EXPECT_EQ(dataset.fields()[1].shape, (Shape{4, 2}));
   EXPECT_EQ(dataset.fields()[2].name, "tokens_length");
@@ -50,7 +50,7 @@ TEST(PaddedBatch, PadsToTheLongestAndSaysTheLengths) {
 
 TEST(PaddedBatch, PadsToAGivenLengthWithAGivenByte) {
   const Dataset dataset = sequences(3).skip(1).padded_batch(
-      {.global = 2, .pad = {{.field = "tokens", .length = 6, .value = std::byte{0xFF}}}});
+      {.global_batch = 2, .pad = {{.field = "tokens", .length = 6, .value = 0xFF}}});
   EXPECT_EQ(dataset.fields()[1].shape, (Shape{6, 2}));
   DeviceGroup devices = test::test_devices(1);
   Loader loader(dataset, devices, {.threads = 1});
@@ -61,20 +61,21 @@ TEST(PaddedBatch, PadsToAGivenLengthWithAGivenByte) {
 }
 
 TEST(PaddedBatch, IsOneStream) {
-  test::expect_one_stream(sequences(41).shuffle().repeat(2).padded_batch({.global = 6}));
-  test::expect_one_stream(sequences(41).cache(memory()).padded_batch({.global = 6}));
+  test::expect_one_stream(sequences(41).shuffle().repeat(2).padded_batch({.global_batch = 6}));
+  test::expect_one_stream(sequences(41).cache(memory()).padded_batch({.global_batch = 6}));
 }
 
 TEST(PaddedBatch, RefusesALongerRecordByName) {
   DeviceGroup devices = test::test_devices(1);
-  Loader loader(sequences(8).padded_batch({.global = 8, .pad = {{.field = "tokens", .length = 3}}}), devices);
+  Loader loader(sequences(8).padded_batch({.global_batch = 8, .pad = {{.field = "tokens", .length = 3}}}),
+                devices);
   const std::string error = error_of([&] { loader.next(); });
   EXPECT_THAT(error, HasSubstr("4 entries, more than the 3"));
   EXPECT_THAT(error, HasSubstr("record 4"));
 }
 
 TEST(PaddedBatch, RefusesWhatCannotBePadded) {
-  EXPECT_THAT(error_of([] { sequences(8).batch({.global = 2}).explain(); }), HasSubstr("padded_batch()"));
+  EXPECT_THAT(error_of([] { sequences(8).batch({.global_batch = 2}).explain(); }), HasSubstr("padded_batch()"));
   const Dataset fixed = Dataset::from(test::numbers(5));
   EXPECT_THAT(error_of([&] { fixed.padded_batch({}); }), HasSubstr("use batch()"));
   EXPECT_THAT(error_of([&] { fixed.padded_batch({.pad = {{.field = "value"}}}); }), HasSubstr("cannot be padded"));
@@ -108,14 +109,14 @@ std::vector<std::int32_t> all_tokens(const Dataset& data, const LoaderOptions& o
 }
 
 TEST(PaddedBatch, OfAStreamWhoseLengthsAreGiven) {
-  const PaddedBatchOptions options{.global = 4, .pad = {{.field = "tokens", .length = 5}}};
+  const PaddedBatchOptions options{.global_batch = 4, .pad = {{.field = "tokens", .length = 5}}};
   const LoaderOptions run{.epochs = 1, .threads = 2};
   EXPECT_EQ(all_tokens(streamed_sequences(11).padded_batch(options), run),
             all_tokens(sequences(11).padded_batch(options), run));
 }
 
 TEST(PaddedBatch, ALongerRecordOfAStreamIsBad) {
-  const PaddedBatchOptions options{.global = 4, .pad = {{.field = "tokens", .length = 3}}};
+  const PaddedBatchOptions options{.global_batch = 4, .pad = {{.field = "tokens", .length = 3}}};
   LoaderOptions run{.epochs = 1, .threads = 2};
   EXPECT_THAT(error_of([&] { all_tokens(streamed_sequences(11).padded_batch(options), run); }),
               HasSubstr("field 'tokens' has 4 entries, more than the 3 it is padded to"));
@@ -128,7 +129,7 @@ TEST(PaddedBatch, ALongerRecordOfAStreamIsBad) {
 }
 
 TEST(PaddedBatch, AStreamDoesNotTellItsLongestRecord) {
-  EXPECT_THAT(error_of([] { streamed_sequences(3).padded_batch({.global = 2}); }),
+  EXPECT_THAT(error_of([] { streamed_sequences(3).padded_batch({.global_batch = 2}); }),
               AllOf(HasSubstr("longest record of a stream"), HasSubstr("the field 'tokens' is padded")));
 }
 

@@ -58,7 +58,7 @@ TEST(ProcessedFilter, WhatCannotBeDecodedStaysAsABadRecord) {
   const Dataset kept = Dataset::from(std::make_shared<test::FakeSource>(images)).decode().filter(higher_than(26));
   EXPECT_EQ(kept.size(), 4U) << "three are higher, and one nobody knows";
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(kept.map(center_crop(8)).batch({.global = 4}), devices);
+  Loader loader(kept.map(center_crop(8)).batch({.global_batch = 4}), devices);
   EXPECT_THROW(loader.next(), DataError);
 }
 

@@ -33,7 +33,7 @@ Operations times(std::int64_t factor, std::uint32_t noise = 0) {
 }
 
 std::vector<std::int64_t> values_in_order(const Dataset& dataset) {
-  return values_of(dataset.batch({.global = 3}))[0];
+  return values_of(dataset.batch({.global_batch = 3}))[0];
 }
 
 TEST(ProcessedParts, EachHasItsOwnOperations) {
@@ -44,7 +44,7 @@ TEST(ProcessedParts, EachHasItsOwnOperations) {
   const Dataset nested =
       concatenate({interleave({a, Dataset::from(numbers(2))}).map(times(2)), b.cache(memory())});
   EXPECT_THAT(values_in_order(nested), ElementsAre(0, 0, 20, 2, 40, 100, 200, 300));
-  EXPECT_THAT(values_in_order(nested.cache(memory()).batch({.global = 3}).skip(2).unbatch()),
+  EXPECT_THAT(values_in_order(nested.cache(memory()).batch({.global_batch = 3}).skip(2).unbatch()),
               ElementsAre(200, 300));
 }
 
@@ -67,7 +67,7 @@ TEST(ProcessedParts, OfZipEachSeeTheirFields) {
   const Dataset zipped = zip({a, b}, {.suffixes = {"", "_2"}});
   DeviceGroup devices = test::test_devices(1);
   for (int run = 0; run < 2; ++run) {
-    Loader loader(zipped.map(times(3)).batch({.global = 4}), devices);
+    Loader loader(zipped.map(times(3)).batch({.global_batch = 4}), devices);
     const auto batch = loader.next();
     EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "value"), ElementsAre(60, 120, 180, 240));
     EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "value_2"), ElementsAre(100, 300, 500, 700));
@@ -76,7 +76,7 @@ TEST(ProcessedParts, OfZipEachSeeTheirFields) {
 
 TEST(ProcessedParts, OfZipDrawDifferentNumbers) {
   const auto noise = [] { return Dataset::from(numbers(50)).map(times(0, 1 << 20)); };
-  const Dataset zipped = zip({noise(), noise()}, {.suffixes = {"", "_2"}}).batch({.global = 50});
+  const Dataset zipped = zip({noise(), noise()}, {.suffixes = {"", "_2"}}).batch({.global_batch = 50});
   DeviceGroup devices = test::test_devices(1);
   Loader loader(zipped, devices);
   const auto batch = loader.next();
@@ -90,14 +90,15 @@ Dataset cropped_jpegs(int count, int size) {
 
 TEST(ProcessedParts, AreOneStream) {
   test::expect_one_stream(
-      mix({cropped_jpegs(7, 12), cropped_jpegs(6, 12).shuffle().repeat(2)}).shuffle().batch({.global = 4}));
+      mix({cropped_jpegs(7, 12), cropped_jpegs(6, 12).shuffle().repeat(2)}).shuffle().batch({.global_batch = 4}));
   test::expect_one_stream(concatenate({cropped_jpegs(7, 12).take(5), cropped_jpegs(6, 12)})
                               .repeat(2)
                               .map(flip())
-                              .batch({.global = 4})
+                              .batch({.global_batch = 4})
                               .shuffle());
-  test::expect_one_stream(
-      zip({cropped_jpegs(8, 12), Dataset::from(numbers(8)).map(times(3, 5))}).shuffle().batch({.global = 3}));
+  test::expect_one_stream(zip({cropped_jpegs(8, 12), Dataset::from(numbers(8)).map(times(3, 5))})
+                              .shuffle()
+                              .batch({.global_batch = 3}));
   EXPECT_THAT(concatenate({cropped_jpegs(7, 12), cropped_jpegs(2, 12)}).explain(),
               HasSubstr("records of dataset 1:\n  decode()\n"));
   EXPECT_NE(concatenate({cropped_jpegs(7, 12), cropped_jpegs(2, 12)}).fingerprint(),
@@ -113,7 +114,7 @@ TEST(ProcessedParts, SayWhatIsRead) {
 
 TEST(ProcessedParts, AsTheyWouldBeAfterCombining) {
   const auto digests = [](const Dataset& data) {
-    return test::cpu_digests_of(data.shuffle().batch({.global = 4}), {.seed = 3, .epochs = 2, .threads = 2});
+    return test::cpu_digests_of(data.shuffle().batch({.global_batch = 4}), {.seed = 3, .epochs = 2, .threads = 2});
   };
   const auto decoded = [](int count) { return Dataset::from(test::fake_jpegs(count)).decode(); };
   const auto encoded = [](int count) { return Dataset::from(test::fake_jpegs(count)); };
@@ -125,7 +126,7 @@ TEST(ProcessedParts, AsTheyWouldBeAfterCombining) {
 TEST(SeveralCaches, LeaveTheStreamAsItIs) {
   const auto source = test::fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
-  const auto end = [](const Dataset& data) { return data.shuffle().map(flip()).batch({.global = 7}); };
+  const auto end = [](const Dataset& data) { return data.shuffle().map(flip()).batch({.global_batch = 7}); };
   const LoaderOptions options{.seed = 2, .epochs = 2, .threads = 2};
   const auto expected = test::cpu_digests_of(end(base.map(resize(20) | center_crop(16))), options);
   const test::TempFolder folder;
@@ -143,7 +144,7 @@ TEST(SeveralCaches, LeaveTheStreamAsItIs) {
     EXPECT_EQ(source->reads(), reads) << "a warm cache needs no source";
   }
   EXPECT_THAT(base.cache(memory()).map(resize(20)).cache(memory()).explain(),
-              HasSubstr("decode()\ncache(memory)\nresize(20)\ncache(memory)\n"));
+              HasSubstr("decode()\ncache(memory)\nresize(size=20)\ncache(memory)\n"));
 }
 
 }  // namespace

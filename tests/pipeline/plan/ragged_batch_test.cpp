@@ -93,7 +93,7 @@ std::vector<std::int64_t> checked_stream(const Dataset& data, DeviceGroup device
 }
 
 TEST(RaggedBatch, HoldsTheEntriesOfItsRows) {
-  const Dataset data = ragged_records(41).shuffle().ragged_batch({.global = 6});
+  const Dataset data = ragged_records(41).shuffle().ragged_batch({.global_batch = 6});
   for (const std::string& kind : {std::string("cpu"), std::string("discrete"), std::string("twin")}) {
     for (const int replicas : {1, 2, 3}) {
       const auto seen = checked_stream(data, test::devices_of_kind(kind, replicas),
@@ -104,7 +104,7 @@ TEST(RaggedBatch, HoldsTheEntriesOfItsRows) {
 }
 
 TEST(RaggedBatch, BatchesThatTakeTheirRowsAlong) {
-  const Dataset data = ragged_records(41).shuffle().ragged_batch({.global = 6});
+  const Dataset data = ragged_records(41).shuffle().ragged_batch({.global_batch = 6});
   DeviceGroup devices = test::cpu_replicas(1);
   Loader loader(data, devices, {.seed = 4, .epochs = 3, .threads = 2, .prefetch = 0, .owned_batches = true});
   std::vector<Batch> held;
@@ -114,18 +114,19 @@ TEST(RaggedBatch, BatchesThatTakeTheirRowsAlong) {
 }
 
 TEST(RaggedBatch, IsOneStream) {
-  test::expect_one_stream(ragged_records(41).shuffle().repeat(2).ragged_batch({.global = 6}));
+  test::expect_one_stream(ragged_records(41).shuffle().repeat(2).ragged_batch({.global_batch = 6}));
   test::expect_one_stream(
-      ragged_records(41).shuffle().ragged_batch({.global = 6, .remainder = Remainder::kDrop}).shuffle());
-  test::expect_one_stream(ragged_records(41).cache(memory()).shuffle().enumerate().ragged_batch({.global = 5}));
+      ragged_records(41).shuffle().ragged_batch({.global_batch = 6, .drop_remainder = true}).shuffle());
+  test::expect_one_stream(
+      ragged_records(41).cache(memory()).shuffle().enumerate().ragged_batch({.global_batch = 5}));
   test::expect_one_stream(
       concatenate({ragged_records(9).cache(memory()), ragged_records(17)})
-          .ragged_batch(
-              {.global = 6, .fields = {{.field = "x", .max_length = 4}, {.field = "text", .max_length = 2}}}));
+          .ragged_batch({.global_batch = 6,
+                         .fields = {{.field = "x", .max_length = 4}, {.field = "text", .max_length = 2}}}));
 }
 
 TEST(RaggedBatch, APartOfTheWorldHasOffsetsOfItsOwn) {
-  const Dataset data = ragged_records(41).shuffle().ragged_batch({.global = 7});
+  const Dataset data = ragged_records(41).shuffle().ragged_batch({.global_batch = 7});
   std::vector<std::vector<std::int64_t>> parts;
   for (const int first : {0, 1, 2}) {
     parts.push_back(checked_stream(data, test::cpu_replicas(1),
@@ -145,7 +146,7 @@ TEST(RaggedBatch, OfAStreamWhoseMaximaAreGiven) {
            };
          }}));
   };
-  const RaggedBatchOptions given{.global = 6,
+  const RaggedBatchOptions given{.global_batch = 6,
                                  .fields = {{.field = "x", .max_length = 4}, {.field = "text", .max_length = 2}}};
   EXPECT_EQ(checked_stream(stream().ragged_batch(given), test::cpu_replicas(2), {.threads = 2}).size(), 20U);
   DeviceGroup devices = test::cpu_replicas(1);
@@ -153,7 +154,7 @@ TEST(RaggedBatch, OfAStreamWhoseMaximaAreGiven) {
 }
 
 TEST(RaggedBatch, EmptyValuesAndBatches) {
-  const Dataset data = ragged_records(1).ragged_batch({.global = 4});
+  const Dataset data = ragged_records(1).ragged_batch({.global_batch = 4});
   EXPECT_EQ(checked_stream(data, test::cpu_replicas(3), {.threads = 1}).size(), 1U);
   EXPECT_EQ(test::digests_of(data, 2, {.threads = 1}), test::cpu_digests_of(data, {.threads = 2}));
 }
@@ -161,7 +162,7 @@ TEST(RaggedBatch, EmptyValuesAndBatches) {
 TEST(RaggedBatch, LongerAndUnreadableRecordsAreBad) {
   const Dataset data =
       Dataset::from(ragged_source(41, /*bad=*/11))
-          .ragged_batch({.global = 6, .fields = {{.field = "x", .max_length = 3}, {.field = "text"}}});
+          .ragged_batch({.global_batch = 6, .fields = {{.field = "x", .max_length = 3}, {.field = "text"}}});
   DeviceGroup devices = test::cpu_replicas(1);
   Loader loader(data, devices);
   EXPECT_THROW(loader.next(), DataError);
@@ -189,7 +190,7 @@ TEST(RaggedBatch, ImagesThatStayEncodedAreBytes) {
                                  record.put(0, std::as_bytes(std::span(bytes)));
                                }}));
   DeviceGroup devices = test::test_devices(1);
-  Loader loader(data.ragged_batch({.global = 3, .fields = {{.field = "image"}}}), devices);
+  Loader loader(data.ragged_batch({.global_batch = 3, .fields = {{.field = "image"}}}), devices);
   const auto batch = loader.next();
   EXPECT_THAT(test::download<char>(devices[0], *batch, "image"), ElementsAre('a', 'b', 'b', 'c', 'c', 'c'));
   EXPECT_THAT(refusal_of([&] { data.ragged_batch({}).explain(); }), HasSubstr("no field differs in length"));
@@ -197,7 +198,7 @@ TEST(RaggedBatch, ImagesThatStayEncodedAreBytes) {
 
 TEST(RaggedBatch, OtherLibrariesSeeAllEntries) {
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(ragged_records(5).ragged_batch({.global = 7}), devices);
+  Loader loader(ragged_records(5).ragged_batch({.global_batch = 7}), devices);
   const SharedBatch batch(std::move(*loader.next()));
   ASSERT_EQ(batch->examples(), 5);
   DLManagedTensorVersioned* x = to_dlpack(batch, "x");
@@ -228,43 +229,45 @@ TEST(RaggedBatch, IsPartOfThePlan) {
   const PlanParts parts{.sources = {{"ragged", ragged_source(30)}}};
   const Dataset from = Dataset::from(parts.sources.at("ragged"));
   const RaggedBatchOptions options{
-      .global = 4, .remainder = Remainder::kDrop, .fields = {{.field = "text", .max_length = 7}, {.field = "x"}}};
+      .global_batch = 4, .drop_remainder = true, .fields = {{.field = "text", .max_length = 7}, {.field = "x"}}};
   test::expect_same_stream(from.shuffle().ragged_batch(options), parts);
-  test::expect_same_stream(from.ragged_batch({.global = 4}).shuffle().prefetch(3), parts);
+  test::expect_same_stream(from.ragged_batch({.global_batch = 4}).shuffle().prefetch(3), parts);
   EXPECT_THAT(from.ragged_batch(options).explain(),
-              AllOf(HasSubstr("ragged_batch(4, drop remainder; 'text' up to 7, 'x')"),
+              AllOf(HasSubstr("ragged_batch(global_batch=4, drop_remainder=true, fields=[(field=text, "
+                              "max_length=7), (field=x, max_length=0)])"),
                     HasSubstr("-> x_offsets int64 ()"), HasSubstr("-> x int32 (?, 2)")));
-  EXPECT_NE(from.ragged_batch({.global = 4}).fingerprint(), from.ragged_batch({.global = 5}).fingerprint());
+  EXPECT_NE(from.ragged_batch({.global_batch = 4}).fingerprint(),
+            from.ragged_batch({.global_batch = 5}).fingerprint());
   EXPECT_TRUE(from.ragged_batch(options).is_ragged());
   EXPECT_FALSE(from.ragged_batch(options).unbatch().padded_batch({}).is_ragged());
   EXPECT_EQ(from.ragged_batch(options).steps_per_epoch(), 7U);
 }
 
 TEST(RaggedBatch, UnbatchUndoesIt) {
-  const auto seen =
-      checked_stream(ragged_records(12).ragged_batch({.global = 4}).skip(1).unbatch().ragged_batch({.global = 5}),
-                     test::cpu_replicas(1), {.threads = 1});
+  const auto seen = checked_stream(
+      ragged_records(12).ragged_batch({.global_batch = 4}).skip(1).unbatch().ragged_batch({.global_batch = 5}),
+      test::cpu_replicas(1), {.threads = 1});
   EXPECT_THAT(seen, ElementsAre(4, 5, 6, 7, 8, 9, 10, 11));
 }
 
 TEST(RaggedBatch, RefusesWhatMakesNoSense) {
   const auto with = [](std::vector<RaggedField> fields) {
     return refusal_of(
-        [&] { ragged_records(9).ragged_batch({.global = 3, .fields = std::move(fields)}).explain(); });
+        [&] { ragged_records(9).ragged_batch({.global_batch = 3, .fields = std::move(fields)}).explain(); });
   };
   EXPECT_THAT(with({{.field = "y"}}), HasSubstr("'y'"));
   EXPECT_THAT(with({{.field = "value"}}), HasSubstr("cannot be ragged"));
   EXPECT_THAT(with({{.field = "x"}}), HasSubstr("'text'"));
   EXPECT_THAT(with({{.field = "x", .max_length = -1}}), HasSubstr("-1"));
   EXPECT_THAT(with({{.field = "x"}, {.field = "x"}}), HasSubstr("twice"));
-  EXPECT_THAT(refusal_of([] { ragged_records(9).ragged_batch({.global = 0}); }),
+  EXPECT_THAT(refusal_of([] { ragged_records(9).ragged_batch({.global_batch = 0}); }),
               HasSubstr("at least one example"));
   EXPECT_THAT(refusal_of([] { Dataset::from(test::numbers(5)).ragged_batch({}).explain(); }),
               HasSubstr("use batch()"));
   EXPECT_THAT(refusal_of([] { ragged_records(9).batch({}).explain(); }), HasSubstr("ragged_batch()"));
   DeviceGroup devices = test::cpu_replicas(1);
   const Dataset processed = concatenate({ragged_records(9).cache(memory()), ragged_records(9)});
-  EXPECT_THAT(refusal_of([&] { Loader(processed.ragged_batch({.global = 3}), devices); }),
+  EXPECT_THAT(refusal_of([&] { Loader(processed.ragged_batch({.global_batch = 3}), devices); }),
               HasSubstr("max_length"));
 }
 

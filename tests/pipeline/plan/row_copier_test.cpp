@@ -29,7 +29,7 @@ std::optional<RowCopier> copier_of(const Dataset& dataset) {
 TEST(RowCopier, CopiesEachFieldOfEachRecord) {
   for (const std::int64_t bytes : {1, 2, 3, 4, 8, 12, 100}) {
     const SourcePtr source = in_memory("two", kCopiedRecords, {numbered("a", bytes), numbered("b", 8)});
-    const auto copier = copier_of(Dataset::from(source).shuffle({.seed = 1}).batch({.global = 4}));
+    const auto copier = copier_of(Dataset::from(source).shuffle({.seed = 1}).batch({.global_batch = 4}));
     ASSERT_TRUE(copier);
     const std::vector<std::uint64_t> records{49, 0, 7, 7, 31};
     Bytes first(records.size() * static_cast<std::size_t>(bytes)), second(records.size() * 8);
@@ -51,14 +51,14 @@ TEST(RowCopier, CopiesEachFieldOfEachRecord) {
 
 TEST(RowCopier, LeavesEverythingElseToTheProgram) {
   const Dataset pixels = Dataset::from(in_memory("pixels", kCopiedRecords, {numbered("image", 8)}));
-  EXPECT_TRUE(copier_of(pixels.batch({.global = 4})));
-  EXPECT_FALSE(copier_of(pixels.map(cast(DType::kF32)).batch({.global = 4}))) << "a step";
-  EXPECT_FALSE(copier_of(pixels.cache(memory()).batch({.global = 4}))) << "a cache, whose hits are counted";
+  EXPECT_TRUE(copier_of(pixels.batch({.global_batch = 4})));
+  EXPECT_FALSE(copier_of(pixels.map(cast(DType::kF32)).batch({.global_batch = 4}))) << "a step";
+  EXPECT_FALSE(copier_of(pixels.cache(memory()).batch({.global_batch = 4}))) << "a cache, whose hits are counted";
   const SourcePtr made =
       generator({.fields = {numbered("image", 8).field},
                  .records = kCopiedRecords,
                  .function = [](std::uint64_t, RecordWriter& record) { record.put(0, Bytes(8)); }});
-  EXPECT_FALSE(copier_of(Dataset::from(made).batch({.global = 4}))) << "no columns";
+  EXPECT_FALSE(copier_of(Dataset::from(made).batch({.global_batch = 4}))) << "no columns";
 }
 
 }  // namespace

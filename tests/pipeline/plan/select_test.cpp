@@ -47,27 +47,28 @@ std::string refusal_of_select(const std::function<void()>& call) {
 
 TEST(Select, ChoosesRecordsInTheOrderGiven) {
   const Dataset ten = Dataset::from(numbers(10));
-  EXPECT_THAT(epoch_of(ten.select({7, 0, 7, 9}).batch({.global = 3})), ElementsAre(7, 0, 7, 9));
-  EXPECT_THAT(epoch_of(ten.skip(2).select({0, 7}).batch({.global = 3})), ElementsAre(2, 9));
-  EXPECT_THAT(epoch_of(ten.select({5, 6, 8}).select({2, 0}).batch({.global = 3})), ElementsAre(8, 5));
+  EXPECT_THAT(epoch_of(ten.select({7, 0, 7, 9}).batch({.global_batch = 3})), ElementsAre(7, 0, 7, 9));
+  EXPECT_THAT(epoch_of(ten.skip(2).select({0, 7}).batch({.global_batch = 3})), ElementsAre(2, 9));
+  EXPECT_THAT(epoch_of(ten.select({5, 6, 8}).select({2, 0}).batch({.global_batch = 3})), ElementsAre(8, 5));
   EXPECT_EQ(ten.select({}).size(), 0U);
   EXPECT_EQ(ten.select({3, 3, 3}).repeat(2).size(), 6U);
 }
 
 TEST(Select, AfterAShuffleChoosesPositions) {
   const Dataset shuffled = Dataset::from(numbers(50)).shuffle();
-  const auto all = values_of(shuffled.batch({.global = 50}), 2);
-  const auto chosen = values_of(shuffled.select({4, 49, 4}).batch({.global = 3}), 2);
+  const auto all = values_of(shuffled.batch({.global_batch = 50}), 2);
+  const auto chosen = values_of(shuffled.select({4, 49, 4}).batch({.global_batch = 3}), 2);
   for (const std::size_t epoch : {0U, 1U})
     EXPECT_THAT(chosen[epoch], ElementsAre(all[epoch][4], all[epoch][49], all[epoch][4]));
 }
 
 TEST(Select, AfterBatchChoosesWholeBatches) {
-  const Dataset batches = Dataset::from(numbers(10)).batch({.global = 4});
+  const Dataset batches = Dataset::from(numbers(10)).batch({.global_batch = 4});
   EXPECT_THAT(epoch_of(batches.select({2, 0, 2})), ElementsAre(8, 9, 0, 1, 2, 3, 8, 9));
   EXPECT_EQ(batches.select({2, 0, 2}).steps_per_epoch(), 3U);
   EXPECT_EQ(batches.select({2, 0, 2}).size(), 8U);
-  EXPECT_THAT(epoch_of(batches.select({2, 0}).unbatch().batch({.global = 5})), ElementsAre(8, 9, 0, 1, 2, 3));
+  EXPECT_THAT(epoch_of(batches.select({2, 0}).unbatch().batch({.global_batch = 5})),
+              ElementsAre(8, 9, 0, 1, 2, 3));
   EXPECT_THAT(refusal_of_select([&] { batches.select({3}).steps_per_epoch(); }), HasSubstr("there are 3"));
 }
 
@@ -75,28 +76,29 @@ TEST(Select, IsOneStream) {
   const Dataset data = Dataset::from(numbers(40)).map(draw());
   std::vector<std::uint64_t> list;
   for (std::uint64_t i = 0; i < 37; ++i) list.push_back(i * i % 40);
-  test::expect_one_stream(data.select(list).batch({.global = 5}));
+  test::expect_one_stream(data.select(list).batch({.global_batch = 5}));
   test::expect_one_stream(Dataset::from(numbers(40))
                               .cache(memory())
                               .map(draw())
                               .select(list)
                               .shuffle()
                               .repeat(2)
-                              .batch({.global = 7}));
-  test::expect_one_stream(data.shuffle().select(list).skip(3).batch({.global = 5}));
-  test::expect_one_stream(data.shuffle().batch({.global = 6}).select({6, 1, 1, 0, 5, 6}));
-  test::expect_one_stream(data.batch({.global = 6}).select({6, 1, 1, 0}).unbatch().shuffle().batch({.global = 4}));
-  test::expect_one_stream(concatenate({data.select(list), data.select({3, 3, 9})}).batch({.global = 8}));
+                              .batch({.global_batch = 7}));
+  test::expect_one_stream(data.shuffle().select(list).skip(3).batch({.global_batch = 5}));
+  test::expect_one_stream(data.shuffle().batch({.global_batch = 6}).select({6, 1, 1, 0, 5, 6}));
+  test::expect_one_stream(
+      data.batch({.global_batch = 6}).select({6, 1, 1, 0}).unbatch().shuffle().batch({.global_batch = 4}));
+  test::expect_one_stream(concatenate({data.select(list), data.select({3, 3, 9})}).batch({.global_batch = 8}));
 }
 
 TEST(Select, RandomOperationsTreatARepeatedRecordDifferently) {
   const Dataset data = Dataset::from(numbers(10)).map(draw());
-  const auto epochs = values_of(data.select({5, 2, 5, 5}).batch({.global = 4}), 3);
+  const auto epochs = values_of(data.select({5, 2, 5, 5}).batch({.global_batch = 4}), 3);
   std::set<std::int64_t> different;
   for (const auto& epoch : epochs) different.insert(epoch.begin(), epoch.end());
   EXPECT_EQ(different.size(), 12U);
-  EXPECT_EQ(values_of(data.select({5, 2}).batch({.global = 2})).front()[0],
-            values_of(data.batch({.global = 10})).front()[5]);
+  EXPECT_EQ(values_of(data.select({5, 2}).batch({.global_batch = 2})).front()[0],
+            values_of(data.batch({.global_batch = 10})).front()[5]);
 }
 
 TEST(Select, BadNumbersAreNamed) {
@@ -109,7 +111,7 @@ TEST(Select, BadNumbersAreNamed) {
   EXPECT_THAT(refusal_of_select([&] { ten.take(0).select({0}).size(); }), HasSubstr("there are 0"));
   DeviceGroup devices = test::test_devices(1);
   EXPECT_THAT(
-      refusal_of_select([&] { Loader(ten.select({~std::uint64_t{0}}).batch({.global = 1}), devices, {}); }),
+      refusal_of_select([&] { Loader(ten.select({~std::uint64_t{0}}).batch({.global_batch = 1}), devices, {}); }),
       HasSubstr("number 18446744073709551615"));
 }
 
@@ -125,7 +127,7 @@ TEST(Select, AStreamHasNoRecordNumbers) {
 TEST(Select, IsDescribedByItsListOrTheHashOfALongOne) {
   const Dataset many = Dataset::from(numbers(100));
   EXPECT_THAT(many.select({7, 0, 7}).explain(), HasSubstr("select(7, 0, 7)  [on indices]\n"));
-  EXPECT_THAT(many.batch({.global = 2}).select({1}).explain(), HasSubstr("select(1)  [on batches]\n"));
+  EXPECT_THAT(many.batch({.global_batch = 2}).select({1}).explain(), HasSubstr("select(1)  [on batches]\n"));
   std::vector<std::uint64_t> list{4, 17, 9, 1, 2, 3, 5, 6, 7};
   EXPECT_THAT(many.select(list).explain(), HasSubstr("select(4, 17, 9, ...; 9 numbers, list "));
   const std::uint64_t fingerprint = many.select(list).fingerprint();

@@ -14,7 +14,7 @@ using test::values_of;
 
 TEST(ShuffleWindow, ShufflesWithinEachWindow) {
   const auto epochs =
-      values_of(Dataset::from(numbers(103)).shuffle_window({.size = 10, .seed = 2}).batch({.global = 7}), 2);
+      values_of(Dataset::from(numbers(103)).shuffle_window({.size = 10, .seed = 2}).batch({.global_batch = 7}), 2);
   for (const auto& epoch : epochs) {
     ASSERT_EQ(epoch.size(), 103U);
     for (std::size_t first = 0; first < epoch.size(); first += 10) {
@@ -27,16 +27,22 @@ TEST(ShuffleWindow, ShufflesWithinEachWindow) {
     EXPECT_FALSE(std::ranges::is_sorted(epoch));
   }
   EXPECT_NE(epochs[0], epochs[1]);
-  const auto same = values_of(
-      Dataset::from(numbers(103)).shuffle_window({.size = 10, .each_epoch_anew = false}).batch({.global = 7}), 2);
+  const auto same = values_of(Dataset::from(numbers(103))
+                                  .shuffle_window({.size = 10, .reshuffle_each_epoch = false})
+                                  .batch({.global_batch = 7}),
+                              2);
   EXPECT_EQ(same[0], same[1]);
 }
 
 TEST(ShuffleWindow, IsOneStream) {
-  test::expect_one_stream(Dataset::from(numbers(58)).shuffle_window({.size = 9}).batch({.global = 5}));
-  test::expect_one_stream(
-      Dataset::from(numbers(29)).shuffle().repeat(2).shuffle_window({.size = 12}).skip(3).batch({.global = 5}));
-  test::expect_contents(Dataset::from(numbers(58)).shuffle_window({.size = 100}).batch({.global = 5}),
+  test::expect_one_stream(Dataset::from(numbers(58)).shuffle_window({.size = 9}).batch({.global_batch = 5}));
+  test::expect_one_stream(Dataset::from(numbers(29))
+                              .shuffle()
+                              .repeat(2)
+                              .shuffle_window({.size = 12})
+                              .skip(3)
+                              .batch({.global_batch = 5}));
+  test::expect_contents(Dataset::from(numbers(58)).shuffle_window({.size = 100}).batch({.global_batch = 5}),
                         EpochContents::all(58), 3);
 }
 

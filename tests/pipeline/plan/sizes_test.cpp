@@ -40,11 +40,11 @@ std::string refusal(const Dataset& dataset, const LoaderOptions& options = {}, i
 
 TEST(Sizes, ABatchIsNoLargerThanTheData) {
   const Dataset all = Dataset::from(numbers(101)).shuffle();
-  const auto expected = test::cpu_digests_of(all.batch({.global = 101}), {.seed = 3, .epochs = 2});
+  const auto expected = test::cpu_digests_of(all.batch({.global_batch = 101}), {.seed = 3, .epochs = 2});
   for (const std::int64_t global : {std::int64_t{102}, std::int64_t{1} << 40, std::int64_t{1} << 61, kLargest}) {
     for (const int replicas : {1, 2, 8}) {
       DeviceGroup devices = test::cpu_replicas(replicas);
-      Loader loader(all.batch({.global = global}), devices, {.seed = 3, .epochs = 2});
+      Loader loader(all.batch({.global_batch = global}), devices, {.seed = 3, .epochs = 2});
       EXPECT_EQ(loader.steps_per_epoch(), 1U);
       EXPECT_EQ(loader.local_rows(), (101 + replicas - 1) / replicas);
       StreamDigest digest(devices);
@@ -57,25 +57,25 @@ TEST(Sizes, ABatchIsNoLargerThanTheData) {
 TEST(Sizes, ABatchIsNoLargerThanAnEpochOfARepeatedOrPartialDataSet) {
   DeviceGroup devices = test::cpu_replicas(1);
   const Dataset data = Dataset::from(numbers(10));
-  EXPECT_EQ(Loader(data.repeat(3).batch({.global = kLargest}), devices).local_rows(), 30);
-  EXPECT_EQ(Loader(data.take(4).batch({.global = kLargest}), devices).local_rows(), 4);
-  EXPECT_FALSE(Loader(Dataset::from(numbers(0)).batch({.global = kLargest}), devices).next());
+  EXPECT_EQ(Loader(data.repeat(3).batch({.global_batch = kLargest}), devices).local_rows(), 30);
+  EXPECT_EQ(Loader(data.take(4).batch({.global_batch = kLargest}), devices).local_rows(), 4);
+  EXPECT_FALSE(Loader(Dataset::from(numbers(0)).batch({.global_batch = kLargest}), devices).next());
 }
 
 TEST(Sizes, ABatchThatNoMachineHoldsIsRefusedWithItsBytes) {
   const std::uint64_t records = machine_memory_bytes() / 4096;
   const Dataset data = Dataset::from(generated(records, {4096}));
   const auto global = static_cast<std::int64_t>(records);
-  EXPECT_THAT(refusal(data.batch({.global = global})), HasSubstr("the machine's memory = "));
-  EXPECT_THAT(refusal(data.batch({.global = global})), HasSubstr("does not hold 2 batches"));
-  EXPECT_THAT(refusal(data.batch({.global = global})), HasSubstr("make the global batch smaller"));
-  EXPECT_THAT(refusal(data.repeat(std::int64_t{1} << 30).batch({.global = kLargest})),
+  EXPECT_THAT(refusal(data.batch({.global_batch = global})), HasSubstr("the machine's memory = "));
+  EXPECT_THAT(refusal(data.batch({.global_batch = global})), HasSubstr("does not hold 2 batches"));
+  EXPECT_THAT(refusal(data.batch({.global_batch = global})), HasSubstr("make the global batch smaller"));
+  EXPECT_THAT(refusal(data.repeat(std::int64_t{1} << 30).batch({.global_batch = kLargest})),
               HasSubstr("examples of 4096 bytes each is more than any machine holds"));
 }
 
 TEST(Sizes, CountsThatWrapAreRefused) {
   const Dataset data = Dataset::from(numbers(10));
-  const Dataset batches = data.batch({.global = 4});
+  const Dataset batches = data.batch({.global_batch = 4});
   EXPECT_THAT(refusal(batches, {.epochs = ~std::uint64_t{0}}), HasSubstr("more than can be counted"));
   EXPECT_THAT(refusal(batches, {.prefetch = 1025}), HasSubstr("prefetch = 1025: 0 to 1024 are possible"));
   EXPECT_THAT(refusal(batches, {.prefetch = 1024}), HasSubstr("taken"));
@@ -83,9 +83,9 @@ TEST(Sizes, CountsThatWrapAreRefused) {
   EXPECT_THAT(refusal(batches, {.threads = -1}), HasSubstr("threads = -1: 0 to 1024 are possible"));
   EXPECT_THAT(refusal(batches, {.reader_threads = 5000}), HasSubstr("reader_threads = 5000"));
   EXPECT_THAT(refusal(batches, {.reader_limit = 0}), HasSubstr("reader_limit = 0: 1 to 1024"));
-  EXPECT_THAT(refusal(data.repeat(kLargest).batch({.global = 4})), HasSubstr("repeat(9223372036854775807)"));
+  EXPECT_THAT(refusal(data.repeat(kLargest).batch({.global_batch = 4})), HasSubstr("repeat(9223372036854775807)"));
   const Dataset half = data.repeat(kLargest / 10);
-  EXPECT_THAT(refusal(concatenate({half, half}).batch({.global = 4})),
+  EXPECT_THAT(refusal(concatenate({half, half}).batch({.global_batch = 4})),
               HasSubstr("more records than can be counted"));
 }
 
@@ -100,7 +100,7 @@ TEST(Sizes, AHugeRepeatIsNoBug) {
                                   huge.repeat(times), data.shuffle().repeat(times)}) {
       DeviceGroup devices = test::cpu_replicas(2);
       try {
-        Loader loader(stages.batch({.global = 4}), devices, {.threads = 1});
+        Loader loader(stages.batch({.global_batch = 4}), devices, {.threads = 1});
         EXPECT_TRUE(loader.next(0));
       } catch (const ConfigError& error) {
         EXPECT_THAT(error.what(), HasSubstr("repeat(")) << error.what();
@@ -121,7 +121,7 @@ TEST(Sizes, AHugeRepeatIsNoBug) {
                                                  return mix({data, huge});
                                                }}) {
       try {
-        EXPECT_GT(make().batch({.global = 4}).steps_per_epoch(), 0U);
+        EXPECT_GT(make().batch({.global_batch = 4}).steps_per_epoch(), 0U);
       } catch (const ConfigError& error) {
         EXPECT_THAT(error.what(), Not(HasSubstr("bug")));
       }
@@ -137,13 +137,14 @@ TEST(Sizes, ShapesThatNoMemoryHoldsAreRefused) {
   EXPECT_EQ(Shape({1 << 20, 1 << 20}).elements(), std::int64_t{1} << 40);
   EXPECT_EQ((Shape{Shape::kDynamic, 1 << 20, 3}).rank(), 3);
   const Dataset data = Dataset::from(generated(4, {std::int64_t{1} << 57}, DType::kF32));
-  EXPECT_THAT(refusal(data.batch({.global = 2})), HasSubstr("more than any machine holds"));
+  EXPECT_THAT(refusal(data.batch({.global_batch = 2})), HasSubstr("more than any machine holds"));
 }
 
 TEST(Sizes, ACacheOfMoreRecordsThanMemoryIsRefused) {
   const std::uint64_t records = (std::uint64_t{1} << 48) - 1;
   const Dataset data = Dataset::from(generated(records, {8}));
-  EXPECT_THAT(refusal(data.cache(memory()).batch({.global = 4})), HasSubstr("a cache of 281474976710655 records"));
+  EXPECT_THAT(refusal(data.cache(memory()).batch({.global_batch = 4})),
+              HasSubstr("a cache of 281474976710655 records"));
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ TEST(Convert, GivesTheSameBatches) {
                                 .decode()
                                 .shuffle({.seed = 3})
                                 .map(random_resized_crop({.size = 8}) | flip())
-                                .batch({.global = 5});
+                                .batch({.global_batch = 5});
     return digests_of(dataset, replicas, {.seed = 2, .epochs = 2, .threads = threads});
   };
   const auto expected = batches(tar, 1, 1);

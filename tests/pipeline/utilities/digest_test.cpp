@@ -12,7 +12,7 @@ using test::test_devices;
 
 TEST(StreamDigest, HashesNamesTypesShapesAndRows) {
   DeviceGroup devices = test_devices(2);
-  Loader loader(Dataset::from(numbers(5)).batch({.global = 4}), devices);
+  Loader loader(Dataset::from(numbers(5)).batch({.global_batch = 4}), devices);
   StreamDigest digest(devices);
   const auto first = digest.next(loader);
   const auto second = digest.next(loader);

@@ -54,13 +54,14 @@ Imported<DLManagedTensorVersioned> import(const SharedBatch& batch, const std::s
 }
 
 Dataset numbers_in_batches(std::uint64_t count, std::int64_t global) {
-  return Dataset::from(test::numbers(count)).batch({.global = global});
+  return Dataset::from(test::numbers(count)).batch({.global_batch = global});
 }
 
 TEST(Dlpack, PointsToTheBatchItself) {
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(test::noise_images(8, 5, 6)).map(normalize({0.5F}, {0.5F})).batch({.global = 4}),
-                devices);
+  Loader loader(
+      Dataset::from(test::noise_images(8, 5, 6)).map(normalize({0.5F}, {0.5F})).batch({.global_batch = 4}),
+      devices);
   const SharedBatch batch(*loader.next());
   const auto image = import(batch, "image"), label = import(batch, "label");
   EXPECT_EQ(image.tensor().data, batch->tensor("image").data);
@@ -84,7 +85,7 @@ TEST(Dlpack, PointsToTheBatchItself) {
 
 TEST(Dlpack, TheLegacyStructSaysTheSame) {
   DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(test::noise_images(4, 2, 2)).batch({.global = 4}), devices);
+  Loader loader(Dataset::from(test::noise_images(4, 2, 2)).batch({.global_batch = 4}), devices);
   const SharedBatch batch(*loader.next());
   const Imported image(to_legacy_dlpack(batch, "image"));
   EXPECT_EQ(image.tensor().data, batch->tensor("image").data);

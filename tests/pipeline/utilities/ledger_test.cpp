@@ -30,7 +30,7 @@ TEST(Ledger, ProvesExactlyOnceWhateverTheSizes) {
   for (std::uint64_t records : {1U, 3U, 64U, 101U}) {
     for (std::int64_t global : {1, 10, 32, 64, 200}) {
       for (int replicas : {1, 3, 8}) {
-        const Dataset dataset = Dataset::from(numbers(records)).shuffle().batch({.global = global});
+        const Dataset dataset = Dataset::from(numbers(records)).shuffle().batch({.global_batch = global});
         const Ledger ledger = ledger_of(dataset, replicas, 2);
         EXPECT_EQ(ledger.entries().size(), 2 * records);
         for (std::uint64_t epoch : {0, 1}) {
@@ -44,7 +44,7 @@ TEST(Ledger, ProvesExactlyOnceWhateverTheSizes) {
 
 TEST(Ledger, CountsWhatWasDropped) {
   const Dataset dataset =
-      Dataset::from(numbers(101)).shuffle().batch({.global = 10, .remainder = Remainder::kDrop});
+      Dataset::from(numbers(101)).shuffle().batch({.global_batch = 10, .drop_remainder = true});
   EpochContents expected = EpochContents::all(101);
   expected.dropped = 1;
   EXPECT_EQ(ledger_of(dataset, 2, 1).find_breach(0, expected), std::nullopt);
@@ -52,7 +52,7 @@ TEST(Ledger, CountsWhatWasDropped) {
 }
 
 TEST(Ledger, CountsPasses) {
-  const Dataset dataset = Dataset::from(numbers(7)).shuffle().repeat(3).batch({.global = 4});
+  const Dataset dataset = Dataset::from(numbers(7)).shuffle().repeat(3).batch({.global_batch = 4});
   EXPECT_EQ(ledger_of(dataset, 2, 1).find_breach(0, EpochContents::all(7, 3)), std::nullopt);
 }
 

@@ -110,10 +110,10 @@ TEST(Whitening, ReadsImagesInOrder) {
   std::vector<float> images;
   for (int i = 0; i < 5 * 4; ++i) images.push_back(static_cast<float>(i));
   const Dataset data = test::labelled({2, 2, 1}, images, {0, 1, 2, 3, 4});
-  const ImageBlock block = read_images(data.batch({.global = 3}));
+  const ImageBlock block = read_images(data.batch({.global_batch = 3}));
   EXPECT_EQ(block.shape, (Shape{5, 2, 2, 1}));
   EXPECT_EQ(block.values, images);
-  EXPECT_THROW(read_images(test::blobs(4).batch({.global = 2})), ConfigError);
+  EXPECT_THROW(read_images(test::blobs(4).batch({.global_batch = 2})), ConfigError);
 }
 
 TEST(Whitening, RefusesWhatHasNoPatches) {

@@ -110,7 +110,7 @@ TEST(ParameterGroups, ThereMayBeMany) {
   ASSERT_EQ(optimizer.groups.size(), 63U);
   model.compile({.optimizer = optimizer});
   const std::vector<std::vector<float>> before = test::variables_of(model);
-  Loader loader(test::blobs(8).batch({.global = 8}), training.devices);
+  Loader loader(test::blobs(8).batch({.global_batch = 8}), training.devices);
   Trainer trainer(training.strategy, model, loader);
   trainer.gradients(std::move(*trainer.take()));
   trainer.all_reduce();

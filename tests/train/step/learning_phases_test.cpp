@@ -111,7 +111,7 @@ TEST(LearningPhases, ARateThatIsAlwaysZeroHasEndedAtTheStart) {
 std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Optimizer& optimizer, int accumulate) {
   Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, whitened, optimizer);
-  const Dataset data = test::blobs(72, {6, 6, 2}).batch({.global = 8});
+  const Dataset data = test::blobs(72, {6, 6, 2}).batch({.global_batch = 8});
   // The second fit begins behind the end.
   for (const std::uint64_t until : {5, 9}) {
     model.fit(data, {.epochs = 2,
@@ -171,7 +171,7 @@ TEST(LearningPhases, DoNotComputeWhatNobodyNeeds) {
   DeviceGroup devices = test::devices_of<CountingTwin>(1);
   Strategy strategy(devices, {.announce = false});
   Model model = test::compiled(strategy, whitened, ending(kSgd));
-  Loader loader(test::blobs(72, {6, 6, 2}).batch({.global = 8}), devices);
+  Loader loader(test::blobs(72, {6, 6, 2}).batch({.global_batch = 8}), devices);
   Trainer trainer(strategy, model, loader);
   while (trainer.step()) {
   }

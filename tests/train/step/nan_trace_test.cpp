@@ -51,7 +51,7 @@ class NanTraceTest : public testing::TestWithParam<int> {
 };
 
 TEST_P(NanTraceTest, ChangesNoWeights) {
-  const Dataset data = test::blobs(50, {6, 6, 2}).shuffle().batch({.global = 8});
+  const Dataset data = test::blobs(50, {6, 6, 2}).shuffle().batch({.global_batch = 8});
   for (const auto& [accumulate, shards] : {std::pair(1, 0), std::pair(3, 0), std::pair(1, 4), std::pair(3, 4)}) {
     for (const Net& net : {Net(test::small_cnn), Net(test::norm_cnn)}) {
       std::vector<std::string> hashes;
@@ -74,7 +74,7 @@ TEST_P(NanTraceTest, ChangesNoWeights) {
 TEST_P(NanTraceTest, ANumberOfTheDataNamesItsFieldAndRecord) {
   std::vector<float> images(40 * 8, 0.5F);
   images[17 * 8 + 3] = kNan;
-  const Dataset data = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8});
+  const Dataset data = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global_batch = 8});
   for (const int accumulate : {1, 3}) {
     Model model = made(test::small_mlp);
     const std::string message = message_of<DataError>(model, data, accumulate);
@@ -86,7 +86,7 @@ TEST_P(NanTraceTest, ANumberOfTheDataNamesItsFieldAndRecord) {
 TEST_P(NanTraceTest, AWeightIsNamed) {
   Model model = made(test::small_mlp);
   set(model, "dense_1/weights", 5, kNan);
-  EXPECT_THAT(message_of(model, test::blobs(40).batch({.global = 8})),
+  EXPECT_THAT(message_of(model, test::blobs(40).batch({.global_batch = 8})),
               AllOf(HasSubstr("variable 'dense_1/weights'"), HasSubstr("element 5 of shape (4, 16)"),
                     HasSubstr("step 0"), Not(HasSubstr("record"))));
 }
@@ -95,7 +95,7 @@ TEST_P(NanTraceTest, AWeightIsNamed) {
 TEST_P(NanTraceTest, AnOverflowForwardNamesLayerAndShape) {
   std::vector<float> images(40 * 8, 0.0F);
   images[15 * 8] = 1e10F;
-  const Dataset data = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 16});
+  const Dataset data = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global_batch = 16});
   Model model = made([](Graph& g) { return g.dense(g.dense(g.input("image", {8}), 16), 4); });
   std::vector<float> weights(16 * 8, 0.0F);
   weights[8 * 2] = kMax;
@@ -113,7 +113,7 @@ TEST_P(NanTraceTest, AnOverflowBackwardNamesTheLayer) {
     return g.scale(g.scale(x, 1e30F, {.name = "inner"}), 1e30F, {.name = "outer"});
   });
   model.write_variable("before/weights", std::vector<float>(4 * 8, 0.0F));
-  EXPECT_THAT(message_of(model, test::blobs(40).batch({.global = 8})),
+  EXPECT_THAT(message_of(model, test::blobs(40).batch({.global_batch = 8})),
               AllOf(HasSubstr("layer 'inner' (scale) gives, in the backward pass, for 'before'"),
                     HasSubstr("record 0"), HasSubstr("step 0")));
 }
@@ -123,7 +123,7 @@ TEST_P(NanTraceTest, ALogarithmOfZeroIsTheLosss) {
   const auto data = [&] {
     std::vector<float> images(40 * 8, 1.0F);
     for (std::size_t i = 21 * 8; i < 22 * 8; ++i) images[i] = 0;
-    return test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8});
+    return test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global_batch = 8});
   }();
   for (const bool finite_gradient : {false, true}) {
     const Loss loss = host_loss("my_log", [finite_gradient](const HostExample& example) {
@@ -149,7 +149,7 @@ TEST_P(NanTraceTest, ALabelThatIsNoClassIsNamedAsEver) {
   std::vector<std::int64_t> labels(40, 1);
   labels[30] = 4;
   Model model = made(test::small_mlp);
-  const Dataset data = test::labelled({8}, std::vector<float>(40 * 8, 0.5F), labels).batch({.global = 8});
+  const Dataset data = test::labelled({8}, std::vector<float>(40 * 8, 0.5F), labels).batch({.global_batch = 8});
   EXPECT_THAT(message_of<DataError>(model, data), AllOf(HasSubstr("label 4"), HasSubstr("record 30")));
 }
 
@@ -157,7 +157,7 @@ TEST_P(NanTraceTest, AnUpdateThatOverflowsIsNamed) {
   Model model = made(test::small_mlp, {.optimizer = sgd(kMax),
                                        .loss = sparse_categorical_crossentropy({.reduction = Reduction::kSum})});
   EXPECT_THAT(
-      message_of(model, test::blobs(40).batch({.global = 8})),
+      message_of(model, test::blobs(40).batch({.global_batch = 8})),
       AllOf(HasSubstr("variable 'dense"), HasSubstr("in step 0 are finite, their sum or the update is not")));
 }
 
@@ -170,14 +170,14 @@ TEST_P(NanTraceTest, AnOverflowOfBf16) {
   std::vector<float> weights(16 * 8, 0.0F);
   weights[0] = kMax;  // rounds to infinity
   model.write_variable("dense/weights", weights);
-  EXPECT_THAT(message_of(model, test::blobs(40).batch({.global = 8})),
+  EXPECT_THAT(message_of(model, test::blobs(40).batch({.global_batch = 8})),
               AllOf(HasSubstr("'dense/weights', rounded to bf16, "), HasSubstr("inf")));
 
   std::vector<float> images(40 * 8, 0.0F);
   images[7 * 8] = kMax;
   model.write_variable("dense/weights", std::vector<float>(16 * 8, 0.0F));
   EXPECT_THAT(message_of<DataError>(
-                  model, test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8})),
+                  model, test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global_batch = 8})),
               AllOf(HasSubstr("field 'image'"), HasSubstr("record 7")));
 }
 
@@ -185,7 +185,7 @@ TEST_P(NanTraceTest, AnOverflowOfBf16) {
 TEST_P(NanTraceTest, WithVirtualShards) {
   std::vector<float> images(40 * 8, 0.5F);
   images[21 * 8 + 3] = kNan;
-  const Dataset data = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global = 8});
+  const Dataset data = test::labelled({8}, images, std::vector<std::int64_t>(40, 1)).batch({.global_batch = 8});
   Model model = made(test::small_mlp);
   try {
     model.fit(data, {.verbose = 0, .step = {.virtual_shards = 8, .nan = NanPolicy::kTrace}});
@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(R, NanTraceTest, testing::Values(1, 2));
 TEST(NanTrace, TheStepInPiecesIsTraced) {
   Training training(2);
   Model model = test::compiled(training.strategy, test::small_mlp);
-  Loader loader(test::blobs(40).batch({.global = 8}), training.devices);
+  Loader loader(test::blobs(40).batch({.global_batch = 8}), training.devices);
   Trainer trainer(training.strategy, model, loader, {.step = {.nan = NanPolicy::kTrace}});
   trainer.gradients(*trainer.take());
   trainer.all_reduce();

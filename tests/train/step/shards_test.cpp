@@ -59,7 +59,7 @@ TEST(Shards, TellALoaderItsRows) {
   for (std::size_t i = 0; i < 16; ++i) rows[i] = static_cast<std::int64_t>(i);
   const Shards shards(training.strategy, kSecondHalf, 8);
   DeviceGroup devices = training.devices.repeated(shards.per_replica());
-  Loader loader(test::labelled({1}, values, rows).batch({.global = 16}), devices, {.world = shards.world()});
+  Loader loader(test::labelled({1}, values, rows).batch({.global_batch = 16}), devices, {.world = shards.world()});
   EXPECT_EQ(loader.local_rows(), 2);
   std::vector<std::int64_t> first_rows;
   for (int shard = 0; shard < shards.local_shards(); ++shard) {

@@ -109,7 +109,7 @@ std::vector<double> updated(const Variable& variable, const std::vector<float>& 
 TEST(UpdatePlan, UpdatesEveryVariableByItsOwnRule) {
   test::Training training(1);  // whose gradients are those of the whole batch
   Model model = test::compiled(training.strategy, test::small_cnn, test::grouped());
-  Loader loader(test::blobs(16, {6, 6, 2}).batch({.global = 8}), training.devices);
+  Loader loader(test::blobs(16, {6, 6, 2}).batch({.global_batch = 8}), training.devices);
   Trainer trainer(training.strategy, model, loader);
   trainer.gradients(std::move(*trainer.take()));
   trainer.all_reduce();
@@ -150,7 +150,7 @@ TEST(UpdatePlan, LeavesFrozenWeightsAlone) {
     const std::vector<float> weights = model.read_variable("frozen/weights");
     const std::vector<float> bias = model.read_variable("frozen/bias");
     EXPECT_EQ(model.parameter_count(), 4 + 144 * 4 + 4);
-    model.fit(test::blobs(30, {6, 6, 2}).batch({.global = 8}), {.epochs = 2, .verbose = 0});
+    model.fit(test::blobs(30, {6, 6, 2}).batch({.global_batch = 8}), {.epochs = 2, .verbose = 0});
     model.check_mirrored();
     for (int r = 0; r < replicas; ++r) EXPECT_EQ(model.read_variable("frozen/weights", r), weights);
     EXPECT_NE(model.read_variable("frozen/bias"), bias);
@@ -164,7 +164,7 @@ TEST(UpdatePlan, ARateOfZeroMovesNothing) {
                        .learning_rate = Schedule::linear_decay({.peak = 0.1F, .total_steps = 2})}};
   test::Training training;
   Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
-  const Dataset data = test::blobs(40, {6, 6, 2}).batch({.global = 8});
+  const Dataset data = test::blobs(40, {6, 6, 2}).batch({.global_batch = 8});
   model.fit(data, {.verbose = 0, .stop_after_steps = 2});
   const std::vector<float> bias = model.read_variable("conv/bias");
   model.fit(data, {.verbose = 0});

@@ -53,8 +53,8 @@ int main(int argc, char** argv) try {
   torch::manual_seed(7);
 
   headrace::DeviceGroup devices = headrace::open_devices(device, headrace::DeviceNeed::kMemory);
-  const Dataset train = images(data, Split::kTrain).shuffle({.seed = 7}).batch({.global = 128}).prefetch(4);
-  const Dataset test = images(data, Split::kTest).batch({.global = 500});
+  const Dataset train = images(data, Split::kTrain).shuffle({.seed = 7}).batch({.global_batch = 128}).prefetch(4);
+  const Dataset test = images(data, Split::kTest).batch({.global_batch = 500});
 
   torch::nn::Sequential model = small_cnn();
   model->to(torch::Device(device));

@@ -21,7 +21,8 @@ TEST(DecodedWindows, AreTheSameOfImagesThatComeOftenAndOnce) {
   const TempFolder folder;
   const SourcePtr source = image_archive(folder.write("images.tar", tar.finish()));
   for (const Operations& operations : {random_resized_crop({.size = 16}) | flip(), resize(24) | center_crop(16)}) {
-    const Dataset dataset = Dataset::from(source).shuffle().decode().map(operations).batch({.global = kGlobal});
+    const Dataset dataset =
+        Dataset::from(source).shuffle().decode().map(operations).batch({.global_batch = kGlobal});
     const auto once = cpu_digests_of(dataset, {.seed = 4, .epochs = 1, .threads = 1});
     for (const int threads : {1, 3}) {
       auto often = digests_of(dataset, 2, {.seed = 4, .epochs = 5, .threads = threads});
@@ -45,7 +46,7 @@ TEST(DecodedWindows, OfCheckedImagesNeedNothingElse) {
         Dataset::from(std::make_shared<FakeSource>(std::vector<std::vector<std::byte>>{cut}, checked))
             .decode()
             .map(resize(24) | center_crop(16))
-            .batch({.global = 1});
+            .batch({.global_batch = 1});
     return cpu_digests_of(dataset, {.epochs = epochs, .threads = 1});
   };
   EXPECT_NO_THROW(run(true, 1));

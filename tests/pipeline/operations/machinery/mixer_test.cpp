@@ -31,7 +31,7 @@ TEST(Mixer, KeepsEachLabelASumOfOne) {
 
 TEST(Mixer, HandlesBatchesOfOneAndOfTheWholeEpoch) {
   for (const std::int64_t global : {1, 2, 53, 100}) {
-    const Dataset dataset = samples().map(one_hot(10)).batch({.global = global}).map(mixup());
+    const Dataset dataset = samples().map(one_hot(10)).batch({.global_batch = global}).map(mixup());
     const auto expected = cpu_digests_of(dataset, {.seed = 4, .threads = 1});
     EXPECT_EQ(digests_of(dataset, 8, {.seed = 4, .threads = 4}), expected) << global;
   }
@@ -39,7 +39,8 @@ TEST(Mixer, HandlesBatchesOfOneAndOfTheWholeEpoch) {
 
 TEST(Mixer, FailsWithTheErrorOfARecord) {
   // Label 9 is no class of nine.
-  const Dataset dataset = Dataset::from(noise_images(53, 4, 4)).map(one_hot(9)).batch({.global = 6}).map(mixup());
+  const Dataset dataset =
+      Dataset::from(noise_images(53, 4, 4)).map(one_hot(9)).batch({.global_batch = 6}).map(mixup());
   DeviceGroup devices = test_devices(1);
   Loader loader(dataset, devices, {.threads = 2});
   EXPECT_TRUE(loader.next());
@@ -54,31 +55,33 @@ TEST(Mixer, FailsWithTheErrorOfARecord) {
 }
 
 TEST(Mixer, SaysWhereItBelongs) {
-  EXPECT_THAT(refusal_of_augmenting([] { return samples().batch({.global = 4}).map(mixup()); }),
+  EXPECT_THAT(refusal_of_augmenting([] { return samples().batch({.global_batch = 4}).map(mixup()); }),
               AllOf(HasSubstr("field 'label' is int64"), HasSubstr("one_hot")));
-  EXPECT_THAT(refusal_of_augmenting([] { return samples().map(one_hot(10) | mixup()).batch({.global = 4}); }),
-              AllOf(HasSubstr("mixup"), HasSubstr("after batch()")));
-  EXPECT_EQ(refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(flip()); }),
-            "no error");
   EXPECT_THAT(
-      refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup() | flip()); }),
-      HasSubstr("flip(0.5) stands after mixup("));
+      refusal_of_augmenting([] { return samples().map(one_hot(10) | mixup()).batch({.global_batch = 4}); }),
+      AllOf(HasSubstr("mixup"), HasSubstr("after batch()")));
+  EXPECT_EQ(
+      refusal_of_augmenting([] { return samples().map(one_hot(10)).batch({.global_batch = 4}).map(flip()); }),
+      "no error");
   EXPECT_THAT(refusal_of_augmenting(
-                  [] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(cutmix()); }),
+                  [] { return samples().map(one_hot(10)).batch({.global_batch = 4}).map(mixup() | flip()); }),
+              HasSubstr("flip(probability=0.5, draw=each_pass) stands after mixup("));
+  EXPECT_THAT(refusal_of_augmenting(
+                  [] { return samples().map(flatten() | one_hot(10)).batch({.global_batch = 4}).map(cutmix()); }),
               HasSubstr("three axes"));
   EXPECT_THAT(refusal_of_augmenting(
-                  [] { return samples().map(one_hot(10)).batch({.global = 4}).map(mixup({.alpha = 0})); }),
+                  [] { return samples().map(one_hot(10)).batch({.global_batch = 4}).map(mixup({.alpha = 0})); }),
               HasSubstr("alpha 0"));
   EXPECT_EQ(refusal_of_augmenting(
-                [] { return samples().map(one_hot(10)).batch({.global = 4}).prefetch(1).map(mixup()); }),
+                [] { return samples().map(one_hot(10)).batch({.global_batch = 4}).prefetch(1).map(mixup()); }),
             "no error");
   EXPECT_EQ(refusal_of_augmenting(
-                [] { return samples().map(flatten() | one_hot(10)).batch({.global = 4}).map(mixup()); }),
+                [] { return samples().map(flatten() | one_hot(10)).batch({.global_batch = 4}).map(mixup()); }),
             "no error");
 }
 
 TEST(Mixer, IsPartOfTheStreamsIdentityAndExplained) {
-  const Dataset plain = samples().map(one_hot(10)).batch({.global = 4});
+  const Dataset plain = samples().map(one_hot(10)).batch({.global_batch = 4});
   EXPECT_NE(plain.fingerprint(), plain.map(mixup()).fingerprint());
   EXPECT_NE(plain.map(cutmix()).fingerprint(), plain.map(mixup()).fingerprint());
   EXPECT_THAT(plain.map(mixup({.alpha = 0.5F})).explain(),
@@ -89,7 +92,7 @@ TEST(Mixer, NeedsALabel) {
   const auto source =
       std::make_shared<FakeSource>(std::vector<std::vector<std::byte>>{encode_jpeg(make_picture(20, 24, 3, 1))});
   const Dataset dataset =
-      Dataset::from(source).decode().map(random_resized_crop({.size = 8})).batch({.global = 5});
+      Dataset::from(source).decode().map(random_resized_crop({.size = 8})).batch({.global_batch = 5});
   EXPECT_THAT(refusal_of_augmenting([&] { return dataset.map(mixup()); }), HasSubstr("label"));
 }
 
@@ -100,7 +103,7 @@ TEST(Mixer, WaitsForRowsThatReadersFetch) {
   const Dataset dataset = Dataset::from(open_source(tar, Split::kTrain))
                               .decode()
                               .map(random_resized_crop({.size = 8}) | one_hot(3))
-                              .batch({.global = 5})
+                              .batch({.global_batch = 5})
                               .map(mixup() | cutmix());
   const auto expected = cpu_digests_of(dataset, {.seed = 4, .epochs = 3, .threads = 1, .reader_threads = 1});
   ASSERT_EQ(expected.size(), 9U);

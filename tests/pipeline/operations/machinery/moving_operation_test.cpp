@@ -84,7 +84,7 @@ struct MovedSample {
 // All examples of `epochs` passes, in order.
 std::vector<MovedSample> moved_samples(const Dataset& dataset, std::uint64_t epochs = 2) {
   DeviceGroup devices = test_devices(1);
-  Loader loader(dataset.batch({.global = 8}), devices, {.seed = 4, .epochs = epochs});
+  Loader loader(dataset.batch({.global_batch = 8}), devices, {.seed = 4, .epochs = epochs});
   std::vector<MovedSample> all;
   while (const auto batch = loader.next()) {
     const Shape shape = batch->tensor("mask").shape;
@@ -276,7 +276,7 @@ TEST(MovedAlong, TheImageHasTheBitsThatItHasAlone) {
         resize(9, 7) | alternating_flip()}) {
     const auto alone = [&] {
       DeviceGroup devices = test_devices(1);
-      Loader loader(base.map(chain | to_layout(ImageLayout::kChannelsLast)).batch({.global = 8}), devices,
+      Loader loader(base.map(chain | to_layout(ImageLayout::kChannelsLast)).batch({.global_batch = 8}), devices,
                     {.seed = 4, .epochs = 2});
       std::vector<std::uint8_t> pixels;
       while (const auto batch = loader.next()) {
@@ -299,7 +299,7 @@ TEST(MovedAlong, GivesOneStream) {
           .shuffle({.seed = 2})
           .map((random_resized_crop({.size = 12}) | flip() | pad_crop(12, 2) | normalize({0.5F}, {0.5F}))
                    .along(kBoth))
-          .batch({.global = 9}));
+          .batch({.global_batch = 9}));
 }
 
 TEST(MovedAlong, BoxesOfWhichNothingIsLeftAreZerosOrLeaveTheirPlace) {
@@ -313,7 +313,7 @@ TEST(MovedAlong, BoxesOfWhichNothingIsLeftAreZerosOrLeaveTheirPlace) {
                    array_of({.name = "boxes", .dtype = DType::kF32, .shape = {4, 4}}, boxes),
                    array_of({.name = "labels", .dtype = DType::kI64, .shape = {4}}, labels)});
     const Along along{.boxes = {"boxes"}, .lost = lost, .with_boxes = std::move(rows)};
-    const Dataset dataset = Dataset::from(source).map(center_crop(13).along(along)).batch({.global = 1});
+    const Dataset dataset = Dataset::from(source).map(center_crop(13).along(along)).batch({.global_batch = 1});
     DeviceGroup devices = test_devices(1);
     Loader loader(dataset, devices);
     return download_examples<T>(devices[0], *loader.next(), field);
@@ -370,11 +370,13 @@ TEST(MovedAlong, FromAnArchiveToPaddedBatches) {
                                        {.columns = {.more = {"mask=seg.png:mask", "boxes=json.boxes:list"}}});
   const auto lengths_of = [&](DeviceGroup& devices, const Along& along) {
     const Operations chain = (center_crop(16) | flip()).along(along);
-    Loader loader(Dataset::from(source).decode().map(chain).padded_batch({.global = 6}), devices);
+    Loader loader(Dataset::from(source).decode().map(chain).padded_batch({.global_batch = 6}), devices);
     return download_examples<std::int64_t>(devices[0], *loader.next(), "boxes_length");
   };
-  const Dataset dataset =
-      Dataset::from(source).decode().map((center_crop(16) | flip()).along(kBoth)).padded_batch({.global = 6});
+  const Dataset dataset = Dataset::from(source)
+                              .decode()
+                              .map((center_crop(16) | flip()).along(kBoth))
+                              .padded_batch({.global_batch = 6});
   DeviceGroup devices = test_devices(1);
   Along dropping = kBoth;
   dropping.lost = LostBoxes::kDrop;
@@ -404,7 +406,7 @@ TEST(MovedAlong, AMaskOfAPaletteKeepsItsIndices) {
   EXPECT_THROW(web_dataset(path, {.members = {"seg.png:mask", "seg.png"}}), ConfigError) << "two of one name";
   const SourcePtr one = web_dataset(path, {.members = {"m=seg.png:mask"}});
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(one).decode({.height = 9, .width = 8}).batch({.global = 1}), devices);
+  Loader loader(Dataset::from(one).decode({.height = 9, .width = 8}).batch({.global_batch = 1}), devices);
   const auto batch = loader.next();
   const auto indices = download_examples<std::uint8_t>(devices[0], *batch, "m");
   const auto colours = download_examples<std::uint8_t>(devices[0], *batch, "image");
@@ -426,7 +428,7 @@ std::string fault_of_mask(const Bytes& mask) {
   DeviceGroup devices = test_devices(1);
   try {
     Loader loader(
-        Dataset::from(source).decode().map(center_crop(4).along({.masks = {"mask"}})).batch({.global = 1}),
+        Dataset::from(source).decode().map(center_crop(4).along({.masks = {"mask"}})).batch({.global_batch = 1}),
         devices);
     loader.next();
     return "no error";
@@ -447,14 +449,14 @@ TEST(MovedAlong, AMaskThatIsNoneIsABadRecord) {
 
 std::string refusal_of(const Operations& chain, const Along& along) {
   try {
-    return Dataset::from(masked_images(true)).map(chain.along(along)).batch({.global = 4}).explain();
+    return Dataset::from(masked_images(true)).map(chain.along(along)).batch({.global_batch = 4}).explain();
   } catch (const ConfigError& error) {
     return error.what();
   }
 }
 
 TEST(MovedAlong, RefusesWhatItCannotMove) {
-  EXPECT_THAT(refusal_of(flip(), kBoth), HasSubstr("flip(0.5) along with masks mask and boxes boxes"));
+  EXPECT_THAT(refusal_of(flip(), kBoth), HasSubstr("masks=[mask], boxes=[boxes], lost_boxes=zero"));
   EXPECT_THAT(refusal_of(flip(), {.masks = {"seg"}}), HasSubstr("'seg'"));
   EXPECT_THAT(refusal_of(flip(), {.masks = {"image"}}), HasSubstr("field 'image' is moved twice"));
   EXPECT_THAT(refusal_of(flip(), {.masks = {"mask", "mask"}}), HasSubstr("field 'mask' is moved twice"));

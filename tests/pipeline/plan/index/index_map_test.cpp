@@ -120,7 +120,7 @@ TEST(IndexMap, DependsOnSeedEpochAndPlaceInTheChain) {
 }
 
 TEST(IndexMap, CanKeepOneOrder) {
-  const IndexMap map(100, {ShuffleStage{{.seed = 3, .each_epoch_anew = false}}}, 1);
+  const IndexMap map(100, {ShuffleStage{{.seed = 3, .reshuffle_each_epoch = false}}}, 1);
   const auto records = [&](std::uint64_t epoch) {
     std::vector<std::uint64_t> list;
     for (const Located& located : located_in(map, epoch)) list.push_back(located.record);

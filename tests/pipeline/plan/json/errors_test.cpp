@@ -20,7 +20,7 @@ class PlanJsonErrors : public ::testing::Test {
   }
   // Of a plan with these stages, written as JSON.
   std::string refusal_of_stages(const std::string& stages) const {
-    return refusal_of(R"({"headrace_plan": 1, "source": {"named": "images"}, "stages": [)" + stages + "]}");
+    return refusal_of(R"({"headrace_plan": 2, "source": {"named": "images"}, "stages": [)" + stages + "]}");
   }
 
   PlanParts parts_{.sources = {{"images", test::noise_images(13, 8, 8)}, {"numbers", test::numbers(5)}}};
@@ -50,8 +50,8 @@ TEST_F(PlanJsonErrors, NameThePlace) {
        "plan at stages[0].shuffle.seed: -1 where a whole number from 0 to 18446744073709551615 is needed"},
       {R"({"shuffle": {"seed": 18446744073709551616}})", "plan at stages[0].shuffle.seed: 1.8446744073709552e+19"},
       {R"({"shuffle": {"seed": 1.0}})", "plan at stages[0].shuffle.seed: 1.0 where a whole number"},
-      {R"({"shuffle": {"each_epoch_anew": 1}})",
-       "plan at stages[0].shuffle.each_epoch_anew: 1 where true or false is needed"},
+      {R"({"shuffle": {"reshuffle_each_epoch": 1}})",
+       "plan at stages[0].shuffle.reshuffle_each_epoch: 1 where true or false is needed"},
       {R"({"shuffle": 7})", "plan at stages[0].shuffle: 7 where an object is needed (write it as {...})"},
       {R"({"take": {}})", "plan at stages[0].take: 'count' is missing"},
       {R"({"select": {}})", "plan at stages[0].select: 'numbers' is missing"},
@@ -78,7 +78,7 @@ TEST_F(PlanJsonErrors, SayWhatThereIs) {
       refusal_of_stages(R"({"map": [{"Flip": {}}]})"),
       AllOf(StartsWith("plan at stages[0].map[0]: there is no operation \"Flip\" (write named, pad_crop, "),
             HasSubstr("one_hot, mixup or cutmix")));
-  EXPECT_THAT(refusal_of(R"({"headrace_plan": 1, "source": {"parquet": {}}})"),
+  EXPECT_THAT(refusal_of(R"({"headrace_plan": 2, "source": {"parquet": {}}})"),
               AllOf(StartsWith("plan at source: there is no source \"parquet\" (write named, concatenate, "),
                     HasSubstr("image_folder")));
 }
@@ -86,9 +86,9 @@ TEST_F(PlanJsonErrors, SayWhatThereIs) {
 // Stages that make no sense together are told at the first that makes none, as the planner tells it.
 TEST_F(PlanJsonErrors, NameTheStageThatMakesNoSense) {
   EXPECT_THAT(refusal_of_stages(R"({"shuffle": {}}, {"map": [{"pad_crop": {"pad": -1}}]}, {"batch": {}})"),
-              StartsWith("plan at stages[1]: pad_crop(32, pad=-1, zero)"));
-  EXPECT_THAT(refusal_of_stages(R"({"batch": {}}, {"prefetch": {"batches": 1}}, {"batch": {"global": 2}})"),
-              StartsWith("plan at stages[2]: batch(2) stands after batch(32)"));
+              StartsWith("plan at stages[1]: pad_crop(size=32, pad=-1, padding=zero)"));
+  EXPECT_THAT(refusal_of_stages(R"({"batch": {}}, {"prefetch": {"batches": 1}}, {"batch": {"global_batch": 2}})"),
+              StartsWith("plan at stages[2]: batch(global_batch=2, drop_remainder=false) stands after batch(32)"));
   EXPECT_THAT(refusal_of_stages(R"({"map": [{"mixup": {}}]}, {"padded_batch": {}})"),
               StartsWith("plan at stages[0]: mixup("));
   EXPECT_THAT(refusal_of_stages(R"({"decode": {}})"), StartsWith("plan at stages[0]: decode(): no field is"));
@@ -96,7 +96,7 @@ TEST_F(PlanJsonErrors, NameTheStageThatMakesNoSense) {
 
 TEST_F(PlanJsonErrors, OfCombinations) {
   const auto of = [&](const std::string& source) {
-    return refusal_of(R"({"headrace_plan": 1, "source": )" + source + "}");
+    return refusal_of(R"({"headrace_plan": 2, "source": )" + source + "}");
   };
   EXPECT_THAT(of(R"({"mix": {"parts": [{"source": {"named": "images"}},
                                        {"source": {"named": "images"}, "stages": [{"take": {"count": "x"}}]}]}})"),
@@ -123,16 +123,16 @@ TEST_F(PlanJsonErrors, OfTheWholeText) {
       {"{\n  \"a\": [1,\n  }", "plan: is no JSON: line 3, column 3"},
       {"[]", "plan: a list where an object is needed"},
       {"{}", "plan: 'headrace_plan' is missing: this is no plan"},
-      {R"({"headrace_plan": 2})", "plan at headrace_plan: version 2 of the format; this Headrace reads version 1"},
+      {R"({"headrace_plan": 1})", "plan at headrace_plan: version 1 of the format; this Headrace reads version 2"},
       {R"({"headrace_plan": "1"})", "plan at headrace_plan: version \"1\" of the format"},
-      {R"({"headrace_plan": 1})", "plan: 'source' is missing"},
-      {R"({"headrace_plan": 1, "source": {"named": "images"}, "epochs": 3})",
+      {R"({"headrace_plan": 2})", "plan: 'source' is missing"},
+      {R"({"headrace_plan": 2, "source": {"named": "images"}, "epochs": 3})",
        "plan: there is no option \"epochs\" (it has source, stages, headrace_plan)"},
-      {R"({"headrace_plan": 1, "source": 1, "source": 2})", "plan: \"source\" occurs twice in one object"},
+      {R"({"headrace_plan": 2, "source": 1, "source": 2})", "plan: \"source\" occurs twice in one object"},
       {R"({"headrace_plan": 1e999})", "plan: is no JSON: "},
       {R"({"headrace_plan": NaN})", "plan: is no JSON: line 1, column 19"},
       {std::string(100'000, '['), "plan: nested deeper than 64 levels"},
-      {"{\"headrace_plan\": 1, \"\xff\": 1}", "plan: is no JSON: "},
+      {"{\"headrace_plan\": 2, \"\xff\": 1}", "plan: is no JSON: "},
   };
   for (const auto& [text, refusal] : all) EXPECT_THAT(refusal_of(text), StartsWith(refusal)) << text.substr(0, 99);
 }

@@ -44,7 +44,7 @@ class PlanJsonNamedParts : public ::testing::Test {
     return Dataset::from(parts_.sources.at("noise"))
         .filter(odd())
         .map(darker() | flip() | sum())
-        .batch({.global = 4});
+        .batch({.global_batch = 4});
   }
   std::string refusal_of(const std::string& json) const {
     return test::refusal_of([&] { Dataset::from_json(json, {.parts = parts_}); });
@@ -98,9 +98,9 @@ TEST_F(PlanJsonNamedParts, OfAnotherVersionAreOthers) {
 
 // Without a version any will do.
 TEST_F(PlanJsonNamedParts, MayLeaveTheVersionOut) {
-  const std::string json = R"({"headrace_plan": 1, "source": {"named": "noise"}, "stages": [
+  const std::string json = R"({"headrace_plan": 2, "source": {"named": "noise"}, "stages": [
     {"filter": {"named": "odd"}}, {"map": [{"named": "darker"}, {"flip": {}}, {"named": "sum"}]},
-    {"batch": {"global": 4}}]})";
+    {"batch": {"global_batch": 4}}]})";
   EXPECT_EQ(Dataset::from_json(json, {.parts = parts_}).fingerprint(), plan().fingerprint());
 }
 
@@ -116,9 +116,9 @@ TEST_F(PlanJsonNamedParts, SourcesAreToldByTheirContent) {
 }
 
 TEST_F(PlanJsonNamedParts, HaveNoOtherOptions) {
-  EXPECT_THAT(refusal_of(R"({"headrace_plan": 1, "source": {"named": "noise", "seed": 1}})"),
+  EXPECT_THAT(refusal_of(R"({"headrace_plan": 2, "source": {"named": "noise", "seed": 1}})"),
               StartsWith("plan at source: there is no option \"seed\" (it has named, fingerprint)"));
-  EXPECT_THAT(refusal_of(R"({"headrace_plan": 1, "source": {"named": "noise"}, "stages": [
+  EXPECT_THAT(refusal_of(R"({"headrace_plan": 2, "source": {"named": "noise"}, "stages": [
                 {"map": [{"named": "sum", "version": "3"}]}]})"),
               StartsWith("plan at stages[0].map[0].version: \"3\" where a whole number"));
 }

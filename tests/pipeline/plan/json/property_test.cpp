@@ -22,8 +22,8 @@ class RandomPlans {
     const bool mixes = one_in(3);
     if (mixes) dataset = dataset.map(to_floats() | one_hot(10, part()));
     if (one_in(3)) dataset = dataset.shuffle({.seed = any()});
-    dataset = dataset.batch({.global = 1 + static_cast<std::int64_t>(below(9)),
-                             .remainder = one_in(3) ? Remainder::kDrop : Remainder::kKeep});
+    dataset =
+        dataset.batch({.global_batch = 1 + static_cast<std::int64_t>(below(9)), .drop_remainder = one_in(3)});
     if (mixes) dataset = dataset.map(mixing());
     return one_in(2) ? dataset.prefetch(static_cast<int>(below(4))) : dataset;
   }
@@ -60,8 +60,9 @@ class RandomPlans {
 
   Dataset on_positions(const Dataset& before) {
     switch (below(9)) {
-      case 0: return before.shuffle({.seed = any(), .each_epoch_anew = one_in(2)});
-      case 1: return before.shuffle_window({.size = 1 + below(20), .seed = any(), .each_epoch_anew = one_in(2)});
+      case 0: return before.shuffle({.seed = any(), .reshuffle_each_epoch = one_in(2)});
+      case 1:
+        return before.shuffle_window({.size = 1 + below(20), .seed = any(), .reshuffle_each_epoch = one_in(2)});
       case 2: return before.repeat(1 + below(3));
       case 3: return before.take(15 + below(30));
       case 4: return before.skip(below(4));

@@ -118,14 +118,14 @@ TEST_F(PlanJsonSources, ShowEveryArgument) {
 TEST_F(PlanJsonSources, ServeTheSameStream) {
   const Dataset images = Dataset::from(open_source(at("images"), Split::kTrain));
   test::expect_same_stream(
-      images.shuffle({.seed = 7}).decode().map(random_resized_crop({.size = 6})).batch({.global = 5}));
+      images.shuffle({.seed = 7}).decode().map(random_resized_crop({.size = 6})).batch({.global_batch = 5}));
   const Dataset turned = images.decode({.height = 9, .width = 12, .apply_orientation = true}).map(center_crop(8));
-  test::expect_same_plan(turned.batch({.global = 5}));
+  test::expect_same_plan(turned.batch({.global_batch = 5}));
 }
 
 TEST_F(PlanJsonSources, RelativePathsBeginAtTheBase) {
   const std::string json =
-      R"({"headrace_plan": 1, "source": {"open": {"path": "images"}}, "stages": [{"decode": {}},
+      R"({"headrace_plan": 2, "source": {"open": {"path": "images"}}, "stages": [{"decode": {}},
           {"cache": {"disk": {"folder": "kept"}}}]})";
   const Dataset read = Dataset::from_json(json, {.base = folder_.path()});
   EXPECT_EQ(read.size(), test::kTrainImages);
@@ -145,7 +145,7 @@ TEST_F(PlanJsonSources, PathsCanBeRefused) {
   const std::string source = Dataset::from(open_source(at("images"), Split::kTrain)).to_json();
   EXPECT_THAT(test::refusal_of([&] { Dataset::from_json(source, {.allow_paths = false}); }),
               HasSubstr("plan at source.open.path: names a path, and this plan may name none"));
-  const std::string cache = R"({"headrace_plan": 1, "source": {"named": "n"},
+  const std::string cache = R"({"headrace_plan": 2, "source": {"named": "n"},
                                 "stages": [{"cache": {"disk": {"folder": "x"}}}]})";
   const PlanOptions options{.parts = {.sources = {{"n", test::numbers(3)}}}, .allow_paths = false};
   EXPECT_THAT(test::refusal_of([&] { Dataset::from_json(cache, options); }),

@@ -22,7 +22,9 @@ class PlanJsonStages : public ::testing::Test {
   Dataset first() const { return Dataset::from(parts_.sources.at("first")); }
   Dataset second() const { return Dataset::from(parts_.sources.at("second")); }
   Dataset images() const { return Dataset::from(parts_.sources.at("images")); }
-  void expect_same(const Dataset& dataset) const { expect_same_stream(dataset.batch({.global = 4}), parts_); }
+  void expect_same(const Dataset& dataset) const {
+    expect_same_stream(dataset.batch({.global_batch = 4}), parts_);
+  }
 
   const RecordFilter even_{.name = "even",
                            .keeps = [](const ExampleView& record) { return record.integer("value") % 2 == 0; }};
@@ -34,9 +36,9 @@ class PlanJsonStages : public ::testing::Test {
 TEST_F(PlanJsonStages, OnPositions) {
   expect_same(first());
   expect_same(first().shuffle({.seed = ~std::uint64_t{0}}));
-  expect_same(first().shuffle({.seed = 3, .each_epoch_anew = false}));
+  expect_same(first().shuffle({.seed = 3, .reshuffle_each_epoch = false}));
   expect_same(first().shuffle_window({.size = 5, .seed = 9}));
-  expect_same(first().shuffle_window({.size = 5, .seed = 9, .each_epoch_anew = false}));
+  expect_same(first().shuffle_window({.size = 5, .seed = 9, .reshuffle_each_epoch = false}));
   expect_same(first().repeat(3).take(50).skip(7));
   expect_same(first().select({22, 0, 22, 5}));
   expect_same(first().shard(3, 2));
@@ -54,12 +56,12 @@ TEST_F(PlanJsonStages, ShardsOfFiles) {
 }
 
 TEST_F(PlanJsonStages, OfBatches) {
-  expect_same_stream(first().batch({.global = 7, .remainder = Remainder::kDrop}).prefetch(0), parts_);
-  const Dataset read = test::written_and_read(first().batch({.global = 7}).prefetch(5), parts_);
-  EXPECT_THAT(read.explain(), HasSubstr("prefetch(5)"));
+  expect_same_stream(first().batch({.global_batch = 7, .drop_remainder = true}).prefetch(0), parts_);
+  const Dataset read = test::written_and_read(first().batch({.global_batch = 7}).prefetch(5), parts_);
+  EXPECT_THAT(read.explain(), HasSubstr("prefetch(batches=5)"));
   EXPECT_EQ(read.global_batch(), 7);
-  expect_same_stream(first().batch({.global = 4}).shuffle().unbatch().batch({.global = 5}).skip(1).repeat(2),
-                     parts_);
+  expect_same_stream(
+      first().batch({.global_batch = 4}).shuffle().unbatch().batch({.global_batch = 5}).skip(1).repeat(2), parts_);
 }
 
 TEST_F(PlanJsonStages, LabelsAreData) {
@@ -125,26 +127,26 @@ TEST_F(PlanJsonStages, PaddedBatches) {
                    std::ranges::fill(record.allocate(0, index % 7 + 1), std::byte{3});
                  }});
   const Dataset texts = Dataset::from(parts_.sources.at("texts"));
-  expect_same_stream(texts.padded_batch({.global = 4}), parts_);
-  expect_same_stream(texts.shuffle({.seed = 1})
-                         .padded_batch({.global = 4,
-                                        .remainder = Remainder::kDrop,
-                                        .pad = {{.field = "text", .length = 9, .value = std::byte{255}}}})
-                         .prefetch(1),
-                     parts_);
-  expect_same_stream(concatenate({texts.take(3), texts}).padded_batch({.global = 4}), parts_);
+  expect_same_stream(texts.padded_batch({.global_batch = 4}), parts_);
+  expect_same_stream(
+      texts.shuffle({.seed = 1})
+          .padded_batch(
+              {.global_batch = 4, .drop_remainder = true, .pad = {{.field = "text", .length = 9, .value = 255}}})
+          .prefetch(1),
+      parts_);
+  expect_same_stream(concatenate({texts.take(3), texts}).padded_batch({.global_batch = 4}), parts_);
   expect_same_stream(concatenate({texts.take(3), texts})
                          .bucket_by_length({.field = "text", .boundaries = {2, 5}, .batch_sizes = {3}})
                          .take(3),
                      parts_);
-  expect_same_stream(zip({texts, texts}, {.suffixes = {"", "_2"}}).padded_batch({.global = 4}), parts_);
+  expect_same_stream(zip({texts, texts}, {.suffixes = {"", "_2"}}).padded_batch({.global_batch = 4}), parts_);
 }
 
 template <typename Options>
 void expect_shows(int members) {
   Options options;
   test::ChangeAll all(1);
-  plan_json::show(options, all);
+  options.each_field(all);
   EXPECT_EQ(all.count(), members) << typeid(Options).name();
 }
 
@@ -169,24 +171,26 @@ TEST_F(PlanJsonStages, ShowEveryOption) {
 
 // What a person may leave out takes the usual value.
 TEST_F(PlanJsonStages, OptionsHaveUsualValues) {
-  const std::string json = R"({"headrace_plan": 1, "source": {"named": "images"}, "stages": [
+  const std::string json = R"({"headrace_plan": 2, "source": {"named": "images"}, "stages": [
     {"shuffle": {}}, {"map": [{"flip": {}}, {"pad_crop": {"size": 6}}]}, {"batch": {}}]})";
   const Dataset read = Dataset::from_json(json, {.parts = parts_});
   EXPECT_EQ(read.fingerprint(), images().shuffle().map(flip() | pad_crop(6, 4)).batch({}).fingerprint());
-  const std::string bare = R"({"headrace_plan": 1, "source": {"named": "images"}})";
+  const std::string bare = R"({"headrace_plan": 2, "source": {"named": "images"}})";
   EXPECT_EQ(Dataset::from_json(bare, {.parts = parts_}).fingerprint(), images().fingerprint());
 }
 
 // For people: short lists on a line, one stage a line.
 TEST_F(PlanJsonStages, AreReadable) {
   parts_.sources = {{"images", parts_.sources.at("images")}};
-  const Dataset plan =
-      images().shuffle({.seed = 7}).map(normalize({0.1F, 0.2F, 0.3F}, {1, 1, 1}) | flip()).batch({.global = 8});
+  const Dataset plan = images()
+                           .shuffle({.seed = 7})
+                           .map(normalize({0.1F, 0.2F, 0.3F}, {1, 1, 1}) | flip())
+                           .batch({.global_batch = 8});
   const std::string json = plan.to_json(parts_);
-  EXPECT_THAT(json, ::testing::StartsWith("{\n  \"headrace_plan\": 1,\n  \"source\": {\"named\": \"images\", "));
+  EXPECT_THAT(json, ::testing::StartsWith("{\n  \"headrace_plan\": 2,\n  \"source\": {\"named\": \"images\", "));
   EXPECT_THAT(json, HasSubstr(R"(
   "stages": [
-    {"shuffle": {"seed": 7, "each_epoch_anew": true}},
+    {"shuffle": {"seed": 7, "reshuffle_each_epoch": true}},
     {
       "map": [
         {"normalize": {"mean": [0.1, 0.2, 0.3], "std": [1.0, 1.0, 1.0]}},
@@ -202,7 +206,7 @@ TEST_F(PlanJsonStages, AreReadable) {
         }
       ]
     },
-    {"batch": {"global": 8, "remainder": "keep"}}
+    {"batch": {"global_batch": 8, "drop_remainder": false}}
   ]
 }
 )"));

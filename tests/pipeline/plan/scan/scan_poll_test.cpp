@@ -74,7 +74,7 @@ TEST_F(Interrupted, WhileAFilterIsCounted) {
 
 TEST_F(Interrupted, WhileALoaderOpens) {
   DeviceGroup devices = test::test_devices(1);
-  const Dataset dataset = all_judged().batch({.global = 10});
+  const Dataset dataset = all_judged().batch({.global_batch = 10});
   expect_interrupted([&] { const Loader loader(dataset, devices, {.while_waiting = look()}); });
   go_on();
   EXPECT_EQ(Loader(dataset, devices, {.while_waiting = look()}).steps_per_epoch(), 10U);
@@ -90,9 +90,9 @@ TEST_F(Interrupted, WhileTheLongestRecordIsFound) {
                                  record.put(0, std::vector<std::byte>(index % 5));
                                }}));
   const ScanPoll poll(look());
-  expect_interrupted([&] { sequences.padded_batch({.global = 4}); });
+  expect_interrupted([&] { sequences.padded_batch({.global_batch = 4}); });
   go_on();
-  EXPECT_EQ(sequences.padded_batch({.global = 4}).fields()[0].shape, (Shape{4}));
+  EXPECT_EQ(sequences.padded_batch({.global_batch = 4}).fields()[0].shape, (Shape{4}));
 }
 
 TEST_F(Interrupted, WhileASourceIsInspected) {

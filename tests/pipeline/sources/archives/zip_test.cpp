@@ -214,7 +214,7 @@ TEST(ZipImagesTest, GivesWhatATarOfTheSameFilesGives) {
 
 TEST(ZipImagesTest, IsOneStream) {
   const ZipMaker maker;
-  expect_one_stream(Dataset::from(maker.open()).shuffle().decode().map(center_crop(8)).batch({.global = 5}));
+  expect_one_stream(Dataset::from(maker.open()).shuffle().decode().map(center_crop(8)).batch({.global_batch = 5}));
 }
 
 TEST(ZipImagesTest, ABadChecksumIsABadRecord) {

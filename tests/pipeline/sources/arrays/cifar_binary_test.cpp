@@ -129,7 +129,7 @@ TEST(CifarBinaryTest, ALabelOutOfRangeIsABadRecord) {
   bytes[3073] = std::byte{10};
   maker.folder().write(CifarMaker::name(0), bytes);
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(maker.open()).batch({.global = 2}), devices);
+  Loader loader(Dataset::from(maker.open()).batch({.global_batch = 2}), devices);
   try {
     loader.next();
     FAIL();

@@ -109,7 +109,7 @@ TEST(NumpyTest, GivesOneStreamFromMemoryAndByPosition) {
   const NpyMaker maker;
   EXPECT_EQ(read_all(*maker.open()), read_all(*numpy_arrays(maker.root())));
   EXPECT_TRUE(open_source(maker.root(), Split::kTrain)->info().resident);
-  expect_one_stream(Dataset::from(maker.open()).shuffle().batch({.global = 3}));
+  expect_one_stream(Dataset::from(maker.open()).shuffle().batch({.global_batch = 3}));
 }
 
 TEST(NumpyTest, ConvertsEveryElementTypeInBothOrders) {

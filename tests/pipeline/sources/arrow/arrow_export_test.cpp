@@ -57,7 +57,7 @@ SourcePtr three_fields() {
 TEST(ArrowExport, ComesBackAsTheSameRecords) {
   const SourcePtr wanted = three_fields();
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(Dataset::from(wanted).batch({.global = 8}), devices, {.epochs = 1});
+  Loader loader(Dataset::from(wanted).batch({.global_batch = 8}), devices, {.epochs = 1});
   const SharedBatch batch(std::move(*loader.next(0)));
   ArrowArrayStream stream = OneBatch::stream(batch);
   const SourcePtr source = arrow_table(&stream);
@@ -73,7 +73,7 @@ TEST(ArrowExport, ComesBackAsTheSameRecords) {
 
 TEST(ArrowExport, HoldsTheBatchUntilItIsReleased) {
   DeviceGroup devices = cpu_replicas(1);
-  Loader loader(Dataset::from(three_fields()).batch({.global = 1}).prefetch(1), devices, {.epochs = 1});
+  Loader loader(Dataset::from(three_fields()).batch({.global_batch = 1}).prefetch(1), devices, {.epochs = 1});
   ArrowSchema schema;
   ArrowArray array;
   export_arrow(SharedBatch(std::move(*loader.next(0))), &schema, &array);
@@ -91,7 +91,7 @@ TEST(ArrowExport, HoldsTheBatchUntilItIsReleased) {
 TEST(ArrowExport, RefusesBfloat16) {
   DeviceGroup devices = cpu_replicas(1);
   const Array halves{.field = {.name = "x", .dtype = DType::kBF16, .shape = {}}, .bytes = Bytes(4)};
-  Loader loader(Dataset::from(in_memory("a", 2, {halves})).batch({.global = 1}), devices);
+  Loader loader(Dataset::from(in_memory("a", 2, {halves})).batch({.global_batch = 1}), devices);
   ArrowSchema schema;
   ArrowArray array;
   EXPECT_THROW(export_arrow(SharedBatch(std::move(*loader.next(0))), &schema, &array), ConfigError);

@@ -48,7 +48,7 @@ TEST(ArrowStream, GivesRecordsFromAnyNumberOn) {
 
 TEST(ArrowStream, RunsInALoader) {
   const SourcePtr source = arrow_stream([](ArrowArrayStream* stream) { *stream = stream_of(batches()); });
-  const auto digests = cpu_digests_of(Dataset::from(source).batch({.global = 2}), {});
+  const auto digests = cpu_digests_of(Dataset::from(source).batch({.global_batch = 2}), {});
   ASSERT_EQ(digests.size(), 3U);
   EXPECT_EQ(digests.back().examples, 1);
 }

@@ -175,7 +175,7 @@ TEST(TfRecordsTest, AnExampleWithTwoImagesOrLabelsIsABadRecord) {
 
 TEST(TfRecordsTest, IsOneStream) {
   const TfMaker maker;
-  expect_one_stream(Dataset::from(maker.open()).shuffle().decode().map(center_crop(8)).batch({.global = 2}));
+  expect_one_stream(Dataset::from(maker.open()).shuffle().decode().map(center_crop(8)).batch({.global_batch = 2}));
 }
 
 TEST(TfRecordsTest, TakesOtherKeysInTheirOrder) {

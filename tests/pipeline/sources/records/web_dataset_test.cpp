@@ -267,7 +267,7 @@ TEST(ShardForWorkerTest, DealsOutFilesOrElements) {
     std::vector<std::int64_t> found;
     const Dataset numbered = zip({part, Dataset::from(numbers(part.size()))});
     DeviceGroup devices = test_devices(1);
-    Loader loader(numbered.decode().map(center_crop(4)).batch({.global = 2}), devices);
+    Loader loader(numbered.decode().map(center_crop(4)).batch({.global_batch = 2}), devices);
     while (const auto batch = loader.next()) {
       const auto values = download_examples<std::int64_t>(devices[0], *batch, "label");
       found.insert(found.end(), values.begin(), values.end());
@@ -289,7 +289,7 @@ TEST(ShardForWorkerTest, DealsOutFilesOrElements) {
                         .shuffle()
                         .decode()
                         .map(center_crop(4))
-                        .batch({.global = 2}));
+                        .batch({.global_batch = 2}));
 }
 
 }  // namespace

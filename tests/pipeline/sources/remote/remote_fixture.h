@@ -70,7 +70,7 @@ inline Dataset decoded(const std::filesystem::path& path, Split split = Split::k
   return Dataset::from(open_source(path, split))
       .shuffle({.seed = 3})
       .decode({.height = kSide, .width = kSide})
-      .batch({.global = 8});
+      .batch({.global_batch = 8});
 }
 
 inline std::vector<BatchDigest> stream_of(const Dataset& dataset, LoaderOptions options = {}) {

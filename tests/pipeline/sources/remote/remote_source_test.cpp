@@ -231,7 +231,7 @@ TEST_F(RemoteSources, WithACacheLaterPassesFetchNothing) {
                               .decode({.height = kSide, .width = kSide})
                               .cache(disk(local_ / "cache"))
                               .shuffle({.seed = 1})
-                              .batch({.global = 8});
+                              .batch({.global_batch = 8});
   DeviceGroup devices = cpu_replicas(1);
   Loader loader(dataset, devices, {.epochs = 8});
   const std::uint64_t sent = server_.sent_bytes();

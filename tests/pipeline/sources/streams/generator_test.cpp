@@ -54,8 +54,9 @@ TEST(GeneratorTest, IsOneStream) {
   options.function = [](std::uint64_t index, RecordWriter& record) {
     record.put(0, static_cast<std::int64_t>(index * 3));
   };
-  expect_one_stream(Dataset::from(generator(options)).shuffle().batch({.global = 5}));
-  expect_contents(Dataset::from(generator(options)).shuffle().batch({.global = 5}), EpochContents::all(43), 3);
+  expect_one_stream(Dataset::from(generator(options)).shuffle().batch({.global_batch = 5}));
+  expect_contents(Dataset::from(generator(options)).shuffle().batch({.global_batch = 5}), EpochContents::all(43),
+                  3);
 }
 
 TEST(GeneratorTest, ReportsWhatItsFunctionDoesWrong) {

@@ -53,8 +53,8 @@ TEST(PulledTest, IsOneStream) {
                                      return ++next < 44;
                                    }});
   EXPECT_EQ(source->info().records, 43U) << "what is written before false is dropped";
-  expect_one_stream(Dataset::from(source).shuffle().batch({.global = 5}));
-  expect_contents(Dataset::from(source).shuffle().batch({.global = 5}), EpochContents::all(43), 3);
+  expect_one_stream(Dataset::from(source).shuffle().batch({.global_batch = 5}));
+  expect_contents(Dataset::from(source).shuffle().batch({.global_batch = 5}), EpochContents::all(43), 3);
 }
 
 TEST(PulledTest, SaysAtWhichRecordItsFunctionFailed) {

@@ -76,7 +76,7 @@ Dataset plan_over(SourcePtr source) {
       .decode()
       .map(pad_crop(8, 1))
       .shuffle_window({.size = 10})
-      .batch({.global = 6});
+      .batch({.global_batch = 6});
 }
 
 TEST(WebStream, HasTheSamplesOfTheArchive) {
@@ -153,7 +153,7 @@ TEST(WebStream, SkipsSamplesThatCannotBeUsed) {
   Loader loader(Dataset::from(web_stream(pipe.path(), {.max_image_bytes = 4999}))
                     .decode()
                     .map(pad_crop(8, 1))
-                    .batch({.global = 6}),
+                    .batch({.global_batch = 6}),
                 devices, {.errors = {.on_error = OnError::kSkip, .max_bad_share = 1}});
   const auto batch = loader.next();
   ASSERT_TRUE(batch);

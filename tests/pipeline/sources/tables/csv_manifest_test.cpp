@@ -322,7 +322,7 @@ TEST(CsvTableTest, NeedsNoImages) {
   const SourcePtr unlabelled = open_source(path, Split::kTrain, {.columns = {.more = {"rooms", "town:class"}}});
   EXPECT_EQ(unlabelled->info().fields.size(), 2U);
   EXPECT_EQ(value_of_field<std::int64_t>(*unlabelled, 0, 1), 1) << "Bonn, Ulm";
-  const Dataset data = Dataset::from(source).batch({.global = 2});
+  const Dataset data = Dataset::from(source).batch({.global_batch = 2});
   EXPECT_EQ(Dataset::from_json(data.to_json()).fingerprint(), data.fingerprint());
 }
 

@@ -38,7 +38,7 @@ class CsvLoggerTest : public testing::Test {
 };
 
 TEST_F(CsvLoggerTest, WritesWhatTheHistoryHas) {
-  const Dataset data = test::blobs(24).batch({.global = 8});
+  const Dataset data = test::blobs(24).batch({.global_batch = 8});
   const History history =
       model_.fit(data, {.epochs = 3, .validation = data, .callbacks = {csv_logger(path_)}, .verbose = 0});
   const std::vector<std::string> lines = lines_of(path_);
@@ -102,7 +102,7 @@ TEST_F(CsvLoggerTest, AResumedFitGoesOnBehindItsLines) {
 }
 
 TEST_F(CsvLoggerTest, AFolderThatIsNotThereEndsTheFitAtItsBegin) {
-  const Dataset data = test::blobs(24).batch({.global = 8});
+  const Dataset data = test::blobs(24).batch({.global_batch = 8});
   const Callback logger = csv_logger(folder_ / "none" / "run.csv");
   EXPECT_THROW(model_.fit(data, {.callbacks = {logger}, .verbose = 0}), DataError);
   EXPECT_EQ(model_.global_step(), 0U);

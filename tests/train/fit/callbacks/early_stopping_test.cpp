@@ -87,7 +87,7 @@ TEST_F(EarlyStoppingTest, KnowsWhichWayIsBetterOrAsks) {
   EXPECT_FALSE(stops("examples_per_second"));
   EXPECT_FALSE(stops("val_unsaid", Better::kHigher));
 
-  const Dataset data = test::blobs(16).batch({.global = 8});
+  const Dataset data = test::blobs(16).batch({.global_batch = 8});
   const auto message = [&](const FitOptions& given, bool validated) {
     FitOptions options = given;
     options.verbose = 0;
@@ -129,10 +129,10 @@ TEST_F(EarlyStoppingTest, KnowsWhichWayIsBetterOrAsks) {
 
 // The record ends with the variables that the model has in memory.
 TEST_F(EarlyStoppingTest, TheRecordHasTheWeightsThatAreRestored) {
-  const Dataset data = test::blobs(40).batch({.global = 8});
+  const Dataset data = test::blobs(40).batch({.global_batch = 8});
   std::vector<float> corners(32);  // with wrong labels: the more is learned, the worse
   for (std::size_t i = 0; i < 4; ++i) corners[8 * i + i] = corners[8 * i + i + 4] = 1;
-  const Dataset other = test::labelled({8}, corners, {1, 2, 3, 0}).batch({.global = 4});
+  const Dataset other = test::labelled({8}, corners, {1, 2, 3, 0}).batch({.global_batch = 4});
   const test::TempFolder folder;
   for (const int patience : {1, 10}) {  // ended by it, and after all epochs
     Model model = test::compiled(training_.strategy, test::small_mlp, adam(0.1F));
@@ -187,7 +187,7 @@ TEST_F(EarlyStoppingTest, GivesTheBestWeightsBack) {
     changed.val_loss = losses[static_cast<std::size_t>(report.epoch)];
     stop.on_epoch_end(changed, control);
   };
-  const Dataset data = test::blobs(40).batch({.global = 8});
+  const Dataset data = test::blobs(40).batch({.global_batch = 8});
   model_.fit(data, {.epochs = 4, .validation = data, .callbacks = {chosen}, .verbose = 0});
   EXPECT_EQ(read(), best);
 }

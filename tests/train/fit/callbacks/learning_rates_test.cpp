@@ -25,7 +25,7 @@ class LearningRatesTest : public testing::Test {
 
   Training training_{2};
   Model model_ = test::compiled(training_.strategy, test::small_mlp, sgd(0.5F));
-  Dataset data_ = test::blobs(40).batch({.global = 8});
+  Dataset data_ = test::blobs(40).batch({.global_batch = 8});
 };
 
 TEST_F(LearningRatesTest, APlateauReducesThem) {

@@ -75,7 +75,7 @@ class TensorBoardTest : public testing::Test {
   test::TempFolder folder_;
   Training training_{2};
   Model model_ = test::compiled(training_.strategy, test::norm_cnn, test::with_all_around(adam(1e-2F)));
-  Dataset data_ = test::blobs(40, {6, 6, 2}).batch({.global = 8});  // 5 steps an epoch
+  Dataset data_ = test::blobs(40, {6, 6, 2}).batch({.global_batch = 8});  // 5 steps an epoch
 };
 
 TEST_F(TensorBoardTest, AnEpochsValuesAreTheHistorys) {

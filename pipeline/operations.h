@@ -1,0 +1,499 @@
+// The engine's operations: each is a name and fields, which a plan's JSON and every language call alike. Joined
+// with
+// |, or given to Dataset::map() one after another.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "headrace/pipeline/operation.h"
+
+namespace HEADRACE_API headrace {
+
+enum class Padding { kZero, kReflect };
+constexpr std::array<const char*, 2> choice_names(Padding /*of*/) { return {"zero", "reflect"}; }
+
+// Pads by `pad` on each side and crops a random `size` x `size` window.
+struct PadCrop {
+  static constexpr const char* kName = "pad_crop";
+  int size = 32;
+  int pad = 4;
+  Padding padding = Padding::kZero;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("size", size, "Height and width of the result.");
+    visit("pad", pad, "Pixels added on each side.");
+    visit("padding", padding, "What they hold: 0, or the image mirrored.");
+  }
+};
+// How a pixel is made of those around the point that it comes from.
+enum class Interpolation {
+  kNearest,   // the pixel that the point lies in
+  kBilinear,  // the four whose middles are around it, by their distances
+};
+constexpr std::array<const char*, 2> choice_names(Interpolation /*of*/) { return {"nearest", "bilinear"}; }
+enum class FlipDraw {
+  kEachPass,     // drawn again in each pass
+  kAlternating,  // drawn once per record, for pass 0; inverted from pass to pass
+};
+constexpr std::array<const char*, 2> choice_names(FlipDraw /*of*/) { return {"each_pass", "alternating"}; }
+// Mirrors left-right with `probability`.
+struct Flip {
+  static constexpr const char* kName = "flip";
+  float probability = 0.5F;
+  FlipDraw draw = FlipDraw::kEachPass;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("probability", probability, "The probability of mirroring an image.");
+    visit("draw", draw, "When it is drawn.");
+  }
+};
+// Turns upside down with `probability`.
+struct VerticalFlip {
+  static constexpr const char* kName = "vertical_flip";
+  float probability = 0.5F;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("probability", probability, "The probability of mirroring an image.");
+  }
+};
+// Turns a u8 image around its middle by an angle drawn uniformly, counter-clockwise, with `probability`; the size
+// stays. `fill` shows where nothing comes from, between whose middles and the image's bilinear pixels blend: one
+// number, or one per channel, of four at most.
+struct RandomRotation {
+  static constexpr const char* kName = "random_rotation";
+  float min_degrees = -10, max_degrees = 10;
+  Interpolation interpolation = Interpolation::kNearest;
+  std::vector<float> fill = {0.0F};
+  float probability = 1;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("min_degrees", min_degrees, "The smallest angle, counter-clockwise.");
+    visit("max_degrees", max_degrees, "The largest.");
+    visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
+    visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// Like RandomRotation, by torchvision's affine(): sheared along both axes, turned clockwise, scaled, and moved by
+// whole pixels, up to translate_x of the width and translate_y of the height either way. All drawn uniformly.
+// Degrees of shear lie within -90 and 90.
+struct RandomAffine {
+  static constexpr const char* kName = "random_affine";
+  float min_degrees = 0, max_degrees = 0;
+  float translate_x = 0, translate_y = 0;
+  float min_scale = 1, max_scale = 1;
+  float min_shear_x = 0, max_shear_x = 0;
+  float min_shear_y = 0, max_shear_y = 0;
+  Interpolation interpolation = Interpolation::kNearest;
+  std::vector<float> fill = {0.0F};
+  float probability = 1;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("min_degrees", min_degrees, "The smallest angle, clockwise.");
+    visit("max_degrees", max_degrees, "The largest.");
+    visit("translate_x", translate_x, "The largest move either way, as a part of the width.");
+    visit("translate_y", translate_y, "The same of the height.");
+    visit("min_scale", min_scale, "The smallest scale.");
+    visit("max_scale", max_scale, "The largest.");
+    visit("min_shear_x", min_shear_x, "The smallest shear along x, in degrees.");
+    visit("max_shear_x", max_shear_x, "The largest.");
+    visit("min_shear_y", min_shear_y, "The smallest shear along y, in degrees.");
+    visit("max_shear_y", max_shear_y, "The largest.");
+    visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
+    visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// Normalises: (x / 255 - mean[c]) / std[c] for u8, (x - mean[c]) / std[c] for f32; the result is f32, and exactly
+// this: x s + t in f32, the product rounded before the sum, with s = 1 / (255 std[c]) for u8 or 1 / std[c] for f32
+// and t = -mean[c] / std[c], each computed in double from the given floats and rounded once to f32. Equal on every
+// processor and device; differs from dividing twice in f32, as torchvision does, by a unit or two in the last
+// place. One entry for all channels, or one per channel.
+struct Normalize {
+  static constexpr const char* kName = "normalize";
+  std::vector<float> mean;
+  std::vector<float> std;
+
+  void each_field(OptionVisitor& visit) {
+    visit("mean", mean, "Subtracted: one for all channels, or one a channel.");
+    visit("std", std, "Divides the difference: as many.");
+  }
+};
+// Changes the element type; u8 -> f32 keeps the value (no scaling), f32 -> u8 rounds and saturates.
+struct Cast {
+  static constexpr const char* kName = "cast";
+  DType to = DType::kF32;
+
+  void each_field(OptionVisitor& visit) { visit("to", to, "The element type of the result."); }
+};
+// Converts between (H, W, C) and (C, H, W).
+struct ToLayout {
+  static constexpr const char* kName = "to_layout";
+  ImageLayout layout = ImageLayout::kChannelsFirst;
+
+  void each_field(OptionVisitor& visit) { visit("layout", layout, "The layout of the result."); }
+};
+// Says where the channels of the field's images are, and changes nothing. Images are channels last where nothing
+// else is said: by this, by to_layout(), or by a user's function.
+struct LayoutIs {
+  static constexpr const char* kName = "layout_is";
+  ImageLayout layout = ImageLayout::kChannelsFirst;
+  std::string field = "image";
+
+  void each_field(OptionVisitor& visit) {
+    visit("layout", layout, "Where the channels are.");
+    visit("field", field, "The field of images.");
+  }
+};
+// Flattens any shape to one axis.
+struct FlattenSample {
+  static constexpr const char* kName = "flatten";
+  void each_field(OptionVisitor& /*visit*/) {}
+};
+// Changes an RGB image's colours randomly in torchvision's ranges: factors uniform in [max(0, 1 - x), 1 + x], the
+// hue turned by up to `hue` (at most 0.5) of the circle either way. 0 leaves a property alone. The four are
+// applied in an order drawn for each record, each to the result of the previous one, clamped to 0..255 and rounded
+// once at the end. Brightness v f; contrast m + (v - m) f, m the image's mean luma; saturation l + (v - l) f, l
+// the pixel's luma, 0.299 R + 0.587 G + 0.114 B; hue in HSV.
+struct ColorJitter {
+  static constexpr const char* kName = "color_jitter";
+  float brightness = 0, contrast = 0, saturation = 0;
+  float hue = 0;
+  float probability = 1;  // to change an image at all
+
+  void each_field(OptionVisitor& visit) {
+    visit("brightness", brightness, "The largest change of brightness, as a part.");
+    visit("contrast", contrast, "Of contrast.");
+    visit("saturation", saturation, "Of saturation.");
+    visit("hue", hue, "Of hue, as a part of the circle.");
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// Replaces the colours of an RGB image by their grey, 0.299 R + 0.587 G + 0.114 B, with `probability`: in each of
+// three channels, or in 1.
+struct Grayscale {
+  static constexpr const char* kName = "grayscale";
+  int channels = 3;
+  float probability = 1;
+
+  void each_field(OptionVisitor& visit) {
+    visit("channels", channels, "1, or 3 equal ones.");
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// Blurs a u8 image with `probability`: the weights of a normal distribution whose deviation is drawn uniformly,
+// over a square of kernel_size pixels a side (odd, at most 127); beyond the border pixels are reflected.
+struct GaussianBlur {
+  static constexpr const char* kName = "gaussian_blur";
+  int kernel_size = 23;
+  float min_sigma = 0.1F, max_sigma = 2;
+  float probability = 1;
+
+  void each_field(OptionVisitor& visit) {
+    visit("kernel_size", kernel_size, "Pixels a side of the square that is averaged; odd.");
+    visit("min_sigma", min_sigma, "The smallest standard deviation, in pixels.");
+    visit("max_sigma", max_sigma, "The largest.");
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// These change a u8 image with `probability`, as Pillow's ImageOps and ImageEnhance do.
+// 255 - v.
+struct Invert {
+  static constexpr const char* kName = "invert";
+  float probability = 0.5F;
+
+  void each_field(OptionVisitor& visit) {
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// Keeps the highest `bits` of each level, 0 to 8, and clears the others.
+struct Posterize {
+  static constexpr const char* kName = "posterize";
+  int bits = 4;
+  float probability = 0.5F;
+
+  void each_field(OptionVisitor& visit) {
+    visit("bits", bits, "Bits kept of each level, 0 to 8.");
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// 255 - v where v is at least the threshold.
+struct Solarize {
+  static constexpr const char* kName = "solarize";
+  float threshold = 128;
+  float probability = 0.5F;
+
+  void each_field(OptionVisitor& visit) {
+    visit("threshold", threshold, "The lowest level that is inverted.");
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// s + (v - s) f rounded down, s the mean of the pixel (five times) and its eight neighbours; not at the border.
+struct AdjustSharpness {
+  static constexpr const char* kName = "adjust_sharpness";
+  float factor = 2;
+  float probability = 0.5F;
+
+  void each_field(OptionVisitor& visit) {
+    visit("factor", factor, "0 blurs, 1 changes nothing, 2 sharpens.");
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// Spreads each channel's levels until they reach from 0 to 255.
+struct Autocontrast {
+  static constexpr const char* kName = "autocontrast";
+  float probability = 0.5F;
+
+  void each_field(OptionVisitor& visit) {
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// Spreads each channel's levels by how often they occur.
+struct Equalize {
+  static constexpr const char* kName = "equalize";
+  float probability = 0.5F;
+
+  void each_field(OptionVisitor& visit) {
+    visit("probability", probability, "The probability of changing an image at all.");
+  }
+};
+// Applies `operations` operations to a u8 RGB image, one after another, each drawn from torchvision's 14
+// (identity, shear and translate along each axis, rotate, brightness, colour, contrast, sharpness, posterize,
+// solarize, autocontrast, equalize), with the magnitude number `magnitude` of `bins` from none to the full one and
+// a random sign.
+struct RandAugment {
+  static constexpr const char* kName = "rand_augment";
+  int operations = 2;
+  int magnitude = 9;
+  int bins = 31;
+  Interpolation interpolation = Interpolation::kNearest;
+  std::vector<float> fill = {0.0F};
+
+  void each_field(OptionVisitor& visit) {
+    visit("operations", operations, "How many are applied, one after another.");
+    visit("magnitude", magnitude, "Their strength, 0 to `bins` - 1.");
+    visit("bins", bins, "How many strengths there are.");
+    visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
+    visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
+  }
+};
+// Applies one operation to a u8 RGB image: drawn from RandAugment's with a wider range of magnitudes, of which one
+// of `bins` is drawn, too.
+struct TrivialAugmentWide {
+  static constexpr const char* kName = "trivial_augment_wide";
+  int bins = 31;
+  Interpolation interpolation = Interpolation::kNearest;
+  std::vector<float> fill = {0.0F};
+
+  void each_field(OptionVisitor& visit) {
+    visit("bins", bins, "How many strengths there are.");
+    visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
+    visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
+  }
+};
+// (x - m) / max(s, 1 / sqrt(n)): m the mean of the image's n numbers, s their standard deviation; f32.
+struct PerImageStandardization {
+  static constexpr const char* kName = "per_image_standardization";
+  void each_field(OptionVisitor& /*visit*/) {}
+};
+// Changes all numbers of an f32 image by values drawn for its record: (x + b) c, b uniform in [-brightness,
+// brightness], c in [1 - contrast, 1 + contrast]. For normalised images, whose mean is 0.
+struct BrightnessContrast {
+  static constexpr const char* kName = "brightness_contrast";
+  float brightness = 0, contrast = 0;
+
+  void each_field(OptionVisitor& visit) {
+    visit("brightness", brightness, "The largest number added or subtracted.");
+    visit("contrast", contrast, "The largest change of the factor 1.");
+  }
+};
+// Sets a square around a random pixel, clipped at the border, to a value: one for all channels, or one per
+// channel, in the units of the elements at this place of the chain. Either layout.
+struct Cutout {
+  static constexpr const char* kName = "cutout";
+  int size = 8;
+  std::vector<float> fill = {0.0F};
+
+  void each_field(OptionVisitor& visit) {
+    visit("size", size, "Height and width of the square.");
+    visit("fill", fill, "Its value: one for all channels, or one a channel.");
+  }
+};
+// Like Cutout, with `probability` and a rectangle that lies in the image: its area is a part of the image's, drawn
+// uniformly, its height by its width drawn by its logarithm. After ten draws that do not fit, none.
+struct RandomErasing {
+  static constexpr const char* kName = "random_erasing";
+  float probability = 0.5F;
+  float min_area = 0.02F, max_area = 0.33F;
+  float min_ratio = 0.3F, max_ratio = 3.3F;
+  std::vector<float> fill = {0.0F};
+
+  void each_field(OptionVisitor& visit) {
+    visit("probability", probability, "The probability of erasing a part of an image.");
+    visit("min_area", min_area, "The smallest area, as a part of the image's.");
+    visit("max_area", max_area, "The largest.");
+    visit("min_ratio", min_ratio, "The smallest height by width.");
+    visit("max_ratio", max_ratio, "The largest.");
+    visit("fill", fill, "The value of erased pixels: one for all channels, or one a channel.");
+  }
+};
+// Encodes the class number i64 as a vector f32: 1 - s + s / classes at its place and s / classes elsewhere, s
+// being the smoothing. A number that is not a class is a DataError naming the record.
+struct OneHot {
+  static constexpr const char* kName = "one_hot";
+  int classes = 10;
+  float smoothing = 0;
+  std::string field = "label";
+
+  void each_field(OptionVisitor& visit) {
+    visit("classes", classes, "The number of classes.");
+    visit("smoothing", smoothing, "What is spread evenly over all classes.");
+    visit("field", field, "The field of class numbers.");
+  }
+};
+// Blends each example of a global batch (hence after batch()) with a partner, l x + (1 - l) y, image and label
+// alike, l drawn from Beta(alpha, alpha). Needs one_hot() labels. Pairs are drawn at random for each batch, and
+// the two of a pair take each other with one l; of an odd number of examples one stays unchanged. A pair is mixed
+// at all with `probability`.
+struct Mixup {
+  static constexpr const char* kName = "mixup";
+  float alpha = 0.2F;
+  float probability = 1;
+
+  void each_field(OptionVisitor& visit) {
+    visit("alpha", alpha, "Both parameters of the beta distribution.");
+    visit("probability", probability, "The probability of mixing a pair at all.");
+  }
+};
+// Like Mixup, but the pair exchanges a rectangle of the images' shape and (1 - l) of their area around a random
+// pixel, clipped at the border; labels are blended by the area left.
+struct Cutmix {
+  static constexpr const char* kName = "cutmix";
+  float alpha = 1;
+  float probability = 1;
+
+  void each_field(OptionVisitor& visit) {
+    visit("alpha", alpha, "Both parameters of the beta distribution.");
+    visit("probability", probability, "The probability of mixing a pair at all.");
+  }
+};
+// Crops a window of random area and aspect ratio and resizes it (antialiased triangle filter) to size x size.
+struct RandomResizedCrop {
+  static constexpr const char* kName = "random_resized_crop";
+  int size = 224;
+  float min_area = 0.08F, max_area = 1.0F;
+  float min_ratio = 3.0F / 4, max_ratio = 4.0F / 3;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("size", size, "Height and width of the result.");
+    visit("min_area", min_area, "The smallest area, as a part of the image's.");
+    visit("max_area", max_area, "The largest.");
+    visit("min_ratio", min_ratio, "The smallest width by height.");
+    visit("max_ratio", max_ratio, "The largest.");
+  }
+};
+// Resizes the shorter side to `size` (antialiased triangle filter), keeping the aspect.
+struct Resize {
+  static constexpr const char* kName = "resize";
+  int size = 256;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) { visit("size", size, "The shorter side of the result."); }
+};
+// Resizes to height x width (the same filter), whatever the aspect was.
+struct ResizeTo {
+  static constexpr const char* kName = "resize_to";
+  int height = 224, width = 224;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) {
+    visit("height", height, "Height of the result.");
+    visit("width", width, "Width of the result.");
+  }
+};
+// Cuts half of the surplus above and to the left; half of an odd surplus is rounded to even, as in torchvision.
+struct CenterCrop {
+  static constexpr const char* kName = "center_crop";
+  int size = 224;
+  Along along = {};
+
+  void each_field(OptionVisitor& visit) { visit("size", size, "Height and width of the result."); }
+};
+
+OperationPtr define(PadCrop options);
+OperationPtr define(Flip options);
+OperationPtr define(Normalize options);
+OperationPtr define(Cast options);
+OperationPtr define(ToLayout options);
+OperationPtr define(LayoutIs options);
+OperationPtr define(FlattenSample options);
+OperationPtr define(RandomResizedCrop options);
+OperationPtr define(Resize options);
+OperationPtr define(ResizeTo options);
+OperationPtr define(CenterCrop options);
+OperationPtr define(ColorJitter options);
+OperationPtr define(Grayscale options);
+OperationPtr define(GaussianBlur options);
+OperationPtr define(VerticalFlip options);
+OperationPtr define(RandomRotation options);
+OperationPtr define(RandomAffine options);
+OperationPtr define(Invert options);
+OperationPtr define(Posterize options);
+OperationPtr define(Solarize options);
+OperationPtr define(AdjustSharpness options);
+OperationPtr define(Autocontrast options);
+OperationPtr define(Equalize options);
+OperationPtr define(RandAugment options);
+OperationPtr define(TrivialAugmentWide options);
+OperationPtr define(PerImageStandardization options);
+OperationPtr define(RandomErasing options);
+OperationPtr define(BrightnessContrast options);
+OperationPtr define(Cutout options);
+OperationPtr define(OneHot options);
+OperationPtr define(Mixup options);
+OperationPtr define(Cutmix options);
+
+Operations pad_crop(int size, int pad, Padding padding = Padding::kZero);
+Operations flip(float probability = 0.5F);
+// Mirrors in one of any two consecutive passes, so that they show a record both ways.
+Operations alternating_flip();
+Operations normalize(std::vector<float> mean, std::vector<float> std);
+Operations cast(DType to);
+Operations to_layout(ImageLayout layout);
+Operations layout_is(ImageLayout layout, std::string field = "image");
+Operations flatten();
+Operations random_resized_crop(RandomResizedCrop options = {});
+Operations resize(int size);
+Operations resize(int height, int width);
+Operations center_crop(int size);
+Operations color_jitter(ColorJitter options);
+Operations grayscale(Grayscale options = {});
+Operations gaussian_blur(GaussianBlur options = {});
+Operations vertical_flip(float probability = 0.5F);
+Operations random_rotation(RandomRotation options);
+Operations random_affine(RandomAffine options);
+Operations invert(float probability = 0.5F);
+Operations posterize(int bits, float probability = 0.5F);
+Operations solarize(float threshold = 128, float probability = 0.5F);
+Operations adjust_sharpness(float factor, float probability = 0.5F);
+Operations autocontrast(float probability = 0.5F);
+Operations equalize(float probability = 0.5F);
+Operations rand_augment(RandAugment options = {});
+Operations trivial_augment_wide(TrivialAugmentWide options = {});
+Operations per_image_standardization();
+Operations random_erasing(RandomErasing options = {});
+Operations brightness_contrast(BrightnessContrast options);
+Operations cutout(int size, std::vector<float> fill = {0.0F});
+Operations one_hot(int classes, float smoothing = 0);
+Operations mixup(Mixup options = {});
+Operations cutmix(Cutmix options = {});
+
+}  // namespace headrace
