@@ -126,7 +126,6 @@ struct DecodeOptions {
   // after turning. False: pixels stay as stored, as in torchvision and tf.data. Either way
   // LoaderStats::oriented_images counts the images whose EXIF data say that they are stored another way up.
   bool apply_orientation = false;
-
   void each_field(OptionVisitor& visit) {
     visit("height", height, "The height of all images; 0: any.");
     visit("width", width, "The width of all images; 0: any.");
@@ -137,7 +136,6 @@ struct DecodeOptions {
 struct ShuffleOptions {
   std::uint64_t seed = 0;
   bool reshuffle_each_epoch = true;
-
   void each_field(OptionVisitor& visit) {
     visit("seed", seed, "Mixed with the loader's seed.");
     visit("reshuffle_each_epoch", reshuffle_each_epoch, "False: the same order in every epoch.");
@@ -148,7 +146,6 @@ struct ShuffleWindowOptions {
   std::uint64_t size = 1024;
   std::uint64_t seed = 0;
   bool reshuffle_each_epoch = true;
-
   void each_field(OptionVisitor& visit) {
     visit("size", size, "How many positions are shuffled among themselves.");
     visit("seed", seed, "Mixed with the loader's seed.");
@@ -164,7 +161,6 @@ constexpr std::array<const char*, 3> choice_names(ShardBy /*of*/) { return {"aut
 struct WorkerShard {
   std::uint64_t count = 1, index = 0;
   ShardBy by = ShardBy::kAuto;
-
   void each_field(OptionVisitor& visit) {
     visit("count", count, "The number of workers.");
     visit("index", index, "This worker's number, from 0.");
@@ -175,7 +171,6 @@ struct WorkerShard {
 struct BatchOptions {
   std::int64_t global_batch = 32;
   bool drop_remainder = false;
-
   void each_field(OptionVisitor& visit) {
     visit("global_batch", global_batch, "Examples of a batch, over all replicas of the world.");
     visit("drop_remainder", drop_remainder, "Whether a smaller last batch of an epoch is left out.");
@@ -187,7 +182,6 @@ struct PadField {
   std::string field = {};
   std::int64_t length = 0;
   std::uint8_t value = 0;
-
   void each_field(OptionVisitor& visit) {
     visit("field", field, "The field that is padded.");
     visit(
@@ -199,14 +193,12 @@ struct PadField {
 
 struct EnumerateOptions {
   std::string field = "index";
-
   void each_field(OptionVisitor& visit) { visit("field", field, "The field that is added."); }
 };
 
 struct WindowOptions {
   std::uint64_t size = 2, shift = 0;
   bool drop_remainder = true;
-
   void each_field(OptionVisitor& visit) {
     visit("size", size, "Records of a window: the first extent of each field.");
     visit("shift", shift, "Records from the begin of one window to that of the next; 0: `size`.");
@@ -220,7 +212,6 @@ struct PaddedBatchOptions {
   std::int64_t global_batch = 32;
   bool drop_remainder = false;
   std::vector<PadField> pad = {};
-
   void each_field(OptionVisitor& visit) {
     visit("global_batch", global_batch, "Examples of a batch, over all replicas of the world.");
     visit("drop_remainder", drop_remainder, "Whether a smaller last batch of an epoch is left out.");
@@ -232,7 +223,6 @@ struct PaddedBatchOptions {
 struct RaggedField {
   std::string field = {};
   std::int64_t max_length = 0;
-
   void each_field(OptionVisitor& visit) {
     visit("field", field, "The field. An image stays encoded: bytes.");
     visit("max_length", max_length, "Of a sample; 0: that of the source's longest record, found by reading all.");
@@ -243,7 +233,6 @@ struct RaggedBatchOptions {
   std::int64_t global_batch = 32;
   bool drop_remainder = false;
   std::vector<RaggedField> fields = {};
-
   void each_field(OptionVisitor& visit) {
     visit("global_batch", global_batch, "Examples of a batch, over all replicas of the world.");
     visit("drop_remainder", drop_remainder, "Whether a smaller last batch of an epoch is left out.");
@@ -258,7 +247,6 @@ struct BucketOptions {
   std::int64_t max_length = 0;
   bool drop_remainder = false;
   std::vector<PadField> pad = {};
-
   void each_field(OptionVisitor& visit) {
     visit("field", field, "The field whose first extent is the length: raw, of the source, and padded.");
     visit(
@@ -451,7 +439,6 @@ Dataset concatenate(const std::vector<Dataset>& parts);
 
 struct InterleaveOptions {
   std::uint64_t block = 1;
-
   void each_field(OptionVisitor& visit) {
     visit("block", block, "Records, or batches, of one dataset before the turn of the next.");
   }
@@ -470,7 +457,6 @@ struct MixOptions {
   std::vector<double> weights = {};
   std::uint64_t seed = 0;
   MixEnd end = MixEnd::kFirstEnds;
-
   void each_field(OptionVisitor& visit) {
     visit("weights", weights,
           "Relative frequency of each dataset's turns. Empty: as often as it has records, or batches, so that the "
@@ -486,7 +472,6 @@ Dataset mix(const std::vector<Dataset>& parts, MixOptions options = {});
 struct ZipOptions {
   std::vector<std::string> suffixes = {};
   bool strict = true;
-
   void each_field(OptionVisitor& visit) {
     visit("suffixes", suffixes,
           "Appended to field names that several datasets have, one suffix per dataset. Empty: such names are an "

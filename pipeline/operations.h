@@ -21,7 +21,6 @@ struct PadCrop {
   int pad = 4;
   Padding padding = Padding::kZero;
   Along along = {};
-
   void each_field(OptionVisitor& visit) {
     visit("size", size, "Height and width of the result.");
     visit("pad", pad, "Pixels added on each side.");
@@ -45,7 +44,6 @@ struct Flip {
   float probability = 0.5F;
   FlipDraw draw = FlipDraw::kEachPass;
   Along along = {};
-
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of mirroring an image.");
     visit("draw", draw, "When it is drawn.");
@@ -56,7 +54,6 @@ struct VerticalFlip {
   static constexpr const char* kName = "vertical_flip";
   float probability = 0.5F;
   Along along = {};
-
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of mirroring an image.");
   }
@@ -71,7 +68,6 @@ struct RandomRotation {
   std::vector<float> fill = {0.0F};
   float probability = 1;
   Along along = {};
-
   void each_field(OptionVisitor& visit) {
     visit("min_degrees", min_degrees, "The smallest angle, counter-clockwise.");
     visit("max_degrees", max_degrees, "The largest.");
@@ -94,7 +90,6 @@ struct RandomAffine {
   std::vector<float> fill = {0.0F};
   float probability = 1;
   Along along = {};
-
   void each_field(OptionVisitor& visit) {
     visit("min_degrees", min_degrees, "The smallest angle, clockwise.");
     visit("max_degrees", max_degrees, "The largest.");
@@ -120,7 +115,6 @@ struct Normalize {
   static constexpr const char* kName = "normalize";
   std::vector<float> mean;
   std::vector<float> std;
-
   void each_field(OptionVisitor& visit) {
     visit("mean", mean, "Subtracted: one for all channels, or one a channel.");
     visit("std", std, "Divides the difference: as many.");
@@ -130,14 +124,12 @@ struct Normalize {
 struct Cast {
   static constexpr const char* kName = "cast";
   DType to = DType::kF32;
-
   void each_field(OptionVisitor& visit) { visit("to", to, "The element type of the result."); }
 };
 // Converts between (H, W, C) and (C, H, W).
 struct ToLayout {
   static constexpr const char* kName = "to_layout";
   ImageLayout layout = ImageLayout::kChannelsFirst;
-
   void each_field(OptionVisitor& visit) { visit("layout", layout, "The layout of the result."); }
 };
 // Says where the channels of the field's images are, and changes nothing. Images are channels last where nothing
@@ -146,7 +138,6 @@ struct LayoutIs {
   static constexpr const char* kName = "layout_is";
   ImageLayout layout = ImageLayout::kChannelsFirst;
   std::string field = "image";
-
   void each_field(OptionVisitor& visit) {
     visit("layout", layout, "Where the channels are.");
     visit("field", field, "The field of images.");
@@ -167,7 +158,6 @@ struct ColorJitter {
   float brightness = 0, contrast = 0, saturation = 0;
   float hue = 0;
   float probability = 1;  // to change an image at all
-
   void each_field(OptionVisitor& visit) {
     visit("brightness", brightness, "The largest change of brightness, as a part.");
     visit("contrast", contrast, "Of contrast.");
@@ -182,7 +172,6 @@ struct Grayscale {
   static constexpr const char* kName = "grayscale";
   int channels = 3;
   float probability = 1;
-
   void each_field(OptionVisitor& visit) {
     visit("channels", channels, "1, or 3 equal ones.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -195,7 +184,6 @@ struct GaussianBlur {
   int kernel_size = 23;
   float min_sigma = 0.1F, max_sigma = 2;
   float probability = 1;
-
   void each_field(OptionVisitor& visit) {
     visit("kernel_size", kernel_size, "Pixels a side of the square that is averaged; odd.");
     visit("min_sigma", min_sigma, "The smallest standard deviation, in pixels.");
@@ -208,7 +196,6 @@ struct GaussianBlur {
 struct Invert {
   static constexpr const char* kName = "invert";
   float probability = 0.5F;
-
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of changing an image at all.");
   }
@@ -218,7 +205,6 @@ struct Posterize {
   static constexpr const char* kName = "posterize";
   int bits = 4;
   float probability = 0.5F;
-
   void each_field(OptionVisitor& visit) {
     visit("bits", bits, "Bits kept of each level, 0 to 8.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -229,7 +215,6 @@ struct Solarize {
   static constexpr const char* kName = "solarize";
   float threshold = 128;
   float probability = 0.5F;
-
   void each_field(OptionVisitor& visit) {
     visit("threshold", threshold, "The lowest level that is inverted.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -240,7 +225,6 @@ struct AdjustSharpness {
   static constexpr const char* kName = "adjust_sharpness";
   float factor = 2;
   float probability = 0.5F;
-
   void each_field(OptionVisitor& visit) {
     visit("factor", factor, "0 blurs, 1 changes nothing, 2 sharpens.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -250,7 +234,6 @@ struct AdjustSharpness {
 struct Autocontrast {
   static constexpr const char* kName = "autocontrast";
   float probability = 0.5F;
-
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of changing an image at all.");
   }
@@ -259,7 +242,6 @@ struct Autocontrast {
 struct Equalize {
   static constexpr const char* kName = "equalize";
   float probability = 0.5F;
-
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of changing an image at all.");
   }
@@ -275,7 +257,6 @@ struct RandAugment {
   int bins = 31;
   Interpolation interpolation = Interpolation::kNearest;
   std::vector<float> fill = {0.0F};
-
   void each_field(OptionVisitor& visit) {
     visit("operations", operations, "How many are applied, one after another.");
     visit("magnitude", magnitude, "Their strength, 0 to `bins` - 1.");
@@ -291,7 +272,6 @@ struct TrivialAugmentWide {
   int bins = 31;
   Interpolation interpolation = Interpolation::kNearest;
   std::vector<float> fill = {0.0F};
-
   void each_field(OptionVisitor& visit) {
     visit("bins", bins, "How many strengths there are.");
     visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
@@ -308,7 +288,6 @@ struct PerImageStandardization {
 struct BrightnessContrast {
   static constexpr const char* kName = "brightness_contrast";
   float brightness = 0, contrast = 0;
-
   void each_field(OptionVisitor& visit) {
     visit("brightness", brightness, "The largest number added or subtracted.");
     visit("contrast", contrast, "The largest change of the factor 1.");
@@ -320,7 +299,6 @@ struct Cutout {
   static constexpr const char* kName = "cutout";
   int size = 8;
   std::vector<float> fill = {0.0F};
-
   void each_field(OptionVisitor& visit) {
     visit("size", size, "Height and width of the square.");
     visit("fill", fill, "Its value: one for all channels, or one a channel.");
@@ -334,7 +312,6 @@ struct RandomErasing {
   float min_area = 0.02F, max_area = 0.33F;
   float min_ratio = 0.3F, max_ratio = 3.3F;
   std::vector<float> fill = {0.0F};
-
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of erasing a part of an image.");
     visit("min_area", min_area, "The smallest area, as a part of the image's.");
@@ -351,7 +328,6 @@ struct OneHot {
   int classes = 10;
   float smoothing = 0;
   std::string field = "label";
-
   void each_field(OptionVisitor& visit) {
     visit("classes", classes, "The number of classes.");
     visit("smoothing", smoothing, "What is spread evenly over all classes.");
@@ -366,7 +342,6 @@ struct Mixup {
   static constexpr const char* kName = "mixup";
   float alpha = 0.2F;
   float probability = 1;
-
   void each_field(OptionVisitor& visit) {
     visit("alpha", alpha, "Both parameters of the beta distribution.");
     visit("probability", probability, "The probability of mixing a pair at all.");
@@ -378,7 +353,6 @@ struct Cutmix {
   static constexpr const char* kName = "cutmix";
   float alpha = 1;
   float probability = 1;
-
   void each_field(OptionVisitor& visit) {
     visit("alpha", alpha, "Both parameters of the beta distribution.");
     visit("probability", probability, "The probability of mixing a pair at all.");
@@ -391,7 +365,6 @@ struct RandomResizedCrop {
   float min_area = 0.08F, max_area = 1.0F;
   float min_ratio = 3.0F / 4, max_ratio = 4.0F / 3;
   Along along = {};
-
   void each_field(OptionVisitor& visit) {
     visit("size", size, "Height and width of the result.");
     visit("min_area", min_area, "The smallest area, as a part of the image's.");
@@ -405,7 +378,6 @@ struct Resize {
   static constexpr const char* kName = "resize";
   int size = 256;
   Along along = {};
-
   void each_field(OptionVisitor& visit) { visit("size", size, "The shorter side of the result."); }
 };
 // Resizes to height x width (the same filter), whatever the aspect was.
@@ -413,7 +385,6 @@ struct ResizeTo {
   static constexpr const char* kName = "resize_to";
   int height = 224, width = 224;
   Along along = {};
-
   void each_field(OptionVisitor& visit) {
     visit("height", height, "Height of the result.");
     visit("width", width, "Width of the result.");
@@ -424,7 +395,6 @@ struct CenterCrop {
   static constexpr const char* kName = "center_crop";
   int size = 224;
   Along along = {};
-
   void each_field(OptionVisitor& visit) { visit("size", size, "Height and width of the result."); }
 };
 

@@ -1,7 +1,5 @@
 #include "headrace/pipeline/operations/brightness_contrast.h"
 
-#include <fmt/format.h>
-
 #include "headrace/devices/base/simd.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"

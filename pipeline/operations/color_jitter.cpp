@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "headrace/pipeline/operations/kernels/color_kernels.h"

@@ -1,7 +1,6 @@
 #include "headrace/pipeline/operations/cutout.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "headrace/pipeline/operations/machinery/field_checks.h"
 #include "headrace/pipeline/operations/machinery/moving_operation.h"
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"

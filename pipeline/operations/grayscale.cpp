@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "headrace/pipeline/operations/kernels/grey_kernels.h"
 #include "headrace/pipeline/operations/machinery/image_operation.h"
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "headrace/pipeline/operations/kernels/blend.h"
 #include "headrace/pipeline/operations/machinery/beta.h"
 #include "headrace/pipeline/operations/machinery/mixer.h"

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cmath>
 
 #include "headrace/pipeline/operations/machinery/affine_operation.h"

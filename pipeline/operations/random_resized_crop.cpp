@@ -1,7 +1,5 @@
 #include "headrace/pipeline/operations/random_resized_crop.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>

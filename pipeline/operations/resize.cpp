@@ -1,7 +1,5 @@
 #include "headrace/pipeline/operations/resize.h"
 
-#include <fmt/format.h>
-
 #include "headrace/pipeline/decoders/image_size.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <utility>
 
 #include "headrace/pipeline/operations/machinery/augmentation.h"

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "headrace/pipeline/operations/machinery/field_checks.h"
