@@ -201,9 +201,9 @@ struct WindowOptions {
   bool drop_remainder = true;
   void each_field(OptionVisitor& visit) {
     visit("size", size, "Records of a window: the first extent of each field.");
-    visit("shift", shift, "Records from the begin of one window to that of the next; 0: `size`.");
+    visit("shift", shift, "Records from the start of one window to the start of the next; 0: `size`.");
     visit("drop_remainder", drop_remainder,
-          "False: windows that begin near the end have fewer records, so that the first extent varies, as "
+          "False: windows that start near the end have fewer records, so that the first extent varies, as "
           "padded_batch() takes it.");
   }
 };

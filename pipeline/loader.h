@@ -156,16 +156,16 @@ inline void show(LoaderOptions& options, OptionVisitor& visit) {
   visit("resident", options.resident, "Whether such devices keep the images of a run of several epochs.",
         {"auto", "never", "always"});
   visit("memory_budget_bytes", options.memory_budget_bytes,
-        "The most host memory that is not pinned; 0: no limit.");
-  visit("pinned_budget_bytes", options.pinned_budget_bytes, "The most pinned memory; 0: no limit.");
+        "Maximum host memory that is not pinned; 0: no limit.");
+  visit("pinned_budget_bytes", options.pinned_budget_bytes, "Maximum pinned memory; 0: no limit.");
   visit("resident_budget_bytes", options.resident_budget_bytes,
-        "The most memory of each device for images it keeps; 0: as `resident` says.");
-  visit("cpu_budget", options.cpu_budget, "The most compute threads; 0: one a processor.");
-  visit("reader_limit", options.reader_limit, "The most readers, if chosen while it runs.");
+        "Maximum memory of each device for the images it keeps; 0: as `resident` says.");
+  visit("cpu_budget", options.cpu_budget, "Maximum number of compute threads; 0: one per processor.");
+  visit("reader_limit", options.reader_limit, "Maximum number of readers that the engine may choose.");
   visit("numa_node", options.constraints.numa_node, "The NUMA node of the compute threads; -1: any.");
   visit("core_type", options.constraints.core_type, "The type of core of the compute threads; -1: any.");
   visit("stall_timeout_seconds", options.stall_timeout_seconds,
-        "After so long next() fails, naming the stage it waits for; 0: never.");
+        "next() fails after this many seconds, naming the stage it waits for; 0: never.");
   visit("trace_spans", options.trace_spans, "Latest spans kept per thread for a trace; 0: none.");
   visit("headspace", options.headspace,
         "Batches made before the same bytes are handed out repeatedly, to measure a consumer; 0: off.");

@@ -47,7 +47,7 @@ struct Along {
   void each_field(OptionVisitor& visit) {
     visit("masks", masks, "Fields as high and wide as the image that are moved with it.");
     visit("boxes", boxes, "Fields of boxes (left, top, right, bottom) that are moved with it.");
-    visit("lost_boxes", lost, "What becomes of a box that leaves the image.");
+    visit("lost_boxes", lost, "What happens to a box that leaves the image.");
     visit("with_boxes", with_boxes, "With \"drop\": fields with a row for each box, dropped with it.");
   }
 };

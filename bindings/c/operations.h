@@ -20,7 +20,7 @@ HR_API hr_status hr_operations_create(hr_operations** chain);
 HR_API void hr_operations_free(hr_operations* chain);
 /* Appends the operation called `name`, with `options` as a JSON object: hr_operations_add(chain, "pad_crop",
  * "{\"size\": 32, \"pad\": 4}"). Null: all defaults. Names, options and defaults are those of plans in JSON
- * (pipeline/PLAN.md) and of C++, pipeline/operation.h. An error names the place: "pad_crop.size". */
+ * (pipeline/PLAN.md) and of C++, pipeline/operations.h. An error names the place: "pad_crop.size". */
 HR_API hr_status hr_operations_add(hr_operations* chain, const char* name, const char* options);
 /* Appends all operations of another chain. */
 HR_API hr_status hr_operations_append(hr_operations* chain, const hr_operations* other);

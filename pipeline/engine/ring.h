@@ -19,7 +19,7 @@ struct RingOptions {
   bool copied = false;     // batches are sent to devices
   bool in_order = true;    // in the order of their numbers
   bool in_bursts = false;  // the assembler sleeps until half of the slots came back
-  // A batch that a consumer has goes out of the way of one to come if another slot is free: batches without an
+  // A batch that a consumer holds moves out of the way of a later one if another slot is free: batches without an
   // example are returned before those in front of them.
   bool moves_held = false;
 };
@@ -82,7 +82,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     const Waiting waiting(*this);
     return clock_.wait_until(out_, lock, seconds > 0 ? clock_.after(seconds) : Clock::kNever, over);
   }
-  // Ready -> Held, from when on it goes out of the way (RingOptions::moves_held).
+  // Ready -> Held, from then on it moves out of the way (RingOptions::moves_held).
   void hold(Slot& slot);
   // Marks a batch of this slot as held by a consumer, until release().
   static void take(Slot& slot) noexcept { slot.out.fetch_add(1, std::memory_order_relaxed); }

@@ -19,7 +19,7 @@ void show(ExponentialOptions& options, OptionVisitor& visit) {
   visit("initial", options.initial, "The first rate.");
   visit("factor", options.factor, "From above 0 to 1.");
   visit("every_steps", options.every_steps, "Steps in which the rate falls by the factor.");
-  visit("staircase", options.staircase, "Whether it falls at once after so many steps.");
+  visit("staircase", options.staircase, "Whether it falls in steps rather than continuously.");
 }
 
 void show(OneCycleOptions& options, OptionVisitor& visit) {
@@ -58,8 +58,8 @@ void show(MuonOptions& options, OptionVisitor& visit) {
   visit("normalize", options.normalize,
         "Whether a matrix is scaled to the norm sqrt(outputs) before an update, whatever the learning rate.");
   visit("norm_interval_first", options.norm_interval.first, "Updates between two such scalings, at first.");
-  visit("norm_interval_growth", options.norm_interval.growth, "By how much that grows.");
-  visit("norm_interval_over_steps", options.norm_interval.over_steps, "Over so many steps.");
+  visit("norm_interval_growth", options.norm_interval.growth, "By how much this number grows.");
+  visit("norm_interval_over_steps", options.norm_interval.over_steps, "The number of steps over which it grows.");
 }
 
 void show(GradientClip& options, OptionVisitor& visit) {
@@ -73,8 +73,8 @@ void show(Lookahead& options, OptionVisitor& visit) {
 }
 
 void show(WeightAverage& options, OptionVisitor& visit) {
-  visit("decay", options.decay, "How much of the average stays at an update.");
-  visit("warmup", options.warmup, "Larger: the average begins slower.");
+  visit("decay", options.decay, "The share of the average kept at each update.");
+  visit("warmup", options.warmup, "Larger values let the average start more slowly.");
 }
 
 }  // namespace headrace

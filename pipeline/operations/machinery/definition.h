@@ -1,5 +1,5 @@
 // The interface of an operation. Each operation is one file in operations/ that implements this: to add one,
-// declare its options and define() in pipeline/operation.h and write that file.
+// declare its options and define() in pipeline/operations.h and write that file.
 #pragma once
 
 #include <cstdint>

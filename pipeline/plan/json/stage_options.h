@@ -46,7 +46,9 @@ struct BatchesAhead {
 struct MemoryBudget {
   std::uint64_t budget_bytes = 0;
 
-  void each_field(OptionVisitor& visit) { visit("budget_bytes", budget_bytes, "The most it keeps; 0: no limit."); }
+  void each_field(OptionVisitor& visit) {
+    visit("budget_bytes", budget_bytes, "The maximum that it keeps, in bytes; 0: no limit.");
+  }
 };
 struct CacheFolder {
   std::filesystem::path folder = {};
@@ -54,7 +56,7 @@ struct CacheFolder {
 
   void each_field(OptionVisitor& visit) {
     visit("folder", folder, "Where it is kept.");
-    visit("budget_bytes", options.budget_bytes, "The most it keeps; 0: no limit.");
+    visit("budget_bytes", options.budget_bytes, "The maximum that it keeps, in bytes; 0: no limit.");
     visit("segment_bytes", options.segment_bytes, "The size of each of its files.");
   }
 };
@@ -67,7 +69,7 @@ struct LabelOptions {
     visit("labels", labels, "Records with these labels are kept.");
     visit("name", filter.name, "For explain() and errors.");
     visit("version", filter.version, "Part of every fingerprint.");
-    visit("processed", filter.processed, "Whether the label is that after the stages before it.");
+    visit("processed", filter.processed, "Whether the filter sees the label as the preceding stages leave it.");
     visit("stall_timeout_seconds", filter.stall_timeout_seconds,
           "A call that takes longer ends the pass; 0: no limit.");
     visit("max_failures", filter.max_failures, "More records than this that cannot be read end the pass.");

@@ -61,8 +61,9 @@ std::string page_of_parts() {
   const std::string head = "| part | option | default | |\n| --- | --- | --- | --- |\n";
   std::string text =
       "# Stages, combinations and operations\n\n"
-      "Printed from the code by `parts_page_test`, which says how. A plan's JSON ([PLAN.md](PLAN.md)), C++, C and "
-      "Python call every part and option by these names.\n\n## Stages\n\n" +
+      "Printed from the code by `parts_page_test`, which says how. These are the names in a plan's JSON "
+      "([PLAN.md](PLAN.md)), C and C++; Python's functions take some of them in another form, such as "
+      "`degrees=(-10, 10)` for `min_degrees` and `max_degrees`.\n\n## Stages\n\n" +
       head;
   text += rows_of<DecodeOptions>("decode") + rows_of<ShuffleOptions>("shuffle") +
           rows_of<ShuffleWindowOptions>("shuffle_window") + rows_of<Passes>("repeat") +
