@@ -3,16 +3,38 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <map>
+#include <span>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/tools/pipelines/channel_statistics.h"
-#include "headrace/tools/pipelines/skewed.h"
 
 namespace headrace::tools {
 namespace {
+
+constexpr std::uint32_t kOneIn = 20;
+constexpr double kSampleSeconds = 2e-3, kSlowSeconds = 19 * kSampleSeconds;
+
+// Keeps its thread busy for one u8 image of shape (224, 224, 3) in twenty, for 19 times jpeg-train's time for a
+// sample; leaves the pixels unchanged.
+Operations skew() {
+  return user_map(
+      {.name = "skew",
+       .output = {.name = "image", .dtype = DType::kU8, .shape = {224, 224, 3}},
+       .function = [](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox& random) {
+         std::ranges::copy(in, out.begin());
+         if (random.below(kOneIn) != 0) return;
+         for (const Stopwatch watch; watch.seconds() < kSlowSeconds;) {
+         }
+       }});
+}
 
 constexpr std::uint64_t kIntegers = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWindow = 2048;  // that streams are shuffled in

@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/pipe.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/archives/pipe_input.h"
+#include "headrace/pipeline/sources/archives/byte_input.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/web_samples.h"
@@ -15,6 +19,36 @@
 
 namespace headrace {
 namespace {
+
+class PipeInput final : public ByteInput {
+ public:
+  // Waits until a named pipe has a writer.
+  explicit PipeInput(const std::filesystem::path& path);
+
+  // Unknown: no bound.
+  std::uint64_t max_left() const noexcept override { return std::numeric_limits<std::uint64_t>::max() >> 2; }
+
+  Pipe pipe_;
+  std::vector<std::byte> buffer_;
+  std::size_t first_ = 0, end_ = 0;  // of the unread bytes in the buffer
+};
+
+constexpr std::size_t kPipeBytes = std::size_t{64} << 10;  // what Linux keeps of a pipe
+
+PipeInput::PipeInput(const std::filesystem::path& path)
+    : ByteInput(path.string()), pipe_(Pipe::open(path)), buffer_(kPipeBytes) {}
+
+std::size_t PipeInput::read_some(std::span<std::byte> into) {
+  if (first_ == end_) {
+    if (into.size() >= buffer_.size()) return pipe_.read_some(into);
+    first_ = 0;
+    end_ = pipe_.read_some(buffer_);
+  }
+  const std::size_t count = std::min(into.size(), end_ - first_);
+  std::memcpy(into.data(), buffer_.data() + first_, count);
+  first_ += count;
+  return count;
+}
 
 // The samples as they come through the pipe.
 class WebStream final : public RecordStream {
