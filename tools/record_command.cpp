@@ -22,7 +22,6 @@
 #include "headrace/tools/options/plan_file.h"
 #include "headrace/tools/options/worker_options.h"
 #include "headrace/tools/output/json_lines.h"
-#include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/output_check.h"
 #include "headrace/tools/output/prediction_file.h"
 #include "headrace/tools/output/print.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "headrace/devices/base/counted.h"
-#include "headrace/tools/measure/quantile.h"
 #include "headrace/tools/output/print.h"
 
 namespace headrace::tools {

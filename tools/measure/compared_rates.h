@@ -1,8 +1,11 @@
 // The rates that `headrace bench input --baseline` measures in turn with the engine, and the engine's lead.
 #pragma once
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -29,5 +32,13 @@ struct ComparedRates {
 std::vector<ComparedRates> compared_with(const std::string& pipeline, const PipelineOptions& options);
 
 double median(std::vector<double> values);
+
+// Returns the value below which `share` of the others, in [0, 1], lie; .5 is the median. Reorders the values.
+// REQUIRES: there is at least one value.
+inline double quantile(std::vector<double>& values, double share) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::ranges::nth_element(values, at);
+  return *at;
+}
 
 }  // namespace headrace::tools

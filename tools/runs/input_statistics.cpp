@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "headrace/tools/output/stage_lines.h"
+#include "headrace/tools/output/json_lines.h"
 
 namespace headrace::tools {
 namespace {

@@ -10,7 +10,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/tools/output/metric_lines.h"
+#include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/print.h"
 #include "headrace/tools/runs/input_statistics.h"
 #include "headrace/tools/runs/run_folder.h"

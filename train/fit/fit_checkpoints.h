@@ -12,7 +12,6 @@
 #include "headrace/train/fit_options.h"
 #include "headrace/train/model.h"
 #include "headrace/train/records/checkpoint_folder.h"
-#include "headrace/train/records/checkpoint_name.h"
 #include "headrace/train/records/checkpoint_writer.h"
 #include "headrace/train/records/model_snapshot.h"
 #include "headrace/train/records/training_state.h"

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/file_lock.h"
@@ -63,5 +64,15 @@ class KeptCheckpoints {
   int keep_;
   std::map<std::filesystem::path, std::uint64_t> steps_;
 };
+
+inline constexpr const char* kCheckpointSuffix = ".safetensors";
+
+// Placeholders and their values: whole numbers or not; std::nullopt if not known yet.
+using NameValues = std::vector<std::pair<std::string, std::optional<double>>>;
+
+// Returns the name with its suffix. Whole numbers without a format are written as integers, unknown values as
+// "none". Throws ConfigError for an unmatched brace, an unknown placeholder, an invalid format, and a name that is
+// empty or contains a folder.
+std::string checkpoint_name(const std::string& pattern, const NameValues& values);
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-#include "headrace/tools/runs/worker_traces.h"
+#include "headrace/tools/runs/worker_run.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/train/records/checkpoint_name.h"
+#include "headrace/train/records/checkpoint_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
