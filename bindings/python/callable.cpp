@@ -167,4 +167,10 @@ SharedBuffer share_buffer(nb::handle object) {
   return {.bytes = view->bytes(), .owner = std::move(owner)};
 }
 
+void check_signals() {
+  const Visit visit;
+  const nanobind::gil_scoped_acquire here;
+  if (here.is_valid() && PyErr_CheckSignals() != 0) throw nanobind::python_error();
+}
+
 }  // namespace headrace::python

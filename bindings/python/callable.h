@@ -78,6 +78,10 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
+// Takes the GIL, and throws what Python's signal handlers raised, such as KeyboardInterrupt; Error(kCancelled) if
+// Python has ended.
+void check_signals();
+
 // Looks for signals while its thread waits for a pass over all records.
 class SignalPoll {
   ScanPoll poll_{check_signals};

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/printable.h"
@@ -211,12 +210,6 @@ void raise_from_run(nb::python_error& raised, const std::string& where) {
   const std::string text = described(raised);
   keep({.text = printable(text), .raised = nb::borrow(raised.value()), .itself = true});
   throw Error(ErrorCode::kInvalidArgument, where + ": " + text);
-}
-
-void check_signals() {
-  const Visit visit;
-  const nb::gil_scoped_acquire here;
-  if (here.is_valid() && PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
 void bind_errors(nb::module_& module) {

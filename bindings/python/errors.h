@@ -18,8 +18,4 @@ namespace headrace::python {
 // REQUIRES: the GIL.
 [[noreturn]] void raise_from_run(nanobind::python_error& raised, const std::string& where);
 
-// Takes the GIL, and throws what Python's signal handlers raised, such as KeyboardInterrupt; Error(kCancelled) if
-// Python has ended.
-void check_signals();
-
 }  // namespace headrace::python

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "headrace/pipeline/engine/resident_samples.h"
-
 namespace headrace {
 namespace {
 
@@ -105,10 +103,10 @@ void DeviceConversion::draw_tones(const PlannedTone& tone, const Rows& rows, std
   }
 }
 
-void DeviceConversion::pick(const ResidentSamples& resident, std::span<const std::uint64_t> records,
+void DeviceConversion::pick(std::span<const std::int32_t> places, std::span<const std::uint64_t> records,
                             std::byte* slot) const {
   auto* picks = reinterpret_cast<std::int32_t*>(slot + picks_);
-  for (std::size_t row = 0; row < records.size(); ++row) picks[row] = resident.place_of(records[row]);
+  for (std::size_t row = 0; row < records.size(); ++row) picks[row] = places[records[row]];
   std::fill(picks + records.size(), picks + bus_.local_rows, 0);
 }
 
@@ -123,7 +121,7 @@ TensorView DeviceConversion::kernel_output(const DevicePass& pass, const Place& 
 }
 
 void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results,
-                              const ResidentSamples* resident) const {
+                              std::span<const TensorView> resident) const {
   const auto index = static_cast<std::size_t>(replica);
   const auto view = [&](const Shape& shape, DType dtype, std::size_t offset) {
     return arrived.view(shape, dtype, offset - bus_.sent_from);
@@ -133,14 +131,14 @@ void DeviceConversion::submit(int replica, Stream& stream, const Buffer& arrived
     const Place& place = places_[i];
     const Shape channels{pass.input.shape[2]};
     const std::size_t shift = place.scale + pass.scale.scale.size() * sizeof(float);
-    PixelConversion conversion{.pixels = resident != nullptr ? resident->images(replica, i)
-                                                             : view(pass.input.shape.with_front(bus_.local_rows),
-                                                                    DType::kU8, bus_.offset[pass.field]),
+    PixelConversion conversion{.pixels = !resident.empty() ? resident[i]
+                                                           : view(pass.input.shape.with_front(bus_.local_rows),
+                                                                  DType::kU8, bus_.offset[pass.field]),
                                .scale = constants_[index].view(channels, DType::kF32, place.scale),
                                .shift = constants_[index].view(channels, DType::kF32, shift),
                                .out = kernel_output(pass, place, results),
                                .layout = pass.layout};
-    if (resident != nullptr) conversion.picks = view({bus_.local_rows}, DType::kI32, picks_);
+    if (!resident.empty()) conversion.picks = view({bus_.local_rows}, DType::kI32, picks_);
     if (!pass.window.empty()) conversion.windows = view({bus_.local_rows, 3}, DType::kI32, place.windows);
     if (pass.tone) conversion.tones = view({bus_.local_rows, 2}, DType::kF32, place.tones);
     if (const ImageBorder* border = pass.window.border()) {

@@ -13,8 +13,6 @@
 
 namespace headrace {
 
-class ResidentSamples;
-
 // A device receives the rows of the bus layout, followed by each row's window for every pass that moves pixels, by
 // each row's tone for every pass that changes it and, if the samples are resident, by the place of each row's
 // sample. The results lie in another buffer on the device, pass after pass.
@@ -42,13 +40,13 @@ class DeviceConversion {
   // arbitrary ones. Thread-safe.
   void draw(const Rows& rows, std::byte* slot) const;
 
-  // Writes the places of the rows' resident samples to a replica's part of the slot.
-  void pick(const ResidentSamples& resident, std::span<const std::uint64_t> records, std::byte* slot) const;
+  // Writes the places of the rows' resident samples to a replica's part of the slot. `places`: by record.
+  void pick(std::span<const std::int32_t> places, std::span<const std::uint64_t> records, std::byte* slot) const;
 
-  // Converts the arrived bytes, in stream order; takes the images from `resident` if it is not null. Throws as
-  // InputKernels do.
+  // Converts the arrived bytes, in stream order. `resident`: where the device keeps the images of each pass;
+  // empty: they have arrived. Throws as InputKernels do.
   void submit(int replica, Stream& stream, const Buffer& arrived, const Buffer& results,
-              const ResidentSamples* resident) const;
+              std::span<const TensorView> resident) const;
 
  private:
   struct Place {

@@ -87,10 +87,13 @@ void ResidentSamples::keep(const Slot& slot, std::span<const std::unique_ptr<Str
   }
 }
 
-TensorView ResidentSamples::images(int replica, std::size_t pass) const {
-  const Kept& kept = images_[pass];
-  return device_[static_cast<std::size_t>(replica)].view(
-      kept.shape.with_front(static_cast<std::int64_t>(capacity_)), DType::kU8, kept.offset);
+std::vector<TensorView> ResidentSamples::images(std::size_t replica) const {
+  std::vector<TensorView> images;
+  for (const Kept& kept : images_) {
+    const Shape shape = kept.shape.with_front(static_cast<std::int64_t>(capacity_));
+    images.push_back(device_[replica].view(shape, DType::kU8, kept.offset));
+  }
+  return images;
 }
 
 }  // namespace headrace

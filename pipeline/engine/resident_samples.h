@@ -10,7 +10,6 @@
 
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/engine/batch_layout.h"
-#include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/engine/slot.h"
 #include "headrace/pipeline/operations/machinery/device_pass.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
@@ -36,11 +35,11 @@ class ResidentSamples {
   // Sends every device, in its stream's order, the samples that it lacks. REQUIRES: all rows of the batch were
   // written.
   void keep(const Slot& slot, std::span<const std::unique_ptr<Stream>> streams);
-  // Returns the place of the record's sample. REQUIRES: the record is held.
-  std::int32_t place_of(std::uint64_t record) const noexcept { return places_[record]; }
+  // Returns the place of each record's sample; undefined for one that is not held.
+  std::span<const std::int32_t> places() const noexcept { return places_; }
 
-  // Returns all samples of a pass's field on a device: (records, H, W, C).
-  TensorView images(int replica, std::size_t pass) const;
+  // Returns all samples of each pass's field on a device: (records, H, W, C).
+  std::vector<TensorView> images(std::size_t replica) const;
 
  private:
   // A field of the rows that the host writes.

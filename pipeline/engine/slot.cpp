@@ -141,10 +141,10 @@ void Slot::draw_windows(std::uint64_t seed) {
   }
 }
 
-void Slot::pick(const ResidentSamples& resident) {
+void Slot::pick(std::span<const std::int32_t> places) {
   for (SlotShare& share : shares) {
     const auto first = static_cast<std::size_t>(share.first), rows = static_cast<std::size_t>(share.rows);
-    conversion_->pick(resident, std::span(records).subspan(first, rows), share.host.data());
+    conversion_->pick(places, std::span(records).subspan(first, rows), share.host.data());
   }
 }
 

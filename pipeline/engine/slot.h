@@ -102,7 +102,7 @@ class Slot {
   // rows' records are known.
   void draw_windows(std::uint64_t seed);
   // Tells the devices the place of each row's sample. REQUIRES: all its records have places.
-  void pick(const ResidentSamples& resident);
+  void pick(std::span<const std::int32_t> places);
   // Moves the remaining rows up over those that were set aside, and counts only them. REQUIRES: all rows were
   // written, and `bad` is in order of rows.
   void close_gaps();

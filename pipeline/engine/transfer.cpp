@@ -42,14 +42,14 @@ void Transfer::submit(Slot& slot) {
   if (resident_) {
     resident_->keep(slot, streams_);
     resident_records_.store(resident_->records(), std::memory_order_relaxed);
-    slot.pick(*resident_);
+    slot.pick(resident_->places());
   }
   for (std::size_t r = 0; r < streams_.size(); ++r) {
     if (streams_[r] != nullptr) send_share(slot, r);
   }
 }
 
-// Not before the share is sent: what the stream is given in between, copies of earlier batches, waits for nobody.
+// Called when the share is sent, not earlier, so that copies of earlier batches do not wait for its consumer.
 void Transfer::wait_for_consumer(const SlotShare& share, Stream& stream) {
   if (share.fenced) stream.wait(*share.fence);
 }
@@ -66,7 +66,7 @@ void Transfer::send_share(const Slot& slot, std::size_t replica) {
   }
   if (conversion_) {
     conversion_->submit(static_cast<int>(replica), stream, share.device, share.results,
-                        resident_ ? &*resident_ : nullptr);
+                        resident_ ? resident_->images(replica) : std::vector<TensorView>());
   }
   stream.record(*share.ready);
   CopyClock& clock = *clocks_[replica];

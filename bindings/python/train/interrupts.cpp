@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/errors.h"
 #include "headrace/devices/base/clock.h"
 
