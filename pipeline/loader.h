@@ -29,17 +29,21 @@ struct Choice {
   std::string reason;  // "2 would give 81 % of the rate"
 };
 
-// A loader's position, in a few bytes: enough to continue anywhere, with other replicas and threads.
+// A loader's position, in some tens of bytes: enough to continue anywhere, with other replicas and threads.
 struct LoaderState {
   std::uint64_t fingerprint = 0;  // of its plan, its seed and the records a filter could not judge
   std::uint64_t sequence = 0;     // all global batches below it were handed out to every replica
   // Those beyond it that were handed out, too: ascending, none further away than 1,024. Empty if LoaderOptions::
   // in_order was true from the start.
   std::vector<std::uint64_t> ahead = {};
+  // What the fingerprint is of, so that a loader of another stream can say what differs: the seed, and hashes of
+  // the data and of each stage, in the order of StreamPlan::identities(). Empty: not known.
+  std::uint64_t seed = 0;
+  std::vector<std::uint32_t> stages = {};
 
-  // Returns one line of text, "headrace-loader-1 <fingerprint> <sequence>". If there are batches ahead, "<ahead>"
-  // follows: hexadecimal digits of four batches each, from sequence + 1 on, the lowest bit first. Throws
-  // ConfigError if `ahead` is not as required.
+  // Returns one line of text, "headrace-loader-2 <fingerprint> <sequence> <seed> <stages>": eight hexadecimal
+  // digits for each hash, or "-". If there are batches ahead, "<ahead>" follows: hexadecimal digits of four
+  // batches each, from sequence + 1 on, the lowest bit first. Throws ConfigError if `ahead` is not as required.
   std::string serialize() const;
   // Throws ConfigError on anything else.
   static LoaderState parse(std::string_view text);

@@ -125,7 +125,12 @@ LoaderState Engine::state() const {
                       advice("save states of runs with {}", named("LoaderOptions::headspace", "0")));
   }
   const BatchSet batches = delivery_.handed_out();
-  return {.fingerprint = run_.fingerprint, .sequence = batches.first(), .ahead = batches.ahead()};
+  LoaderState state{.fingerprint = run_.fingerprint,
+                    .sequence = batches.first(),
+                    .ahead = batches.ahead(),
+                    .seed = run_.options.seed};
+  for (const StageIdentity& stage : run_.stages) state.stages.push_back(stage.hash);
+  return state;
 }
 
 std::string Engine::trace_json() const {

@@ -12,11 +12,17 @@
 namespace headrace {
 namespace {
 
-constexpr std::string_view kStateHeader = "headrace-loader-1 ";
+constexpr std::string_view kStateHeader = "headrace-loader-2 ";
+constexpr std::string_view kEarlierHeader = "headrace-loader-1 ";
+constexpr std::size_t kDigitsOfHash = 8;
 
 [[noreturn]] void refuse_state(std::string_view text) {
+  if (text.starts_with(kEarlierHeader)) {
+    throw ConfigError("the loader state is of an earlier version, whose streams had other fingerprints",
+                      "start again, or continue with the version that saved it");
+  }
   throw ConfigError(fmt::format("'{}' is no loader state", text.substr(0, 80)),
-                    "expected one line: headrace-loader-1 <fingerprint> <sequence>");
+                    "expected one line: headrace-loader-2 <fingerprint> <sequence> <seed> <stages>");
 }
 
 // One digit holds four batches.
@@ -52,6 +58,22 @@ std::uint64_t number(std::string_view digits, int base, std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   if (error != std::errc() || end != digits.data() + digits.size() || digits.empty()) refuse_state(text);
   return value;
+}
+
+std::string written_stages(const std::vector<std::uint32_t>& stages) {
+  std::string digits;
+  for (const std::uint32_t hash : stages) digits += fmt::format("{:08x}", hash);
+  return digits.empty() ? "-" : digits;
+}
+
+std::vector<std::uint32_t> parsed_stages(std::string_view digits, std::string_view text) {
+  std::vector<std::uint32_t> stages;
+  if (digits == "-") return stages;
+  if (digits.size() % kDigitsOfHash != 0) refuse_state(text);
+  for (; !digits.empty(); digits.remove_prefix(kDigitsOfHash)) {
+    stages.push_back(static_cast<std::uint32_t>(number(digits.substr(0, kDigitsOfHash), 16, text)));
+  }
+  return stages;
 }
 
 }  // namespace
@@ -130,7 +152,8 @@ void Loader::stop() noexcept { (**running_).stop(); }
 
 std::string LoaderState::serialize() const {
   check_ahead(*this);
-  const std::string text = fmt::format("{}{} {}", kStateHeader, to_hex(fingerprint), sequence);
+  const std::string text =
+      fmt::format("{}{} {} {} {}", kStateHeader, to_hex(fingerprint), sequence, seed, written_stages(stages));
   return ahead.empty() ? text : text + " " + written_ahead(*this);
 }
 
@@ -139,12 +162,18 @@ LoaderState LoaderState::parse(std::string_view text) {
   if (rest.ends_with('\n')) rest.remove_suffix(1);
   if (!rest.starts_with(kStateHeader)) refuse_state(text);
   rest.remove_prefix(kStateHeader.size());
-  const std::size_t space = rest.find(' ');
-  if (space != 16) refuse_state(text);
-  const std::size_t second = std::min(rest.find(' ', space + 1), rest.size());
-  LoaderState state{.fingerprint = number(rest.substr(0, space), 16, text),
-                    .sequence = number(rest.substr(space + 1, second - space - 1), 10, text)};
-  if (second < rest.size()) state.ahead = parsed_ahead(rest.substr(second + 1), state.sequence, text);
+  std::vector<std::string_view> words;
+  for (std::size_t space = rest.find(' '); space != std::string_view::npos; space = rest.find(' ')) {
+    words.push_back(rest.substr(0, space));
+    rest.remove_prefix(space + 1);
+  }
+  words.push_back(rest);
+  if (words.size() < 4 || words.size() > 5 || words[0].size() != 16) refuse_state(text);
+  LoaderState state{.fingerprint = number(words[0], 16, text),
+                    .sequence = number(words[1], 10, text),
+                    .seed = number(words[2], 10, text),
+                    .stages = parsed_stages(words[3], text)};
+  if (words.size() == 5) state.ahead = parsed_ahead(words[4], state.sequence, text);
   return state;
 }
 

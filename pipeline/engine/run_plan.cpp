@@ -1,6 +1,7 @@
 #include "headrace/pipeline/engine/run_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tbb/info.h>
 
 #include <algorithm>
@@ -24,77 +25,36 @@
 namespace headrace {
 namespace {
 
-constexpr std::uint64_t kMaxSeed = 100'000;
-constexpr std::int64_t kMaxBatch = 65'536;
-
-class Hypotheses {
- public:
-  Hypotheses(StreamPlan plan, std::uint64_t seed, const FilterFailures& filter_failures, std::uint64_t wanted)
-      : plan_(std::move(plan)), seed_(seed), filter_failures_(filter_failures), wanted_(wanted) {}
-
-  std::optional<std::string> seed() const {
-    const std::uint64_t identity = plan_.fingerprint();
-    for (std::uint64_t seed = 0; seed < kMaxSeed; ++seed) {
-      if (is_wanted(identity, seed)) return fmt::format("its seed was {}, here it is {}", seed, seed_);
-    }
-    return std::nullopt;
+// Describes how the stream of a state differs from one of these stages and this seed: "its seed was 3, here it is
+// 4".
+std::string describe_difference(const std::vector<StageIdentity>& here, std::uint64_t seed,
+                                const LoaderState& of) {
+  std::vector<std::string> differences;
+  if (of.seed != seed) differences.push_back(fmt::format("its seed was {}, here it is {}", of.seed, seed));
+  const auto same = [](const StageIdentity& stage, std::uint32_t hash) { return stage.hash == hash; };
+  const auto [stage, hash] = std::ranges::mismatch(here, of.stages, same);
+  const auto left_here = here.end() - stage, left_there = of.stages.end() - hash;
+  const auto continues = [&](auto more_here, auto more_there) {
+    return std::equal(stage + more_here, here.end(), hash + more_there, of.stages.end(), same);
+  };
+  if (of.stages.empty()) {
+    differences.push_back("it does not say which");
+  } else if (left_here > 0 && continues(1, 0)) {
+    differences.push_back("its plan had no " + stage->text);
+  } else if (left_there > 0 && continues(0, 1)) {
+    differences.push_back(
+        fmt::format("its plan had a further stage {}", left_here > 0 ? "before " + stage->text : "at its end"));
+  } else if (left_here > 0 && left_there > 0) {
+    const bool data = stage == here.begin();
+    differences.push_back(
+        data ? "its data were others"
+             : fmt::format("it had another stage, or other options, in place of {}", stage->text));
+  } else if (left_here > 0 || left_there > 0) {
+    differences.push_back("its plan had other stages at its end");
+  } else if (differences.empty()) {
+    differences.push_back("its filter could judge other records");
   }
-
-  std::optional<std::string> batch() {
-    if (plan_.buckets != nullptr || plan_.combined_batches != nullptr) return std::nullopt;
-    const BatchOptions here = *plan_.batch;
-    const std::uint64_t records = plan_.record_fingerprint();  // which many parts make expensive
-    for (const bool drop_remainder : {here.drop_remainder, !here.drop_remainder}) {
-      for (std::int64_t global = 1; global <= kMaxBatch; ++global) {
-        plan_.batch->global_batch = global;
-        plan_.batch->drop_remainder = drop_remainder;
-        if (!is_wanted(plan_.fingerprint(records), seed_)) continue;
-        if (global == here.global_batch) return "its last batch of an epoch was treated otherwise";
-        return fmt::format("its global batch had {} examples, here it has {}", global, here.global_batch);
-      }
-    }
-    plan_.batch = here;
-    return std::nullopt;
-  }
-
-  // A stage that the plan has now and had not then.
-  template <typename Stages>
-  std::optional<std::string> stage_of(Stages StreamPlan::*member, const auto& name) {
-    const Stages all = plan_.*member;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      Stages& fewer = plan_.*member;
-      fewer = all;
-      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-      if (is_wanted(plan_.fingerprint(), seed_)) return fmt::format("its plan had no {}", name(all[i]));
-    }
-    plan_.*member = all;
-    return std::nullopt;
-  }
-
- private:
-  bool is_wanted(std::uint64_t identity, std::uint64_t seed) const {
-    return filter_failures_.mixed_into(mix_seed(identity, seed)) == wanted_;
-  }
-
-  StreamPlan plan_;
-  std::uint64_t seed_;
-  const FilterFailures& filter_failures_;
-  std::uint64_t wanted_;
-};
-
-// Describes how a run with this fingerprint differs from one of `plan` and `seed`: "its seed was 3, here it is 4".
-// Tries the changes that users make, to the seed, the batch and an omitted stage; else says what is left. Takes up
-// to a second.
-std::string describe_difference(StreamPlan plan, std::uint64_t seed, const FilterFailures& filter_failures,
-                                std::uint64_t fingerprint) {
-  Hypotheses is(std::move(plan), seed, filter_failures, fingerprint);
-  if (const auto found = is.seed()) return *found;
-  if (const auto found = is.batch()) return *found;
-  const auto name = [](const auto& stage) { return describe(stage); };
-  if (const auto found = is.stage_of(&StreamPlan::index_stages, name)) return *found;
-  if (const auto found = is.stage_of(&StreamPlan::sample_stages, name)) return *found;
-  if (const auto found = is.stage_of(&StreamPlan::batch_stages, name)) return *found;
-  return "its data or its operations were others, or more than one thing differs";
+  return fmt::format("{}", fmt::join(differences, "; "));
 }
 
 // Maximum of lanes and of readers: no machine can use more, and the system may not grant more.
@@ -325,6 +285,7 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
       bad_limit(options.errors, bad_records_of, name_of_counted(plan, bad_records_of)),
       filter_failures(FilterFailures::of(plan.index_stages)),
       fingerprint(filter_failures.mixed_into(mix_seed(plan.fingerprint(), options.seed))),
+      stages(plan.identities()),
       shapes(shapes_of(plan, schedule, range_of(options.world, devices.size()))),
       layout(shapes.empty()
                  ? BatchLayout(host.fields, schedule.largest_batch(), range_of(options.world, devices.size()),
@@ -336,7 +297,7 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
   if (options.start) {
     if (options.start->fingerprint != fingerprint) {
       throw ConfigError("the loader state belongs to another stream: " +
-                            describe_difference(plan, options.seed, filter_failures, options.start->fingerprint),
+                            describe_difference(stages, options.seed, *options.start),
                         "start again, or restore with the plan, the data and the seed it was saved with");
     }
     check_ahead(*options.start);

@@ -87,8 +87,9 @@ struct RunPlan {
   BadRecordLimit bad_limit;
   FilterFailures filter_failures;
   std::uint64_t fingerprint;
-  std::vector<BatchShape> shapes;  // of each bucket's batches, or one of ragged ones; empty: all are alike
-  BatchLayout layout;              // of the rows written by the host; of buckets, of their largest batches
+  std::vector<StageIdentity> stages;  // what it is of
+  std::vector<BatchShape> shapes;     // of each bucket's batches, or one of ragged ones; empty: all are alike
+  BatchLayout layout;                 // of the rows written by the host; of buckets, of their largest batches
   SampleProgram program;
   std::optional<RaggedRows> ragged;
   std::optional<RowCopier> copier;  // set if rows are only copied

@@ -369,6 +369,11 @@ std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std:
   return hash;
 }
 
+// REQUIRES: there is a batch stage.
+Stage batching_of(const StreamPlan& plan) {
+  return BatchStage{.options = *plan.batch, .buckets = plan.buckets, .ragged = plan.ragged_batch};
+}
+
 }  // namespace
 
 IndexMap StreamPlan::index_map(std::uint64_t seed) const {
@@ -400,19 +405,32 @@ std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
   return hash_sample_stages(*this, planned.stages, mix_seed(1, source->info().revision.value_or(0)));
 }
 
-std::uint64_t StreamPlan::record_fingerprint() const {
+std::uint64_t StreamPlan::fingerprint() const {
   std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);
   for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
   for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
+  if (!batch) return hash;
+  hash = xxh3(describe(batching_of(*this)), hash);
+  for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
   return hash;
 }
 
-std::uint64_t StreamPlan::fingerprint(std::uint64_t of_records) const {
-  if (!batch) return of_records;
-  std::uint64_t hash = of_records;
-  hash = xxh3(describe(Stage{BatchStage{.options = *batch, .buckets = buckets, .ragged = ragged_batch}}), hash);
-  for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
-  return hash;
+std::vector<StageIdentity> StreamPlan::identities() const {
+  const auto low = [](std::uint64_t hash) { return static_cast<std::uint32_t>(hash); };
+  std::vector<StageIdentity> all{{"the data", low(hash_sample_stages(*this, 0, 2))}};
+  const auto add = [&](const std::string& text, std::uint64_t version = 0) {
+    all.push_back({text, low(xxh3(text, version))});
+  };
+  for (const SampleStage& stage : sample_stages) {
+    const bool decodes = std::holds_alternative<DecodeStage>(stage);
+    add(describe(stage), decodes ? xxh3(ImageDecoder::identity(), 0) : 0);
+  }
+  for (const Stage& stage : index_stages) add(describe(stage));
+  for (const PlannedOperation& planned : batch_operations) add(describe(planned.operation));
+  if (!batch) return all;
+  add(describe(batching_of(*this)));
+  for (const Stage& stage : batch_stages) add(describe(stage));
+  return all;
 }
 
 void refuse_stream(const Source& source, const std::string& what) {

@@ -20,6 +20,12 @@ struct PlannedCache {
   std::size_t stages = 0;  // leading stages whose result it holds
 };
 
+// What a message calls a stage, and a hash that tells it from others.
+struct StageIdentity {
+  std::string text;
+  std::uint32_t hash = 0;
+};
+
 // The plan after push-down.
 struct StreamPlan {
   SourcePtr source;
@@ -58,10 +64,9 @@ struct StreamPlan {
   std::uint64_t examples_per_epoch() const;
   // Return the identity of a cache's contents, and of the whole stream.
   std::uint64_t cache_fingerprint(const PlannedCache& planned) const;
-  std::uint64_t fingerprint() const { return fingerprint(record_fingerprint()); }
-  // Of all that stands before batch(), and of the plan given that.
-  std::uint64_t record_fingerprint() const;
-  std::uint64_t fingerprint(std::uint64_t of_records) const;
+  std::uint64_t fingerprint() const;
+  // Returns the data's identity and that of each stage that the fingerprint covers.
+  std::vector<StageIdentity> identities() const;
 };
 
 // Throws ConfigError if the source is a stream: `what` takes records by their numbers, or needs their count.

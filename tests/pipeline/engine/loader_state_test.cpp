@@ -11,14 +11,18 @@ namespace {
 
 TEST(LoaderState, SurvivesBeingWritten) {
   const LoaderState state{.fingerprint = 0x0123456789ABCDEF, .sequence = 98765};
-  EXPECT_EQ(state.serialize(), "headrace-loader-1 0123456789abcdef 98765");
+  EXPECT_EQ(state.serialize(), "headrace-loader-2 0123456789abcdef 98765 0 -");
   EXPECT_EQ(LoaderState::parse(state.serialize()), state);
   EXPECT_EQ(LoaderState::parse(state.serialize() + "\n"), state);
 }
 
-TEST(LoaderState, SurvivesBeingWrittenWithBatchesAhead) {
-  const LoaderState state{.fingerprint = 0x0123456789ABCDEF, .sequence = 7, .ahead = {8, 10, 13, 16}};
-  EXPECT_EQ(state.serialize(), "headrace-loader-1 0123456789abcdef 7 521");
+TEST(LoaderState, SurvivesBeingWrittenWithStagesAndBatchesAhead) {
+  const LoaderState state{.fingerprint = 0x0123456789ABCDEF,
+                          .sequence = 7,
+                          .ahead = {8, 10, 13, 16},
+                          .seed = 42,
+                          .stages = {0x1A2B, 0xFFFFFFFF}};
+  EXPECT_EQ(state.serialize(), "headrace-loader-2 0123456789abcdef 7 42 00001a2bffffffff 521");
   EXPECT_EQ(LoaderState::parse(state.serialize()), state);
   LoaderState full{.fingerprint = 1, .sequence = 0xFFFFFFFFFFFF};
   for (std::uint64_t i = 1; i <= 1024; ++i) full.ahead.push_back(full.sequence + i);
@@ -36,13 +40,16 @@ TEST(LoaderState, RefusesBatchesAheadThatCannotBe) {
 
 TEST(LoaderState, RefusesAnythingElse) {
   for (const char* text :
-       {"", "headrace-loader-2 0123456789abcdef 1", "headrace-loader-1 0123456789abcdef",
-        "headrace-loader-1 0123456789abcdeg 1", "headrace-loader-1 0123456789abcdef 1x",
-        "headrace-loader-1 0123456789abcdef -1", "headrace-loader-1 0123456789abcdef ", "headrace-loader-1 123 4",
-        "headrace-loader-1 0123456789abcdef 99999999999999999999999", "headrace-loader-1 0123456789abcdef 1 ",
-        "headrace-loader-1 0123456789abcdef 1 0", "headrace-loader-1 0123456789abcdef 1 10",
-        "headrace-loader-1 0123456789abcdef 1 A", "headrace-loader-1 0123456789abcdef 1 1 1",
-        "headrace-loader-1 0123456789abcdef 18446744073709551615 1"}) {
+       {"", "headrace-loader-1 0123456789abcdef 1", "headrace-loader-2 0123456789abcdef 1",
+        "headrace-loader-2 0123456789abcdef 1 0", "headrace-loader-2 0123456789abcdeg 1 0 -",
+        "headrace-loader-2 0123456789abcdef 1x 0 -", "headrace-loader-2 0123456789abcdef -1 0 -",
+        "headrace-loader-2 0123456789abcdef 1 -1 -", "headrace-loader-2 0123456789abcdef 1 0 ",
+        "headrace-loader-2 123 4 0 -", "headrace-loader-2 0123456789abcdef 99999999999999999999999 0 -",
+        "headrace-loader-2 0123456789abcdef 1 0 0123456", "headrace-loader-2 0123456789abcdef 1 0 0123456g",
+        "headrace-loader-2 0123456789abcdef 1 0 - ", "headrace-loader-2 0123456789abcdef 1 0 - 0",
+        "headrace-loader-2 0123456789abcdef 1 0 - 10", "headrace-loader-2 0123456789abcdef 1 0 - A",
+        "headrace-loader-2 0123456789abcdef 1 0 - 1 1",
+        "headrace-loader-2 0123456789abcdef 18446744073709551615 0 - 1"}) {
     EXPECT_THROW(LoaderState::parse(text), ConfigError) << text;
   }
 }
