@@ -200,23 +200,41 @@ Callback on_chief(Callback callback);
 // epoch that was stopped and lacks it is skipped. A value that is not finite is never better.
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";
-  int patience = 0;      // epochs without improvement after which the fit ends; 0 counts as 1
-  double min_delta = 0;  // by which a value must be better to count as an improvement
+  int patience = 0;
+  double min_delta = 0;
   Better mode = Better::kAuto;
-  // At the end of the fit, restores the variables of the best epoch, including those of lookahead and the average:
-  // a copy in host memory, which is also saved in checkpoints.
   bool restore_best_weights = false;
+
+  void each_field(OptionVisitor& visit) {
+    visit("monitor", monitor, "The list of the history that is watched.");
+    visit("patience", patience, "Epochs without improvement after which the fit ends; 0 counts as 1.");
+    visit("min_delta", min_delta, "By how much a value must be better to count as an improvement.");
+    visit("mode", mode, "Which values are better; \"auto\": as the metric says.");
+    visit("restore_best_weights", restore_best_weights,
+          "Whether the variables of the best epoch are restored at the end, those of lookahead and the average "
+          "included: a copy in host memory, which is also saved in checkpoints.");
+  }
 };
 Callback early_stopping(const EarlyStoppingOptions& options = {});
 
 struct ReduceLrOnPlateauOptions {
   std::string monitor = "val_loss";
-  double factor = 0.1;  // for all learning rates, in (0, 1)
-  int patience = 10;    // epochs without improvement after which the rates are reduced
+  double factor = 0.1;
+  int patience = 10;
   double min_delta = 1e-4;
   Better mode = Better::kAuto;
-  int cooldown = 0;      // epochs after a reduction before counting starts again
-  double min_scale = 0;  // lower bound of FitControl's learning rate scale
+  int cooldown = 0;
+  double min_scale = 0;
+
+  void each_field(OptionVisitor& visit) {
+    visit("monitor", monitor, "The list of the history that is watched.");
+    visit("factor", factor, "What all learning rates are multiplied by, between 0 and 1.");
+    visit("patience", patience, "Epochs without improvement after which the rates are reduced.");
+    visit("min_delta", min_delta, "By how much a value must be better to count as an improvement.");
+    visit("mode", mode, "Which values are better; \"auto\": as the metric says.");
+    visit("cooldown", cooldown, "Epochs after a reduction before counting starts again.");
+    visit("min_scale", min_scale, "The lower bound of the control's learning_rate_scale.");
+  }
 };
 Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options = {});
 
@@ -229,8 +247,14 @@ Callback learning_rate_scheduler(std::function<double(int epoch)> rate);
 Callback csv_logger(const std::filesystem::path& path);
 
 struct TensorBoardOptions {
-  std::uint64_t every_steps = 0;    // log values under "step/" exactly every this many steps; 0: epochs only
-  int histograms_every_epochs = 0;  // of each variable's values; 0: none
+  std::uint64_t every_steps = 0;
+  int histograms_every_epochs = 0;
+
+  void each_field(OptionVisitor& visit) {
+    visit("every_steps", every_steps, "Values are logged under \"step/\" exactly every this many steps; 0: epochs only.");
+    visit("histograms_every_epochs", histograms_every_epochs,
+          "Epochs from one histogram of each variable's values to the next; 0: none.");
+  }
 };
 // Writes an event file into the folder, made if missing; view it with `tensorboard --logdir`. By the model's step:
 // each epoch's values under History's names, and details under "learning_rate/", "gradient_norm/", "replica_<r>/"

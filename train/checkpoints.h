@@ -69,26 +69,35 @@ struct CheckpointOptions {
   // the variables that the model has when fit() returns, such as those of the best epoch that early_stopping()
   // restores.
   std::filesystem::path record = {};
-  // A file's name without ".safetensors": {epoch} is the one-based epoch in which it is made, {step} the model's
-  // optimizer steps, {val_loss} or any other list of the history its last value, "none" if there is none yet;
-  // {val_loss:.4f} adds a format. If two names are equal, the later file replaces the earlier one.
   std::string name = "checkpoint-{step}";
-  // Saves after every this many optimizer steps of the model, and at the end of the training; 0: after every
-  // epoch. Checkpoints are always made between two optimizer steps, so that no accumulated batch is pending.
   std::uint64_t every_steps = 0;
-  int keep = 3;  // the latest checkpoints of this training to keep in the folder; 0: all
-  // A list of the history, e.g. "val_loss": also keep its best epoch as best.safetensors. ConfigError when the fit
-  // begins as for EarlyStoppingOptions::monitor.
+  int keep = 3;
   std::string best = {};
   Better best_mode = Better::kAuto;
-  // True: a background thread writes a copy of the variables. Training waits only at the end of an epoch if the
-  // previous two checkpoints are still being written; a checkpoint due within an epoch is then made some steps
-  // later. False: training waits for each checkpoint.
   bool asynchronous = true;
   // The data set that tells programs which do not know the model how to produce its input from other data (see
   // describe_input()). std::nullopt: FitOptions::validation, or the training data if there is none.
   std::optional<Dataset> input = std::nullopt;
   std::vector<View> views = {};  // the views with which such programs evaluate
+
+  // Those of the checkpoints' folder.
+  void each_field(OptionVisitor& visit) {
+    visit("name", name,
+          "A file's name without \".safetensors\": {epoch} is the one-based epoch in which it is made, {step} the "
+          "model's optimizer steps, {val_loss} or any other list of the history its last value, \"none\" if there is "
+          "none yet; {val_loss:.4f} adds a format. A later file replaces an earlier one of the same name.");
+    visit("every_steps", every_steps,
+          "Saves after every this many optimizer steps of the model, always between two of them, and at the end of "
+          "the training; 0: after every epoch.");
+    visit("keep", keep, "The latest checkpoints of this training that stay in the folder; 0: all.");
+    visit("best", best, "A list of the history, such as \"val_loss\", whose best epoch is also kept as "
+                        "best.safetensors.");
+    visit("best_mode", best_mode, "Which values are best; \"auto\": as the metric says.");
+    visit("asynchronous", asynchronous,
+          "Whether a background thread writes a copy of the variables. Training then waits only at the end of an "
+          "epoch if the previous two checkpoints are still being written; one due within an epoch is made some steps "
+          "later. False: training waits for each checkpoint.");
+  }
 };
 
 // Custom losses, metrics, layers and update rules, which a file names but cannot hold.

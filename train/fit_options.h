@@ -1,6 +1,7 @@
 // Options for training a model on data.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -25,39 +26,44 @@ enum class NanPolicy {
   // numbers are inspected. Trains the same weights.
   kTrace,
 };
+constexpr std::array<const char*, 3> choice_names(NanPolicy) { return {"stop", "ignore", "trace"}; }
 
 // The make-up of a training step and the checks made meanwhile, for a fit and a Trainer alike.
 struct StepOptions {
-  // Batches per step: their gradients are summed before one all-reduce and one update, as if they were one batch
-  // (the last step of a pass may have fewer).
   int accumulate = 1;
-  // A power of two, e.g. 8, makes the result independent of the number of replicas: each global batch is divided
-  // into this many shards, which have gradients, sums and batch statistics of their own and are added as one tree.
-  // Final weights and history are then bit-identical for 1, 2, 4 ... up to this many replicas on one kind of
-  // device, one GPU or several. A batch-norm layer sees one shard at a time, and each shard computes with one
-  // thread, several side by side: the price is small if a shard has some tens of examples. Several GPUs add in a
-  // fixed order instead of NCCL's (Collective::in_order()). 0: one shard per replica, so that the order of sums
-  // depends on the number of replicas.
+  // Each shard has gradients, sums and batch statistics of its own; all are added as one tree. Final weights and
+  // history are then bit-identical for 1, 2, 4 ... up to this many replicas on one kind of device, one GPU or
+  // several. Each shard computes with one thread, several side by side: the price is small if a shard has some tens
+  // of examples. Several GPUs add in a fixed order instead of NCCL's (Collective::in_order()).
   int virtual_shards = 0;
   NanPolicy nan = NanPolicy::kStop;
-  // Debugging: compares the hashes of all replicas' variables every this many steps; 0: never.
   std::uint64_t mirror_check_every = 0;
-  // Computes the norm of each step's gradients for reports and Trainer::gradient_norms(): costs a pass over them
-  // in each step, and a step report waits for it.
   bool gradient_norms = false;
+
+  void each_field(OptionVisitor& visit) {
+    visit("accumulate", accumulate,
+          "Batches whose gradients are summed before one update, as if they were one batch; the last step of a pass "
+          "may have fewer.");
+    visit("virtual_shards", virtual_shards,
+          "A power of two, such as 8, makes the result the same bits for any number of replicas up to this: each "
+          "global batch is divided into so many shards, each with batch statistics of its own. 0: the order of sums "
+          "depends on the number of replicas.");
+    visit("nan", nan,
+          "Whether a loss that is not finite ends the run; \"trace\" also names the operation whose result it was "
+          "first, for which nothing is in flight while each step's numbers are inspected.");
+    visit("mirror_check_every", mirror_check_every,
+          "For debugging: compares the hashes of all replicas' variables every this many steps; 0: never.");
+    visit("gradient_norms", gradient_norms,
+          "Whether the norm of each step's gradients is computed for reports, which costs a pass over them.");
+  }
 };
 
 struct FitOptions {
   int epochs = 1;
-  // Optimizer steps per epoch; 0: one pass over the data. Otherwise each epoch continues in the data where the
-  // last one stopped, and the data start over when they end.
   std::uint64_t steps_per_epoch = 0;
   std::optional<Dataset> validation = std::nullopt;
-  // Validates instead with this share of the records, the last ones before any shuffle, and trains on the others:
-  // see hold_out_last(). Between 0 and 1; 0: none.
   double validation_split = 0;
   std::vector<Callback> callbacks = {};
-  // 0: silent. 1: a live progress bar on a terminal, otherwise like 2. 2: one line per epoch.
   int verbose = 1;
   std::FILE* output = stdout;  // where verbose writes
   // How the data are read: order, threads, budgets, time-outs, bad records. Dropout uses the same seed, and a
@@ -69,11 +75,8 @@ struct FitOptions {
   // if there are several workers.
   LoaderOptions input = {};
   StepOptions step = {};
-  // The weight of each class in this fit's training loss, as Loss::class_weighted() would give it; its validation
-  // is not weighted. ConfigError if the loss has several terms. Empty: those of the loss, if any.
-  std::vector<float> class_weights = {};
-  // Ends the fit cleanly once the model has made this many optimizer steps in total; 0: no limit. An epoch that is
-  // cut short is reported without validation.
+  // As Loss::class_weighted() would give them. ConfigError if the loss has several terms.
+  std::vector<float> class_weight = {};
   std::uint64_t stop_after_steps = 0;
   // Set by another thread or a signal handler: the fit ends after the current step or validation batch.
   const std::atomic<bool>* stop = nullptr;
@@ -87,8 +90,30 @@ struct FitOptions {
   // seed, steps. Only `epochs`, schedules, replicas and options for reading speed may differ. A fit that a
   // callback ended after an epoch stays ended unless `epochs` is larger.
   bool resume = false;
-  // Validates with the average of the weights, see EvaluateOptions::averaged_weights.
   bool validate_averaged = false;
+
+  // Without those of `input` and `checkpoints`.
+  void each_field(OptionVisitor& visit) {
+    visit("epochs", epochs, "Epochs in all, those of before a resumption included.");
+    visit("steps_per_epoch", steps_per_epoch,
+          "Optimizer steps of an epoch; 0: one pass over the data. Otherwise each epoch continues in the data where "
+          "the last one stopped, and the data start over when they end.");
+    visit("validation_split", validation_split,
+          "This share of the records, the last ones before any shuffle, validates and is not trained on; 0: none.");
+    visit("verbose", verbose,
+          "0: nothing is printed; 1: a live progress bar on a terminal, otherwise like 2; 2: a line for each epoch.");
+    step.each_field(visit);
+    visit("class_weight", class_weight,
+          "What the loss of each class's examples is multiplied by in this fit; the validation's is not. Empty: the "
+          "loss's own.");
+    visit("stop_after_steps", stop_after_steps,
+          "Ends the fit once the model has made this many optimizer steps in total; 0: no limit. An epoch that is "
+          "cut short is reported without validation.");
+    visit("resume", resume,
+          "Continues from where the model was restored, or from the newest checkpoint in the folder, or else begins: "
+          "with the same bits as if it had never stopped.");
+    visit("validate_averaged", validate_averaged, "Validates with the optimizer's average of the weights.");
+  }
 };
 
 // Returns the optimizer steps in one pass over the data, in one epoch and in all epochs, for schedules;

@@ -48,6 +48,11 @@ struct NetCallOptions {
   std::vector<std::string> outputs = {};  // layers whose results are wanted; empty: the net's own outputs
 };
 
+struct AddLayerOptions {
+  Activation activation = Activation::kNone;  // follows the layer, fused if possible
+  std::string name = {};
+};
+
 // For summaries and tools.
 struct LayerInfo {
   std::string name;
@@ -74,56 +79,80 @@ class Graph {
   Node input(const std::string& field);
   Node input(const std::string& field, const Shape& shape);
 
-  // Acts on the last axis; any other axes count as rows.
-  Node dense(Node x, int units, const DenseLayerOptions& options = {});
-  Node conv(Node x, int filters, const ConvLayerOptions& options = {});
-  // Enlarges an image: the gradient of a convolution with these options, from the result to x. The result's
-  // extents are stride times x's and, for ConvPadding::kValid, span - stride more if that is above 0, unless
-  // output_padding says otherwise; for kPixels it is 0 by default, as in PyTorch.
-  Node conv_transpose(Node x, int filters, const ConvTransposeLayerOptions& options = {});
-  Node depthwise_conv(Node x, const DepthwiseConvLayerOptions& options = {});
-  Node batch_norm(Node x, const BatchNormLayerOptions& options = {});
+  // What each layer does, and its options: layers.h.
+  Node dense(Node x, int units, DenseLayerOptions options = {}) {
+    options.units = units;
+    return add_layer({x}, options);
+  }
+  Node conv(Node x, int filters, ConvLayerOptions options = {}) {
+    options.filters = filters;
+    return add_layer({x}, options);
+  }
+  Node conv_transpose(Node x, int filters, ConvTransposeLayerOptions options = {}) {
+    options.filters = filters;
+    return add_layer({x}, options);
+  }
+  Node depthwise_conv(Node x, const DepthwiseConvLayerOptions& options = {}) { return add_layer({x}, options); }
+  Node batch_norm(Node x, const BatchNormLayerOptions& options = {}) { return add_layer({x}, options); }
+  Node layer_norm(Node x, const LayerNormLayerOptions& options = {}) { return add_layer({x}, options); }
+  Node max_pool(Node x, int window, MaxPoolLayerOptions options = {}) {
+    options.window = window;
+    return add_layer({x}, options);
+  }
+  Node average_pool(Node x, int window, AveragePoolLayerOptions options = {}) {
+    options.window = window;
+    return add_layer({x}, options);
+  }
+  Node dropout(Node x, float rate, DropoutLayerOptions options = {}) {
+    options.rate = rate;
+    return add_layer({x}, options);
+  }
+  Node scale(Node x, float factor, ScaleLayerOptions options = {}) {
+    options.factor = factor;
+    return add_layer({x}, options);
+  }
+  Node embedding(Node x, int entries, int width, EmbeddingLayerOptions options = {}) {
+    options.entries = entries;
+    options.width = width;
+    return add_layer({x}, options);
+  }
+  Node position_embedding(Node x, const LayerOptions& options = {}) {
+    return named_layer("position_embedding", x, options);
+  }
+  Node global_average_pool(Node x, const LayerOptions& options = {}) {
+    return named_layer("global_average_pool", x, options);
+  }
+  Node flatten(Node x, const LayerOptions& options = {}) { return named_layer("flatten", x, options); }
 
-  Node relu(Node x, const LayerOptions& options = {});
-  Node gelu(Node x, const LayerOptions& options = {});
-  Node silu(Node x, const LayerOptions& options = {});
-  Node sigmoid(Node x, const LayerOptions& options = {});
-  Node tanh(Node x, const LayerOptions& options = {});
-  Node leaky_relu(Node x, const LayerOptions& options = {});  // with the slope kLeakySlope below 0
-  Node elu(Node x, const LayerOptions& options = {});
-  Node softplus(Node x, const LayerOptions& options = {});
-  Node softmax(Node x, const LayerOptions& options = {});  // over the last axis
+  Node relu(Node x, const LayerOptions& options = {}) { return named_layer("relu", x, options); }
+  Node gelu(Node x, const LayerOptions& options = {}) { return named_layer("gelu", x, options); }
+  Node silu(Node x, const LayerOptions& options = {}) { return named_layer("silu", x, options); }
+  Node sigmoid(Node x, const LayerOptions& options = {}) { return named_layer("sigmoid", x, options); }
+  Node tanh(Node x, const LayerOptions& options = {}) { return named_layer("tanh", x, options); }
+  // Has the slope kLeakySlope below 0.
+  Node leaky_relu(Node x, const LayerOptions& options = {}) { return named_layer("leaky_relu", x, options); }
+  Node elu(Node x, const LayerOptions& options = {}) { return named_layer("elu", x, options); }
+  Node softplus(Node x, const LayerOptions& options = {}) { return named_layer("softplus", x, options); }
+  Node softmax(Node x, const LayerOptions& options = {}) { return named_layer("softmax", x, options); }
   // Adds the layer of this activation; none for kNone.
   Node activation(Node x, Activation kind, const LayerOptions& options = {});
 
-  Node layer_norm(Node x, const LayerNormLayerOptions& options = {});
-  // Replaces each number of x, from 0 to entries - 1, by a trained vector: (T) becomes (T, width). A number that
-  // has no entry gives NaN, which stops the training.
-  Node embedding(Node x, int entries, int width, const EmbeddingLayerOptions& options = {});
-
-  // Adds a trained vector to each position of a sequence (T, features).
-  Node position_embedding(Node x, const LayerOptions& options = {});
-  // For each query the mean of the values, weighted by softmax(query keys' / sqrt(width of a head's keys)), in
-  // each of `heads` equal parts of the features by itself: queries (T, H D), keys (S, H D) and values (S, H E)
-  // become (T, H E). If a mask leaves out all positions, their weights are equal.
-  Node attention(const AttentionInputs& inputs, int heads, const AttentionLayerOptions& options = {});
-  // Attention of a sequence (T, features) to itself, or of queries to values: each head has keys of width
-  // `key_dim`, and the heads' results go through a dense layer.
-  Node multi_head_attention(Node x, int heads, int key_dim, const MultiHeadAttentionLayerOptions& options = {});
-  Node multi_head_attention(const AttentionInputs& inputs, int heads, int key_dim,
-                            const MultiHeadAttentionLayerOptions& options = {});
-
-  Node max_pool(Node x, int window, const PoolLayerOptions& options = {});
-  Node average_pool(Node x, int window, const PoolLayerOptions& options = {});
-  // The mean over all pixels of an image, or over all positions of a sequence.
-  Node global_average_pool(Node x, const LayerOptions& options = {});
-  Node flatten(Node x, const LayerOptions& options = {});
-  Node dropout(Node x, float rate, const LayerOptions& options = {});
-  Node scale(Node x, float factor, const LayerOptions& options = {});  // factor * x
-  Node add(Node a, Node b, const LayerOptions& options = {});
+  Node add(Node a, Node b, const LayerOptions& options = {}) { return add({a, b}, options); }
   Node add(const std::vector<Node>& several, const LayerOptions& options = {});
   // Concatenates along the last axis.
   Node concat(const std::vector<Node>& several, const LayerOptions& options = {});
+
+  Node attention(const AttentionInputs& inputs, int heads, AttentionLayerOptions options = {});
+  Node multi_head_attention(Node x, int heads, int key_dim, const MultiHeadAttentionLayerOptions& options = {}) {
+    return multi_head_attention({.query = x, .value = x}, heads, key_dim, options);
+  }
+  Node multi_head_attention(const AttentionInputs& inputs, int heads, int key_dim,
+                            const MultiHeadAttentionLayerOptions& options = {});
+
+  // Adds a layer of this kind from its attributes, as a net's JSON has them: one of layer_kinds(). Throws
+  // ConfigError if there is no such kind or attribute.
+  Node add_layer(const std::string& kind, const std::vector<Node>& inputs, const LayerAttributes& attributes = {},
+                 const AddLayerOptions& options = {});
 
   // Adds a custom layer made for inputs of these shapes. Calling the same object again shares its variables, and
   // sums the gradients of all calls.
@@ -174,13 +203,21 @@ class Graph {
     std::vector<int> consumers = {};
   };
 
+  template <typename Options>
+  Node add_layer(const std::vector<Node>& inputs, const Options& options) {
+    AddLayerOptions with{.name = options.name};
+    if constexpr (requires { options.activation; }) with.activation = options.activation;
+    return add_layer(Options::kKind, inputs, attributes_of(options), with);
+  }
+  Node named_layer(const char* kind, Node x, const LayerOptions& options) {
+    return add_layer(kind, {x}, {}, {.name = options.name});
+  }
+
   Node append(Entry entry);
   // Calls the layer of `entry`, from another graph. `owner` is the node whose variables it shares, or -1.
   Node repeat(const Entry& entry, int owner, std::vector<int> inputs, const std::string& prefix);
-  Node append(std::shared_ptr<const Layer> layer, std::vector<int> inputs);
-  // As an option of layer `behind`: its name derives from that layer's.
+  // Adds an activation that is an option of layer `behind`: its name derives from that layer's.
   Node activation_behind(Node x, Activation kind, const std::string& behind);
-  Node append_activation(int from, Activation kind, const std::string& name, bool behind);
   int require(Node x, const std::string& layer) const;
   std::vector<int> require(const std::vector<Node>& several, const std::string& layer) const;
   std::vector<Shape> shapes_of(const std::vector<int>& ids) const;

@@ -7,6 +7,7 @@
 // A custom function is a LossFunction or, for quick experiments, a host_loss() or a host_batch_loss().
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -20,12 +21,14 @@
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/pipeline/record.h"
+#include "headrace/train/layers.h"
 
 namespace HEADRACE_API headrace {
 
 // How the gradient combines the losses of a step's real examples. The loss that is reported is always their mean,
 // so that it can be compared whatever the size of a batch.
 enum class Reduction { kMean, kSum };
+constexpr std::array<const char*, 2> choice_names(Reduction) { return {"mean", "sum"}; }
 
 // What an example's result says.
 enum class Task {
@@ -34,6 +37,9 @@ enum class Task {
   kMultiLabel,   // a number for each label: whether the example has it, each for itself
   kCategorical,  // a number for each class: of which one the example is
 };
+constexpr std::array<const char*, 4> choice_names(Task) {
+  return {"regression", "binary", "multi_label", "categorical"};
+}
 std::string to_text(Task task);
 // Throws ConfigError listing the words.
 Task task_named(const std::string& word);
@@ -112,9 +118,9 @@ class LossFunction {
   // Returns whether submit() weighs rows by LossCall::weights. If not, a loss with weights is refused.
   virtual bool takes_weights() const { return false; }
   virtual ScratchSpec scratch(const TensorView& result, const TensorView& labels) const;
-  // Returns its maker's options as a JSON object, from which it can be recreated. Empty for a custom loss, which
-  // callers who open the file must supply.
-  virtual std::string options_json() const { return {}; }
+  // Returns the options of its kind, one of loss_kinds(), from which it can be recreated. std::nullopt for a
+  // custom loss, which callers who open the file must supply.
+  virtual std::optional<Attributes> attributes() const { return std::nullopt; }
 
   // Submits to the stream, possibly during capture: must not allocate or wait. Adds the loss, in double, and the
   // count of the first scalars->rows examples, the real ones, to *sums, in a kernel or by Kernels::add_losses()
@@ -153,7 +159,7 @@ struct Loss {
   Loss weighted_by(const std::string& field) const;
   // Returns a copy that multiplies each example's loss by the weight of its class, in training only: one weight
   // for each class, or two for a net with one result. The class of labels that are f32 is the largest one's or, of
-  // one number, that number rounded. FitOptions::class_weights does so for a single fit.
+  // one number, that number rounded. FitOptions::class_weight does so for a single fit.
   Loss class_weighted(const std::vector<float>& weights) const;
   // Returns a copy that says what the results are, for metrics and predictions: of a custom loss, or where several
   // readings fit, such as the mean squared error of a sigmoid's result, which is a regression unless said
@@ -169,12 +175,20 @@ struct Loss {
 Loss operator*(float weight, const Loss& loss);
 Loss operator+(const Loss& a, const Loss& b);
 
+// All losses below have a reduction; each_field() visits the other options of their kind.
+
 struct SparseCrossEntropyOptions {
-  // True: the model's results are logits. False: the model ends in softmax, which is then fused with the loss: the
-  // same value, without the loss of precision.
   bool from_logits = true;
-  float label_smoothing = 0;  // this share of the target is spread over all classes
+  float label_smoothing = 0;
   Reduction reduction = Reduction::kMean;
+
+  void each_field(OptionVisitor& visit) {
+    visit("from_logits", from_logits,
+          "Whether the model's results are logits. False: it ends in softmax, which is fused with the loss: the "
+          "same "
+          "value, without the loss of precision.");
+    visit("label_smoothing", label_smoothing, "This share of the target is spread over all classes.");
+  }
 };
 using CrossEntropyOptions = SparseCrossEntropyOptions;
 
@@ -184,26 +198,49 @@ Loss sparse_categorical_crossentropy(const SparseCrossEntropyOptions& options = 
 Loss categorical_crossentropy(const CrossEntropyOptions& options = {});
 
 struct BinaryCrossEntropyOptions {
-  bool from_logits = true;  // false: the results are probabilities, clamped to [1e-7, 1 - 1e-7]
-  // As in Keras, for two classes: a label y counts as (1 - label_smoothing) y + label_smoothing / 2.
+  bool from_logits = true;
   float label_smoothing = 0;
   Reduction reduction = Reduction::kMean;
+
+  void each_field(OptionVisitor& visit) {
+    visit(
+        "from_logits", from_logits,
+        "Whether the model's results are logits. False: they are probabilities, clamped to [1e-7, 1 - 1e-7], of a "
+        "model that ends in a sigmoid.");
+    visit("label_smoothing", label_smoothing,
+          "As in Keras, for two classes: a label y counts as (1 - label_smoothing) y + label_smoothing / 2.");
+  }
+};
+
+struct ElementLossOptions {
+  Reduction reduction = Reduction::kMean;
+
+  void each_field(OptionVisitor& /*visit*/) const noexcept {}
 };
 
 // Averages an example's loss over its elements. Labels have the result's shape, or are one number if the result is
-// one: f32, or whole numbers. A net that ends in a sigmoid takes from_logits = false, any other true.
+// one: f32, or whole numbers.
 Loss binary_crossentropy(const BinaryCrossEntropyOptions& options = {});
-Loss mean_squared_error(Reduction reduction = Reduction::kMean);
-Loss mean_absolute_error(Reduction reduction = Reduction::kMean);
+Loss mean_squared_error(const ElementLossOptions& options = {});
+Loss mean_absolute_error(const ElementLossOptions& options = {});
 // Squared below an error of 1, linear above: error^2 / 2 and |error| - 1/2.
-Loss huber(Reduction reduction = Reduction::kMean);
+Loss huber(const ElementLossOptions& options = {});
 // The mean of max(0, 1 - s x): labels above 0 stand for s = 1, others for s = -1.
-Loss hinge(Reduction reduction = Reduction::kMean);
+Loss hinge(const ElementLossOptions& options = {});
 // The sum over an example's elements of t log(t / x), labels and results being probabilities.
-Loss kl_divergence(Reduction reduction = Reduction::kMean);
+Loss kl_divergence(const ElementLossOptions& options = {});
 // Minus the cosine of the angle between a result and its label, -1 for one direction, both along the last axis;
 // the mean over other axes, as Keras's CosineSimilarity. Labels are f32, of the result's shape.
-Loss cosine_similarity(Reduction reduction = Reduction::kMean);
+Loss cosine_similarity(const ElementLossOptions& options = {});
+
+// A built-in kind of loss.
+struct LossKind {
+  std::string name;
+  std::string doc;
+  // Makes a loss from the options that the visitor sets, without a reduction.
+  std::function<Loss(OptionVisitor& visit)> make;
+};
+const std::vector<LossKind>& loss_kinds();
 
 // One real example for a loss that is computed on the host.
 struct HostExample {

@@ -5,6 +5,7 @@
 // A custom metric is a MetricFunction or, for quick experiments, a host_metric().
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,7 @@ namespace HEADRACE_API headrace {
 
 // Says which of two values is better. kAuto: what the value is of says it; for a metric: it does not.
 enum class Better { kAuto, kLower, kHigher };
+constexpr std::array<const char*, 3> choice_names(Better) { return {"auto", "min", "max"}; }
 
 // Counts over all examples and replicas.
 struct MetricTotals {
@@ -64,7 +66,9 @@ class MetricFunction {
  public:
   virtual ~MetricFunction() = default;
 
-  virtual std::string name() const = 0;  // in the history, in output lines and in JSON
+  virtual std::string name() const = 0;  // in the history and in output lines
+  // Returns its kind, one of metric_kinds() or loss_kinds(), or the name of a custom metric.
+  virtual std::string kind() const { return name(); }
   // See LossFunction.
   virtual void check_result(const ResultInfo& result) const = 0;
   virtual void check_labels(const ResultInfo& result, const Field& labels) const = 0;
@@ -84,7 +88,7 @@ class MetricFunction {
   // MetricSums::loss.
   virtual bool takes_weights() const { return false; }
   // See LossFunction.
-  virtual std::string options_json() const { return {}; }
+  virtual std::optional<Attributes> attributes() const { return std::nullopt; }
 
   // Submits to the stream, possibly during capture, work that adds the real rows to the sums and the table.
   virtual void submit(const MetricCall& call) const = 0;
@@ -122,6 +126,13 @@ struct Metric {
 Metric accuracy();
 // Counts the same as "binary_accuracy", of binary and multi-label results alone.
 Metric binary_accuracy();
+struct TopKOptions {
+  static constexpr int kRequired = 1;
+
+  int k = 5;
+
+  void each_field(OptionVisitor& visit) { visit("k", k, "How many of the largest results are looked at."); }
+};
 // Counts the share of examples whose label is among the k largest results: "top_5". Categorical.
 Metric top_k(int k);
 // Counts how often the model predicted each class (column) for examples of each class (row): "confusion_matrix", a
@@ -135,13 +146,26 @@ enum class Average {
   kWeighted,  // their mean, each weighted by the class's examples
   kNone,      // one value for each class
 };
+constexpr std::array<const char*, 4> choice_names(Average) { return {"macro", "micro", "weighted", "none"}; }
 
 // Options of precision(), recall() and f1_score(). An average is that of scikit-learn; 0 / 0 is 0.
 struct ClassScoreOptions {
   Average average = Average::kMacro;
-  // The model predicts every class whose probability is above the threshold. Without one: of categorical results
-  // the class of the largest, of others every label whose probability is above 0.5.
   std::optional<float> threshold = std::nullopt;
+
+  void each_field(OptionVisitor& visit) {
+    visit("average", average,
+          "\"macro\": the mean of the classes' values; \"micro\": the value of all counts together; \"weighted\": "
+          "the "
+          "mean weighted by the classes' examples; \"none\": one value for each class.");
+    float number = threshold.value_or(kNoThreshold);
+    visit("threshold", number,
+          "Every class whose probability is above it is predicted. -1: of categorical results the class of the "
+          "largest, of others every label whose probability is above 0.5.");
+    threshold = number == kNoThreshold ? std::nullopt : std::optional(number);
+  }
+
+  static constexpr float kNoThreshold = -1;
 };
 
 // Count exactly how many of the predictions of a class are right (precision), how many of its examples are found
@@ -153,17 +177,33 @@ Metric recall(const ClassScoreOptions& options = {});
 Metric f1_score(const ClassScoreOptions& options = {});
 
 enum class AucCurve { kRoc, kPrecisionRecall };
+constexpr std::array<const char*, 2> choice_names(AucCurve) { return {"roc", "pr"}; }
 
 struct AucOptions {
   AucCurve curve = AucCurve::kRoc;
-  // The curve's points are those of thresholds at equal distances in [0, 1], as in Keras: the counts, and so the
-  // value, are exact for them whatever the replicas.
   int thresholds = 200;
-  Average average = Average::kMacro;  // each class against the rest
+  Average average = Average::kMacro;
+
+  void each_field(OptionVisitor& visit) {
+    visit("curve", curve, "\"roc\", or \"pr\" for precision and recall.");
+    visit("thresholds", thresholds,
+          "The curve's points are those of this many thresholds at equal distances in [0, 1], as in Keras: the "
+          "counts, and so the value, are exact for them whatever the replicas.");
+    visit("average", average, "Of the classes' values, each against the rest: as for precision().");
+  }
 };
 // Computes the area under the curve, by trapezoids or, of precision and recall, by Davis and Goadrich's
 // interpolation: "auc", "pr_auc". Labels and results as for precision().
 Metric auc(const AucOptions& options = {});
+
+// A built-in kind of metric. Losses are metrics, too: loss_kinds().
+struct MetricKind {
+  std::string name;
+  std::string doc;
+  std::function<Metric(OptionVisitor& visit)> make;
+  int required = 0;  // how many options, the first ones, have no default
+};
+const std::vector<MetricKind>& metric_kinds();
 
 // A metric that is computed on the host from sums over all examples.
 struct HostMetricOptions {

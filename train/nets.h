@@ -81,8 +81,8 @@ class Sequential {
   Sequential& embedding(int entries, int width, EmbeddingLayerOptions options = {});
   Sequential& position_embedding();
   Sequential& multi_head_attention(int heads, int key_dim, MultiHeadAttentionLayerOptions options = {});
-  Sequential& max_pool(int window, PoolLayerOptions options = {});
-  Sequential& average_pool(int window, PoolLayerOptions options = {});
+  Sequential& max_pool(int window, MaxPoolLayerOptions options = {});
+  Sequential& average_pool(int window, AveragePoolLayerOptions options = {});
   Sequential& global_average_pool();
   Sequential& flatten();
   Sequential& dropout(float rate);

@@ -130,7 +130,6 @@ constexpr ReaderWord kWords[] = {
     {"ColumnOptions::more", "columns"},
     {"Dataset::size()", "Dataset.records"},
     {"Dataset::steps_per_epoch()", "len(Dataset)"},
-    {"FitOptions::class_weights", "class_weight"},
     {"LoaderOptions::trace", ""},
     {"Loss::for_task()", "Loss.for_task()"},
     {"OwnParts::layers", "custom_objects"},

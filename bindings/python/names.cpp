@@ -4,15 +4,7 @@
 
 namespace headrace::python {
 
-DType dtype_of(std::string_view name) {
-  return choose<DType>("dtype", name,
-                       {{"uint8", DType::kU8},
-                        {"int32", DType::kI32},
-                        {"int64", DType::kI64},
-                        {"float16", DType::kF16},
-                        {"bfloat16", DType::kBF16},
-                        {"float32", DType::kF32}});
-}
+DType dtype_of(std::string_view name) { return choose<DType>("dtype", name); }
 
 LabelType to_label_type(std::string_view name) {
   return choose<LabelType>(
@@ -23,7 +15,7 @@ LabelType to_label_type(std::string_view name) {
 FieldTuple to_tuple(const Field& field) {
   const auto extents = field.shape.extents();
   std::optional<std::string> layout;
-  if (field.layout) layout = *field.layout == ImageLayout::kChannelsFirst ? "channels_first" : "channels_last";
+  if (field.layout) layout = choice_names(*field.layout).at(static_cast<std::size_t>(*field.layout));
   return {field.name,
           to_string(field.dtype),
           {extents.begin(), extents.end()},
@@ -37,11 +29,7 @@ Field to_field(const FieldTuple& tuple) {
               .dtype = dtype_of(dtype),
               .shape = Shape(std::span<const std::int64_t>(extents)),
               .encoding = encoded ? Encoding::kImage : Encoding::kRaw};
-  if (layout) {
-    field.layout = choose<ImageLayout>(
-        "layout", *layout,
-        {{"channels_first", ImageLayout::kChannelsFirst}, {"channels_last", ImageLayout::kChannelsLast}});
-  }
+  if (layout) field.layout = choose<ImageLayout>("layout", *layout);
   return field;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -28,6 +29,17 @@ Value choose(std::string_view option, std::string_view word,
     known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
   }
   throw ConfigError(fmt::format("{} = \"{}\" is not known", option, word), "one of " + known);
+}
+
+// The same of an enumeration that has choice_names().
+template <typename Choice>
+Choice choose(std::string_view option, std::string_view word) {
+  static constexpr auto kNames = choice_names(Choice{});
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == word) return static_cast<Choice>(i);
+  }
+  throw ConfigError(fmt::format("{} = \"{}\" is not known", option, word),
+                    fmt::format("one of \"{}\"", fmt::join(kNames, "\", \"")));
 }
 
 // Parses "uint8" and so forth, see to_string(DType).

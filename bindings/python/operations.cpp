@@ -74,8 +74,7 @@ Operations operation_of(const std::string& name, const nb::kwargs& given) {
 Operations moved_along(const Operations& operations, std::vector<std::string> masks,
                        std::vector<std::string> boxes, const std::string& lost_boxes,
                        std::vector<std::string> with_boxes) {
-  const auto lost =
-      choose<LostBoxes>("lost_boxes", lost_boxes, {{"zero", LostBoxes::kZero}, {"drop", LostBoxes::kDrop}});
+  const auto lost = choose<LostBoxes>("lost_boxes", lost_boxes);
   return operations.along(
       {.masks = std::move(masks), .boxes = std::move(boxes), .lost = lost, .with_boxes = std::move(with_boxes)});
 }
@@ -111,7 +110,7 @@ void bind_operations(nb::module_& module) {
       [](const std::string& name) {
         OptionLister lister;
         operation(name, lister);
-        return parameters_doc(lister.list());
+        return parameters_doc("", lister.list());
       },
       "name"_a);
   module.def("python_operation", &python_operation, "name"_a, "version"_a, "inputs"_a, "outputs"_a, "random"_a,

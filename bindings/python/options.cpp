@@ -20,9 +20,13 @@ namespace nb = nanobind;
 namespace headrace::python {
 namespace {
 
+// A number stands for a list of whole numbers that is that one.
 template <typename Value>
 Value value_of(const char* name, nb::handle value) {
   try {
+    if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+      if (nb::isinstance<nb::int_>(value)) return {nb::cast<std::int64_t>(value)};
+    }
     return nb::cast<Value>(value);
   } catch (const nb::cast_error&) {
     throw ConfigError(fmt::format("{} = {} is of the wrong type", name, nb::cast<std::string>(nb::repr(value))));
@@ -36,6 +40,7 @@ template <typename Number>
 std::string type_of(const Number*) {
   return std::is_floating_point_v<Number> ? "float" : "int";
 }
+std::string type_of(const std::vector<std::int64_t>*) { return "int | collections.abc.Sequence[int]"; }
 template <typename Item>
 std::string type_of(const std::vector<Item>*) {
   return "collections.abc.Sequence[" + type_of(static_cast<const Item*>(nullptr)) + "]";
@@ -46,24 +51,22 @@ template <typename Value>
 std::string python_text(const Value& value) {
   if constexpr (std::is_same_v<Value, float>) return fmt::format("{}", value);
   if constexpr (std::is_same_v<Value, std::filesystem::path>) return python_text(value.string());
+  if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+    if (value.size() == 1) return python_text(value.front());
+  }
   return nb::cast<std::string>(nb::repr(nb::cast(value)));
 }
 
-// Returns the LoaderOptions that headrace.Loader() takes; its own arguments replace the others.
-std::vector<ListedOption> loader_options() {
-  std::vector<ListedOption> options = list_options(LoaderOptions());
-  std::erase_if(options, [](const ListedOption& one) {
-    return one.name == "epochs" || one.name == "start" || one.name.starts_with("world_");
-  });
-  return options;
-}
-
 // Stands for a class in the stub, where type checkers look for it.
-struct LoaderOptionsStub {};
+struct TypedDictStub {
+  std::string name;
+  std::vector<ListedOption> options;
+};
 
 }  // namespace
 
 nb::object OptionReader::find(const char* name) {
+  if (std::ranges::find(known_, name) != known_.end()) return {};
   known_.emplace_back(name);
   const nb::object value = given_.get(name, nb::none());
   return value.is_none() ? nb::object() : value;
@@ -98,46 +101,79 @@ void OptionReader::refuse_unknown(const std::string& whose) const {
 }
 
 void OptionLister::visit(const char* name, OptionPlace place) {
-  std::visit(
-      [&](const auto* value) {
-        list_.push_back({name, type_of(value), python_text(*value), sentence()});
-      },
-      place);
+  std::visit([&](const auto* value) { add({name, type_of(value), python_text(*value), sentence()}); }, place);
 }
 
 void OptionLister::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {
-  list_.push_back({name, fmt::format("typing.Literal[\"{}\"]", fmt::join(choices, "\", \"")),
-                   fmt::format("\"{}\"", choices[number]), sentence()});
+  add({name, fmt::format("typing.Literal[\"{}\"]", fmt::join(choices, "\", \"")),
+       fmt::format("\"{}\"", choices[number]), sentence()});
 }
 
-std::string parameters_doc(const std::vector<ListedOption>& options) {
-  std::string text;
-  for (const ListedOption& one : options) text += fmt::format("\n{}: {}", one.name, one.sentence);
-  return text;
+void OptionLister::add(ListedOption option) {
+  if (std::ranges::find(list_, option.name, &ListedOption::name) == list_.end()) list_.push_back(std::move(option));
 }
 
-std::string parameters_text(const std::vector<ListedOption>& options, const std::vector<std::string>& required) {
+std::vector<ListedOption> loader_options() {
+  std::vector<ListedOption> options = list_options(LoaderOptions());
+  std::erase_if(options, [](const ListedOption& one) {
+    return one.name == "epochs" || one.name == "start" || one.name.starts_with("world_");
+  });
+  return options;
+}
+
+void bind_typed_dict(nb::module_& module, const std::string& name, std::vector<ListedOption> options) {
+  module.attr(name.c_str()) = nb::cast(TypedDictStub{name, std::move(options)});
+}
+
+std::string parameters_doc(const std::string& text, const std::vector<ListedOption>& options) {
+  std::string doc = text;
+  for (const ListedOption& one : options) {
+    doc += fmt::format("{}{}: {}", doc.empty() ? "" : "\n", one.name, one.sentence);
+  }
+  return doc;
+}
+
+std::vector<std::string> first_names(const std::vector<ListedOption>& options, int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back(options.at(static_cast<std::size_t>(i)).name);
+  return names;
+}
+
+std::string parameters_text(const std::vector<ListedOption>& options, const Placed& placed) {
   std::vector<std::string> first, others;
   for (const ListedOption& one : options) {
-    const bool needed = std::ranges::find(required, one.name) != required.end();
-    (needed ? first : others).push_back(one.name + ": " + one.type + (needed ? "" : " = " + one.usual));
+    const bool is_placed = std::ranges::find(placed.names, one.name) != placed.names.end();
+    const bool needed = is_placed && placed.required;
+    (is_placed ? first : others).push_back(one.name + ": " + one.type + (needed ? "" : " = " + one.usual));
   }
   if (!others.empty()) others.front().insert(0, "*, ");
   first.insert(first.end(), others.begin(), others.end());
   return fmt::format("{}", fmt::join(first, ", "));
 }
 
+nb::dict given_options(const nb::args& given, const nb::kwargs& named, const Placed& placed,
+                       const std::string& signature) {
+  const std::vector<std::string>& names = placed.names;
+  nb::dict options;
+  options.update(named);
+  for (std::size_t i = 0; i < given.size() && i < names.size(); ++i) options[names[i].c_str()] = given[i];
+  const bool complete = !placed.required || std::ranges::all_of(names, [&](const std::string& each) {
+    return options.contains(each.c_str());
+  });
+  if (complete && given.size() <= names.size() && options.size() == given.size() + named.size()) return options;
+  throw nb::type_error(signature.c_str());
+}
+
 void bind_options(nb::module_& module) {
-  nb::class_<LoaderOptionsStub>(module, "_LoaderOptions")
+  nb::class_<TypedDictStub>(module, "_TypedDict")
       .def_prop_ro("__nb_signature__",
-                   [](const LoaderOptionsStub&) {
-                     std::string text = "class LoaderOptions(typing.TypedDict, total=False):";
-                     for (const auto& one : loader_options())
-                       text += "\n    " + one.name + ": " + one.type + " | None";
+                   [](const TypedDictStub& stub) {
+                     std::string text = "class " + stub.name + "(typing.TypedDict, total=False):";
+                     for (const auto& one : stub.options) text += "\n    " + one.name + ": " + one.type + " | None";
                      return text;
                    })
-      .def("__str__", [](const LoaderOptionsStub&) { return parameters_text(loader_options()); });
-  module.attr("LoaderOptions") = nb::cast(LoaderOptionsStub());
+      .def("__str__", [](const TypedDictStub& stub) { return parameters_text(stub.options); });
+  bind_typed_dict(module, "LoaderOptions", loader_options());
 }
 
 }  // namespace headrace::python

@@ -11,7 +11,8 @@
 
 namespace headrace::python {
 
-// Reads the options that it visits from a dict, by name; one that is absent, or None, is unchanged. Throws
+// Reads the options that it visits from a dict, by name; one that is absent, or None, is unchanged, and so is one
+// whose name was visited before. Throws
 // ConfigError for a value of the wrong type and for an unknown word.
 class OptionReader final : public OptionVisitor {
  public:
@@ -47,7 +48,7 @@ struct ListedOption {
   std::string name, type, usual, sentence;
 };
 
-// Lists the options that it visits.
+// Lists the options that it visits, each name once.
 class OptionLister final : public OptionVisitor {
  public:
   const std::vector<ListedOption>& list() const noexcept { return list_; }
@@ -57,6 +58,8 @@ class OptionLister final : public OptionVisitor {
   void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
 
  private:
+  void add(ListedOption option);
+
   std::vector<ListedOption> list_;
 };
 
@@ -67,10 +70,26 @@ std::vector<ListedOption> list_options(Options usual) {
   return lister.list();
 }
 
-// Returns a line for each: "peak: The rate after the warm-up."
-std::string parameters_doc(const std::vector<ListedOption>& options);
-// Returns "peak: float, total_steps: int, *, floor: float = 0": required options first.
-std::string parameters_text(const std::vector<ListedOption>& options,
-                            const std::vector<std::string>& required = {});
+// Returns the text and a line for each: "peak: The rate after the warm-up."
+std::string parameters_doc(const std::string& text, const std::vector<ListedOption>& options);
+// Returns the names of the first ones.
+std::vector<std::string> first_names(const std::vector<ListedOption>& options, int count);
+
+// Returns the LoaderOptions that headrace.Loader() takes by name; its own arguments replace the others.
+std::vector<ListedOption> loader_options();
+// Adds a TypedDict of these options to the module's stub. The object's text is their parameters_text().
+void bind_typed_dict(nanobind::module_& module, const std::string& name, std::vector<ListedOption> options);
+
+// The options that a call may be given by position.
+struct Placed {
+  std::vector<std::string> names = {};
+  bool required = true;  // false: they have defaults, too
+};
+// Returns "peak: float, total_steps: int, *, floor: float = 0": those that may be placed first.
+std::string parameters_text(const std::vector<ListedOption>& options, const Placed& placed = {});
+// Returns the options that a call was given, by position and by name. Throws TypeError with the call's signature if
+// a required one is missing, if there are more, or if one is given twice.
+nanobind::dict given_options(const nanobind::args& given, const nanobind::kwargs& named, const Placed& placed,
+                             const std::string& signature);
 
 }  // namespace headrace::python

@@ -302,7 +302,7 @@ TEST(Checkpoints, NameLossesOfTheProgramsOwn) {
     ADD_FAILURE();
   } catch (const DataError& error) {
     EXPECT_EQ(error.location().source, (folder / "model").string());
-    EXPECT_THAT(error.what(), HasSubstr("loss of its program's own, 'my_loss' (hand it over in OwnParts::losses"));
+    EXPECT_THAT(error.what(), HasSubstr("custom loss, 'my_loss' (hand it over in OwnParts::losses"));
   }
   Model same = restore_model(training.strategy, folder / "model", {.losses = {own}});
   ASSERT_EQ(same.state().compiled->loss.terms.size(), 2U);
@@ -318,7 +318,8 @@ TEST(Checkpoints, HoldLossesAndMetrics) {
        {sparse_categorical_crossentropy({.label_smoothing = 0.25F, .reduction = Reduction::kSum}),
         categorical_crossentropy({.label_smoothing = 0.1F}), binary_crossentropy(), mean_squared_error(),
         binary_crossentropy({.from_logits = false, .label_smoothing = 0.2F}), mean_absolute_error()}) {
-    const bool logits = loss.terms.front().function->options_json().find("false") == std::string::npos;
+    const Attributes options = *loss.terms.front().function->attributes();
+    const bool logits = !options.has("from_logits") || options.flag("from_logits");
     Model model =
         training.strategy.build([&](Graph& g) { return logits ? small_mlp(g) : g.sigmoid(small_mlp(g)); });
     const bool categorical = loss.terms.front().function->name().ends_with("categorical_crossentropy");
@@ -327,7 +328,7 @@ TEST(Checkpoints, HoldLossesAndMetrics) {
     const Model same = restore_model(training.strategy, folder / "model");
     const CompileOptions& made = *same.state().compiled;
     EXPECT_EQ(made.loss.terms.front().function->name(), loss.terms.front().function->name());
-    EXPECT_EQ(made.loss.terms.front().function->options_json(), loss.terms.front().function->options_json());
+    EXPECT_EQ(made.loss.terms.front().function->attributes(), loss.terms.front().function->attributes());
     EXPECT_EQ(made.loss.reduction, loss.reduction);
     ASSERT_EQ(made.metrics.size(), 2U);
     EXPECT_EQ(made.metrics[0].function->name(), categorical ? "top_2" : "huber");

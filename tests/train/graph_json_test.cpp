@@ -193,8 +193,7 @@ std::string with_layer(const std::string& layer) {
          R"(], "outputs": ["y"]})";
 }
 
-// Records of square windows and one group are what they were before there were others.
-TEST(GraphJson, PairsAndGroupsAreWrittenWhereTheyAreNeeded) {
+TEST(GraphJson, PairsAreWrittenWhereTheAxesDiffer) {
   const auto attributes = [](const ConvTransposeLayerOptions& options) {
     Graph g;
     const Node x = g.conv_transpose(g.input("image", kSmallImage), 4, options);
@@ -204,25 +203,63 @@ TEST(GraphJson, PairsAndGroupsAreWrittenWhereTheyAreNeeded) {
   LayerAttributes square{{"filters", 4},
                          {"kernel", 3},
                          {"stride", 2},
+                         {"dilation", 3},
                          {"padding", std::string("same")},
+                         {"pixels", 0},
+                         {"output_padding", 1},
+                         {"groups", 1},
                          {"bias", true},
                          {"trained_weights", true},
-                         {"initializer", std::string("glorot_uniform")},
-                         {"dilation", 3},
-                         {"output_padding", 1}};
+                         {"initializer", std::string("glorot_uniform")}};
   EXPECT_EQ(attributes({.stride = 2, .dilation = 3, .output_padding = 1}), square);
   using Pair = std::vector<std::int64_t>;
   LayerAttributes uneven{{"filters", 4},
                          {"kernel", Pair{3, 2}},
                          {"stride", 1},
+                         {"dilation", 1},
                          {"padding", std::string("pixels")},
+                         {"pixels", Pair{1, 0}},
+                         {"output_padding", -1},
+                         {"groups", 2},
                          {"bias", true},
                          {"trained_weights", true},
-                         {"initializer", std::string("glorot_uniform")},
-                         {"pixels", Pair{1, 0}},
-                         {"groups", 2}};
+                         {"initializer", std::string("glorot_uniform")}};
   EXPECT_EQ(attributes({.kernel = {3, 2}, .padding = ConvPadding::kPixels, .pixels = {1, 0}, .groups = 2}),
             uneven);
+}
+
+TEST(GraphJson, AbsentAttributesHaveTheirDefaults) {
+  const auto graph = graph_from_json(with_layer(
+      R"({"name": "y", "kind": "dense", "inputs": ["x"], "attributes": {"units": 3, "initializer": "he_uniform"}})"));
+  EXPECT_EQ(graph->layer(1).attributes(),
+            (LayerAttributes{{"units", 3}, {"bias", true}, {"initializer", std::string("he_uniform")}}));
+}
+
+TEST(GraphJson, EveryKindAndFieldIsExplained) {
+  class Sentences final : public OptionVisitor {
+   public:
+    std::vector<std::string> unexplained = {};
+
+   protected:
+    void visit(const char* name, OptionPlace /*place*/) override { look(name); }
+    void visit_choice(const char* name, std::size_t& /*number*/,
+                      std::span<const char* const> /*choices*/) override {
+      look(name);
+    }
+
+   private:
+    void look(const char* name) {
+      if (std::string(sentence()).empty()) unexplained.emplace_back(name);
+    }
+  };
+  EXPECT_GT(layer_kinds().size(), 25U);
+  for (const LayerKind& kind : layer_kinds()) {
+    Sentences fields;
+    const LayerAttributes attributes = kind.attributes(fields);
+    EXPECT_THAT(fields.unexplained, testing::IsEmpty()) << kind.name;
+    EXPECT_LE(kind.required, std::ssize(attributes.entries())) << kind.name;
+    EXPECT_TRUE(attributes.entries().empty() || !kind.doc.empty()) << kind.name;
+  }
 }
 
 TEST(GraphJson, ErrorsNameThePlace) {
@@ -242,7 +279,7 @@ TEST(GraphJson, ErrorsNameThePlace) {
   EXPECT_THAT(refusal(with_layer(
                   R"({"name": "y", "kind": "depthwise_conv", "inputs": ["x"], "attributes": {"kernel": [1, 2, 3],
                              "padding": "same"}})")),
-              AllOf(HasSubstr("layers[1] ('y')"), HasSubstr("'kernel' is not a whole number, or two")));
+              AllOf(HasSubstr("layers[1] ('y')"), HasSubstr("'kernel' is neither one whole number nor two")));
   EXPECT_THAT(refusal(with_layer(R"({"name": "y", "kind": "relu", "inputs": ["x", "x"]})")),
               HasSubstr("2 inputs"));
   EXPECT_THAT(refusal(with_layer(R"({"name": "z", "kind": "relu", "inputs": ["x"]})")), HasSubstr("'y'"));

@@ -308,8 +308,9 @@ TEST_F(LossesTest, WhatDoesNotFitIsRefusedBeforeTheFirstStep) {
   EXPECT_THAT(compile(categorical_crossentropy(), {top_k(9)}), AllOf(HasSubstr("top_9"), HasSubstr("(3,)")));
   EXPECT_THAT(compile(categorical_crossentropy(), {accuracy(), accuracy()}), HasSubstr("two metrics"));
   EXPECT_THAT(told<ConfigError>([] { return -1 * mean_squared_error(); }), HasSubstr("positive"));
-  EXPECT_THAT(told<ConfigError>([] { return mean_squared_error() + mean_squared_error(Reduction::kSum); }),
-              HasSubstr("reduction"));
+  EXPECT_THAT(
+      told<ConfigError>([] { return mean_squared_error() + mean_squared_error({.reduction = Reduction::kSum}); }),
+      HasSubstr("reduction"));
   EXPECT_THAT(told<ConfigError>([] { return Metric(mean_squared_error() + mean_absolute_error()); }),
               HasSubstr("one loss"));
   EXPECT_THROW(categorical_crossentropy({.label_smoothing = -0.1F}), ConfigError);

@@ -171,7 +171,7 @@ TEST(Tasks, WeightsAndHingeAndTheStepsCountAlike) {
     hits += (logits[i] > 0) == (data.numbers[i] == 1) ? weight : 0;
   }
   model.compile({.optimizer = sgd(0.0F), .loss = binary_crossentropy(), .metrics = {accuracy().weighted()}});
-  const History history = model.fit(data.dataset(data.numbers, Shape{}), {.verbose = 0, .class_weights = classes});
+  const History history = model.fit(data.dataset(data.numbers, Shape{}), {.verbose = 0, .class_weight = classes});
   EXPECT_DOUBLE_EQ(history["weighted_accuracy"][0], hits / all);
 }
 

@@ -111,11 +111,11 @@ TEST(Weights, TeachTheSameBitsHoweverTheyAreGiven) {
     EXPECT_EQ(weights_after_fit(training, data.dataset(), plain.class_weighted({1, 1, 1, 1})),
               weights_after_fit(training, data.dataset(), plain));
     const std::string by_class =
-        weights_after_fit(training, data.dataset(), plain, {.class_weights = kClassWeights});
+        weights_after_fit(training, data.dataset(), plain, {.class_weight = kClassWeights});
     EXPECT_EQ(by_class, weights_after_fit(training, data.dataset(data.of_classes(false)), weighted_loss()));
     EXPECT_EQ(by_class, weights_after_fit(training, data.dataset(), plain.class_weighted(kClassWeights)));
     EXPECT_NE(by_class, weights_after_fit(training, data.dataset(), plain));
-    EXPECT_EQ(weights_after_fit(training, data.dataset(), weighted_loss(), {.class_weights = kClassWeights}),
+    EXPECT_EQ(weights_after_fit(training, data.dataset(), weighted_loss(), {.class_weight = kClassWeights}),
               weights_after_fit(training, data.dataset(data.of_classes(true)), weighted_loss()));
   }
 }
@@ -128,14 +128,14 @@ TEST(Weights, ChangeNothingAboutReplicasAndAccumulation) {
     Training training(replicas);
     weights.push_back(
         weights_after_fit(training, data.dataset(8), weighted_loss(),
-                          {.step = {.accumulate = 2, .virtual_shards = 4}, .class_weights = kClassWeights}));
+                          {.step = {.accumulate = 2, .virtual_shards = 4}, .class_weight = kClassWeights}));
     EXPECT_EQ(weights.back(), weights.front()) << replicas;
   }
   Training training(1);
   const auto variables = [&](std::int64_t batch, int accumulate) {
     Model model = compiled_with(training, weighted_loss());
     model.fit(data.dataset(batch),
-              {.verbose = 0, .step = {.accumulate = accumulate}, .class_weights = kClassWeights});
+              {.verbose = 0, .step = {.accumulate = accumulate}, .class_weight = kClassWeights});
     return test::variables_of(model);
   };
   const auto whole = variables(16, 1), parts = variables(4, 4);
@@ -151,7 +151,7 @@ TEST(Weights, OfClassesCountInOneFitsTrainingOnly) {
   const Dataset all = data.dataset();
   Model model = training.strategy.build(test::small_mlp, {.seed = 3});
   model.compile({.optimizer = sgd(0.0F), .metrics = {accuracy().weighted()}});
-  const History history = model.fit(all, {.validation = all, .verbose = 0, .class_weights = kClassWeights});
+  const History history = model.fit(all, {.validation = all, .verbose = 0, .class_weight = kClassWeights});
   const Evaluation plain = model.evaluate(all);
   EXPECT_EQ(history["val_loss"][0], plain.loss);
   EXPECT_EQ(history["val_weighted_accuracy"][0], plain.accuracy);
@@ -169,7 +169,7 @@ TEST(Weights, AreInCheckpointsAndAResumptionNamesOthers) {
   const auto fit = [&](Model& model, std::vector<float> classes, int epochs, bool resume) {
     model.fit(data.dataset(), {.epochs = epochs,
                                .verbose = 0,
-                               .class_weights = std::move(classes),
+                               .class_weight = std::move(classes),
                                .checkpoints = CheckpointOptions{.folder = folder.path(), .name = "{epoch}"},
                                .resume = resume});
   };
@@ -202,10 +202,10 @@ TEST(Weights, AreRefusedWhereTheyDoNotFit) {
       EXPECT_THAT(error.what(), HasSubstr(why));
     }
   };
-  expect_refused(plain, {.class_weights = {1, 2}}, "2 class weights");
+  expect_refused(plain, {.class_weight = {1, 2}}, "2 class weights");
   expect_refused(plain.weighted_by("label"), {}, "a weight is one float32");
   expect_refused(plain.weighted_by("elsewhere"), {}, "elsewhere");
-  expect_refused(plain + plain, {.class_weights = kClassWeights}, "several terms");
+  expect_refused(plain + plain, {.class_weight = kClassWeights}, "several terms");
   EXPECT_THROW(plain.class_weighted({1, -1}), ConfigError);
   EXPECT_THROW(confusion_matrix().weighted(), ConfigError);
 }

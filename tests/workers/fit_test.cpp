@@ -262,9 +262,9 @@ TEST(SharedFit, WhatOnlyOneHasIsNamed) {
       {"StepOptions::gradient_norms: ", [](SharedJob& job) { job.fit.step.gradient_norms = true; }},
       {"FitOptions::steps_per_epoch: ", [](SharedJob& job) { job.fit.steps_per_epoch = 3; }},
       {"FitOptions::stop_after_steps: ", [](SharedJob& job) { job.fit.stop_after_steps = 3; }},
-      {"FitOptions::class_weights: ",
+      {"FitOptions::class_weight: ",
        [](SharedJob& job) {
-         job.fit.class_weights = {1, 2, 1, 1};
+         job.fit.class_weight = {1, 2, 1, 1};
        }},
       {"FitOptions::checkpoints: ", [&](SharedJob& job) { job.fit.checkpoints = in_folder; }},
       {"FitOptions::checkpoints: a record of worker 1, none of worker 0",
@@ -274,7 +274,7 @@ TEST(SharedFit, WhatOnlyOneHasIsNamed) {
       {"ErrorPolicy::on_error: ", [](SharedJob& job) { job.fit.input.errors.on_error = OnError::kSkip; }},
       {"Callback::every_steps: every 3 of worker 1, no step's of worker 0",
        [&](SharedJob& job) { job.fit.callbacks.push_back(every(3)); }},
-      {"FitOptions::callbacks: early_stopping of val_loss, patience 2",
+      {"FitOptions::callbacks: early_stopping(monitor=val_loss, patience=2",
        [](SharedJob& job) { job.fit.callbacks.push_back(early_stopping({.patience = 2})); }},
       {"FitOptions::callbacks: ", [](SharedJob& job) { job.fit.callbacks.push_back(reduce_lr_on_plateau()); }},
       {"model (", [](SharedJob& job) { job.optimizer = sgd(0.1F); }},

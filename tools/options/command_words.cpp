@@ -39,7 +39,7 @@ constexpr ReaderWord kWords[] = {
     {"EvaluateOptions::views", ""},
     {"FitOptions::callbacks", ""},
     {"FitOptions::checkpoints", "--checkpoint-dir"},
-    {"FitOptions::class_weights", ""},
+    {"FitOptions::class_weight", ""},
     {"FitOptions::validate_averaged", ""},
     {"FitOptions::validation", ""},
     {"HostMetricOptions::better", ""},

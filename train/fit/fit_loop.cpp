@@ -67,7 +67,7 @@ FitLoop::FitLoop(Model& model, const Dataset& train, const FitOptions& options)
     : model_(model),
       options_(options_of_worker(options, model.strategy())),
       compilation_(model.state().compilations),
-      class_weighting_(model, options_.class_weights),
+      class_weighting_(model, options_.class_weight),
       control_(
           model, [this] { return input_stats(); },
           history_lists(model, options_.validation.has_value(),

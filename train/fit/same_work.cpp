@@ -77,7 +77,7 @@ void require_same_options(Workers& workers, const FitOptions& options) {
   add_value(same, "FitOptions::validation", options.validation ? "given" : "none");
   add_value(same, "FitOptions::validation_split", fmt::format("{}", options.validation_split));
   add_value(same, "FitOptions::validate_averaged", options.validate_averaged ? "on" : "off");
-  add_value(same, "FitOptions::class_weights", fmt::format("[{}]", fmt::join(options.class_weights, ", ")));
+  add_value(same, "FitOptions::class_weight", fmt::format("[{}]", fmt::join(options.class_weight, ", ")));
   const NamedValues step = same_values(options.step);
   same.insert(same.end(), step.begin(), step.end());
   add_input(same, options.input);

@@ -1,21 +1,14 @@
 // The calls of a graph that are attention, alone and within its dense layers.
 #include "headrace/devices/base/error.h"
 #include "headrace/train/graph.h"
-#include "headrace/train/net/layers/attention_layer.h"
 
 namespace headrace {
 
-Node Graph::attention(const AttentionInputs& inputs, int heads, const AttentionLayerOptions& options) {
-  const std::string name = unique_name(options.name, "attention");
-  const Node key = inputs.key.graph == nullptr ? inputs.value : inputs.key;
-  std::vector<int> ids = require({inputs.query, key, inputs.value}, name);
-  if (inputs.mask.graph != nullptr) ids.push_back(require(inputs.mask, name));
-  auto layer = std::make_shared<AttentionLayer>(name, shapes_of(ids), heads, options);
-  return append(std::move(layer), std::move(ids));
-}
-
-Node Graph::multi_head_attention(Node x, int heads, int key_dim, const MultiHeadAttentionLayerOptions& options) {
-  return multi_head_attention({.query = x, .value = x}, heads, key_dim, options);
+Node Graph::attention(const AttentionInputs& inputs, int heads, AttentionLayerOptions options) {
+  std::vector<Node> all{inputs.query, inputs.key.graph == nullptr ? inputs.value : inputs.key, inputs.value};
+  if (inputs.mask.graph != nullptr) all.push_back(inputs.mask);
+  options.heads = heads;
+  return add_layer(all, options);
 }
 
 Node Graph::multi_head_attention(const AttentionInputs& inputs, int heads, int key_dim,

@@ -4,28 +4,25 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/train/net/layers/activation_layer.h"
-#include "headrace/train/net/layers/add_layer.h"
-#include "headrace/train/net/layers/average_pool_layer.h"
-#include "headrace/train/net/layers/batch_norm_layer.h"
-#include "headrace/train/net/layers/concat_layer.h"
-#include "headrace/train/net/layers/conv_layer.h"
-#include "headrace/train/net/layers/conv_transpose_layer.h"
-#include "headrace/train/net/layers/dense_layer.h"
-#include "headrace/train/net/layers/depthwise_conv_layer.h"
-#include "headrace/train/net/layers/dropout_layer.h"
-#include "headrace/train/net/layers/embedding_layer.h"
-#include "headrace/train/net/layers/flatten_layer.h"
-#include "headrace/train/net/layers/global_average_pool_layer.h"
-#include "headrace/train/net/layers/input_layer.h"
 #include "headrace/train/net/layers/layer.h"
-#include "headrace/train/net/layers/layer_norm_layer.h"
-#include "headrace/train/net/layers/max_pool_layer.h"
-#include "headrace/train/net/layers/position_embedding_layer.h"
-#include "headrace/train/net/layers/scale_layer.h"
-#include "headrace/train/net/layers/softmax_layer.h"
 
 namespace headrace {
+namespace {
+
+// A field of the batch, placed into the step's memory before the step starts.
+class InputLayer final : public Layer {
+ public:
+  using Layer::Layer;
+
+  std::string kind() const override { return "input"; }
+  LayerAttributes attributes() const override {
+    return {{"shape", std::vector<std::int64_t>(shape().extents().begin(), shape().extents().end())}};
+  }
+  void forward(LayerContext&) const override {}
+  void backward(LayerContext&) const override {}
+};
+
+}  // namespace
 
 Graph::Graph(Fields known) : known_(std::move(known)) {}
 Graph::~Graph() = default;
@@ -54,150 +51,36 @@ Node Graph::input(const std::string& field, const Shape& shape) {
     throw ConfigError("input '" + field + "' of shape " + shape.to_string() + " has the name of " +
                       label(field, layer(id).kind()) + " of shape " + layer(id).shape().to_string());
   }
-  return append(std::make_unique<InputLayer>(field, shape), {});
+  return append({.name = field, .layer = std::make_shared<InputLayer>(field, shape)});
 }
 
-Node Graph::dense(Node x, int units, const DenseLayerOptions& options) {
-  const std::string name = unique_name(options.name, "dense");
-  const int from = require(x, name);
-  const Node y = append(std::make_unique<DenseLayer>(name, shape(x), units, options), {from});
-  return activation_behind(y, options.activation, name);
+Node Graph::add_layer(const std::string& kind, const std::vector<Node>& inputs, const LayerAttributes& attributes,
+                      const AddLayerOptions& options) {
+  const std::string name = unique_name(options.name, kind);
+  std::vector<int> ids = require(inputs, name);
+  std::shared_ptr<const Layer> layer =
+      layer_kind(kind).make({.name = name, .inputs = shapes_of(ids), .attributes = attributes});
+  const Node result = append({.name = name, .layer = std::move(layer), .inputs = std::move(ids)});
+  return activation_behind(result, options.activation, name);
 }
-
-Node Graph::conv(Node x, int filters, const ConvLayerOptions& options) {
-  const std::string name = unique_name(options.name, "conv");
-  const int from = require(x, name);
-  const Node y = append(std::make_unique<ConvLayer>(name, shape(x), filters, options), {from});
-  return activation_behind(y, options.activation, name);
-}
-
-Node Graph::conv_transpose(Node x, int filters, const ConvTransposeLayerOptions& options) {
-  const std::string name = unique_name(options.name, "conv_transpose");
-  const int from = require(x, name);
-  const Node y = append(std::make_shared<ConvTransposeLayer>(name, shape(x), filters, options), {from});
-  return activation_behind(y, options.activation, name);
-}
-
-Node Graph::depthwise_conv(Node x, const DepthwiseConvLayerOptions& options) {
-  const std::string name = unique_name(options.name, "depthwise_conv");
-  const int from = require(x, name);
-  const Node y = append(std::make_shared<DepthwiseConvLayer>(name, shape(x), options), {from});
-  return activation_behind(y, options.activation, name);
-}
-
-Node Graph::batch_norm(Node x, const BatchNormLayerOptions& options) {
-  const std::string name = unique_name(options.name, "batch_norm");
-  const int from = require(x, name);
-  return append(std::make_unique<BatchNormLayer>(name, shape(x), options), {from});
-}
-
-Node Graph::relu(Node x, const LayerOptions& options) { return activation(x, Activation::kRelu, options); }
-Node Graph::gelu(Node x, const LayerOptions& options) { return activation(x, Activation::kGelu, options); }
-Node Graph::silu(Node x, const LayerOptions& options) { return activation(x, Activation::kSilu, options); }
-Node Graph::sigmoid(Node x, const LayerOptions& options) { return activation(x, Activation::kSigmoid, options); }
-Node Graph::tanh(Node x, const LayerOptions& options) { return activation(x, Activation::kTanh, options); }
-Node Graph::leaky_relu(Node x, const LayerOptions& options) {
-  return activation(x, Activation::kLeakyRelu, options);
-}
-Node Graph::elu(Node x, const LayerOptions& options) { return activation(x, Activation::kElu, options); }
-Node Graph::softplus(Node x, const LayerOptions& options) { return activation(x, Activation::kSoftplus, options); }
-Node Graph::softmax(Node x, const LayerOptions& options) { return activation(x, Activation::kSoftmax, options); }
 
 Node Graph::activation(Node x, Activation kind, const LayerOptions& options) {
-  if (kind == Activation::kNone) return x;
-  const std::string name = unique_name(options.name, to_text(kind));
-  return append_activation(require(x, name), kind, name, /*behind=*/false);
+  return kind == Activation::kNone ? x : named_layer(to_text(kind).c_str(), x, options);
 }
 
 Node Graph::activation_behind(Node x, Activation kind, const std::string& behind) {
   if (kind == Activation::kNone) return x;
-  return append_activation(require(x, behind), kind, behind + "/" + to_text(kind), /*behind=*/true);
+  const Node result = activation(x, kind, {.name = behind + "/" + to_text(kind)});
+  nodes_[static_cast<std::size_t>(result.id)].behind = true;
+  return result;
 }
-
-Node Graph::append_activation(int from, Activation kind, const std::string& name, bool behind) {
-  const Shape& input = layer(from).shape();
-  std::shared_ptr<const Layer> made;
-  if (kind == Activation::kSoftmax) {
-    made = std::make_shared<SoftmaxLayer>(name, input);
-  } else {
-    made = std::make_shared<ActivationLayer>(name, input, kind);
-  }
-  return append({.name = name, .layer = std::move(made), .behind = behind, .inputs = {from}});
-}
-
-Node Graph::layer_norm(Node x, const LayerNormLayerOptions& options) {
-  const std::string name = unique_name(options.name, "layer_norm");
-  const int from = require(x, name);
-  return append(std::make_shared<LayerNormLayer>(name, shape(x), options), {from});
-}
-
-Node Graph::embedding(Node x, int entries, int width, const EmbeddingLayerOptions& options) {
-  const std::string name = unique_name(options.name, "embedding");
-  const int from = require(x, name);
-  return append(std::make_shared<EmbeddingLayer>(name, shape(x), entries, width), {from});
-}
-
-Node Graph::position_embedding(Node x, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "position_embedding");
-  const int from = require(x, name);
-  return append(std::make_shared<PositionEmbeddingLayer>(name, shape(x)), {from});
-}
-
-Node Graph::max_pool(Node x, int window, const PoolLayerOptions& options) {
-  const std::string name = unique_name(options.name, "max_pool");
-  const int from = require(x, name);
-  return append(std::make_unique<MaxPoolLayer>(name, shape(x), window, options), {from});
-}
-
-Node Graph::average_pool(Node x, int window, const PoolLayerOptions& options) {
-  const std::string name = unique_name(options.name, "average_pool");
-  const int from = require(x, name);
-  return append(std::make_shared<AveragePoolLayer>(name, shape(x), window, options), {from});
-}
-
-Node Graph::global_average_pool(Node x, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "global_average_pool");
-  const int from = require(x, name);
-  return append(std::make_unique<GlobalAveragePoolLayer>(name, shape(x)), {from});
-}
-
-Node Graph::flatten(Node x, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "flatten");
-  const int from = require(x, name);
-  return append(std::make_unique<FlattenLayer>(name, shape(x)), {from});
-}
-
-Node Graph::dropout(Node x, float rate, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "dropout");
-  const int from = require(x, name);
-  return append(std::make_unique<DropoutLayer>(name, shape(x), rate), {from});
-}
-
-Node Graph::scale(Node x, float factor, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "scale");
-  const int from = require(x, name);
-  return append(std::make_unique<ScaleLayer>(name, shape(x), factor), {from});
-}
-
-Node Graph::add(Node a, Node b, const LayerOptions& options) { return add(std::vector{a, b}, options); }
 
 Node Graph::add(const std::vector<Node>& several, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "add");
-  std::vector<int> inputs = require(several, name);
-  auto layer = std::make_shared<AddLayer>(name, shapes_of(inputs));
-  return append(std::move(layer), std::move(inputs));
+  return add_layer("add", several, {}, {.name = options.name});
 }
 
 Node Graph::concat(const std::vector<Node>& several, const LayerOptions& options) {
-  const std::string name = unique_name(options.name, "concat");
-  std::vector<int> inputs = require(several, name);
-  auto layer = std::make_shared<ConcatLayer>(name, shapes_of(inputs));
-  return append(std::move(layer), std::move(inputs));
-}
-
-Node Graph::append(std::shared_ptr<const Layer> layer, std::vector<int> inputs) {
-  const std::string name = layer->name();
-  return append({.name = name, .layer = std::move(layer), .inputs = std::move(inputs)});
+  return add_layer("concat", several, {}, {.name = options.name});
 }
 
 Node Graph::append(Entry entry) {

@@ -50,12 +50,12 @@ Node Graph::again(Node first, const std::vector<Node>& inputs, const LayerOption
     const Node x = again({.graph = this, .id = entry.inputs.front()}, inputs, options);
     return activation_behind(x, activated, name(x.id));
   }
-  const auto maker = built_in_layers().find(kind);
-  if (maker == built_in_layers().end()) return call_with(first, entry.layer, inputs, options);
+  const LayerKind* built_in = find_layer_kind(kind);
+  if (built_in == nullptr) return call_with(first, entry.layer, inputs, options);
   const std::string name = unique_name(options.name, this->name(id));
   const std::vector<Shape> shapes = shapes_of(require(inputs, name));
-  return call_with(first, maker->second({.name = name, .inputs = shapes, .attributes = entry.layer->attributes()}),
-                   inputs);
+  return call_with(
+      first, built_in->make({.name = name, .inputs = shapes, .attributes = entry.layer->attributes()}), inputs);
 }
 
 std::vector<Node> Graph::call(const Graph& net, const std::vector<Node>& inputs, const NetCallOptions& options) {

@@ -103,7 +103,7 @@ class GraphReader {
 
   const LayerMaker& maker(const std::string& kind) const {
     if (const auto found = own_->find(kind); found != own_->end()) return found->second;
-    if (const auto found = built_in_layers().find(kind); found != built_in_layers().end()) return found->second;
+    if (const LayerKind* found = find_layer_kind(kind)) return found->make;
     throw ConfigError(
         "no layer is of the kind '" + kind + "'",
         joined({advice("if it is a custom one, hand over what makes it in {}", named("OwnParts::layers")),

@@ -61,10 +61,10 @@ Sequential& Sequential::position_embedding() {
 Sequential& Sequential::multi_head_attention(int heads, int key_dim, MultiHeadAttentionLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.multi_head_attention(x, heads, key_dim, options); });
 }
-Sequential& Sequential::max_pool(int window, PoolLayerOptions options) {
+Sequential& Sequential::max_pool(int window, MaxPoolLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.max_pool(x, window, options); });
 }
-Sequential& Sequential::average_pool(int window, PoolLayerOptions options) {
+Sequential& Sequential::average_pool(int window, AveragePoolLayerOptions options) {
   return then([=](Graph& g, Node x) { return g.average_pool(x, window, options); });
 }
 Sequential& Sequential::global_average_pool() {

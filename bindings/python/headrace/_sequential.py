@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ._errors import config_error
-from ._native.train import Graph, Node
+from ._native.train import Graph, Node, layer_kinds
 
 Layer = Callable[[Graph, Node], Node]
-
-_NAMES = ("dense", "conv", "conv_transpose", "depthwise_conv", "batch_norm", "relu", "gelu", "silu", "sigmoid", "tanh",
-          "leaky_relu", "elu", "softplus", "softmax", "activation", "layer_norm", "embedding", "position_embedding",
-          "attention", "multi_head_attention", "max_pool", "average_pool", "global_average_pool", "flatten", "dropout", "scale")
 
 
 class Sequential:
@@ -60,8 +56,9 @@ class Sequential:
 
 def layer(kind: str, *arguments: Any, **options: Any) -> Layer:
     """A layer of a Sequential: the method of Graph of this name, with the arguments that follow the node."""
-    if kind not in _NAMES:
-        raise config_error(f"there is no layer '{kind}'", f"there are {', '.join(_NAMES)}; or give a function of a graph "
+    kinds = layer_kinds()
+    if kind not in kinds:
+        raise config_error(f"there is no layer '{kind}'", f"there are {', '.join(kinds)}; or give a function of a graph "
                                                          "and a node")
 
     def add(graph: Graph, node: Node) -> Node:

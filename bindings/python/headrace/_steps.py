@@ -88,8 +88,8 @@ class Trainer:
     def __init__(self, model: Model, data: DistributedDataset, *, seed: int = 0, accumulate: int = 1, nan: str = "stop",
                  gradient_norms: bool = False) -> None:
         self.model, self.data = model, data
-        self._native = _native.trainer(model._native, _feed(data), seed=seed, accumulate=accumulate, nan=nan,
-                                       gradient_norms=gradient_norms)
+        step = {"accumulate": accumulate, "nan": nan, "gradient_norms": gradient_norms}
+        self._native = _native.trainer(model._native, _feed(data), seed=seed, step=step)
 
     def step(self) -> bool:
         """Makes one update from the next batch, or the next `accumulate`; False if none is left."""

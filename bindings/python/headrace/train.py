@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from headrace._native import LoaderOptions
+    from headrace._native.train import FitOptions
 
 __all__ = [
     "Checkpoints", "Classification", "ClassifiedExample", "CustomMetric", "DeviceTensor", "DistributedDataset",
@@ -133,12 +134,9 @@ class Checkpoints(NamedTuple):
     """Where a training is kept while it runs; fit(resume=True) goes on from the newest one with the same bits.
 
     A folder has one training: without resume, one that holds another model's checkpoints is refused. Of several workers
-    the chief alone writes and reads it.
+    the chief alone writes and reads it. input: the dataset whose operations `headrace evaluate` does
+    to its data; None: the validation's, or else the training's without what is random in it.
 
-    name: of a file, without ".safetensors"; {epoch}, {step}, {val_loss} and any other list of the history.
-    every_steps: 0: after every epoch. keep: the latest that stay, 0: all. best: a list of the history whose best
-    epoch is kept as best.safetensors, too. best_mode: "max" or "min"; "auto": what the metric says. input: the dataset whose operations `headrace evaluate` does to its data;
-    None: the validation's, or else the training's without what is random in it.
     """
 
     folder: _Path
@@ -146,9 +144,12 @@ class Checkpoints(NamedTuple):
     every_steps: int = 0
     keep: int = 3
     best: str = ""
-    best_mode: str = "auto"
+    best_mode: Literal["auto", "min", "max"] = "auto"
     asynchronous: bool = True
     input: Dataset | None = None
+
+
+Checkpoints.__doc__ = f"{Checkpoints.__doc__}{_native.checkpoint_options_doc}"
 
 
 class Strategy:
@@ -282,50 +283,24 @@ class Model:
             metrics=[metric_of(each) for each in metrics] + [metric_of(each).weighted() for each in weighted_metrics],
             precision=precision)
 
-    def fit(
-        self,
-        train: Dataset,
-        *,
-        epochs: int = 1,
-        steps_per_epoch: int = 0,
-        validation: Dataset | None = None,
-        validation_split: float = 0.0,
-        callbacks: Iterable[Any] = (),
-        verbose: int = 1,
-        accumulate: int = 1,
-        virtual_shards: int = 0,
-        stop_after_steps: int = 0,
-        nan: str = "stop",
-        checkpoints: Checkpoints | RecordFile | _Path | None = None,
-        resume: bool = False,
-        validate_averaged: bool = False,
-        mirror_check_every: int = 0,
-        gradient_norms: bool = False,
-        class_weight: Mapping[int, float] | Sequence[float] | None = None,
-        **input: Unpack[LoaderOptions],
-    ) -> History:
+    def fit(self, train: Dataset, *, validation: Dataset | None = None, callbacks: Iterable[Any] = (),
+            checkpoints: Checkpoints | RecordFile | _Path | None = None,
+            class_weight: Mapping[int, float] | Sequence[float] | None = None, **options: Unpack[FitOptions]) -> History:
         """Trains on a batched dataset.
 
-        validation_split: this share of the records, the last ones before any shuffle, validates instead of training.
         callbacks: functions of (report, control) that are called after each epoch, objects with some of
             on_train_begin(control), on_epoch_begin(epoch, control), on_step(report, control), on_epoch_end(report,
             control) and on_train_end(control), and early_stopping() and the like. What one raises ends the fit. Every
             worker calls them, and on_chief(callback) the chief alone.
-        verbose: 0: nothing; 1: a live bar on a terminal, else a line an epoch; 2: a line an epoch.
-        accumulate: batches whose gradients are summed before an update.
-        virtual_shards: a power of two makes the result the same bits for any number of replicas up to that.
-        nan: "stop" ends with an error, "ignore" does not, "trace" names the operation that made it.
-        class_weight: what the loss of each class's examples is multiplied by in this fit, {0: 1.0, 1: 5.0}; the
-            validation's is not.
-        input: options of headrace.Loader: seed, threads, prefetch, on_error, max_bad_share, ...
+        class_weight: {0: 1.0, 1: 5.0}, or a list.
+        options: those below, and the options of headrace.Loader: seed, threads, prefetch, on_error, max_bad_share, ...
+
         """
-        return History(self._native.fit(
-            plan_of(train), epochs=epochs, steps_per_epoch=steps_per_epoch, validation=plan_of(validation),
-            validation_split=validation_split, callbacks=list(callbacks), verbose=verbose, input=input,
-            accumulate=accumulate, virtual_shards=virtual_shards, stop_after_steps=stop_after_steps, nan=nan,
-            checkpoints=_checkpoints(checkpoints), resume=resume, validate_averaged=validate_averaged,
-            mirror_check_every=mirror_check_every, gradient_norms=gradient_norms,
-            class_weights=_class_weights(class_weight), owner=self))
+        given = {**options, "class_weight": _class_weights(class_weight)}
+        return History(self._native.fit(plan_of(train), validation=plan_of(validation), callbacks=list(callbacks),
+                                        checkpoints=_checkpoints(checkpoints), options=given, owner=self))
+
+    fit.__doc__ = f"{fit.__doc__}{_native.fit_options_doc}"
 
     def evaluate(self, data: Dataset, *, steps: int = 0, views: str | None = None, virtual_shards: int = 0,
                  averaged_weights: bool = False, **input: Unpack[LoaderOptions]) -> dict[str, Any]:

@@ -30,7 +30,6 @@ void bind_record_runs(nanobind::module_& module);  // evaluate_record() and pred
 Schedule schedule_of(nanobind::handle value);
 
 // Adds the class's methods conv(), max_pool() and so on.
-void bind_image_layers(nanobind::class_<OpenGraph>& graph);
 
 // Adds the class's methods fit(), evaluate() and predict(), which take long and run without the interpreter's
 // lock.

@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
 #include "headrace/bindings/python/train/interrupts.h"
 #include "headrace/bindings/python/train/reports.h"
-#include "headrace/bindings/python/train/words.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace::python {
@@ -163,45 +163,41 @@ void bind_control(nb::module_& module) {
       });
 }
 
+// A callback with its options as arguments, of which the first may stand by its place.
+template <typename Options, typename Make>
+void bind_watching(nb::module_& module, const std::string& name, const Make& make, const char* doc) {
+  const std::vector<ListedOption> options = list_options(Options());
+  const Placed placed{.names = first_names(options, 1), .required = false};
+  const std::string signature = fmt::format("def {}({}) -> ReadyCallback", name, parameters_text(options, placed));
+  module.def(
+      name.c_str(),
+      [make, placed, signature, whose = name + "()"](const nb::args& given, const nb::kwargs& named) {
+        return make(read_options<Options>(given_options(given, named, placed, signature), whose));
+      },
+      "given"_a, "named"_a, nb::sig(signature.c_str()), parameters_doc(doc, options).c_str());
+}
+
 void bind_ready_made(nb::module_& module) {
-  module.def(
-      "early_stopping",
-      [](const std::string& monitor, int patience, double min_delta, const std::string& mode,
-         bool restore_best_weights) {
-        return early_stopping({.monitor = monitor,
-                               .patience = patience,
-                               .min_delta = min_delta,
-                               .mode = better_of(mode),
-                               .restore_best_weights = restore_best_weights});
-      },
-      "monitor"_a = "val_loss", nb::kw_only(), "patience"_a = 0, "min_delta"_a = 0.0, "mode"_a = "auto",
-      "restore_best_weights"_a = false);
-  module.def(
-      "reduce_lr_on_plateau",
-      [](const std::string& monitor, double factor, int patience, double min_delta, const std::string& mode,
-         int cooldown, double min_scale) {
-        return reduce_lr_on_plateau({.monitor = monitor,
-                                     .factor = factor,
-                                     .patience = patience,
-                                     .min_delta = min_delta,
-                                     .mode = better_of(mode),
-                                     .cooldown = cooldown,
-                                     .min_scale = min_scale});
-      },
-      "monitor"_a = "val_loss", nb::kw_only(), "factor"_a = 0.1, "patience"_a = 10, "min_delta"_a = 1e-4,
-      "mode"_a = "auto", "cooldown"_a = 0, "min_scale"_a = 0.0);
+  bind_watching<EarlyStoppingOptions>(module, "early_stopping", &early_stopping,
+                                      "Ends the fit when a value of the history no longer improves.");
+  bind_watching<ReduceLrOnPlateauOptions>(module, "reduce_lr_on_plateau", &reduce_lr_on_plateau,
+                                          "Reduces the learning rates when a value of the history no longer improves.");
   module.def(
       "on_chief", [](nb::handle callback) { return on_chief(callback_of(callback)); }, "callback"_a,
       "The callback for the chief alone, for what writes files or prints: of several workers others do not call "
       "it.");
   module.def("csv_logger", &csv_logger, "path"_a, "One line an epoch: its number from 1, and History's values.");
+  const std::vector<ListedOption> logged = list_options(TensorBoardOptions());
   module.def(
       "tensorboard",
-      [](const std::filesystem::path& folder, std::uint64_t every_steps, int histograms_every_epochs) {
-        return tensorboard(folder,
-                           {.every_steps = every_steps, .histograms_every_epochs = histograms_every_epochs});
+      [](const std::filesystem::path& folder, const nb::kwargs& given) {
+        return tensorboard(folder, read_options<TensorBoardOptions>(given, "tensorboard()"));
       },
-      "folder"_a, nb::kw_only(), "every_steps"_a = 0, "histograms_every_epochs"_a = 0);
+      "folder"_a, "options"_a,
+      nb::sig(fmt::format("def tensorboard(folder: str | os.PathLike[str], {}) -> ReadyCallback",
+                          parameters_text(logged))
+                  .c_str()),
+      parameters_doc("Writes an event file into the folder: view it with `tensorboard --logdir`.", logged).c_str());
   module.def(
       "learning_rate_scheduler",
       [](nb::callable rate) {

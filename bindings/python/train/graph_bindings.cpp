@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -8,11 +9,11 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/python_layer.h"
 #include "headrace/bindings/python/train/python_node.h"
-#include "headrace/bindings/python/train/words.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/nets.h"
 
@@ -30,37 +31,10 @@ std::vector<Node> nodes_of(const std::vector<PythonNode>& several) {
   return nodes;
 }
 
-// A layer that takes one input and nothing but a name.
-using NamedLayer = Node (Graph::*)(Node, const LayerOptions&);
-
-template <NamedLayer kLayer>
-PythonNode add_layer(const GraphPtr& graph, const PythonNode& x, const std::string& name) {
-  return {graph, (graph->get().*kLayer)(x.node, {.name = name})};
-}
-
 PythonNode add_input(const GraphPtr& graph, const std::string& field,
                      const std::optional<std::vector<std::int64_t>>& shape) {
   Graph& open = graph->get();
   return {graph, shape ? open.input(field, Shape(std::span<const std::int64_t>(*shape))) : open.input(field)};
-}
-
-PythonNode add_dense(const GraphPtr& graph, const PythonNode& x, int units,
-                     const std::optional<std::string>& activation, bool bias, const std::string& initializer,
-                     const std::string& name) {
-  return {graph, graph->get().dense(x.node, units,
-                                    {.activation = activation_of(activation),
-                                     .bias = bias,
-                                     .initializer = initializer_of(initializer),
-                                     .name = name})};
-}
-
-PythonNode add_batch_norm(const GraphPtr& graph, const PythonNode& x, float momentum, float epsilon, bool scale,
-                          bool synchronised, const std::string& name) {
-  return {
-      graph,
-      graph->get().batch_norm(
-          x.node,
-          {.momentum = momentum, .epsilon = epsilon, .scale = scale, .synchronised = synchronised, .name = name})};
 }
 
 std::string free_name(const Graph& graph, const std::string& usual) {
@@ -134,141 +108,152 @@ AttentionInputs attention_inputs(const PythonNode& query, const std::optional<Py
   return {.query = query.node, .value = value ? value->node : query.node, .key = node(key), .mask = node(mask)};
 }
 
-PythonNode add_attention(const GraphPtr& graph, const PythonNode& query, const std::optional<PythonNode>& value,
-                         const std::optional<PythonNode>& key, const std::optional<PythonNode>& mask, int heads,
-                         bool causal, float dropout, const std::string& name) {
-  return {graph, graph->get().attention(attention_inputs(query, value, key, mask), heads,
-                                        {.causal = causal, .dropout = dropout, .name = name})};
+// Shows what all layers have besides the options of their kind.
+void show_call(bool activates, AddLayerOptions& options, OptionVisitor& visit) {
+  if (activates) visit("activation", options.activation, "The layer of this activation follows.");
+  visit("name", options.name, "Of the layer; \"\": its kind, with a number if that is taken.");
 }
 
-PythonNode add_multi_head_attention(const GraphPtr& graph, const PythonNode& query,
-                                    const std::optional<PythonNode>& value, const std::optional<PythonNode>& key,
-                                    const std::optional<PythonNode>& mask, int heads, int key_dim,
-                                    std::optional<int> value_dim, std::optional<int> output_dim, bool causal,
-                                    float dropout, bool bias, const std::string& initializer,
-                                    const std::string& name) {
-  return {graph, graph->get().multi_head_attention(attention_inputs(query, value, key, mask), heads, key_dim,
-                                                   {.value_dim = value_dim.value_or(0),
-                                                    .output_dim = output_dim.value_or(0),
-                                                    .causal = causal,
-                                                    .dropout = dropout,
-                                                    .bias = bias,
-                                                    .initializer = initializer_of(initializer),
-                                                    .name = name})};
+// The options of a method that adds a layer, as text.
+class LayerSignature {
+ public:
+  LayerSignature(OptionLister lister, bool activates, int required) {
+    AddLayerOptions usual;
+    show_call(activates, usual, lister);
+    options_ = lister.list();
+    placed_.names = first_names(options_, required);
+    // Python gives pixels of padding in the word's place.
+    for (ListedOption& option : options_) {
+      if (option.name == "padding" && has("pixels")) option.type += " | int | collections.abc.Sequence[int]";
+    }
+  }
+
+  bool has(std::string_view name) const {
+    return std::ranges::any_of(options_, [&](const ListedOption& option) { return option.name == name; });
+  }
+  const Placed& placed() const noexcept { return placed_; }
+  // `inputs`: "x: Node".
+  std::string text(const std::string& method, const std::string& inputs) const {
+    return fmt::format("def {}(self, {}, {}) -> Node", method, inputs, parameters_text(options_, placed_));
+  }
+  std::string doc(const std::string& sentence) const { return parameters_doc(sentence, options_); }
+
+ private:
+  std::vector<ListedOption> options_;
+  Placed placed_;
+};
+
+void take_pixels_as_padding(nb::dict& given) {
+  const nb::object padding = given.get("padding", nb::none());
+  if (padding.is_none() || nb::isinstance<nb::str>(padding)) return;
+  given["pixels"] = padding;
+  given["padding"] = "pixels";
 }
 
-// The methods that add layers take the graph's holder, so that a node keeps it.
-template <typename Function, typename... Extra>
-void method(nb::class_<OpenGraph>& graph, const char* name, Function&& function, const Extra&... extra) {
-  graph.def(name, std::forward<Function>(function), extra...);
+std::vector<PythonNode> inputs_of(const PythonNode& x) { return {x}; }
+std::vector<PythonNode> inputs_of(const std::vector<PythonNode>& several) { return several; }
+
+// `Inputs`: a node, or a list of nodes.
+template <typename Inputs>
+void bind_kind(nb::class_<OpenGraph>& graph, const LayerKind& kind, const char* input, const char* type) {
+  OptionLister lister;
+  kind.attributes(lister);
+  const LayerSignature signature(lister, kind.activates, kind.required);
+  const std::string text = signature.text(kind.name, fmt::format("{}: {}", input, type));
+  const auto add = [&kind, signature, text](const GraphPtr& open, const Inputs& inputs, const nb::args& placed,
+                                            const nb::kwargs& named) {
+    nb::dict given = given_options(placed, named, signature.placed(), text);
+    if (signature.has("pixels")) take_pixels_as_padding(given);
+    OptionReader reader(given);
+    AddLayerOptions options;
+    const LayerAttributes attributes = kind.attributes(reader);
+    show_call(kind.activates, options, reader);
+    reader.refuse_unknown(kind.name + "()");
+    return PythonNode{open, open->get().add_layer(kind.name, nodes_of(inputs_of(inputs)), attributes, options)};
+  };
+  graph.def(kind.name.c_str(), add, nb::arg(input), "placed"_a, "named"_a, nb::sig(text.c_str()),
+            signature.doc(kind.doc).c_str());
 }
 
-void bind_layers_with_variables(nb::class_<OpenGraph>& graph) {
-  method(graph, "input", &add_input, "field"_a, "shape"_a = nb::none(),
-         "A field of the batch. float32 is taken as it is, uint8 becomes x / 255, int64 the nearest float32. The "
-         "shape is one example's; None: "
-         "that of the data given to build().");
-  method(graph, "dense", &add_dense, "x"_a, "units"_a, nb::kw_only(), "activation"_a = nb::none(), "bias"_a = true,
-         "initializer"_a = "glorot_uniform", "name"_a = "",
-         "Acts on the last axis; any other axes count as rows. activation: 'relu', 'gelu', 'silu', 'sigmoid', "
-         "'tanh', 'leaky_relu', 'elu', 'softplus', 'softmax' or 'linear': that layer follows.");
-  method(graph, "batch_norm", &add_batch_norm, "x"_a, nb::kw_only(), "momentum"_a = 0.99F, "epsilon"_a = 1e-3F,
-         "scale"_a = true, "synchronised"_a = false, "name"_a = "",
-         "Running statistics are momentum * running + (1 - momentum) * batch.");
+// `add` adds the layer to a graph from its inputs and options.
+template <typename Options, typename Add>
+void bind_attention(nb::class_<OpenGraph>& graph, int required, const Add& add) {
+  OptionLister lister;
+  Options usual;
+  usual.each_field(lister);
+  const LayerSignature signature(lister, /*activates=*/false, 0);
+  std::string text =
+      signature.text(Options::kKind,
+                     "query: Node, value: Node | None = None, key: Node | None = None, mask: Node | "
+                     "None = None");
+  std::vector<std::string> needed;
+  for (int i = 0; i < required; ++i) {
+    const ListedOption& option = lister.list()[static_cast<std::size_t>(i)];
+    needed.push_back(option.name);
+    const std::string listed = option.name + ": " + option.type;
+    text.replace(text.find(listed), listed.size() + 3 + option.usual.size(), listed);
+  }
+  const auto call = [add, needed, text](const GraphPtr& open, const PythonNode& query,
+                                        const std::optional<PythonNode>& value,
+                                        const std::optional<PythonNode>& key,
+                                        const std::optional<PythonNode>& mask, const nb::kwargs& named) {
+    for (const std::string& name : needed) {
+      if (!named.contains(name.c_str())) throw nb::type_error(text.c_str());
+    }
+    OptionReader reader(named);
+    AddLayerOptions general;
+    Options options;
+    options.each_field(reader);
+    show_call(/*activates=*/false, general, reader);
+    reader.refuse_unknown(std::string(Options::kKind) + "()");
+    options.name = general.name;
+    return PythonNode{open, add(open->get(), attention_inputs(query, value, key, mask), options)};
+  };
+  graph.def(Options::kKind, call, "query"_a, "value"_a = nb::none(), "key"_a = nb::none(), "mask"_a = nb::none(),
+            "named"_a, nb::sig(text.c_str()), signature.doc(Options::kDoc).c_str());
 }
 
-void bind_sequence_layers(nb::class_<OpenGraph>& graph) {
-  method(
-      graph, "layer_norm",
-      [](const GraphPtr& open, const PythonNode& x, float epsilon, bool scale, bool center,
-         const std::string& name) {
-        return PythonNode{open, open->get().layer_norm(
-                                    x.node, {.epsilon = epsilon, .scale = scale, .center = center, .name = name})};
-      },
-      "x"_a, nb::kw_only(), "epsilon"_a = 1e-3F, "scale"_a = true, "center"_a = true, "name"_a = "",
-      "Normalises each example's last axis.");
-  method(
-      graph, "embedding",
-      [](const GraphPtr& open, const PythonNode& x, int entries, int width, const std::string& name) {
-        return PythonNode{open, open->get().embedding(x.node, entries, width, {.name = name})};
-      },
-      "x"_a, "entries"_a, "width"_a, nb::kw_only(), "name"_a = "",
-      "A trained vector for each number of x, an int64 field of numbers below `entries`.");
-  method(graph, "position_embedding", &add_layer<&Graph::position_embedding>, "x"_a, nb::kw_only(), "name"_a = "",
-         "Adds a trained vector to each position of a sequence (positions, features).");
-  method(
-      graph, "attention", &add_attention, "query"_a, "value"_a = nb::none(), "key"_a = nb::none(),
-      "mask"_a = nb::none(), nb::kw_only(), "heads"_a = 1, "causal"_a = false, "dropout"_a = 0.0F, "name"_a = "",
-      "Scaled dot-product attention of sequences (positions, features), whose features are divided among the "
-      "heads. value: by default the query; key: by default the value. mask: a node (positions of value); where it "
-      "is 0, no query looks. causal: queries look at positions up to their own only.");
-  method(graph, "multi_head_attention", &add_multi_head_attention, "query"_a, "value"_a = nb::none(),
-         "key"_a = nb::none(), "mask"_a = nb::none(), nb::kw_only(), "heads"_a, "key_dim"_a,
-         "value_dim"_a = nb::none(), "output_dim"_a = nb::none(), "causal"_a = false, "dropout"_a = 0.0F,
-         "bias"_a = true, "initializer"_a = "glorot_uniform", "name"_a = "",
-         "Attention between dense layers: 'NAME/query', 'NAME/value' and 'NAME/key' before it, of heads * key_dim "
-         "units (value: heads * value_dim), and 'NAME' after it, of output_dim units or as many as the query has "
-         "features. value, key, mask and causal: as attention() takes them.");
+void bind_kinds(nb::class_<OpenGraph>& graph) {
+  for (const LayerKind& kind : layer_kinds()) {
+    if (kind.name == AttentionLayerOptions::kKind) continue;
+    if (kind.several) {
+      bind_kind<std::vector<PythonNode>>(graph, kind, "several", "collections.abc.Sequence[Node]");
+    } else {
+      bind_kind<PythonNode>(graph, kind, "x", "Node");
+    }
+  }
+  bind_attention<AttentionLayerOptions>(
+      graph, 0, [](Graph& open, const AttentionInputs& inputs, const AttentionLayerOptions& options) {
+        return open.attention(inputs, options.heads, options);
+      });
+  bind_attention<MultiHeadAttentionLayerOptions>(
+      graph, MultiHeadAttentionLayerOptions::kRequired,
+      [](Graph& open, const AttentionInputs& inputs, const MultiHeadAttentionLayerOptions& options) {
+        return open.multi_head_attention(inputs, options.heads, options.key_dim, options);
+      });
 }
 
-void bind_functions(nb::class_<OpenGraph>& graph) {
-  method(graph, "relu", &add_layer<&Graph::relu>, "x"_a, nb::kw_only(), "name"_a = "");
-  method(graph, "gelu", &add_layer<&Graph::gelu>, "x"_a, nb::kw_only(), "name"_a = "");
-  method(graph, "silu", &add_layer<&Graph::silu>, "x"_a, nb::kw_only(), "name"_a = "");
-  method(graph, "sigmoid", &add_layer<&Graph::sigmoid>, "x"_a, nb::kw_only(), "name"_a = "");
-  method(graph, "tanh", &add_layer<&Graph::tanh>, "x"_a, nb::kw_only(), "name"_a = "");
-  method(graph, "leaky_relu", &add_layer<&Graph::leaky_relu>, "x"_a, nb::kw_only(), "name"_a = "",
-         "With the slope 0.2 below 0.");
-  method(graph, "elu", &add_layer<&Graph::elu>, "x"_a, nb::kw_only(), "name"_a = "");
-  method(graph, "softplus", &add_layer<&Graph::softplus>, "x"_a, nb::kw_only(), "name"_a = "");
-  method(
-      graph, "activation",
+void bind_other_calls(nb::class_<OpenGraph>& graph) {
+  graph.def(
+      "input", &add_input, "field"_a, "shape"_a = nb::none(),
+      "A field of the batch. float32 is taken as it is, uint8 becomes x / 255, int64 the nearest float32. The "
+      "shape is one example's; None: that of the data given to build().");
+  graph.def(
+      "activation",
       [](const GraphPtr& open, const PythonNode& x, const std::string& word, const std::string& name) {
         return PythonNode{open, open->get().activation(x.node, activation_named(word), {.name = name})};
       },
       "x"_a, "activation"_a, nb::kw_only(), "name"_a = "", "The layer of this word: 'relu', 'softmax', ...");
-  method(graph, "softmax", &add_layer<&Graph::softmax>, "x"_a, nb::kw_only(), "name"_a = "",
-         "Over the last axis.");
-  method(graph, "flatten", &add_layer<&Graph::flatten>, "x"_a, nb::kw_only(), "name"_a = "");
-  method(graph, "global_average_pool", &add_layer<&Graph::global_average_pool>, "x"_a, nb::kw_only(),
-         "name"_a = "");
-  method(
-      graph, "dropout",
-      [](const GraphPtr& open, const PythonNode& x, float rate, const std::string& name) {
-        return PythonNode{open, open->get().dropout(x.node, rate, {.name = name})};
-      },
-      "x"_a, "rate"_a, nb::kw_only(), "name"_a = "");
-  method(
-      graph, "scale",
-      [](const GraphPtr& open, const PythonNode& x, float factor, const std::string& name) {
-        return PythonNode{open, open->get().scale(x.node, factor, {.name = name})};
-      },
-      "x"_a, "factor"_a, nb::kw_only(), "name"_a = "", "factor * x.");
-}
-
-void bind_layers_of_several(nb::class_<OpenGraph>& graph) {
-  method(
-      graph, "add",
-      [](const GraphPtr& open, const std::vector<PythonNode>& several, const std::string& name) {
-        return PythonNode{open, open->get().add(nodes_of(several), {.name = name})};
-      },
-      "several"_a, nb::kw_only(), "name"_a = "", "The sum of a list of nodes; of two also a + b.");
-  method(
-      graph, "concat",
-      [](const GraphPtr& open, const std::vector<PythonNode>& several, const std::string& name) {
-        return PythonNode{open, open->get().concat(nodes_of(several), {.name = name})};
-      },
-      "several"_a, nb::kw_only(), "name"_a = "", "Side by side on the last axis.");
-  method(
-      graph, "again",
+  graph.def(
+      "again",
       [](const GraphPtr& open, const PythonNode& first, const std::vector<PythonNode>& inputs,
          const std::string& name) {
         return PythonNode{open, open->get().again(first.node, nodes_of(inputs), {.name = name})};
       },
       "first"_a, "inputs"_a, nb::kw_only(), "name"_a = "",
       "The layer that gave `first` once more, on other inputs, with the same variables.");
-  method(
-      graph, "call_net",
+  graph.def(
+      "call_net",
       [](const GraphPtr& open, const std::string& json, const std::vector<PythonNode>& inputs,
          const std::vector<std::string>& outputs, const std::string& name, const nb::object& custom_objects) {
         const auto factories = nb::cast<nb::dict>(
@@ -287,8 +272,8 @@ void bind_layers_of_several(nb::class_<OpenGraph>& graph) {
       "it has, or on the fields that it names. Calls of the same text share their variables. name: before the "
       "names of "
       "its layers, 'encoder/conv'. custom_objects: the classes of its custom layers, {'Swish': Swish}.");
-  method(
-      graph, "net",
+  graph.def(
+      "net",
       [](const GraphPtr& open, const std::string& name, int classes) {
         const Results results = net_named(name, classes)(open->get());
         std::vector<PythonNode> nodes;
@@ -353,12 +338,19 @@ void bind_graph(nb::module_& module) {
   graph.def("__repr__", [](const OpenGraph& of) {
     return std::string(of.is_closed() ? "Graph(of a net that is built)" : "Graph(of a net that is being built)");
   });
-  bind_layers_with_variables(graph);
-  bind_image_layers(graph);
-  bind_functions(graph);
-  bind_sequence_layers(graph);
-  bind_layers_of_several(graph);
+  bind_kinds(graph);
+  bind_other_calls(graph);
   module.def("call_layer", &add_python_layer, "layer"_a, "inputs"_a, "name"_a, "usual"_a);
+  module.def(
+      "layer_kinds",
+      [] {
+        std::vector<std::string> names{"activation", MultiHeadAttentionLayerOptions::kKind};
+        for (const LayerKind& kind : layer_kinds()) {
+          if (!kind.several || kind.name == AttentionLayerOptions::kKind) names.push_back(kind.name);
+        }
+        return names;
+      },
+      "The methods of Graph that add a layer to one node.");
   module.def("net_names", &net_names, "The nets that build() knows by name.");
 }
 

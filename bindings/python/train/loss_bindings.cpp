@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -5,8 +6,8 @@
 
 #include <optional>
 
+#include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/words.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
 
@@ -47,102 +48,52 @@ void bind_loss_class(nb::module_& module) {
       });
 }
 
+void show_reduction(Reduction& reduction, OptionVisitor& visit) {
+  visit("reduction", reduction,
+        "How the gradient combines the examples' losses; the reported loss is their mean.");
+}
+
+void bind_loss(nb::module_& module, const LossKind& kind) {
+  OptionLister lister;
+  kind.make(lister);
+  Reduction usual = Reduction::kMean;
+  show_reduction(usual, lister);
+  const std::string signature = fmt::format("def {}({}) -> Loss", kind.name, parameters_text(lister.list()));
+  const auto make = [&kind](const nb::kwargs& given) {
+    OptionReader reader(given);
+    Loss loss = kind.make(reader);
+    show_reduction(loss.reduction, reader);
+    reader.refuse_unknown(kind.name + "()");
+    return loss;
+  };
+  module.def(kind.name.c_str(), make, "options"_a, nb::sig(signature.c_str()),
+             parameters_doc(kind.doc, lister.list()).c_str());
+}
+
+void bind_metric(nb::module_& module, const MetricKind& kind) {
+  OptionLister lister;
+  kind.make(lister);
+  const Placed placed{.names = first_names(lister.list(), kind.required)};
+  const std::string signature =
+      fmt::format("def {}({}) -> Metric", kind.name, parameters_text(lister.list(), placed));
+  const auto make = [&kind, placed, signature](const nb::args& given, const nb::kwargs& named) {
+    OptionReader reader(given_options(given, named, placed, signature));
+    Metric metric = kind.make(reader);
+    reader.refuse_unknown(kind.name + "()");
+    return metric;
+  };
+  module.def(kind.name.c_str(), make, "placed"_a, "named"_a, nb::sig(signature.c_str()),
+             parameters_doc(kind.doc, lister.list()).c_str());
+}
+
 }  // namespace
 
 void bind_losses(nb::module_& module) {
   bind_loss_class(module);
-  module.def(
-      "sparse_categorical_crossentropy",
-      [](bool from_logits, float label_smoothing, const std::string& reduction) {
-        return sparse_categorical_crossentropy({.from_logits = from_logits,
-                                                .label_smoothing = label_smoothing,
-                                                .reduction = reduction_of(reduction)});
-      },
-      nb::kw_only(), "from_logits"_a = true, "label_smoothing"_a = 0.0F, "reduction"_a = "mean",
-      "Labels are class numbers. from_logits=False: the net ends in softmax.");
-  module.def(
-      "categorical_crossentropy",
-      [](bool from_logits, float label_smoothing, const std::string& reduction) {
-        return categorical_crossentropy({.from_logits = from_logits,
-                                         .label_smoothing = label_smoothing,
-                                         .reduction = reduction_of(reduction)});
-      },
-      nb::kw_only(), "from_logits"_a = true, "label_smoothing"_a = 0.0F, "reduction"_a = "mean",
-      "Labels are float32, one for each class: one_hot(), smoothed, or mixed.");
-  module.def(
-      "binary_crossentropy",
-      [](bool from_logits, const std::string& reduction) {
-        return binary_crossentropy({.from_logits = from_logits, .reduction = reduction_of(reduction)});
-      },
-      nb::kw_only(), "from_logits"_a = true, "reduction"_a = "mean",
-      "Of one result whether the example is of class 1, of several whether it has each label. from_logits=False: "
-      "the "
-      "net ends in a sigmoid.");
-  module.def(
-      "mean_squared_error",
-      [](const std::string& reduction) { return mean_squared_error(reduction_of(reduction)); }, nb::kw_only(),
-      "reduction"_a = "mean");
-  module.def(
-      "mean_absolute_error",
-      [](const std::string& reduction) { return mean_absolute_error(reduction_of(reduction)); }, nb::kw_only(),
-      "reduction"_a = "mean");
-  module.def(
-      "huber", [](const std::string& reduction) { return huber(reduction_of(reduction)); }, nb::kw_only(),
-      "reduction"_a = "mean", "Squared below an error of 1, linear above.");
-  module.def(
-      "hinge", [](const std::string& reduction) { return hinge(reduction_of(reduction)); }, nb::kw_only(),
-      "reduction"_a = "mean", "Of labels that are above 0, or not.");
-  module.def(
-      "kl_divergence", [](const std::string& reduction) { return kl_divergence(reduction_of(reduction)); },
-      nb::kw_only(), "reduction"_a = "mean", "Labels and results are probabilities.");
-  module.def(
-      "cosine_similarity", [](const std::string& reduction) { return cosine_similarity(reduction_of(reduction)); },
-      nb::kw_only(), "reduction"_a = "mean",
-      "Minus the cosine of the angle between result and label, float32 both, along the last axis.");
-}
-
-ClassScoreOptions score_options(const std::string& average, std::optional<float> threshold) {
-  return {.average = average_of(average), .threshold = threshold};
-}
-
-void bind_class_scores(nb::module_& module) {
-  module.def(
-      "precision",
-      [](const std::string& average, std::optional<float> threshold) {
-        return precision(score_options(average, threshold));
-      },
-      nb::kw_only(), "average"_a = "macro", "threshold"_a = nb::none(),
-      "How many of the predictions of a class are right. average: 'macro', 'micro', 'weighted' or 'none', as in "
-      "scikit-learn. threshold: every class whose probability is above it is predicted; None: the largest "
-      "or, of results that are not categorical, those above 0.5.");
-  module.def(
-      "recall",
-      [](const std::string& average, std::optional<float> threshold) {
-        return recall(score_options(average, threshold));
-      },
-      nb::kw_only(), "average"_a = "macro", "threshold"_a = nb::none(),
-      "How many examples of a class are found. Options as for precision().");
-  module.def(
-      "f1_score",
-      [](const std::string& average, std::optional<float> threshold) {
-        return f1_score(score_options(average, threshold));
-      },
-      nb::kw_only(), "average"_a = "macro", "threshold"_a = nb::none(),
-      "The harmonic mean of precision and recall. Options as for precision().");
-  module.def(
-      "auc",
-      [](const std::string& curve, int thresholds, const std::string& average) {
-        return auc({.curve = choose<AucCurve>("curve", curve,
-                                              {{"roc", AucCurve::kRoc}, {"pr", AucCurve::kPrecisionRecall}}),
-                    .thresholds = thresholds,
-                    .average = average_of(average)});
-      },
-      nb::kw_only(), "curve"_a = "roc", "thresholds"_a = 200, "average"_a = "macro",
-      "The area under the curve, at thresholds as in Keras: 'auc', or of curve='pr' 'pr_auc'.");
+  for (const LossKind& kind : loss_kinds()) bind_loss(module, kind);
 }
 
 void bind_metrics(nb::module_& module) {
-  bind_class_scores(module);
   nb::class_<Metric>(module, "Metric", "What is counted beside the loss: exact sums over examples and replicas.")
       .def(nb::init<const Loss&>(), "loss"_a, "The mean of a loss.")
       .def("of", &Metric::of, "layer"_a, "The same of a layer's result, for a model of several outputs.")
@@ -153,18 +104,7 @@ void bind_metrics(nb::module_& module) {
           [](const Metric& metric) { return (metric.is_weighted ? "weighted_" : "") + metric.function->name(); })
       .def("__repr__", [](const Metric& metric) { return "Metric(" + metric.function->name() + ")"; });
   nb::implicitly_convertible<Loss, Metric>();
-  module.def(
-      "accuracy", [] { return accuracy(); },
-      "The share of examples whose largest result is their label's or, of binary and multi-label results, of "
-      "labels "
-      "that are right: a probability above 0.5 for a label of at least 0.5.");
-  module.def(
-      "binary_accuracy", [] { return binary_accuracy(); }, "accuracy() of binary and multi-label results alone.");
-  module.def(
-      "top_k", [](int k) { return top_k(k); }, "k"_a, "Whose label is among the k largest: 'top_5'.");
-  module.def(
-      "confusion_matrix", [] { return confusion_matrix(); },
-      "How often the model said one class (the column) of examples of another (the row).");
+  for (const MetricKind& kind : metric_kinds()) bind_metric(module, kind);
 }
 
 }  // namespace headrace::python

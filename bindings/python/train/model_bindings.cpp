@@ -15,7 +15,7 @@
 #include "headrace/bindings/python/train/own_parts.h"
 #include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_node.h"
-#include "headrace/bindings/python/train/words.h"
+#include "headrace/bindings/python/names.h"
 #include "headrace/train/checkpoints.h"
 
 namespace headrace::python {

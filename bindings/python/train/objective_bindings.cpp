@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
+#include "headrace/bindings/python/names.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/lent_arrays.h"
 #include "headrace/bindings/python/train/own_parts.h"
 #include "headrace/bindings/python/train/python_layer.h"
 #include "headrace/bindings/python/train/python_rule.h"
-#include "headrace/bindings/python/train/words.h"
 
 namespace headrace::python {
 namespace {
@@ -34,7 +34,7 @@ Loss python_loss(const std::string& name, nb::object function, const std::string
            array_or_none(lent, batch.gradient));
     });
   });
-  loss.reduction = reduction_of(reduction);
+  loss.reduction = choose<Reduction>("reduction", reduction);
   return loss;
 }
 
@@ -66,7 +66,7 @@ Metric python_metric(const std::string& name, int sums, nb::object update, nb::o
                       .value = [gives, where = label + ", result()"](
                                    std::span<const double> from) { return value_from(*gives, where, from); },
                       .takes_weights = takes_weights,
-                      .better = better_of(better)});
+                      .better = choose<Better>("better", better)});
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ void bind_optimizer(nb::module_& module, const std::string& name, const Optimize
         return optimizer;
       },
       "learning_rate"_a = usual.learning_rate, "options"_a, nb::sig(signature.c_str()),
-      (doc + ("\n" + parameters_doc(options))).c_str());
+      parameters_doc(doc, options).c_str());
 }
 
 Optimizer with_group(Optimizer optimizer, const VariableRule& takes, const Optimizer& by) {

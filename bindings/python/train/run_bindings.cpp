@@ -9,6 +9,7 @@
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/errors.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
@@ -18,7 +19,6 @@
 #include "headrace/bindings/python/train/python_output.h"
 #include "headrace/bindings/python/train/reports.h"
 #include "headrace/bindings/python/train/run_options.h"
-#include "headrace/bindings/python/train/words.h"
 #include "headrace/train/training_record.h"
 
 namespace headrace::python {
@@ -54,47 +54,37 @@ std::optional<CheckpointOptions> checkpoints_of(const nb::dict& said) {
     options.views = views_of(nb::cast<std::optional<std::string>>(said["views"]));
     return options;
   }
+  nb::dict others;
+  others.update(said);
+  for (const char* one : {"folder", "input"}) PyDict_DelItemString(others.ptr(), one);
+  options = read_options<CheckpointOptions>(others, "Checkpoints");
   options.folder = nb::cast<std::filesystem::path>(said["folder"]);
-  options.name = nb::cast<std::string>(said["name"]);
-  options.every_steps = nb::cast<std::uint64_t>(said["every_steps"]);
-  options.keep = nb::cast<int>(said["keep"]);
-  options.best = nb::cast<std::string>(said["best"]);
-  options.best_mode = better_of(nb::cast<std::string>(said["best_mode"]));
-  options.asynchronous = nb::cast<bool>(said["asynchronous"]);
   options.input = nb::cast<std::optional<Dataset>>(said["input"]);
   return options;
 }
 
-nb::dict fit(PythonModel& model, const Dataset& train, int epochs, std::uint64_t steps_per_epoch,
-             const std::optional<Dataset>& validation, double validation_split, const nb::list& callbacks,
-             int verbose, const nb::dict& input, int accumulate, int virtual_shards,
-             std::uint64_t stop_after_steps, const std::string& nan, const nb::dict& checkpoints, bool resume,
-             bool validate_averaged, std::uint64_t mirror_check_every, bool gradient_norms,
-             const std::vector<float>& class_weights, nb::object owner) {
+// What Model.fit() takes by name: the fit's own options and those of its loader.
+void show_fit(FitOptions& options, OptionVisitor& visit) {
+  options.each_field(visit);
+  show(options.input, visit);
+}
+
+nb::dict fit(PythonModel& model, const Dataset& train, const std::optional<Dataset>& validation,
+             const nb::list& callbacks, const nb::dict& checkpoints, const nb::dict& given, nb::object owner) {
   const PythonModel::Use use = model.use();
   const FitOfModel of(std::move(owner));
   const PythonOutput output;
   FitOptions options;
-  options.epochs = epochs;
-  options.steps_per_epoch = steps_per_epoch;
+  OptionReader reader(given);
+  show_fit(options, reader);
+  reader.refuse_unknown("fit()");
+  options.input.while_waiting = InterruptWatch::poll;
   options.validation = validation;
-  options.validation_split = validation_split;
   options.callbacks = callbacks_of(callbacks);
   options.callbacks.push_back({.on_step = [](const StepReport&, FitControl&) { InterruptWatch::look(); },
                                .on_epoch_end = [](const EpochReport&, FitControl&) { InterruptWatch::look(); }});
-  options.verbose = verbose;
   options.output = output.file();
-  options.input = input_of(input);
-  options.step = {.accumulate = accumulate,
-                  .virtual_shards = virtual_shards,
-                  .nan = nan_policy_of(nan),
-                  .mirror_check_every = mirror_check_every,
-                  .gradient_norms = gradient_norms};
-  options.class_weights = class_weights;
-  options.stop_after_steps = stop_after_steps;
   options.checkpoints = checkpoints_of(checkpoints);
-  options.resume = resume;
-  options.validate_averaged = validate_averaged;
   const History history = unlocked(
       [&](const std::atomic<bool>* stop) {
         options.stop = stop;
@@ -223,6 +213,17 @@ nb::tuple classified(PythonModel& model, const Dataset& data, std::size_t worst,
 }  // namespace
 
 void bind_record_runs(nb::module_& module) {
+  OptionLister lister;
+  FitOptions usual;
+  usual.each_field(lister);
+  module.attr("fit_options_doc") = parameters_doc("", lister.list());
+  module.attr("checkpoint_options_doc") = parameters_doc("", list_options(CheckpointOptions()));
+  show(usual.input, lister);
+  std::vector<ListedOption> options = lister.list();
+  std::erase_if(options, [](const ListedOption& one) {
+    return one.name == "class_weight" || one.name == "start" || one.name == "converted" || one.name == "trace_spans" || one.name.starts_with("world_");
+  });
+  bind_typed_dict(module, "FitOptions", std::move(options));
   module.def("evaluate_record", &evaluate_file, "strategy"_a, "file"_a, "data"_a, "batched"_a, nb::kw_only(),
              "steps"_a, "input"_a, "views"_a.none(), "own"_a);
   module.def("predict_record", &predict_file, "strategy"_a, "file"_a, "data"_a, "batched"_a, nb::kw_only(),
@@ -233,10 +234,8 @@ void bind_record_runs(nb::module_& module) {
 }
 
 void bind_runs(nb::class_<PythonModel>& model) {
-  model.def("fit", &fit, "train"_a, nb::kw_only(), "epochs"_a, "steps_per_epoch"_a, "validation"_a.none(),
-            "validation_split"_a, "callbacks"_a, "verbose"_a, "input"_a, "accumulate"_a, "virtual_shards"_a,
-            "stop_after_steps"_a, "nan"_a, "checkpoints"_a, "resume"_a, "validate_averaged"_a,
-            "mirror_check_every"_a, "gradient_norms"_a, "class_weights"_a, "owner"_a);
+  model.def("fit", &fit, "train"_a, nb::kw_only(), "validation"_a.none(), "callbacks"_a, "checkpoints"_a,
+            "options"_a, "owner"_a);
   model.def("evaluate", &evaluate, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "views"_a.none(),
             "virtual_shards"_a, "averaged_weights"_a);
   model.def("predict", &predict, "data"_a, nb::kw_only(), "steps"_a, "input"_a, "averaged_weights"_a);

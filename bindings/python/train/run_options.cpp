@@ -12,11 +12,6 @@ LoaderOptions input_of(const nanobind::dict& options) {
   return input;
 }
 
-NanPolicy nan_policy_of(const std::string& word) {
-  return choose<NanPolicy>(
-      "nan", word, {{"stop", NanPolicy::kStop}, {"ignore", NanPolicy::kIgnore}, {"trace", NanPolicy::kTrace}});
-}
-
 std::vector<View> views_of(const std::optional<std::string>& word) {
   if (!word) return {};
   return choose<std::vector<View> (*)()>(

@@ -15,9 +15,6 @@ namespace headrace::python {
 // ones. A wait for a batch checks for signals.
 LoaderOptions input_of(const nanobind::dict& options);
 
-// Parses "stop", "ignore" or "trace".
-NanPolicy nan_policy_of(const std::string& word);
-
 // Parses None, "mirrored" or "mirrored_and_shifted".
 std::vector<View> views_of(const std::optional<std::string>& word);
 

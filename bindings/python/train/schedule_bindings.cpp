@@ -2,7 +2,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,20 +21,12 @@ template <typename Options, typename Make>
 void bind_form(nb::module_& module, const std::string& name, const std::vector<std::string>& required,
                const Make& make, const char* doc) {
   const std::vector<ListedOption> options = list_options(Options());
-  const std::string signature = fmt::format("def {}({}) -> Schedule", name, parameters_text(options, required));
+  const std::string signature = fmt::format("def {}({}) -> Schedule", name, parameters_text(options, {.names = required}));
   const auto call = [=, whose = name + "()"](const nb::args& placed, const nb::kwargs& named) {
-    nb::dict given;
-    given.update(named);
-    for (std::size_t i = 0; i < placed.size() && i < required.size(); ++i) given[required[i].c_str()] = placed[i];
-    const bool complete =
-        std::ranges::all_of(required, [&](const auto& each) { return given.contains(each.c_str()); });
-    if (!complete || placed.size() > required.size() || given.size() != placed.size() + named.size()) {
-      throw nb::type_error(signature.c_str());
-    }
-    return make(read_options<Options>(given, whose));
+    return make(read_options<Options>(given_options(placed, named, {.names = required}, signature), whose));
   };
   module.def(name.c_str(), call, "placed"_a, "named"_a, nb::sig(signature.c_str()),
-             (doc + ("\n" + parameters_doc(options))).c_str());
+             parameters_doc(doc, options).c_str());
 }
 
 void bind_forms(nb::module_& module) {

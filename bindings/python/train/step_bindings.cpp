@@ -12,6 +12,7 @@
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/python_steps.h"
 #include "headrace/bindings/python/train/reports.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/run_options.h"
 #include "headrace/train/trainer.h"
 
@@ -303,16 +304,13 @@ void bind_steps(nb::module_& module) {
       "strategy"_a, "data"_a, "input"_a);
   module.def(
       "trainer",
-      [](const ModelPtr& model, const FeedPtr& feed, std::uint64_t seed, int accumulate, const std::string& nan,
-         bool gradient_norms) {
+      [](const ModelPtr& model, const FeedPtr& feed, std::uint64_t seed, const nb::dict& step) {
         TrainerOptions options;
         options.seed = seed;
-        options.step.accumulate = accumulate;
-        options.step.nan = nan_policy_of(nan);
-        options.step.gradient_norms = gradient_norms;
+        options.step = read_options<StepOptions>(step, "Trainer()");
         return std::make_shared<PythonTrainer>(model, feed, options);
       },
-      "model"_a, "feed"_a, nb::kw_only(), "seed"_a, "accumulate"_a, "nan"_a, "gradient_norms"_a);
+      "model"_a, "feed"_a, nb::kw_only(), "seed"_a, "step"_a);
   module.def(
       "evaluator",
       [](const ModelPtr& model, const FeedPtr& feed, bool averaged_weights) {

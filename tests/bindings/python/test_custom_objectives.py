@@ -209,8 +209,8 @@ def test_a_file_says_what_it_lacks(batches, tmp_path):
     model.save(file)
     strategy = train.Strategy("cpu", announce=False)
     for missing, text in (("Affine", "of the kind 'Affine'"), ("Swish", "of the kind 'Swish'"),
-                          ("log_cosh", "loss of its program's own, 'log_cosh'"),
-                          ("r_squared", "metric of its program's own, 'r_squared'")):
+                          ("log_cosh", "custom loss, 'log_cosh'"),
+                          ("r_squared", "custom metric, 'r_squared'")):
         with pytest.raises(hr.DataError, match=f"{text}.*custom_objects"):
             train.restore_model(strategy, file, custom_objects={name: part for name, part in parts().items() if name != missing})
     same = train.restore_model(strategy, file, custom_objects=parts())

@@ -13,6 +13,7 @@
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/option_text.h"
 #include "headrace/train/fit/callbacks/callback_state.h"
 #include "headrace/train/fit/callbacks/monitor.h"
 #include "headrace/train/model.h"
@@ -175,9 +176,7 @@ Callback early_stopping(const EarlyStoppingOptions& options) {
       .on_train_end = [self](FitControl& control) { self->end(control); },
       .save = [self] { return self->save(); },
       .restore = [self](const std::string& text) { self->restore(text); },
-      .same = fmt::format("early_stopping of {}, patience {}, min_delta {}, mode {}{}", options.monitor,
-                          options.patience, options.min_delta, static_cast<int>(options.mode),
-                          options.restore_best_weights ? ", restoring the best weights" : "")};
+      .same = described("early_stopping", options)};
 }
 
 }  // namespace headrace

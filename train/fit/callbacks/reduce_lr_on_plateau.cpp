@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "headrace/devices/base/option_text.h"
 #include "headrace/train/fit/callbacks/callback_state.h"
 #include "headrace/train/fit/callbacks/monitor.h"
 
@@ -86,11 +87,7 @@ Callback reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options) {
       .on_epoch_end = [self](const EpochReport& report, FitControl& control) { self->end_epoch(report, control); },
       .save = [self] { return self->save(); },
       .restore = [self](const std::string& text) { self->restore(text); },
-      .same =
-          fmt::format("reduce_lr_on_plateau of {}, factor {}, patience {}, min_delta {}, mode {}, cooldown {}, "
-                      "min_scale {}",
-                      options.monitor, options.factor, options.patience, options.min_delta,
-                      static_cast<int>(options.mode), options.cooldown, options.min_scale)};
+      .same = described("reduce_lr_on_plateau", options)};
 }
 
 }  // namespace headrace

@@ -1,8 +1,9 @@
-#include "headrace/train/net/layers/attention_layer.h"
-
+// Scaled dot-product attention of several heads, over queries, keys, values and perhaps a mask: softmax(q k' /
+// sqrt(the width of a head's keys)) v.
 #include <cmath>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/net/layers/layer.h"
 
 namespace headrace {
 namespace {
@@ -62,30 +63,34 @@ Shape attended_shape(const AttentionShapes& shapes) {
   return Shape{shapes.queries()[0], shapes.values()[1]};
 }
 
-}  // namespace
+// The inputs are queries, keys, values and, if there is one, the mask.
+class AttentionLayer final : public OptionLayer<AttentionLayerOptions> {
+ public:
+  AttentionLayer(const std::string& name, const std::vector<Shape>& inputs, const AttentionLayerOptions& options)
+      : OptionLayer(name, attended_shape({label(name, "attention"), inputs, options.heads}), options),
+        heads_(options.heads),
+        queries_(inputs[0][0]),
+        positions_(inputs[1][0]),
+        key_width_(inputs[0][1] / options.heads) {
+    if (options.dropout >= 0 && options.dropout < 1) return;
+    throw ConfigError(label(name, "attention") + " needs a dropout of at least 0 and below 1, got " +
+                      std::to_string(options.dropout));
+  }
 
-AttentionLayer::AttentionLayer(const std::string& name, const std::vector<Shape>& inputs, int heads,
-                               const AttentionLayerOptions& options)
-    : Layer(name, attended_shape({label(name, "attention"), inputs, heads})),
-      heads_(heads),
-      queries_(inputs[0][0]),
-      positions_(inputs[1][0]),
-      key_width_(inputs[0][1] / heads),
-      options_(options) {
-  if (options.dropout >= 0 && options.dropout < 1) return;
-  throw ConfigError(label(name, "attention") + " needs a dropout of at least 0 and below 1, got " +
-                    std::to_string(options.dropout));
-}
+  // The probabilities; and those that dropout has left, in whose place backward() computes their gradient.
+  std::vector<SavedSpec> saved(const StepShape& step) const override;
+  LayerTraits traits(Mode) const override { return {.backward_reads_input = true, .casts = true}; }
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
 
-LayerAttributes AttentionLayer::attributes() const {
-  return {{"heads", heads_}, {"causal", options_.causal}, {"dropout", options_.dropout}};
-}
+ private:
+  bool drops(const LayerContext& context) const { return context.mode == Mode::kTrain && options_.dropout > 0; }
+  Kernels::Matrices of_heads(const TensorView& sequences, bool transposed = false) const;
+  float scale() const { return 1.0F / std::sqrt(static_cast<float>(key_width_)); }
 
-std::shared_ptr<const Layer> AttentionLayer::from(const LayerRecord& record) {
-  const AttentionLayerOptions options{.causal = record.attributes.flag("causal"),
-                                      .dropout = record.attributes.number("dropout")};
-  return std::make_shared<AttentionLayer>(record.name, record.inputs, record.attributes.whole("heads"), options);
-}
+  std::int64_t heads_, queries_, positions_;
+  std::int64_t key_width_;  // of a head
+};
 
 std::vector<SavedSpec> AttentionLayer::saved(const StepShape& step) const {
   const Shape scores{step.rows, heads_, queries_, positions_};
@@ -99,8 +104,6 @@ Kernels::Matrices AttentionLayer::of_heads(const TensorView& sequences, bool tra
           .interleaved = true,
           .transposed = transposed};
 }
-
-float AttentionLayer::scale() const { return 1.0F / std::sqrt(static_cast<float>(key_width_)); }
 
 void AttentionLayer::forward(LayerContext& context) const {
   Kernels& kernels = context.kernels;
@@ -150,5 +153,9 @@ void AttentionLayer::backward(LayerContext& context) const {
                            scale(), of_heads(dk), context.precision);
   }
 }
+
+}  // namespace
+
+LayerKind attention_layer() { return kind_of_layer<AttentionLayer>(); }
 
 }  // namespace headrace

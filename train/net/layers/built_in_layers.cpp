@@ -1,55 +1,76 @@
-// The built-in kinds of layers.
-#include "headrace/train/net/layers/activation_layer.h"
-#include "headrace/train/net/layers/add_layer.h"
-#include "headrace/train/net/layers/attention_layer.h"
-#include "headrace/train/net/layers/average_pool_layer.h"
-#include "headrace/train/net/layers/batch_norm_layer.h"
-#include "headrace/train/net/layers/concat_layer.h"
-#include "headrace/train/net/layers/conv_layer.h"
-#include "headrace/train/net/layers/conv_transpose_layer.h"
-#include "headrace/train/net/layers/dense_layer.h"
-#include "headrace/train/net/layers/depthwise_conv_layer.h"
-#include "headrace/train/net/layers/dropout_layer.h"
-#include "headrace/train/net/layers/embedding_layer.h"
-#include "headrace/train/net/layers/flatten_layer.h"
-#include "headrace/train/net/layers/global_average_pool_layer.h"
+// The table of the built-in kinds of layers.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "headrace/devices/base/did_you_mean.h"
+#include "headrace/devices/base/error.h"
 #include "headrace/train/net/layers/layer.h"
-#include "headrace/train/net/layers/layer_norm_layer.h"
-#include "headrace/train/net/layers/max_pool_layer.h"
-#include "headrace/train/net/layers/position_embedding_layer.h"
-#include "headrace/train/net/layers/scale_layer.h"
-#include "headrace/train/net/layers/softmax_layer.h"
 
 namespace headrace {
 
-const LayerMakers& built_in_layers() {
-  static const LayerMakers makers{{"add", AddLayer::from},
-                                  {"attention", AttentionLayer::from},
-                                  {"average_pool", AveragePoolLayer::from},
-                                  {"batch_norm", BatchNormLayer::from},
-                                  {"concat", ConcatLayer::from},
-                                  {"conv", ConvLayer::from},
-                                  {"conv_transpose", ConvTransposeLayer::from},
-                                  {"dense", DenseLayer::from},
-                                  {"depthwise_conv", DepthwiseConvLayer::from},
-                                  {"dropout", DropoutLayer::from},
-                                  {"elu", ActivationLayer::from<Activation::kElu>},
-                                  {"embedding", EmbeddingLayer::from},
-                                  {"flatten", remake<FlattenLayer>},
-                                  {"gelu", ActivationLayer::from<Activation::kGelu>},
-                                  {"global_average_pool", remake<GlobalAveragePoolLayer>},
-                                  {"layer_norm", LayerNormLayer::from},
-                                  {"leaky_relu", ActivationLayer::from<Activation::kLeakyRelu>},
-                                  {"max_pool", MaxPoolLayer::from},
-                                  {"position_embedding", remake<PositionEmbeddingLayer>},
-                                  {"relu", ActivationLayer::from<Activation::kRelu>},
-                                  {"scale", ScaleLayer::from},
-                                  {"sigmoid", ActivationLayer::from<Activation::kSigmoid>},
-                                  {"silu", ActivationLayer::from<Activation::kSilu>},
-                                  {"softmax", remake<SoftmaxLayer>},
-                                  {"softplus", ActivationLayer::from<Activation::kSoftplus>},
-                                  {"tanh", ActivationLayer::from<Activation::kTanh>}};
-  return makers;
+LayerKind activation_layer(Activation activation);
+LayerKind add_layer();
+LayerKind attention_layer();
+LayerKind average_pool_layer();
+LayerKind batch_norm_layer();
+LayerKind concat_layer();
+LayerKind conv_layer();
+LayerKind conv_transpose_layer();
+LayerKind dense_layer();
+LayerKind depthwise_conv_layer();
+LayerKind dropout_layer();
+LayerKind embedding_layer();
+LayerKind flatten_layer();
+LayerKind global_average_pool_layer();
+LayerKind layer_norm_layer();
+LayerKind max_pool_layer();
+LayerKind position_embedding_layer();
+LayerKind scale_layer();
+LayerKind softmax_layer();
+
+const std::vector<LayerKind>& layer_kinds() {
+  static const std::vector<LayerKind> kinds = [] {
+    std::vector<LayerKind> all{add_layer(),
+                               attention_layer(),
+                               average_pool_layer(),
+                               batch_norm_layer(),
+                               concat_layer(),
+                               conv_layer(),
+                               conv_transpose_layer(),
+                               dense_layer(),
+                               depthwise_conv_layer(),
+                               dropout_layer(),
+                               embedding_layer(),
+                               flatten_layer(),
+                               global_average_pool_layer(),
+                               layer_norm_layer(),
+                               max_pool_layer(),
+                               position_embedding_layer(),
+                               scale_layer(),
+                               softmax_layer()};
+    for (auto activation = Activation::kRelu; activation < Activation::kSoftmax;
+         activation = static_cast<Activation>(static_cast<int>(activation) + 1)) {
+      all.push_back(activation_layer(activation));
+    }
+    std::ranges::sort(all, {}, &LayerKind::name);
+    return all;
+  }();
+  return kinds;
+}
+
+const LayerKind* find_layer_kind(const std::string& name) {
+  const auto found = std::ranges::find(layer_kinds(), name, &LayerKind::name);
+  return found == layer_kinds().end() ? nullptr : &*found;
+}
+
+const LayerKind& layer_kind(const std::string& name) {
+  if (const LayerKind* found = find_layer_kind(name)) return *found;
+  std::vector<std::string> names;
+  for (const LayerKind& each : layer_kinds()) names.push_back(each.name);
+  throw ConfigError("no layer is of the kind '" + name + "'" + did_you_mean(name, names),
+                    fmt::format("there are {}", fmt::join(names, ", ")));
 }
 
 }  // namespace headrace

@@ -1,15 +1,16 @@
 #include "headrace/train/net/layers/conv_geometry.h"
 
 #include <algorithm>
-#include <array>
+#include <optional>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
 namespace {
 
-constexpr std::array<const char*, 4> kPaddings{"same", "even", "valid", "pixels"};  // in the order of ConvPadding
-constexpr int kMaxSpan = 1 << 16;                                                   // pixels; more is a mistake
+constexpr int kMaxSpan = 1 << 16;          // pixels; more is a mistake
+constexpr HeightWidth kUsualPadding = -1;  // of an output
 
 // A window along one axis.
 struct Axis {
@@ -91,7 +92,7 @@ void check_padding(const std::string& who, const ConvWindow& window) {
   }
   if (window.padding != ConvPadding::kPixels && window.pixels != 0) {
     throw ConfigError(who + " has " + to_text(window.pixels) + " pixels of padding, but its padding is '" +
-                          to_text(window.padding) + "'",
+                          choice_names(window.padding).at(static_cast<std::size_t>(window.padding)) + "'",
                       "use ConvPadding::kPixels, or leave the pixels out");
   }
   if (!at_least(0, window.pixels) || std::max(window.pixels.height, window.pixels.width) > kMaxSpan) {
@@ -153,6 +154,27 @@ void check_output_padding(const std::string& who, const HeightWidth& stride, con
 
 }  // namespace
 
+void visit_extents(OptionVisitor& visit, const char* name, HeightWidth& extents, const char* sentence) {
+  std::vector<std::int64_t> numbers{extents.height};
+  if (extents.height != extents.width) numbers.push_back(extents.width);
+  visit(name, numbers, sentence);
+  const auto fits = [](std::int64_t number) { return std::in_range<int>(number); };
+  if (numbers.empty() || numbers.size() > 2 || !std::ranges::all_of(numbers, fits)) {
+    throw ConfigError(std::string("'") + name + "' is neither one whole number nor two, for height and width");
+  }
+  extents = {static_cast<int>(numbers.front()), static_cast<int>(numbers.back())};
+}
+
+void visit_square(OptionVisitor& visit, const char* name, int& extent, const char* sentence) {
+  HeightWidth both = extent;
+  visit_extents(visit, name, both, sentence);
+  if (both.height != both.width) {
+    throw ConfigError(std::string(name) + " = " + to_text(both) + ": both axes must have the same",
+                      "give one number for both");
+  }
+  extent = both.height;
+}
+
 Shape convolved_shape(const std::string& who, const Shape& input, int filters, const ConvWindow& window) {
   check_window(who, input, filters, window);
   const Shape result{convolved_extent(input[0], vertical(window)), convolved_extent(input[1], horizontal(window)),
@@ -172,12 +194,12 @@ ConvOptions conv_options(const Shape& input, const ConvWindow& window, Precision
 }
 
 Shape transposed_shape(const std::string& who, const Shape& input, int filters, const ConvWindow& window,
-                       const std::optional<HeightWidth>& output_padding) {
+                       const HeightWidth& output_padding) {
   check_window(who, input, filters, window);
   std::optional<int> rows, columns;
-  if (output_padding) {
-    check_output_padding(who, window.stride, *output_padding);
-    rows = output_padding->height, columns = output_padding->width;
+  if (output_padding != kUsualPadding) {
+    check_output_padding(who, window.stride, output_padding);
+    rows = output_padding.height, columns = output_padding.width;
   }
   const Shape result{transposed_extent(input[0], vertical(window), rows),
                      transposed_extent(input[1], horizontal(window), columns), filters};
@@ -192,34 +214,6 @@ Shape transposed_shape(const std::string& who, const Shape& input, int filters, 
 ConvOptions transposed_options(const Shape& input, const Shape& result, const ConvWindow& window,
                                Precision precision) {
   return options_between(result, input, window, precision);
-}
-
-std::string to_text(ConvPadding padding) { return kPaddings.at(static_cast<std::size_t>(padding)); }
-
-LayerAttributes::Value to_attribute(const HeightWidth& numbers) {
-  if (numbers.height == numbers.width) return std::int64_t{numbers.height};
-  return std::vector<std::int64_t>{numbers.height, numbers.width};
-}
-
-void add_window(LayerAttributes& attributes, const ConvWindow& window) {
-  if (window.dilation != 1) attributes.add("dilation", to_attribute(window.dilation));
-  if (window.padding == ConvPadding::kPixels) attributes.add("pixels", to_attribute(window.pixels));
-  if (window.groups != 1) attributes.add("groups", window.groups);
-}
-
-ConvWindow window_from(const LayerRecord& record, const std::string& kind) {
-  const LayerAttributes& given = record.attributes;
-  const std::string word = given.text("padding");
-  const auto found = std::ranges::find(kPaddings, word);
-  if (found == kPaddings.end()) {
-    throw ConfigError(label(record.name, kind) + " has the unknown padding '" + word + "'");
-  }
-  return {.kernel = given.height_width("kernel"),
-          .stride = given.height_width("stride"),
-          .dilation = given.has("dilation") ? given.height_width("dilation") : 1,
-          .padding = static_cast<ConvPadding>(found - kPaddings.begin()),
-          .pixels = given.has("pixels") ? given.height_width("pixels") : 0,
-          .groups = given.has("groups") ? given.whole("groups") : 1};
 }
 
 }  // namespace headrace

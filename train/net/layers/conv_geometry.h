@@ -36,18 +36,9 @@ ConvOptions conv_options(const Shape& input, const ConvWindow& window, Precision
 // Returns the shape of which a convolution with this window gives `input`; see ConvTransposeLayerOptions. Throws
 // ConfigError as convolved_shape() does, or if the output padding does not fit.
 Shape transposed_shape(const std::string& who, const Shape& input, int filters, const ConvWindow& window,
-                       const std::optional<HeightWidth>& output_padding);
+                       const HeightWidth& output_padding);
 // Returns what kernels need for that convolution, from `result` to `input`.
 ConvOptions transposed_options(const Shape& input, const Shape& result, const ConvWindow& window,
                                Precision precision);
-
-// The padding's word in attributes.
-std::string to_text(ConvPadding padding);
-// Returns one number if it is for both axes, else two: records of square windows stay as they were.
-LayerAttributes::Value to_attribute(const HeightWidth& numbers);
-// Adds the values of the window that are not the defaults, but for those that every convolution writes.
-void add_window(LayerAttributes& attributes, const ConvWindow& window);
-// Returns the window in a record. Throws ConfigError if one of its attributes is invalid.
-ConvWindow window_from(const LayerRecord& record, const std::string& kind);
 
 }  // namespace headrace

@@ -1,7 +1,6 @@
 #include "headrace/train/net/layers/layer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "headrace/devices/base/error.h"
 
@@ -20,33 +19,6 @@ Fill to_fill(Initializer initializer) noexcept {
     case Initializer::kUnitDeviation: return Fill::kUnitDeviation;
   }
   return Fill::kZeros;
-}
-
-namespace {
-
-struct NamedInitializer {
-  Initializer initializer;
-  const char* name;
-};
-
-constexpr std::array kInitializers{NamedInitializer{Initializer::kGlorotUniform, "glorot_uniform"},
-                                   NamedInitializer{Initializer::kHeUniform, "he_uniform"},
-                                   NamedInitializer{Initializer::kFanInUniform, "fan_in_uniform"},
-                                   NamedInitializer{Initializer::kDirac, "dirac"},
-                                   NamedInitializer{Initializer::kUnitDeviation, "unit_deviation"}};
-
-}  // namespace
-
-std::string to_text(Initializer initializer) {
-  return std::ranges::find(kInitializers, initializer, &NamedInitializer::initializer)->name;
-}
-
-Initializer initializer_of(const LayerRecord& record) {
-  const std::string name = record.attributes.text("initializer");
-  for (const NamedInitializer& each : kInitializers) {
-    if (name == each.name) return each.initializer;
-  }
-  throw ConfigError("layer '" + record.name + "' has the unknown initializer '" + name + "'");
 }
 
 const Shape& only_input(const LayerRecord& record) {

@@ -1,4 +1,4 @@
-// Losses that are the mean, or the sum, over an example's elements.
+// Losses that are the mean, or the sum, over an example's elements, and that of the angle between two vectors.
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/train/losses.h"
@@ -40,10 +40,11 @@ class MeanOverElements final : public LossFunction {
     check_targets(name_, result, labels);
   }
   bool takes_weights() const override { return true; }
-  std::string options_json() const override {
+  std::optional<Attributes> attributes() const override {
     const bool from_logits = loss_ == ElementLoss::kBinaryFromLogits;
-    if (!from_logits && loss_ != ElementLoss::kBinaryFromProbabilities) return "{}";
-    return cross_entropy_json(from_logits, label_smoothing_);
+    if (!from_logits && loss_ != ElementLoss::kBinaryFromProbabilities) return Attributes();
+    return attributes_of(
+        BinaryCrossEntropyOptions{.from_logits = from_logits, .label_smoothing = label_smoothing_});
   }
 
   void submit(const LossCall& call) const override {
@@ -65,22 +66,49 @@ Loss mean_over_elements(const std::string& name, ElementLoss loss, Reduction red
   return made;
 }
 
+class CosineSimilarity final : public LossFunction {
+ public:
+  std::string name() const override { return "cosine_similarity"; }
+  void check_result(const ResultInfo& result) const override { check_vectors(name(), result); }
+  void check_labels(const ResultInfo& result, const Field& labels) const override {
+    check_vector_targets(name(), result, labels);
+  }
+  std::optional<ResultTask> task(const ResultInfo&) const override { return ResultTask{}; }
+  bool takes_weights() const override { return true; }
+  std::optional<Attributes> attributes() const override { return Attributes(); }
+
+  void submit(const LossCall& call) const override {
+    call.kernels.cosine_loss(call.stream, call.result, call.labels, {call.scalars, call.weights}, call.gradient,
+                             call.sums);
+  }
+};
+
 }  // namespace
 
-Loss mean_squared_error(Reduction reduction) {
-  return mean_over_elements("mean_squared_error", ElementLoss::kSquaredError, reduction);
+Loss mean_squared_error(const ElementLossOptions& options) {
+  return mean_over_elements("mean_squared_error", ElementLoss::kSquaredError, options.reduction);
 }
 
-Loss mean_absolute_error(Reduction reduction) {
-  return mean_over_elements("mean_absolute_error", ElementLoss::kAbsoluteError, reduction);
+Loss mean_absolute_error(const ElementLossOptions& options) {
+  return mean_over_elements("mean_absolute_error", ElementLoss::kAbsoluteError, options.reduction);
 }
 
-Loss huber(Reduction reduction) { return mean_over_elements("huber", ElementLoss::kHuber, reduction); }
+Loss huber(const ElementLossOptions& options) {
+  return mean_over_elements("huber", ElementLoss::kHuber, options.reduction);
+}
 
-Loss hinge(Reduction reduction) { return mean_over_elements("hinge", ElementLoss::kHinge, reduction); }
+Loss hinge(const ElementLossOptions& options) {
+  return mean_over_elements("hinge", ElementLoss::kHinge, options.reduction);
+}
 
-Loss kl_divergence(Reduction reduction) {
-  return mean_over_elements("kl_divergence", ElementLoss::kKullbackLeibler, reduction);
+Loss kl_divergence(const ElementLossOptions& options) {
+  return mean_over_elements("kl_divergence", ElementLoss::kKullbackLeibler, options.reduction);
+}
+
+Loss cosine_similarity(const ElementLossOptions& options) {
+  Loss loss(std::make_shared<CosineSimilarity>());
+  loss.reduction = options.reduction;
+  return loss;
 }
 
 Loss binary_crossentropy(const BinaryCrossEntropyOptions& options) {

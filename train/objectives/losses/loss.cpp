@@ -1,6 +1,8 @@
-// Loss terms and their sums, and the average for custom loops.
+// Loss terms and their sums, what results are, and the average for custom loops.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "headrace/devices/base/error.h"
@@ -37,6 +39,30 @@ Loss Loss::class_weighted(const std::vector<float>& weights) const {
   Loss loss = *this;
   for (LossTerm& term : loss.terms) term.class_weights = weights;
   return loss;
+}
+
+Loss Loss::for_task(Task task, std::optional<bool> from_logits) const {
+  Loss loss = *this;
+  for (LossTerm& term : loss.terms) {
+    term.task = task;
+    term.from_logits = from_logits;
+  }
+  return loss;
+}
+
+std::string to_text(Task task) { return choice_names(task).at(static_cast<std::size_t>(task)); }
+
+std::string to_text(const ResultTask& task) {
+  if (task.task == Task::kRegression) return to_text(task.task);
+  return to_text(task.task) + (task.from_logits ? ", from logits" : ", from probabilities");
+}
+
+Task task_named(const std::string& word) {
+  static constexpr auto kWords = choice_names(Task{});
+  const auto found = std::ranges::find(kWords, word);
+  if (found != kWords.end()) return static_cast<Task>(found - kWords.begin());
+  throw ConfigError(fmt::format("there is no task '{}'", word),
+                    fmt::format("there are {}", fmt::join(kWords, ", ")));
 }
 
 Loss operator*(float weight, const Loss& loss) {

@@ -127,8 +127,4 @@ void check_vector_targets(const std::string& who, const ResultInfo& result, cons
                 labels.dtype == DType::kF32 ? "" : "cast(\"float32\") makes them so");
 }
 
-std::string cross_entropy_json(bool from_logits, float label_smoothing) {
-  return fmt::format(R"({{"from_logits":{},"label_smoothing":{}}})", from_logits, label_smoothing);
-}
-
 }  // namespace headrace

@@ -27,8 +27,6 @@ void check_class_number(const std::string& who, const Field& labels);
 void check_class_shares(const std::string& who, const ResultInfo& result, const Field& labels);
 // Requires either of the two or, of results that are not categorical, as check_targets().
 void check_class_labels(const std::string& who, const ResultInfo& result, const Field& labels);
-// Returns LossFunction::options_json() of the cross-entropies.
-std::string cross_entropy_json(bool from_logits, float label_smoothing);
 // Requires as many numbers as the result has, f32 or i64.
 void check_targets(const std::string& who, const ResultInfo& result, const Field& labels);
 // Require an axis to compare vectors along, and targets of the result's shape, f32.

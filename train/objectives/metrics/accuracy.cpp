@@ -14,7 +14,7 @@ class ShareOfHits : public MetricFunction {
   std::string name() const override { return name_; }
   ResultForm form() const override { return ResultForm::kOrder; }
   Better better() const override { return Better::kHigher; }
-  std::string options_json() const override { return "{}"; }  // the name says all
+  std::optional<Attributes> attributes() const override { return Attributes(); }
   bool takes_weights() const override { return true; }
   void check_labels(const ResultInfo& result, const Field& labels) const override {
     check_class_labels(name_, result, labels);
@@ -27,6 +27,9 @@ class ShareOfHits : public MetricFunction {
 class TopShare final : public ShareOfHits {
  public:
   explicit TopShare(int k) : ShareOfHits("top_" + std::to_string(k)), k_(k) {}
+
+  std::string kind() const override { return "top_k"; }
+  std::optional<Attributes> attributes() const override { return attributes_of(TopKOptions{.k = k_}); }
 
   void check_result(const ResultInfo& result) const override {
     check_task(name(), result, {Task::kCategorical});

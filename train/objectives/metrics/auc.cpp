@@ -46,6 +46,7 @@ class AreaUnderCurve final : public MetricFunction {
  public:
   explicit AreaUnderCurve(const AucOptions& options) : options_(options) {}
 
+  std::string kind() const override { return "auc"; }
   std::string name() const override { return options_.curve == AucCurve::kRoc ? "auc" : "pr_auc"; }
   void check_result(const ResultInfo& result) const override { check_class_scores(name(), result); }
   void check_labels(const ResultInfo& result, const Field& labels) const override {
@@ -59,9 +60,7 @@ class AreaUnderCurve final : public MetricFunction {
   std::optional<Shape> table(const ResultInfo& result) const override {
     return Shape{result.shape.back(), options_.thresholds, 2};
   }
-  std::string options_json() const override {
-    return fmt::format(R"({{"average":"{}","thresholds":{}}})", to_text(options_.average), options_.thresholds);
-  }
+  std::optional<Attributes> attributes() const override { return attributes_of(options_); }
 
   void submit(const MetricCall& call) const override { count_scores(call, {.count = options_.thresholds}); }
   MetricValue value(const MetricTotals& totals) const override {

@@ -1,31 +1,8 @@
 #include "headrace/train/objectives/metrics/class_averages.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <array>
-#include <numeric>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/train/layers.h"
 
 namespace headrace {
-namespace {
-
-constexpr std::array<const char*, 4> kAverageWords{"macro", "micro", "weighted",
-                                                   "none"};  // in the order of Average
-
-}  // namespace
-
-std::string to_text(Average average) { return kAverageWords.at(static_cast<std::size_t>(average)); }
-
-Average average_named(const std::string& word) {
-  const auto found = std::ranges::find(kAverageWords, word);
-  if (found != kAverageWords.end()) return static_cast<Average>(found - kAverageWords.begin());
-  throw ConfigError(fmt::format("there is no average '{}'", word),
-                    fmt::format("there are {}", fmt::join(kAverageWords, ", ")));
-}
 
 MetricValue averaged(Average average, const std::vector<double>& values, double micro,
                      const std::vector<double>& examples) {

@@ -9,10 +9,6 @@
 
 namespace headrace {
 
-std::string to_text(Average average);
-// Throws ConfigError listing the words.
-Average average_named(const std::string& word);
-
 // Returns part / whole; 0 / 0 is 0.
 inline double ratio(double part, double whole) { return whole > 0 ? part / whole : 0.0; }
 

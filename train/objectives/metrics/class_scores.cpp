@@ -1,4 +1,4 @@
-// Precision, recall and their harmonic mean, from counts of predictions.
+// Precision, recall and their harmonic mean, and the confusion matrix, from counts of predictions.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -52,10 +52,7 @@ class ClassScore final : public MetricFunction {
     const std::int64_t classes = result.shape.back();
     return by_largest(*result.task) ? Shape{classes, classes} : Shape{classes, 2, 2};
   }
-  std::string options_json() const override {
-    const std::string threshold = options_.threshold ? fmt::format("{}", *options_.threshold) : "null";
-    return fmt::format(R"({{"average":"{}","threshold":{}}})", to_text(options_.average), threshold);
-  }
+  std::optional<Attributes> attributes() const override { return attributes_of(options_); }
 
   void submit(const MetricCall& call) const override {
     if (by_largest(call.task)) {
@@ -120,8 +117,40 @@ Metric class_score(const std::string& name, ClassScore::Score score, const Class
   return std::make_shared<ClassScore>(name, score, options);
 }
 
+class ConfusionMatrix final : public MetricFunction {
+ public:
+  std::string name() const override { return "confusion_matrix"; }
+  void check_result(const ResultInfo& result) const override {
+    check_classes(name(), result);
+    check_task(name(), result, {Task::kCategorical, Task::kBinary});
+  }
+  void check_labels(const ResultInfo& result, const Field& labels) const override {
+    check_class_labels(name(), result, labels);
+  }
+  ResultForm form() const override { return ResultForm::kOrder; }
+  bool is_number(const ResultInfo&) const override { return false; }
+  std::optional<Shape> table(const ResultInfo& result) const override {
+    const std::int64_t classes = result.task->task == Task::kBinary ? 2 : result.shape.back();
+    return Shape{classes, classes};
+  }
+  std::optional<Attributes> attributes() const override { return Attributes(); }
+
+  void submit(const MetricCall& call) const override {
+    if (call.task.task == Task::kBinary) return count_scores(call, {.count = 2});
+    call.kernels.count_confusions(call.stream, call.result, call.labels, call.scalars, call.table);
+  }
+  MetricValue value(const MetricTotals& totals) const override {
+    std::vector<double> counts(totals.table.begin(), totals.table.end());
+    // Counted by prediction, then by label.
+    if (totals.result.task->task == Task::kBinary) std::swap(counts.at(1), counts.at(2));
+    const Shape shape = *table(totals.result);
+    return {.values = std::move(counts), .shape = shape};
+  }
+};
+
 }  // namespace
 
+Metric confusion_matrix() { return std::make_shared<ConfusionMatrix>(); }
 Metric precision(const ClassScoreOptions& options) { return class_score("precision", precision_of, options); }
 Metric recall(const ClassScoreOptions& options) { return class_score("recall", recall_of, options); }
 Metric f1_score(const ClassScoreOptions& options) { return class_score("f1_score", f1_of, options); }

@@ -1,6 +1,6 @@
-#include "headrace/train/net/layers/batch_norm_layer.h"
-
+// Normalisation of channels over a batch and of each example's last axis.
 #include "headrace/devices/base/error.h"
+#include "headrace/train/net/layers/layer.h"
 
 namespace headrace {
 namespace {
@@ -18,30 +18,26 @@ TensorView slice_of(const TensorView& of, std::int64_t begin, std::int64_t eleme
   return {of.as<float>() + begin, Shape{elements}, DType::kF32};
 }
 
-}  // namespace
-
-BatchNormLayer::BatchNormLayer(const std::string& name, const Shape& input, const BatchNormLayerOptions& options)
-    : Layer(name, input), options_(options) {
-  if (input.rank() < 1) {
+// Takes the activation after it and, in training, the max pooling before it into its own pass.
+class BatchNormLayer final : public OptionLayer<BatchNormLayerOptions> {
+ public:
+  BatchNormLayer(const std::string& name, const Shape& input, const BatchNormLayerOptions& options)
+      : OptionLayer(name, input, options) {
+    if (input.rank() >= 1) return;
     throw ConfigError(label(name, "batch_norm") + " needs at least one axis, got " + input.to_string());
   }
-}
 
-LayerAttributes BatchNormLayer::attributes() const {
-  return {{"momentum", options_.momentum},
-          {"epsilon", options_.epsilon},
-          {"scale", options_.scale},
-          {"synchronised", options_.synchronised}};
-}
+  std::vector<VariableSpec> variables() const override;
+  std::vector<SavedSpec> saved(const StepShape& step) const override;
+  LayerTraits traits(Mode mode) const override;
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
 
-std::shared_ptr<const Layer> BatchNormLayer::from(const LayerRecord& record) {
-  const LayerAttributes& given = record.attributes;
-  const BatchNormLayerOptions options{.momentum = given.number("momentum"),
-                                      .epsilon = given.number("epsilon"),
-                                      .scale = given.flag("scale"),
-                                      .synchronised = given.flag("synchronised")};
-  return std::make_shared<BatchNormLayer>(record.name, only_input(record), options);
-}
+ private:
+  Kernels::BatchNorm bind(const LayerContext& context) const;
+  void forward_over_replicas(LayerContext& context) const;
+  void backward_over_replicas(LayerContext& context) const;
+};
 
 std::vector<VariableSpec> BatchNormLayer::variables() const {
   const Shape channels{shape().back()};
@@ -160,5 +156,67 @@ void BatchNormLayer::backward(LayerContext& context) const {
                                       context.scalars, dgamma, dbeta,
                                       wanted.defined() ? wanted : context.output_gradient);
 }
+
+class LayerNormLayer final : public OptionLayer<LayerNormLayerOptions> {
+ public:
+  LayerNormLayer(const std::string& name, const Shape& input, const LayerNormLayerOptions& options)
+      : OptionLayer(name, input, options) {
+    if (input.rank() < 1) throw ConfigError(label(name, "layer_norm") + " needs at least one axis, got a number");
+    if (options.epsilon > 0) return;
+    throw ConfigError(label(name, "layer_norm") + " needs an epsilon above 0, got " +
+                      std::to_string(options.epsilon));
+  }
+
+  std::vector<VariableSpec> variables() const override;
+  std::vector<SavedSpec> saved(const StepShape& step) const override;
+  LayerTraits traits(Mode) const override {
+    return {.backward_in_place = true, .backward_reads_input = true, .f32 = true};
+  }
+  void forward(LayerContext& context) const override;
+  void backward(LayerContext& context) const override;
+
+ private:
+  Kernels::LayerNorm norm(const LayerContext& context) const;
+};
+
+std::vector<VariableSpec> LayerNormLayer::variables() const {
+  const Shape features{shape().back()};
+  std::vector<VariableSpec> specs;
+  if (options_.scale) specs.push_back({.name = "gamma", .shape = features, .fill = Fill::kConstant});
+  if (options_.center) specs.push_back({.name = "beta", .shape = features});
+  return specs;
+}
+
+std::vector<SavedSpec> LayerNormLayer::saved(const StepShape& step) const {
+  const Shape rows{step.rows * (shape().elements() / shape().back())};
+  return {{.shape = rows}, {.shape = rows}};
+}
+
+Kernels::LayerNorm LayerNormLayer::norm(const LayerContext& context) const {
+  return {.gamma = options_.scale ? context.variables.front() : TensorView{},
+          .beta = options_.center ? context.variables.back() : TensorView{},
+          .saved_mean = context.saved[0],
+          .saved_inv_std = context.saved[1],
+          .epsilon = options_.epsilon};
+}
+
+void LayerNormLayer::forward(LayerContext& context) const {
+  context.kernels.layer_norm_forward(context.stream, as_matrix(context.inputs[0]), norm(context),
+                                     as_matrix(context.output));
+}
+
+void LayerNormLayer::backward(LayerContext& context) const {
+  const TensorView& dx = context.input_gradients[0];
+  context.kernels.layer_norm_backward(context.stream, as_matrix(context.inputs[0]),
+                                      as_matrix(context.output_gradient), norm(context),
+                                      options_.scale ? context.variable_gradients.front() : TensorView{},
+                                      options_.center ? context.variable_gradients.back() : TensorView{},
+                                      dx.defined() ? as_matrix(dx) : TensorView{});
+}
+
+}  // namespace
+
+LayerKind batch_norm_layer() { return kind_of_layer<BatchNormLayer>(); }
+LayerKind layer_norm_layer() { return kind_of_layer<LayerNormLayer>(); }
 
 }  // namespace headrace
