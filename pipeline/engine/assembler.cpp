@@ -1,94 +1,20 @@
 #include "headrace/pipeline/engine/assembler.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/remote.h"
-#include "headrace/pipeline/engine/run_plan.h"
-#include "headrace/pipeline/engine/slot.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {
 
-// Does nothing unless the source's bytes come over a network.
-class RemoteReads {
- public:
-  // Charges what may be fetched ahead to the budget, at most half of what it has left. REQUIRES: both outlive
-  // this.
-  RemoteReads(RunPlan& run, MemoryBudget& budget);
-
-  // Announces the records of the batch, and of those that follow it, that no cache holds. Called by the assembler.
-  void announce(const Slot& slot);
-  // Lets the source forget what was announced and not read.
-  void forget() const noexcept;
-
-  RunPlan& run_;
-  ChargedBytes charged_;
-  std::optional<remote::Window> window_;                    // none: not remote
-  std::uint64_t next_ = 0;                                  // batch to announce
-  std::vector<std::uint64_t> records_, passes_, uncached_;  // reused
-};
+constexpr std::size_t kWorthAReader = std::size_t{1} << 16;  // bytes of a sample
 
 // What the products of bandwidth and delay that occur need: a gigabyte a second over 60 ms.
 constexpr std::uint64_t kMaxWindow = std::uint64_t{64} << 20;
 
 // Records to have announced after those of a batch: small batches alone would leave the line idle.
 constexpr std::uint64_t kRecordsAhead = 256;
-
-RemoteReads::RemoteReads(RunPlan& run, MemoryBudget& budget) : run_(run), charged_(budget) {
-  if (!run.reads_network()) return;
-  const std::uint64_t limit = budget.limit(), used = budget.used();
-  const std::uint64_t bytes =
-      limit == 0 ? kMaxWindow : std::min(kMaxWindow, limit > used ? (limit - used) / 2 : 0);
-  charged_.hold(bytes, "records fetched ahead over the network");
-  window_.emplace(bytes);
-}
-
-void RemoteReads::announce(const Slot& slot) {
-  if (!window_) return;
-  const std::uint64_t sequence = slot.position.sequence;
-  if (next_ <= sequence) {
-    announce_records(std::span(slot.records).first(static_cast<std::size_t>(slot.rows_to_write())));
-    next_ = sequence + 1;
-  }
-  const std::uint64_t batches = kRecordsAhead / std::max<std::uint64_t>(1, slot.records.size());
-  for (const std::uint64_t end = run_.schedule.batches(); next_ < end && next_ <= sequence + batches; ++next_) {
-    if (!run_.earlier.contains(next_)) announce_batch(next_);
-  }
-}
-
-void RemoteReads::announce_batch(std::uint64_t sequence) {
-  BatchPosition position = run_.schedule.position(sequence);
-  position.first_row = run_.layout.examples_before(position.global_examples);
-  records_.resize(
-      static_cast<std::size_t>(run_.layout.first_of(position.global_examples, run_.layout.local_replicas)));
-  passes_.resize(records_.size());
-  run_.schedule.locate(position, records_, passes_, {});
-  announce_records(records_);
-}
-
-void RemoteReads::announce_records(std::span<const std::uint64_t> records) {
-  uncached_.clear();
-  for (const std::uint64_t record : records) {
-    const auto holds = [record](const PlannedCache& one) { return one.cache->holds(record); };
-    if (std::ranges::none_of(run_.plan.caches, holds)) uncached_.push_back(record);
-  }
-  if (!uncached_.empty()) run_.source().will_read(uncached_);
-}
-
-void RemoteReads::forget() const noexcept {
-  if (!window_) return;
-  try {
-    run_.source().will_read({});
-  } catch (const std::exception&) {  // then its memory is kept as long as the source
-  }
-}
-
-constexpr std::size_t kWorthAReader = std::size_t{1} << 16;  // bytes of a sample
 
 }  // namespace
 
@@ -211,6 +137,55 @@ void Assembler::send(std::uint64_t sequence) {
   slot.mark.move_to(SlotState::kCopying);
   transfer_.send(slot);
   ring_.make_ready(slot);
+}
+
+RemoteReads::RemoteReads(RunPlan& run, MemoryBudget& budget) : run_(run), charged_(budget) {
+  if (!run.reads_network()) return;
+  const std::uint64_t limit = budget.limit(), used = budget.used();
+  const std::uint64_t bytes =
+      limit == 0 ? kMaxWindow : std::min(kMaxWindow, limit > used ? (limit - used) / 2 : 0);
+  charged_.hold(bytes, "records fetched ahead over the network");
+  window_.emplace(bytes);
+}
+
+void RemoteReads::announce(const Slot& slot) {
+  if (!window_) return;
+  const std::uint64_t sequence = slot.position.sequence;
+  if (next_ <= sequence) {
+    announce_records(std::span(slot.records).first(static_cast<std::size_t>(slot.rows_to_write())));
+    next_ = sequence + 1;
+  }
+  const std::uint64_t batches = kRecordsAhead / std::max<std::uint64_t>(1, slot.records.size());
+  for (const std::uint64_t end = run_.schedule.batches(); next_ < end && next_ <= sequence + batches; ++next_) {
+    if (!run_.earlier.contains(next_)) announce_batch(next_);
+  }
+}
+
+void RemoteReads::announce_batch(std::uint64_t sequence) {
+  BatchPosition position = run_.schedule.position(sequence);
+  position.first_row = run_.layout.examples_before(position.global_examples);
+  records_.resize(
+      static_cast<std::size_t>(run_.layout.first_of(position.global_examples, run_.layout.local_replicas)));
+  passes_.resize(records_.size());
+  run_.schedule.locate(position, records_, passes_, {});
+  announce_records(records_);
+}
+
+void RemoteReads::announce_records(std::span<const std::uint64_t> records) {
+  uncached_.clear();
+  for (const std::uint64_t record : records) {
+    const auto holds = [record](const PlannedCache& one) { return one.cache->holds(record); };
+    if (std::ranges::none_of(run_.plan.caches, holds)) uncached_.push_back(record);
+  }
+  if (!uncached_.empty()) run_.source().will_read(uncached_);
+}
+
+void RemoteReads::forget() const noexcept {
+  if (!window_) return;
+  try {
+    run_.source().will_read({});
+  } catch (const std::exception&) {  // then its memory is kept as long as the source
+  }
 }
 
 }  // namespace headrace

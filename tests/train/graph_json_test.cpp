@@ -235,33 +235,6 @@ TEST(GraphJson, AbsentAttributesHaveTheirDefaults) {
             (LayerAttributes{{"units", 3}, {"bias", true}, {"initializer", std::string("he_uniform")}}));
 }
 
-TEST(GraphJson, EveryKindAndFieldIsExplained) {
-  class Sentences final : public OptionVisitor {
-   public:
-    std::vector<std::string> unexplained = {};
-
-   protected:
-    void visit(const char* name, OptionPlace /*place*/) override { look(name); }
-    void visit_choice(const char* name, std::size_t& /*number*/,
-                      std::span<const char* const> /*choices*/) override {
-      look(name);
-    }
-
-   private:
-    void look(const char* name) {
-      if (std::string(sentence()).empty()) unexplained.emplace_back(name);
-    }
-  };
-  EXPECT_GT(layer_kinds().size(), 25U);
-  for (const LayerKind& kind : layer_kinds()) {
-    Sentences fields;
-    const LayerAttributes attributes = kind.attributes(fields);
-    EXPECT_THAT(fields.unexplained, testing::IsEmpty()) << kind.name;
-    EXPECT_LE(kind.required, std::ssize(attributes.entries())) << kind.name;
-    EXPECT_TRUE(attributes.entries().empty() || !kind.doc.empty()) << kind.name;
-  }
-}
-
 TEST(GraphJson, ErrorsNameThePlace) {
   EXPECT_THAT(refusal("{"), HasSubstr("parse"));
   EXPECT_THAT(refusal(R"({"version": 2})"), HasSubstr("version"));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -11,60 +10,10 @@
 #include "headrace/tools/pipelines/channel_statistics.h"
 #include "headrace/tools/recipes/recipe_data.h"
 #include "headrace/tools/recipes/whitening.h"
-#include "headrace/train/optimizers.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::tools {
 namespace {
-
-struct SpeedOptimizerOptions {
-  std::int64_t examples_per_step = 1;
-  std::uint64_t steps = 1;            // steps over which the rates fall to 0
-  std::uint64_t whitening_steps = 1;  // for the whitening's bias, which is fixed afterwards
-  float bias_rate = 0, head_rate = 0, conv_rate = 0;
-  float momentum = 0;           // of parameters not under Muon
-  float decay_per_example = 0;  // weight decay per step
-  bool convs_decay = false;     // also decays parameters under Muon, times their rate
-  // Except its decay and rate, and the steps over which its norm interval grows: it normalizes.
-  MuonOptions muon = {.momentum = 0.6F, .iterations = 3};
-};
-
-Schedule falling(float peak, std::uint64_t steps) {
-  return Schedule::linear_decay({.peak = peak, .total_steps = std::max<std::uint64_t>(1, steps)});
-}
-
-float decay_of(const SpeedOptimizerOptions& options) {
-  return options.decay_per_example * static_cast<float>(options.examples_per_step);
-}
-
-MuonOptions muon_of(const SpeedOptimizerOptions& options) {
-  MuonOptions muon = options.muon;
-  muon.adjust_rate = MuonRate::kNone;
-  muon.normalize = true;
-  muon.weight_decay = options.convs_decay ? decay_of(options) : 0;
-  muon.norm_interval.over_steps = std::max<std::uint64_t>(1, options.steps);
-  return muon;
-}
-
-// The rule multiplies its decay by the rate.
-ParameterGroup nesterov(VariableRule takes, float rate, const SpeedOptimizerOptions& options,
-                        std::uint64_t steps) {
-  return {
-      .takes = std::move(takes),
-      .rule = SgdOptions{.momentum = options.momentum, .weight_decay = decay_of(options) / rate, .nesterov = true},
-      .learning_rate = falling(rate, steps)};
-}
-
-// Returns Muon for the convolutions, and SGD with Nesterov's momentum for the whitening's bias, the norms' biases
-// and the head. REQUIRES: losses are summed over the batch, Reduction::kSum.
-Optimizer speed_optimizer(const SpeedOptimizerOptions& options) {
-  Optimizer optimizer = muon(falling(options.conv_rate, options.steps), muon_of(options));
-  const VariableRule bias = VariableRule::of_kind("conv") && VariableRule::of_rank(1);
-  optimizer.groups = {nesterov(bias, options.bias_rate, options, options.whitening_steps),
-                      nesterov(VariableRule::of_kind("batch_norm"), options.bias_rate, options, options.steps),
-                      nesterov(VariableRule::of_kind("dense"), options.head_rate, options, options.steps)};
-  return optimizer;
-}
 
 constexpr std::int64_t kReadBatch = 1000;
 constexpr std::int64_t kMinTestBatch = 1000;
@@ -92,6 +41,32 @@ SpeedOptimizerOptions optimizer_of(const SpeedRecipe& recipe, std::int64_t batch
   const auto pass = static_cast<double>(steps_of_pass(train, fit));
   options.whitening_steps = static_cast<std::uint64_t>(std::ceil(recipe.whitening_passes * pass));
   return options;
+}
+
+Schedule falling(float peak, std::uint64_t steps) {
+  return Schedule::linear_decay({.peak = peak, .total_steps = std::max<std::uint64_t>(1, steps)});
+}
+
+float decay_of(const SpeedOptimizerOptions& options) {
+  return options.decay_per_example * static_cast<float>(options.examples_per_step);
+}
+
+MuonOptions muon_of(const SpeedOptimizerOptions& options) {
+  MuonOptions muon = options.muon;
+  muon.adjust_rate = MuonRate::kNone;
+  muon.normalize = true;
+  muon.weight_decay = options.convs_decay ? decay_of(options) : 0;
+  muon.norm_interval.over_steps = std::max<std::uint64_t>(1, options.steps);
+  return muon;
+}
+
+// The rule multiplies its decay by the rate.
+ParameterGroup nesterov(VariableRule takes, float rate, const SpeedOptimizerOptions& options,
+                        std::uint64_t steps) {
+  return {
+      .takes = std::move(takes),
+      .rule = SgdOptions{.momentum = options.momentum, .weight_decay = decay_of(options) / rate, .nesterov = true},
+      .learning_rate = falling(rate, steps)};
 }
 
 }  // namespace
@@ -136,6 +111,15 @@ Recipe make_speed_recipe(const SpeedRecipe& recipe, const RecipeOptions& options
                 const auto whitening = std::make_shared<Whitening>(*images, model.strategy().device(0));
                 return [whitening, &model] { model.write_variable("whiten/weights", whitening->filters()); };
               }};
+}
+
+Optimizer speed_optimizer(const SpeedOptimizerOptions& options) {
+  Optimizer optimizer = muon(falling(options.conv_rate, options.steps), muon_of(options));
+  const VariableRule bias = VariableRule::of_kind("conv") && VariableRule::of_rank(1);
+  optimizer.groups = {nesterov(bias, options.bias_rate, options, options.whitening_steps),
+                      nesterov(VariableRule::of_kind("batch_norm"), options.bias_rate, options, options.steps),
+                      nesterov(VariableRule::of_kind("dense"), options.head_rate, options, options.steps)};
+  return optimizer;
 }
 
 }  // namespace headrace::tools

@@ -1,113 +1,18 @@
 #include "headrace/tools/runs/train_results.h"
 
 #include <fmt/chrono.h>
-#include <nlohmann/json.hpp>
 
 #include <ctime>
-#include <filesystem>
-#include <string>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/tools/output/json_lines.h"
+#include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/print.h"
-#include "headrace/tools/runs/input_statistics.h"
 #include "headrace/tools/runs/run_folder.h"
-#include "headrace/tools/runs/saturation_timeline.h"
-#include "headrace/train/fit_options.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::tools {
 namespace {
-
-// Writes kRunFile, kTimelineFile and kInputFile (run_folder.h). All exist during the run, so that a killed run has
-// them, too: the description without its end, the statistics some seconds old.
-class RunJournal {
- public:
-  // `description`: the facts known at the run's start, to which the time and the version are added.
-  RunJournal(std::filesystem::path folder, nlohmann::ordered_json description);
-
-  // Attaches to the next training of this run. REQUIRES: the options do not outlive the journal.
-  void attach(FitOptions& fit);
-  // Adds a line that the report shows.
-  void warn(const std::string& text);
-  // `status`: "finished", "interrupted" or "failed", with the reason. REQUIRES: called once.
-  void end(const std::string& status, const std::string& reason = {});
-
-  std::filesystem::path folder_;
-  nlohmann::ordered_json run_;
-  SaturationTimeline timeline_;
-  InputStatistics input_;
-  int trainings_ = 0;
-  Stopwatch since_begin_, since_noted_, since_written_;
-};
-
-constexpr double kSecondsBetweenNotes = 1, kSecondsBetweenFiles = 10;
-
-// "2026-11-23T18:02:16Z"
-std::string time_now() { return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))); }
-
-std::string indented(const nlohmann::ordered_json& object) {
-  return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-RunJournal::RunJournal(std::filesystem::path folder, nlohmann::ordered_json description)
-    : folder_(std::move(folder)), run_(std::move(description)), timeline_(folder_ / kTimelineFile) {
-  run_["headrace"] = HEADRACE_VERSION;
-  run_["started"] = time_now();
-  run_["warnings"] = nlohmann::ordered_json::array();
-  write_run();
-}
-
-void RunJournal::attach(FitOptions& fit) {
-  const int number = ++trainings_;
-  fit.callbacks.push_back({.on_train_begin =
-                               [this, number](FitControl&) {
-                                 timeline_.begin_training(number);
-                                 input_ = {};
-                               },
-                           .on_step =
-                               [this](const StepReport& report, FitControl& control) {
-                                 timeline_.step(report);
-                                 note(control);
-                               },
-                           .on_epoch_end =
-                               [this](const EpochReport& report, FitControl& control) {
-                                 timeline_.end_epoch(report);
-                                 input_.end_epoch(control.input_stats());
-                               }});
-}
-
-void RunJournal::note(const FitControl& control) {
-  if (since_noted_.seconds() < kSecondsBetweenNotes) return;
-  since_noted_.restart();
-  input_.note(control.input_stats());
-  if (since_written_.seconds() < kSecondsBetweenFiles) return;
-  since_written_.restart();
-  write_input(Durability::kLater);
-}
-
-void RunJournal::warn(const std::string& text) { run_["warnings"].push_back(text); }
-
-void RunJournal::end(const std::string& status, const std::string& reason) {
-  timeline_.finish();
-  write_input(Durability::kNow);
-  run_["ended"] = time_now();
-  run_["seconds"] = since_begin_.seconds();
-  run_["status"] = status;
-  if (!reason.empty()) run_["reason"] = reason;
-  write_run();
-}
-
-void RunJournal::write_run() const { write_file_atomically(folder_ / kRunFile, indented(run_)); }
-
-void RunJournal::write_input(Durability durability) {
-  const nlohmann::ordered_json input = input_.to_json();
-  if (input.is_null()) return;
-  const std::string text = indented(input);
-  write_file_atomically(folder_ / kInputFile, std::as_bytes(std::span(text)), durability);
-}
 
 nlohmann::ordered_json worker_line(std::size_t rank, const StepTimes& times) {
   nlohmann::ordered_json line = {{"worker", rank},
@@ -140,6 +45,15 @@ nlohmann::ordered_json epoch_line(const EpochReport& report) {
     line["workers"].push_back(worker_line(rank, report.workers[rank]));
   }
   return line;
+}
+
+constexpr double kSecondsBetweenNotes = 1, kSecondsBetweenFiles = 10;
+
+// "2026-11-23T18:02:16Z"
+std::string time_now() { return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))); }
+
+std::string indented(const nlohmann::ordered_json& object) {
+  return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -214,6 +128,63 @@ nlohmann::ordered_json final_line(const RecipeRun::Result& result, const Model& 
   line["steps"] = model.global_step();
   line["train_seconds"] = result.seconds;
   return line;
+}
+
+RunJournal::RunJournal(std::filesystem::path folder, nlohmann::ordered_json description)
+    : folder_(std::move(folder)), run_(std::move(description)), timeline_(folder_ / kTimelineFile) {
+  run_["headrace"] = HEADRACE_VERSION;
+  run_["started"] = time_now();
+  run_["warnings"] = nlohmann::ordered_json::array();
+  write_run();
+}
+
+void RunJournal::attach(FitOptions& fit) {
+  const int number = ++trainings_;
+  fit.callbacks.push_back({.on_train_begin =
+                               [this, number](FitControl&) {
+                                 timeline_.begin_training(number);
+                                 input_ = {};
+                               },
+                           .on_step =
+                               [this](const StepReport& report, FitControl& control) {
+                                 timeline_.step(report);
+                                 note(control);
+                               },
+                           .on_epoch_end =
+                               [this](const EpochReport& report, FitControl& control) {
+                                 timeline_.end_epoch(report);
+                                 input_.end_epoch(control.input_stats());
+                               }});
+}
+
+void RunJournal::note(const FitControl& control) {
+  if (since_noted_.seconds() < kSecondsBetweenNotes) return;
+  since_noted_.restart();
+  input_.note(control.input_stats());
+  if (since_written_.seconds() < kSecondsBetweenFiles) return;
+  since_written_.restart();
+  write_input(Durability::kLater);
+}
+
+void RunJournal::warn(const std::string& text) { run_["warnings"].push_back(text); }
+
+void RunJournal::end(const std::string& status, const std::string& reason) {
+  timeline_.finish();
+  write_input(Durability::kNow);
+  run_["ended"] = time_now();
+  run_["seconds"] = since_begin_.seconds();
+  run_["status"] = status;
+  if (!reason.empty()) run_["reason"] = reason;
+  write_run();
+}
+
+void RunJournal::write_run() const { write_file_atomically(folder_ / kRunFile, indented(run_)); }
+
+void RunJournal::write_input(Durability durability) {
+  const nlohmann::ordered_json input = input_.to_json();
+  if (input.is_null()) return;
+  const std::string text = indented(input);
+  write_file_atomically(folder_ / kInputFile, std::as_bytes(std::span(text)), durability);
 }
 
 }  // namespace headrace::tools

@@ -6,70 +6,17 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/devices/buffer.h"
 #include "headrace/devices/device.h"
 #include "headrace/train/model/initial_values.h"
 #include "headrace/train/model/submission.h"
-#include "headrace/train/model/variable_layout.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
 namespace {
-
-class Strategy;
-}
-
-namespace headrace {
-
-// All calls wait for the streams they use. One thread at a time.
-class MirroredVariables {
- public:
-  // Fills the first replica's copy and broadcasts it.
-  MirroredVariables(Strategy& strategy, const VariableLayout& layout, std::uint64_t seed);
-
-  // Sets whether to keep a bf16 copy of each arena, in which only the weights of products (VariableSpec) are
-  // valid. The copy is made here and updated by write(); other callers who change parameters must update it too.
-  void keep_rounded(bool kept);
-  // Updates the bf16 copies after the arenas were written in place. Waits.
-  void round_again();
-  TensorView rounded_parameters(int replica) const;  // undefined if none is kept
-  TensorView rounded_state(int replica) const;
-
-  std::string sha256() const;
-  // Throws DeviceError naming the first variable, in layer order, whose copy on a replica differs from the first
-  // replica's, or whose bf16 copy is not what it rounds to; WorkersDiffer if another worker's are not the same.
-  void check() const;
-  // Throws Error naming the first variable whose copy on replica 0 holds a number that is not finite.
-  void check_finite();
-
- private:
-  struct Copy {
-    Buffer parameters, state;
-    Buffer rounded_parameters = {}, rounded_state = {};
-  };
-
-  void broadcast();
-  // Returns an undefined view if no copy is kept or no product reads the variable.
-  TensorView rounded_view(const Variable& variable, int replica) const;
-  void round(int replica, const TensorView& values, const TensorView& rounded) const;
-  void check_rounded(const Variable& variable, int replica) const;
-  // Returns the first replica's arenas, in place or copied to `copy_`.
-  std::vector<std::span<const float>> on_host();
-  void name_what_is_not_finite() const;
-
-  Strategy* strategy_;
-  const VariableLayout* layout_;
-  std::vector<Copy> copies_;
-  Buffer copy_;  // pinned; made at the first on_host() that cannot work in place
-};
 
 std::size_t arena_bytes(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
 
@@ -98,6 +45,8 @@ bool all_finite(std::span<const float> values) {
     found |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
   return found == 0;
 }
+
+}  // namespace
 
 MirroredVariables::MirroredVariables(Strategy& strategy, const VariableLayout& layout, std::uint64_t seed)
     : strategy_(&strategy), layout_(&layout) {
@@ -286,8 +235,6 @@ void MirroredVariables::name_what_is_not_finite() const {
                 "lower the learning rate, or look for inputs that are not finite");
   }
 }
-
-}  // namespace headrace
 
 ModelState::ModelState(Strategy& owner, std::unique_ptr<const Graph> net, std::uint64_t seed)
     : strategy(&owner), graph(std::move(net)), layout(*graph), variables(owner, layout, seed) {}

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstddef>
 #include <set>
 #include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
@@ -17,24 +13,11 @@
 #include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {
-namespace {
 
-// The paths below a split's folder, in bytewise order.
-using PathsBelow = std::vector<std::string_view>;
-
-// One position in such paths, with the folders at it.
-struct ClassLevel {
-  std::size_t at = 0;                   // 0: right below the split
-  std::vector<std::string_view> names;  // in bytewise order
-  bool tells_apart = false;             // some split has more than one of the names
-};
-
-// Returns whether all paths have equally many folders.
 bool lie_at_one_depth(const PathsBelow& paths) {
   return std::ranges::all_of(paths, [&](std::string_view path) { return depth_of(path) == depth_of(paths[0]); });
 }
 
-// Returns the levels of splits whose paths all have equally many folders; all splits share their levels.
 std::vector<ClassLevel> levels_of(const std::vector<PathsBelow>& splits) {
   std::vector<ClassLevel> levels(depth_of(splits.front().front()) - 1);
   for (std::size_t at = 0; at < levels.size(); ++at) {
@@ -55,8 +38,6 @@ std::vector<ClassLevel> levels_of(const std::vector<PathsBelow>& splits) {
   return levels;
 }
 
-// Returns the levels that can name classes: those with several names instead of a single one that all images have
-// above or below their class. If exactly one level has wnids as names, it is that one.
 std::vector<ClassLevel> candidates_of(const std::vector<ClassLevel>& levels) {
   std::vector<ClassLevel> candidates, wnids;
   std::ranges::copy_if(levels, std::back_inserter(candidates), &ClassLevel::tells_apart);
@@ -69,12 +50,10 @@ std::vector<ClassLevel> candidates_of(const std::vector<ClassLevel>& levels) {
   return wnids.size() == 1 ? wnids : candidates;
 }
 
-// Returns whether each file is named by a wnid.
 bool are_named_by_wnid(const PathsBelow& paths) {
   return std::ranges::none_of(paths, [](std::string_view path) { return wnid_of(path).empty(); });
 }
 
-// Returns whether the images of one wnid are in several folders of this level: then the folders are not classes.
 bool divides_wnids(const PathsBelow& paths, const ClassLevel& level) {
   std::unordered_map<std::string_view, std::string_view> folders;
   return std::ranges::any_of(paths, [&](std::string_view path) {
@@ -82,6 +61,8 @@ bool divides_wnids(const PathsBelow& paths, const ClassLevel& level) {
     return folders.try_emplace(wnid_of(path), folder).first->second != folder;
   });
 }
+
+namespace {
 
 constexpr std::size_t kMaxNames = 4;  // of classes in a message
 
