@@ -101,7 +101,7 @@ struct CheckpointOptions {
 };
 
 // Custom losses, metrics, layers and update rules, which a file names but cannot hold.
-struct OwnParts {
+struct CustomParts {
   std::vector<Loss> losses = {};  // one term each
   std::vector<Metric> metrics = {};
   LayerMakers layers = {};
@@ -126,13 +126,13 @@ bool holds_training(const std::filesystem::path& folder);
 
 // Restores a saved model: its graph, variables, compile options and optimizer state. Its fit() with
 // FitOptions::resume continues the training. Throws DataError if the file cannot be used.
-Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own = {});
+Model restore_model(Strategy& strategy, const std::filesystem::path& file, const CustomParts& own = {});
 
 // Restores the model from newest_checkpoint(), or calls create() if there is none. Prints "Restoring from FILE" or
 // "Creating a new model" on standard output. Of several workers only the chief looks into the folder and prints;
 // it sends the file to the others. All make the call.
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
-                        const std::function<Model()>& create, const OwnParts& own = {});
+                        const std::function<Model()>& create, const CustomParts& own = {});
 
 // Copies the file's variables into a model that was built by other means; the second sets of weights follow, all
 // else stays. Throws DataError if a variable is missing or has another shape.

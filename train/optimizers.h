@@ -132,7 +132,7 @@ class Schedule {
 };
 
 // The model sets the options' `group`.
-using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions, OwnRule>;
+using UpdateRule = std::variant<AdamOptions, SgdOptions, MuonOptions, CustomRule>;
 
 // The properties by which a group of parameters chooses its variables.
 struct TrainedVariable {

@@ -55,12 +55,12 @@ InputDescription record_input(const std::filesystem::path& file);
 // the file does not know the form (made from a plan with code in it, or by save_model() before a fit), or if an
 // evaluation's labels would stand for other classes.
 Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file, const SourcePtr& source,
-                           const EvaluateOptions& options = {}, const OwnParts& own = {});
+                           const EvaluateOptions& options = {}, const CustomParts& own = {});
 Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file, const Dataset& data,
-                           EvaluateOptions options = {}, const OwnParts& own = {});
+                           EvaluateOptions options = {}, const CustomParts& own = {});
 Predictions predict_record(Strategy& strategy, const std::filesystem::path& file, const SourcePtr& source,
-                           const EvaluateOptions& options = {}, const OwnParts& own = {});
+                           const EvaluateOptions& options = {}, const CustomParts& own = {});
 Predictions predict_record(Strategy& strategy, const std::filesystem::path& file, const Dataset& data,
-                           const EvaluateOptions& options = {}, const OwnParts& own = {});
+                           const EvaluateOptions& options = {}, const CustomParts& own = {});
 
 }  // namespace headrace

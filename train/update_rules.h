@@ -76,16 +76,16 @@ class UpdateFunction {
 };
 
 // A custom rule as part of an optimizer.
-struct OwnRule {
-  OwnRule() = default;
+struct CustomRule {
+  CustomRule() = default;
   template <std::derived_from<UpdateFunction> Function>
-  OwnRule(std::shared_ptr<Function> of) : function(std::move(of)) {}
+  CustomRule(std::shared_ptr<Function> of) : function(std::move(of)) {}
 
   std::shared_ptr<const UpdateFunction> function;
   int group = 0;  // set by the model
 
   // Returns whether both have the same name and equal attributes.
-  bool operator==(const OwnRule& other) const;
+  bool operator==(const CustomRule& other) const;
 };
 
 // Recreates a rule from its attributes(). Throws ConfigError if they do not fit.

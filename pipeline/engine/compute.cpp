@@ -42,8 +42,8 @@ void charge_lane(Lane& lane) {
   }
 }
 
-// Divides the time of a block of rows among the stages in the proportions of the row that was timed. So handing
-// the work over counts as everybody's: there a thread loses its core to those that it wakes.
+// Divides the time of a block of rows among the stages in the proportions of the row that was timed. The time of
+// handing work over, in which a thread may lose its core to those that it wakes, is divided with it.
 void count_stages(Lane& lane, std::uint64_t rows, std::uint64_t ns) {
   const std::vector<StageSample>& samples = lane.scratch.samples;
   std::uint64_t row_ns = 0;
@@ -113,7 +113,7 @@ bool Compute::has_work() const noexcept {
   return false;
 }
 
-// The last of what a batch needs comes first.
+// Takes work from the last step of a batch first: pairs of rows, then fetched records, then rows.
 bool Compute::claim(Work& work) {
   if (claim_pairs(work)) return true;
   if (FetchedRecord* const fetched = read_ahead_.take(); fetched != nullptr) {

@@ -7,7 +7,7 @@
 namespace headrace {
 namespace {
 
-// How often a slot is looked at whose device does not say when it is done with it, or failed before it could.
+// The interval at which a slot is polled if its device cannot signal that it is done, or failed before it did.
 constexpr std::uint64_t kPollNs = 500'000;
 
 bool is_given_back(const Slot& slot) { return slot.mark.load().state == SlotState::kHeld && slot.holders == 0; }

@@ -52,7 +52,8 @@ struct RunPlan {
     return !options.empty_batches && (skips() || schedule.may_drop_batches());
   }
 
-  // Returns the number of the whole, to which the limit of bad records applies, that a batch is in.
+  // Returns the zero-based number of the interval that the batch is in. The limit of bad records applies to each
+  // interval: an epoch or, of a stream, some batches.
   std::uint64_t whole_of(const BatchPosition& position) const noexcept {
     if (!source().info().streamed) return position.epoch;
     return position.sequence * static_cast<std::uint64_t>(plan.batch->global_batch) / bad_records_of;

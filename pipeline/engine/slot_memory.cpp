@@ -116,7 +116,7 @@ SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const Device
     made.slots.back()->pageable = std::move(in_memory);
     made.slots.back()->pinned = std::move(in_pinned);
   }
-  // A ring that no cache holds until its consumer comes round to it.
+  // Of a larger ring the processor's caches hold nothing until the consumer reads it.
   if (made.slots.size() * (one.pageable + one.pinned) >= kMinNonTemporalRing) made.stores = Stores::kNonTemporal;
   choices.note(choice_of(count));
   return made;

@@ -115,7 +115,7 @@ class EvaluationStages {
  private:
   static std::string describe_stage(const Stage& stage) { return describe(stage); }
 
-  // It draws something: what is evaluated goes past it.
+  // Leaves out an operation that draws random numbers: an evaluation does without it.
   void pass_over(const Operation& operation) {
     if (is_batch_level(operation)) return;
     Field& field = fields_[find_field(fields_, field_of(operation))];

@@ -83,7 +83,7 @@ Optimizer golden_optimizer(const std::string& name) {
     optimizer = adam(golden_schedule("warm_cosine", 1e-2F));
     optimizer.lookahead = {.every = 5, .share = 0.4F};
   }
-  if (name == "rmsprop") optimizer.rule = OwnRule(test::rmsprop());
+  if (name == "rmsprop") optimizer.rule = CustomRule(test::rmsprop());
   if (name == "sgd_everything") {
     optimizer = sgd(golden_schedule("one_cycle_linear"), {.momentum = 0.9F, .nesterov = true});
     optimizer.clip.max_norm = 0.3F;

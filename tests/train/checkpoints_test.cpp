@@ -302,7 +302,7 @@ TEST(Checkpoints, NameLossesOfTheProgramsOwn) {
     ADD_FAILURE();
   } catch (const DataError& error) {
     EXPECT_EQ(error.location().source, (folder / "model").string());
-    EXPECT_THAT(error.what(), HasSubstr("custom loss, 'my_loss' (hand it over in OwnParts::losses"));
+    EXPECT_THAT(error.what(), HasSubstr("custom loss, 'my_loss' (hand it over in CustomParts::losses"));
   }
   Model same = restore_model(training.strategy, folder / "model", {.losses = {own}});
   ASSERT_EQ(same.state().compiled->loss.terms.size(), 2U);

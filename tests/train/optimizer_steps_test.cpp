@@ -90,7 +90,7 @@ struct RealOptimizer {
       return test::muon_step(of.weights, as_matrix, of.velocity, *rule,
                              static_cast<double>(scalars.learning_rates[0]));
     }
-    if (const auto* own = std::get_if<OwnRule>(&optimizer.rule)) {
+    if (const auto* own = std::get_if<CustomRule>(&optimizer.rule)) {
       return move_by(own->function->name(), of, gradient, static_cast<double>(scalars.learning_rates[0]));
     }
     for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -164,7 +164,7 @@ struct OptimizerCase {
   double tolerance = 1e-5;
 };
 
-Optimizer own(OwnRule rule, Schedule learning_rate) {
+Optimizer own(CustomRule rule, Schedule learning_rate) {
   return {.rule = std::move(rule), .learning_rate = std::move(learning_rate)};
 }
 

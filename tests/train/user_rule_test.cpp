@@ -235,7 +235,7 @@ TEST(UserRule, OfTheHostMayTakeWholeVariables) {
 
 TEST(UserRule, RefusesWhatCannotBe) {
   Training training(1);
-  const auto refusal = [&](const OwnRule& rule) {
+  const auto refusal = [&](const CustomRule& rule) {
     Optimizer optimizer = adam();
     optimizer.groups = {{.takes = VariableRule::named("*"), .rule = rule}};
     return rule_refusal([&] { test::compiled(training.strategy, test::small_mlp, optimizer); });

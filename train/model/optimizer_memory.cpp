@@ -57,8 +57,8 @@ void for_each_kept(const ModelState& model, const Function& function) {
 // Variables under any of the library's rules have as many moments as the largest of these rules keeps.
 std::vector<std::vector<std::string>> moment_names_of(const ModelState& model, const Optimizer& optimizer) {
   Optimizer theirs = optimizer;
-  std::erase_if(theirs.groups, [](const auto& group) { return std::holds_alternative<OwnRule>(group.rule); });
-  if (std::holds_alternative<OwnRule>(theirs.rule) && !theirs.groups.empty()) theirs.rule = theirs.groups[0].rule;
+  std::erase_if(theirs.groups, [](const auto& group) { return std::holds_alternative<CustomRule>(group.rule); });
+  if (std::holds_alternative<CustomRule>(theirs.rule) && !theirs.groups.empty()) theirs.rule = theirs.groups[0].rule;
   std::vector<std::string> names{"first_moment", "second_moment"};
   names.resize(std::min(names.size(), static_cast<std::size_t>(theirs.moments())));
   std::vector<std::vector<std::string>> all(model.layout.variables().size(), names);
@@ -66,7 +66,7 @@ std::vector<std::vector<std::string>> moment_names_of(const ModelState& model, c
     const auto group = static_cast<std::size_t>(each.group);
     const UpdateRule& rule = group == 0 ? optimizer.rule : optimizer.groups[group - 1].rule;
     const auto at = static_cast<std::size_t>(each.variable - model.layout.variables().data());
-    if (const auto* own = std::get_if<OwnRule>(&rule)) all[at] = own->function->state();
+    if (const auto* own = std::get_if<CustomRule>(&rule)) all[at] = own->function->state();
   }
   return all;
 }

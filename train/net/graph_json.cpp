@@ -106,7 +106,7 @@ class GraphReader {
     if (const LayerKind* found = find_layer_kind(kind)) return found->make;
     throw ConfigError(
         "no layer is of the kind '" + kind + "'",
-        joined({advice("if it is a custom one, hand over what makes it in {}", named("OwnParts::layers")),
+        joined({advice("if it is a custom one, hand over what makes it in {}", named("CustomParts::layers")),
                 "read the net in the program that made it"}));
   }
 

@@ -13,7 +13,7 @@ struct UpdateWriter {
   Json operator()(const AdamOptions& options) const { return {{"adam", write_fields(options)}}; }
   Json operator()(const SgdOptions& options) const { return {{"sgd", write_fields(options)}}; }
   Json operator()(const MuonOptions& options) const { return {{"muon", write_fields(options)}}; }
-  Json operator()(const OwnRule& own) const {
+  Json operator()(const CustomRule& own) const {
     if (own.function == nullptr) throw ConfigError("a custom update rule has no function");
     const Attributes attributes = own.function->attributes();
     Json written = Json::object();
@@ -35,9 +35,9 @@ Attributes attributes_of_rule(const Json& json, const std::string& place) {
   return attributes;
 }
 
-UpdateRule own_rule_from(const UpdateMaker& make, const Json& json, const std::string& place) {
+UpdateRule custom_rule_from(const UpdateMaker& make, const Json& json, const std::string& place) {
   try {
-    return OwnRule(make(attributes_of_rule(json, place)));
+    return CustomRule(make(attributes_of_rule(json, place)));
   } catch (const ConfigError& error) {
     refuse(place, error.what());
   }
@@ -49,7 +49,7 @@ UpdateRule update_rule_from(const Json& json, const std::string& place, const Up
   if (name == "adam") return read_fields<AdamOptions>(options, inside);
   if (name == "sgd") return read_fields<SgdOptions>(options, inside);
   if (name == "muon") return read_fields<MuonOptions>(options, inside);
-  if (const auto made = own.find(name); made != own.end()) return own_rule_from(made->second, options, inside);
+  if (const auto made = own.find(name); made != own.end()) return custom_rule_from(made->second, options, inside);
   refuse(place, "no rule is called '" + name + "', there are adam, sgd and muon",
          "if it is a custom one, hand over what makes it: {{\"" + name + "\", maker}}");
 }

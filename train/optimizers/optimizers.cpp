@@ -13,7 +13,7 @@ namespace headrace {
 namespace {
 
 int moments_of(const UpdateRule& rule) {
-  const auto* own = std::get_if<OwnRule>(&rule);
+  const auto* own = std::get_if<CustomRule>(&rule);
   if (own != nullptr) return own->function == nullptr ? 0 : static_cast<int>(own->function->state().size());
   return std::holds_alternative<AdamOptions>(rule) ? 2 : 1;
 }
@@ -44,7 +44,7 @@ struct RuleCheck {
     check_number("muon", "epsilon", of.epsilon);
     check_number("muon", "weight_decay", of.weight_decay);
   }
-  void operator()(const OwnRule&) const {}
+  void operator()(const CustomRule&) const {}
 };
 
 }  // namespace
@@ -77,7 +77,7 @@ float WeightAverage::decay_at(std::uint64_t step) const noexcept {
 }
 
 std::string Optimizer::name() const {
-  const auto* own = std::get_if<OwnRule>(&rule);
+  const auto* own = std::get_if<CustomRule>(&rule);
   if (own != nullptr) return own->function == nullptr ? "" : own->function->name();
   if (std::holds_alternative<AdamOptions>(rule)) return "adam";
   return std::holds_alternative<SgdOptions>(rule) ? "sgd" : "muon";

@@ -52,12 +52,12 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 
 bool holds_training(const std::filesystem::path& folder) { return !checkpoints_of_others(folder, "").empty(); }
 
-Model restore_model(Strategy& strategy, const std::filesystem::path& file, const OwnParts& own) {
+Model restore_model(Strategy& strategy, const std::filesystem::path& file, const CustomParts& own) {
   return Record(file).build(strategy, own, Record::Use::kAll);
 }
 
 Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
-                        const std::function<Model()>& create, const OwnParts& own) {
+                        const std::function<Model()>& create, const CustomParts& own) {
   const std::optional<Record> newest = newest_of_chief(strategy, folder);
   if (strategy.is_chief()) {
     const std::string told =

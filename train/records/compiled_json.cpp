@@ -39,7 +39,7 @@ void read_labels(const Json& json, Named& named) {
 [[noreturn]] void refuse_function(const std::string& what, const std::string& name) {
   throw ConfigError(fmt::format("the record was made with a custom {}, '{}'", what, name),
                     joined({advice("hand it over in {}",
-                                   what == "loss" ? named("OwnParts::losses") : named("OwnParts::metrics")),
+                                   what == "loss" ? named("CustomParts::losses") : named("CustomParts::metrics")),
                             "evaluate the record in the program that made it"}));
 }
 
@@ -129,7 +129,7 @@ Json to_record_json(const CompileOptions& options) {
           {"precision", options.precision == Precision::kBF16 ? "bf16" : "f32"}};
 }
 
-CompileOptions compile_options_from(const Json& json, const OwnParts& own) {
+CompileOptions compile_options_from(const Json& json, const CustomParts& own) {
   CompileOptions options{
       .optimizer = optimizer_from_json(json.at("optimizer").dump(), own.rules),
       .loss = loss_from(json.at("loss"), own.losses),

@@ -81,7 +81,7 @@ InputDescription Record::input() const {
                                 [](const Json& json) { return input_description_from_json(json.dump()); });
 }
 
-Model Record::build(Strategy& strategy, const OwnParts& own, Use use) const {
+Model Record::build(Strategy& strategy, const CustomParts& own, Use use) const {
   const CompileOptions options = record_json::read_text(file_, kCompiledText, [&](const Json& json) {
     return compile_options_from(use == Use::kAll ? json : without_updates(json), own);
   });

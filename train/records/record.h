@@ -28,7 +28,7 @@ class Record {
 
   // build() returns a model of the file's graph, compiled, with its variables; kAll: in its whole saved state.
   enum class Use { kResults, kAll };
-  Model build(Strategy& strategy, const OwnParts& own, Use use) const;
+  Model build(Strategy& strategy, const CustomParts& own, Use use) const;
   // Restores the saved state into a model that its own program built and compiled.
   void load_into(ModelState& model) const;
   // Reads every byte. Throws DataError if one is damaged.

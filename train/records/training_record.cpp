@@ -47,14 +47,14 @@ void require_fit(const Model& model, const std::filesystem::path& file, const Da
 InputDescription record_input(const std::filesystem::path& file) { return Record(file).input(); }
 
 Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file, const SourcePtr& source,
-                           const EvaluateOptions& options, const OwnParts& own) {
+                           const EvaluateOptions& options, const CustomParts& own) {
   const InputDescription input = record_input(file);
   require_same_classes(input, *source);
   return evaluate_record(strategy, file, described_dataset(source, input), options, own);
 }
 
 Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file, const Dataset& data,
-                           EvaluateOptions options, const OwnParts& own) {
+                           EvaluateOptions options, const CustomParts& own) {
   const Record record(file);
   if (options.views.empty()) options.views = record.input().views;
   Model model = record.build(strategy, own, Record::Use::kResults);
@@ -63,12 +63,12 @@ Evaluation evaluate_record(Strategy& strategy, const std::filesystem::path& file
 }
 
 Predictions predict_record(Strategy& strategy, const std::filesystem::path& file, const SourcePtr& source,
-                           const EvaluateOptions& options, const OwnParts& own) {
+                           const EvaluateOptions& options, const CustomParts& own) {
   return predict_record(strategy, file, described_dataset(source, record_input(file)), options, own);
 }
 
 Predictions predict_record(Strategy& strategy, const std::filesystem::path& file, const Dataset& data,
-                           const EvaluateOptions& options, const OwnParts& own) {
+                           const EvaluateOptions& options, const CustomParts& own) {
   Model model = Record(file).build(strategy, own, Record::Use::kResults);
   require_fit(model, file, data);
   return model.predict(data, options);

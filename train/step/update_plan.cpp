@@ -17,7 +17,7 @@ namespace {
 
 // Checks a custom rule.
 void check_own(const UpdateRule& rule) {
-  const auto* own = std::get_if<OwnRule>(&rule);
+  const auto* own = std::get_if<CustomRule>(&rule);
   if (own == nullptr) return;
   if (own->function == nullptr) {
     throw ConfigError("a custom update rule has no function", "give it one: std::make_shared<MyRule>()");
@@ -37,7 +37,7 @@ void check_own(const UpdateRule& rule) {
 
 // Returns the corrections of the update after `step` others.
 std::array<float, 2> corrections_at(const UpdateRule& rule, std::uint64_t step) {
-  if (const auto* own = std::get_if<OwnRule>(&rule)) return own->function->corrections(step);
+  if (const auto* own = std::get_if<CustomRule>(&rule)) return own->function->corrections(step);
   const auto* adam = std::get_if<AdamOptions>(&rule);
   if (adam == nullptr) return {};
   const auto t = static_cast<double>(step + 1);
@@ -95,7 +95,7 @@ bool UpdatePlan::adjoins(const Part& before, std::int64_t begin) const {
 }
 
 const UpdateFunction* UpdatePlan::own(int group) const {
-  const auto* found = std::get_if<OwnRule>(&rule(group));
+  const auto* found = std::get_if<CustomRule>(&rule(group));
   return found == nullptr ? nullptr : found->function.get();
 }
 

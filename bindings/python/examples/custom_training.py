@@ -1,4 +1,4 @@
-"""Fashion-MNIST with a training loop of one's own, after TensorFlow's "custom training with tf.distribute.Strategy".
+"""Fashion-MNIST with a custom training loop, after TensorFlow's "custom training with tf.distribute.Strategy".
 
 Takes Fashion-MNIST of Debian's package dataset-fashion-mnist, or --data. Needs no framework.
 """

@@ -91,7 +91,7 @@ class Dataset:
                                "put functions of single samples before it, and work on its batches in your own loop")
         if function.batched:
             if self.batch_size is None:
-                raise config_error(f"{function!r} works on whole batches", "put it behind batch()")
+                raise config_error(f"{function!r} works on whole batches", "put it after batch()")
             return Dataset(self._native, source_fields=self._source_fields, functions=(*self._functions, function),
                            parts=(*self._parts, function.batch_part()))
         if self._native.has_buckets():

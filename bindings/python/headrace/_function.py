@@ -38,7 +38,7 @@ class Function:
     raises is its record's fault, for `on_error` to deal with. With random=True it is called as function(sample, rng),
     with a numpy.random.Generator that is the record's in this pass, whoever runs it and when.
 
-    With batched=True, behind batch(): it is given the fields of a whole batch and may change their shapes. It runs in
+    With batched=True, after batch(): it is given the fields of a whole batch and may change their shapes. It runs in
     the thread that takes the batch.
 
     `name` and `version` are part of every fingerprint: change `version` with the function. `outputs` declares what a

@@ -79,7 +79,7 @@ class LayerCall:
 
 
 class Layer:
-    """A layer of one's own, computed on CPUs.
+    """A custom layer, computed on CPUs.
 
         class Swish(train.Layer):
             def forward(self, x, call):

@@ -73,7 +73,7 @@ def _name_of(function):
 
 
 class CustomMetric:
-    """A metric of one's own, from sums over all examples and replicas.
+    """A custom metric, from sums over all examples and replicas.
 
         class RSquared(train.CustomMetric):
             sums = 4

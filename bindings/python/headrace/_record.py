@@ -11,7 +11,7 @@ from ._errors import config_error
 from ._fields import Path
 from ._native import train as _native
 from ._objectives import LossFunction
-from ._own_parts import own_parts
+from ._custom_parts import custom_parts
 from ._plans import plan_of
 from ._results import History, Predictions, name_predictions, predictions_of
 
@@ -68,7 +68,7 @@ def evaluate_record(strategy: Strategy, file: Path, data: Dataset, *, steps: int
     custom_objects: as those of restore_model()."""
     batched = data.batch_size is not None
     return _native.evaluate_record(strategy._native, os.fspath(file), plan_of(data), batched, steps=steps, input={**input},
-                                   views=views, own=own_parts(custom_objects))
+                                   views=views, own=custom_parts(custom_objects))
 
 
 def predict_record(strategy: Strategy, file: Path, data: Dataset, *, names: bool = False, steps: int = 0,
@@ -77,5 +77,5 @@ def predict_record(strategy: Strategy, file: Path, data: Dataset, *, names: bool
     custom_objects: as for evaluate_record()."""
     batched = data.batch_size is not None
     found = predictions_of(_native.predict_record(strategy._native, os.fspath(file), plan_of(data), batched, steps=steps,
-                                                  input={**input}, own=own_parts(custom_objects)))
+                                                  input={**input}, own=custom_parts(custom_objects)))
     return name_predictions(found, plan_of(data), _native.classes_of_record(os.fspath(file))) if names else found

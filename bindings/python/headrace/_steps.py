@@ -71,7 +71,7 @@ def _feed(data: DistributedDataset) -> Any:
 
 
 class Trainer:
-    """The synchronous step over all replicas: what fit() runs, and its parts for a training loop of one's own.
+    """The synchronous step over all replicas: what fit() runs, and its parts for a custom training loop.
 
         for batches in data:                    # of strategy.distribute()
             trainer.train_step(batches)         # or, the same in pieces:
@@ -79,7 +79,7 @@ class Trainer:
             trainer.all_reduce()                # merge
             trainer.apply_gradients()           # update
 
-    gradients() in pieces is forward() and backward(): between them a loss of one's own writes its gradient. Calls submit
+    gradients() in pieces is forward() and backward(): between them a custom loss writes its gradient. Calls submit
     work and return; its errors are raised by a later call. The pieces in an order that would lose gradients are refused.
 
     accumulate: batches whose gradients are summed before an update. seed: for dropout. nan: as that of fit().

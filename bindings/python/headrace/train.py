@@ -9,7 +9,7 @@
     plt.plot(history["loss"])
 
 Nets are functions that call the methods of a Graph, or a Sequential. A training runs without the GIL; Ctrl-C ends it after
-the present step. Strategy.run() and Trainer are for training loops of one's own.
+the present step. Strategy.run() and Trainer are for custom training loops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headrace._calls import speak
 from headrace._errors import HeadraceError, config_error
 from headrace._layers import Layer, LayerCall, Variable, variable
 from headrace._objectives import CustomMetric, LossFunction, custom_loss, custom_metric, loss_of, metric_of
-from headrace._own_parts import own_parts
+from headrace._custom_parts import custom_parts
 from headrace._plans import plan_of
 from headrace._record import RecordFile, TrainingRecord, create_training_record, evaluate_record, predict_record
 from headrace._results import (Classification, ClassifiedExample, History, Predictions, name_predictions,
@@ -176,7 +176,7 @@ class Strategy:
 
     def distribute(self, data: Dataset, *, epochs: int = 1, start: Mapping[str, str] | None = None,
                    **input: Unpack[LoaderOptions]) -> DistributedDataset:
-        """The dataset's batches, each divided among the replicas, for a training loop of one's own. start: what
+        """The dataset's batches, each divided among the replicas, for a custom training loop. start: what
         state_dict() gave. input: options of headrace.Loader."""
         options = {**input, "epochs": epochs} | ({} if start is None else {"start": position_of(start)})
         return DistributedDataset(_native.distribute(self._native, plan_of(data), options), data)
@@ -267,8 +267,8 @@ class Model:
         """Sets what to train for and resets the optimizer: adam() and sparse_categorical_crossentropy() unless said
         otherwise. Metrics may be words: "accuracy", "top_5", "confusion_matrix", "precision", "recall", "f1_score",
         "auc", "pr_auc", "binary_accuracy". What they count depends on the results, see `tasks`, which the loss and the
-        last layer say; one that does not fit is refused. precision: "float32", or "bfloat16" for products in it. A loss of one's own is a function, see
-        custom_loss(); a metric of one's own a CustomMetric, or a function of (y_true, y_pred) that returns one value an
+        last layer say; one that does not fit is refused. precision: "float32", or "bfloat16" for products in it. A custom loss is a function, see
+        custom_loss(); a custom metric a CustomMetric, or a function of (y_true, y_pred) that returns one value an
         example, whose mean is reported.
 
         sample_weight: the float32 field of the data that weighs the examples in the loss, in training and in
@@ -428,9 +428,9 @@ def restore_model(strategy: Strategy, file: _Path, *, custom_objects: Mapping[st
     """The model as it was saved: its net, variables, compile options and optimizer.
 
     custom_objects: what the file names but cannot hold, {"Swish": Swish, "log_cosh": log_cosh}: classes of layers,
-        losses, metrics and custom_optimizer()s of one's own, by name.
+        custom losses, metrics and optimizers, by name.
     """
-    return Model(_native.restore_model(strategy._native, os.fspath(file), own_parts(custom_objects)), strategy)
+    return Model(_native.restore_model(strategy._native, os.fspath(file), custom_parts(custom_objects)), strategy)
 
 
 def restore_or_create(strategy: Strategy, folder: _Path, create: Callable[[], Model], *,

@@ -180,8 +180,9 @@ void bind_watching(nb::module_& module, const std::string& name, const Make& mak
 void bind_ready_made(nb::module_& module) {
   bind_watching<EarlyStoppingOptions>(module, "early_stopping", &early_stopping,
                                       "Ends the fit when a value of the history no longer improves.");
-  bind_watching<ReduceLrOnPlateauOptions>(module, "reduce_lr_on_plateau", &reduce_lr_on_plateau,
-                                          "Reduces the learning rates when a value of the history no longer improves.");
+  bind_watching<ReduceLrOnPlateauOptions>(
+      module, "reduce_lr_on_plateau", &reduce_lr_on_plateau,
+      "Reduces the learning rates when a value of the history no longer improves.");
   module.def(
       "on_chief", [](nb::handle callback) { return on_chief(callback_of(callback)); }, "callback"_a,
       "The callback for the chief alone, for what writes files or prints: of several workers others do not call "
@@ -197,7 +198,7 @@ void bind_ready_made(nb::module_& module) {
       nb::sig(fmt::format("def tensorboard(folder: str | os.PathLike[str], {}) -> ReadyCallback",
                           parameters_text(logged))
                   .c_str()),
-      parameters_doc("Writes an event file into the folder: view it with `tensorboard --logdir`.", logged).c_str());
+      parameters_doc("Writes an event file for TensorBoard into the folder.", logged).c_str());
   module.def(
       "learning_rate_scheduler",
       [](nb::callable rate) {

@@ -257,7 +257,7 @@ void bind_other_calls(nb::class_<OpenGraph>& graph) {
       [](const GraphPtr& open, const std::string& json, const std::vector<PythonNode>& inputs,
          const std::vector<std::string>& outputs, const std::string& name, const nb::object& custom_objects) {
         const auto factories = nb::cast<nb::dict>(
-            nb::module_::import_("headrace._own_parts").attr("layer_factories")(custom_objects));
+            nb::module_::import_("headrace._custom_parts").attr("layer_factories")(custom_objects));
         std::vector<PythonNode> nodes;
         for (const Node node :
              open->get().call(open->read(json, factories), nodes_of(inputs), {.name = name, .outputs = outputs})) {

@@ -12,7 +12,7 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/own_parts.h"
+#include "headrace/bindings/python/train/custom_parts.h"
 #include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_node.h"
 #include "headrace/bindings/python/names.h"
@@ -175,7 +175,7 @@ void bind_files(nb::module_& module, nb::class_<PythonModel>& model) {
   module.def(
       "restore_model",
       [](const StrategyPtr& strategy, const std::filesystem::path& file, const nb::dict& own) {
-        const OwnParts parts = own_parts_of(own, strategy->get().devices());
+        const CustomParts parts = custom_parts_of(own, strategy->get().devices());
         const WithoutGil others_run;
         return std::make_shared<PythonModel>(strategy, restore_model(strategy->get(), file, parts));
       },

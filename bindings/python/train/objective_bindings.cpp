@@ -10,7 +10,7 @@
 #include "headrace/bindings/python/names.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/lent_arrays.h"
-#include "headrace/bindings/python/train/own_parts.h"
+#include "headrace/bindings/python/train/custom_parts.h"
 #include "headrace/bindings/python/train/python_layer.h"
 #include "headrace/bindings/python/train/python_rule.h"
 
@@ -71,7 +71,7 @@ Metric python_metric(const std::string& name, int sums, nb::object update, nb::o
 
 }  // namespace
 
-OwnParts own_parts_of(const nb::dict& parts, const DeviceGroup& devices) {
+CustomParts custom_parts_of(const nb::dict& parts, const DeviceGroup& devices) {
   return {.losses = nb::cast<std::vector<Loss>>(parts["losses"]),
           .metrics = nb::cast<std::vector<Metric>>(parts["metrics"]),
           .layers = python_layer_makers(nb::cast<nb::dict>(parts["layers"]), devices),

@@ -46,7 +46,7 @@ Optimizer python_optimizer(const std::string& name, const std::vector<std::strin
   const UpdateScope scope = whole_variables ? UpdateScope::kVariable : UpdateScope::kElements;
   Optimizer optimizer;
   optimizer.rule =
-      OwnRule(host_rule(name, state, caller_of(name, std::move(function)), {{kOptions, options}}, scope));
+      CustomRule(host_rule(name, state, caller_of(name, std::move(function)), {{kOptions, options}}, scope));
   optimizer.learning_rate = schedule_of(learning_rate);
   optimizer.clip = {.max_norm = clip_norm, .max_value = clip_value};
   check_optimizer(optimizer);
@@ -54,7 +54,7 @@ Optimizer python_optimizer(const std::string& name, const std::vector<std::strin
 }
 
 UpdateMaker maker_of(const std::string& name, const Optimizer& optimizer) {
-  const OwnRule* own = std::get_if<OwnRule>(&optimizer.rule);
+  const CustomRule* own = std::get_if<CustomRule>(&optimizer.rule);
   if (own == nullptr || own->function == nullptr) {
     throw ConfigError(fmt::format("custom_objects['{}'] is an optimizer of this library", name),
                       "only a custom_optimizer() has to be given");

@@ -14,7 +14,7 @@
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
 #include "headrace/bindings/python/train/interrupts.h"
-#include "headrace/bindings/python/train/own_parts.h"
+#include "headrace/bindings/python/train/custom_parts.h"
 #include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_output.h"
 #include "headrace/bindings/python/train/reports.h"
@@ -153,7 +153,7 @@ nb::dict evaluate_file(const StrategyPtr& strategy, const std::filesystem::path&
                        const std::optional<std::string>& views, const nb::dict& own) {
   EvaluateOptions options = evaluate_options(steps, input, 0, false);
   options.views = views_of(views);
-  const OwnParts parts = own_parts_of(own, strategy->get().devices());
+  const CustomParts parts = custom_parts_of(own, strategy->get().devices());
   const SourcePtr source = batched ? nullptr : bare_source(data);
   return dict_of_evaluation(unlocked([&](const std::atomic<bool>* stop) {
     options.stop = stop;
@@ -165,7 +165,7 @@ nb::dict evaluate_file(const StrategyPtr& strategy, const std::filesystem::path&
 nb::tuple predict_file(const StrategyPtr& strategy, const std::filesystem::path& file, const Dataset& data,
                        bool batched, std::uint64_t steps, const nb::dict& input, const nb::dict& own) {
   EvaluateOptions options = evaluate_options(steps, input, 0, false);
-  const OwnParts parts = own_parts_of(own, strategy->get().devices());
+  const CustomParts parts = custom_parts_of(own, strategy->get().devices());
   const SourcePtr source = batched ? nullptr : bare_source(data);
   return values_and_records(unlocked([&](const std::atomic<bool>* stop) {
     options.stop = stop;

@@ -158,7 +158,7 @@ void bind_pass(nb::module_& module) {
             return of.tensor(replica, output_of(of, replica, output, true));
           },
           "replica"_a, "output"_a = 0,
-          "Where backward() begins: a loss of one's own writes its gradient here, 0 in padding.")
+          "Where backward() begins: a custom loss writes its gradient here, 0 in padding.")
       .def(
           "labels",
           [](const PythonPass& of, int replica, const std::string& field) {

@@ -205,7 +205,7 @@ nlohmann::json stage_object(std::string_view name, std::string_view options) {
   return {{std::string(name), options.empty() ? nlohmann::json::object() : parse(options)}};
 }
 
-// A dataset as it grows; finds the stage that made it one that makes no sense.
+// Adds stages to a dataset, and finds the one that made it invalid.
 class Growth {
  public:
   Growth(JsonPlace place, Dataset source) { add(std::move(place), std::move(source)); }

@@ -18,7 +18,7 @@
 namespace headrace {
 namespace {
 
-// What is identified by all of its bytes, and otherwise by how many records.
+// Tables up to this size are identified by all of their bytes, larger ones by this many of their records.
 constexpr std::uint64_t kIdentifiedWhole = std::uint64_t{256} << 20;
 constexpr std::uint64_t kIdentifyingRecords = 4'096;
 

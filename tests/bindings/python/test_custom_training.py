@@ -1,4 +1,4 @@
-"""headrace.train: training loops of one's own."""
+"""headrace.train: custom training loops."""
 
 import json
 import subprocess

@@ -119,7 +119,7 @@ def test_its_state_is_of_its_functions(data):
 
 def test_where_functions_stand(data):
     batched = hr.function(lambda fields: {}, batched=True, name="all")
-    with pytest.raises(hr.ConfigError, match="behind batch"):
+    with pytest.raises(hr.ConfigError, match="after batch"):
         data.map(batched)
     with pytest.raises(hr.ConfigError, match="put shuffle\\(\\) before it"):
         data.batch(3).map(batched).shuffle(1)

@@ -12,7 +12,7 @@ from worker_processes import results, with_module
 
 
 def test_loaders_of_all_workers_give_each_record_once(launched):
-    """And read no other's: a source of one's own is asked for nothing else."""
+    """And read no other's: a custom source is asked for nothing else."""
     asked = []
 
     def record(index):

@@ -8,8 +8,8 @@
 
 namespace headrace::python {
 
-// Returns the parts in the dict that headrace/_own_parts.py makes of custom_objects: "losses", "metrics",
+// Returns the parts in the dict that headrace/_custom_parts.py makes of custom_objects: "losses", "metrics",
 // "layers" and "optimizers". REQUIRES: the GIL; `devices` lives as long as the parts.
-OwnParts own_parts_of(const nanobind::dict& parts, const DeviceGroup& devices);
+CustomParts custom_parts_of(const nanobind::dict& parts, const DeviceGroup& devices);
 
 }  // namespace headrace::python

@@ -73,7 +73,7 @@ class HostRule final : public UpdateFunction {
 
 }  // namespace
 
-bool OwnRule::operator==(const OwnRule& other) const {
+bool CustomRule::operator==(const CustomRule& other) const {
   if (function == nullptr || other.function == nullptr) return function == other.function;
   return function->name() == other.function->name() && function->attributes() == other.function->attributes();
 }

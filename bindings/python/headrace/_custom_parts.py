@@ -12,7 +12,7 @@ from ._native.train import Loss, Metric, Optimizer
 from ._objectives import CustomMetric, custom_loss, custom_metric, is_metric
 
 
-def own_parts(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
+def custom_parts(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
     """The losses, metrics, makers of layers and optimizers in custom_objects, by name."""
     losses, metrics, layers, optimizers = [], [], {}, {}
     for name, part in (custom_objects or {}).items():
@@ -40,7 +40,7 @@ def own_parts(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def layer_factories(custom_objects: Mapping[str, Any] | None) -> dict[str, Any]:
-    factories: dict[str, Any] = own_parts(custom_objects)["layers"]
+    factories: dict[str, Any] = custom_parts(custom_objects)["layers"]
     return factories
 
 
