@@ -189,7 +189,7 @@ std::string test_line(const Evaluation& test, int columns) {
 }
 
 // Returns std::nullopt if there are none.
-std::optional<double> warn_of_slow_shards(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
+std::optional<double> measured_shard_cost(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
                                       Model& model, const TrainResults& results) {
   if (fit.step.virtual_shards == 0 || model.strategy().workers()) return std::nullopt;
   const double price = shard_price(model, recipe.train, fit);
@@ -224,7 +224,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   results.describe(recipe, model, describe_run(options, recipe, strategy, precision));
 
   const FitOptions fit = fit_options(options, recipe, results);
-  const std::optional<double> price = warn_of_slow_shards(options, recipe, fit, model, results);
+  const std::optional<double> price = measured_shard_cost(options, recipe, fit, model, results);
   announce_begin(options, results);
   ProgressLine line;
   const EvaluateOptions test = test_options(options, recipe, line);
