@@ -158,7 +158,7 @@ void CpuKernels::dense_backward_weights(Stream& stream, const TensorView& x, con
 void CpuKernels::batched_matmul(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
                                 const Matrices& result, Precision precision) {
   check::batched_matmul("batched_matmul", a, b, result, kHalf);
-  submit(stream, headrace::batched_matmul(onednn_, a, b, alpha, result, precision));
+  submit(stream, cpu::batched_matmul(onednn_, a, b, alpha, result, precision));
 }
 
 void CpuKernels::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,

@@ -20,6 +20,7 @@
 namespace headrace {
 namespace {
 
+// Reads what another program writes, as it arrives.
 class PipeInput final : public ByteInput {
  public:
   // Waits until a named pipe has a writer.
@@ -27,6 +28,9 @@ class PipeInput final : public ByteInput {
 
   // Unknown: no bound.
   std::uint64_t max_left() const noexcept override { return std::numeric_limits<std::uint64_t>::max() >> 2; }
+
+ private:
+  std::size_t read_some(std::span<std::byte> into) override;
 
   Pipe pipe_;
   std::vector<std::byte> buffer_;

@@ -30,6 +30,8 @@ class EventFile {
   // the folder's other files.
   EventFile(const std::filesystem::path& folder, std::uint64_t step);
 
+  void add(std::uint64_t step, events::Summary summary);
+
   const std::filesystem::path& path() const noexcept { return file_.path(); }
 
  private:
