@@ -45,7 +45,7 @@ def test_an_activation_is_the_layer_that_follows(data, word):
     first, *others = (model.predict(data).values for model in models)
     for other in others:
         assert np.array_equal(first, other)
-    with pytest.raises(hr.ConfigError, match="there is no activation 'rellu'.*leaky_relu"):
+    with pytest.raises(hr.ConfigError, match='"rellu" is not known.*leaky_relu'):
         strategy.build(lambda g: g.dense(g.input(*x), 4, activation="rellu"))
 
 
