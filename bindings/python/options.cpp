@@ -13,7 +13,9 @@
 #include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/sources.h"
 
 namespace nb = nanobind;
 
@@ -22,6 +24,12 @@ namespace {
 
 template <typename Value>
 Value value_of(const char* name, nb::handle value) {
+  if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    if (nb::isinstance<nb::str>(value)) {
+      const auto text = nb::cast<std::string>(nb::repr(value));
+      throw ConfigError(fmt::format("{} = {} is one text", name, text), fmt::format("give a list: [{}]", text));
+    }
+  }
   try {
     return nb::cast<Value>(value);
   } catch (const nb::cast_error&) {
@@ -58,8 +66,29 @@ std::vector<ListedOption> loader_options() {
   return options;
 }
 
-// Stands for a class in the stub, where type checkers look for it.
-struct LoaderOptionsStub {};
+// Stands for a class in the stub, where type checkers look for it: what **options of a call may be. As a text it
+// explains them.
+template <typename Options>
+struct OptionsStub {};
+
+template <typename Options>
+void bind_stub(nb::module_& module, const char* class_name, std::vector<ListedOption> (*list)()) {
+  const char* const name = class_name + 1;  // after its underscore
+  nb::class_<OptionsStub<Options>>(module, class_name)
+      .def_prop_ro("__nb_signature__",
+                   [name, list](const OptionsStub<Options>&) {
+                     std::string text = fmt::format("class {}(typing.TypedDict, total=False):", name);
+                     for (const auto& one : list()) text += "\n    " + one.name + ": " + one.type + " | None";
+                     return text;
+                   })
+      .def("__str__", [list](const OptionsStub<Options>&) {
+        std::string text;
+        for (const auto& one : list())
+          text += fmt::format("    {}: {} = {}. {}\n", one.name, one.type, one.usual, one.sentence);
+        return text;
+      });
+  module.attr(name) = nb::cast(OptionsStub<Options>());
+}
 
 }  // namespace
 
@@ -128,16 +157,9 @@ std::string parameters_text(const std::vector<ListedOption>& options, const std:
 }
 
 void bind_options(nb::module_& module) {
-  nb::class_<LoaderOptionsStub>(module, "_LoaderOptions")
-      .def_prop_ro("__nb_signature__",
-                   [](const LoaderOptionsStub&) {
-                     std::string text = "class LoaderOptions(typing.TypedDict, total=False):";
-                     for (const auto& one : loader_options())
-                       text += "\n    " + one.name + ": " + one.type + " | None";
-                     return text;
-                   })
-      .def("__str__", [](const LoaderOptionsStub&) { return parameters_text(loader_options()); });
-  module.attr("LoaderOptions") = nb::cast(LoaderOptionsStub());
+  bind_stub<LoaderOptions>(module, "_LoaderOptions", loader_options);
+  bind_stub<SourceOptions>(module, "_SourceOptions", [] { return list_options(SourceOptions()); });
+  bind_stub<ArrowOptions>(module, "_ArrowOptions", [] { return list_options(ArrowOptions()); });
 }
 
 }  // namespace headrace::python
