@@ -23,15 +23,22 @@ struct ArrowSchema;
 namespace HEADRACE_API headrace {
 
 // Says which columns become fields, and how; sources/README.md, "Arrow", has the types. A column within a struct
-// is named with a point: "image.bytes". Without further columns (`columns.more`) the records have the image and
+// is named with a point: "image.bytes". Without further columns (`columns.columns`) the records have the image and
 // the label; if there is no image, all columns of numbers.
 struct ArrowOptions {
   std::string name = "arrow";
-  ColumnOptions columns = {};  // image: empty: the only column of images; label: empty: "label", if there is one
-  std::vector<std::string> classes = {};  // class names by label, if the table does not have them
-  std::uint64_t label_count = 0;          // as in SourceInfo
+  ColumnOptions columns = {};  // empty: the image is the only column of images, the label "label" if there is one
+  std::vector<std::string> classes = {};
+  std::uint64_t label_count = 0;
   // For what is not sliced from the table's own memory: converted numbers, texts, numbers of classes.
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
+  void each_field(OptionVisitor& visit) {
+    visit("name", name, "The source's name, for people.");
+    columns.each_field(visit);
+    visit("classes", classes, source_sentences::kClasses);
+    visit("label_count", label_count, source_sentences::kLabelCount);
+    visit("memory_limit", memory_limit, source_sentences::kMemoryLimit);
+  }
 };
 
 // Takes all batches of the stream, without a copy, and keeps them while the source lives: records are read by

@@ -1,6 +1,7 @@
 // Unusable records: their description, their count over a run, and the policy for them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/option_visitor.h"
 
 namespace HEADRACE_API headrace {
 
@@ -61,6 +63,7 @@ enum class OnError {
   kSkip,        // its batch has one example fewer: averages are over the rest
   kSubstitute,  // another record of the epoch replaces it, drawn by seed, epoch and record
 };
+constexpr std::array<const char*, 3> choice_names(OnError /*of*/) { return {"fail", "skip", "substitute"}; }
 
 // Which records are bad depends on the data alone, and so does their handling: the stream is the same for any
 // number of threads and replicas, with or without any cache, and every window of an image gives the same answer
@@ -70,19 +73,25 @@ enum class OnError {
 // retried, and a cache that holds it is not asked.
 struct ErrorPolicy {
   OnError on_error = OnError::kFail;
-  // A stream that skips or substitutes ends with an error if the share of bad examples in one epoch, of all its
-  // examples, good and bad, exceeds this: 0 allows none, 1 any number, 0.05 of 60 examples 3. The size of an epoch
-  // is known before its first batch, so the stream always ends at the same record; only a loader that starts
-  // within an epoch counts from there. At any share, an epoch that is skipped from its first to its last example
-  // is an error. In a stream of unknown length, 10,000 examples in a row count as an epoch.
+  // Of all examples of an epoch, good and bad: 0.05 of 60 examples are 3. The size of an epoch is known before its
+  // first batch, so the stream always ends at the same record; only a loader that starts within an epoch counts
+  // from there. At any share, an epoch that is skipped from its first to its last example is an error. In a stream
+  // of unknown length, 10,000 examples in a row count as an epoch.
   double max_bad_share = 0.01;
-  // File for one line of JSON per bad record, in the order of the stream: source, record, name, offset, operation,
-  // cause, code, epoch, step (both except for convert_dataset()), action, substitute. Records used although their
-  // file is damaged, without a changed pixel, are listed, too, with the action "used" and "warning": true.
-  // Appended to; a loader lists a record once. Empty: none is written.
+  // In the order of the stream: source, record, name, offset, operation, cause, code, epoch, step (both except for
+  // convert_dataset()), action, substitute. Records used although their file is damaged, without a changed pixel,
+  // are listed, too, with the action "used" and "warning": true. A loader lists a record once.
   std::filesystem::path quarantine = {};
   // Counts every record that is skipped or replaced; may be null.
   std::shared_ptr<BadRecordTally> tally = {};
+  void each_field(OptionVisitor& visit) {
+    visit("on_error", on_error, "What happens to a record that cannot be used.");
+    visit("max_bad_share", max_bad_share,
+          "A run that skips or substitutes ends when more of an epoch is bad than this share of it: 0 allows "
+          "none, 1 "
+          "any number.");
+    visit("quarantine", quarantine, "A file to which a line of JSON is appended for each bad record.");
+  }
 };
 
 // Parses "fail", "skip" or "substitute". Throws ConfigError for any other word.

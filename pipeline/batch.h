@@ -1,6 +1,7 @@
 // One replica's share of a global batch, in that replica's device memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,6 +25,7 @@ enum class EvenShares {
   kRepeat,  // the batch's first examples come once more, after its last one, until all have as many
   kDrop,    // the batch's last examples are left out, until all have as many
 };
+constexpr std::array<const char*, 3> choice_names(EvenShares /*of*/) { return {"off", "repeat", "drop"}; }
 
 // A batch's position in the stream.
 struct BatchPosition {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/option_visitor.h"
 
 namespace HEADRACE_API headrace {
 
@@ -43,10 +44,14 @@ std::shared_ptr<ComputeArena> use_arena(Arena& arena) {
 // of them threw; others may then not have been called.
 void run_tasks(int threads, std::size_t count, const std::function<void(std::size_t)>& task);
 
-// Binding of a loader's own arena, as numbered by oneTBB (tbb::info); -1: unbound.
+// Binding of a loader's own arena, as numbered by oneTBB (tbb::info).
 struct ArenaConstraints {
   int numa_node = -1;
   int core_type = -1;
+  void each_field(OptionVisitor& visit) {
+    visit("numa_node", numa_node, "The NUMA node of the compute threads; -1: any.");
+    visit("core_type", core_type, "The type of core of the compute threads; -1: any.");
+  }
 };
 
 }  // namespace headrace

@@ -34,6 +34,7 @@ enum class ConvertAt {
   kHost,    // always by the engine's threads
   kDevice,  // on the device; ConfigError if impossible
 };
+constexpr std::array<const char*, 3> choice_names(ConvertAt /*of*/) { return {"auto", "host", "device"}; }
 
 // Selects whether devices keep the samples sent to them. The stream's bits are the same either way.
 enum class Residency {
@@ -43,6 +44,7 @@ enum class Residency {
   kNever,   // every batch crosses the bus
   kAlways,  // kept if all free memory holds them; ConfigError if they cannot be
 };
+constexpr std::array<const char*, 3> choice_names(Residency /*of*/) { return {"auto", "never", "always"}; }
 
 // The fields of one example, as a filter sees them. Valid only during the call.
 class ExampleView {

@@ -73,24 +73,21 @@ struct LoaderOptions {
   // has at most 64 KiB, 32 batches are made ahead, unless `prefetch` says otherwise, and half of them at a time,
   // so that the engine's threads seldom interrupt the consumer's. A consumer that waits gets the next one at once.
   bool in_bursts = false;
-  // Whether batches are handed out in the order of their numbers. If false, consumers get whichever batch is ready
-  // first, so that a slow record holds up no other batch; all replicas get the same order. Every batch has the
-  // number and the content that it has in order, and each is handed out once, those of an epoch before any of the
-  // next. A batch is overtaken by at most `prefetch` others. Given up are the order of batches, which depends on
-  // timing, so that a training does, too; and which error comes first. ConfigError for a part of the world's
-  // replicas: each loader would choose another order.
+  // If false, all replicas get the same order. Every batch has the number and the content that it has in order,
+  // and those of an epoch come before any of the next. A batch is overtaken by at most `prefetch` others. Given up
+  // are the order of batches, so that a training depends on timing, too; and which error comes first. ConfigError
+  // for a part of the world's replicas: each loader would choose another order.
   bool in_order = true;
-  // Whether each replica gets equally many examples of a batch, for consumers whose collectives need that.
-  // Repeated examples count like others; Batch::repeats() says which they are. What is dropped is another part of
-  // each shuffled epoch. The stream stays the same one: state and fingerprint do not depend on it. ConfigError
-  // with OnError::kSkip, and for repeating examples of a stream.
+  // For consumers whose collectives need equally many. Repeated examples count like others; Batch::repeats() says
+  // which they are. What is dropped is another part of each shuffled epoch. The stream stays the same one: state
+  // and fingerprint do not depend on it. ConfigError with OnError::kSkip, and for repeating examples of a stream.
   EvenShares even_shares = EvenShares::kOff;
   // Whether batches of which no example is left are handed out, for consumers that count steps. If false, the next
   // batch comes in their place. The last one before them is BatchPosition::last_of_epoch, unless consumers hold as
   // many others as are made ahead; next() with an epoch sees even then where it ends.
   bool empty_batches = false;
-  std::optional<LoaderState> start = {};  // continue from here; ConfigError if it belongs to another stream
-  double stall_timeout_seconds = 120;     // next() fails, naming the stage waited for, after this long; 0: never
+  std::optional<LoaderState> start = {};  // ConfigError if it belongs to another stream
+  double stall_timeout_seconds = 120;
   // Called about twenty times a second by a thread that waits in next(), or in the constructor for a pass over all
   // records (see ScanPoll), for programs that must poll for signals. An exception propagates from next(), and the
   // batch remains for the next call, or from the constructor.
@@ -99,81 +96,77 @@ struct LoaderOptions {
   // kept without holding up the engine. Kept batches count against no budget. On devices with their own memory,
   // and in headspace mode, batches are slots nevertheless.
   bool owned_batches = false;
-  std::size_t trace_spans = 0;        // latest spans kept per thread; 0: nothing is traced
+  std::size_t trace_spans = 0;
   std::shared_ptr<Trace> trace = {};  // an existing trace to which this run adds its threads
 
-  ConvertAt convert = ConvertAt::kAuto;  // where u8 images become f32 for devices with their own memory
-  // The type to which such a device converts them: f32, or bf16, each number rounded to nearest. A batch's tensors
-  // show which; fields() are the plan's, and the host produces f32.
+  ConvertAt convert = ConvertAt::kAuto;
+  // Each number is rounded to nearest. A batch's tensors show the type; fields() are the plan's, and the host
+  // produces f32.
   DType converted = DType::kF32;
-
-  Residency resident = Residency::kAuto;  // whether such devices keep the u8 images of a run of several epochs
+  Residency resident = Residency::kAuto;
 
   // The arena for compute; null: the loader's own, bound as `constraints` say. It must allow tasks that are only
   // enqueued. A tbb::global_control of the embedding program is obeyed.
   std::shared_ptr<ComputeArena> arena = {};
   ArenaConstraints constraints = {};
 
-  ErrorPolicy errors = {};  // for records that cannot be used
+  ErrorPolicy errors = {};
 
-  // Hard budgets; 0: none. If batches do not fit, the prefetch depth shrinks, down to 1; if that is not enough,
-  // the constructor throws a ConfigError that says how many bytes are needed. If possible, a quarter of the memory
+  // Hard budgets. If batches do not fit, the prefetch depth shrinks, down to 1; if that is not enough, the
+  // constructor throws a ConfigError that says how many bytes are needed. If possible, a quarter of the memory
   // budget is left to the threads' working memory; a record for which that is not enough fails its batch.
-  std::uint64_t memory_budget_bytes = 0;  // batches in host memory that is not pinned, working memory, read-ahead
-  std::uint64_t pinned_budget_bytes = 0;  // batches in pinned memory
-  int cpu_budget = 0;    // maximum of compute threads; 0: one per processor, or as many as the arena allows
-  int reader_limit = 8;  // maximum of readers, if chosen automatically
-  // Memory of each device for the samples it keeps; samples that do not fit are not kept. 0: see Residency.
-  std::uint64_t resident_budget_bytes = 0;
+  std::uint64_t memory_budget_bytes = 0;
+  std::uint64_t pinned_budget_bytes = 0;
+  int cpu_budget = 0;
+  int reader_limit = 8;
+  std::uint64_t resident_budget_bytes = 0;  // samples that do not fit are not kept
 
-  // Once this many batches were made (at least the ring's size), the same bytes are handed out repeatedly: nothing
-  // is read, decoded or operated on, so a trainer reaches its own ceiling. Such a stream has no identity: state()
-  // and digests refuse it. 0: off.
+  // Nothing is read, decoded or operated on any more, so a trainer reaches its own ceiling. At least as many
+  // batches as the ring has are made. Such a stream has no identity: state() and digests refuse it.
   std::uint64_t headspace = 0;
-};
 
-// Shows the options that are data, not code, to a visitor, with the sentences that every language explains them
-// by.
-inline void show(LoaderOptions& options, OptionVisitor& visit) {
-  visit("seed", options.seed, "Of everything random in the plan.");
-  visit("epochs", options.epochs, "Passes over the data.");
-  visit("world_replicas", options.world.total, "Replicas of all processes; 0: those of this loader.");
-  visit("world_first", options.world.first, "The first replica that this loader serves.");
-  visit("threads", options.threads, "The maximum of compute threads; 0: chosen while it runs.");
-  visit("reader_threads", options.reader_threads, "Threads for blocking reads; 0: chosen while it runs.");
-  visit("prefetch", options.prefetch, "Batches made ahead; -1: as the plan says, or 2.");
-  visit("in_order", options.in_order,
-        "False: batches come as they become ready, so that a slow record holds up no other batch.");
-  visit("even_shares", options.even_shares, "Whether each replica gets equally many examples of a batch, and how.",
-        {"off", "repeat", "drop"});
-  std::string start = options.start ? options.start->serialize() : "";
-  visit("start", start, "A state to continue from.");
-  options.start = start.empty() ? std::optional<LoaderState>() : LoaderState::parse(start);
-  visit("on_error", options.errors.on_error, "What happens to records that cannot be used.",
-        {"fail", "skip", "substitute"});
-  visit("max_bad_share", options.errors.max_bad_share,
-        "The share of an epoch's records above which bad ones end the run.");
-  visit("quarantine", options.errors.quarantine, "A file that lists bad records.");
-  visit("convert", options.convert, "Where uint8 images become numbers for devices with their own memory.",
-        {"auto", "host", "device"});
-  visit("converted", options.converted, "The type to which such a device converts them: float32 or bfloat16.");
-  visit("resident", options.resident, "Whether such devices keep the images of a run of several epochs.",
-        {"auto", "never", "always"});
-  visit("memory_budget_bytes", options.memory_budget_bytes,
-        "Maximum host memory that is not pinned; 0: no limit.");
-  visit("pinned_budget_bytes", options.pinned_budget_bytes, "Maximum pinned memory; 0: no limit.");
-  visit("resident_budget_bytes", options.resident_budget_bytes,
-        "Maximum memory of each device for the images it keeps; 0: as `resident` says.");
-  visit("cpu_budget", options.cpu_budget, "Maximum number of compute threads; 0: one per processor.");
-  visit("reader_limit", options.reader_limit, "Maximum number of readers that the engine may choose.");
-  visit("numa_node", options.constraints.numa_node, "The NUMA node of the compute threads; -1: any.");
-  visit("core_type", options.constraints.core_type, "The type of core of the compute threads; -1: any.");
-  visit("stall_timeout_seconds", options.stall_timeout_seconds,
-        "next() fails after this many seconds, naming the stage it waits for; 0: never.");
-  visit("trace_spans", options.trace_spans, "Latest spans kept per thread for a trace; 0: none.");
-  visit("headspace", options.headspace,
-        "Batches made before the same bytes are handed out repeatedly, to measure a consumer; 0: off.");
-}
+  // The options that are data, not code.
+  void each_field(OptionVisitor& visit) {
+    visit("seed", seed, "The seed of everything random in the plan.");
+    visit("epochs", epochs, "Passes over the data.");
+    visit("world_replicas", world.total, "All replicas that share the stream; 0: only those served here.");
+    visit("world_first", world.first, "The first replica that is served here.");
+    visit("threads", threads, "The maximum of compute threads; 0: chosen while it runs.");
+    visit("reader_threads", reader_threads,
+          "Threads that read records which are not in memory yet; 0: chosen while it runs.");
+    visit("prefetch", prefetch, "Batches made ahead of the consumer; -1: as the plan says, or 2.");
+    visit(
+        "in_order", in_order,
+        "False: batches come as they become ready, so that a slow record holds up no other batch; each comes once "
+        "an epoch, in an order that depends on timing.");
+    visit("even_shares", even_shares, "Whether each replica gets equally many examples of a batch, and how.");
+    std::string state = start ? start->serialize() : "";
+    visit("start", state, "A state to continue from.");
+    start = state.empty() ? std::optional<LoaderState>() : LoaderState::parse(state);
+    errors.each_field(visit);
+    visit("convert", convert, "Where uint8 images become numbers for devices with their own memory.");
+    visit("converted", converted,
+          "The type to which devices with their own memory convert uint8 images: float32 or bfloat16.");
+    visit("resident", resident,
+          "Whether devices with their own memory keep the uint8 images of a run of several epochs.");
+    visit("memory_budget_bytes", memory_budget_bytes,
+          "Maximum unpinned host memory for batches, working memory and read-ahead of each stream of batches; 0: "
+          "no limit.");
+    visit("pinned_budget_bytes", pinned_budget_bytes,
+          "Maximum pinned host memory for the batches of each stream; 0: no limit.");
+    visit("resident_budget_bytes", resident_budget_bytes,
+          "Maximum memory of each device for the images it keeps; 0: as resident says.");
+    visit("cpu_budget", cpu_budget,
+          "Maximum number of compute threads that the engine may choose; 0: one per processor.");
+    visit("reader_limit", reader_limit, "Maximum number of readers that the engine may choose.");
+    constraints.each_field(visit);
+    visit("stall_timeout_seconds", stall_timeout_seconds,
+          "next() fails after this many seconds, naming the stage it waits for; 0: never.");
+    visit("trace_spans", trace_spans, "Latest spans kept per thread for a trace; 0: none.");
+    visit("headspace", headspace,
+          "Batches made before the same bytes are handed out repeatedly, to measure a consumer; 0: off.");
+  }
+};
 
 // next() may be called by one thread per replica at a time; replicas are independent, except that one cannot run
 // ahead of another by more than the prefetch depth. Everything else is thread-safe. The stream of batches depends

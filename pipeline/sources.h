@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/option_visitor.h"
 #include "headrace/pipeline/source.h"
 
 namespace HEADRACE_API headrace {
@@ -68,6 +69,7 @@ SourcePtr borrowed_arrays(std::string name, std::uint64_t records, std::vector<B
 
 // "train" or "test": the half of a dataset that has two.
 enum class Split { kTrain, kTest };
+constexpr std::array<const char*, 2> choice_names(Split /*of*/) { return {"train", "test"}; }
 Split parse_split(const std::string& name);
 
 // Opens a folder with MNIST's four files (train-images-idx3-ubyte ...), plain or .gz, resident. Elements may be of
@@ -87,44 +89,78 @@ SourcePtr cifar_binary(const std::filesystem::path& folder, Split split);
 // may be either of the others. kClass: each value that occurs is a class, numbers in numeric order, names in
 // bytewise order. kNumber: float32, to be predicted as they are: regression.
 enum class LabelType { kAuto, kClass, kNumber };
-LabelType parse_label_type(const std::string& name);  // "auto", "class", "number"
+constexpr std::array<const char*, 3> choice_names(LabelType /*of*/) { return {"auto", "class", "number"}; }
+
+// Explain the options that several sources have.
+namespace source_sentences {
+inline constexpr const char* kPath = "A file or folder, or a URL.";
+inline constexpr const char* kSplit = "The part of the data that is read.";
+inline constexpr const char* kClasses = "The names of the classes, where the format does not have them.";
+inline constexpr const char* kLabelCount =
+    "How many classes there are, where the data do not say; a label not below it is bad. 0: unknown.";
+inline constexpr const char* kLabelType =
+    "How labels are read: each value as a class, or as a number to be predicted, float32; auto takes whole "
+    "numbers and names of classes, and refuses other numbers.";
+inline constexpr const char* kMemoryLimit = "The maximum of memory for unpacked or converted data, in bytes.";
+inline constexpr const char* kColumns =
+    "Further columns, features, members of samples or files beside images that become fields: "
+    "[FIELD=]COLUMN[+COLUMN...][:TYPE], as in caption:text, breed:class, pixels:list, size=width+height, "
+    "seg.png:mask, boxes=json.boxes:list, mask=../masks/{stem}_mask.png:mask.";
+}  // namespace source_sentences
 
 // Selects the columns of a table, features of TFRecords, members of WebDataset's samples, or files beside those of
 // an image folder. Members and files are named by their extension, "seg.png", values in JSON by their keys,
 // "json.box" or "json.size.width".
 struct ColumnOptions {
-  std::string image = {};  // empty: path in a table, image/encoded or image in TFRecords, jpg, jpeg or png
-  std::string label = {};  // empty: label; in TFRecords image/class/label or label; cls, or else json.label
-  // Further ones, each a field: "[FIELD=]COLUMN[+COLUMN...][:TYPE]", FIELD being its name if it is not the
-  // column's. Types: number, in a table i64 if all are written as integers, else f32, several columns a vector;
-  // list, numbers with blanks or commas between them; class, numbered like labels; text, its bytes (u8), with
-  // zeros after them up to the longest. Without a type it is number, or in TFRecords what the feature holds.
-  // Of images in folders also by a pattern of their paths, "mask=../masks/{stem}_mask.png:mask", {stem} being the
-  // image's name without its extension and {folder} its folder; only of a folder may it lead out of it.
+  std::string image_column = {};
+  std::string label_column = {};
+  // FIELD is the field's name if it is not the column's. Types: number, in a table i64 if all are written as
+  // integers, else f32, several columns a vector; list, numbers with blanks or commas between them; class,
+  // numbered like labels; text, its bytes (u8), with zeros after them up to the longest. Without a type it is
+  // number, or in TFRecords what the feature holds. Of images in folders also by a pattern of their paths, {stem}
+  // being the image's name without its extension and {folder} its folder; only of a folder may it lead out of it.
   // Members are images, NumPy arrays (npy), text, or numbers in text or JSON; mask is an image whose numbers are
   // kept, of one channel. Texts, lists, and arrays whose first axis differs are of varying length: padded_batch()
   // pads them.
-  std::vector<std::string> more = {};
+  std::vector<std::string> columns = {};
   LabelType label_type = LabelType::kAuto;
 
   bool empty() const noexcept {
-    return image.empty() && label.empty() && more.empty() && label_type == LabelType::kAuto;
+    return image_column.empty() && label_column.empty() && columns.empty() && label_type == LabelType::kAuto;
+  }
+  void each_field(OptionVisitor& visit) {
+    visit("image_column", image_column,
+          "The column of a table, feature of TFRecords or member of samples that is the image. Empty: path in a "
+          "table, image/encoded or image in TFRecords, jpg, jpeg or png in samples.");
+    visit(
+        "label_column", label_column,
+        "The column, feature or member that is the label. Empty: label in a table, image/class/label or label in "
+        "TFRecords, cls or else json.label in samples.");
+    visit("columns", columns, source_sentences::kColumns);
+    visit("label_type", label_type, source_sentences::kLabelType);
   }
 };
 
 // Says how to read the folders of an image collection if their names alone do not tell.
 struct LayoutOptions {
-  // The folder in an image's path that names its class. Empty: recognised. "2": the second from the top; "parent":
-  // the innermost; "none": there are no classes, every label is 0. Or a pattern such as "photos/*/{class}" or
-  // "{class}/{split}", where * is any one folder: images outside such folders are left out.
   std::string classes_at = {};
-  // The folder with the images of a split, by its name or, if several have this name, by the end of its path; of
-  // WebDataset archives and TFRecord files also the beginning of their names, before the number, and "*" for all.
-  // Empty: recognised by name.
   std::string train_folder = {};
   std::string test_folder = {};
 
   bool empty() const noexcept { return classes_at.empty() && train_folder.empty() && test_folder.empty(); }
+  void each_field(OptionVisitor& visit) {
+    visit(
+        "classes_at", classes_at,
+        "The folder that names an image's class: its number from the top, parent for the innermost, none where "
+        "there are no classes (every label is 0), or a pattern such as photos/*/{class} or {class}/{split}, which "
+        "leaves other images out. Empty: recognised.");
+    visit("train_folder", train_folder,
+          "The folder with the train split, by its name or the end of its path; of shards also how their names "
+          "begin, or * for all. Empty: recognised by name.");
+    visit("test_folder", test_folder,
+          "The folder with the test split, by its name or the end of its path; of shards also how their names "
+          "begin, or * for all. Empty: recognised by name.");
+  }
 };
 
 // Opens images (.jpg, .jpeg, .png) in a folder for each class, `cat/1.jpg`, below any number of folders around
@@ -133,9 +169,9 @@ struct LayoutOptions {
 // test split if there is no test/ with classes; without split folders all images are the train split. Labels are
 // the classes of all splits in bytewise order; records are in bytewise order of their path. Throws ConfigError
 // showing the tree as found and the option to set if it can be read in several ways: images at several depths,
-// classes at more than one level, a single class. Fields: image (encoded), label i64, and those of columns.more:
-// files named like an image but for its extension, `cat/1.json` and `cat/1.seg.png` beside `cat/1.jpg`; an image
-// without one is a bad record. Throws ConfigError if `columns` names an image or a label.
+// classes at more than one level, a single class. Fields: image (encoded), label i64, and those of
+// columns.columns: files named like an image but for its extension, `cat/1.json` and `cat/1.seg.png` beside
+// `cat/1.jpg`; an image without one is a bad record. Throws ConfigError if `columns` names an image or a label.
 SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout = {},
                        const ColumnOptions& columns = {});
 
@@ -147,7 +183,13 @@ struct ArchiveOptions {
   Split split = Split::kTrain;
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
   LayoutOptions layout = {};
-  std::vector<std::string> columns = {};  // files beside the images, as those of image_folder()
+  std::vector<std::string> columns = {};
+  void each_field(OptionVisitor& visit) {
+    visit("split", split, source_sentences::kSplit);
+    layout.each_field(visit);
+    visit("memory_limit", memory_limit, source_sentences::kMemoryLimit);
+    visit("columns", columns, source_sentences::kColumns);
+  }
 };
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options = {});
 
@@ -162,14 +204,25 @@ struct WebDatasetOptions {
   // name says a split. As for TFRecords, names may count the shards (train-00000-of-00004.tar), and then none may
   // be missing.
   Split split = Split::kTrain;
-  std::vector<std::string> classes = {};  // their names, which the format does not have
-  std::uint64_t label_count = 0;          // as in SourceInfo
+  std::vector<std::string> classes = {};
+  std::uint64_t label_count = 0;
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
-  std::string image_member = {};            // as ColumnOptions::image
-  std::string label_member = {};            // as ColumnOptions::label
-  std::vector<std::string> members = {};    // as ColumnOptions::more
+  std::string image_member = {};
+  std::string label_member = {};
+  std::vector<std::string> members = {};
   LabelType label_type = LabelType::kAuto;  // kAuto: integers
   LayoutOptions layout = {};                // its train_folder and test_folder
+  void each_field(OptionVisitor& visit) {
+    visit("split", split, source_sentences::kSplit);
+    visit("classes", classes, source_sentences::kClasses);
+    visit("label_count", label_count, source_sentences::kLabelCount);
+    visit("memory_limit", memory_limit, source_sentences::kMemoryLimit);
+    visit("image_member", image_member, "The member that is the image; empty: jpg, jpeg or png.");
+    visit("label_member", label_member, "The member that is the label; empty: cls, or else json.label.");
+    visit("members", members, source_sentences::kColumns);
+    visit("label_type", label_type, source_sentences::kLabelType);
+    layout.each_field(visit);
+  }
 };
 // Opens one archive, or a folder of archives.
 SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions options = {});
@@ -183,9 +236,19 @@ SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOpt
 struct CsvOptions {
   std::string path_column = "path";
   std::string label_column = "label";
-  std::uint64_t label_count = 0;          // as in SourceInfo
-  std::vector<std::string> columns = {};  // as ColumnOptions::more
+  std::uint64_t label_count = 0;
+  std::vector<std::string> columns = {};
   LabelType label_type = LabelType::kAuto;
+  void each_field(OptionVisitor& visit) {
+    visit("path_column", path_column, "The column with the paths of the images.");
+    each_field_without_images(visit);
+  }
+  void each_field_without_images(OptionVisitor& visit) {
+    visit("label_column", label_column, "The column with the labels.");
+    visit("label_count", label_count, source_sentences::kLabelCount);
+    visit("columns", columns, source_sentences::kColumns);
+    visit("label_type", label_type, source_sentences::kLabelType);
+  }
 };
 SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options = {});
 // A table without images, in memory. Fields: label, if there is such a column, and those of `columns`; if none are
@@ -199,15 +262,26 @@ SourcePtr csv_table(const std::filesystem::path& csv, CsvOptions options = {});
 // then read from the disk. SourceInfo::columns says what is left out. Fields: image (encoded), label i64, and
 // those of `feature_keys`.
 struct TfRecordOptions {
-  Split split = Split::kTrain;                                       // as WebDatasetOptions::split
-  std::vector<std::string> image_keys = {"image/encoded", "image"};  // the first that an example has
+  Split split = Split::kTrain;  // as WebDatasetOptions::split
+  std::vector<std::string> image_keys = {"image/encoded", "image"};
   std::vector<std::string> label_keys = {"image/class/label", "label"};
-  std::vector<std::string> classes = {};                // their names, which the format does not have
-  std::uint64_t label_count = 0;                        // as in SourceInfo
-  std::uint64_t memory_limit = std::uint64_t{4} << 30;  // for the unpacked bytes of compressed files
-  std::vector<std::string> feature_keys = {};           // as ColumnOptions::more; bytes if they are images or text
-  LabelType label_type = LabelType::kAuto;              // kClass: integers
-  LayoutOptions layout = {};                            // its train_folder and test_folder
+  std::vector<std::string> classes = {};
+  std::uint64_t label_count = 0;
+  std::uint64_t memory_limit = std::uint64_t{4} << 30;
+  std::vector<std::string> feature_keys = {};  // as ColumnOptions::columns; bytes if they are images or text
+  LabelType label_type = LabelType::kAuto;     // kClass: integers
+  LayoutOptions layout = {};                   // its train_folder and test_folder
+  void each_field(OptionVisitor& visit) {
+    visit("split", split, source_sentences::kSplit);
+    visit("image_keys", image_keys, "The image is the first of these features that an example has.");
+    visit("label_keys", label_keys, "The label is the first of these features that an example has.");
+    visit("classes", classes, source_sentences::kClasses);
+    visit("label_count", label_count, source_sentences::kLabelCount);
+    visit("memory_limit", memory_limit, source_sentences::kMemoryLimit);
+    visit("feature_keys", feature_keys, source_sentences::kColumns);
+    visit("label_type", label_type, source_sentences::kLabelType);
+    layout.each_field(visit);
+  }
 };
 // Opens one file, or a folder of *.tfrecord, *.tfrecord.gz, *.tfrecord-00000-of-00004 or train-00000-of-00004.
 // Throws DataError naming the missing shards of such a count.
@@ -226,6 +300,10 @@ SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions o
 struct NumpyOptions {
   Split split = Split::kTrain;
   std::uint64_t memory_limit = std::uint64_t{4} << 30;
+  void each_field(OptionVisitor& visit) {
+    visit("split", split, source_sentences::kSplit);
+    visit("memory_limit", memory_limit, source_sentences::kMemoryLimit);
+  }
 };
 SourcePtr numpy_arrays(const std::filesystem::path& path, NumpyOptions options = {});
 
@@ -276,10 +354,16 @@ SourcePtr record_stream(StreamOptions options);
 // side. A loader that continues from a state skips what comes before: the writer starts from the beginning.
 // Fields: image (encoded), label i64.
 struct WebStreamOptions {
-  std::vector<std::string> classes = {};  // their names, which the format does not have
-  std::uint64_t label_count = 0;          // as in SourceInfo
-  std::uint64_t fingerprint = 0;          // identity of the data, which cannot be inspected beforehand
-  std::uint64_t max_image_bytes = std::uint64_t{1} << 30;  // a larger image is a bad record
+  std::vector<std::string> classes = {};
+  std::uint64_t label_count = 0;
+  std::uint64_t fingerprint = 0;
+  std::uint64_t max_image_bytes = std::uint64_t{1} << 30;
+  void each_field(OptionVisitor& visit) {
+    visit("classes", classes, source_sentences::kClasses);
+    visit("label_count", label_count, source_sentences::kLabelCount);
+    visit("fingerprint", fingerprint, "The identity of the data, which cannot be inspected beforehand.");
+    visit("max_image_bytes", max_image_bytes, "A larger image is a bad record.");
+  }
 };
 SourcePtr web_stream(const std::filesystem::path& pipe, WebStreamOptions options = {});
 
@@ -291,9 +375,14 @@ SourcePtr record_file(const std::filesystem::path& path, Split split);
 std::string accepted_formats();
 // Facts about the data that the data do not state.
 struct SourceOptions {
-  LayoutOptions layout = {};      // ConfigError if there are no images in folders, or shards
-  std::uint64_t label_count = 0;  // for formats that do not say how many classes there are; see SourceInfo
-  ColumnOptions columns = {};     // ConfigError if there are none
+  LayoutOptions layout = {};  // ConfigError if there are no images in folders, or shards
+  std::uint64_t label_count = 0;
+  ColumnOptions columns = {};  // ConfigError if there are none
+  void each_field(OptionVisitor& visit) {
+    layout.each_field(visit);
+    visit("label_count", label_count, source_sentences::kLabelCount);
+    columns.each_field(visit);
+  }
 };
 
 // Opens the source at `path`, any of the above, recognised by content; an archive in which files beside images

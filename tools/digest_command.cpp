@@ -59,7 +59,7 @@ void print_share(const ShareDigest& share, JsonLines& json) {
 // The digest of the whole: over those of its batches; of a part of the replicas: over those of its shares.
 std::string print_stream(const DigestOptions& options, Loader& loader, DeviceGroup& devices, JsonLines& json) {
   const bool shares = options.per_replica || options.is_part();
-  StreamDigest stream(devices, shares ? std::optional<int>(options.world.first) : std::nullopt);
+  StreamDigest stream(devices, shares ? std::optional<int>(options.common.input.world.first) : std::nullopt);
   Sha256 part;
   while (const std::optional<BatchDigest> batch = stream.next(loader)) {
     if (!options.is_part()) print_batch(*batch, json);

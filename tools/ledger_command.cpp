@@ -28,7 +28,7 @@ Ledger record_stream(const LedgerOptions& options, const Dataset& dataset, Devic
     for (int replica = 0; replica < devices.size(); ++replica) {
       const std::optional<Batch> batch = loader.next(replica);
       more = batch.has_value();
-      if (batch) ledger.add(*batch, options.world.first + replica);
+      if (batch) ledger.add(*batch, options.common.input.world.first + replica);
     }
   }
   return ledger;

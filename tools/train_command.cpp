@@ -105,7 +105,7 @@ RecipeOptions recipe_options(const TrainOptions& options, DeviceGroup& devices) 
 
 FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, TrainResults& results) {
   FitOptions fit = recipe.fit;
-  fit.input.seed = options.common.seed;  // that of this run
+  fit.input.seed = options.common.input.seed;  // that of this run
   fit.input.headspace = options.headspace;
   fit.verbose = options.verbose;
   fit.output = results.people();
@@ -170,7 +170,7 @@ nlohmann::ordered_json describe_run(const TrainOptions& options, const Recipe& r
           {"local_batch", batch.max},
           {"epochs", recipe.fit.epochs},
           {"runs", options.runs},
-          {"seed", options.common.seed}};
+          {"seed", options.common.input.seed}};
 }
 
 // A run that is continued says so itself.
@@ -215,7 +215,7 @@ void begin_with_pretrained(const Recipe& recipe, Model& model, std::FILE* people
 // From the net's first values to its test accuracy; everything random follows from the options' seed.
 void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& strategy, TrainResults& results) {
   const Precision precision = precision_of(options, strategy.devices());
-  Model model = strategy.build(recipe.net, {.seed = options.common.seed, .fields = recipe.train.fields()});
+  Model model = strategy.build(recipe.net, {.seed = options.common.input.seed, .fields = recipe.train.fields()});
   Optimizer optimizer = recipe.optimizer;
   options.observe.apply(optimizer);
   model.compile({.optimizer = optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
@@ -327,9 +327,9 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
                                    {.option = "--csv", .path = options.observe.csv},
                                    {.option = "--record", .path = options.checkpoints.record}});
   }
-  if (options.runs - 1 > ~std::uint64_t{0} - options.common.seed) {
+  if (options.runs - 1 > ~std::uint64_t{0} - options.common.input.seed) {
     throw ConfigError("--runs " + std::to_string(options.runs) + " from --seed " +
-                          std::to_string(options.common.seed) + " needs seeds above the maximum",
+                          std::to_string(options.common.input.seed) + " needs seeds above the maximum",
                       "give a smaller --seed");
   }
   TrainResults results(
@@ -356,7 +356,7 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
   try {
     for (std::uint64_t run = 0; run < options.runs; ++run) {
       TrainOptions one = options;
-      one.common.seed += run;
+      one.common.input.seed += run;
       train_once(one, recipe, strategy, results);
     }
   } catch (const Error& error) {
@@ -418,9 +418,7 @@ void add_train_command(CLI::App& program) {
              "optimizer steps in an epoch; 0: as the recipe says, usually one pass over the data", kSteps);
   add_number(*command, "--stop-after-steps", options->stop_after_steps,
              "end the training after this many optimizer steps; 0: at its end", kSteps);
-  add_number(*command, "--headspace", options->headspace,
-             "replay the first N batches forever, to see how fast training is when input costs nothing; 0: off",
-             kSteps);
+  add_number(*command, "--headspace", options->headspace, help_of<LoaderOptions>("headspace"), kSteps);
   add_number(*command, "--runs", options->runs,
              "train N times in this process, with --seed, the seed after it and so on, each as if alone",
              {.min = 1, .max = std::numeric_limits<int>::max()});

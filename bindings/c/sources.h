@@ -61,7 +61,7 @@ typedef struct hr_open_options {
   uint64_t max_image_bytes; /* for a web stream; 0: 1 GiB */
   /* for CSV, TFRecords, WebDataset and images in folders: columns, features, or members and files by their
    * extension
-   * ("txt:text", "seg.png:mask", "json.box"), that become fields; ColumnOptions::more in C++ */
+   * ("txt:text", "seg.png:mask", "json.box"), that become fields; ColumnOptions::columns in C++ */
   const char* const* columns;
   size_t column_count;
   int32_t label_type;

@@ -14,7 +14,7 @@
 #include "headrace/bindings/python/batch.h"
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
-#include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/arrow_structs.h"
 #include "headrace/pipeline/dataset.h"
@@ -32,14 +32,20 @@ ArrowArrayStream* stream_in(nb::handle capsule) {
   return stream;
 }
 
-Dataset table_of(nb::handle capsule, const ArrowOptions& options) {
+ArrowOptions options_of(const nb::dict& given) {
+  return read_options<ArrowOptions>(given, "headrace.from_arrow()");
+}
+
+Dataset table_of(nb::handle capsule, const nb::dict& given) {
+  const ArrowOptions options = options_of(given);
   ArrowArrayStream* stream = stream_in(capsule);
   const WithoutGil others_run;
   return Dataset::from(arrow_table(stream, options));
 }
 
 // open() gives capsules.
-Dataset stream_of(const PlanFunction& open, const ArrowOptions& options) {
+Dataset stream_of(const PlanFunction& open, const nb::dict& given) {
+  const ArrowOptions options = options_of(given);
   auto function = [open = PythonCallable(open)](ArrowArrayStream* stream) {
     open.call([&](nb::handle give) {
       const nb::object capsule = call_function(give);
@@ -105,23 +111,6 @@ nb::tuple to_arrow(const PythonBatch& batch, nb::handle /*requested_schema*/) {
 }
 
 void bind_arrow(nb::module_& module) {
-  nb::class_<ArrowOptions>(module, "ArrowOptions")
-      .def(
-          "__init__",
-          [](ArrowOptions* self, std::string name, std::string image_column, std::string label_column,
-             std::vector<std::string> columns, const std::string& label_type, std::vector<std::string> classes,
-             std::uint64_t label_count, std::uint64_t memory_limit) {
-            new (self) ArrowOptions{.name = std::move(name),
-                                    .columns = {.image = std::move(image_column),
-                                                .label = std::move(label_column),
-                                                .more = std::move(columns),
-                                                .label_type = to_label_type(label_type)},
-                                    .classes = std::move(classes),
-                                    .label_count = label_count};
-            if (memory_limit > 0) self->memory_limit = memory_limit;
-          },
-          "name"_a, "image_column"_a, "label_column"_a, "columns"_a, "label_type"_a, "classes"_a, "label_count"_a,
-          "memory_limit"_a);
   module.def("arrow_table", &table_of, "capsule"_a, "options"_a);
   module.def("arrow_stream_of_columns", &stream_of_columns, "columns"_a, "rows"_a);
   module.def("arrow_stream", &stream_of, "open"_a, "options"_a);

@@ -125,9 +125,6 @@ void set_python_error(const char* kind, const Error& error, const nb::dict& wher
 constexpr ReaderWord kWords[] = {
     {"ArchiveOptions::memory_limit", ""},
     {"BuildOptions::fields", "data"},
-    {"ColumnOptions::image", "image_column"},
-    {"ColumnOptions::label", "label_column"},
-    {"ColumnOptions::more", "columns"},
     {"Dataset::size()", "Dataset.records"},
     {"Dataset::steps_per_epoch()", "len(Dataset)"},
     {"LoaderOptions::trace", ""},

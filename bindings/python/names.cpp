@@ -6,12 +6,6 @@ namespace headrace::python {
 
 DType dtype_of(std::string_view name) { return choose<DType>("dtype", name); }
 
-LabelType to_label_type(std::string_view name) {
-  return choose<LabelType>(
-      "label_type", name,
-      {{"auto", LabelType::kAuto}, {"class", LabelType::kClass}, {"number", LabelType::kNumber}});
-}
-
 FieldTuple to_tuple(const Field& field) {
   const auto extents = field.shape.extents();
   std::optional<std::string> layout;

@@ -15,7 +15,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/record.h"
-#include "headrace/pipeline/sources.h"
 
 namespace headrace::python {
 
@@ -44,9 +43,6 @@ Choice choose(std::string_view option, std::string_view word) {
 
 // Parses "uint8" and so forth, see to_string(DType).
 DType dtype_of(std::string_view name);
-
-// Parses "auto", "class", "number".
-LabelType to_label_type(std::string_view name);
 
 // A field as in headrace/_fields.py: name, type, extents (-1: differs from record to record), encoded, layout.
 using FieldTuple =

@@ -13,7 +13,9 @@
 #include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/loader.h"
+#include "headrace/pipeline/sources.h"
 
 namespace nb = nanobind;
 
@@ -23,6 +25,12 @@ namespace {
 // A number stands for a list of whole numbers that is that one.
 template <typename Value>
 Value value_of(const char* name, nb::handle value) {
+  if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    if (nb::isinstance<nb::str>(value)) {
+      const auto text = nb::cast<std::string>(nb::repr(value));
+      throw ConfigError(fmt::format("{} = {} is one text", name, text), fmt::format("give a list: [{}]", text));
+    }
+  }
   try {
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
       if (nb::isinstance<nb::int_>(value)) return {nb::cast<std::int64_t>(value)};
@@ -57,7 +65,7 @@ std::string python_text(const Value& value) {
   return nb::cast<std::string>(nb::repr(nb::cast(value)));
 }
 
-// Stands for a class in the stub, where type checkers look for it.
+// Stands for a class in the stub, where type checkers look for it: what **options of a call may be.
 struct TypedDictStub {
   std::string name;
   std::vector<ListedOption> options;
@@ -110,7 +118,8 @@ void OptionLister::visit_choice(const char* name, std::size_t& number, std::span
 }
 
 void OptionLister::add(ListedOption option) {
-  if (std::ranges::find(list_, option.name, &ListedOption::name) == list_.end()) list_.push_back(std::move(option));
+  if (std::ranges::find(list_, option.name, &ListedOption::name) == list_.end())
+    list_.push_back(std::move(option));
 }
 
 std::vector<ListedOption> loader_options() {
@@ -168,12 +177,20 @@ void bind_options(nb::module_& module) {
   nb::class_<TypedDictStub>(module, "_TypedDict")
       .def_prop_ro("__nb_signature__",
                    [](const TypedDictStub& stub) {
-                     std::string text = "class " + stub.name + "(typing.TypedDict, total=False):";
-                     for (const auto& one : stub.options) text += "\n    " + one.name + ": " + one.type + " | None";
+                     std::string text = fmt::format("class {}(typing.TypedDict, total=False):", stub.name);
+                     for (const auto& one : stub.options)
+                       text += "\n    " + one.name + ": " + one.type + " | None";
                      return text;
                    })
-      .def("__str__", [](const TypedDictStub& stub) { return parameters_text(stub.options); });
+      .def("__str__", [](const TypedDictStub& stub) {
+        std::string text;
+        for (const auto& one : stub.options)
+          text += fmt::format("    {}: {} = {}. {}\n", one.name, one.type, one.usual, one.sentence);
+        return text;
+      });
   bind_typed_dict(module, "LoaderOptions", loader_options());
+  bind_typed_dict(module, "SourceOptions", list_options(SourceOptions()));
+  bind_typed_dict(module, "ArrowOptions", list_options(ArrowOptions()));
 }
 
 }  // namespace headrace::python

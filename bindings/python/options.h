@@ -77,7 +77,7 @@ std::vector<std::string> first_names(const std::vector<ListedOption>& options, i
 
 // Returns the LoaderOptions that headrace.Loader() takes by name; its own arguments replace the others.
 std::vector<ListedOption> loader_options();
-// Adds a TypedDict of these options to the module's stub. The object's text is their parameters_text().
+// Adds a TypedDict of these options to the module's stub. The object's text explains them.
 void bind_typed_dict(nanobind::module_& module, const std::string& name, std::vector<ListedOption> options);
 
 // The options that a call may be given by position.

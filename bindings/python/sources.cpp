@@ -10,6 +10,7 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 
@@ -19,25 +20,22 @@ using namespace nb::literals;
 namespace headrace::python {
 namespace {
 
-Split split_of(const std::string& name) {
-  return choose<Split>("split", name, {{"train", Split::kTrain}, {"test", Split::kTest}});
-}
+// What headrace.open() takes beside the path.
+struct OpenOptions {
+  Split split = Split::kTrain;
+  SourceOptions source = {};
 
-Dataset open(const std::string& path, const std::string& split, const std::string& classes_at,
-             const std::string& train_folder, const std::string& test_folder, std::uint64_t label_count,
-             const std::string& image_column, const std::string& label_column, std::vector<std::string> columns,
-             const std::string& label_type) {
-  const Split which = split_of(split);
-  const LabelType type = to_label_type(label_type);
+  void each_field(OptionVisitor& visit) {
+    visit("split", split, source_sentences::kSplit);
+    source.each_field(visit);
+  }
+};
+
+Dataset open(const std::string& path, const nb::dict& given) {
+  const auto options = read_options<OpenOptions>(given, "headrace.open()");
   const WithoutGil others_run;
   const SignalPoll poll;
-  const LayoutOptions layout{.classes_at = classes_at, .train_folder = train_folder, .test_folder = test_folder};
-  return Dataset::from(open_source(
-      path, which,
-      {.layout = layout,
-       .label_count = label_count,
-       .columns = {
-           .image = image_column, .label = label_column, .more = std::move(columns), .label_type = type}}));
+  return Dataset::from(open_source(path, options.split, options.source));
 }
 
 Dataset arrays(const std::string& name, std::uint64_t records,
@@ -109,8 +107,7 @@ Dataset pulled_in(const std::string& name, const std::vector<FieldTuple>& fields
 }  // namespace
 
 void bind_sources(nb::module_& module) {
-  module.def("open", &open, "path"_a, "split"_a, "classes_at"_a, "train_folder"_a, "test_folder"_a,
-             "label_count"_a, "image_column"_a, "label_column"_a, "columns"_a, "label_type"_a);
+  module.def("open", &open, "path"_a, "options"_a);
   module.def("arrays", &arrays, "name"_a, "records"_a, "arrays"_a, "classes"_a);
   module.def("generated", &generated, "name"_a, "fields"_a, "records"_a, "fingerprint"_a, "anonymous"_a,
              "classes"_a, "function"_a);

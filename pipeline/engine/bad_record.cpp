@@ -28,12 +28,7 @@ BadRecordTally::Count BadRecordTally::count() const {
 }
 
 const char* to_string(OnError on_error) noexcept {
-  switch (on_error) {
-    case OnError::kFail: return "fail";
-    case OnError::kSkip: return "skip";
-    case OnError::kSubstitute: return "substitute";
-  }
-  return "unknown";
+  return choice_names(on_error)[static_cast<std::size_t>(on_error)];
 }
 
 OnError parse_on_error(const std::string& word) {

@@ -1,5 +1,5 @@
 // The further columns of a table, features of TFRecords, or members of samples, that become fields: what
-// ColumnOptions::more says.
+// ColumnOptions::columns says.
 #pragma once
 
 #include <functional>

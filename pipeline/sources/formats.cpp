@@ -27,20 +27,6 @@
 
 namespace headrace {
 
-// Each is defined in the file of its opener.
-SourceOriginPtr cifar_binary_origin();
-SourceOriginPtr csv_manifest_origin();
-SourceOriginPtr csv_table_origin();
-SourceOriginPtr idx_files_origin();
-SourceOriginPtr idx_folder_origin();
-SourceOriginPtr image_archive_origin();
-SourceOriginPtr image_folder_origin();
-SourceOriginPtr numpy_arrays_origin();
-SourceOriginPtr record_file_origin();
-SourceOriginPtr tf_records_origin();
-SourceOriginPtr web_dataset_origin();
-SourceOriginPtr web_stream_origin();
-
 namespace {
 
 using Path = std::filesystem::path;
@@ -98,8 +84,8 @@ bool is_web_folder(const FoundPath& found) {
 bool is_web_archive(const FoundPath& found) {
   if (!is_archive(found.path()) || !found.options().layout.empty()) return false;
   const ColumnOptions& columns = found.options().columns;
-  if (!columns.image.empty() || !columns.label.empty()) return true;
-  const MemberFields fields(columns.more, found.path().string());
+  if (!columns.image_column.empty() || !columns.label_column.empty()) return true;
+  const MemberFields fields(columns.columns, found.path().string());
   if (std::ranges::any_of(fields.extensions(), is_path_pattern)) return false;  // of paths in folders
   return is_web_dataset(found.path(), web_members(columns, fields.extensions(), found.path().string()));
 }
@@ -108,14 +94,19 @@ bool is_numpy_folder(const FoundPath& found) {
   return !found.has_folders() && !has_images(found) && any_ends_in(found, ".npy");
 }
 
+template <typename... Calls>
+std::vector<SourceOriginPtr> openers() {
+  return {std::make_shared<const CallOrigin<Calls>>()...};
+}
+
 TfRecordOptions tf_record_options(Split split, const SourceOptions& options) {
   TfRecordOptions how{.split = split,
                       .label_count = options.label_count,
-                      .feature_keys = options.columns.more,
+                      .feature_keys = options.columns.columns,
                       .label_type = options.columns.label_type,
                       .layout = options.layout};
-  if (!options.columns.image.empty()) how.image_keys = {options.columns.image};
-  if (!options.columns.label.empty()) how.label_keys = {options.columns.label};
+  if (!options.columns.image_column.empty()) how.image_keys = {options.columns.image_column};
+  if (!options.columns.label_column.empty()) how.label_keys = {options.columns.label_column};
   return how;
 }
 
@@ -133,8 +124,8 @@ SourcePtr open_idx(const Path& path, Split split, const Options& options) {
 SourcePtr open_image_archive(const Path& path, Split split, const Options& options) {
   refuse_named_columns(path, options.columns);
   try {
-    return recognised_image_archive(path,
-                                    {.split = split, .layout = options.layout, .columns = options.columns.more});
+    return recognised_image_archive(
+        path, {.split = split, .layout = options.layout, .columns = options.columns.columns});
   } catch (const SamplesNotImages& found) {
     if (!found.are_all()) throw;
     return nullptr;
@@ -154,9 +145,9 @@ SourcePtr open_web_dataset(const Path& path, Split split, const Options& options
   const ColumnOptions& columns = options.columns;
   return web_dataset(path, WebDatasetOptions{.split = split,
                                              .label_count = options.label_count,
-                                             .image_member = columns.image,
-                                             .label_member = columns.label,
-                                             .members = columns.more,
+                                             .image_member = columns.image_column,
+                                             .label_member = columns.label_column,
+                                             .members = columns.columns,
                                              .label_type = columns.label_type,
                                              .layout = options.layout});
 }
@@ -179,26 +170,26 @@ std::span<const SourceFormat> source_formats() {
       {.name = "record files",
        .accepts = "record files of headrace convert",
        .forms = {{kFile, "records", by_path<is_record_file>, open_record_file}},
-       .openers = {record_file_origin()}},
+       .openers = openers<RecordFileCall>()},
       {.name = "CSV tables",
        .accepts = "a .csv with the columns path and label, or label and numbers",
        .forms = {{kFile, "a CSV table", is_table, open_csv_table, /*has_splits=*/false},
                  {kFile, "a CSV table of images", is_image_table, open_csv, /*has_splits=*/false}},
-       .openers = {csv_manifest_origin(), csv_table_origin()},
+       .openers = openers<CsvManifestCall, CsvTableCall>(),
        .takes_columns = true},
       {.name = "IDX files",
        .accepts = "MNIST's IDX files in a folder, plain or .gz",
        .forms = {{kFolder, "IDX files", is_idx_folder, open_idx}},
-       .openers = {idx_folder_origin(), idx_files_origin()}},
+       .openers = openers<IdxFolderCall, IdxFilesCall>()},
       {.name = "CIFAR binaries",
        .accepts = "CIFAR's binary version (.bin) in a folder",
        .forms = {{kFolder, "CIFAR binaries", is_cifar_folder, open_cifar}},
-       .openers = {cifar_binary_origin()}},
+       .openers = openers<CifarBinaryCall>()},
       {.name = "TFRecords",
        .accepts = "TFRecord files, plain, gzip, zlib or zstd",
        .forms = {{kFolder, "TFRecord files", is_tf_folder, open_tf_records},
                  {kFile, "TFRecords", by_path<is_tf_record>, open_tf_records, /*has_splits=*/false}},
-       .openers = {tf_records_origin()},
+       .openers = openers<TfRecordsCall>(),
        .takes_folders = true,
        .takes_columns = true},
       {.name = "WebDataset archives",
@@ -207,7 +198,7 @@ std::span<const SourceFormat> source_formats() {
                  {kFile, "a WebDataset archive", is_web_archive, open_web_dataset, /*has_splits=*/false},
                  {PathKind::kPipe, "a WebDataset archive through a pipe", anything, open_web_stream,
                   /*has_splits=*/false}},
-       .openers = {web_dataset_origin(), web_stream_origin()},
+       .openers = openers<WebDatasetCall, WebStreamCall>(),
        .takes_folders = true,
        .takes_columns = true},
       {.name = "NumPy arrays",
@@ -215,14 +206,14 @@ std::span<const SourceFormat> source_formats() {
        .forms = {{kFolder, "NumPy arrays", is_numpy_folder, open_numpy},
                  {kFile, "NumPy arrays", by_path<is_npz>, open_numpy},
                  {kFile, "a NumPy array", by_path<is_npy>, open_numpy, /*has_splits=*/false}},
-       .openers = {numpy_arrays_origin()}},
+       .openers = openers<NumpyArraysCall>()},
       {.name = "images in folders",
        .accepts = "folders of images by class, or train/ and test/ of them; such images in a .tar, .tar.gz, "
                   ".tar.zst or .zip",
        .forms = {{kFolder, "images in folders", anything, open_image_folder},
                  {kFile, "images in the folders of an archive", by_path<is_archive>, open_image_archive},
                  {kFile, "a WebDataset archive", by_path<is_archive>, open_web_dataset, /*has_splits=*/false}},
-       .openers = {image_folder_origin(), image_archive_origin()},
+       .openers = openers<ImageFolderCall, ImageArchiveCall>(),
        .takes_layout = true,
        .takes_columns = true},
   };
@@ -249,13 +240,18 @@ std::string accepted_formats() {
 
 std::span<const SourceOriginPtr> source_origins() {
   static const std::vector<SourceOriginPtr> origins = [] {
-    std::vector<SourceOriginPtr> all{open_source_origin()};
+    std::vector<SourceOriginPtr> all = openers<OpenSourceCall>();
     for (const SourceFormat& format : source_formats()) {
       all.insert(all.end(), format.openers.begin(), format.openers.end());
     }
     return all;
   }();
   return origins;
+}
+
+SourceOriginPtr find_source_origin(std::string_view name) {
+  const auto found = std::ranges::find_if(source_origins(), [&](const auto& one) { return one->name() == name; });
+  return found == source_origins().end() ? nullptr : *found;
 }
 
 }  // namespace headrace

@@ -41,8 +41,8 @@ void refuse_columns(const std::filesystem::path& path, const std::string& format
   if (columns.empty()) return;
   throw ConfigError(
       path.string() + ": holds " + format + "; only " + formats_with_columns() + " have columns to choose from",
-      joined({"leave out " + named("ColumnOptions::image"), named("ColumnOptions::label"),
-              named("ColumnOptions::label_type"), named("ColumnOptions::more")},
+      joined({"leave out " + named("ColumnOptions::image_column"), named("ColumnOptions::label_column"),
+              named("ColumnOptions::label_type"), named("ColumnOptions::columns")},
              ", "));
 }
 
@@ -90,26 +90,6 @@ OpenedSource recognise(const std::filesystem::path& path, Split split, const Sou
   refuse(found);
 }
 
-struct OpenSourceCall {
-  static constexpr const char* kName = "open";
-
-  std::filesystem::path path = {};
-  Split split = Split::kTrain;
-  SourceOptions options = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    show_split(split, visit);
-    show_layout(options.layout, visit);
-    visit("label_count", options.label_count);
-    visit("image_column", options.columns.image);
-    visit("label_column", options.columns.label);
-    visit("columns", options.columns.more);
-    show_label_type(options.columns.label_type, visit);
-  }
-  SourcePtr open() const { return open_source(path, split, options); }
-};
-
 }  // namespace
 
 Split parse_split(const std::string& name) {
@@ -118,23 +98,14 @@ Split parse_split(const std::string& name) {
   throw ConfigError("there is no split '" + name + "'", "use train or test");
 }
 
-LabelType parse_label_type(const std::string& name) {
-  if (name == "auto") return LabelType::kAuto;
-  if (name == "class") return LabelType::kClass;
-  if (name == "number") return LabelType::kNumber;
-  throw ConfigError("there is no label type '" + name + "'", "take auto, class or number");
-}
-
 OpenedSource recognise_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {
   OpenedSource opened = recognise(path, split, options);
-  opened.source = opened_by(OpenSourceCall{.path = path, .split = split, .options = options}, opened.source);
+  opened.source = opened_by(OpenSourceCall{{path, {split, options}}}, opened.source);
   return opened;
 }
 
 SourcePtr open_source(const std::filesystem::path& path, Split split, const SourceOptions& options) {
   return recognise_source(path, split, options).source;
 }
-
-SourceOriginPtr open_source_origin() { return std::make_shared<const CallOrigin<OpenSourceCall>>(); }
 
 }  // namespace headrace

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "headrace/devices/base/counted.h"
+#include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {
 
@@ -72,6 +73,16 @@ std::string describe_reading(const Source& source) {
   add(describe(info.left_out));
   add(describe(info.columns));
   return text;
+}
+
+SourcePtr with_origin(SourcePtr source, SourceOriginPtr origin) {
+  source->origin_ = std::move(origin);
+  return source;
+}
+
+SourcePtr with_format(SourcePtr source, std::string format) {
+  source->format_ = std::move(format);
+  return source;
 }
 
 }  // namespace headrace

@@ -50,7 +50,8 @@ nlohmann::ordered_json line_of(ImageDecoder& decoder, const std::string& named) 
   nlohmann::ordered_json line = {{"path", path}};
   try {
     ColumnOptions columns;
-    if (path.size() < named.size()) columns.label_type = parse_label_type(named.substr(path.size() + 1));
+    if (named.ends_with("\tclass")) columns.label_type = LabelType::kClass;
+    if (named.ends_with("\tnumber")) columns.label_type = LabelType::kNumber;
     const OpenedSource opened = recognise_source(path, Split::kTrain, {.columns = columns});
     line["format"] = opened.format;
     line["records"] = nlohmann::ordered_json::array();

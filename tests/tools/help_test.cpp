@@ -44,7 +44,7 @@ TEST(Help, SpeaksToWhoeverReadsIt) {
   EXPECT_THAT(text, HasSubstr("Usage: headrace digest [OPTIONS]\n"));
   EXPECT_THAT(text,
               HasSubstr("  --prefetch N            batches made ahead of the consumer; 0 to 1024; default 2\n"));
-  EXPECT_THAT(text, HasSubstr("  --seed N                the seed of all randomness; default 0\n"));
+  EXPECT_THAT(text, HasSubstr("  --seed N                the seed of everything random in the plan; default 0\n"));
 }
 
 // Every variable that the product reads, and every status that it ends with.

@@ -168,8 +168,7 @@ inline WrongInputs wrong_sizes() {
        {"digest --pipeline trivial", "ledger --pipeline trivial", "bench input --pipeline trivial",
         "explain --pipeline trivial", "train --recipe mnist-mlp --data @digits"}) {
     for (const std::string option : {"--memory-budget", "--pinned-budget"}) {
-      for (const std::string value :
-           {"''", "G", "2X", "2GB", "-1", "1.5G", "0x10", "nan", "16777216T", "0", "0G"}) {
+      for (const std::string value : {"''", "G", "2X", "2GB", "-1", "1.5G", "0x10", "nan", "16777216T"}) {
         rows.push_back({command + " " + option + " " + value, 2, option});
       }
     }

@@ -14,6 +14,7 @@ namespace headrace::tools {
 namespace {
 
 constexpr int kMaxPrefetch = 1024;
+constexpr Range<double> kThreads{.min = 0, .max = kMaxThreads};
 
 }  // namespace
 
@@ -23,55 +24,37 @@ void CommonOptions::add_reading_to(CLI::App& command, bool further_columns) {
   command.add_option("--devices", devices, "auto, cpu:N, cuda:0,1 or cuda:0xN: one replica on each")
       ->type_name("LIST")
       ->capture_default_str();
-  add_number(command, "--global-batch", global_batch, "examples in a batch over all replicas", {.min = 1});
-  add_number(command, "--threads", input.threads, "compute threads of the input engine; 0: chosen while it runs",
-             {.min = 0, .max = kMaxThreads})
-      ->capture_default_str();
-  add_number(command, "--readers", input.reader_threads,
-             "threads that read records which are not in memory yet; 0: chosen while it runs",
-             {.min = 0, .max = kMaxThreads})
-      ->capture_default_str();
+  add_number(command, "--global-batch", global_batch, help_of<BatchOptions>("global_batch"), {.min = 1});
+  add_field(command, input, {.field = "threads", .range = kThreads});
+  add_field(command, input, {.field = "reader_threads", .name = "--readers", .range = kThreads});
   add_number(command, "--prefetch", prefetch, "batches made ahead of the consumer",
              {.min = 0, .max = kMaxPrefetch})
       ->capture_default_str();
-  add_size(
-      command, "--memory-budget", input.memory_budget_bytes,
-      "maximum of unpinned host memory for batches, working memory and read-ahead, for each stream of batches "
-      "(train has a second one for validation); without it, no limit");
-  add_size(command, "--pinned-budget", input.pinned_budget_bytes,
-           "maximum of pinned host memory for batches, for each stream of batches; without it, no limit");
-  add_number(command, "--cpu-budget", input.cpu_budget,
-             "maximum number of compute threads that the input engine chooses; 0: one per processor",
-             {.min = 0, .max = kMaxThreads})
-      ->capture_default_str();
+  add_field(command, input, {.field = "memory_budget_bytes"});
+  add_field(command, input, {.field = "pinned_budget_bytes"});
+  add_field(command, input, {.field = "cpu_budget", .range = kThreads});
   errors.add_to(command);
-  add_choice(command, "--convert", input.convert, "where uint8 images become float32 for a GPU",
-             {"auto", "host", "device"});
+  add_field(command, input, {.field = "convert"});
 }
 
 void CommonOptions::add_to(CLI::App& command) {
   add_reading_to(command, /*further_columns=*/true);
-  add_number(command, "--epochs", epochs, "passes over the data",
+  add_number(command, "--epochs", epochs, help_of<LoaderOptions>("epochs"),
              {.min = 1, .max = std::numeric_limits<int>::max()});
-  add_number(command, "--seed", seed, "the seed of all randomness")->capture_default_str();
+  add_field(command, input, {.field = "seed"});
   const std::string automatic = cache == "auto" ? "auto (in memory where images are decoded), " : "";
   command
       .add_option("--cache", cache,
                   "where samples are kept once they are decoded: " + automatic + "none, memory, or a folder")
       ->type_name("WHERE")
       ->capture_default_str();
-  command.add_flag("--apply-orientation", apply_orientation,
-                   "turn images upright as their EXIF data say; without it pixels come as they are stored");
-  add_choice(command, "--resident", input.resident,
-             "whether a GPU keeps the uint8 images of a run of several epochs", {"auto", "never", "always"});
+  command.add_flag("--apply-orientation", apply_orientation, help_of<DecodeOptions>("apply_orientation"));
+  add_field(command, input, {.field = "resident"});
   add_json_option(command, json);
 }
 
 void CommonOptions::add_order_to(CLI::App& command) {
-  command.add_flag(
-      "--any-order", any_order,
-      "take batches as they become ready, so that a slow record holds up no other batch: each comes once "
-      "an epoch, in an order that depends on timing");
+  add_field(command, input, {.field = "in_order", .name = "--any-order"});
 }
 
 DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
@@ -91,8 +74,6 @@ DeviceGroup CommonOptions::open_devices(DeviceNeed need) const {
 
 LoaderOptions CommonOptions::loader() const {
   LoaderOptions options = input;
-  options.seed = seed;
-  options.in_order = !any_order;
   options.errors = errors.policy();
   return options;
 }

@@ -27,12 +27,10 @@ struct CommonOptions {
   std::string devices = "auto";
   std::int64_t global_batch = 0;  // 0: chosen by the recipe or pipeline
   std::uint64_t epochs = 0;       // 0: chosen by the recipe, 1 for a pipeline
-  std::uint64_t seed = 0;
   int prefetch = 2;
   LoaderOptions input = {};  // except options that have their own member here
   std::string cache = "none";
   bool apply_orientation = false;
-  bool any_order = false;
   ErrorOptions errors = {};
   std::string json = {};  // a file, "-" for standard output, empty for none
 

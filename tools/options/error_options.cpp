@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <vector>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
@@ -29,18 +28,9 @@ std::string location_of(const BadRecord& bad) {
 }  // namespace
 
 void ErrorOptions::add_to(CLI::App& command, bool substitutes) {
-  std::vector<std::string> choices = {"fail", "skip"};
-  if (substitutes) choices.emplace_back("substitute");
-  add_choice(command, "--on-error", on_error, "what to do with a bad record", choices);
-  share_ =
-      add_number(command, "--max-bad-share", max_bad_share,
-                 fmt::format("a run that skips{} ends when more of an epoch is bad than this share of it: 0 none, "
-                             "1 any number",
-                             substitutes ? " or substitutes" : ""),
-                 {.min = 0, .max = 1})
-          ->capture_default_str();
-  command.add_option("--quarantine", quarantine, "append a line of JSON for each bad record to this file")
-      ->type_name("FILE");
+  add_field(command, *this, {.field = "on_error", .choices = substitutes ? 3U : 2U});
+  share_ = add_field(command, *this, {.field = "max_bad_share", .range = {.min = 0, .max = 1}});
+  add_field(command, *this, {.field = "quarantine"});
 }
 
 ErrorPolicy ErrorOptions::policy() const {
@@ -48,7 +38,7 @@ ErrorPolicy ErrorOptions::policy() const {
     throw ConfigError("--max-bad-share changes nothing: with --on-error fail the first bad record ends the run",
                       "give --on-error skip, too, or leave it out");
   }
-  return {.on_error = on_error, .max_bad_share = max_bad_share, .quarantine = quarantine, .tally = tally};
+  return *this;
 }
 
 std::string ErrorOptions::text() const {

@@ -16,10 +16,8 @@ class Option;
 namespace headrace::tools {
 
 // --on-error, --max-bad-share and --quarantine.
-struct ErrorOptions {
-  OnError on_error = ErrorPolicy{}.on_error;
-  double max_bad_share = ErrorPolicy{}.max_bad_share;
-  std::filesystem::path quarantine = {};
+struct ErrorOptions : ErrorPolicy {
+  ErrorOptions() { tally = std::make_shared<BadRecordTally>(); }  // shared by copies of the options
 
   // `substitutes`: whether another record may replace a bad one.
   void add_to(CLI::App& command, bool substitutes = true);
@@ -33,8 +31,6 @@ struct ErrorOptions {
   std::string text() const;
   // Prints that line on standard error, at the end of a command; nothing if there were none.
   void report() const;
-
-  std::shared_ptr<BadRecordTally> tally = std::make_shared<BadRecordTally>();  // shared by copies of the options
 
  private:
   const CLI::Option* share_ = nullptr;  // --max-bad-share

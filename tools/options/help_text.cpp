@@ -1,9 +1,12 @@
 #include "headrace/tools/options/help_text.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 namespace headrace::tools {
@@ -43,6 +46,17 @@ constexpr NamedText kVariables[] = {
     {"HEADRACE_MPI_MODULE", "file of the module for MPI"},
 };
 
+// Returns "; not with --data, --split or --cache"; empty if there are none.
+std::string others(const std::string& what, const std::set<CLI::Option*>& options, const std::string& last) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) names.push_back(option->get_name());
+  if (names.empty()) return {};
+  std::ranges::sort(names);
+  const std::string end = names.back();
+  names.pop_back();
+  return what + fmt::format("{}", fmt::join(names, ", ")) + (names.empty() ? "" : last) + end;
+}
+
 std::size_t line_width() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kMaxWidth;
@@ -62,9 +76,11 @@ std::string name_of(const CLI::Option& option) {
 std::string description_of(const CLI::Option& option) {
   std::string what = option.get_description();
   if (!option.get_default_str().empty()) what += "; default " + option.get_default_str();
-  for (const CLI::Option* other : option.get_needs()) what += "; only with " + other->get_name();
-  for (const CLI::Option* other : option.get_excludes()) what += "; not with " + other->get_name();
-  return what;
+  std::set<CLI::Option*> excluded = option.get_excludes();
+  std::erase_if(excluded, [&](const CLI::Option* other) {  // which says it of the whole group
+    return other->get_excludes().size() > option.get_excludes().size();
+  });
+  return what + others("; only with ", option.get_needs(), " and ") + others("; not with ", excluded, " or ");
 }
 
 std::vector<const CLI::App*> commands_of(const CLI::App& command) {

@@ -7,9 +7,13 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <optional>
+#include <span>
 #include <sstream>
+#include <stdexcept>
 #include <type_traits>
+#include <variant>
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/did_you_mean.h"
@@ -98,6 +102,10 @@ std::string any_of(const std::vector<std::string>& choices) {
   return text;
 }
 
+std::string with_choices(const std::string& what, const std::vector<std::string>& choices) {
+  return what + (what.find_first_of(":;") == std::string::npos ? ": " : "; ") + any_of(choices);
+}
+
 ConfigError wrong_value(const std::string& name, const std::string& value, const std::string& why) {
   return ConfigError(fmt::format("{} {}: {}", name, value.empty() ? "''" : value, why));
 }
@@ -131,7 +139,6 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, std::uint64_t&
   const auto check = [name](std::string& given) {
     const std::optional<std::uint64_t> size = parse_size(given);
     if (!size) throw wrong_value(name, given, "must be a whole number of bytes, such as 4096, 512M or 2G");
-    if (*size == 0) throw wrong_value(name, given, "must be above 0; without the option there is no limit");
     given = std::to_string(*size);
     return std::string();
   };
@@ -158,7 +165,7 @@ CLI::Option* want_choice(CLI::Option* option, const std::string& name, const std
 
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string& value, const std::string& what,
                         const std::vector<std::string>& choices) {
-  return want_choice(command.add_option(name, value, what + ": " + any_of(choices)), name, choices);
+  return want_choice(command.add_option(name, value, with_choices(what, choices)), name, choices);
 }
 
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::function<void(std::size_t)> choose,
@@ -166,7 +173,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, std::functio
   const auto read = [choose = std::move(choose), choices](const std::string& given) {
     choose(static_cast<std::size_t>(std::ranges::find(choices, given) - choices.begin()));
   };
-  CLI::Option* option = command.add_option_function<std::string>(name, read, what + ": " + any_of(choices));
+  CLI::Option* option = command.add_option_function<std::string>(name, read, with_choices(what, choices));
   return want_choice(option, name, choices)->default_str(choices.at(number));
 }
 
@@ -175,6 +182,120 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   std::istringstream names(option.get_option_text());
   for (std::string name; names >> name;) choices.push_back(name);
   return choices;
+}
+
+namespace {
+
+constexpr std::string_view kBytes = "_bytes", kFalse = "False: ";
+
+// Hands one field, with its text in help, to a function.
+class OneField final : public OptionVisitor {
+ public:
+  using Choices = std::span<const char* const>;
+
+  explicit OneField(std::string field) : field_(std::move(field)) {}
+
+  std::function<void(OptionPlace place, const std::string& help)> on_value = [](OptionPlace, const auto&) {};
+  std::function<void(std::size_t& number, Choices choices, const std::string& help)> on_choice;
+
+  void look(const ShowFields& show) {
+    show(*this);
+    if (!found_) throw std::logic_error("there is no field " + field_);
+  }
+
+ protected:
+  void visit(const char* name, OptionPlace place) override {
+    if (is_it(name)) on_value(place, help());
+  }
+  void visit_choice(const char* name, std::size_t& number, Choices choices) override {
+    if (is_it(name)) on_choice(number, choices, help());
+  }
+  void visit_list(const char* /*name*/, const List& /*list*/) override {}
+
+ private:
+  bool is_it(const char* name) {
+    found_ = found_ || field_ == name;
+    return field_ == name;
+  }
+  std::string help() const {
+    std::string text = sentence();
+    if (text.starts_with(kFalse)) text.erase(0, kFalse.size());
+    if (text.ends_with('.')) text.pop_back();
+    const auto letter = static_cast<unsigned char>(text[0]);
+    if (std::isupper(static_cast<unsigned char>(text[1])) == 0) text[0] = static_cast<char>(std::tolower(letter));
+    return text;
+  }
+
+  std::string field_;
+  bool found_ = false;
+};
+
+template <typename Number>
+Range<Number> within(const Range<double>& range) {
+  Range<Number> result;
+  if (range.min > static_cast<double>(result.min)) result.min = static_cast<Number>(range.min);
+  if (range.max < static_cast<double>(result.max)) result.max = static_cast<Number>(range.max);
+  return result;
+}
+
+template <typename Value>
+CLI::Option* add_value(CLI::App& command, const std::string& name, Value& value, const FieldFlag& flag,
+                       const std::string& help) {
+  if constexpr (std::is_same_v<Value, bool>) {
+    const auto negate = [&value] { value = false; };
+    return value ? command.add_flag_callback(name, negate, help) : command.add_flag(name, value, help);
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    return command.add_option(name, value, help)->type_name("NAME");
+  } else if constexpr (std::is_same_v<Value, std::filesystem::path>) {
+    return command.add_option(name, value, help)->type_name("FILE");
+  } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    return command.add_option(name, value, help)->type_name("NAMES")->delimiter(',');
+  } else if constexpr (std::is_same_v<Value, int> || std::is_same_v<Value, double>) {
+    return add_number(command, name, value, help, within<Value>(flag.range))->capture_default_str();
+  } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
+    if (flag.field.ends_with(kBytes)) return add_size(command, name, value, help);
+    return add_number(command, name, value, help, within<Value>(flag.range))->capture_default_str();
+  } else {
+    throw std::logic_error("no command has a field like " + flag.field);
+  }
+}
+
+}  // namespace
+
+std::string flag_of(std::string_view field) {
+  if (field.ends_with(kBytes)) field.remove_suffix(kBytes.size());
+  std::string flag = "--" + std::string(field);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+std::string help_of(const ShowFields& show, const std::string& field) {
+  std::string text;
+  OneField one(field);
+  one.on_value = [&](OptionPlace, const std::string& help) { text = help; };
+  one.on_choice = [&](std::size_t&, OneField::Choices, const std::string& help) { text = help; };
+  one.look(show);
+  return text;
+}
+
+CLI::Option* add_field(CLI::App& command, const ShowFields& show, const FieldFlag& flag) {
+  const std::string name = flag.name.empty() ? flag_of(flag.field) : flag.name;
+  CLI::Option* option = nullptr;
+  OneField one(flag.field);
+  one.on_value = [&](OptionPlace place, const std::string& help) {
+    option = std::visit([&](auto* value) { return add_value(command, name, *value, flag, help); }, place);
+  };
+  one.on_choice = [&](std::size_t& number, OneField::Choices choices, const std::string& help) {
+    const auto choose = [show, field = flag.field](std::size_t chosen) {
+      OneField set(field);
+      set.on_choice = [chosen](std::size_t& value, OneField::Choices, const auto&) { value = chosen; };
+      set.look(show);
+    };
+    const OneField::Choices taken = choices.first(std::min(choices.size(), flag.choices));
+    option = add_choice(command, name, choose, number, help, {taken.begin(), taken.end()});
+  };
+  one.look(show);
+  return option;
 }
 
 CLI::Option* add_json_option(CLI::App& command, std::string& target) {

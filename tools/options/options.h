@@ -7,8 +7,10 @@
 #include <functional>
 #include <limits>
 #include <string>
-#include <type_traits>
+#include <string_view>
 #include <vector>
+
+#include "headrace/devices/base/option_visitor.h"
 
 namespace CLI {
 class App;
@@ -49,17 +51,39 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string&
 CLI::Option* add_choice(CLI::App& command, const std::string& name, std::function<void(std::size_t)> choose,
                         std::size_t number, const std::string& what, const std::vector<std::string>& choices);
 
-// Adds a choice from an enumeration whose values count up from 0.
-template <typename Choice>
-requires std::is_enum_v<Choice> CLI::Option* add_choice(CLI::App& command, const std::string& name, Choice& value,
-                                                        const std::string& what,
-                                                        const std::vector<std::string>& choices) {
-  const auto choose = [&value](std::size_t number) { value = static_cast<Choice>(number); };
-  return add_choice(command, name, choose, static_cast<std::size_t>(value), what, choices);
-}
-
 // Returns the choices of an option added by add_choice(); else none.
 std::vector<std::string> choices_of(const CLI::Option& option);
+
+// An option of a command that is a field of one of the library's structs, named, explained and set by default as
+// that is.
+struct FieldFlag {
+  std::string field;      // "label_type"
+  std::string name = {};  // "--any-order"; empty: flag_of() the field
+  Range<double> range = {};
+  std::size_t choices = ~std::size_t{0};  // how many of the field's choices the command has, the first ones
+};
+
+// Shows a struct to a visitor.
+using ShowFields = std::function<void(OptionVisitor&)>;
+
+// Returns "--label-type", for memory_budget_bytes "--memory-budget".
+std::string flag_of(std::string_view field);
+
+// Returns the field's sentence as help has it: "the maximum of compute threads; 0: chosen while it runs".
+std::string help_of(const ShowFields& show, const std::string& field);
+template <typename Options>
+std::string help_of(const std::string& field) {
+  return help_of([options = Options()](OptionVisitor& visit) mutable { show(options, visit); }, field);
+}
+
+// Adds an option that sets the field: a number; a size, as add_size() has it, if the field's name ends with
+// _bytes; a choice; a name; a path; names with commas between them; or a flag, which negates a
+// field that is true. REQUIRES: the struct lives as long as the command.
+CLI::Option* add_field(CLI::App& command, const ShowFields& show, const FieldFlag& flag);
+template <typename Options>
+CLI::Option* add_field(CLI::App& command, Options& options, const FieldFlag& flag) {
+  return add_field(command, ShowFields([&options](OptionVisitor& visit) { show(options, visit); }), flag);
+}
 
 // Adds --json FILE.
 CLI::Option* add_json_option(CLI::App& command, std::string& target);

@@ -41,20 +41,17 @@ void PipelineCommandOptions::check_outputs(std::vector<NamedPath> more) const {
 }
 
 void PipelineCommandOptions::add_world_to(CLI::App& command) {
-  constexpr int kMaxWorld = 1 << 20;
-  CLI::Option* all = add_number(command, "--world", world.total,
-                                "all replicas, of which this command serves some; without it, it serves all",
-                                {.min = 1, .max = kMaxWorld});
-  add_number(command, "--first", world.first, "the first replica of the world that this command serves; default 0",
-             {.min = 0, .max = kMaxWorld})
-      ->needs(all);
+  constexpr Range<double> kWorld{.min = 0, .max = 1 << 20};
+  CLI::Option* all =
+      add_field(command, common.input, {.field = "world_replicas", .name = "--world", .range = kWorld});
+  add_field(command, common.input, {.field = "world_first", .name = "--first", .range = kWorld})->needs(all);
 }
 
 PipelineOptions PipelineCommandOptions::pipeline_options() const {
   PipelineOptions options{.data = common.data,
                           .source = {.layout = common.layout, .columns = common.columns},
                           .apply_orientation = common.apply_orientation,
-                          .seed = common.seed,
+                          .seed = common.input.seed,
                           .prefetch = common.prefetch,
                           .cache = common.open_cache()};
   if (!split.empty()) options.split = parse_split(split);
@@ -86,7 +83,6 @@ DeviceGroup PipelineCommandOptions::devices() const {
 LoaderOptions PipelineCommandOptions::loader() const {
   LoaderOptions options = common.loader();
   options.epochs = common.epochs > 0 ? common.epochs : 1;
-  options.world = world;
   if (!plan.empty() && prefetch_->count() > 0) options.prefetch = common.prefetch;
   return options;
 }

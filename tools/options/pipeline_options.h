@@ -25,7 +25,6 @@ struct PipelineCommandOptions {
   std::filesystem::path plan_base = {};  // where its relative paths begin
   std::string split = {};                // empty: train
   int local_replicas = 0;                // CPU replicas; 0: see --devices
-  World world = {};                      // this command's replicas within all; by default all
 
   void add_to(CLI::App& command);
   // Refuses options that --plan includes or excludes.
@@ -34,7 +33,7 @@ struct PipelineCommandOptions {
   void add_world_to(CLI::App& command);
 
   // Returns whether there are replicas besides the command's.
-  bool is_part() const noexcept { return world.total > 0; }
+  bool is_part() const noexcept { return common.input.world.total > 0; }
 
   // Returns the pipeline's name, or the plan's file.
   std::string name() const { return plan.empty() ? pipeline : plan.string(); }

@@ -122,13 +122,13 @@ SourcePtr make_integers() {
 SourcePtr integers(const PipelineOptions& options) {
   if (!options.data.empty() || options.split || !options.source.layout.empty() ||
       !options.source.columns.empty()) {
-    throw ConfigError(
-        "the pipeline trivial counts integers and reads no data",
-        joined({"leave out " + named("PipelineOptions::data"), named("PipelineOptions::split"),
-                named("LayoutOptions::classes_at"), named("LayoutOptions::train_folder"),
-                named("LayoutOptions::test_folder"), named("ColumnOptions::image"), named("ColumnOptions::label"),
-                named("ColumnOptions::more"), named("ColumnOptions::label_type")},
-               ", "));
+    throw ConfigError("the pipeline trivial counts integers and reads no data",
+                      joined({"leave out " + named("PipelineOptions::data"), named("PipelineOptions::split"),
+                              named("LayoutOptions::classes_at"), named("LayoutOptions::train_folder"),
+                              named("LayoutOptions::test_folder"), named("ColumnOptions::image_column"),
+                              named("ColumnOptions::label_column"), named("ColumnOptions::columns"),
+                              named("ColumnOptions::label_type")},
+                             ", "));
   }
   return make_integers();
 }

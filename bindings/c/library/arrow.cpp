@@ -14,9 +14,9 @@ namespace {
 ArrowOptions arrow_options_of(const hr_arrow_options* given) {
   const auto from = HR_READ(hr_arrow_options, HR_ARROW_OPTIONS_INIT, given);
   ArrowOptions options{.name = text_of(from.name, "arrow"),
-                       .columns = {.image = text_of(from.image_column),
-                                   .label = text_of(from.label_column),
-                                   .more = texts_of(from.columns, from.column_count, "columns"),
+                       .columns = {.image_column = text_of(from.image_column),
+                                   .label_column = text_of(from.label_column),
+                                   .columns = texts_of(from.columns, from.column_count, "columns"),
                                    .label_type = enum_of(from.label_type, LabelType::kNumber, "label_type")},
                        .classes = texts_of(from.classes, from.class_count, "classes"),
                        .label_count = from.label_count};

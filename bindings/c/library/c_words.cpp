@@ -13,9 +13,9 @@ namespace {
 
 // Words whose C name is not the last part of their C++ name.
 constexpr ReaderWord kWords[] = {
-    {"ColumnOptions::image", "path_column or image_keys"},
-    {"ColumnOptions::label", "label_column or label_keys"},
-    {"ColumnOptions::more", "columns"},
+    {"ColumnOptions::image_column", "path_column or image_keys"},
+    {"ColumnOptions::label_column", "label_column or label_keys"},
+    {"ColumnOptions::columns", "columns"},
     {"Dataset::bucket_by_length()", "bucket_by_length"},
     {"Dataset::padded_batch()", "padded_batch"},
     {"Dataset::shuffle_window()", "shuffle_window"},

@@ -117,7 +117,7 @@ const std::array<Format, 12> kFormats{{
     {"images in folders",
      [](const Opening& at) {
        return image_folder(at.path(), at.split(), at.layout(),
-                           {.more = at.columns(), .label_type = at.label_type()});
+                           {.columns = at.columns(), .label_type = at.label_type()});
      },
      kSplit | kLayout | kFurther},
     {"images in an archive", open_archive, kSplit | kLayout | kMemoryLimit | kBeside},
@@ -177,7 +177,7 @@ OpenedSource open_any(const Opening& at) {
     return recognise_source(at.path(), at.split(),
                             {.layout = at.layout(),
                              .label_count = at.options.label_count,
-                             .columns = {.more = at.columns(), .label_type = at.label_type()}});
+                             .columns = {.columns = at.columns(), .label_type = at.label_type()}});
   }
   return {.format = format.name, .source = format.open(at)};
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._dataset import Dataset
@@ -11,27 +11,24 @@ from ._errors import config_error
 from ._plan_parts import held_alone
 from ._sources import say_reading
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), image_column: str = "", label_column: str = "",
-               label_type: Literal["auto", "class", "number"] = "auto", classes: Sequence[str] = (),
-               label_count: int = 0, name: str = "arrow", memory_limit: int = 0) -> Dataset:
+
+def from_arrow(data: Any | Callable[[], Any], **options: Unpack[_native.ArrowOptions]) -> Dataset:
     """A table of anything that has __arrow_c_stream__: a pyarrow Table or RecordBatchReader, a Polars or pandas DataFrame,
     a DuckDB relation; or a Hugging Face dataset. All of it is taken, without a copy of images and of numbers that the
     engine knows, and records are read by number. A function that returns such an object is a stream: its batches are
     read once by each loader and not kept, for tables larger than memory.
 
     The image is the only column of JPEG or PNG files, or image_column; the label is "label", or label_column: a number, or
-    text, whose values are classes in bytewise order, or in the order of `classes`. Columns as in headrace.open():
-    "weight", "caption:text", "breed:class", "size=width+height"; "box.x" is a column in a struct. Lists are vectors, or of
-    a varying first extent where they are of unequal length. Without image and `columns` all columns of numbers are
-    taken. Prints in one line how it read the table, as headrace.open() does. A null makes its record bad. memory_limit is for
-    what must be converted: texts, classes, float64."""
-    if isinstance(columns, str):
-        raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
-    if not classes:
-        classes = _class_names(data, label_column or "label")
-    options = _native.ArrowOptions(name, image_column, label_column, list(columns), label_type, list(classes), label_count,
-                                   memory_limit)
+    text, whose values are classes in bytewise order, or in the order of `classes`. "box.x" is a column in a struct. Lists
+    are vectors, or of a varying first extent where they are of unequal length. Without image and `columns` all columns of
+    numbers are taken. Prints in one line how it read the table, as headrace.open() does. A null makes its record bad.
+
+    """
+    if not options.get("classes"):
+        options["classes"] = _class_names(data, options.get("label_column") or "label")
     if callable(data) and not hasattr(data, "__arrow_c_stream__"):
         held = _native.PlanFunction(lambda: _stream_of(data()))
         made = Dataset(_native.arrow_stream(held, options), parts=(held_alone(held),))
@@ -39,6 +36,9 @@ def from_arrow(data: Any | Callable[[], Any], *, columns: Sequence[str] = (), im
         made = Dataset(_native.arrow_table(_stream_of(data), options))
     say_reading(made)
     return made
+
+
+from_arrow.__doc__ = f"{from_arrow.__doc__}{_native.ArrowOptions}"
 
 
 def _is_hugging_face(data):

@@ -87,12 +87,10 @@ class Loader:
         alone. "auto": those of this process among the ones that torchrun, mpirun, srun, Kubernetes or TF_CONFIG started, each with as many
         devices; Workers, of open_world(): the same of those; (replicas, first): the replicas from `first` on, of so many,
         which world_replicas and world_first say as well. None: there is no other process.
-    even_shares: "repeat" or "drop" where each replica must have equally many examples of a batch: its first ones come once
-        more (batch.repeats says how many of a share's last rows), or its last ones are left out. "off": one may have one more.
-    on_error: what becomes of records that cannot be used: "fail", "skip", "substitute". A batch of which "skip" leaves
-        nothing is not handed out: then an epoch has fewer batches than len() says.
     start: a state_dict() to continue from.
-    options: pipeline/loader.h says more of each; those that are not given, or None, are
+    options: those below; None is the default. With even_shares="repeat" a batch's first examples come once more
+        (batch.repeats says how many of a share's last rows), with "drop" its last ones are left out. A batch of which
+        on_error="skip" leaves nothing is not handed out: then an epoch has fewer batches than len() says.
     """
 
     def __init__(self, dataset: Dataset, *, devices: str = "cpu", epochs: int | None = 1,
@@ -307,4 +305,4 @@ class Loader:
         return f"epoch {taken // steps}, step {taken % steps} of {steps}"
 
 
-Loader.__doc__ = f"{Loader.__doc__}    {_native.LoaderOptions}\n"
+Loader.__doc__ = f"{Loader.__doc__}{_native.LoaderOptions}"

@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,34 +22,24 @@ from ._operations import layout_is
 from ._plan_parts import MAKERS, Part, held_alone
 from ._records import as_array, fields_of, is_encoded, packer, typed_array
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-def open(path: Path, split: Literal["train", "test"] = "train", *, classes_at: str = "", train_folder: str = "",
-         test_folder: str = "", label_count: int = 0, image_column: str = "", label_column: str = "",
-         columns: Sequence[str] = (), label_type: Literal["auto", "class", "number"] = "auto") -> Dataset:
+
+def open(path: Path, split: Literal["train", "test"] = "train", **options: Unpack[_native.SourceOptions]) -> Dataset:
     """Opens whatever lies at `path`, a path or a URL ("https://host/train-{000..099}.tar", "s3://bucket/prefix/", with
     the credentials of the environment), recognised by content: folders, tar and zip archives of images, IDX and CIFAR
-    binaries, WebDataset shards, TFRecords, NumPy arrays, CSV lists, Headrace's own record files. Where folder names
-    do not tell, classes_at says which folder names an image's class ("2", "parent", "none" or a pattern),
-    train_folder and test_folder the splits; label_count how many classes there are where the data do not. Of CSV
-    tables and TFRecords, image_column and label_column name the columns or features that are these; columns are
-    taken along as fields: numbers, of TFRecords also lists of them and encoded images; "caption:text" is text (see
-    Batch.text), "breed:class" the numbers of classes, "pixels:list" several numbers in one cell, "size=width+height"
-    several columns in one field. Of WebDataset's samples and image folders, columns are members, or files beside the
-    images, by their extension: "txt" (text), "npy", "seg.png", "seg.png:mask" (its numbers as they are), "json.boxes:list",
-    "html:text", "boxes=json.boxes"; so, too, in a tar or zip of class folders, if classes_at names these ("parent"); or, of images
-    in folders, by a pattern of their paths: "mask=../masks/{stem}_mask.png:mask", {stem} being the image's name without its
-    extension and {folder} its folder. Of a CSV table without images, those columns and the label are all there is; if none
-    are named, all columns of numbers. label_type is "class", "number" (float32, for regression) or "auto", which refuses numbers that are not whole.
-    How the path was read, Dataset.reading, is printed on standard error in one line, by worker 0 of several: format, split, classes,
-    label, and what is left out. train_folder and test_folder also name the shards of a split ("*": all of them). Dataset.columns
-    says what was taken and what was left out."""
-    if isinstance(columns, str):
-        raise config_error(f"columns = {columns!r} is one text", f"give a list: [{columns!r}]")
-    data = Dataset(_native.open(os.fspath(path), split, classes_at, train_folder, test_folder, label_count,
-                                image_column, label_column, list(columns), label_type))
+    binaries, WebDataset shards, TFRecords, NumPy arrays, CSV tables, Headrace's own record files. How it was read,
+    Dataset.reading, is printed on standard error in one line, by worker 0 of several. Dataset.columns says what was taken
+    along and what was left out; pipeline/sources/README.md says how columns are read.
+
+    """
+    data = Dataset(_native.open(os.fspath(path), {"split": split, **options}))
     say_reading(data)
     return data
 
+
+open.__doc__ = f"{open.__doc__}{_native.SourceOptions}"
 
 _said: set[str] = set()  # readings; data that are opened again are read alike
 

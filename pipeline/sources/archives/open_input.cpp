@@ -127,7 +127,8 @@ std::string missing_columns(std::string_view header) {
 // Returns the hint for a table with other column names, or without any.
 std::string how_to_name_columns(std::string_view line) {
   if (line.find(',') == std::string_view::npos) return "separate the columns by commas; ";
-  const std::string options = joined({named("ColumnOptions::image"), named("ColumnOptions::label")}, " and ");
+  const std::string options =
+      joined({named("ColumnOptions::image_column"), named("ColumnOptions::label_column")}, " and ");
   return advice("say with {} which columns it has instead; ", options);
 }
 

@@ -88,19 +88,6 @@ std::vector<std::string> cifar_files_of(CifarFormat format, Split split) {
   return files;
 }
 
-struct CifarBinaryCall {
-  static constexpr const char* kName = "cifar_binary";
-
-  std::filesystem::path path = {};
-  Split split = Split::kTrain;
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    show_split(split, visit);
-  }
-  SourcePtr open() const { return cifar_binary(path, split); }
-};
-
 }  // namespace
 
 CifarFormat find_cifar(const std::filesystem::path& folder) {
@@ -125,11 +112,9 @@ SourcePtr cifar_binary(const std::filesystem::path& folder, Split split) {
        .bytes = std::move(records.pixels)});
   arrays.push_back(label_array(records.labels));
   return opened_by(
-      CifarBinaryCall{.path = folder, .split = split},
+      CifarBinaryCall{{folder, {split}}},
       std::make_shared<ArraySource>(folder.string(), records.labels.size(), std::move(arrays),
                                     read_names(folder / layout.names, layout.classes), layout.classes));
 }
-
-SourceOriginPtr cifar_binary_origin() { return std::make_shared<const CallOrigin<CifarBinaryCall>>(); }
 
 }  // namespace headrace

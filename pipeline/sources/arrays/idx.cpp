@@ -158,35 +158,6 @@ void check_labels(const IdxFile& labels, std::int64_t records, const std::string
   }
 }
 
-struct IdxFilesCall {
-  static constexpr const char* kName = "idx_files";
-
-  std::filesystem::path images = {}, labels = {};
-  std::uint64_t label_count = 0;
-
-  void show(OptionVisitor& visit) {
-    visit("images", images);
-    visit("labels", labels);
-    visit("label_count", label_count);
-  }
-  SourcePtr open() const { return idx_files(images, labels, label_count); }
-};
-
-struct IdxFolderCall {
-  static constexpr const char* kName = "idx_folder";
-
-  std::filesystem::path path = {};
-  Split split = Split::kTrain;
-  std::uint64_t label_count = 0;
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    show_split(split, visit);
-    visit("label_count", label_count);
-  }
-  SourcePtr open() const { return idx_folder(path, split, label_count); }
-};
-
 }  // namespace
 
 SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::path& labels,
@@ -213,12 +184,7 @@ SourcePtr idx_folder(const std::filesystem::path& folder, Split split, std::uint
                     "has no " + stem + (images.empty() ? "-images-idx3-ubyte" : "-labels-idx1-ubyte"),
                     {.source = folder.string()}, "looked for it plain and as .gz, and with a dot before idx");
   }
-  return opened_by(IdxFolderCall{.path = folder, .split = split, .label_count = label_count},
-                   idx_files(images, labels, label_count));
+  return opened_by(IdxFolderCall{{folder, {split, label_count}}}, idx_files(images, labels, label_count));
 }
-
-SourceOriginPtr idx_files_origin() { return std::make_shared<const CallOrigin<IdxFilesCall>>(); }
-
-SourceOriginPtr idx_folder_origin() { return std::make_shared<const CallOrigin<IdxFolderCall>>(); }
 
 }  // namespace headrace

@@ -311,20 +311,6 @@ SourcePtr open_npy(const std::filesystem::path& path, const std::vector<std::fil
                  "its order is Fortran's, in which a record is no slice: save numpy.ascontiguousarray(array)");
 }
 
-struct NumpyArraysCall {
-  static constexpr const char* kName = "numpy_arrays";
-
-  std::filesystem::path path = {};
-  NumpyOptions options = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    show_split(options.split, visit);
-    visit("memory_limit", options.memory_limit);
-  }
-  SourcePtr open() const { return numpy_arrays(path, options); }
-};
-
 SourcePtr open_numpy_arrays(const std::filesystem::path& path, const NumpyOptions& options) {
   if (path_kind(path) != PathKind::kDirectory) {
     return is_npz(path) ? open_npz(path, options) : open_npy(path, {path}, options);
@@ -354,9 +340,7 @@ bool is_npz(const std::filesystem::path& file) {
 }
 
 SourcePtr numpy_arrays(const std::filesystem::path& path, NumpyOptions options) {
-  return opened_by(NumpyArraysCall{.path = path, .options = options}, open_numpy_arrays(path, options));
+  return opened_by(NumpyArraysCall{{path, options}}, open_numpy_arrays(path, options));
 }
-
-SourceOriginPtr numpy_arrays_origin() { return std::make_shared<const CallOrigin<NumpyArraysCall>>(); }
 
 }  // namespace headrace

@@ -87,8 +87,8 @@ class Chooser {
     take_image();
     take_label();
     const bool has_image = !chosen_.taken.empty() && chosen_.taken.front().field == "image";
-    for (const std::string& text : options_.columns.more) take(text);
-    if (options_.columns.more.empty() && !has_image) take_numbers();
+    for (const std::string& text : options_.columns.columns) take(text);
+    if (options_.columns.columns.empty() && !has_image) take_numbers();
     if (chosen_.taken.empty()) {
       refuse("has no column of images, no label and no column of numbers",
              "name columns to take: COLUMN:text, COLUMN:class");
@@ -145,8 +145,8 @@ class Chooser {
   // The image named, else the only one.
   void take_image() {
     const Candidate* image = nullptr;
-    if (!options_.columns.image.empty()) {
-      image = &require(options_.columns.image, "ColumnOptions::image");
+    if (!options_.columns.image_column.empty()) {
+      image = &require(options_.columns.image_column, "ColumnOptions::image_column");
     } else {
       const auto count = std::ranges::count_if(candidates_, &Candidate::is_image);
       const Candidate* named_so = find("image");
@@ -158,18 +158,19 @@ class Chooser {
         for (const Candidate& one : candidates_) {
           if (one.is_image) images.push_back(one.name);
         }
-        refuse(fmt::format("has {} columns of images: {}", count, fmt::join(images, ", ")),
-               "name the one to be decoded with " + named_or("ColumnOptions::image", "the option for images"));
+        refuse(
+            fmt::format("has {} columns of images: {}", count, fmt::join(images, ", ")),
+            "name the one to be decoded with " + named_or("ColumnOptions::image_column", "the option for images"));
       }
     }
     const auto other =
         std::ranges::find_if(candidates_, [](const Candidate& one) { return one.other != nullptr; });
-    if (image == nullptr && options_.columns.more.empty() && other != candidates_.end()) image = &*other;
+    if (image == nullptr && options_.columns.columns.empty() && other != candidates_.end()) image = &*other;
     if (image == nullptr) return;
     if (image->other != nullptr) {
       refuse(fmt::format("the column '{}' holds images in {}, which is not read", image->name, image->other),
              joined({"convert them to JPEG or PNG",
-                     advice("leave them out by naming other columns with {}", named("ColumnOptions::more"))}));
+                     advice("leave them out by naming other columns with {}", named("ColumnOptions::columns"))}));
     }
     const bool is_encoded = image->is_image || (image->type->is_bytes() && !image->type->is_text);
     if (!is_encoded && !image->has_numbers()) {
@@ -179,8 +180,8 @@ class Chooser {
   }
 
   void take_label() {
-    const std::string& name = options_.columns.label;
-    const Candidate* label = name.empty() ? find("label") : &require(name, "ColumnOptions::label");
+    const std::string& name = options_.columns.label_column;
+    const Candidate* label = name.empty() ? find("label") : &require(name, "ColumnOptions::label_column");
     if (label == nullptr || !field_of(*label).empty()) return;
     const LabelType type = options_.columns.label_type;
     const bool is_class = label->has_text() || type == LabelType::kClass;
@@ -204,7 +205,7 @@ class Chooser {
     }
     ArrowColumn column{.field = choice.field};
     for (const std::string& name : choice.columns) {
-      const Candidate& one = require(name, "ColumnOptions::more");
+      const Candidate& one = require(name, "ColumnOptions::columns");
       column.use = use_of(one, choice);
       if (column.use == ArrowUse::kImage || column.use == ArrowUse::kMask) column.files = one.files;
       column.paths.push_back(one.path);

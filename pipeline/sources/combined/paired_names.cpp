@@ -88,7 +88,7 @@ void require_paired_names(const std::vector<JoinedPart>& parts) {
           fmt::format("zip(): record {} would be {} of {} with {} of {}, whose names differ", i, names.file(i),
                       first->source->info().name, theirs.file(i), other->source->info().name),
           joined({advice("take the files along by their names: {}",
-                         named("ColumnOptions::more", "mask=../masks/{stem}_mask.png:mask")),
+                         named("ColumnOptions::columns", "mask=../masks/{stem}_mask.png:mask")),
                   advice("pair by position, whatever the names: {}", named("ZipOptions::strict", "false"))}));
     }
   }

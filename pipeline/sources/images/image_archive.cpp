@@ -216,22 +216,6 @@ RecordView InMemoryArchive::read(std::uint64_t index, std::vector<std::byte>& sc
 
 std::string InMemoryArchive::describe(std::uint64_t index) const { return std::string(table_.name(index)); }
 
-struct ImageArchiveCall {
-  static constexpr const char* kName = "image_archive";
-
-  std::filesystem::path path = {};
-  ArchiveOptions options = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    show_split(options.split, visit);
-    show_layout(options.layout, visit);
-    visit("memory_limit", options.memory_limit);
-    visit("columns", options.columns);
-  }
-  SourcePtr open() const { return image_archive(path, options); }
-};
-
 SourcePtr read_archive_images(const std::filesystem::path& archive, const ArchiveOptions& options,
                               bool recognised) {
   const std::unique_ptr<ArchiveFiles> files = open_archive(archive, options.memory_limit);
@@ -242,15 +226,13 @@ SourcePtr read_archive_images(const std::filesystem::path& archive, const Archiv
 }  // namespace
 
 SourcePtr image_archive(const std::filesystem::path& archive, ArchiveOptions options) {
-  return opened_by(ImageArchiveCall{.path = archive, .options = options},
+  return opened_by(ImageArchiveCall{{archive, options}},
                    read_archive_images(archive, options, /*recognised=*/false));
 }
 
 SourcePtr recognised_image_archive(const std::filesystem::path& archive, const ArchiveOptions& options) {
-  return opened_by(ImageArchiveCall{.path = archive, .options = options},
+  return opened_by(ImageArchiveCall{{archive, options}},
                    read_archive_images(archive, options, /*recognised=*/true));
 }
-
-SourceOriginPtr image_archive_origin() { return std::make_shared<const CallOrigin<ImageArchiveCall>>(); }
 
 }  // namespace headrace

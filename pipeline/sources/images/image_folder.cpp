@@ -180,38 +180,19 @@ void list_outside(const std::filesystem::path& folder, const std::vector<std::st
   }
 }
 
-struct ImageFolderCall {
-  static constexpr const char* kName = "image_folder";
-
-  std::filesystem::path path = {};
-  Split split = Split::kTrain;
-  LayoutOptions layout = {};
-  ColumnOptions columns = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    show_split(split, visit);
-    show_layout(layout, visit);
-    visit("columns", columns.more);
-  }
-  SourcePtr open() const { return image_folder(path, split, layout, columns); }
-};
-
 }  // namespace
 
 SourcePtr image_folder(const std::filesystem::path& folder, Split split, const LayoutOptions& layout,
                        const ColumnOptions& columns) {
   refuse_named_columns(folder, columns);
-  MemberFields fields(columns.more, folder.string());
+  MemberFields fields(columns.columns, folder.string());
   FolderListing listing = list_files_below(folder);
   list_outside(folder, fields.extensions(), listing);
   const Sidecars sidecars(listing.paths, fields.extensions());
   refuse_samples(listing.paths, fields.extensions(), layout, folder.string(), /*recognised=*/false);
   const ImageListing layout_found = lay_out_images(listing.paths, split, folder.string(), layout);
-  return opened_by(ImageFolderCall{.path = folder, .split = split, .layout = layout, .columns = columns},
+  return opened_by(ImageFolderCall{{folder, {split, layout, columns}}},
                    std::make_shared<ImageFolder>(folder, listing, layout_found, std::move(fields), sidecars));
 }
-
-SourceOriginPtr image_folder_origin() { return std::make_shared<const CallOrigin<ImageFolderCall>>(); }
 
 }  // namespace headrace

@@ -142,7 +142,7 @@ void refuse_samples(const std::vector<std::string>& paths, const std::vector<std
                   with_commas(pairs), count_of(images, "image"), label),
       recognised
           ? joined({"where the folders are the classes, say " + named("LayoutOptions::classes_at", "parent"),
-                    advice("where the labels are, say {}", named("ColumnOptions::label", "cls"))},
+                    advice("where the labels are, say {}", named("ColumnOptions::label_column", "cls"))},
                    "; ")
           : "where the folders are the classes, say " + named("LayoutOptions::classes_at", "parent") +
                 "; where the labels are, pack the folder into a .tar",
@@ -150,10 +150,11 @@ void refuse_samples(const std::vector<std::string>& paths, const std::vector<std
 }
 
 void refuse_named_columns(const std::filesystem::path& path, const ColumnOptions& columns) {
-  if (columns.image.empty() && columns.label.empty() && columns.label_type == LabelType::kAuto) return;
+  if (columns.image_column.empty() && columns.label_column.empty() && columns.label_type == LabelType::kAuto)
+    return;
   throw ConfigError(
       path.string() + ": holds images in folders, whose images are files and whose labels are folders",
-      joined({"leave out " + named("ColumnOptions::image"), named("ColumnOptions::label"),
+      joined({"leave out " + named("ColumnOptions::image_column"), named("ColumnOptions::label_column"),
               named("ColumnOptions::label_type")},
              ", "));
 }

@@ -1,4 +1,4 @@
-// The further members of a sample that become fields: what ColumnOptions::more says of files.
+// The further members of a sample that become fields: what ColumnOptions::columns says of files.
 #pragma once
 
 #include <string>

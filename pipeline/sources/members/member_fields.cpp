@@ -241,10 +241,11 @@ void MemberFields::settle(const std::vector<std::string>& there) {
           "none of its first samples has what is to be taken along; name another member, or its type");
     }
     if (!column.learned) {
-      throw ConfigError(fmt::format("{}: no member '{}' in its first samples; they have {}{}", source_, extension,
-                                    there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")),
-                                    did_you_mean(extension, there)),
-                        "name some of these with " + named_or("ColumnOptions::more", "the options for columns"));
+      throw ConfigError(
+          fmt::format("{}: no member '{}' in its first samples; they have {}{}", source_, extension,
+                      there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")),
+                      did_you_mean(extension, there)),
+          "name some of these with " + named_or("ColumnOptions::columns", "the options for columns"));
     }
     column.classes.settle();
     Shape& shape = column.field.shape;

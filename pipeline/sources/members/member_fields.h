@@ -40,7 +40,7 @@ inline constexpr std::size_t kSamplesLearnedFrom = 256;
 class MemberFields {
  public:
   MemberFields() = default;
-  // Parses ColumnOptions::more, as parse_member_choices() does.
+  // Parses ColumnOptions::columns, as parse_member_choices() does.
   MemberFields(const std::vector<std::string>& more, std::string source);
 
   bool empty() const noexcept { return columns_.empty(); }

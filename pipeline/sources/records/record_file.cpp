@@ -15,19 +15,6 @@ namespace {
 
 const char* split_word(Split split) { return split == Split::kTrain ? "train" : "test"; }
 
-struct RecordFileCall {
-  static constexpr const char* kName = "record_file";
-
-  std::filesystem::path path = {};
-  Split split = Split::kTrain;
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    show_split(split, visit);
-  }
-  SourcePtr open() const { return record_file(path, split); }
-};
-
 }  // namespace
 
 RecordFile::RecordFile(const std::filesystem::path& path, Split split) : file_(File::open(path)) {
@@ -103,9 +90,7 @@ bool is_record_file(const std::filesystem::path& path) {
 }
 
 SourcePtr record_file(const std::filesystem::path& path, Split split) {
-  return opened_by(RecordFileCall{.path = path, .split = split}, std::make_shared<RecordFile>(path, split));
+  return opened_by(RecordFileCall{{path, {split}}}, std::make_shared<RecordFile>(path, split));
 }
-
-SourceOriginPtr record_file_origin() { return std::make_shared<const CallOrigin<RecordFileCall>>(); }
 
 }  // namespace headrace

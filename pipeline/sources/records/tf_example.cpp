@@ -226,8 +226,8 @@ std::string names_in(std::span<const std::byte> payload) {
 }
 
 std::string how_to_name_keys() {
-  return joined({advice("say which feature is the image: {}", named("ColumnOptions::image")),
-                 advice("which is the label: {}", named("ColumnOptions::label"))},
+  return joined({advice("say which feature is the image: {}", named("ColumnOptions::image_column")),
+                 advice("which is the label: {}", named("ColumnOptions::label_column"))},
                 "; ");
 }
 
@@ -332,9 +332,10 @@ std::vector<TfField> tf_fields(const TfRecordOptions& options, std::span<const s
       wanted.look_at(name, feature);
     });
     if (!wanted.found()) {
-      throw ConfigError(fmt::format("{}: there is no feature '{}'; its first record has {}{}", source, key,
-                                    names_in(example), did_you_mean(key, first_keys(example))),
-                        "name some of these with " + named_or("ColumnOptions::more", "the options for features"));
+      throw ConfigError(
+          fmt::format("{}: there is no feature '{}'; its first record has {}{}", source, key, names_in(example),
+                      did_you_mean(key, first_keys(example))),
+          "name some of these with " + named_or("ColumnOptions::columns", "the options for features"));
     }
     fields.push_back({.field = further_field(choice, content_of(wanted.feature()), source), .keys = keys});
   }

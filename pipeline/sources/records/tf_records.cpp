@@ -51,29 +51,6 @@ std::optional<Packing> tf_packing(const std::filesystem::path& path) {
   return std::nullopt;
 }
 
-struct TfRecordsCall {
-  static constexpr const char* kName = "tf_records";
-
-  std::vector<std::filesystem::path> paths = {};  // one: a file or a folder
-  TfRecordOptions options = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", paths);
-    show_split(options.split, visit);
-    visit("image_keys", options.image_keys);
-    visit("label_keys", options.label_keys);
-    visit("classes", options.classes);
-    visit("label_count", options.label_count);
-    visit("memory_limit", options.memory_limit);
-    visit("feature_keys", options.feature_keys);
-    show_label_type(options.label_type, visit);
-    show_layout(options.layout, visit);
-  }
-  SourcePtr open() const {
-    return paths.size() == 1 ? tf_records(paths.front(), options) : tf_records(paths, options);
-  }
-};
-
 }  // namespace
 
 bool is_tf_record(const std::filesystem::path& path) { return tf_packing(path).has_value(); }
@@ -306,7 +283,7 @@ SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options)
     throw DataError(ErrorCode::kNotFound, "has no .tfrecord file", {.source = path.string()},
                     "name the files themselves where they are called otherwise");
   }
-  TfRecordsCall call{.paths = {path}, .options = options};
+  TfRecordsCall call{{{path}, options}};
   return opened_by(std::move(call), std::make_shared<TfRecords>(path.string(), std::move(files), options));
 }
 
@@ -314,11 +291,9 @@ SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions o
   if (files.empty()) throw ConfigError("tf_records() was given no files");
   std::string name = files.front().string();
   if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
-  TfRecordsCall call{.paths = files, .options = options};
+  TfRecordsCall call{{files, options}};
   return opened_by(std::move(call),
                    std::make_shared<TfRecords>(std::move(name), FoundShards{.paths = std::move(files)}, options));
 }
-
-SourceOriginPtr tf_records_origin() { return std::make_shared<const CallOrigin<TfRecordsCall>>(); }
 
 }  // namespace headrace

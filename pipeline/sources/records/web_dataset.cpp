@@ -15,33 +15,10 @@
 namespace headrace {
 namespace {
 
-struct WebDatasetCall {
-  static constexpr const char* kName = "web_dataset";
-
-  std::vector<std::filesystem::path> paths = {};  // one: a file or a folder
-  WebDatasetOptions options = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", paths);
-    show_split(options.split, visit);
-    visit("classes", options.classes);
-    visit("label_count", options.label_count);
-    visit("memory_limit", options.memory_limit);
-    visit("image_member", options.image_member);
-    visit("label_member", options.label_member);
-    visit("members", options.members);
-    show_label_type(options.label_type, visit);
-    show_layout(options.layout, visit);
-  }
-  SourcePtr open() const {
-    return paths.size() == 1 ? web_dataset(paths.front(), options) : web_dataset(paths, options);
-  }
-};
-
 ColumnOptions columns_of(const WebDatasetOptions& options) {
-  return {.image = options.image_member,
-          .label = options.label_member,
-          .more = options.members,
+  return {.image_column = options.image_member,
+          .label_column = options.label_member,
+          .columns = options.members,
           .label_type = options.label_type};
 }
 
@@ -382,7 +359,7 @@ SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions optio
       options.layout);
   if (archives.paths.empty())
     throw DataError(ErrorCode::kNotFound, "has no .tar or .zip file", {.source = path.string()});
-  return opened_by(WebDatasetCall{.paths = {path}, .options = options},
+  return opened_by(WebDatasetCall{{{path}, options}},
                    std::make_shared<WebDataset>(path.string(), std::move(archives), options));
 }
 
@@ -390,11 +367,9 @@ SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOpt
   if (archives.empty()) throw ConfigError("web_dataset() was given no archives");
   std::string name = archives.front().string();
   if (archives.size() > 1) name += fmt::format(" and {} more", archives.size() - 1);
-  WebDatasetCall call{.paths = archives, .options = options};
+  WebDatasetCall call{{archives, options}};
   return opened_by(std::move(call), std::make_shared<WebDataset>(
                                         std::move(name), FoundShards{.paths = std::move(archives)}, options));
 }
-
-SourceOriginPtr web_dataset_origin() { return std::make_shared<const CallOrigin<WebDatasetCall>>(); }
 
 }  // namespace headrace

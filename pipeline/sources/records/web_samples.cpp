@@ -267,13 +267,13 @@ WebMembers web_members(const ColumnOptions& columns, std::vector<std::string> fu
                       "name members by their extension, as mask=seg.png:mask");
   }
   WebMembers members{.label_type = columns.label_type, .further = std::move(further)};
-  if (!columns.image.empty()) members.image = parse_member_name(columns.image).extension;
-  if (columns.label.empty()) return members;
+  if (!columns.image_column.empty()) members.image = parse_member_name(columns.image_column).extension;
+  if (columns.label_column.empty()) return members;
   members.named = true;
-  MemberName label = parse_member_name(columns.label);
+  MemberName label = parse_member_name(columns.label_column);
   const bool json = label.extension == "json" || label.extension.ends_with(".json");
   if (json && label.keys.empty()) {
-    throw ConfigError(fmt::format("{}: the label '{}' is all of a JSON member", source, columns.label),
+    throw ConfigError(fmt::format("{}: the label '{}' is all of a JSON member", source, columns.label_column),
                       "name a key in it: json.KEY");
   }
   members.label = json ? "" : label.extension;

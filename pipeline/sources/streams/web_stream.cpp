@@ -150,29 +150,10 @@ class WebStreamSource final : public StreamedSource {
   mutable std::atomic<bool> opened_{false};
 };
 
-struct WebStreamCall {
-  static constexpr const char* kName = "web_stream";
-
-  std::filesystem::path path = {};
-  WebStreamOptions options = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    visit("classes", options.classes);
-    visit("label_count", options.label_count);
-    visit("fingerprint", options.fingerprint);
-    visit("max_image_bytes", options.max_image_bytes);
-  }
-  SourcePtr open() const { return web_stream(path, options); }
-};
-
 }  // namespace
 
 SourcePtr web_stream(const std::filesystem::path& pipe, WebStreamOptions options) {
-  return opened_by(WebStreamCall{.path = pipe, .options = options},
-                   std::make_shared<WebStreamSource>(pipe, options));
+  return opened_by(WebStreamCall{{pipe, options}}, std::make_shared<WebStreamSource>(pipe, options));
 }
-
-SourceOriginPtr web_stream_origin() { return std::make_shared<const CallOrigin<WebStreamCall>>(); }
 
 }  // namespace headrace

@@ -49,8 +49,9 @@ class TakenColumns {
   TakenColumns(const CsvRow& header, const CsvOptions& options, CsvImages images, const std::string& source)
       : header_(header), source_(source) {
     const bool has_label = std::ranges::count(header.cells, options.label_column) > 0;
-    if (images == CsvImages::kInColumn) path = find(options.path_column, "ColumnOptions::image");
-    if (images == CsvImages::kInColumn || has_label) label = find(options.label_column, "ColumnOptions::label");
+    if (images == CsvImages::kInColumn) path = find(options.path_column, "ColumnOptions::image_column");
+    if (images == CsvImages::kInColumn || has_label)
+      label = find(options.label_column, "ColumnOptions::label_column");
     for (const std::string& text : options.columns) add(text);
     check_number();
   }
@@ -95,7 +96,7 @@ class TakenColumns {
     const auto is_column = [&](const std::string& name) { return std::ranges::count(header_.cells, name) > 0; };
     Further one{.choice = parse_column_choice(text, is_column, source_), .places = {}};
     for (const std::string& name : one.choice.columns) {
-      const std::size_t place = find(name, "ColumnOptions::more");
+      const std::size_t place = find(name, "ColumnOptions::columns");
       const bool twice = !field_of(place).empty() || std::ranges::count(one.places, place) > 0;
       if (twice) refuse(name, "it is taken already");
       one.places.push_back(place);

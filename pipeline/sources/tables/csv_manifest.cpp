@@ -172,23 +172,6 @@ class CsvManifest final : public Source {
   SourceInfo info_;
 };
 
-struct CsvManifestCall {
-  static constexpr const char* kName = "csv_manifest";
-
-  std::filesystem::path path = {};
-  CsvOptions options = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    visit("path_column", options.path_column);
-    visit("label_column", options.label_column);
-    visit("label_count", options.label_count);
-    visit("columns", options.columns);
-    show_label_type(options.label_type, visit);
-  }
-  SourcePtr open() const { return csv_manifest(path, options); }
-};
-
 // Returns nothing for what is no text of cells.
 std::vector<std::string> names_in_first_line(const std::filesystem::path& path) {
   const File file = File::open(path);
@@ -214,9 +197,9 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 CsvOptions csv_options(const ColumnOptions& columns, std::uint64_t label_count) {
-  CsvOptions options{.label_count = label_count, .columns = columns.more, .label_type = columns.label_type};
-  if (!columns.image.empty()) options.path_column = columns.image;
-  if (!columns.label.empty()) options.label_column = columns.label;
+  CsvOptions options{.label_count = label_count, .columns = columns.columns, .label_type = columns.label_type};
+  if (!columns.image_column.empty()) options.path_column = columns.image_column;
+  if (!columns.label_column.empty()) options.label_column = columns.label_column;
   return options;
 }
 
@@ -227,17 +210,15 @@ bool is_csv_manifest(const std::filesystem::path& path, const ColumnOptions& col
 }
 
 bool is_csv_table(const std::filesystem::path& path, const ColumnOptions& columns) {
-  if (!columns.image.empty()) return false;
+  if (!columns.image_column.empty()) return false;
   const std::vector<std::string> names = names_in_first_line(path);
   const CsvOptions options = csv_options(columns, 0);
   if (names.size() < 2 || has(names, options.path_column)) return false;
-  return has(names, options.label_column) || (!columns.more.empty() && path.string().ends_with(".csv"));
+  return has(names, options.label_column) || (!columns.columns.empty() && path.string().ends_with(".csv"));
 }
 
 SourcePtr csv_manifest(const std::filesystem::path& csv, CsvOptions options) {
-  return opened_by(CsvManifestCall{.path = csv, .options = options}, std::make_shared<CsvManifest>(csv, options));
+  return opened_by(CsvManifestCall{{csv, options}}, std::make_shared<CsvManifest>(csv, options));
 }
-
-SourceOriginPtr csv_manifest_origin() { return std::make_shared<const CallOrigin<CsvManifestCall>>(); }
 
 }  // namespace headrace

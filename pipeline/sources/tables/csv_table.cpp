@@ -14,22 +14,6 @@
 namespace headrace {
 namespace {
 
-struct CsvTableCall {
-  static constexpr const char* kName = "csv_table";
-
-  std::filesystem::path path = {};
-  CsvOptions options = {};
-
-  void show(OptionVisitor& visit) {
-    visit("path", path);
-    visit("label_column", options.label_column);
-    visit("label_count", options.label_count);
-    visit("columns", options.columns);
-    show_label_type(options.label_type, visit);
-  }
-  SourcePtr open() const { return csv_table(path, options); }
-};
-
 Array class_numbers(const CsvLabels& labels) {
   const auto bytes = std::as_bytes(std::span(labels.values));
   return {.field = {.name = "label", .dtype = DType::kI64, .shape = {}}, .bytes = {bytes.begin(), bytes.end()}};
@@ -62,9 +46,7 @@ SourcePtr csv_table(const std::filesystem::path& csv, CsvOptions options) {
   auto source =
       std::make_shared<ArraySource>(name, records, std::move(arrays), std::move(labels.classes),
                                     options.label_count, DataLocation::kUnknown, std::move(cells.columns));
-  return opened_by(CsvTableCall{.path = csv, .options = std::move(options)}, std::move(source));
+  return opened_by(CsvTableCall{{csv, {std::move(options)}}}, std::move(source));
 }
-
-SourceOriginPtr csv_table_origin() { return std::make_shared<const CallOrigin<CsvTableCall>>(); }
 
 }  // namespace headrace

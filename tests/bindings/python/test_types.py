@@ -16,6 +16,7 @@ PROGRAM = """
     from headrace import train
 
     data = hr.from_arrays({"image": np.zeros((10, 4, 4, 3), np.uint8), "label": np.arange(10)})
+    images = hr.open("images", "test", classes_at="parent", columns=["txt"]) if len(data) == 0 else data
     plan = data.shuffle(seed=1).map(hr.pad_crop(4, 1) | hr.flip(), lambda sample: sample).batch(4, drop_remainder=True)
     with hr.Loader(plan, devices="cpu", epochs=None, on_error="skip") as loader:
         for batch in loader:
@@ -35,7 +36,8 @@ def test_a_program_type_checks(tmp_path):
     done = subprocess.run([sys.executable, "-m", "mypy", "--strict", program], text=True, stdout=subprocess.PIPE, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     for right, wrong, option in [('on_error="skip"', 'on_error="ignore"', "on_error"), ("threads=2", "thread=2", "thread"),
-                                 ("beta1=", "beta3=", "beta3"), ('name="last"', "name=3", "dense")]:
+                                 ("beta1=", "beta3=", "beta3"), ("classes_at=", "class_at=", "class_at"),
+                                 ('name="last"', "name=3", "dense")]:
         program.write_text(textwrap.dedent(PROGRAM).replace(right, wrong))
         done = subprocess.run([sys.executable, "-m", "mypy", "--strict", program], text=True, stdout=subprocess.PIPE,
                               cwd=tmp_path)
@@ -56,7 +58,9 @@ def test_the_stub_says_what_there_is(tmp_path):
 @pytest.mark.parametrize(("function", "sentence"), [
     (hr.pad_crop, "pad: Pixels added on each side."), (hr.gaussian_blur, "kernel_size: Pixels a side"),
     (train.adamw, "beta2: The decay of the second moment."), (train.sgd, "clip_norm: The largest norm"),
-    (train.one_cycle, "warmup_share: The part of them")])
+    (train.one_cycle, "warmup_share: The part of them"), (hr.open, "    label_count: int = 0. How many classes there are"),
+    (hr.open, "    columns: collections.abc.Sequence[str] = []. Further columns"), (hr.from_arrow, "    classes: "),
+    (hr.Loader, "    threads: int = 0. The maximum of compute threads")])
 def test_options_are_explained_in_the_engines_words(function, sentence):
     assert f"\n{sentence}" in function.__doc__
 

@@ -28,7 +28,7 @@ std::string form_at(const std::filesystem::path& path, const SourceOptions& opti
 }
 
 TEST(Formats, EachOpenerStandsInOneRow) {
-  std::set<std::string> openers{open_source_origin()->name()};
+  std::set<std::string> openers{source_origins().front()->name()};
   for (const SourceFormat& format : source_formats()) {
     EXPECT_FALSE(format.forms.empty()) << format.accepts;
     EXPECT_THAT(accepted_formats(), HasSubstr(format.accepts));
@@ -73,7 +73,7 @@ TEST(Formats, AFileIsWhatItsContentSays) {
   EXPECT_EQ(form_at(folder.write("a.npy", tar)), "images in the folders of an archive");
   EXPECT_EQ(form_at(folder.write("b", "path,label\n")), "a CSV table of images");
   EXPECT_EQ(form_at(folder.write("c.csv", "file,kind\n")), "nothing");
-  EXPECT_EQ(form_at(folder / "c.csv", {.columns = {.image = "picture"}}), "a CSV table of images");
+  EXPECT_EQ(form_at(folder / "c.csv", {.columns = {.image_column = "picture"}}), "a CSV table of images");
   EXPECT_EQ(form_at(folder.write("d.tfrecord", "no record")), "nothing");
   EXPECT_EQ(form_at(folder / "missing"), "nothing");
 }

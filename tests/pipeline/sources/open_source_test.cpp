@@ -54,9 +54,11 @@ TEST(OpenSourceTest, SaysWhatItFoundAndWhatItUnderstands) {
               HasSubstr("is of no known format: it starts with the bytes 01 02 20 61 6E 79 74 68"));
   EXPECT_THAT(error_of_opening(folder.write("g", "a river\truns through it\nand on\n")),
               HasSubstr("is text of no known format: its first line is 'a river runs through it'"));
-  EXPECT_THAT(error_of_opening(folder.write("h", "path,class\na.jpg,1\n")),
-              HasSubstr("is a table without the column label: its first line is 'path,class' (say with "
-                        "ColumnOptions::image and ColumnOptions::label which columns it has instead; Headrace "));
+  EXPECT_THAT(
+      error_of_opening(folder.write("h", "path,class\na.jpg,1\n")),
+      HasSubstr(
+          "is a table without the column label: its first line is 'path,class' (say with "
+          "ColumnOptions::image_column and ColumnOptions::label_column which columns it has instead; Headrace "));
   EXPECT_THAT(
       error_of_opening(folder.write("i.csv", "file;class\n")),
       HasSubstr("is a table without the columns path and label: its first line is 'file;class' (separate the "

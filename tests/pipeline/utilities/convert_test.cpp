@@ -102,7 +102,7 @@ TEST(Convert, KeepsFieldsOfVaryingLength) {
     tar.add(key + ".json", to_bytes("{\"boxes\": [" + boxes + "]}"));
   }
   const auto data = folder.write("a.tar", tar.finish());
-  const SourceOptions options{.columns = {.more = {"txt", "json.boxes:list"}}};
+  const SourceOptions options{.columns = {.columns = {"txt", "json.boxes:list"}}};
   convert_dataset(data, folder / "packed", {.source = options});
   const SourcePtr from = open_source(data, Split::kTrain, options),
                   to = open_source(folder / "packed", Split::kTrain);
@@ -224,7 +224,7 @@ TEST(Convert, KeepsMasksAsTheyAre) {
     tar.add(key + ".json", to_bytes("{\"box\": [1, 2, 3, 4.5]}"));
   }
   const auto data = folder.write("a.tar", tar.finish());
-  ConvertOptions options{.source = {.columns = {.more = {"seg=seg.png:mask", "json.box"}}}};
+  ConvertOptions options{.source = {.columns = {.columns = {"seg=seg.png:mask", "json.box"}}}};
   convert_dataset(data, folder / "records", options);
   const SourcePtr before = open_source(data, Split::kTrain, options.source);
   const SourcePtr after = open_source(folder / "records", Split::kTrain);

@@ -367,7 +367,7 @@ TEST(MovedAlong, FromAnArchiveToPaddedBatches) {
     tar.add(key + ".json", to_bytes("{\"boxes\": [" + boxes + "]}"));
   }
   const SourcePtr source = open_source(folder.write("a.tar", tar.finish()), Split::kTrain,
-                                       {.columns = {.more = {"mask=seg.png:mask", "boxes=json.boxes:list"}}});
+                                       {.columns = {.columns = {"mask=seg.png:mask", "boxes=json.boxes:list"}}});
   const auto lengths_of = [&](DeviceGroup& devices, const Along& along) {
     const Operations chain = (center_crop(16) | flip()).along(along);
     Loader loader(Dataset::from(source).decode().map(chain).padded_batch({.global_batch = 6}), devices);

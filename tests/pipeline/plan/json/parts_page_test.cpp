@@ -1,4 +1,4 @@
-// pipeline/PARTS.md, which is printed from the fields: every operation and stage with its options.
+// pipeline/PARTS.md, which is printed from the fields: every source, stage and operation with its options.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/operation_table.h"
 #include "headrace/pipeline/plan/json/stage_options.h"
+#include "headrace/pipeline/sources/origin.h"
 #include "headrace/tests/support/source_file.h"
 
 namespace headrace {
@@ -60,11 +61,17 @@ std::string page_of_parts() {
   using namespace plan_json;
   const std::string head = "| part | option | default | |\n| --- | --- | --- | --- |\n";
   std::string text =
-      "# Stages, combinations and operations\n\n"
+      "# Sources, stages, combinations and operations\n\n"
       "Printed from the code by `parts_page_test`, which says how. These are the names in a plan's JSON "
       "([PLAN.md](PLAN.md)), C and C++; Python's functions take some of them in another form, such as "
-      "`degrees=(-10, 10)` for `min_degrees` and `max_degrees`.\n\n## Stages\n\n" +
+      "`degrees=(-10, 10)` for `min_degrees` and `max_degrees`.\n\n## Sources\n\n" +
       head;
+  for (const SourceOriginPtr& one : source_origins()) {
+    OptionRows rows(one->name());
+    one->visit_arguments(rows);
+    text += rows.text();
+  }
+  text += "\n## Stages\n\n" + head;
   text += rows_of<DecodeOptions>("decode") + rows_of<ShuffleOptions>("shuffle") +
           rows_of<ShuffleWindowOptions>("shuffle_window") + rows_of<Passes>("repeat") +
           rows_of<RecordCount>("take") + rows_of<RecordCount>("skip") + rows_of<ChosenRecords>("select") +

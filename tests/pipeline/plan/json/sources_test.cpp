@@ -95,7 +95,7 @@ TEST_F(PlanJsonSources, ShowEveryArgument) {
   const int split = 1, path = 1, layout = count_members<LayoutOptions>();
   const std::map<std::string, int> arguments{
       {"open", path + split + count_members<SourceOptions>() - 2 + layout + count_members<ColumnOptions>()},
-      {"image_folder", path + split + layout + 1},  // columns.more: the others are refused
+      {"image_folder", path + split + layout + 1},  // columns.columns: the others are refused
       {"image_archive", path + count_members<ArchiveOptions>() - 1 + layout},
       {"web_dataset", path + count_members<WebDatasetOptions>() - 1 + layout},
       {"web_stream", path + count_members<WebStreamOptions>()},

@@ -107,7 +107,7 @@ TEST(ArrowExport, ColumnsComeBackAsATable) {
   export_arrow_table({column_of_floats("values", {2}, {1, 2, 3, 4, 5, 6}),
                       {.name = "name", .texts = std::vector<std::string>{"a.jpg", "", "c.jpg"}}},
                      3, &stream);
-  const SourcePtr source = arrow_table(&stream, {.columns = {.more = {"values", "name:text"}}});
+  const SourcePtr source = arrow_table(&stream, {.columns = {.columns = {"values", "name:text"}}});
   ASSERT_EQ(source->info().records, 3U);
   std::vector<std::byte> scratch;
   const RecordView last = source->read(2, scratch);

@@ -84,7 +84,7 @@ TEST(ArrowStream, ANullIsABadRecordAndTheNextOneIsGood) {
 }
 
 TEST(ArrowStream, TakesTextsListsAndNamedClasses) {
-  const ArrowOptions options{.columns = {.more = {"caption:text", "x"}}, .classes = {"dog", "cat"}};
+  const ArrowOptions options{.columns = {.columns = {"caption:text", "x"}}, .classes = {"dog", "cat"}};
   const SourcePtr source = arrow_stream(
       [](ArrowArrayStream* stream) {
         *stream = stream_of({structs("", {texts("label", "u", {"cat"}), texts("caption", "u", {"ab"}),

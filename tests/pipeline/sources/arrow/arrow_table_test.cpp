@@ -92,12 +92,12 @@ TEST(ArrowTable, TakesMasks) {
   const std::vector<std::string> more{"mask:mask"};
   const Texts files = {picture(1), picture(2)};
   const SourcePtr source =
-      table_of({texts("image", "z", files), texts("mask", "z", files)}, {.columns = {.more = more}});
+      table_of({texts("image", "z", files), texts("mask", "z", files)}, {.columns = {.columns = more}});
   EXPECT_EQ(source->info().fields[1].shape, (Shape{Shape::kDynamic, Shape::kDynamic, 1}));
   EXPECT_EQ(source->info().fields[1].encoding, Encoding::kImage);
   EXPECT_THAT(
       message_of([&] {
-        table_of({texts("image", "z", files), texts("mask", "u", {"a", "b"})}, {.columns = {.more = more}});
+        table_of({texts("image", "z", files), texts("mask", "u", {"a", "b"})}, {.columns = {.columns = more}});
       }),
       ::testing::HasSubstr("':mask' takes a column of PNG files"));
 }
@@ -195,7 +195,7 @@ TEST(ArrowTable, ReadsSlicedArraysAtEveryLevel) {
   ArrowNode inner = sliced(structs("in", {numbers<std::int32_t>("x", "i", {90, 91, 92, 93, 94, 95})}), 2, 4);
   ArrowNode root = structs("", {pairs, inner, booleans("flag", {true, false, true, true})});
   root = sliced(root, 1, 3);
-  const SourcePtr source = table({root}, {.columns = {.more = {"pair", "in.x", "flag"}}});
+  const SourcePtr source = table({root}, {.columns = {.columns = {"pair", "in.x", "flag"}}});
   EXPECT_THAT(elements_of<std::int32_t>(*source, 0, 0), ElementsAre(6, 7));
   EXPECT_THAT(all_of<std::int32_t>(*source, 1), ElementsAre(93, 94, 95));
   EXPECT_THAT(all_of<std::uint8_t>(*source, 2), ElementsAre(0, 1, 1));
@@ -256,7 +256,7 @@ TEST(ArrowTable, TakesFurtherColumnsAsTheyAreChosen) {
                                           texts("caption", "u", {"ab", "abcd"}), texts("breed", "U", {"b", "a"}),
                                           numbers<std::int64_t>("label", "l", {5, 6})};
   const SourcePtr source =
-      table_of(columns, {.columns = {.more = {"size=w+h", "caption:text", "kind=breed:class"}}});
+      table_of(columns, {.columns = {.columns = {"size=w+h", "caption:text", "kind=breed:class"}}});
   Texts names;
   for (const Field& field : source->info().fields) names.push_back(field.name);
   EXPECT_EQ(names, (Texts{"label", "size", "caption", "kind"}));
@@ -310,7 +310,7 @@ TEST(ArrowTable, IsTheSameHoweverItIsCutAndLaidOut) {
 TEST(ArrowTable, SaysWhatThereIs) {
   const std::vector<ArrowNode> columns = {numbers<float>("width", "f", {1}), texts("caption", "u", {"x"})};
   const auto with = [&](std::vector<std::string> more) {
-    return message_of([&] { table_of(columns, {.columns = {.more = std::move(more)}}); });
+    return message_of([&] { table_of(columns, {.columns = {.columns = std::move(more)}}); });
   };
   EXPECT_THAT(with({"widht"}), HasSubstr("there are width, caption: did you mean 'width'?"));
   EXPECT_THAT(with({"caption"}), HasSubstr("say 'caption:text'"));
@@ -319,7 +319,7 @@ TEST(ArrowTable, SaysWhatThereIs) {
   EXPECT_THAT(message_of([&] { table_of({texts("caption", "u", {"x"})}); }),
               HasSubstr("no column of images, no label"));
   EXPECT_THAT(
-      message_of([&] { table_of({numbers<std::int64_t>("d", "d:9,2", {1})}, {.columns = {.more = {"d"}}}); }),
+      message_of([&] { table_of({numbers<std::int64_t>("d", "d:9,2", {1})}, {.columns = {.columns = {"d"}}}); }),
       HasSubstr("Arrow format 'd:9,2'"));
   EXPECT_THAT(message_of([&] {
                 table_of({texts("a", "z", {picture(1)}), texts("b", "z", {picture(1)})});
@@ -350,7 +350,7 @@ TEST(ArrowTable, LooksBeyondTheFirstImage) {
   };
   EXPECT_THAT(message_of([&] { open({}); }),
               HasSubstr("the column 'photo' holds images in WebP, which is not read"));
-  EXPECT_EQ(describe(open({.columns = {.more = {"x"}}})->info().columns),
+  EXPECT_EQ(describe(open({.columns = {.columns = {"x"}}})->info().columns),
             "left out of each record: photo (WebP images)");
   const Texts sounds = {std::string("RIFF\x10\0\0\0WAVEfmt ", 16), "x"};
   const SourcePtr audio =

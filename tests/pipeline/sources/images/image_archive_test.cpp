@@ -339,16 +339,16 @@ TEST_P(ImageArchiveTest, AnImageWithoutItsFileIsABadRecord) {
 
 TEST_P(ImageArchiveTest, FoldersOfClassesThatAreNamedMakeItNoWebDataset) {
   const auto path = write(pack_images(images_with_sidecars()).finish());
-  const ColumnOptions columns{.more = kSidecars};
+  const ColumnOptions columns{.columns = kSidecars};
   const SourcePtr source =
       open_source(path, Split::kTrain, {.layout = {.classes_at = "parent"}, .columns = columns});
   EXPECT_THAT(source->info().classes, ElementsAre("cat", "dog"));
   EXPECT_EQ(source->info().fields.size(), 5U);
   EXPECT_EQ(open_source(path, Split::kTrain, {.columns = columns})->info().fields.size(), 4U)
       << "samples of a WebDataset, without a label";
-  EXPECT_THROW(
-      open_source(path, Split::kTrain, {.layout = {.classes_at = "parent"}, .columns = {.label = "json.size"}}),
-      ConfigError);
+  EXPECT_THROW(open_source(path, Split::kTrain,
+                           {.layout = {.classes_at = "parent"}, .columns = {.label_column = "json.size"}}),
+               ConfigError);
 }
 
 TEST_P(ImageArchiveTest, PairsFilesOfOtherFoldersByTheirNames) {
@@ -359,7 +359,7 @@ TEST_P(ImageArchiveTest, PairsFilesOfOtherFoldersByTheirNames) {
   }
   const SourcePtr source =
       open_source(write(pack_images(files).finish()), Split::kTrain,
-                  {.layout = {.classes_at = "none"}, .columns = {.more = {"mask=masks/{stem}_mask.png:mask"}}});
+                  {.layout = {.classes_at = "none"}, .columns = {.columns = {"mask=masks/{stem}_mask.png:mask"}}});
   ASSERT_EQ(source->info().records, 3U);
   std::vector<std::byte> scratch;
   EXPECT_EQ(to_bytes(source->read(1, scratch).fields[2]), to_bytes("mask of 10"));

@@ -155,7 +155,7 @@ TEST(ImageFolderTest, TakesFilesBesideImagesAlong) {
   const TempFolder folder;
   write_with_sidecars(folder);
   const auto path = folder.path();
-  const ColumnOptions columns{.more = {"txt", "seg.png:mask", "size=json.size"}};
+  const ColumnOptions columns{.columns = {"txt", "seg.png:mask", "size=json.size"}};
   const SourcePtr source = open_source(path, Split::kTrain, {.columns = columns});
   ASSERT_EQ(source->info().records, 3U) << "a mask is no image of its own";
   ASSERT_EQ(source->info().fields.size(), 5U);
@@ -171,7 +171,7 @@ TEST(ImageFolderTest, TakesFilesBesideImagesAlong) {
   std::memcpy(size, again.fields[4].data(), sizeof size);
   EXPECT_EQ(size[0], 1);
   EXPECT_NE(source->info().fingerprint,
-            image_folder(path, Split::kTrain, {}, {.more = {"txt"}})->info().fingerprint);
+            image_folder(path, Split::kTrain, {}, {.columns = {"txt"}})->info().fingerprint);
   EXPECT_EQ(image_folder(path, Split::kTrain)->info().records, 6U) << "without them, masks are images as before";
 }
 
@@ -179,7 +179,7 @@ TEST(ImageFolderTest, AnImageWithoutItsFileIsABadRecord) {
   const TempFolder folder;
   write_with_sidecars(folder);
   std::filesystem::remove(folder / "cat/2.txt");
-  const SourcePtr source = image_folder(folder.path(), Split::kTrain, {}, {.more = {"txt", "seg.png"}});
+  const SourcePtr source = image_folder(folder.path(), Split::kTrain, {}, {.columns = {"txt", "seg.png"}});
   std::vector<std::byte> scratch;
   EXPECT_NO_THROW(source->read(0, scratch));
   try {
@@ -222,7 +222,7 @@ TEST(ImageFolderTest, PairsFilesOfOtherFoldersByTheirNames) {
       std::filesystem::remove_all(folder / "deep"), std::filesystem::remove_all(folder / "masks/a");
     const SourcePtr source =
         open_source(folder / path, Split::kTrain,
-                    {.layout = {.classes_at = "none"}, .columns = {.more = {"mask=" + pattern + ":mask"}}});
+                    {.layout = {.classes_at = "none"}, .columns = {.columns = {"mask=" + pattern + ":mask"}}});
     ASSERT_EQ(source->info().records, 3U);
     EXPECT_EQ(source->info().fields[2].shape, (Shape{Shape::kDynamic, Shape::kDynamic, 1}));
     std::vector<std::byte> scratch;
@@ -235,7 +235,7 @@ TEST(ImageFolderTest, PairsFilesOfOtherFoldersByTheirNames) {
   }
   std::filesystem::remove(folder / "masks/10_mask.png");
   const auto open = [&](const std::string& choice) {
-    return image_folder(folder / "images", Split::kTrain, {.classes_at = "none"}, {.more = {choice}});
+    return image_folder(folder / "images", Split::kTrain, {.classes_at = "none"}, {.columns = {choice}});
   };
   std::vector<std::byte> scratch;
   const auto error_of = [&](const std::string& choice) {
@@ -266,9 +266,9 @@ TEST(ImageFolderTest, NamesNoImageAndNoLabelAmongItsFiles) {
       return std::string(error.what());
     }
   };
-  EXPECT_THAT(error_with({.label = "json.size"}), HasSubstr("whose labels are folders"));
+  EXPECT_THAT(error_with({.label_column = "json.size"}), HasSubstr("whose labels are folders"));
   EXPECT_THAT(
-      error_with({.more = {"text"}}),
+      error_with({.columns = {"text"}}),
       HasSubstr("no member 'text' in its first samples; they have jpg, json, png, txt: did you mean 'txt'?"));
 }
 

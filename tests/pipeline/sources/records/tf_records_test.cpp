@@ -265,8 +265,10 @@ TEST(TfRecordsTest, TakesFeaturesByTheirKeysAndSaysWhatItLeavesOut) {
     for (std::size_t i = 0; i < 3; ++i) append(file, make_rich_record(i, {1, 2, 3, 4.5F}));
     append(file, make_rich_record(3, {1, 2, 3}));
     const auto path = folder.write("x.tfrecord", packed ? gzip(file) : file);
-    const ColumnOptions columns{
-        .image = "photo", .label = "score", .more = {"box", "id"}, .label_type = LabelType::kNumber};
+    const ColumnOptions columns{.image_column = "photo",
+                                .label_column = "score",
+                                .columns = {"box", "id"},
+                                .label_type = LabelType::kNumber};
     const SourcePtr source = open_source(path, Split::kTrain, {.columns = columns});
     EXPECT_EQ(source->info().resident, packed);
     EXPECT_EQ(source->info().fields[1], (Field{.name = "label", .dtype = DType::kF32, .shape = {}}));
@@ -326,7 +328,7 @@ TEST(TfRecordsTest, TakesASecondImageAndText) {
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"name"}}),
               HasSubstr("there is no feature 'name'; its first record has photo, score, box"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"scroe"}}),
-              HasSubstr("did you mean 'score'? (name some of these with ColumnOptions::more)"));
+              HasSubstr("did you mean 'score'? (name some of these with ColumnOptions::columns)"));
   EXPECT_THAT(error_with({.label_keys = {"score"}}),
               HasSubstr("the label 'score' holds 1 float, and classes are integers (for values to predict, "
                         "as float32, say ColumnOptions::label_type = number"));

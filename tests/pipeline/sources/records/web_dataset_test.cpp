@@ -230,7 +230,7 @@ TEST(WebDatasetTest, IsRecognisedWhereverItsLabelsStand) {
     EXPECT_THAT(error.what(), HasSubstr("18 of 38 images have a label of WebDataset beside them"));
     EXPECT_THAT(error.hint(), HasSubstr("classes_at = parent"));
   }
-  EXPECT_EQ(open_source(file, Split::kTrain, {.columns = {.label = "cls"}})->info().records, 38U);
+  EXPECT_EQ(open_source(file, Split::kTrain, {.columns = {.label_column = "cls"}})->info().records, 38U);
   folder.write("unpacked/p0/0.png", encode_png(make_picture(4, 4, 3, 1)));
   folder.write("unpacked/p1/0.png", encode_png(make_picture(4, 4, 3, 1)));
   folder.write("unpacked/p1/0.cls", "4");

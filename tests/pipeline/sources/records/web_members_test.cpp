@@ -55,8 +55,9 @@ Bytes rich_tar(std::size_t count, bool with_label = true) {
   return tar.finish();
 }
 
-const ColumnOptions kEveryMember{.more = {"caption=txt", "seg=seg.png:mask", "seg.png", "npy",
-                                          "boxes=json.boxes:list", "json.meta.score", "who=json.meta.who:text"}};
+const ColumnOptions kEveryMember{.columns = {"caption=txt", "seg=seg.png:mask", "seg.png", "npy",
+                                             "boxes=json.boxes:list", "json.meta.score",
+                                             "who=json.meta.who:text"}};
 
 TEST(WebMembersTest, BecomeFields) {
   for (const Packing packing : {Packing::kPlain, Packing::kZstd}) {
@@ -130,7 +131,7 @@ TEST(WebMembersTest, ASampleWithoutAChosenMemberIsABadRecord) {
     folder.write("shards/a.tar", pack(rich_tar(1), packing));
     folder.write("shards/b.tar", pack(tar.finish(), packing));
     const SourcePtr source =
-        open_source(folder / "shards", Split::kTrain, {.columns = {.more = {"seg.png", "npy"}}});
+        open_source(folder / "shards", Split::kTrain, {.columns = {.columns = {"seg.png", "npy"}}});
     std::vector<std::byte> scratch;
     EXPECT_NO_THROW(source->read(1, scratch));
     try {
@@ -192,7 +193,7 @@ std::string error_with(const Bytes& tar, const ColumnOptions& columns) {
 
 TEST(WebMembersTest, RefusesWhatCannotBeAField) {
   const Bytes tar = rich_tar(3);
-  const auto with = [&](const std::string& member) { return error_with(tar, {.more = {member}}); };
+  const auto with = [&](const std::string& member) { return error_with(tar, {.columns = {member}}); };
   EXPECT_THAT(with("segg.png"),
               HasSubstr("no member 'segg.png' in its first samples; they have txt, jpg, seg.png, "
                         "cls, json, npy: did you mean 'seg.png'?"));
@@ -210,7 +211,7 @@ TEST(WebMembersTest, RefusesWhatCannotBeAField) {
   TarBuilder mixed;
   add_rich(mixed, 1).add("b.jpg", photo_of(1)).add("b.cls", to_bytes("1"));
   mixed.add("b.npy", make_npy("<f4", "(1, 2)", floats({1, 2}), false));
-  EXPECT_THAT(error_with(mixed.finish(), {.more = {"npy"}}),
+  EXPECT_THAT(error_with(mixed.finish(), {.columns = {"npy"}}),
               HasSubstr("the member 'npy' has the shape (2,) in one sample and (1, 2) in another"));
 }
 
@@ -253,24 +254,26 @@ TEST(WebMembersTest, TakeLabelsFromAnyMember) {
   const auto opened = [&](const ColumnOptions& columns) {
     return open_source(path, Split::kTrain, {.columns = columns});
   };
-  EXPECT_EQ(label_of(*opened({.label = "json.meta.score"}), 3), 3);
-  const SourcePtr kinds = opened({.label = "json.kind", .label_type = LabelType::kClass});
+  EXPECT_EQ(label_of(*opened({.label_column = "json.meta.score"}), 3), 3);
+  const SourcePtr kinds = opened({.label_column = "json.kind", .label_type = LabelType::kClass});
   EXPECT_EQ(kinds->info().classes, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(label_of(*kinds, 0), 1);
   EXPECT_EQ(kinds->label(1), 0);
-  const SourcePtr numbers = opened({.label = "json.meta.score", .label_type = LabelType::kNumber});
+  const SourcePtr numbers = opened({.label_column = "json.meta.score", .label_type = LabelType::kNumber});
   EXPECT_EQ(numbers->info().fields[1].dtype, DType::kF32);
   std::vector<std::byte> scratch;
   EXPECT_EQ(member_values<float>(numbers->read(2, scratch).fields[1]), std::vector<float>{2});
-  EXPECT_THAT(error_with(rich_tar(2), {.label = "json"}), HasSubstr("the label 'json' is all of a JSON member"));
-  EXPECT_THAT(error_with(rich_tar(2), {.label = "json.nothing"}),
+  EXPECT_THAT(error_with(rich_tar(2), {.label_column = "json"}),
+              HasSubstr("the label 'json' is all of a JSON member"));
+  EXPECT_THAT(error_with(rich_tar(2), {.label_column = "json.nothing"}),
               HasSubstr("none of its 2 samples can be used; the first: '000.json' has no integer \"nothing\""));
 }
 
 TEST(WebMembersTest, TakeAnotherImage) {
   const TempFolder folder;
   const auto path = folder.write("a.tar", rich_tar(2));
-  const SourcePtr source = open_source(path, Split::kTrain, {.columns = {.image = "seg.png", .more = {"jpg"}}});
+  const SourcePtr source =
+      open_source(path, Split::kTrain, {.columns = {.image_column = "seg.png", .columns = {"jpg"}}});
   std::vector<std::byte> scratch;
   const RecordView view = source->read(1, scratch);
   EXPECT_EQ(to_bytes(view.fields[0]), mask_of(1));
@@ -281,7 +284,7 @@ TEST(WebMembersTest, TakeAnotherImage) {
 TEST(WebMembersTest, NeedNoLabelWhereNoSampleHasOne) {
   const TempFolder folder;
   const auto path = folder.write("a.tar", rich_tar(3, /*with_label=*/false));
-  const SourcePtr source = open_source(path, Split::kTrain, {.columns = {.more = {"txt"}}});
+  const SourcePtr source = open_source(path, Split::kTrain, {.columns = {.columns = {"txt"}}});
   ASSERT_EQ(source->info().fields.size(), 2U);
   EXPECT_EQ(source->label(1), std::nullopt);
   std::vector<std::byte> scratch;
@@ -299,7 +302,7 @@ TEST(WebMembersTest, AreNotChosenInAPipe) {
   const std::filesystem::path pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   try {
-    open_source(pipe, Split::kTrain, {.columns = {.more = {"txt"}}});
+    open_source(pipe, Split::kTrain, {.columns = {.columns = {"txt"}}});
     ADD_FAILURE() << "no error";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("members cannot be chosen in a pipe"));

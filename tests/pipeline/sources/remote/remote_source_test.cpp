@@ -90,7 +90,7 @@ TEST_F(RemoteSources, MembersAndFilesBesideImages) {
   }
   put("a.tar", tar.finish());
   put("a.tar.zst", zstd(tar.finish()));
-  const SourceOptions options{.columns = {.more = {"txt", "json.n"}}};
+  const SourceOptions options{.columns = {.columns = {"txt", "json.n"}}};
   const auto expect_same_records = [&](const std::filesystem::path& remote, const std::filesystem::path& local) {
     const SourcePtr far = open_source(remote, Split::kTrain, options),
                     near = open_source(local, Split::kTrain, options);

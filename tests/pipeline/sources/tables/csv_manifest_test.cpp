@@ -192,8 +192,10 @@ TEST(CsvManifestTest, TakesColumnsOfNumbersAlongAndSaysWhatItLeavesOut) {
   const TempFolder folder;
   const std::string table =
       "file,y,width,weight,caption\na.jpg,0.5,7,1,\"a, b\"\nb.jpg,1.5,-8,2.5,c\na.jpg,2.5,9,3,\n";
-  const ColumnOptions columns{
-      .image = "file", .label = "y", .more = {"weight", "width"}, .label_type = LabelType::kNumber};
+  const ColumnOptions columns{.image_column = "file",
+                              .label_column = "y",
+                              .columns = {"weight", "width"},
+                              .label_type = LabelType::kNumber};
   open_table(folder, "path,label\na.jpg,1\n");
   const SourcePtr source = open_source(folder.write("t.csv", table), Split::kTrain, {.columns = columns});
   const Fields& fields = source->info().fields;
@@ -229,11 +231,11 @@ TEST(CsvManifestTest, RefusesColumnsThatAreNoFields) {
   EXPECT_THAT(error_with({"width"}), HasSubstr("line 3: '' in column 'width' is empty"));
   EXPECT_THAT(error_with({"height"}), HasSubstr("has no column 'height'; its first line names path, label"));
   EXPECT_THAT(error_with({"widht"}),
-              HasSubstr(": did you mean 'width'? (name one of these with ColumnOptions::more)"));
+              HasSubstr(": did you mean 'width'? (name one of these with ColumnOptions::columns)"));
   EXPECT_THAT(error_with({"label"}), HasSubstr("'label' cannot be taken along: it is taken already"));
   EXPECT_THAT(error_with({"image"}), HasSubstr("a field is called so already"));
   EXPECT_THROW(open_source(folder.write("x/a/1.jpg", "x").parent_path().parent_path(), Split::kTrain,
-                           {.columns = {.label = "y"}}),
+                           {.columns = {.label_column = "y"}}),
                ConfigError);
 }
 
@@ -312,14 +314,14 @@ TEST(CsvTableTest, HasAsManyFieldsAsARecord) {
 TEST(CsvTableTest, NeedsNoImages) {
   const TempFolder folder;
   const auto path = folder.write("houses.csv", "rooms,town,price\n3,Ulm,1.5\n4,Bonn,2\n");
-  const ColumnOptions columns{.label = "price", .label_type = LabelType::kNumber};
+  const ColumnOptions columns{.label_column = "price", .label_type = LabelType::kNumber};
   const SourcePtr source = open_source(path, Split::kTrain, {.columns = columns});
   ASSERT_EQ(source->info().fields.size(), 2U);
   EXPECT_EQ(source->info().fields[0], (Field{.name = "label", .dtype = DType::kF32, .shape = {}}));
   EXPECT_EQ(value_of_field<float>(*source, 1, 0), 2.0F);
   EXPECT_EQ(value_of_field<std::int64_t>(*source, 0, 1), 3);
   EXPECT_EQ(describe(source->info().columns), "left out of each record: town (text)");
-  const SourcePtr unlabelled = open_source(path, Split::kTrain, {.columns = {.more = {"rooms", "town:class"}}});
+  const SourcePtr unlabelled = open_source(path, Split::kTrain, {.columns = {.columns = {"rooms", "town:class"}}});
   EXPECT_EQ(unlabelled->info().fields.size(), 2U);
   EXPECT_EQ(value_of_field<std::int64_t>(*unlabelled, 0, 1), 1) << "Bonn, Ulm";
   const Dataset data = Dataset::from(source).batch({.global_batch = 2});
