@@ -21,11 +21,6 @@
 namespace headrace {
 namespace {
 
-class Model;
-}
-
-namespace headrace {
-
 class SavedVariables {
  public:
   // Copies all variables, and the second sets of weights (lookahead's, the average) of the optimizer.
