@@ -1,4 +1,4 @@
-// The parts of a model. One thread at a time.
+// The parts of a model, and its variables with a copy on each replica. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/base/api.h"
 #include "headrace/devices/buffer.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/variable_layout.h"
-
-namespace HEADRACE_API headrace {
-
-class Strategy;
-}
 
 namespace headrace {
 
