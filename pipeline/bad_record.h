@@ -12,6 +12,7 @@
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/option_visitor.h"
 
 namespace HEADRACE_API headrace {
 
@@ -83,6 +84,12 @@ struct ErrorPolicy {
   std::filesystem::path quarantine = {};
   // Counts every record that is skipped or replaced; may be null.
   std::shared_ptr<BadRecordTally> tally = {};
+  // Shows what is data.
+  void each_field(OptionVisitor& visit) {
+    visit("on_error", on_error, "What happens to records that cannot be used.", {"fail", "skip", "substitute"});
+    visit("max_bad_share", max_bad_share, "The share of an epoch's records above which bad ones end the run.");
+    visit("quarantine", quarantine, "A file that lists bad records.");
+  }
 };
 
 // Parses "fail", "skip" or "substitute". Throws ConfigError for any other word.

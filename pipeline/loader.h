@@ -145,11 +145,7 @@ inline void show(LoaderOptions& options, OptionVisitor& visit) {
   std::string start = options.start ? options.start->serialize() : "";
   visit("start", start, "A state to continue from.");
   options.start = start.empty() ? std::optional<LoaderState>() : LoaderState::parse(start);
-  visit("on_error", options.errors.on_error, "What happens to records that cannot be used.",
-        {"fail", "skip", "substitute"});
-  visit("max_bad_share", options.errors.max_bad_share,
-        "The share of an epoch's records above which bad ones end the run.");
-  visit("quarantine", options.errors.quarantine, "A file that lists bad records.");
+  options.errors.each_field(visit);
   visit("convert", options.convert, "Where uint8 images become numbers for devices with their own memory.",
         {"auto", "host", "device"});
   visit("converted", options.converted, "The type to which such a device converts them: float32 or bfloat16.");
