@@ -21,16 +21,16 @@ void set_from_json(std::string_view json, const char* whole, const ShowOptions& 
 
 // Returns the options with those of the object set.
 template <typename Options>
-Options options_from_json(std::string_view json, const char* whole, Options options = {}) {
+HEADRACE_HIDDEN Options options_from_json(std::string_view json, const char* whole, Options options = {}) {
   set_from_json(json, whole, [&](OptionVisitor& visit) { show(options, visit); });
   return options;
 }
 
-// Returns the plan without stages of what lies at `path`, recognised, or as the opener `as` of the options opens
-// it:
-// `{"split": "test"}`, `{"as": "tf_records", "classes": ["cat", "dog"]}`. Openers and their arguments are those of
-// sources in a plan's JSON (pipeline/PLAN.md). If the path is empty, the options name the files: `{"as":
-// "web_dataset", "path": ["a.tar", "b.tar"]}`. Throws ConfigError naming the place, as `open.split`.
+// Opens what lies at `path`, recognised, or as the opener `as` of the options opens it, and returns its plan
+// without stages: `{"split": "test"}`, `{"as": "tf_records", "classes": ["cat", "dog"]}`. Openers and their
+// arguments are those of sources in a plan's JSON (pipeline/PLAN.md). If the path is empty, the options name the
+// files, `{"as": "web_dataset", "path": ["a.tar", "b.tar"]}`. Throws ConfigError naming the place, as
+// `open.split`.
 Dataset open_dataset(const std::filesystem::path& path, std::string_view options = {});
 
 }  // namespace headrace

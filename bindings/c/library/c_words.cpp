@@ -1,5 +1,4 @@
 // The C names of functions and options in messages.
-#include <algorithm>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -15,7 +14,6 @@ constexpr ReaderWord kWords[] = {
     {"ColumnOptions::image", "image_column"},
     {"ColumnOptions::label", "label_column"},
     {"ColumnOptions::more", "columns"},
-    {"Dataset::batch()", "batch"},
     {"Dataset::bucket_by_length()", "bucket_by_length"},
     {"Dataset::padded_batch()", "padded_batch"},
     {"Dataset::shuffle_window()", "shuffle_window"},
@@ -23,6 +21,7 @@ constexpr ReaderWord kWords[] = {
     {"Dataset::steps_per_epoch()", "hr_dataset_describe()"},
     {"Dataset::to_json()", "hr_dataset_to_json()"},
     {"Dataset::unbatch()", "unbatch"},
+    {"FitOptions::steps_per_epoch", ""},  // there is no trainer in C
     {"LoaderOptions::trace", ""},
     {"LoaderOptions::world", "world_replicas"},
     {"PlanParts::filters", "hr_parts"},
@@ -33,27 +32,7 @@ constexpr ReaderWord kWords[] = {
     {"pulled()", "hr_dataset_from_calls()"},
 };
 
-// Beginnings of the trainer's names, which have no word: there is no trainer in C.
-constexpr std::string_view kOfTheTrainer[] = {
-    "BuildOptions::",
-    "Callback::",
-    "CheckpointOptions::",
-    "CompileOptions::",
-    "CrossEntropyOptions::",
-    "EarlyStoppingOptions::",
-    "EvaluateOptions::",
-    "FitOptions::",
-    "HostMetricOptions::",
-    "Loss::",
-    "OwnParts::",
-    "ReduceLrOnPlateauOptions::",
-    "StepOptions::",
-    "StrategyOptions::",
-    "TrainerOptions::",
-};
-
 std::string words_of_c(std::string_view name, std::string_view value) {
-  if (std::ranges::any_of(kOfTheTrainer, [&](std::string_view one) { return name.starts_with(one); })) return {};
   const std::string word = word_of(kWords, name, [](std::string_view last) { return std::string(last); });
   return word.empty() || value.empty() ? word : word + " = " + std::string(value);
 }
