@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/option_visitor.h"
 #include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/sources.h"
 
@@ -33,6 +34,9 @@ struct ConvertOptions {
   // skipped, they are counted to the end twice: once to find them.
   std::function<void(std::uint64_t done, std::uint64_t records)> progress = {};
 };
+
+// Shows the options that are data; a `split` of "all" is none in C++.
+void show(ConvertOptions& options, OptionVisitor& visit);
 
 struct ConvertResult {
   std::uint64_t records = 0;         // of all splits

@@ -87,6 +87,13 @@ struct RecordFilter {
   // More records than this that cannot be read or judged end the pass with a DataError: each is kept in memory,
   // and so large a number is not the fault of single records. Not part of a fingerprint.
   std::uint64_t max_failures = 65536;
+  void each_field(OptionVisitor& visit) {
+    visit("name", name, "For explain() and errors.");
+    visit("version", version, "Part of every fingerprint.");
+    visit("processed", processed, "Whether the filter sees the fields as the preceding stages leave them.");
+    visit("stall_timeout_seconds", stall_timeout_seconds, "A call that takes longer ends the pass; 0: no limit.");
+    visit("max_failures", max_failures, "More records than this that cannot be read end the pass.");
+  }
 };
 
 // For programs that must poll for signals. While it lives, its thread calls `look` about twenty times a second
@@ -354,9 +361,9 @@ class Dataset {
   // `<name>_length` as padded_batch() does. Neither unbatch(), mixup() nor cutmix() may follow, nor a trainer.
   Dataset bucket_by_length(BucketOptions options) const;
   Dataset prefetch(int batches) const;  // batches in flight ahead of the consumer
-  // Returns the plan with the stage that a plan's JSON calls `name` (pipeline/PLAN.md) and its options as there,
-  // `{"seed": 7}`; nothing stands for all defaults. Throws ConfigError naming the place, as `shuffle.seed`.
-  Dataset with_stage(std::string_view name, std::string_view options = {}) const;
+  // Returns the plan with the stage that a plan's JSON calls `name` (pipeline/PLAN.md), with options as there,
+  // `{"seed": 7}`, and the code of `parts` that they name. Throws ConfigError naming the place, as `shuffle.seed`.
+  Dataset with_stage(std::string_view name, std::string_view options = {}, const PlanParts& parts = {}) const;
 
   // Returns the plan after push-down, one stage per line. Throws ConfigError if the plan is invalid.
   std::string explain() const;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/option_visitor.h"
 #include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/source.h"
 
@@ -17,6 +18,10 @@ struct InspectOptions {
   // Maximum number of records, evenly spread, that are read and whose images are decoded; 0: all.
   std::uint64_t max_examined = 0;
   std::size_t max_listed = 5;  // of bad records, and of those with a warning
+  void each_field(OptionVisitor& visit) {
+    visit("max_examined", max_examined, "Maximum number of records that are read, evenly spread; 0: all.");
+    visit("max_listed", max_listed, "Maximum of bad records listed, and of those with a warning.");
+  }
 };
 
 struct Inspection {

@@ -93,7 +93,8 @@ struct LoaderStats {
   std::uint64_t kept_records = 0;    // kept by the devices
   std::uint64_t kept_bytes = 0;      // per device, for all that it will keep
   CacheCounters cache = {};
-  std::uint64_t bad_records = 0;  // in the batches handed out: skipped or replaced
+  std::string cache_trouble = {};  // why a cache stores nothing more; empty if all is well
+  std::uint64_t bad_records = 0;   // in the batches handed out: skipped or replaced
   // In the batches handed out, counted when decoded for them: a cache that holds a sample does not know its file.
   std::uint64_t warned_records = 0;     // used, though their image is damaged in a way that changes no pixel
   std::uint64_t oriented_images = 0;    // images stored another way up, by their EXIF data

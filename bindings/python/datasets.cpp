@@ -57,7 +57,13 @@ std::optional<std::int64_t> batch_size(const Dataset& data) {
 }
 
 void bind_stages(nb::class_<Dataset>& dataset) {
-  dataset.def("stage", &Dataset::with_stage, "name"_a, "options"_a, Unlocked())
+  dataset
+      .def(
+          "stage",
+          [](const Dataset& data, std::string_view name, std::string_view options) {
+            return data.with_stage(name, options);
+          },
+          "name"_a, "options"_a, Unlocked())
       .def("map", &Dataset::map, "operations"_a, Unlocked())
       .def(
           "select",

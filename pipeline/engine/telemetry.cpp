@@ -135,6 +135,9 @@ LoaderStats Telemetry::stats(const Delivery& delivery, const Tuning& tuning) con
   for (const EngineThread& thread : at_.readers.threads()) stats.read_retries += thread.state().retries.load();
   stats.first_batch_ns = at_.ring.first_batch_ns();
   stats.cache = counted(at_.run.plan.caches);
+  for (const PlannedCache& planned : at_.run.plan.caches) {
+    if (stats.cache_trouble.empty()) stats.cache_trouble = planned.cache->trouble();
+  }
   return stats;
 }
 

@@ -25,6 +25,7 @@
 #include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/record.h"
+#include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/record_file_writer.h"
 #include "headrace/pipeline/tasks/failure.h"
 #include "headrace/pipeline/tasks/retry.h"
@@ -319,6 +320,26 @@ std::function<void()> progress_of(const std::vector<ConvertedPart>& parts, const
 }
 
 }  // namespace
+
+void show(ConvertOptions& options, OptionVisitor& visit) {
+  visit("max_side", options.max_side, "The maximum side of images; larger ones are reduced to it. 0: none are.");
+  visit("quality", options.quality, "Makes every image a JPEG of this quality; 0: only those that are reduced.");
+  visit("threads", options.threads, "Threads that decode and encode; 0: one per processor.");
+  visit("apply_orientation", options.apply_orientation, "Whether images are turned as their EXIF data say.");
+  enum class Parts { kAll, kTrain, kTest };
+  Parts parts = !options.split ? Parts::kAll : *options.split == Split::kTrain ? Parts::kTrain : Parts::kTest;
+  visit("split", parts, "The split that is written.", {"all", "train", "test"});
+  options.split.reset();
+  if (parts != Parts::kAll) options.split = parts == Parts::kTrain ? Split::kTrain : Split::kTest;
+  SourceOptions& source = options.source;
+  show_layout(source.layout, visit);
+  visit("label_count", source.label_count, "The number of classes, for formats that do not say it.");
+  visit("image_column", source.columns.image, "The column of images.");
+  visit("label_column", source.columns.label, "The column of labels.");
+  visit("columns", source.columns.more, "Further columns, each a field.");
+  show_label_type(source.columns.label_type, visit);
+  options.errors.each_field(visit);
+}
 
 ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
                               const ConvertOptions& options) {

@@ -24,10 +24,8 @@ static void want(hr_status status) {
 static hr_loader* open_loader(const hr_dataset* plan) {
   hr_devices* devices = NULL;
   hr_loader* loader = NULL;
-  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
-  options.epochs = 1;
   want(hr_devices_open("cpu:1", &devices));
-  want(hr_loader_open(plan, devices, &options, &loader));
+  want(hr_loader_open(plan, devices, NULL, NULL, &loader));
   hr_devices_free(devices);
   return loader;
 }
@@ -93,14 +91,6 @@ static hr_status open_table(void* user, struct ArrowArrayStream* stream) {
   return next_batch(table->loader, &table->schema, &table->first) == 0 ? HR_OK : HR_IO;
 }
 
-static hr_dataset* in_batches(hr_source* source, const char* batch) {
-  hr_dataset* plan = NULL;
-  want(hr_dataset_from(source, &plan));
-  want(hr_dataset_add(plan, "batch", batch));
-  hr_source_free(source);
-  return plan;
-}
-
 // Mixes every byte of all rows, in order.
 static uint64_t checksum(const hr_dataset* plan, const char* what) {
   hr_loader* loader = open_loader(plan);
@@ -130,13 +120,13 @@ static uint64_t checksum(const hr_dataset* plan, const char* what) {
 static void free_plan(void* plan) { hr_dataset_free(plan); }
 
 int main(int argc, char** argv) {
-  hr_source *source = NULL, *table = NULL;
-  want(hr_source_open(argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist", NULL, &source));
-  hr_dataset* direct = in_batches(source, "{\"global_batch\": 64}");
+  hr_dataset *direct = NULL, *streamed = NULL;
+  want(hr_dataset_open(argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist", NULL, &direct));
+  want(hr_dataset_add(direct, "batch", "{\"global_batch\": 64}", NULL));
   const uint64_t wanted = checksum(direct, "directly");
   const hr_user user = {direct, free_plan};  // freed with the last plan that knows open_table()
-  want(hr_source_arrow_stream(open_table, user, NULL, &table));
-  hr_dataset* streamed = in_batches(table, "{\"global_batch\": 64}");
+  want(hr_dataset_from_arrow_stream(open_table, user, NULL, &streamed));
+  want(hr_dataset_add(streamed, "batch", "{\"global_batch\": 64}", NULL));
   const uint64_t found = checksum(streamed, "through Arrow");
   hr_dataset_free(streamed);
   printf(found == wanted ? "the same rows\n" : "other rows\n");

@@ -24,31 +24,25 @@ static hr_status make_mask(void* user, hr_sample* sample) {
   const void* image = NULL;
   void* mask = NULL;
   size_t image_bytes = 0, mask_bytes = 0;
-  hr_status status = hr_sample_input(sample, 0, &image, &image_bytes, NULL, NULL);
-  if (status == HR_OK) status = hr_sample_output(sample, 0, &mask, &mask_bytes);
+  hr_status status = hr_sample_input(sample, "image", &image, &image_bytes, NULL, NULL);
+  if (status == HR_OK) status = hr_sample_output(sample, "mask", &mask, &mask_bytes);
   if (status != HR_OK) return status;
   for (size_t i = 0; i < mask_bytes; ++i) ((unsigned char*)mask)[i] = mask_of(((const unsigned char*)image)[i]);
   return HR_OK;
 }
 
+// The mask is made first; then both are cropped and mirrored alike.
 static void add_mask(hr_dataset* plan) {
   const hr_field mask = {.name = "mask", .dtype = HR_U8, .rank = 3, .shape = {kSide, kSide, 1}};
-  hr_user_operation_options options = HR_USER_OPERATION_OPTIONS_INIT;
-  hr_operations* chain = NULL;
-  options.name = "threshold";
-  options.outputs = &mask;
-  options.output_count = 1;
-  options.function = make_mask;
-  want(hr_operations_create(&chain));
-  want(hr_user_operation(chain, &options));
-  want(hr_dataset_map(plan, chain));
-  hr_operations_free(chain);
-}
-
-static void move_both(hr_dataset* plan) {
+  hr_parts* parts = NULL;
+  want(hr_parts_create(&parts));
+  want(hr_parts_add_operation(parts, "{\"name\": \"threshold\"}", &mask, 1, make_mask, (hr_user){NULL, NULL}));
   want(hr_dataset_add(
       plan, "map",
-      "[{\"pad_crop\": {\"size\": 28, \"pad\": 4, \"masks\": [\"mask\"]}}, {\"flip\": {\"masks\": [\"mask\"]}}]"));
+      "[{\"named\": \"threshold\"}, {\"pad_crop\": {\"size\": 28, \"pad\": 4, \"masks\": [\"mask\"]}},"
+      " {\"flip\": {\"masks\": [\"mask\"]}}]",
+      parts));
+  hr_parts_free(parts);
 }
 
 static int fits(const unsigned char* image, const unsigned char* mask) {
@@ -59,21 +53,16 @@ static int fits(const unsigned char* image, const unsigned char* mask) {
 }
 
 int main(int argc, char** argv) {
-  hr_source* source = NULL;
   hr_dataset* plan = NULL;
   hr_devices* devices = NULL;
   hr_loader* loader = NULL;
   hr_batch* batch = NULL;
-  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
   long long rows = 0, right = 0;
-  want(hr_source_open(argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist", NULL, &source));
-  want(hr_dataset_from(source, &plan));
+  want(hr_dataset_open(argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist", NULL, &plan));
   add_mask(plan);
-  move_both(plan);
-  want(hr_dataset_add(plan, "batch", NULL));
-  options.epochs = 1;
+  want(hr_dataset_add(plan, "batch", NULL, NULL));
   want(hr_devices_open("cpu:1", &devices));
-  want(hr_loader_open(plan, devices, &options, &loader));
+  want(hr_loader_open(plan, devices, NULL, NULL, &loader));
   for (want(hr_loader_next(loader, 0, &batch)); batch != NULL; want(hr_loader_next(loader, 0, &batch))) {
     hr_batch_info info = HR_BATCH_INFO_INIT;
     hr_tensor images = HR_TENSOR_INIT, masks = HR_TENSOR_INIT;
@@ -91,6 +80,5 @@ int main(int argc, char** argv) {
   hr_loader_free(loader);
   hr_devices_free(devices);
   hr_dataset_free(plan);
-  hr_source_free(source);
   return right == rows ? 0 : 1;
 }

@@ -51,15 +51,12 @@ static void step(float* weights, const float* images, const int64_t* labels, int
 }
 
 static hr_dataset* plan_of(const char* data) {
-  hr_source* source = NULL;
   hr_dataset* plan = NULL;
-  want(hr_source_open(data, NULL, &source));
-  want(hr_dataset_from(source, &plan));
-  want(hr_dataset_add(plan, "shuffle", "{\"seed\": 7}"));
-  want(hr_dataset_add(plan, "map", "[{\"normalize\": {\"mean\": [0.5], \"std\": [0.5]}}]"));
-  want(hr_dataset_add(plan, "batch", "{\"global_batch\": 64}"));
-  want(hr_dataset_add(plan, "prefetch", "{\"batches\": 4}"));
-  hr_source_free(source);
+  want(hr_dataset_open(data, NULL, &plan));
+  want(hr_dataset_add(plan, "shuffle", "{\"seed\": 7}", NULL));
+  want(hr_dataset_add(plan, "map", "[{\"normalize\": {\"mean\": [0.5], \"std\": [0.5]}}]", NULL));
+  want(hr_dataset_add(plan, "batch", "{\"global_batch\": 64}", NULL));
+  want(hr_dataset_add(plan, "prefetch", "{\"batches\": 4}", NULL));
   return plan;
 }
 
@@ -70,14 +67,14 @@ static void print_plan(const hr_dataset* plan) {
   hr_string_free(text);
 }
 
+// Opens a loader that goes on from a state; an empty one is the beginning.
 static hr_loader* open_loader(const hr_dataset* plan, const char* state) {
   hr_devices* devices = NULL;
   hr_loader* loader = NULL;
-  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
-  options.epochs = kEpochs;
-  options.start = state;
+  char options[512];
+  snprintf(options, sizeof options, "{\"epochs\": %d, \"start\": \"%s\"}", kEpochs, state);
   want(hr_devices_open("cpu", &devices));
-  want(hr_loader_open(plan, devices, &options, &loader));
+  want(hr_loader_open(plan, devices, options, NULL, &loader));
   hr_devices_free(devices);
   return loader;
 }
@@ -97,7 +94,7 @@ int main(int argc, char** argv) {
   static float weights[kPixels * kClasses];
   hr_dataset* plan = plan_of(argc > 1 ? argv[1] : "/usr/share/datasets/fashion-mnist");
   print_plan(plan);
-  hr_loader* loader = open_loader(plan, NULL);
+  hr_loader* loader = open_loader(plan, "");
   hr_batch* batch = NULL;
   Progress progress = {0};
   for (want(hr_loader_next(loader, 0, &batch)); batch != NULL; want(hr_loader_next(loader, 0, &batch))) {

@@ -77,9 +77,9 @@ bool is_name_in_cpp(const std::string& text) {
   return std::regex_match(text, name);
 }
 
-std::set<std::string> names_in_messages() {
+std::set<std::string> names_in_messages(const std::vector<std::string>& folders) {
   std::set<std::string> names;
-  for (const SourceText& one : texts_in_sources({"devices", "cache", "pipeline", "train", "tools"})) {
+  for (const SourceText& one : texts_in_sources(folders)) {
     if (!one.file.ends_with("command_words.cpp") && is_name_in_cpp(one.text)) names.insert(one.text);
   }
   return names;

@@ -18,7 +18,8 @@ std::vector<SourceText> texts_in_sources(const std::vector<std::string>& folders
 // "Dataset::size()", "pulled()", "split".
 bool is_name_in_cpp(const std::string& text);
 
-// Those in the floors and in tools/ that messages hand to named() and its kin (devices/base/reader_words.h).
-std::set<std::string> names_in_messages();
+// Those in these folders that messages hand to named() and its kin (devices/base/reader_words.h).
+std::set<std::string> names_in_messages(const std::vector<std::string>& folders = {"devices", "cache", "pipeline",
+                                                                                   "train", "tools"});
 
 }  // namespace headrace::test

@@ -1,8 +1,8 @@
-// Batches, and their tensors for other libraries.
+// Batches, and their tensors for other libraries: DLPack's and Arrow's.
 #include <algorithm>
 
 #include "headrace/bindings/c/library/handles.h"
-#include "headrace/bindings/c/library/structs.h"
+#include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/dlpack.h"
 
 namespace headrace::c {
@@ -44,6 +44,20 @@ hr_tensor tensor_of(const Batch& batch, std::size_t index) {
   tensor.rank = view.shape.rank();
   std::ranges::copy(view.shape.extents(), tensor.shape);
   return tensor;
+}
+
+hr_bad_record bad_record_of(const BadRecord& bad) {
+  return {.size = sizeof(hr_bad_record),
+          .code = static_cast<hr_status>(bad.code) + 1,
+          .substituted = bad.substitute.has_value(),
+          .substitute = bad.substitute.value_or(0),
+          .source = bad.source.c_str(),
+          .name = bad.name.c_str(),
+          .operation = bad.operation.c_str(),
+          .cause = bad.cause.c_str(),
+          .record = bad.record,
+          .offset = bad.offset,
+          .row = bad.row};
 }
 
 DlpackOptions dlpack_options_of(const hr_dlpack_options* options) {
@@ -128,5 +142,11 @@ hr_status hr_batch_legacy_dlpack(const hr_batch* batch, const char* field, const
     DLManagedTensor*& result = given(tensor, "tensor");
     result = headrace::to_legacy_dlpack(given(batch, "batch").batch, &given(field, "field"),
                                         headrace::c::dlpack_options_of(options));
+  });
+}
+
+hr_status hr_batch_arrow(const hr_batch* batch, struct ArrowSchema* schema, struct ArrowArray* array) {
+  return guarded(__func__, [&] {
+    headrace::export_arrow(given(batch, "batch").batch, &given(schema, "schema"), &given(array, "array"));
   });
 }

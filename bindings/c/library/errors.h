@@ -4,11 +4,13 @@
 #include <string>
 #include <utility>
 
-#include "headrace/bindings/c/library/c_words.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/headrace.h"
 
 namespace headrace::c {
+
+// Makes this process's messages, from the first call on, name functions as in <headrace/headrace.h> (c_words.cpp).
+void speak_c();
 
 // Returns the status of the exception being handled, and makes it the thread's last error.
 hr_status keep_error() noexcept;

@@ -1,74 +1,184 @@
+// Devices, workers, and loaders with their statistics and digests.
 #include "headrace/pipeline/loader.h"
 
+#include <limits>
+
 #include "headrace/bindings/c/library/handles.h"
-#include "headrace/bindings/c/library/structs.h"
+#include "headrace/devices/registry.h"
+#include "headrace/devices/workers.h"
+#include "headrace/pipeline/digest.h"
+#include "headrace/pipeline/option_json.h"
+#include "headrace/pipeline/stats.h"
 
 namespace headrace::c {
 namespace {
 
-ErrorPolicy policy_of(const hr_loader_options& how) {
-  return {.on_error = enum_of(how.on_error, OnError::kSubstitute, "on_error"),
-          .max_bad_share = how.max_bad_share,
-          .quarantine = text_of(how.quarantine),
-          .tally = share(how.tally)};
-}
-
-std::function<void()> waiting_call_of(const hr_loader_options& how, std::shared_ptr<void> user) {
-  if (how.while_waiting == nullptr) return {};
-  return [call = how.while_waiting, user = std::move(user)] {
-    call_back("while_waiting", [&] { return call(user.get()); });
-  };
-}
-
-LoaderOptions loader_options_of(const hr_loader_options& how, std::shared_ptr<void> user) {
-  LoaderOptions options{
-      .seed = how.seed,
-      .epochs = how.epochs,
-      .world = {.total = how.world_replicas, .first = how.world_first},
-      .threads = how.threads,
-      .reader_threads = how.reader_threads,
-      .prefetch = how.prefetch,
-      .in_order = how.in_order,
-      .even_shares = enum_of(static_cast<std::int32_t>(how.even_shares), EvenShares::kDrop, "even_shares"),
-      .stall_timeout_seconds = how.stall_timeout_seconds,
-      .while_waiting = waiting_call_of(how, std::move(user)),
-      .trace_spans = how.trace_spans,
-      .convert = enum_of(how.convert, ConvertAt::kDevice, "convert"),
-      .converted = enum_of(how.converted, DType::kF32, "converted"),
-      .resident = enum_of(how.resident, Residency::kAlways, "resident"),
-      .constraints = {.numa_node = how.numa_node, .core_type = how.core_type},
-      .errors = policy_of(how),
-      .memory_budget_bytes = how.memory_budget_bytes,
-      .pinned_budget_bytes = how.pinned_budget_bytes,
-      .cpu_budget = how.cpu_budget,
-      .reader_limit = how.reader_limit,
-      .resident_budget_bytes = how.resident_budget_bytes,
-      .headspace = how.headspace};
-  if (how.start != nullptr) options.start = LoaderState::parse(how.start);
+LoaderOptions loader_options_of(const char* json, const hr_loader_calls& calls, std::shared_ptr<void> user,
+                                int devices) {
+  auto options = options_from_json<LoaderOptions>(text_of(json), "options of a loader");
+  options.errors.tally = share(calls.tally);
+  if (calls.while_waiting != nullptr) {
+    options.while_waiting = [call = calls.while_waiting, user = std::move(user)] {
+      call_back("while_waiting", [&] { return call(user.get()); });
+    };
+  }
+  if (calls.worker != nullptr) {
+    if (options.world != World())
+      throw ConfigError("hr_loader_open: the worker says which replicas are served, and so do the options",
+                        "leave out world_replicas and world_first");
+    const auto worker = HR_READ(hr_worker, HR_WORKER_INIT, calls.worker);
+    options.world = {.total = worker.workers * devices, .first = worker.rank * devices};
+  }
   return options;
 }
 
-hr_loader* open_loader(const Dataset& plan, const std::shared_ptr<DeviceGroup>& devices,
-                       const hr_loader_options& how, std::shared_ptr<void> user) {
-  return new hr_loader{.devices = devices,
-                       .streamed = plan.streamed(),
-                       .loader = Loader(plan, *devices, loader_options_of(how, std::move(user)))};
+Json counts_of(const LoaderStats& stats) {
+  return {{"elapsed_ns", stats.elapsed_ns},
+          {"batches", stats.batches},
+          {"examples", stats.examples},
+          {"bytes", stats.bytes},
+          {"consumer_wait_ns", stats.consumer_wait_ns},
+          {"read_ns", stats.read_ns},
+          {"decode_ns", stats.decode_ns},
+          {"operate_ns", stats.operate_ns},
+          {"first_batch_ns", stats.first_batch_ns},
+          {"ready_batches", stats.ready_batches},
+          {"ready_share", stats.ready_share},
+          {"slots", stats.slots},
+          {"memory_bytes", stats.memory_bytes},
+          {"pinned_bytes", stats.pinned_bytes},
+          {"kept_records", stats.kept_records},
+          {"kept_bytes", stats.kept_bytes},
+          {"cache_hits", stats.cache.hits},
+          {"cache_misses", stats.cache.misses},
+          {"cache_records", stats.cache.records},
+          {"cache_bytes", stats.cache.bytes},
+          {"cache_refused", stats.cache.refused},
+          {"cache_bad", stats.cache.bad},
+          {"cache_trouble", stats.cache_trouble},
+          {"bad_records", stats.bad_records},
+          {"warned_records", stats.warned_records},
+          {"oriented_images", stats.oriented_images},
+          {"read_retries", stats.read_retries},
+          {"summary", stats.summary()}};
+}
+
+Json stage_of(const StageStats& stage, std::uint64_t elapsed_ns) {
+  return {{"name", stage.name},
+          {"kind", to_string(stage.kind)},
+          {"threads", stage.threads},
+          {"items", stage.items},
+          {"ns_per_item", stage.ns_per_item()},
+          {"occupancy", stage.occupancy(elapsed_ns)},
+          {"wait_p50_ns", stage.waits.quantile_ns(0.50)},
+          {"wait_p99_ns", stage.waits.quantile_ns(0.99)}};
+}
+
+Json verdict_of(const Verdict& verdict) {
+  Json what_ifs = Json::array();
+  for (const WhatIf& what_if : verdict.what_ifs) {
+    what_ifs.push_back({{"what", what_if.what},
+                        {"images_per_second", what_if.images_per_second},
+                        {"bottleneck", what_if.bottleneck},
+                        {"sentence", verdict.sentence(what_if)}});
+  }
+  return {{"bottleneck", verdict.bottleneck},
+          {"kind", verdict.kind},
+          {"ceiling_images_per_second", verdict.ceiling_images_per_second},
+          {"measured_images_per_second", verdict.measured_images_per_second},
+          {"sentence", verdict.bottleneck.empty() ? "" : verdict.sentence()},
+          {"what_ifs", std::move(what_ifs)}};
+}
+
+Json stats_of(const Loader& loader) {
+  const LoaderStats stats = loader.stats();
+  Json json = counts_of(stats);
+  json["stages"] = Json::array();
+  for (const StageStats& stage : stats.stages) json["stages"].push_back(stage_of(stage, stats.elapsed_ns));
+  json["choices"] = Json::array();
+  for (const Choice& choice : loader.choices()) {
+    json["choices"].push_back({{"what", choice.what}, {"value", choice.value}, {"reason", choice.reason}});
+  }
+  json["verdict"] = verdict_of(judge(stats));
+  return json;
+}
+
+Json digest_of(hr_loader& from, std::uint64_t max_batches) {
+  if (max_batches == 0) max_batches = std::numeric_limits<std::uint64_t>::max();
+  StreamDigest digest(*from.devices);
+  Json batches = Json::array();
+  bool end = false;
+  while (!end && batches.size() < max_batches) {
+    const std::optional<BatchDigest> next = digest.next(from.loader);
+    end = !next;
+    if (next) {
+      batches.push_back(
+          {{"epoch", next->epoch}, {"step", next->step}, {"examples", next->examples}, {"sha256", next->sha256}});
+    }
+  }
+  Json json{{"batches", std::move(batches)}, {"sha256", nullptr}, {"end", end}};
+  if (from.loader.in_order()) json["sha256"] = digest.finish();
+  return json;
 }
 
 }  // namespace
 }  // namespace headrace::c
 
+using headrace::c::give_text;
 using headrace::c::given;
 using headrace::c::guarded;
 
-hr_status hr_loader_open(const hr_dataset* dataset, const hr_devices* devices, const hr_loader_options* options,
-                         hr_loader** loader) {
+uint32_t hr_abi_version(void) { return HR_ABI_VERSION; }
+
+const char* hr_version(void) { return HEADRACE_VERSION; }
+
+hr_status hr_devices_open(const char* spec, hr_devices** devices) {
   return guarded(__func__, [&] {
-    const auto how = HR_READ(hr_loader_options, HR_LOADER_OPTIONS_INIT, options);
+    const std::string named = &given(spec, "spec");
+    auto& result = given(devices, "devices");
+    auto group =
+        std::make_shared<headrace::DeviceGroup>(headrace::open_devices(named, headrace::DeviceNeed::kMemory));
+    result = new hr_devices{std::move(group)};
+  });
+}
+
+hr_status hr_devices_count(const hr_devices* devices, int32_t* count) {
+  return guarded(__func__, [&] { given(count, "count") = given(devices, "devices").group->size(); });
+}
+
+hr_status hr_devices_name(const hr_devices* devices, int32_t replica, const char** name) {
+  return guarded(__func__, [&] {
+    const headrace::DeviceGroup& group = *given(devices, "devices").group;
+    headrace::c::check_index(static_cast<std::size_t>(replica), static_cast<std::size_t>(group.size()), "device");
+    given(name, "name") = group[replica].info().name.c_str();
+  });
+}
+
+void hr_devices_free(hr_devices* devices) { delete devices; }
+
+hr_status hr_worker_describe(hr_worker* worker) {
+  return guarded(__func__, [&] {
+    const headrace::WorkerPlan plan = headrace::place_worker();
+    const hr_worker answer = {.size = sizeof(hr_worker),
+                              .rank = plan.rank,
+                              .workers = plan.workers,
+                              .local_rank = plan.local_rank,
+                              .local_workers = plan.local_workers};
+    headrace::c::write_struct(worker, answer, "hr_worker", "HR_WORKER_INIT");
+  });
+}
+
+hr_status hr_loader_open(const hr_dataset* dataset, const hr_devices* devices, const char* options,
+                         const hr_loader_calls* calls, hr_loader** loader) {
+  return guarded(__func__, [&] {
+    const auto how = HR_READ(hr_loader_calls, HR_LOADER_CALLS_INIT, calls);
     std::shared_ptr<void> user = headrace::c::share(how.user);
     hr_loader*& result = given(loader, "loader");
-    const headrace::Dataset plan = given(dataset, "dataset").plan;
-    result = headrace::c::open_loader(plan, given(devices, "devices").group, how, std::move(user));
+    const headrace::Dataset& plan = given(dataset, "dataset").plan;
+    const std::shared_ptr<headrace::DeviceGroup>& group = given(devices, "devices").group;
+    auto read = headrace::c::loader_options_of(options, how, std::move(user), group->size());
+    result = new hr_loader{
+        .devices = group, .streamed = plan.streamed(), .loader = headrace::Loader(plan, *group, std::move(read))};
   });
 }
 
@@ -93,7 +203,6 @@ hr_status hr_loader_describe(const hr_loader* loader, hr_loader_info* info) {
     hr_loader_info answer = HR_LOADER_INFO_INIT;
     answer.local_rows = of.loader.local_rows();
     answer.steps_per_epoch = of.streamed ? HR_UNKNOWN : of.loader.steps_per_epoch();
-    answer.field_count = of.loader.fields().size();
     answer.replicas = of.devices->size();
     answer.threads = of.loader.threads();
     answer.tuned = of.loader.tuned();
@@ -101,24 +210,19 @@ hr_status hr_loader_describe(const hr_loader* loader, hr_loader_info* info) {
   });
 }
 
-hr_status hr_loader_field(const hr_loader* loader, size_t index, hr_field* field) {
-  return guarded(__func__, [&] {
-    const headrace::Fields& fields = given(loader, "loader").loader.fields();
-    headrace::c::check_index(index, fields.size(), "field");
-    given(field, "field") = headrace::c::describe(fields[index], fields[index].name.c_str());
-  });
-}
-
 hr_status hr_loader_state(const hr_loader* loader, char** text) {
-  return guarded(__func__, [&] {
-    char*& result = given(text, "text");
-    result = headrace::c::owned_text(given(loader, "loader").loader.state().serialize());
-  });
+  return give_text(__func__, text, "text", [&] { return given(loader, "loader").loader.state().serialize(); });
 }
 
 hr_status hr_loader_trace(const hr_loader* loader, char** json) {
-  return guarded(__func__, [&] {
-    char*& result = given(json, "json");
-    result = headrace::c::owned_text(given(loader, "loader").loader.trace_json());
-  });
+  return give_text(__func__, json, "json", [&] { return given(loader, "loader").loader.trace_json(); });
+}
+
+hr_status hr_loader_stats(const hr_loader* loader, char** json) {
+  return give_text(__func__, json, "json", [&] { return headrace::c::stats_of(given(loader, "loader").loader); });
+}
+
+hr_status hr_loader_digest(hr_loader* loader, uint64_t max_batches, char** json) {
+  return give_text(__func__, json, "json",
+                   [&] { return headrace::c::digest_of(given(loader, "loader"), max_batches); });
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/did_you_mean.h"
+
 namespace headrace::plan_json {
 namespace {
 
@@ -32,7 +34,8 @@ std::string one_of(std::vector<std::string> names) {
 }
 
 JsonPlace JsonPlace::member(std::string_view name) const {
-  return {value_->at(std::string(name)), path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name)};
+  return {whole_, value_->at(std::string(name)),
+          path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name)};
 }
 
 bool JsonPlace::has(std::string_view name) const {
@@ -44,7 +47,7 @@ std::vector<JsonPlace> JsonPlace::items() const {
   std::vector<JsonPlace> places;
   places.reserve(value_->size());
   for (std::size_t i = 0; i < value_->size(); ++i)
-    places.push_back(JsonPlace((*value_)[i], fmt::format("{}[{}]", path_, i)));
+    places.push_back(JsonPlace(whole_, (*value_)[i], fmt::format("{}[{}]", path_, i)));
   return places;
 }
 
@@ -56,7 +59,7 @@ void JsonPlace::want_only(const std::vector<std::string>& known) const {
   want_object();
   for (const auto& [name, value] : value_->items()) {
     if (std::ranges::find(known, name) != known.end()) continue;
-    refuse(fmt::format("there is no option {}", in_quotes(name)),
+    refuse(fmt::format("there is no option {}{}", in_quotes(name), did_you_mean(name, known)),
            known.empty() ? "it has no options: write {}" : fmt::format("it has {}", fmt::join(known, ", ")));
   }
 }
@@ -75,7 +78,7 @@ std::string JsonPlace::text() const {
 }
 
 void JsonPlace::refuse(const std::string& what, std::string hint) const {
-  throw PlaceError(fmt::format("plan{}{}: {}", path_.empty() ? "" : " at ", path_, what), std::move(hint));
+  throw PlaceError(fmt::format("{}{}{}: {}", whole_, path_.empty() ? "" : " at ", path_, what), std::move(hint));
 }
 
 std::string JsonPlace::shown() const {

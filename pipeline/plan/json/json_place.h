@@ -22,8 +22,8 @@ class PlaceError final : public ConfigError {
 // A view. The path consists of names of the format, never of the text's own. REQUIRES: the JSON outlives it.
 class JsonPlace {
  public:
-  // The whole plan.
-  explicit JsonPlace(const nlohmann::json& value) : value_(&value) {}
+  // The whole of `whole`, a literal: "plan".
+  explicit JsonPlace(const nlohmann::json& value, const char* whole = "plan") : whole_(whole), value_(&value) {}
 
   const nlohmann::json& value() const noexcept { return *value_; }
   // Returns a path such as "stages[3].map[1].flip".
@@ -49,8 +49,10 @@ class JsonPlace {
   std::string shown() const;
 
  private:
-  JsonPlace(const nlohmann::json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+  JsonPlace(const char* whole, const nlohmann::json& value, std::string path)
+      : whole_(whole), value_(&value), path_(std::move(path)) {}
 
+  const char* whole_;
   const nlohmann::json* value_;
   std::string path_;
 };

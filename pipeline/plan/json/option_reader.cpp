@@ -9,8 +9,11 @@
 
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/remote.h"
+#include "headrace/pipeline/option_json.h"
+#include "headrace/pipeline/plan/json/parse.h"
 
-namespace headrace::plan_json {
+namespace headrace {
+namespace plan_json {
 namespace {
 
 // Reads one value to where it belongs.
@@ -91,7 +94,7 @@ bool is_path(const OptionPlace& place) {
 
 void OptionReader::visit(const char* name, OptionPlace place) {
   if (object_.has(name)) return std::visit(ValueReader(object_.member(name), options_), place);
-  if (is_path(place)) object_.refuse(fmt::format("'{}' is missing", name));
+  if (is_path(place) && !paths_have_defaults_) object_.refuse(fmt::format("'{}' is missing", name));
 }
 
 void OptionReader::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {
@@ -114,4 +117,16 @@ void OptionReader::visit_list(const char* name, const List& list) {
   }
 }
 
-}  // namespace headrace::plan_json
+}  // namespace plan_json
+
+void set_from_json(std::string_view json, const char* whole, const ShowOptions& show) {
+  if (json.empty()) return;
+  const nlohmann::json parsed = plan_json::parse(json, whole, "write options as {\"name\": value, ...}");
+  const plan_json::JsonPlace object(parsed, whole);
+  plan_json::want_options(object, show);
+  const PlanOptions any_path;
+  plan_json::OptionReader reader(object, any_path, true);
+  show(reader);
+}
+
+}  // namespace headrace

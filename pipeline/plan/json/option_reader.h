@@ -26,11 +26,13 @@ class OptionNames final : public OptionVisitor {
   std::vector<std::string> names_;
 };
 
-// Sets the options that it visits from the object. An absent option is unchanged, but a path is required. Throws
-// PlaceError for a value of the wrong type or out of range, or a path that is not allowed.
+// Sets the options that it visits from the object. An absent option is unchanged, but a path is required unless
+// `paths_have_defaults`. Throws PlaceError for a value of the wrong type or out of range, or a path that is not
+// allowed.
 class OptionReader final : public OptionVisitor {
  public:
-  OptionReader(const JsonPlace& object, const PlanOptions& options) : object_(object), options_(options) {}
+  OptionReader(const JsonPlace& object, const PlanOptions& options, bool paths_have_defaults = false)
+      : object_(object), options_(options), paths_have_defaults_(paths_have_defaults) {}
 
  protected:
   void visit(const char* name, OptionPlace place) override;
@@ -40,6 +42,7 @@ class OptionReader final : public OptionVisitor {
  private:
   JsonPlace object_;
   const PlanOptions& options_;
+  bool paths_have_defaults_;
 };
 
 // The members that an object must and may have besides options with defaults.

@@ -21,20 +21,24 @@ class Watch {
  public:
   using Event = nlohmann::json::parse_event_t;
 
+  Watch(const char* whole, const std::string& hint) : whole_(whole), hint_(hint) {}
+
   bool operator()(int depth, Event event, const nlohmann::json& parsed) {
     if (depth > kMaxDepth)
-      throw ConfigError(fmt::format("plan: nested deeper than {} levels", kMaxDepth), what_a_plan_is());
+      throw ConfigError(fmt::format("{}: nested deeper than {} levels", whole_, kMaxDepth), hint_);
     if (event == Event::object_start) names_.emplace_back();
     if (event == Event::object_end) names_.pop_back();
     if (event == Event::key && !names_.back().insert(parsed.get<std::string>()).second) {
-      throw ConfigError(
-          fmt::format("plan: {} occurs twice in one object", in_quotes(parsed.get_ref<const std::string&>())),
-          "leave one of them out");
+      throw ConfigError(fmt::format("{}: {} occurs twice in one object", whole_,
+                                    in_quotes(parsed.get_ref<const std::string&>())),
+                        "leave one of them out");
     }
     return true;
   }
 
  private:
+  const char* whole_;
+  const std::string& hint_;
   std::vector<std::set<std::string>> names_;  // of the objects that are open
 };
 
@@ -92,14 +96,16 @@ void print_at(const Printed& json, std::size_t indent, std::size_t used, std::st
 
 std::string what_a_plan_is() { return advice("a plan is what {} gives", named("Dataset::to_json()")); }
 
-nlohmann::json parse(std::string_view text) {
-  Watch watch;
+nlohmann::json parse(std::string_view text) { return parse(text, "plan", what_a_plan_is()); }
+
+nlohmann::json parse(std::string_view text, const char* whole, const std::string& hint) {
+  Watch watch(whole, hint);
   try {
     return nlohmann::json::parse(
         text.begin(), text.end(),
         [&](int depth, Watch::Event event, nlohmann::json& parsed) { return watch(depth, event, parsed); });
   } catch (const nlohmann::json::exception& error) {
-    throw ConfigError("plan: is no JSON: " + reason(error.what()), what_a_plan_is());
+    throw ConfigError(fmt::format("{}: is no JSON: {}", whole, reason(error.what())), hint);
   }
 }
 

@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/operation_table.h"
+#include "headrace/pipeline/option_json.h"
 #include "headrace/pipeline/plan/json/format.h"
 #include "headrace/pipeline/plan/json/named_parts.h"
 #include "headrace/pipeline/plan/json/option_reader.h"
@@ -49,7 +51,8 @@ Operation read_operation(const JsonPlace& place, const PlanOptions& plan) {
   if (usual == nullptr) {
     std::vector<std::string> known{kNamed};
     for (const OperationPtr& one : data_operations()) known.emplace_back(one->name());
-    place.refuse(fmt::format("there is no operation {}", in_quotes(name)), "write " + one_of(std::move(known)));
+    place.refuse(fmt::format("there is no operation {}{}", in_quotes(name), did_you_mean(name, known)),
+                 "write " + one_of(known));
   }
   const JsonPlace object = place.member(name);
   want_options(object, [&](OptionVisitor& visit) { usual->visit_options(visit); });
@@ -181,7 +184,8 @@ Dataset read_stage(const Dataset& before, const JsonPlace& place, const PlanOpti
   if (found == stage_table().end()) {
     std::vector<std::string> known;
     for (const auto& [one, read_it] : stage_table()) known.push_back(one);
-    place.refuse(fmt::format("there is no stage {}", in_quotes(name)), "write " + one_of(std::move(known)));
+    place.refuse(fmt::format("there is no stage {}{}", in_quotes(name), did_you_mean(name, known)),
+                 "write " + one_of(known));
   }
   return found->second(before, place.member(name), plan);
 }
@@ -203,6 +207,20 @@ Dataset read_combination(std::string_view name, const std::vector<Dataset>& part
 // {`name`: `options`}, of which nothing stands for an object without members.
 nlohmann::json stage_object(std::string_view name, std::string_view options) {
   return {{std::string(name), options.empty() ? nlohmann::json::object() : parse(options)}};
+}
+
+// {`as`: the other options with the path}
+nlohmann::json source_object(const std::filesystem::path& path, std::string_view options) {
+  nlohmann::json arguments = stage_object("open", options).at("open");
+  JsonPlace(arguments).want_object();
+  std::string opener = "open";
+  if (const auto as = arguments.find("as"); as != arguments.end()) {
+    opener = JsonPlace(arguments).member("as").text();
+    arguments.erase(as);
+  }
+  if (!path.empty() && !arguments.emplace("path", path.string()).second)
+    JsonPlace(arguments).member("path").refuse("the path is given twice", "leave one out");
+  return {{opener, std::move(arguments)}};
 }
 
 // Adds stages to a dataset, and finds the one that made it invalid.
@@ -272,6 +290,26 @@ class PlanReader {
     return growth.last();
   }
 
+  // {"open": {...}}
+  Dataset source(const JsonPlace& place) {
+    if (place.has(kNamed)) return Dataset::from(named_source(place, plan_.parts));
+    const std::string name = place.only_name("a source");
+    if (std::ranges::find(kCombinations, name) != kCombinations.end())
+      return combination(name, place.member(name));
+    const SourceOriginPtr origin = find_source_origin(name);
+    if (origin == nullptr) {
+      std::vector<std::string> known{kNamed};
+      known.insert(known.end(), kCombinations.begin(), kCombinations.end());
+      for (const SourceOriginPtr& one : source_origins()) known.emplace_back(one->name());
+      place.refuse(fmt::format("there is no source {}{}", in_quotes(name), did_you_mean(name, known)),
+                   "write " + one_of(known));
+    }
+    const JsonPlace object = place.member(name);
+    want_options(object, [&](OptionVisitor& visit) { origin->visit_arguments(visit); });
+    OptionReader reader(object, plan_);
+    return at_place(object, [&] { return Dataset::from(origin->open(reader)); });
+  }
+
  private:
   static bool is_unbatch(const JsonPlace& stage) { return stage.has("unbatch"); }
 
@@ -288,24 +326,6 @@ class PlanReader {
     if (plan_.data == nullptr || stage.only_name("a stage") != "decode") return false;
     return std::ranges::none_of(plan_.data->info().fields,
                                 [](const Field& field) { return field.encoding == Encoding::kImage; });
-  }
-
-  Dataset source(const JsonPlace& place) {
-    if (place.has(kNamed)) return Dataset::from(named_source(place, plan_.parts));
-    const std::string name = place.only_name("a source");
-    if (std::ranges::find(kCombinations, name) != kCombinations.end())
-      return combination(name, place.member(name));
-    const SourceOriginPtr origin = find_source_origin(name);
-    if (origin == nullptr) {
-      std::vector<std::string> known{kNamed};
-      known.insert(known.end(), kCombinations.begin(), kCombinations.end());
-      for (const SourceOriginPtr& one : source_origins()) known.emplace_back(one->name());
-      place.refuse(fmt::format("there is no source {}", in_quotes(name)), "write " + one_of(std::move(known)));
-    }
-    const JsonPlace object = place.member(name);
-    want_options(object, [&](OptionVisitor& visit) { origin->visit_arguments(visit); });
-    OptionReader reader(object, plan_);
-    return at_place(object, [&] { return Dataset::from(origin->open(reader)); });
   }
 
   Dataset combination(const std::string& name, const JsonPlace& object) {
@@ -343,9 +363,15 @@ Dataset Dataset::from_json(std::string_view text, const PlanOptions& options) {
   return plan_json::PlanReader(options).dataset(plan, {plan_json::kVersionName});
 }
 
-Dataset Dataset::with_stage(std::string_view name, std::string_view options) const {
+Dataset open_dataset(const std::filesystem::path& path, std::string_view options) {
+  const nlohmann::json json = plan_json::source_object(path, options);
+  const PlanOptions any_path;
+  return plan_json::PlanReader(any_path).source(plan_json::JsonPlace(json));
+}
+
+Dataset Dataset::with_stage(std::string_view name, std::string_view options, const PlanParts& parts) const {
   const nlohmann::json json = plan_json::stage_object(name, options);
-  return plan_json::read_stage(*this, plan_json::JsonPlace(json), {});
+  return plan_json::read_stage(*this, plan_json::JsonPlace(json), {.parts = parts});
 }
 
 Dataset combine(std::string_view how, const std::vector<Dataset>& parts, std::string_view options) {

@@ -67,12 +67,7 @@ struct LabelOptions {
 
   void each_field(OptionVisitor& visit) {
     visit("labels", labels, "Records with these labels are kept.");
-    visit("name", filter.name, "For explain() and errors.");
-    visit("version", filter.version, "Part of every fingerprint.");
-    visit("processed", filter.processed, "Whether the filter sees the label as the preceding stages leave it.");
-    visit("stall_timeout_seconds", filter.stall_timeout_seconds,
-          "A call that takes longer ends the pass; 0: no limit.");
-    visit("max_failures", filter.max_failures, "More records than this that cannot be read end the pass.");
+    filter.each_field(visit);
   }
 };
 

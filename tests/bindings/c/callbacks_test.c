@@ -1,16 +1,17 @@
-/* The program's own functions: sources, operations and filters, their errors and who releases their data. */
-#include <stdatomic.h>
-
+/* The program's own functions: records, operations and filters, their errors and who releases their data. */
 #include "headrace/tests/bindings/c/check.h"
 
-static atomic_int released;
-
-static void count_release(void* data) {
-  (void)data;
-  ++released;
-}
-
 static const hr_field kValue = {.name = "value", .dtype = HR_I64};
+
+/* Calls with one field, whose user's release is counted. */
+static hr_record_calls calls_of(void* data) {
+  hr_record_calls calls = HR_RECORD_CALLS_INIT;
+  calls.fields = &kValue;
+  calls.field_count = 1;
+  calls.user = (hr_user){data, count_release};
+  released = 0;
+  return calls;
+}
 
 static hr_status make_square(void* user, uint64_t index, hr_record* record) {
   const int64_t factor = *(const int64_t*)user, value = factor * (int64_t)(index * index);
@@ -20,65 +21,50 @@ static hr_status make_square(void* user, uint64_t index, hr_record* record) {
   return hr_record_put(record, 0, &value, sizeof value);
 }
 
-static hr_source* squares(uint64_t records) {
+static hr_dataset* squares(uint64_t records) {
   static int64_t factor = 2;
-  hr_generator_options options = HR_GENERATOR_OPTIONS_INIT;
-  options.name = "squares";
-  options.fields = &kValue;
-  options.field_count = 1;
-  options.records = records;
-  options.make = make_square;
-  options.user.data = &factor;
-  options.user.release = count_release;
-  hr_source* source = NULL;
-  OK(hr_source_generator(&options, &source));
-  return source;
+  hr_record_calls calls = calls_of(&factor);
+  calls.make = make_square;
+  hr_dataset* dataset = NULL;
+  OK(hr_dataset_from_calls(&calls, with("{\"name\": \"squares\", \"records\": %d}", (int)records), &dataset));
+  return dataset;
 }
 
 /* A loader whose first batch is the record `index` of the squares. */
-static hr_loader* loader_at(uint64_t index) {
-  hr_dataset* dataset = dataset_of(squares(10));
-  add_number(dataset, "skip", "count", (int64_t)index);
-  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 1}"));
+static hr_loader* loader_at(int index) {
+  hr_dataset* dataset = squares(10);
+  OK(hr_dataset_add(dataset, "skip", with("{\"count\": %d}", index), NULL));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 1}", NULL));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_dataset_free(dataset);
   return loader;
 }
 
-static void test_generator(void) {
-  released = 0;
-  hr_batch* batch = NULL;
+static void test_records_by_number(void) {
   hr_loader* loader = loader_at(3);
-  batch = next_of(loader);
+  hr_batch* batch = next_of(loader);
   CHECK(value_of(batch, "value", 0) == 18);
   hr_loader_free(loader);
   CHECK(released == 0); /* the batch still has the plan */
   hr_batch_free(batch);
   CHECK(released == 1);
-  loader = loader_at(7);
-  FAILS(HR_DATA_CORRUPT, "seven is not to be had", hr_loader_next(loader, 0, &batch));
-  CHECK(strcmp(hr_last_error()->hint, "leave it out") == 0);
-  CHECK(strcmp(hr_last_error()->source, "squares") == 0 && hr_last_error()->record == 7);
-  hr_loader_free(loader);
-  loader = loader_at(8);
-  FAILS(HR_IO, "make returned 5 (io)", hr_loader_next(loader, 0, &batch));
-  hr_loader_free(loader);
-  loader = loader_at(9);
-  FAILS(HR_INVALID_ARGUMENT, "was given 3 bytes", hr_loader_next(loader, 0, &batch));
-  hr_loader_free(loader);
-  CHECK(released == 4);
-}
-
-static void test_refused_callbacks(void) {
-  released = 0;
-  hr_generator_options options = HR_GENERATOR_OPTIONS_INIT;
-  options.user.release = count_release;
-  hr_source* source = NULL;
-  FAILS(HR_INVALID_ARGUMENT, "hr_source_generator: make is null", hr_source_generator(&options, &source));
-  CHECK(released == 1);
-  options.make = make_square;
-  FAILS(HR_INVALID_ARGUMENT, "has 0 fields", hr_source_generator(&options, &source));
-  CHECK(released == 2);
+  static const struct {
+    int index;
+    hr_status status;
+    const char* words;
+  } refused[] = {{7, HR_DATA_CORRUPT, "seven is not to be had"},
+                 {8, HR_IO, "make returned 5 (io)"},
+                 {9, HR_INVALID_ARGUMENT, "was given 3 bytes"}};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
+    loader = loader_at(refused[i].index);
+    FAILS(refused[i].status, refused[i].words, hr_loader_next(loader, 0, &batch));
+    if (i == 0) {
+      CHECK(strcmp(hr_last_error()->hint, "leave it out") == 0);
+      CHECK(strcmp(hr_last_error()->source, "squares") == 0 && hr_last_error()->record == 7);
+    }
+    hr_loader_free(loader);
+    CHECK(released == 1);
+  }
 }
 
 static hr_status pull_three(void* user, hr_record* record, bool* end) {
@@ -92,19 +78,14 @@ static hr_status pull_three(void* user, hr_record* record, bool* end) {
   return status;
 }
 
-static void test_pulled(void) {
+static void test_pulled_records(void) {
   int64_t next = 0;
-  hr_pull_options options = HR_PULL_OPTIONS_INIT;
-  options.fields = &kValue;
-  options.field_count = 1;
-  options.next = pull_three;
-  options.user.data = &next;
-  hr_source* source = NULL;
-  OK(hr_source_pulled(&options, &source));
-  hr_source_info info = HR_SOURCE_INFO_INIT;
-  OK(hr_source_describe(source, &info));
-  CHECK(info.records == 3 && next == 3);
-  hr_source_free(source);
+  hr_record_calls calls = calls_of(&next);
+  calls.next = pull_three;
+  hr_dataset* dataset = NULL;
+  OK(hr_dataset_from_calls(&calls, NULL, &dataset));
+  CHECK(records_of(dataset) == 3 && next == 3 && strcmp(about(dataset).name, "pulled") == 0);
+  hr_dataset_free(dataset);
 }
 
 struct counter {
@@ -134,29 +115,23 @@ static void close_counter(void* stream) {
   free(stream);
 }
 
-static void test_stream(void) {
-  released = closed = 0;
-  hr_stream_options options = HR_STREAM_OPTIONS_INIT;
-  options.fields = &kValue;
-  options.field_count = 1;
-  options.open = open_counter;
-  options.next = count_on;
-  options.close = close_counter;
-  options.user.release = count_release;
-  hr_source* source = NULL;
-  OK(hr_source_stream(&options, &source));
-  hr_dataset* dataset = dataset_of(source);
-  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 4}"));
-  hr_dataset_info info = HR_DATASET_INFO_INIT;
-  OK(hr_dataset_describe(dataset, &info));
+static void test_a_stream(void) {
+  closed = 0;
+  hr_record_calls calls = calls_of(NULL);
+  calls.open = open_counter;
+  calls.next = count_on;
+  calls.close = close_counter;
+  hr_dataset* dataset = NULL;
+  OK(hr_dataset_from_calls(&calls, "{\"fingerprint\": 5, \"label_count\": 3}", &dataset));
+  CHECK(about(dataset).label_count == 3 && !about(dataset).resident);
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 4}", NULL));
+  const hr_dataset_info info = about(dataset);
   CHECK(info.streamed && info.records == HR_UNKNOWN && info.steps_per_epoch == HR_UNKNOWN);
   hr_loader* loader = loader_of(dataset, NULL);
   int64_t seen = 0;
   for (hr_batch* batch = next_of(loader); batch != NULL; batch = next_of(loader)) {
-    hr_batch_info about = HR_BATCH_INFO_INIT;
-    OK(hr_batch_describe(batch, &about));
     CHECK(value_of(batch, "value", 0) == seen);
-    seen += about.examples;
+    seen += info_of(batch).examples;
     hr_batch_free(batch);
   }
   CHECK(seen == 10);
@@ -165,53 +140,85 @@ static void test_stream(void) {
   CHECK(closed == 1 && released == 1);
 }
 
-static hr_status add_noise(void* user, const void* in, size_t in_bytes, const int64_t* in_shape, size_t in_rank,
-                           void* out, size_t out_bytes, hr_random* random) {
-  (void)user, (void)in_shape;
-  if (in_bytes != sizeof(int64_t) || in_rank != 0 || out_bytes != 2 * sizeof(float)) return HR_INTERNAL;
-  int64_t value = 0;
-  memcpy(&value, in, sizeof value);
-  if (value == 5) return hr_fail(HR_INVALID_ARGUMENT, "no fives", NULL);
-  const float made[2] = {(float)value + hr_random_uniform(random), (float)hr_random_below(random, 3)};
-  memcpy(out, made, sizeof made);
-  return HR_OK;
+/* Which functions there are says how records are made; each way has its own options. */
+static void test_refused_calls(void) {
+  static const struct {
+    bool make, open, next, close, fields;
+    const char *options, *words;
+  } refused[] = {
+      {false, false, false, false, true, NULL, "hr_dataset_from_calls: these functions together make no records"},
+      {true, false, true, false, true, NULL, "these functions together make no records"},
+      {true, false, false, true, true, NULL, "these functions together make no records"},
+      {false, true, false, false, true, NULL, "these functions together make no records"},
+      {true, false, false, false, false, NULL, "has 0 fields"},
+      {true, false, false, false, true, "{\"memory_limit\": 9}", "by number: there is no option \"memory_limit\""},
+      {false, false, true, false, true, "{\"records\": 9}", "pulled records: there is no option \"records\""},
+      {false, true, true, false, true, "{\"fingerprint\": \"x\"}",
+       "options of a stream at fingerprint: \"x\" where"}};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
+    hr_record_calls calls = calls_of(NULL);
+    calls.make = refused[i].make ? make_square : NULL;
+    calls.open = refused[i].open ? open_counter : NULL;
+    calls.next = refused[i].next ? count_on : NULL;
+    calls.close = refused[i].close ? close_counter : NULL;
+    calls.field_count = refused[i].fields ? 1 : 0;
+    hr_dataset* dataset = NULL;
+    FAILS(HR_INVALID_ARGUMENT, refused[i].words, hr_dataset_from_calls(&calls, refused[i].options, &dataset));
+    CHECK(released == 1 && dataset == NULL);
+  }
 }
 
-static void test_user_map(void) {
+static hr_status add_noise(void* user, hr_sample* sample) {
+  (void)user;
+  const void* in = NULL;
+  void* out = NULL;
+  size_t in_bytes = 0, out_bytes = 0, rank = 9;
+  int64_t value = 0;
+  hr_status status = hr_sample_input(sample, "value", &in, &in_bytes, NULL, &rank);
+  if (status == HR_OK) status = hr_sample_output(sample, "value", &out, &out_bytes);
+  if (status != HR_OK) return status;
+  if (in_bytes != sizeof value || rank != 0 || out_bytes != 2 * sizeof(float)) return HR_INTERNAL;
+  memcpy(&value, in, sizeof value);
+  if (value == 5) return hr_fail(HR_INVALID_ARGUMENT, "no fives", NULL);
+  const float made[2] = {(float)value + hr_random_uniform(sample), (float)hr_random_below(sample, 3)};
+  memcpy(out, made, sizeof made);
+  return value == 4 ? hr_sample_position(sample, &(uint64_t){0}, &(uint64_t){0}) : HR_OK;
+}
+
+static const hr_field kPair = {.dtype = HR_F32, .rank = 1, .shape = {2}};
+static const char kNoise[] = "{\"name\": \"noise\", \"field\": \"value\"}";
+
+static hr_parts* parts_of(void) {
+  hr_parts* parts = NULL;
+  OK(hr_parts_create(&parts));
   released = 0;
-  hr_dataset* dataset = dataset_of(numbers(6));
-  hr_operations* chain = NULL;
-  OK(hr_operations_create(&chain));
-  hr_user_map_options options = HR_USER_MAP_OPTIONS_INIT;
-  options.name = "noise";
-  options.field = "value";
-  options.output.dtype = HR_F32;
-  options.output.rank = 1;
-  options.output.shape[0] = 2;
-  options.function = add_noise;
-  options.user.release = count_release;
-  OK(hr_user_map(chain, &options));
-  OK(hr_dataset_map(dataset, chain));
-  hr_operations_free(chain);
-  OK(hr_dataset_add(dataset, "batch", NULL));
-  hr_field field;
-  OK(hr_dataset_field(dataset, 0, &field));
-  CHECK(field.dtype == HR_F32 && field.rank == 1 && field.shape[0] == 2);
-  hr_loader_options skip = HR_LOADER_OPTIONS_INIT;
-  skip.on_error = HR_ON_ERROR_SKIP;
-  skip.max_bad_share = 0.5;
-  hr_loader* loader = loader_of(dataset, &skip);
+  return parts;
+}
+
+/* An operation that replaces one field: C++'s user_map(). */
+static void test_one_field(void) {
+  hr_dataset* dataset = numbers(6);
+  hr_parts* parts = parts_of();
+  OK(hr_parts_add_operation(parts, kNoise, &kPair, 1, add_noise, (hr_user){NULL, count_release}));
+  OK(hr_dataset_add(dataset, "map", "[{\"named\": \"noise\"}]", parts));
+  hr_parts_free(parts);
+  OK(hr_dataset_add(dataset, "batch", NULL, NULL));
+  const hr_field field = field_at(dataset, 0);
+  CHECK(field.dtype == HR_F32 && field.rank == 1 && field.shape[0] == 2 && strcmp(field.name, "value") == 0);
+  SAYS("user_map('noise', version=1, field=value", hr_dataset_explain(dataset, NULL, &text));
+  hr_loader* loader = loader_of(dataset, "{\"on_error\": \"skip\", \"max_bad_share\": 0.5}");
   hr_batch* batch = next_of(loader);
-  hr_batch_info about = HR_BATCH_INFO_INIT;
-  OK(hr_batch_describe(batch, &about));
-  CHECK(about.examples == 5 && about.bad_count == 1);
-  hr_bad_record bad = HR_BAD_RECORD_INIT;
-  OK(hr_batch_bad_record(batch, 0, &bad));
-  CHECK(bad.record == 5 && strstr(bad.cause, "no fives") != NULL && strstr(bad.operation, "noise") != NULL);
+  CHECK(info_of(batch).examples == 4 && info_of(batch).bad_count == 2);
+  static const char* const causes[] = {"hr_sample_position: only an operation with inputs", "no fives"};
+  for (size_t i = 0; i < 2; ++i) {
+    hr_bad_record bad = HR_BAD_RECORD_INIT;
+    OK(hr_batch_bad_record(batch, i, &bad));
+    CHECK(bad.record == 4 + i && strstr(bad.cause, causes[i]) != NULL && strstr(bad.operation, "noise") != NULL);
+  }
   hr_tensor tensor = HR_TENSOR_INIT;
   OK(hr_batch_tensor_at(batch, 0, &tensor));
   const float* rows = tensor.data;
-  for (int i = 0; i < 5; ++i) CHECK(rows[2 * i] >= (float)i && rows[2 * i] < (float)(i + 1));
+  for (int i = 0; i < 4; ++i) CHECK(rows[2 * i] >= (float)i && rows[2 * i] < (float)(i + 1));
   hr_batch_free(batch);
   hr_loader_free(loader);
   hr_dataset_free(dataset);
@@ -219,156 +226,182 @@ static void test_user_map(void) {
 }
 
 static hr_status split_value(void* user, hr_sample* sample) {
-  (void)user;
+  const char* const* other = user;
   const void* in = NULL;
   void* out = NULL;
   size_t bytes = 0, rank = 9;
   uint64_t record = 0, pass = 0;
   int64_t shape[HR_MAX_RANK], value = 0;
-  hr_status status = hr_sample_input(sample, 0, &in, &bytes, shape, &rank);
+  hr_status status = hr_sample_input(sample, "value", &in, &bytes, shape, &rank);
   if (status == HR_OK) status = hr_sample_position(sample, &record, &pass);
-  if (status == HR_OK) status = hr_sample_output(sample, 0, &out, &bytes);
+  if (status == HR_OK) status = hr_sample_output(sample, "extra", &out, &bytes);
   if (status != HR_OK) return status;
   memcpy(&value, in, sizeof value);
   if (rank != 0 || (uint64_t)value != record) return HR_INTERNAL;
   ((int32_t*)out)[0] = (int32_t)pass;
-  ((int32_t*)out)[1] = (int32_t)(hr_random_bits(hr_sample_random(sample)) & 1);
-  return value == 3 ? hr_sample_output(sample, 1, &out, &bytes) : HR_OK;
+  ((int32_t*)out)[1] = (int32_t)(hr_random_bits(sample) & 1);
+  if (value == 3) return hr_sample_output(sample, *other, &out, &bytes);
+  if (value == 4) return hr_sample_input(sample, *other, &in, &bytes, NULL, NULL);
+  return value == 5 ? hr_sample_integer(sample, "value", &value) : HR_OK;
 }
 
-static void test_user_operation(void) {
-  static const char* const inputs[] = {"value"};
+static void test_any_fields(void) {
+  static const char* other = "label";
   const hr_field output = {.name = "extra", .dtype = HR_I32, .rank = 1, .shape = {2}};
-  hr_operations* chain = NULL;
-  OK(hr_operations_create(&chain));
-  hr_user_operation_options options = HR_USER_OPERATION_OPTIONS_INIT;
-  options.name = "split";
-  options.each_pass_anew = true;
-  options.inputs = inputs;
-  options.input_count = 1;
-  options.outputs = &output;
-  options.output_count = 1;
-  options.function = split_value;
-  OK(hr_user_operation(chain, &options));
-  hr_dataset* dataset = dataset_of(numbers(4));
-  OK(hr_dataset_map(dataset, chain));
-  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 3}"));
+  hr_parts* parts = parts_of();
+  OK(hr_parts_add_operation(parts,
+                            "{\"name\": \"split\", \"version\": 3, \"inputs\": [\"value\"], "
+                            "\"each_pass_anew\": true}",
+                            &output, 1, split_value, (hr_user){&other, NULL}));
+  hr_dataset* dataset = numbers(6);
+  OK(hr_dataset_add(dataset, "map", "[{\"named\": \"split\", \"version\": 3}]", parts));
+  OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 3}", NULL));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
-  hr_tensor tensor = HR_TENSOR_INIT;
-  OK(hr_batch_tensor(batch, "extra", &tensor));
+  hr_tensor tensor = tensor_of(batch, "extra");
   CHECK(tensor.rank == 2 && tensor.shape[0] == 3 && tensor.shape[1] == 2 && tensor.dtype == HR_I32);
   CHECK(tensor.bytes == 3 * 2 * sizeof(int32_t));
   hr_batch_free(batch);
-  FAILS(HR_INVALID_ARGUMENT, "there is no output 1", hr_loader_next(loader, 0, &batch));
   hr_loader_free(loader);
+  loader = loader_of(dataset, "{\"on_error\": \"skip\", \"max_bad_share\": 0.5}");
+  hr_batch_free(next_of(loader));
+  CHECK(next_of(loader) == NULL); /* nothing is left of the second batch */
+  hr_loader_free(loader);
+  static const char* const words[] = {"there is no field 'label'", "hr_sample_input: 'label' is no input",
+                                      "hr_sample_integer: called in an operation"};
+  for (int i = 0; i < 3; ++i) {
+    hr_dataset* rest = NULL;
+    OK(hr_dataset_copy(dataset, &rest));
+    OK(hr_dataset_add(rest, "unbatch", NULL, NULL));
+    OK(hr_dataset_add(rest, "skip", with("{\"count\": %d}", 3 + i), NULL));
+    OK(hr_dataset_add(rest, "batch", "{\"global_batch\": 1}", NULL));
+    loader = loader_of(rest, NULL);
+    FAILS(HR_INVALID_ARGUMENT, words[i], hr_loader_next(loader, 0, &batch));
+    hr_loader_free(loader);
+    hr_dataset_free(rest);
+  }
   hr_dataset_free(dataset);
-  hr_operations_free(chain);
+  hr_parts_free(parts);
 }
 
-static hr_status keep_large(void* user, const hr_example* example, bool* keep) {
+static hr_status keep_large(void* user, const hr_sample* sample, bool* keep) {
   (void)user;
   int64_t value = 0, shape[HR_MAX_RANK];
   const void* bytes = NULL;
   size_t size = 0, rank = 9;
-  hr_status status = hr_example_integer(example, "value", &value);
-  if (status == HR_OK) status = hr_example_bytes(example, "value", &bytes, &size);
-  if (status == HR_OK) status = hr_example_shape(example, "value", shape, &rank);
+  hr_status status = hr_sample_integer(sample, "value", &value);
+  if (status == HR_OK) status = hr_sample_input(sample, "value", &bytes, &size, shape, &rank);
   *keep = value > 5 && size == sizeof value && rank == 0;
   return status;
 }
 
-static hr_status look_for_nothing(void* user, const hr_example* example, bool* keep) {
+static hr_status look_for_nothing(void* user, const hr_sample* sample, bool* keep) {
   (void)user, (void)keep;
   int64_t value = 0;
-  return hr_example_integer(example, "nothing", &value);
+  return hr_sample_integer(sample, "nothing", &value);
 }
 
-static void test_filter(void) {
-  released = 0;
-  hr_dataset* dataset = dataset_of(numbers(10));
-  hr_filter* filter = NULL;
-  hr_filter_options options = HR_FILTER_OPTIONS_INIT;
-  options.name = "large";
-  options.keeps = keep_large;
-  options.user.release = count_release;
-  OK(hr_filter_create(&options, &filter));
-  OK(hr_dataset_filter(dataset, filter));
-  hr_filter_free(filter);
-  CHECK(records_of(dataset) == 4);
+static hr_status draw(void* user, const hr_sample* sample, bool* keep) {
+  (void)user;
+  hr_sample* mine = (hr_sample*)(uintptr_t)sample;
+  *keep = hr_random_bits(mine) == 0 && hr_random_uniform(mine) == 0 && hr_random_below(mine, 3) == 0;
+  return hr_sample_output(mine, "value", &(void*){NULL}, &(size_t){0});
+}
+
+static void test_filters(void) {
+  hr_dataset* dataset = numbers(10);
+  hr_parts* parts = parts_of();
+  OK(hr_parts_add_filter(parts, "{\"name\": \"large\"}", keep_large, (hr_user){NULL, count_release}));
+  OK(hr_parts_add_filter(parts, "{\"name\": \"lost\"}", look_for_nothing, (hr_user){NULL, NULL}));
+  OK(hr_parts_add_filter(parts, "{\"name\": \"drawn\", \"processed\": true}", draw, (hr_user){NULL, NULL}));
+  OK(hr_dataset_add(dataset, "filter", "{\"named\": \"large\"}", parts));
+  CHECK(records_of(dataset) == 4 && released == 0);
+  static const char* const refused[][2] = {{"lost", "nothing"}, {"drawn", "hr_sample_output: called in a filter"}};
+  for (size_t i = 0; i < 2; ++i) {
+    hr_dataset* copy = NULL;
+    OK(hr_dataset_copy(dataset, &copy));
+    OK(hr_dataset_add(copy, "filter", with("{\"named\": \"%s\"}", refused[i][0]), parts));
+    FAILS(HR_INVALID_ARGUMENT, refused[i][1], hr_dataset_describe(copy, &(hr_dataset_info)HR_DATASET_INFO_INIT));
+    hr_dataset_free(copy);
+  }
+  hr_parts_free(parts);
   CHECK(released == 0);
-  options.keeps = look_for_nothing;
-  options.user.release = NULL;
-  OK(hr_filter_create(&options, &filter));
-  OK(hr_dataset_filter(dataset, filter));
-  hr_filter_free(filter);
-  hr_dataset_info info = HR_DATASET_INFO_INIT;
-  FAILS(HR_INVALID_ARGUMENT, "nothing", hr_dataset_describe(dataset, &info));
   hr_dataset_free(dataset);
   CHECK(released == 1);
 }
 
+static void test_refused_parts(void) {
+  hr_parts* parts = parts_of();
+  const hr_user counted = {NULL, count_release};
+  static const char* const operations[][2] = {
+      {NULL, "hr_parts_add_operation: it has no name"},
+      {"{\"name\": \"x\", \"versoin\": 2}",
+       "options of an operation: there is no option \"versoin\": did you mean 'version'?"},
+      {"{\"name\": \"x\", \"field\": \"a\", \"inputs\": [\"b\"]}", "field stands in place of inputs"}};
+  for (size_t i = 0; i < 3; ++i) {
+    FAILS(HR_INVALID_ARGUMENT, operations[i][1],
+          hr_parts_add_operation(parts, operations[i][0], &kPair, 1, add_noise, counted));
+  }
+  FAILS(HR_INVALID_ARGUMENT, "0 outputs for the field 'value'",
+        hr_parts_add_operation(parts, kNoise, NULL, 0, add_noise, counted));
+  FAILS(HR_INVALID_ARGUMENT, "function is null", hr_parts_add_operation(parts, kNoise, &kPair, 1, NULL, counted));
+  FAILS(HR_INVALID_ARGUMENT, "it has no name", hr_parts_add_filter(parts, NULL, keep_large, counted));
+  FAILS(HR_INVALID_ARGUMENT, "max_failures: -1",
+        hr_parts_add_filter(parts, "{\"name\": \"x\", \"max_failures\": -1}", keep_large, counted));
+  CHECK(released == 7);
+  hr_dataset* dataset = numbers(6);
+  FAILS(HR_INVALID_ARGUMENT, "the operation \"noise\" is code, and is not among the parts (hr_parts holds nothing",
+        hr_dataset_add(dataset, "map", "[{\"named\": \"noise\"}]", parts));
+  OK(hr_parts_add_operation(parts, kNoise, &kPair, 1, add_noise, counted));
+  FAILS(HR_INVALID_ARGUMENT, "hr_parts holds \"noise\" version 1",
+        hr_dataset_add(dataset, "map", "[{\"named\": \"noise\", \"version\": 2}]", parts));
+  OK(hr_dataset_add(dataset, "take", "{\"count\": 3}", NULL));
+  FAILS(HR_INVALID_ARGUMENT, "the dataset is more than a source", hr_parts_add_source(parts, "numbers", dataset));
+  hr_dataset_free(dataset);
+  hr_parts_free(parts);
+}
+
 /* A plan whose data, operation and filter are code goes through text and comes back as the same plan. */
 static void test_plan_of_code(void) {
-  hr_source* source = squares(6);
-  hr_dataset *plan = NULL, *read = NULL;
-  hr_operations* chain = NULL;
-  hr_filter* filter = NULL;
-  hr_filter_options keeps = HR_FILTER_OPTIONS_INIT;
-  keeps.name = "large";
-  keeps.keeps = keep_large;
-  hr_user_map_options map = HR_USER_MAP_OPTIONS_INIT;
-  map.name = "noise";
-  map.field = "value";
-  map.output.rank = 1;
-  map.output.shape[0] = 2;
-  map.function = add_noise;
-  OK(hr_operations_create(&chain));
-  OK(hr_user_map(chain, &map));
-  OK(hr_filter_create(&keeps, &filter));
-  OK(hr_dataset_from(source, &plan));
-  OK(hr_dataset_filter(plan, filter));
-  OK(hr_dataset_map(plan, chain));
-  OK(hr_dataset_add(plan, "batch", NULL));
-  const hr_named_source named = {.name = "the squares", .source = source};
-  const hr_filter* const filters[] = {filter};
-  hr_plan_options parts = HR_PLAN_OPTIONS_INIT;
-  parts.sources = &named;
-  parts.source_count = 1;
-  parts.operations = chain;
-  parts.filters = filters;
-  parts.filter_count = 1;
+  hr_dataset *plan = squares(6), *read = NULL;
+  hr_parts *parts = parts_of(), *fewer = parts_of();
+  const hr_user none = {NULL, NULL};
+  OK(hr_parts_add_source(parts, "the squares", plan));
+  OK(hr_parts_add_operation(parts, kNoise, &kPair, 1, add_noise, none));
+  OK(hr_parts_add_filter(parts, "{\"name\": \"large\"}", keep_large, none));
+  OK(hr_parts_add_operation(fewer, kNoise, &kPair, 1, add_noise, none));
+  OK(hr_parts_add_filter(fewer, "{\"name\": \"large\"}", keep_large, none));
+  OK(hr_dataset_add(plan, "filter", "{\"named\": \"large\"}", parts));
+  OK(hr_dataset_add(plan, "map", "[{\"named\": \"noise\"}]", parts));
+  OK(hr_dataset_add(plan, "batch", NULL, NULL));
   char *json = NULL, *again = NULL;
-  FAILS(HR_INVALID_ARGUMENT, "", hr_dataset_to_json(plan, NULL, &json));
-  OK(hr_dataset_to_json(plan, &parts, &json));
+  FAILS(HR_INVALID_ARGUMENT, "give it to to_json() and from_json() in hr_parts",
+        hr_dataset_to_json(plan, NULL, &json));
+  OK(hr_dataset_to_json(plan, parts, &json));
   CHECK(strstr(json, "the squares") != NULL && strstr(json, "noise") != NULL && strstr(json, "large") != NULL);
-  OK(hr_dataset_from_json(json, &parts, &read));
-  OK(hr_dataset_to_json(read, &parts, &again));
+  OK(hr_dataset_from_json(json, NULL, parts, &read));
+  OK(hr_dataset_to_json(read, parts, &again));
   CHECK(strcmp(json, again) == 0);
-  hr_dataset_info before = HR_DATASET_INFO_INIT, after = HR_DATASET_INFO_INIT;
-  OK(hr_dataset_describe(plan, &before));
-  OK(hr_dataset_describe(read, &after));
-  CHECK(before.fingerprint == after.fingerprint && after.records == before.records);
+  CHECK(about(plan).fingerprint == about(read).fingerprint && records_of(plan) == records_of(read));
   hr_dataset_free(read);
-  parts.source_count = 0;
-  FAILS(HR_INVALID_ARGUMENT, "the squares", hr_dataset_from_json(json, &parts, &read));
-  FAILS(HR_INVALID_ARGUMENT, "", hr_dataset_from_json("{", &parts, &read));
+  FAILS(HR_INVALID_ARGUMENT, "the squares", hr_dataset_from_json(json, NULL, fewer, &read));
+  FAILS(HR_INVALID_ARGUMENT, "plan: is no JSON", hr_dataset_from_json("{", NULL, parts, &read));
   hr_string_free(json);
   hr_string_free(again);
   hr_dataset_free(plan);
-  hr_filter_free(filter);
-  hr_operations_free(chain);
-  hr_source_free(source);
+  hr_parts_free(fewer);
+  hr_parts_free(parts);
 }
 
 int main(void) {
-  test_generator();
-  test_refused_callbacks();
-  test_pulled();
-  test_stream();
-  test_user_map();
-  test_user_operation();
-  test_filter();
+  test_records_by_number();
+  test_pulled_records();
+  test_a_stream();
+  test_refused_calls();
+  test_one_field();
+  test_any_fields();
+  test_filters();
+  test_refused_parts();
   test_plan_of_code();
   return end_of_test();
 }

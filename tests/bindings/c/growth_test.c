@@ -23,11 +23,8 @@ static long resident_kilobytes(void) {
 }
 
 static void open_and_drop(const hr_dataset* dataset, const hr_devices* devices, int number) {
-  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
-  options.seed = (uint64_t)number;
-  options.threads = 1;
   hr_loader* loader = NULL;
-  OK(hr_loader_open(dataset, devices, &options, &loader));
+  OK(hr_loader_open(dataset, devices, with("{\"seed\": %d, \"threads\": 1}", number), NULL, &loader));
   hr_batch* batch = NULL;
   if (number % 2 == 0) OK(hr_loader_next(loader, 0, &batch));
   if (number % 3 == 0) {

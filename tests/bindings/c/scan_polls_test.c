@@ -1,16 +1,14 @@
 /* A thread that waits for a filter to judge all records may leave the pass. */
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "headrace/tests/bindings/c/check.h"
 
 static atomic_bool stands_still, interrupted;
-static atomic_int released;
 
 /* Stands still at the seventh record until somebody gives up. */
-static hr_status keep_slowly(void* user, const hr_example* example, bool* keep) {
+static hr_status keep_slowly(void* user, const hr_sample* sample, bool* keep) {
   int64_t value = 0;
-  const hr_status status = hr_example_integer(example, "value", &value);
+  const hr_status status = hr_sample_integer(sample, "value", &value);
   (void)user;
   *keep = true;
   if (value == 7) atomic_store(&stands_still, true);
@@ -26,40 +24,31 @@ static hr_status give_up(void* user) {
   return hr_fail(HR_CANCELLED, "the program was interrupted", NULL);
 }
 
-static void count_release(void* data) {
-  (void)data;
-  atomic_fetch_add(&released, 1);
-}
-
 static hr_dataset* slow_numbers(void) {
   atomic_store(&stands_still, false);
   atomic_store(&interrupted, false);
-  hr_dataset* dataset = dataset_of(numbers(100));
-  hr_filter* filter = NULL;
-  hr_filter_options options = HR_FILTER_OPTIONS_INIT;
-  options.name = "slow";
-  options.keeps = keep_slowly;
-  options.stall_timeout_seconds = 0;
-  OK(hr_filter_create(&options, &filter));
-  OK(hr_dataset_filter(dataset, filter));
-  hr_filter_free(filter);
-  OK(hr_dataset_add(dataset, "batch", NULL));
+  hr_dataset* dataset = numbers(100);
+  hr_parts* parts = NULL;
+  OK(hr_parts_create(&parts));
+  OK(hr_parts_add_filter(parts, "{\"name\": \"slow\", \"stall_timeout_seconds\": 0}", keep_slowly,
+                         (hr_user){NULL, NULL}));
+  OK(hr_dataset_add(dataset, "filter", "{\"named\": \"slow\"}", parts));
+  hr_parts_free(parts);
+  OK(hr_dataset_add(dataset, "batch", NULL, NULL));
   return dataset;
 }
 
 static void test_a_loader_that_opens(void) {
   hr_dataset* dataset = slow_numbers();
-  hr_devices* devices = cpus(1);
   hr_loader* loader = NULL;
   int seen = 42;
-  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
-  options.while_waiting = give_up;
-  options.user.data = &seen;
-  FAILS(HR_CANCELLED, "the program was interrupted", hr_loader_open(dataset, devices, &options, &loader));
+  hr_loader_calls calls = HR_LOADER_CALLS_INIT;
+  calls.while_waiting = give_up;
+  calls.user.data = &seen;
+  FAILS(HR_CANCELLED, "the program was interrupted", open_on_one(dataset, NULL, &calls, &loader));
   CHECK(loader == NULL);
-  OK(hr_loader_open(dataset, devices, &options, &loader));
+  OK(open_on_one(dataset, NULL, &calls, &loader));
   hr_loader_free(loader);
-  hr_devices_free(devices);
   hr_dataset_free(dataset);
 }
 
@@ -69,10 +58,9 @@ static void test_a_dataset_that_is_counted(void) {
   OK(hr_set_scan_poll(give_up, (hr_user){&seen, count_release}));
   hr_dataset_info info = HR_DATASET_INFO_INIT;
   FAILS(HR_CANCELLED, "the program was interrupted", hr_dataset_describe(dataset, &info));
-  CHECK(records_of(dataset) == 100);
-  CHECK(atomic_load(&released) == 0);
+  CHECK(records_of(dataset) == 100 && released == 0);
   OK(hr_set_scan_poll(NULL, (hr_user){NULL, NULL}));
-  CHECK(atomic_load(&released) == 1);
+  CHECK(released == 1);
   hr_dataset_free(dataset);
 }
 

@@ -1,4 +1,4 @@
-/* Every source: files in every format, arrays, and records that functions make. */
+/* Every source: files in every format, arrays, and plans as text. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -6,172 +6,159 @@
 
 static const char* folder;
 
-/* Below the folder of the test's data; valid until the next call but three. */
-static const char* at(const char* name) {
-  static char paths[4][512];
-  static int turn = 0;
-  char* path = paths[turn++ % 4];
-  snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-  return path;
+/* Below the folder of the test's data. */
+static const char* at(const char* name) { return with("%s/%s", folder, name); }
+
+/* A name and options, the records, and the recognised format. */
+static const struct {
+  const char *name, *options;
+  uint64_t records;
+  const char* format;
+} kFiles[] = {
+    {"idx", NULL, 8, "IDX files"},
+    {"cifar", "{\"split\": \"test\"}", 1, "CIFAR binaries"},
+    {"idx", "{\"as\": \"idx_folder\"}", 8, ""},
+    {"cifar", "{\"as\": \"cifar_binary\"}", 5, ""},
+    {"folder", "{\"as\": \"image_folder\"}", 8, ""},
+    {"images.tar", "{\"as\": \"image_archive\", \"memory_limit\": 1000000}", 8, ""},
+    {"shards", "{\"as\": \"web_dataset\", \"label_count\": 9}", 8, ""},
+    {"numpy", "{\"as\": \"numpy_arrays\"}", 8, ""},
+    {"list.csv", "{\"as\": \"csv_manifest\", \"path_column\": \"file\", \"label_column\": \"class\"}", 8, ""},
+    {"records", "{\"as\": \"tf_records\", \"image_keys\": [\"pixels\"], \"label_keys\": [\"kind\"]}", 8, ""},
+};
+
+static void test_files(void) {
+  for (size_t i = 0; i < sizeof kFiles / sizeof *kFiles; ++i) {
+    hr_dataset* dataset = NULL;
+    OK(hr_dataset_open(at(kFiles[i].name), kFiles[i].options, &dataset));
+    const hr_dataset_info info = about(dataset);
+    CHECK(info.records == kFiles[i].records && info.field_count == 2);
+    CHECK(strcmp(info.format, kFiles[i].format) == 0 && strstr(info.name, kFiles[i].name) != NULL);
+    const hr_field image = field_at(dataset, 0), label = field_at(dataset, 1);
+    CHECK(strcmp(image.name, "image") == 0);
+    CHECK(strcmp(label.name, "label") == 0 && label.dtype == HR_I64 && label.rank == 0);
+    if (image.encoding == HR_IMAGE) {
+      OK(hr_dataset_add(dataset, "decode", NULL, NULL));
+      OK(hr_dataset_add(dataset, "map", "[{\"center_crop\": {\"size\": 8}}]", NULL));
+    }
+    OK(hr_dataset_add(dataset, "batch", "{\"global_batch\": 8}", NULL));
+    hr_loader* loader = loader_of(dataset, NULL);
+    hr_batch* batch = next_of(loader);
+    CHECK(info_of(batch).examples == (int64_t)kFiles[i].records && info_of(batch).last_of_epoch);
+    hr_batch_free(batch);
+    hr_loader_free(loader);
+    hr_dataset_free(dataset);
+  }
 }
 
-static void expect_source(const char* name, hr_open_options options, uint64_t records, const char* format) {
-  hr_source* source = NULL;
-  OK(hr_source_open(at(name), &options, &source));
-  hr_source_info info = HR_SOURCE_INFO_INIT;
-  OK(hr_source_describe(source, &info));
-  CHECK(info.records == records);
-  CHECK(strcmp(info.format, format) == 0);
-  CHECK(info.field_count == 2);
-  hr_field image, label;
-  OK(hr_source_field(source, 0, &image));
-  OK(hr_source_field(source, 1, &label));
-  CHECK(strcmp(image.name, "image") == 0);
-  CHECK(strcmp(label.name, "label") == 0 && label.dtype == HR_I64 && label.rank == 0);
-  hr_loader* loader = NULL;
-  hr_dataset* dataset = dataset_of(source);
-  if (image.encoding == HR_IMAGE) OK(hr_dataset_add(dataset, "decode", NULL));
-  if (image.encoding == HR_IMAGE) OK(hr_dataset_add(dataset, "map", "[{\"center_crop\": {\"size\": 8}}]"));
-  add_number(dataset, "batch", "global_batch", (int64_t)records);
-  loader = loader_of(dataset, NULL);
-  hr_batch* batch = next_of(loader);
-  hr_batch_info about = HR_BATCH_INFO_INIT;
-  OK(hr_batch_describe(batch, &about));
-  CHECK(about.examples == (int64_t)records && about.last_of_epoch);
-  hr_batch_free(batch);
-  hr_loader_free(loader);
+static const char kNumbers[] =
+    "{\"as\": \"csv_manifest\", \"path_column\": \"file\", \"label_column\": \"number\", \"label_type\": "
+    "\"number\"}";
+
+static void test_columns(void) {
+  hr_dataset* dataset = NULL;
+  OK(hr_dataset_open(at("list.csv"),
+                     "{\"as\": \"csv_manifest\", \"path_column\": \"file\", \"label_column\": \"class\", "
+                     "\"columns\": [\"number\"]}",
+                     &dataset));
+  hr_field field = field_at(dataset, 2);
+  CHECK(strcmp(field.name, "number") == 0 && field.dtype == HR_F32);
+  hr_dataset_free(dataset);
+  OK(hr_dataset_open(at("list.csv"), kNumbers, &dataset));
+  field = field_at(dataset, 1);
+  CHECK(strcmp(field.name, "label") == 0 && field.dtype == HR_F32 && field.rank == 0);
+  CHECK(strcmp(about(dataset).left_out, "left out of each record: class (integers)") == 0);
+  CHECK(strstr(about(dataset).reading, "class (integers)") != NULL);
   hr_dataset_free(dataset);
 }
 
-static hr_open_options as(int32_t format) {
-  hr_open_options options = HR_OPEN_OPTIONS_INIT;
-  options.format = format;
-  return options;
-}
-
-static void test_files(void) {
-  expect_source("idx", as(HR_FORMAT_AUTO), 8, "IDX files");
-  expect_source("idx", as(HR_FORMAT_IDX), 8, "IDX files");
-  expect_source("cifar", as(HR_FORMAT_CIFAR), 5, "CIFAR binaries");
-  hr_open_options test_split = as(HR_FORMAT_CIFAR);
-  test_split.split = HR_TEST;
-  expect_source("cifar", test_split, 1, "CIFAR binaries");
-  expect_source("folder", as(HR_FORMAT_IMAGE_FOLDER), 8, "images in folders");
-  expect_source("images.tar", as(HR_FORMAT_IMAGE_ARCHIVE), 8, "images in an archive");
-  expect_source("shards", as(HR_FORMAT_WEB_DATASET), 8, "WebDataset");
-  expect_source("numpy", as(HR_FORMAT_NUMPY), 8, "NumPy arrays");
-  hr_open_options csv = as(HR_FORMAT_CSV);
-  csv.path_column = "file";
-  csv.label_column = "class";
-  expect_source("list.csv", csv, 8, "a CSV list");
-  static const char* const columns[] = {"number"};
-  csv.columns = columns;
-  csv.column_count = 1;
-  hr_source* source = NULL;
-  hr_field field;
-  OK(hr_source_open(at("list.csv"), &csv, &source));
-  OK(hr_source_field(source, 2, &field));
-  CHECK(strcmp(field.name, "number") == 0 && field.dtype == HR_F32);
-  hr_source_free(source);
-  csv.column_count = 0;
-  csv.label_column = "number";
-  FAILS(HR_INVALID_ARGUMENT, "not whole", hr_source_open(at("list.csv"), &csv, &source));
-  csv.label_type = HR_LABEL_NUMBER;
-  OK(hr_source_open(at("list.csv"), &csv, &source));
-  OK(hr_source_field(source, 1, &field));
-  CHECK(strcmp(field.name, "label") == 0 && field.dtype == HR_F32 && field.rank == 0);
-  hr_source_info info = HR_SOURCE_INFO_INIT;
-  OK(hr_source_describe(source, &info));
-  CHECK(strcmp(info.left_out, "left out of each record: class (integers)") == 0);
-  hr_source_free(source);
-  static const char* const image_keys[] = {"pixels"};
-  static const char* const label_keys[] = {"kind"};
-  hr_open_options records = as(HR_FORMAT_TF_RECORDS);
-  records.image_keys = image_keys;
-  records.image_key_count = 1;
-  records.label_keys = label_keys;
-  records.label_key_count = 1;
-  expect_source("records", records, 8, "TFRecords");
-}
-
 static void test_several_paths(void) {
-  const char* const pair[] = {at("idx/train-images-idx3-ubyte"), at("idx/train-labels-idx1-ubyte")};
-  hr_open_options options = as(HR_FORMAT_IDX_FILES);
-  hr_source* source = NULL;
-  OK(hr_source_open_all(pair, 2, &options, &source));
-  hr_source_info info = HR_SOURCE_INFO_INIT;
-  OK(hr_source_describe(source, &info));
-  CHECK(info.records == 8 && info.resident);
-  hr_source_free(source);
-  FAILS(HR_INVALID_ARGUMENT, "1 paths for a pair of IDX files", hr_source_open_all(pair, 1, &options, &source));
-  const char* const shards[] = {at("shards/train-0.tar"), at("shards/train-0.tar")};
-  options = as(HR_FORMAT_WEB_DATASET);
-  OK(hr_source_open_all(shards, 2, &options, &source));
-  OK(hr_source_describe(source, &info));
-  CHECK(info.records == 16);
-  hr_source_free(source);
+  static const struct {
+    const char* options; /* the folder stands for %s */
+    uint64_t records;
+  } several[] = {
+      {"{\"as\": \"idx_files\", \"images\": \"%s/idx/train-images-idx3-ubyte\", "
+       "\"labels\": \"%s/idx/train-labels-idx1-ubyte\"}",
+       8},
+      {"{\"as\": \"web_dataset\", \"path\": [\"%s/shards/train-0.tar\", \"%s/shards/train-0.tar\"]}", 16}};
+  for (size_t i = 0; i < 2; ++i) {
+    hr_dataset* dataset = NULL;
+    OK(hr_dataset_open(NULL, with(several[i].options, folder, folder), &dataset));
+    CHECK(about(dataset).records == several[i].records && about(dataset).resident == (i == 0));
+    hr_dataset_free(dataset);
+  }
 }
 
 static void test_refusals(void) {
-  hr_source* source = NULL;
-  FAILS(HR_NOT_FOUND, "nowhere", hr_source_open(at("nowhere"), NULL, &source));
-  CHECK(strcmp(hr_last_error()->kind, "DataError") == 0 || strcmp(hr_last_error()->kind, "ConfigError") == 0);
-  CHECK(source == NULL);
-  hr_open_options options = as(HR_FORMAT_CIFAR);
-  options.label_count = 10;
-  FAILS(HR_INVALID_ARGUMENT, "CIFAR binaries has no use for label_count",
-        hr_source_open(at("cifar"), &options, &source));
-  options = as(99);
-  FAILS(HR_INVALID_ARGUMENT, "format = 99", hr_source_open(at("cifar"), &options, &source));
-  options = as(HR_FORMAT_IDX);
-  options.split = 2;
-  FAILS(HR_INVALID_ARGUMENT, "split = 2 is none of its values", hr_source_open(at("idx"), &options, &source));
+  static const struct {
+    const char *name, *options;
+    hr_status status;
+    const char* words;
+  } refused[] = {
+      {"nowhere", NULL, HR_NOT_FOUND, "nowhere"},
+      {"cifar", "{\"as\": \"cifar_binary\", \"label_count\": 10}", HR_INVALID_ARGUMENT,
+       "plan at cifar_binary: there is no option \"label_count\" (it has path, split)"},
+      {"cifar", "{\"as\": \"cifar\"}", HR_INVALID_ARGUMENT,
+       "there is no source \"cifar\": did you mean 'cifar_binary'?"},
+      {"cifar", "{\"as\": 3}", HR_INVALID_ARGUMENT, "plan at as: 3 where a text is needed"},
+      {"idx", "{\"split\": \"tset\"}", HR_INVALID_ARGUMENT,
+       "plan at open.split: \"tset\" is not among the choices (write train or test)"},
+      {"idx", "{\"path\": \"idx\"}", HR_INVALID_ARGUMENT, "plan at path: the path is given twice"},
+      {"idx", "[]", HR_INVALID_ARGUMENT, "a list where an object is needed"},
+      {NULL, "{\"split\": \"test\"}", HR_INVALID_ARGUMENT, "plan at open: 'path' is missing"},
+      {"list.csv", "{\"as\": \"csv_manifest\", \"path_column\": \"file\", \"label_column\": \"number\"}",
+       HR_INVALID_ARGUMENT, "not whole"}};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
+    hr_dataset* dataset = NULL;
+    const char* path = refused[i].name != NULL ? at(refused[i].name) : NULL;
+    FAILS(refused[i].status, refused[i].words, hr_dataset_open(path, refused[i].options, &dataset));
+    CHECK(dataset == NULL);
+  }
 }
 
 static void test_record_file(void) {
-  hr_convert_options options = HR_CONVERT_OPTIONS_INIT;
-  options.quality = 80;
-  hr_convert_result result = HR_CONVERT_RESULT_INIT;
-  OK(hr_convert(at("folder"), "packed.hrr", &options, &result));
-  CHECK(result.records == 8 && result.bytes > 0);
-  hr_open_options open = HR_OPEN_OPTIONS_INIT;
-  open.format = HR_FORMAT_RECORD_FILE;
-  hr_source* source = NULL;
-  OK(hr_source_open("packed.hrr", &open, &source));
+  SAYS("{\"records\":8,\"bytes\":",
+       hr_convert(at("folder"), "packed.hrr", "{\"quality\": 80, \"split\": \"train\"}", NULL, &text));
+  hr_dataset* dataset = NULL;
+  OK(hr_dataset_open("packed.hrr", "{\"as\": \"record_file\"}", &dataset));
   const char* name = NULL;
-  OK(hr_source_class(source, 1, &name));
+  OK(hr_dataset_class(dataset, 1, &name));
   CHECK(strcmp(name, "dog") == 0);
-  FAILS(HR_INVALID_ARGUMENT, "there is no class 2", hr_source_class(source, 2, &name));
-  hr_source_free(source);
-  FAILS(HR_DATA_CORRUPT, "damaged", hr_convert(at("damaged"), "bad.hrr", NULL, NULL));
-  options.skip_bad = true;
-  options.max_bad_share = 0.5;
-  OK(hr_convert(at("damaged"), "most.hrr", &options, &result));
-  CHECK(result.records == 7 && result.bad_records == 1);
+  FAILS(HR_INVALID_ARGUMENT, "there is no class 2", hr_dataset_class(dataset, 2, &name));
+  hr_dataset_free(dataset);
+  FAILS(HR_DATA_CORRUPT, "damaged", hr_convert(at("damaged"), "bad.hrr", NULL, NULL, NULL));
+  FAILS(HR_INVALID_ARGUMENT, "options of a conversion at split: \"tset\" is not among the choices",
+        hr_convert(at("folder"), "bad.hrr", "{\"split\": \"tset\"}", NULL, NULL));
+  SAYS("\"records\":7",
+       hr_convert(at("damaged"), "most.hrr", "{\"on_error\": \"skip\", \"max_bad_share\": 0.5}", NULL, &text));
 }
 
 /* A plan written here runs wherever the data are. */
 static void test_plan_text(void) {
-  hr_source* source = NULL;
-  OK(hr_source_open(at("folder"), NULL, &source));
-  hr_dataset *plan = dataset_of(source), *read = NULL;
-  OK(hr_dataset_add(plan, "decode", NULL));
-  OK(hr_dataset_add(plan, "map", "[{\"center_crop\": {\"size\": 8}}]"));
-  OK(hr_dataset_add(plan, "shuffle", NULL));
-  OK(hr_dataset_add(plan, "batch", NULL));
+  hr_dataset *plan = NULL, *read = NULL;
+  OK(hr_dataset_open(at("folder"), NULL, &plan));
+  OK(hr_dataset_add(plan, "decode", NULL, NULL));
+  OK(hr_dataset_add(plan, "map", "[{\"center_crop\": {\"size\": 8}}]", NULL));
+  OK(hr_dataset_add(plan, "shuffle", NULL, NULL));
+  OK(hr_dataset_add(plan, "batch", NULL, NULL));
   char* json = NULL;
   OK(hr_dataset_to_json(plan, NULL, &json));
-  OK(hr_dataset_from_json(json, NULL, &read));
-  hr_dataset_info before = HR_DATASET_INFO_INIT, after = HR_DATASET_INFO_INIT;
-  OK(hr_dataset_describe(plan, &before));
-  OK(hr_dataset_describe(read, &after));
-  CHECK(before.fingerprint == after.fingerprint);
+  OK(hr_dataset_from_json(json, NULL, NULL, &read));
+  CHECK(about(plan).fingerprint == about(read).fingerprint && about(plan).global_batch == 32);
   hr_dataset_free(read);
-  hr_plan_options options = HR_PLAN_OPTIONS_INIT;
-  options.refuse_paths = true;
-  FAILS(HR_INVALID_ARGUMENT, "path", hr_dataset_from_json(json, &options, &read));
+  OK(hr_dataset_from_json(json, "{\"global_batch\": 5, \"base\": \"/nowhere\"}", NULL, &read));
+  CHECK(about(read).global_batch == 5);
+  hr_dataset_free(read);
+  FAILS(HR_INVALID_ARGUMENT, "this plan may name none: allow_paths = false (name one of hr_parts",
+        hr_dataset_from_json(json, "{\"allow_paths\": false}", NULL, &read));
+  FAILS(HR_INVALID_ARGUMENT, "options of a plan: there is no option \"bace\": did you mean 'base'?",
+        hr_dataset_from_json(json, "{\"bace\": \"/\"}", NULL, &read));
   hr_string_free(json);
   hr_dataset_free(plan);
+  const char text[] = "{\"headrace_plan\": 2, \"source\": {\"open\": {\"path\": \"folder\"}}}";
+  OK(hr_dataset_from_json(text, with("{\"base\": \"%s\"}", folder), NULL, &read));
+  CHECK(records_of(read) == 8);
+  hr_dataset_free(read);
 }
 
 static void test_web_stream(void) {
@@ -185,32 +172,18 @@ static void test_web_stream(void) {
     fclose(to);
     _exit(0);
   }
-  hr_open_options options = as(HR_FORMAT_WEB_STREAM);
-  options.fingerprint = 7;
-  hr_source* source = NULL;
-  OK(hr_source_open("pipe", &options, &source));
-  hr_source_info info = HR_SOURCE_INFO_INIT;
-  OK(hr_source_describe(source, &info));
-  CHECK(info.streamed && info.records == HR_UNKNOWN);
-  hr_dataset* dataset = dataset_of(source);
-  OK(hr_dataset_add(dataset, "decode", NULL));
-  OK(hr_dataset_add(dataset, "map", "[{\"resize\": {\"size\": 8}}, {\"center_crop\": {\"size\": 8}}]"));
-  OK(hr_dataset_add(dataset, "batch", NULL));
+  hr_dataset* dataset = NULL;
+  OK(hr_dataset_open("pipe", "{\"as\": \"web_stream\", \"fingerprint\": 7}", &dataset));
+  CHECK(about(dataset).streamed && records_of(dataset) == HR_UNKNOWN);
+  OK(hr_dataset_add(dataset, "decode", NULL, NULL));
+  OK(hr_dataset_add(dataset, "map", "[{\"resize\": {\"size\": 8}}, {\"center_crop\": {\"size\": 8}}]", NULL));
+  OK(hr_dataset_add(dataset, "batch", NULL, NULL));
   hr_loader* loader = loader_of(dataset, NULL);
   hr_batch* batch = next_of(loader);
-  hr_batch_info about = HR_BATCH_INFO_INIT;
-  OK(hr_batch_describe(batch, &about));
-  CHECK(about.examples == 8);
+  CHECK(info_of(batch).examples == 8);
   hr_batch_free(batch);
   hr_loader_free(loader);
   hr_dataset_free(dataset);
-}
-
-static int released = 0;
-
-static void count_release(void* data) {
-  (void)data;
-  ++released;
 }
 
 static void test_borrowed_arrays(void) {
@@ -219,37 +192,31 @@ static void test_borrowed_arrays(void) {
                           .data = values,
                           .bytes = sizeof values,
                           .owner = {.data = NULL, .release = count_release}};
-  static const char* const classes[] = {"one", "two"};
-  hr_memory_options options = HR_MEMORY_OPTIONS_INIT;
-  options.records = 2;
-  options.arrays = &array;
-  options.array_count = 1;
-  options.classes = classes;
-  options.class_count = 2;
-  hr_source* source = NULL;
+  hr_dataset* dataset = NULL;
   released = 0;
-  OK(hr_source_in_memory(&options, &source));
+  OK(hr_dataset_from_arrays(&array, 1, 2, "{\"classes\": [\"one\", \"two\"]}", &dataset));
   const char* name = NULL;
-  OK(hr_source_class(source, 1, &name));
-  CHECK(strcmp(name, "two") == 0);
+  OK(hr_dataset_class(dataset, 1, &name));
+  CHECK(strcmp(name, "two") == 0 && strcmp(about(dataset).name, "memory") == 0 && about(dataset).resident);
   CHECK(released == 0);
-  hr_source_free(source);
+  hr_dataset_free(dataset);
   CHECK(released == 1);
-  options.records = 3;
-  FAILS(HR_INVALID_ARGUMENT, "value", hr_source_in_memory(&options, &source));
-  CHECK(released == 2);
+  FAILS(HR_INVALID_ARGUMENT, "value", hr_dataset_from_arrays(&array, 1, 3, NULL, &dataset));
+  FAILS(HR_INVALID_ARGUMENT, "options of arrays: there is no option \"records\"",
+        hr_dataset_from_arrays(&array, 1, 2, "{\"records\": 2}", &dataset));
+  FAILS(HR_INVALID_ARGUMENT, "dataset is null", hr_dataset_from_arrays(&array, 1, 2, NULL, NULL));
+  CHECK(released == 4);
   hr_array several[] = {array, array, array};
   several[0].field.dtype = 77;
-  options.arrays = several;
-  options.array_count = 3;
-  FAILS(HR_INVALID_ARGUMENT, "dtype = 77", hr_source_in_memory(&options, &source));
-  CHECK(released == 5);
+  FAILS(HR_INVALID_ARGUMENT, "dtype = 77", hr_dataset_from_arrays(several, 3, 2, NULL, &dataset));
+  CHECK(released == 7);
 }
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   folder = argv[1];
   test_files();
+  test_columns();
   test_several_paths();
   test_refusals();
   test_record_file();

@@ -12,11 +12,16 @@ static void test_a_process_alone(void) {
   hr_worker worker = HR_WORKER_INIT;
   OK(hr_worker_describe(&worker));
   CHECK(worker.rank == 0 && worker.workers == 1 && worker.local_rank == -1 && worker.local_workers == -1);
-  hr_devices* devices = cpus(2);
-  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
-  OK(hr_worker_share(&worker, devices, &options));
-  CHECK(options.world_replicas == 2 && options.world_first == 0);
-  hr_devices_free(devices);
+  hr_dataset* dataset = numbers_in_batches(6, 6);
+  hr_loader_calls calls = HR_LOADER_CALLS_INIT;
+  calls.worker = &worker;
+  hr_loader* loader = NULL;
+  OK(open_on_one(dataset, NULL, &calls, &loader));
+  hr_batch* batch = next_of(loader);
+  CHECK(info_of(batch).examples == 6);
+  hr_batch_free(batch);
+  hr_loader_free(loader);
+  hr_dataset_free(dataset);
 }
 
 /* Each of three workers with two devices gets two rows of six, and together they get all. */
@@ -28,12 +33,12 @@ static void test_shares_of_a_batch(void) {
     snprintf(text, sizeof text, "%d", rank);
     launch(text, "3");
     hr_worker worker = HR_WORKER_INIT;
-    hr_loader_options options = HR_LOADER_OPTIONS_INIT;
+    hr_loader_calls calls = HR_LOADER_CALLS_INIT;
     OK(hr_worker_describe(&worker));
     CHECK(worker.rank == rank && worker.workers == 3 && worker.local_rank == rank && worker.local_workers == 3);
-    OK(hr_worker_share(&worker, devices, &options));
+    calls.worker = &worker;
     hr_loader* loader = NULL;
-    OK(hr_loader_open(dataset, devices, &options, &loader));
+    OK(hr_loader_open(dataset, devices, NULL, &calls, &loader));
     for (int replica = 0; replica < 2; ++replica) {
       hr_batch* batch = NULL;
       OK(hr_loader_next(loader, replica, &batch));
@@ -54,8 +59,15 @@ static void test_refusals(void) {
   FAILS(HR_INVALID_ARGUMENT, "worker", hr_worker_describe(NULL));
   worker.size = 3;
   FAILS(HR_INVALID_ARGUMENT, "HR_WORKER_INIT", hr_worker_describe(&worker));
-  hr_loader_options options = HR_LOADER_OPTIONS_INIT;
-  FAILS(HR_INVALID_ARGUMENT, "worker", hr_worker_share(NULL, NULL, &options));
+  hr_dataset* dataset = numbers_in_batches(6, 6);
+  hr_loader* loader = NULL;
+  hr_loader_calls calls = HR_LOADER_CALLS_INIT;
+  calls.worker = &worker;
+  FAILS(HR_INVALID_ARGUMENT, "HR_WORKER_INIT", open_on_one(dataset, NULL, &calls, &loader));
+  worker = (hr_worker)HR_WORKER_INIT;
+  FAILS(HR_INVALID_ARGUMENT, "the worker says which replicas are served, and so do the options",
+        open_on_one(dataset, "{\"world_replicas\": 4}", &calls, &loader));
+  hr_dataset_free(dataset);
 }
 
 int main(void) {

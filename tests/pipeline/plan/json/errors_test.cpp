@@ -32,8 +32,8 @@ TEST_F(PlanJsonErrors, NameThePlace) {
        "plan at stages[0].map[1].pad_crop.pad: \"four\" where a whole number from -2147483648 to 2147483647 is "
        "needed"},
       {R"({"map": [{"pad_crop": {"pda": 4}}]})",
-       "plan at stages[0].map[0].pad_crop: there is no option \"pda\" (it has size, pad, padding, masks, boxes, "
-       "lost_boxes, with_boxes)"},
+       "plan at stages[0].map[0].pad_crop: there is no option \"pda\": did you mean 'pad'? (it has size, pad, "
+       "padding, masks, boxes, lost_boxes, with_boxes)"},
       {R"({"map": [{"pad_crop": {"padding": "mirror"}}]})",
        "plan at stages[0].map[0].pad_crop.padding: \"mirror\" is not among the choices (write zero or reflect)"},
       {R"({"map": [{"normalize": {"mean": [0.5, null]}}]})",
@@ -71,12 +71,13 @@ TEST_F(PlanJsonErrors, NameThePlace) {
 TEST_F(PlanJsonErrors, SayWhatThereIs) {
   EXPECT_THAT(
       refusal_of_stages(R"({"shufle": {}})"),
-      AllOf(StartsWith(
-                "plan at stages[0]: there is no stage \"shufle\" (write batch, bucket_by_length, cache, decode, "),
+      AllOf(StartsWith("plan at stages[0]: there is no stage \"shufle\": did you mean 'shuffle'? (write batch, "
+                       "bucket_by_length, cache, decode, "),
             HasSubstr("unbatch, window or without_shard")));
   EXPECT_THAT(
       refusal_of_stages(R"({"map": [{"Flip": {}}]})"),
-      AllOf(StartsWith("plan at stages[0].map[0]: there is no operation \"Flip\" (write named, pad_crop, "),
+      AllOf(StartsWith("plan at stages[0].map[0]: there is no operation \"Flip\": did you mean 'flip'? (write "
+                       "named, pad_crop, "),
             HasSubstr("one_hot, mixup or cutmix")));
   EXPECT_THAT(refusal_of(R"({"headrace_plan": 2, "source": {"parquet": {}}})"),
               AllOf(StartsWith("plan at source: there is no source \"parquet\" (write named, concatenate, "),
@@ -114,7 +115,8 @@ TEST_F(PlanJsonErrors, OfCombinations) {
   EXPECT_THAT(of(R"({"open": {"path": ""}})"), StartsWith("plan at source.open.path: \"\" is no path"));
   EXPECT_THAT(of(R"({"open": {"path": "a\u0000b"}})"), HasSubstr("is no path"));
   EXPECT_THAT(of(R"({"open": {"path": "x", "spilt": "train"}})"),
-              StartsWith("plan at source.open: there is no option \"spilt\" (it has path, split, classes_at"));
+              StartsWith("plan at source.open: there is no option \"spilt\": did you mean 'split'? (it has path, "
+                         "split, classes_at"));
 }
 
 TEST_F(PlanJsonErrors, OfTheWholeText) {

@@ -1,12 +1,20 @@
+// Structs and texts of a program, of any version: the size it was compiled with says which members it knows.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "headrace/bindings/c/library/handles.h"
-#include "headrace/bindings/c/library/structs.h"
 
 namespace headrace::c {
+namespace {
+
+// Converts a number of the C interface to a C++ enumeration, whose values are 0 ... greatest.
+template <typename Enum>
+Enum enum_of(std::int32_t value, Enum greatest, const char* name) {
+  if (value >= 0 && value <= static_cast<std::int32_t>(greatest)) return static_cast<Enum>(value);
+  throw ConfigError(fmt::format("{} = {} is none of its values", name, value),
+                    fmt::format("they are 0 to {}, see headrace.h", static_cast<std::int32_t>(greatest)));
+}
+
+}  // namespace
 
 Field field_of(const hr_field& field) {
   if (field.rank < 0 || field.rank > HR_MAX_RANK) {
@@ -25,6 +33,12 @@ Field field_of(const hr_field& field) {
   return made;
 }
 
+Fields fields_of(const hr_field* fields, std::size_t count) {
+  Fields list;
+  for (std::size_t i = 0; i < count; ++i) list.push_back(field_of((&given(fields, "fields"))[i]));
+  return list;
+}
+
 hr_field describe(const Field& field, const char* name) {
   hr_field described{.name = name,
                      .dtype = static_cast<std::int32_t>(field.dtype),
@@ -39,21 +53,35 @@ hr_field describe(const Field& field, const char* name) {
   return described;
 }
 
-Fields fields_of(const hr_field* fields, std::size_t count) {
-  Fields list;
-  for (std::size_t i = 0; i < count; ++i) list.push_back(field_of((&given(fields, "fields"))[i]));
-  return list;
-}
-
 void check_index(std::size_t index, std::size_t count, const char* what) {
   if (index < count) return;
   throw ConfigError(fmt::format("{}: there is no {} {}", current_function, what, index),
                     count == 0 ? "there are none" : fmt::format("they are 0 to {}", count - 1));
 }
 
-void write_shape(const Shape& shape, std::int64_t* extents, std::size_t* rank) {
-  if (extents != nullptr) std::ranges::copy(shape.extents(), extents);
-  if (rank != nullptr) *rank = static_cast<std::size_t>(shape.rank());
+void check_size(std::size_t size, const char* name, const char* macro) {
+  if (size >= 2 * sizeof(std::size_t)) return;
+  throw ConfigError(fmt::format("{}.size is {}", name, size), fmt::format("initialise it with {}", macro));
+}
+
+void refuse_unknown_members(const void* from, std::size_t known, std::size_t size, const char* name) {
+  const auto* const bytes = static_cast<const unsigned char*>(from);
+  if (size <= known || std::all_of(bytes + known, bytes + size, [](unsigned char byte) { return byte == 0; }))
+    return;
+  throw ConfigError(fmt::format("{} has members that this version of Headrace does not know", name),
+                    "run with the version it was compiled with, or a later one");
+}
+
+char* owned_text(const std::string& text) {
+  auto* const copy = new char[text.size() + 1];
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+char* owned_text(const Json& json) {
+  return owned_text(json.dump(-1, ' ', false, Json::error_handler_t::replace));  // names need not be UTF-8
 }
 
 }  // namespace headrace::c
+
+void hr_string_free(char* text) { delete[] text; }

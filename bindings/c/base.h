@@ -1,13 +1,14 @@
-/* The interface's version, statuses and errors, and the user data of callbacks. Part of <headrace/headrace.h>. */
-#ifndef HEADRACE_C_ERRORS_H_
-#define HEADRACE_C_ERRORS_H_
+/* The interface's version, statuses and errors, the user data of callbacks, and devices. Part of
+ * <headrace/headrace.h>. */
+#ifndef HEADRACE_C_BASE_H_
+#define HEADRACE_C_BASE_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* The version of these headers, which grows when a symbol or a struct is added. A program runs with any library
  * whose hr_abi_version() is not smaller. */
-#define HR_ABI_VERSION 7
+#define HR_ABI_VERSION 8
 
 #if defined(__GNUC__)
 #define HR_API __attribute__((visibility("default")))
@@ -43,7 +44,7 @@ typedef struct hr_error {
   hr_status code;
   const char* kind;    /* "ConfigError", "DataError", "DeviceError" or "Error"; empty: nothing has failed yet */
   const char* message; /* what was wrong and where */
-  const char* hint;    /* what to do next, with options called by their members' names; may be empty */
+  const char* hint;    /* what to do next; may be empty */
   const char* what;    /* "message (hint)" */
   const char* source;  /* of a DataError: a path, or a name for data in memory; else empty */
   uint64_t record;     /* its number; HR_UNKNOWN if not known */
@@ -70,8 +71,17 @@ typedef struct hr_user {
   void (*release)(void* data);
 } hr_user;
 
+/* Devices, one per replica. */
+typedef struct hr_devices hr_devices;
+
+/* Opens one device per replica. `spec`: "auto", "cpu", "cpu:4", "cuda", "cuda:0,2", "cuda:0x4". */
+HR_API hr_status hr_devices_open(const char* spec, hr_devices** devices);
+HR_API hr_status hr_devices_count(const hr_devices* devices, int32_t* count);
+HR_API hr_status hr_devices_name(const hr_devices* devices, int32_t replica, const char** name); /* "cuda:1" */
+HR_API void hr_devices_free(hr_devices* devices);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
 
-#endif /* HEADRACE_C_ERRORS_H_ */
+#endif /* HEADRACE_C_BASE_H_ */
