@@ -1,11 +1,10 @@
-#include "headrace/train/callbacks.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <tuple>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/callbacks.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/strategy.h"
@@ -78,5 +77,14 @@ std::vector<std::pair<std::string, double>> epoch_values(const EpochReport& repo
   if (report.gradient_norms) values.emplace_back("gradient_norm", report.gradient_norms->all);
   return values;
 }
+
+const std::vector<double>& History::operator[](const std::string& name) const {
+  if (const auto found = lists_.find(name); found != lists_.end()) return found->second;
+  std::string names;
+  for (const auto& [each, list] : lists_) names += (names.empty() ? "" : ", ") + each;
+  throw ConfigError("the history has no '" + name + "'", "it has " + (names.empty() ? "nothing" : names));
+}
+
+std::size_t History::epochs() const { return lists_.empty() ? 0 : lists_.begin()->second.size(); }
 
 }  // namespace headrace

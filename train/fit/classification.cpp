@@ -65,6 +65,18 @@ bool is_worse(const ClassifiedExample& a, const ClassifiedExample& b) {
   return std::tuple(-a.loss, a.record) < std::tuple(-b.loss, b.record);
 }
 
+// Returns the number of the record's class among those of the net; nothing if the source does not know it or the
+// net has no such class.
+std::optional<std::int64_t> label_in_net(const Source& source, std::uint64_t record,
+                                         const std::vector<std::string>& net_classes) {
+  const std::optional<std::int64_t> label = source.label(record);
+  const std::vector<std::string>& classes = source.info().classes;
+  if (!label || net_classes.empty() || classes == net_classes) return label;
+  if (*label < 0 || static_cast<std::size_t>(*label) >= classes.size()) return std::nullopt;
+  const auto found = std::ranges::find(net_classes, classes[static_cast<std::size_t>(*label)]);
+  return found == net_classes.end() ? std::nullopt : std::optional(found - net_classes.begin());
+}
+
 }  // namespace
 
 std::optional<std::int64_t> predicted_class(const Predictions& predictions, std::size_t example) {
@@ -104,6 +116,18 @@ Classification classify(const Predictions& predictions, const Source& source, st
   std::partial_sort(all.begin(), end, all.end(), is_worse);
   found.worst.assign(all.begin(), end);
   return found;
+}
+
+ExampleNames name_examples(const std::vector<std::uint64_t>& records, const Source& source,
+                           const std::vector<std::string>& net_classes) {
+  ExampleNames all;
+  all.names.reserve(records.size());
+  all.labels.reserve(records.size());
+  for (const std::uint64_t record : records) {
+    all.names.push_back(source.describe(record));
+    all.labels.push_back(label_in_net(source, record, net_classes));
+  }
+  return all;
 }
 
 }  // namespace headrace

@@ -9,10 +9,8 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/names.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/lent_arrays.h"
 #include "headrace/bindings/python/train/custom_parts.h"
-#include "headrace/bindings/python/train/python_layer.h"
-#include "headrace/bindings/python/train/python_rule.h"
+#include "headrace/bindings/python/train/lent_arrays.h"
 
 namespace headrace::python {
 namespace {

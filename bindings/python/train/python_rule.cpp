@@ -1,4 +1,4 @@
-#include "headrace/bindings/python/train/python_rule.h"
+#include "headrace/bindings/python/train/custom_parts.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>

@@ -13,8 +13,8 @@
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/callbacks.h"
-#include "headrace/bindings/python/train/interrupts.h"
 #include "headrace/bindings/python/train/custom_parts.h"
+#include "headrace/bindings/python/train/interrupts.h"
 #include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_output.h"
 #include "headrace/bindings/python/train/reports.h"
@@ -221,7 +221,8 @@ void bind_record_runs(nb::module_& module) {
   show(usual.input, lister);
   std::vector<ListedOption> options = lister.list();
   std::erase_if(options, [](const ListedOption& one) {
-    return one.name == "class_weight" || one.name == "start" || one.name == "converted" || one.name == "trace_spans" || one.name.starts_with("world_");
+    return one.name == "class_weight" || one.name == "start" || one.name == "converted" ||
+           one.name == "trace_spans" || one.name.starts_with("world_");
   });
   bind_typed_dict(module, "FitOptions", std::move(options));
   module.def("evaluate_record", &evaluate_file, "strategy"_a, "file"_a, "data"_a, "batched"_a, nb::kw_only(),

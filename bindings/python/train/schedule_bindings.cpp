@@ -21,7 +21,8 @@ template <typename Options, typename Make>
 void bind_form(nb::module_& module, const std::string& name, const std::vector<std::string>& required,
                const Make& make, const char* doc) {
   const std::vector<ListedOption> options = list_options(Options());
-  const std::string signature = fmt::format("def {}({}) -> Schedule", name, parameters_text(options, {.names = required}));
+  const std::string signature =
+      fmt::format("def {}({}) -> Schedule", name, parameters_text(options, {.names = required}));
   const auto call = [=, whose = name + "()"](const nb::args& placed, const nb::kwargs& named) {
     return make(read_options<Options>(given_options(placed, named, {.names = required}, signature), whose));
   };

@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/python_steps.h"
 #include "headrace/bindings/python/train/reports.h"
-#include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/run_options.h"
 #include "headrace/train/trainer.h"
 
