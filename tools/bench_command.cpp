@@ -17,7 +17,6 @@
 #include "headrace/tools/measure/compared_rates.h"
 #include "headrace/tools/measure/first_pass.h"
 #include "headrace/tools/measure/measured_run.h"
-#include "headrace/tools/measure/resident_memory.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/options/pipeline_options.h"
 #include "headrace/tools/output/json_lines.h"

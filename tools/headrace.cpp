@@ -15,7 +15,6 @@
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/command_words.h"
 #include "headrace/tools/options/help_text.h"
-#include "headrace/tools/options/standalone_option.h"
 #include "headrace/tools/options/usage_check.h"
 #include "headrace/tools/output/exit_status.h"
 #include "headrace/tools/output/print.h"

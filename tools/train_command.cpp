@@ -18,12 +18,10 @@
 #include "headrace/devices/kernels.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/measure/profiler_range.h"
-#include "headrace/tools/options/checkpoint_options.h"
+#include "headrace/tools/options/train_options.h"
 #include "headrace/tools/options/common_options.h"
 #include "headrace/tools/options/data_options.h"
-#include "headrace/tools/options/observe_options.h"
 #include "headrace/tools/options/options.h"
-#include "headrace/tools/options/virtual_shards.h"
 #include "headrace/tools/options/worker_options.h"
 #include "headrace/tools/output/exit_status.h"
 #include "headrace/tools/output/json_lines.h"
@@ -190,7 +188,7 @@ std::string test_line(const Evaluation& test, int columns) {
 
 // Returns std::nullopt if there are none.
 std::optional<double> measured_shard_cost(const TrainOptions& options, const Recipe& recipe, const FitOptions& fit,
-                                      Model& model, const TrainResults& results) {
+                                          Model& model, const TrainResults& results) {
   if (fit.step.virtual_shards == 0 || model.strategy().workers()) return std::nullopt;
   const double price = shard_price(model, recipe.train, fit);
   if (options.verbose > 0) {

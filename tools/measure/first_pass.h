@@ -1,6 +1,7 @@
-// `headrace bench input --first-pass`: the rate of a run of one epoch.
+// `headrace bench input --first-pass`: the rate of a run of one epoch; the memory of this process.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "headrace/pipeline/dataset.h"
@@ -27,5 +28,11 @@ FirstPass measure_first_pass(const PipelineCommandOptions& options, const Datase
 // before it, after a pair that is not counted. Returns the passes.
 std::vector<FirstPass> first_passes_in_turn(const PipelineCommandOptions& options, DeviceGroup& devices,
                                             std::vector<ComparedRates>& others);
+
+// Returns the resident set size in bytes; 0 if the system does not report it.
+std::uint64_t resident_memory_bytes();
+
+// Returns its maximum so far; 0 if the system does not report it.
+std::uint64_t peak_resident_memory_bytes();
 
 }  // namespace headrace::tools

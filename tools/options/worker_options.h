@@ -16,7 +16,7 @@ struct WorkerFlags {
   WorkerOptions limits = {};
   NamedValues same = {};    // by option, as typed
   std::string name = {};    // the command's
-  bool standalone = false;  // see standalone_option.h
+  bool standalone = false;  // see usage_check.h
 
   void add_to(CLI::App& command);
   // Takes over --standalone and what must be the same on all workers: every option that was typed, but for those
