@@ -3,6 +3,7 @@
 
 #include "headrace/bindings/c/library/handles.h"
 #include "headrace/pipeline/arrow.h"
+#include "headrace/pipeline/arrow_structs.h"
 #include "headrace/pipeline/option_json.h"
 
 namespace headrace::c {
@@ -114,6 +115,18 @@ ArrowOptions arrow_options_of(const char* json) {
   return options_from_json<ArrowOptions>(text_of(json), "options of Arrow");
 }
 
+// Takes the stream even if the options are refused.
+SourcePtr make_of_table(ArrowArrayStream& stream, const char* json) {
+  ArrowOptions options;
+  try {
+    options = arrow_options_of(json);
+  } catch (...) {
+    if (stream.release != nullptr) stream.release(&stream);
+    throw;
+  }
+  return arrow_table(&stream, std::move(options));
+}
+
 }  // namespace
 }  // namespace headrace::c
 
@@ -147,9 +160,8 @@ hr_status hr_dataset_from_calls(const hr_record_calls* calls, const char* option
 }
 
 hr_status hr_dataset_from_arrow(struct ArrowArrayStream* stream, const char* options, hr_dataset** dataset) {
-  return make_dataset(__func__, dataset, [&] {
-    return headrace::arrow_table(&given(stream, "stream"), headrace::c::arrow_options_of(options));
-  });
+  return make_dataset(__func__, dataset,
+                      [&] { return headrace::c::make_of_table(given(stream, "stream"), options); });
 }
 
 hr_status hr_dataset_from_arrow_stream(hr_status (*open)(void* user, struct ArrowArrayStream* stream),

@@ -24,7 +24,12 @@ static const char* give_error(struct ArrowArrayStream* self) {
   (void)self;
   return "";
 }
-static void end_stream(struct ArrowArrayStream* self) { self->release = NULL; }
+static void end_stream(struct ArrowArrayStream* self) {
+  struct one_batch* batch = self->private_data;
+  if (batch->schema.release != NULL) batch->schema.release(&batch->schema);
+  if (batch->array.release != NULL) batch->array.release(&batch->array);
+  self->release = NULL;
+}
 
 static struct one_batch first_batch_of(hr_dataset* dataset) {
   hr_loader* loader = loader_of(dataset, NULL);
@@ -61,7 +66,7 @@ static void test_refusals(void) {
     struct one_batch one = first_batch_of(dataset);
     struct ArrowArrayStream stream = {give_schema, give_array, give_error, end_stream, &one};
     FAILS(HR_INVALID_ARGUMENT, refused[i][1], hr_dataset_from_arrow(&stream, refused[i][0], &table));
-    CHECK(table == NULL);
+    CHECK(table == NULL && stream.release == NULL); /* it was taken nevertheless */
   }
   FAILS(HR_INVALID_ARGUMENT, "stream", hr_dataset_from_arrow(NULL, NULL, &table));
   hr_dataset_free(dataset);
