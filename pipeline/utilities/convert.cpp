@@ -331,13 +331,7 @@ void show(ConvertOptions& options, OptionVisitor& visit) {
   visit("split", parts, "The split that is written.", {"all", "train", "test"});
   options.split.reset();
   if (parts != Parts::kAll) options.split = parts == Parts::kTrain ? Split::kTrain : Split::kTest;
-  SourceOptions& source = options.source;
-  show_layout(source.layout, visit);
-  visit("label_count", source.label_count, "The number of classes, for formats that do not say it.");
-  visit("image_column", source.columns.image, "The column of images.");
-  visit("label_column", source.columns.label, "The column of labels.");
-  visit("columns", source.columns.more, "Further columns, each a field.");
-  show_label_type(source.columns.label_type, visit);
+  options.source.each_field(visit);
   options.errors.each_field(visit);
 }
 

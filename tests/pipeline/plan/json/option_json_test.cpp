@@ -51,7 +51,7 @@ TEST(OptionJson, OfConversions) {
   const auto read = options_from_json<ConvertOptions>(
       R"({"classes_at": "2", "columns": ["a"], "label_type": "number", "max_bad_share": 0.5})", "conversion");
   EXPECT_EQ(read.source.layout.classes_at, "2");
-  EXPECT_EQ(read.source.columns.more, std::vector<std::string>{"a"});
+  EXPECT_EQ(read.source.columns.columns, std::vector<std::string>{"a"});
   EXPECT_EQ(read.source.columns.label_type, LabelType::kNumber);
   EXPECT_EQ(read.errors.max_bad_share, 0.5);
 }
