@@ -47,11 +47,8 @@ typedef struct hr_loader_calls {
 #define HR_LOADER_CALLS_INIT \
   { sizeof(hr_loader_calls), NULL, {NULL, NULL}, NULL, NULL }
 
-/* Opens a loader. `options` is a JSON object: "{\"epochs\": 3, \"seed\": 7}". Names and defaults are those of
- * LoaderOptions in C++ (pipeline/loader.h): seed, epochs, world_replicas, world_first, threads, reader_threads,
- * prefetch, in_order, even_shares, start (a state to continue from), on_error, max_bad_share, quarantine, convert,
- * converted, resident, memory_budget_bytes, pinned_budget_bytes, resident_budget_bytes, cpu_budget, reader_limit,
- * numa_node, core_type, stall_timeout_seconds, trace_spans, headspace. `options` and `calls` may be null. */
+/* Opens a loader. `options` is a JSON object: "{\"epochs\": 3, \"seed\": 7}". pipeline/PARTS.md has their names,
+ * defaults and explanations. `options` and `calls` may be null. */
 HR_API hr_status hr_loader_open(const hr_dataset* dataset, const hr_devices* devices, const char* options,
                                 const hr_loader_calls* calls, hr_loader** loader);
 /* Returns the replica's share of the next batch, or null at the end of the last epoch. Blocks until it is

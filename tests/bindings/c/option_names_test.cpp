@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/convert.h"
-#include "headrace/pipeline/loader.h"
 #include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/message_names.h"
 #include "headrace/tests/support/source_file.h"
@@ -54,30 +52,6 @@ TEST(COptionNames, AreThoseOfJson) {
   EXPECT_EQ(named("PlanOptions::allow_paths", "false"), "allow_paths = false");
   EXPECT_EQ(named("pulled()"), "hr_dataset_from_calls()");
   EXPECT_EQ(named("FitOptions::steps_per_epoch"), "") << "there is no trainer in C";
-}
-
-class ShownNames final : public OptionVisitor {
- public:
-  std::vector<std::string> names;
-
- protected:
-  void visit(const char* name, OptionPlace /*place*/) override { names.emplace_back(name); }
-  void visit_choice(const char* name, std::size_t& /*number*/, std::span<const char* const> /*choices*/) override {
-    names.emplace_back(name);
-  }
-};
-
-TEST(COptionNames, OfLoadersAndConversionsAreListed) {
-  LoaderOptions loader;
-  ConvertOptions conversion;
-  ShownNames shown;
-  show(loader, shown);
-  show(conversion, shown);
-  EXPECT_GT(shown.names.size(), 30U);
-  const std::string pages = c_pages();
-  for (const std::string& name : shown.names) {
-    EXPECT_TRUE(std::regex_search(pages, std::regex("\\b" + name + "\\b"))) << name << " is not in the headers";
-  }
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
-// pipeline/PARTS.md, which is printed from the fields: every source, stage and operation with its options.
+// pipeline/PARTS.md, which is printed from the fields: every source, stage, operation and loader with its
+// options.
 #include <string>
 
+#include "headrace/pipeline/convert.h"
+#include "headrace/pipeline/inspect.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/operation_table.h"
@@ -18,7 +21,7 @@ std::string page_of_parts() {
   using namespace plan_json;
   const std::string head = test::kPartsHead;
   std::string text =
-      "# Sources, stages, combinations and operations\n\n"
+      "# Sources, stages, combinations, operations and loaders\n\n"
       "Printed from the code by `parts_page_test`, which says how. These are the names in a plan's JSON "
       "([PLAN.md](PLAN.md)), C and C++; Python's functions take some of them in another form, such as "
       "`degrees=(-10, 10)` for `min_degrees` and `max_degrees`.\n\n## Sources\n\n" +
@@ -48,12 +51,12 @@ std::string page_of_parts() {
     one->visit_options(rows);
     text += rows.text();
   }
+  text += "\n## Loaders and conversions\n\n" + head + rows_of<LoaderOptions>("loader") +
+          rows_of<ConvertOptions>("convert") + rows_of<InspectOptions>("inspect");
   return text;
 }
 
 TEST(PartsPage, IsPrintedFromTheFields) { test::expect_page("pipeline/PARTS.md", page_of_parts()); }
-
-TEST(PartsPage, LoadersOptionsAreExplained) { rows_of<LoaderOptions>("loader"); }
 
 }  // namespace
 }  // namespace headrace
