@@ -67,7 +67,7 @@ std::vector<ListedOption> loader_options() {
 }
 
 // Stands for a class in the stub, where type checkers look for it: what **options of a call may be. As a text it
-// explains them.
+// explains them, to be appended to a docstring.
 template <typename Options>
 struct OptionsStub {};
 
@@ -83,8 +83,10 @@ void bind_stub(nb::module_& module, const char* class_name, std::vector<ListedOp
                    })
       .def("__str__", [list](const OptionsStub<Options>&) {
         std::string text;
-        for (const auto& one : list())
-          text += fmt::format("    {}: {} = {}. {}\n", one.name, one.type, one.usual, one.sentence);
+        for (const auto& one : list()) {
+          text += text.empty() ? "" : "    ";
+          text += fmt::format("{}: {} = {}. {}\n", one.name, one.type, one.usual, one.sentence);
+        }
         return text;
       });
   module.attr(name) = nb::cast(OptionsStub<Options>());
