@@ -27,13 +27,12 @@ def from_arrow(data: Any | Callable[[], Any], **options: Unpack[_native.ArrowOpt
     numbers are taken. Prints in one line how it read the table, as headrace.open() does. A null makes its record bad.
 
     """
-    if not options.get("classes"):
-        options["classes"] = _class_names(data, options.get("label_column") or "label")
+    given = {**options, "classes": options.get("classes") or _class_names(data, options.get("label_column") or "label")}
     if callable(data) and not hasattr(data, "__arrow_c_stream__"):
         held = _native.PlanFunction(lambda: _stream_of(data()))
-        made = Dataset(_native.arrow_stream(held, options), parts=(held_alone(held),))
+        made = Dataset(_native.arrow_stream(held, given), parts=(held_alone(held),))
     else:
-        made = Dataset(_native.arrow_table(_stream_of(data), options))
+        made = Dataset(_native.arrow_table(_stream_of(data), given))
     say_reading(made)
     return made
 
