@@ -142,6 +142,15 @@ std::string parameters_doc(const std::string& text, const std::vector<ListedOpti
   return doc;
 }
 
+std::string options_text(const std::vector<ListedOption>& options, const std::string& indent) {
+  std::string text;
+  for (const ListedOption& one : options) {
+    text += fmt::format("{}{}: {} = {}. {}\n", text.empty() ? "" : indent, one.name, one.type, one.usual,
+                        one.sentence);
+  }
+  return text;
+}
+
 std::vector<std::string> first_names(const std::vector<ListedOption>& options, int count) {
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) names.push_back(options.at(static_cast<std::size_t>(i)).name);
@@ -184,12 +193,7 @@ void bind_options(nb::module_& module) {
                      }
                      return text;
                    })
-      .def("__str__", [](const TypedDictStub& stub) {
-        std::string text;
-        for (const auto& one : stub.options)
-          text += fmt::format("    {}: {} = {}. {}\n", one.name, one.type, one.usual, one.sentence);
-        return text;
-      });
+      .def("__str__", [](const TypedDictStub& stub) { return options_text(stub.options, "    "); });
   bind_typed_dict(module, "LoaderOptions", loader_options());
   bind_typed_dict(module, "SourceOptions", list_options(SourceOptions()));
   bind_typed_dict(module, "ArrowOptions", list_options(ArrowOptions()));

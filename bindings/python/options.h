@@ -75,9 +75,13 @@ std::string parameters_doc(const std::string& text, const std::vector<ListedOpti
 // Returns the names of the first ones.
 std::vector<std::string> first_names(const std::vector<ListedOption>& options, int count);
 
+// Returns a line for each, "threads: int = 0. The maximum ...", to be appended to a docstring: all but the first
+// begin with the indent.
+std::string options_text(const std::vector<ListedOption>& options, const std::string& indent);
+
 // Returns the LoaderOptions that headrace.Loader() takes by name; its own arguments replace the others.
 std::vector<ListedOption> loader_options();
-// Adds a TypedDict of these options to the module's stub. The object's text explains them.
+// Adds a TypedDict of these options to the module's stub. The object's text is options_text().
 void bind_typed_dict(nanobind::module_& module, const std::string& name, std::vector<ListedOption> options);
 
 // The options that a call may be given by position.
@@ -87,8 +91,8 @@ struct Placed {
 };
 // Returns "peak: float, total_steps: int, *, floor: float = 0": those that may be placed first.
 std::string parameters_text(const std::vector<ListedOption>& options, const Placed& placed = {});
-// Returns the options that a call was given, by position and by name. Throws TypeError with the call's signature if
-// a required one is missing, if there are more, or if one is given twice.
+// Returns the options that a call was given, by position and by name. Throws TypeError with the call's signature
+// if a required one is missing, if there are more, or if one is given twice.
 nanobind::dict given_options(const nanobind::args& given, const nanobind::kwargs& named, const Placed& placed,
                              const std::string& signature);
 

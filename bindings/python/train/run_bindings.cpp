@@ -216,8 +216,8 @@ void bind_record_runs(nb::module_& module) {
   OptionLister lister;
   FitOptions usual;
   usual.each_field(lister);
-  module.attr("fit_options_doc") = parameters_doc("", lister.list());
-  module.attr("checkpoint_options_doc") = parameters_doc("", list_options(CheckpointOptions()));
+  module.attr("fit_options_doc") = options_text(lister.list(), "        ");
+  module.attr("checkpoint_options_doc") = options_text(list_options(CheckpointOptions()), "    ");
   show(usual.input, lister);
   std::vector<ListedOption> options = lister.list();
   std::erase_if(options, [](const ListedOption& one) {
