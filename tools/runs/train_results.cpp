@@ -6,7 +6,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/tools/output/metric_lines.h"
 #include "headrace/tools/output/print.h"
 #include "headrace/tools/runs/run_folder.h"
 #include "headrace/train/strategy.h"
