@@ -251,7 +251,8 @@ struct TensorBoardOptions {
   int histograms_every_epochs = 0;
 
   void each_field(OptionVisitor& visit) {
-    visit("every_steps", every_steps, "Values are logged under \"step/\" exactly every this many steps; 0: epochs only.");
+    visit("every_steps", every_steps,
+          "Values are logged under \"step/\" exactly every this many steps; 0: epochs only.");
     visit("histograms_every_epochs", histograms_every_epochs,
           "Epochs from one histogram of each variable's values to the next; 0: none.");
   }

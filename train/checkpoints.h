@@ -84,18 +84,22 @@ struct CheckpointOptions {
   void each_field(OptionVisitor& visit) {
     visit("name", name,
           "A file's name without \".safetensors\": {epoch} is the one-based epoch in which it is made, {step} the "
-          "model's optimizer steps, {val_loss} or any other list of the history its last value, \"none\" if there is "
+          "model's optimizer steps, {val_loss} or any other list of the history its last value, \"none\" if there "
+          "is "
           "none yet; {val_loss:.4f} adds a format. A later file replaces an earlier one of the same name.");
-    visit("every_steps", every_steps,
-          "Saves after every this many optimizer steps of the model, always between two of them, and at the end of "
-          "the training; 0: after every epoch.");
+    visit(
+        "every_steps", every_steps,
+        "Saves after every this many optimizer steps of the model, always between two of them, and at the end of "
+        "the training; 0: after every epoch.");
     visit("keep", keep, "The latest checkpoints of this training that stay in the folder; 0: all.");
-    visit("best", best, "A list of the history, such as \"val_loss\", whose best epoch is also kept as "
-                        "best.safetensors.");
+    visit("best", best,
+          "A list of the history, such as \"val_loss\", whose best epoch is also kept as "
+          "best.safetensors.");
     visit("best_mode", best_mode, "Which values are best; \"auto\": as the metric says.");
     visit("asynchronous", asynchronous,
           "Whether a background thread writes a copy of the variables. Training then waits only at the end of an "
-          "epoch if the previous two checkpoints are still being written; one due within an epoch is made some steps "
+          "epoch if the previous two checkpoints are still being written; one due within an epoch is made some "
+          "steps "
           "later. False: training waits for each checkpoint.");
   }
 };

@@ -33,21 +33,23 @@ struct StepOptions {
   int accumulate = 1;
   // Each shard has gradients, sums and batch statistics of its own; all are added as one tree. Final weights and
   // history are then bit-identical for 1, 2, 4 ... up to this many replicas on one kind of device, one GPU or
-  // several. Each shard computes with one thread, several side by side: the price is small if a shard has some tens
-  // of examples. Several GPUs add in a fixed order instead of NCCL's (Collective::in_order()).
+  // several. Each shard computes with one thread, several side by side: the price is small if a shard has some
+  // tens of examples. Several GPUs add in a fixed order instead of NCCL's (Collective::in_order()).
   int virtual_shards = 0;
   NanPolicy nan = NanPolicy::kStop;
   std::uint64_t mirror_check_every = 0;
   bool gradient_norms = false;
 
   void each_field(OptionVisitor& visit) {
-    visit("accumulate", accumulate,
-          "Batches whose gradients are summed before one update, as if they were one batch; the last step of a pass "
-          "may have fewer.");
-    visit("virtual_shards", virtual_shards,
-          "A power of two, such as 8, makes the result the same bits for any number of replicas up to this: each "
-          "global batch is divided into so many shards, each with batch statistics of its own. 0: the order of sums "
-          "depends on the number of replicas.");
+    visit(
+        "accumulate", accumulate,
+        "Batches whose gradients are summed before one update, as if they were one batch; the last step of a pass "
+        "may have fewer.");
+    visit(
+        "virtual_shards", virtual_shards,
+        "A power of two, such as 8, makes the result the same bits for any number of replicas up to this: each "
+        "global batch is divided into so many shards, each with batch statistics of its own. 0: the order of sums "
+        "depends on the number of replicas.");
     visit("nan", nan,
           "Whether a loss that is not finite ends the run; \"trace\" also names the operation whose result it was "
           "first, for which nothing is in flight while each step's numbers are inspected.");
@@ -95,22 +97,27 @@ struct FitOptions {
   // Without those of `input` and `checkpoints`.
   void each_field(OptionVisitor& visit) {
     visit("epochs", epochs, "Epochs in all, those of before a resumption included.");
-    visit("steps_per_epoch", steps_per_epoch,
-          "Optimizer steps of an epoch; 0: one pass over the data. Otherwise each epoch continues in the data where "
-          "the last one stopped, and the data start over when they end.");
-    visit("validation_split", validation_split,
-          "This share of the records, the last ones before any shuffle, validates and is not trained on; 0: none.");
+    visit(
+        "steps_per_epoch", steps_per_epoch,
+        "Optimizer steps of an epoch; 0: one pass over the data. Otherwise each epoch continues in the data where "
+        "the last one stopped, and the data start over when they end.");
+    visit(
+        "validation_split", validation_split,
+        "This share of the records, the last ones before any shuffle, validates and is not trained on; 0: none.");
     visit("verbose", verbose,
-          "0: nothing is printed; 1: a live progress bar on a terminal, otherwise like 2; 2: a line for each epoch.");
+          "0: nothing is printed; 1: a live progress bar on a terminal, otherwise like 2; 2: a line for each "
+          "epoch.");
     step.each_field(visit);
-    visit("class_weight", class_weight,
-          "What the loss of each class's examples is multiplied by in this fit; the validation's is not. Empty: the "
-          "loss's own.");
+    visit(
+        "class_weight", class_weight,
+        "What the loss of each class's examples is multiplied by in this fit; the validation's is not. Empty: the "
+        "loss's own.");
     visit("stop_after_steps", stop_after_steps,
           "Ends the fit once the model has made this many optimizer steps in total; 0: no limit. An epoch that is "
           "cut short is reported without validation.");
     visit("resume", resume,
-          "Continues from where the model was restored, or from the newest checkpoint in the folder, or else begins: "
+          "Continues from where the model was restored, or from the newest checkpoint in the folder, or else "
+          "begins: "
           "with the same bits as if it had never stopped.");
     visit("validate_averaged", validate_averaged, "Validates with the optimizer's average of the weights.");
   }

@@ -1,5 +1,5 @@
-// train/PARTS.md, which is printed from the fields: layers, losses, metrics, optimizers, schedules, callbacks and the
-// options of a fit.
+// train/PARTS.md, which is printed from the fields: layers, losses, metrics, optimizers, schedules, callbacks and
+// the options of a fit.
 #include <string>
 
 #include "headrace/tests/support/option_rows.h"
@@ -32,10 +32,12 @@ std::string rows_of_kinds(const Kinds& kinds, const Show& show_to) {
 std::string page_of_parts() {
   std::string text =
       "# Layers, losses, metrics, optimizers, schedules and callbacks\n\n"
-      "Printed from the code by `parts_page_test`, which says how. These are the names in C++, in Python and in the JSON of "
+      "Printed from the code by `parts_page_test`, which says how. These are the names in C++, in Python and in "
+      "the JSON of "
       "nets, optimizers and training records.\n";
-  text += section("Layers", "`dense`, `conv`, `conv_transpose` and `depthwise_conv` also have `activation`: the layer "
-                            "that follows. Numbers of windows may be pairs of height and width.");
+  text += section("Layers",
+                  "`dense`, `conv`, `conv_transpose` and `depthwise_conv` also have `activation`: the layer "
+                  "that follows. Numbers of windows may be pairs of height and width.");
   text += rows_of_kinds(layer_kinds(), [](const LayerKind& kind, OptionVisitor& rows) { kind.attributes(rows); });
   text += rows_of<MultiHeadAttentionLayerOptions>("multi_head_attention");
   text += section("Losses", "All have `reduction`: `mean` or `sum`.");
@@ -45,9 +47,9 @@ std::string page_of_parts() {
   text += section("Optimizers", "") + rows_of<AdamOptions>("adam") + rows_of<SgdOptions>("sgd") +
           rows_of<MuonOptions>("muon") + rows_of<GradientClip>("clip") + rows_of<Lookahead>("lookahead") +
           rows_of<WeightAverage>("average");
-  text += section("Schedules", "") + rows_of<DecayOptions>("linear_decay") + rows_of<DecayOptions>("cosine_decay") +
-          rows_of<ExponentialOptions>("exponential_decay") + rows_of<PiecewiseOptions>("piecewise") +
-          rows_of<OneCycleOptions>("one_cycle");
+  text += section("Schedules", "") + rows_of<DecayOptions>("linear_decay") +
+          rows_of<DecayOptions>("cosine_decay") + rows_of<ExponentialOptions>("exponential_decay") +
+          rows_of<PiecewiseOptions>("piecewise") + rows_of<OneCycleOptions>("one_cycle");
   text += section("Callbacks", "") + rows_of<EarlyStoppingOptions>("early_stopping") +
           rows_of<ReduceLrOnPlateauOptions>("reduce_lr_on_plateau") + rows_of<TensorBoardOptions>("tensorboard");
   text += section("A fit and its checkpoints", "Besides the options of a loader.") + rows_of<FitOptions>("fit") +

@@ -58,7 +58,8 @@ void for_each_kept(const ModelState& model, const Function& function) {
 std::vector<std::vector<std::string>> moment_names_of(const ModelState& model, const Optimizer& optimizer) {
   Optimizer theirs = optimizer;
   std::erase_if(theirs.groups, [](const auto& group) { return std::holds_alternative<CustomRule>(group.rule); });
-  if (std::holds_alternative<CustomRule>(theirs.rule) && !theirs.groups.empty()) theirs.rule = theirs.groups[0].rule;
+  if (std::holds_alternative<CustomRule>(theirs.rule) && !theirs.groups.empty())
+    theirs.rule = theirs.groups[0].rule;
   std::vector<std::string> names{"first_moment", "second_moment"};
   names.resize(std::min(names.size(), static_cast<std::size_t>(theirs.moments())));
   std::vector<std::vector<std::string>> all(model.layout.variables().size(), names);

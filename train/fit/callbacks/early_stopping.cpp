@@ -160,7 +160,7 @@ class EarlyStopping {
   bool restored_ = false;  // since the last fit
 };
 
-}  // namespace headrace
+}  // namespace
 
 Callback early_stopping(const EarlyStoppingOptions& options) {
   const auto self = std::make_shared<EarlyStopping>(options);
