@@ -69,7 +69,7 @@ std::string written_stages(const std::vector<std::uint32_t>& stages) {
 std::vector<std::uint32_t> parsed_stages(std::string_view digits, std::string_view text) {
   std::vector<std::uint32_t> stages;
   if (digits == "-") return stages;
-  if (digits.size() % kDigitsOfHash != 0) refuse_state(text);
+  if (digits.empty() || digits.size() % kDigitsOfHash != 0) refuse_state(text);
   for (; !digits.empty(); digits.remove_prefix(kDigitsOfHash)) {
     stages.push_back(static_cast<std::uint32_t>(number(digits.substr(0, kDigitsOfHash), 16, text)));
   }

@@ -4,7 +4,7 @@
 //
 // Prints: ^prefetch\(batches=4\)
 // Prints: ^epoch 1: loss [0-9.]+, accuracy 0\.[0-9]+, [0-9]+ examples
-// Prints: ^to go on from here: headrace-loader-1 [0-9a-f]+ [0-9]+$
+// Prints: ^to go on from here: headrace-loader-2 [0-9a-f]+ [0-9]+ [0-9]+ [0-9a-f]+$
 // Prints: ^epoch 3: loss 0\.[0-9]+, accuracy (0\.[89][0-9]+|1\.0+), [0-9]+ examples
 #include <headrace/headrace.h>
 #include <math.h>

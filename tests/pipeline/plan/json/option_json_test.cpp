@@ -28,7 +28,7 @@ std::string refusal_by(const Call& call) {
 
 TEST(OptionJson, SetsWhatItHolds) {
   const auto loader = options_from_json<LoaderOptions>(
-      R"({"epochs": 3, "on_error": "skip", "quarantine": "bad.jsonl", "start": "headrace-loader-1 00000000000000aa 7",
+      R"({"epochs": 3, "on_error": "skip", "quarantine": "bad.jsonl", "start": "headrace-loader-2 00000000000000aa 7 0 -",
           "world_replicas": 4, "converted": "bfloat16"})",
       "loader");
   EXPECT_EQ(loader.epochs, 3U);
