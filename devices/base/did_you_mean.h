@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace headrace {
+#include "headrace/devices/base/api.h"
+
+namespace HEADRACE_API headrace {
 
 // Returns the minimum number of insertions, removals, replacements and swaps of neighbours that turn `a` into `b`,
 // ignoring case.

@@ -4,9 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/option_visitor.h"
 
-namespace headrace {
+namespace HEADRACE_API headrace {
 
 // Writes the options that it visits: "size=32, fill=[0], padding=zero".
 class OptionText final : public OptionVisitor {
@@ -26,7 +27,7 @@ class OptionText final : public OptionVisitor {
 
 // `show` shows the options to a visitor.
 template <typename Show>
-std::string option_text(const Show& show) {
+HEADRACE_HIDDEN std::string option_text(const Show& show) {
   OptionText text;
   show(text);
   return text.take();
@@ -34,7 +35,7 @@ std::string option_text(const Show& show) {
 
 // Returns "shuffle(seed=7, reshuffle_each_epoch=true)".
 template <typename Options>
-std::string described(const char* name, Options options) {
+HEADRACE_HIDDEN std::string described(const char* name, Options options) {
   return std::string(name) + '(' + option_text([&](OptionVisitor& visit) { options.each_field(visit); }) + ')';
 }
 
