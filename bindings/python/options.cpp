@@ -187,10 +187,8 @@ void bind_options(nb::module_& module) {
       .def_prop_ro("__nb_signature__",
                    [](const TypedDictStub& stub) {
                      std::string text = fmt::format("class {}(typing.TypedDict, total=False):", stub.name);
-                     for (const auto& one : stub.options) {
-                       text += text.empty() ? "" : "    ";
-                       text += fmt::format("{}: {} = {}. {}\n", one.name, one.type, one.usual, one.sentence);
-                     }
+                     for (const auto& one : stub.options)
+                       text += "\n    " + one.name + ": " + one.type + " | None";
                      return text;
                    })
       .def("__str__", [](const TypedDictStub& stub) { return options_text(stub.options, "    "); });

@@ -111,7 +111,7 @@ def test_the_best_epoch_is_by_the_metrics_word(batches, tmp_path):
         assert value == pytest.approx(chosen(values), rel=1e-6) and chosen(values) != values[0 if chosen is max else -1], (values, mode)
     with pytest.raises(hr.ConfigError, match="'val_r_squared'.*say best_mode='max', or best_mode='min'.*better"):
         best(RSquared(), "unsaid")
-    with pytest.raises(hr.ConfigError, match="word for what is better"):
+    with pytest.raises(hr.ConfigError, match='better = "higher" is not known'):
         train.custom_metric(hits, better="higher")
     said = train.custom_metric(lambda t, p: p.argmax(axis=1) == t, name="right", better="max")
     _, history = fitted(net, batches, metrics=[said], callbacks=[train.early_stopping("right", patience=1)], epochs=5)

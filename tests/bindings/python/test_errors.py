@@ -131,7 +131,7 @@ def other(name, module="torchvision.transforms.v2", **members):
     ("train.huber(1)", "huber() takes nothing by position; 1 given"),
     ("train.Strategy(4)", "Strategy(): devices = 4 is an int (give a string)"),
     ("model.fit(numpy.zeros(3), [1])", "Model.fit(): train = ndarray(3,) is a ndarray (make one with headrace.open(), from_arrays()"),
-    ("model.fit(data.batch(2), epochs='3')", "Model.fit(): epochs = '3' is a str"),
+    ("model.fit(data.batch(2), epochs='3')", "epochs = '3' is of the wrong type"),
     ("model.strategy.build(lambda g: g.dense(g.input('x', (3,)), '10'))", "Graph.dense(): units = '10' is a str (give a whole number)"),
     # Parts that were not made, or are other libraries'.
     ("model.compile('adam')", "Model.compile(): optimizer = 'adam' is a str (write train.adam())"),
