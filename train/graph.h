@@ -204,7 +204,7 @@ class Graph {
   };
 
   template <typename Options>
-  Node add_layer(const std::vector<Node>& inputs, const Options& options) {
+  HEADRACE_HIDDEN Node add_layer(const std::vector<Node>& inputs, const Options& options) {
     AddLayerOptions with{.name = options.name};
     if constexpr (requires { options.activation; }) with.activation = options.activation;
     return add_layer(Options::kKind, inputs, attributes_of(options), with);

@@ -60,7 +60,7 @@ void read_attributes(const Attributes& attributes, int required, const std::func
 
 template <typename Options>
 requires requires(Options options, OptionVisitor& visit) { options.each_field(visit); }
-Attributes attributes_of(Options options) {
+HEADRACE_HIDDEN Attributes attributes_of(Options options) {
   return attributes_of([&](OptionVisitor& visit) { options.each_field(visit); });
 }
 

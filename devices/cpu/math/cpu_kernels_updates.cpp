@@ -15,6 +15,9 @@
 #include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/kernels.h"
 
+// No argument here is negative, so errno is never written: told so, the compiler makes vector code of the loop.
+extern "C" float sqrtf(float) noexcept __attribute__((const));
+
 namespace headrace::cpu {
 namespace {
 
