@@ -6,6 +6,11 @@ _native\.__prefix__$:
     \import typing
     __version__: str
 
+_native\.train\.__prefix__$:
+    \import collections.abc
+    \import os
+    \import typing
+
 Tensor\.__suffix__$:
     \from numpy.typing import NDArray
     \from typing import Any
