@@ -81,11 +81,9 @@ struct RecordFilter {
   // otherwise as the source holds them. The pass over the records then decodes them once more, and a record that
   // fails there counts as one that could not be judged.
   bool processed = false;
-  // A call, or a read for one, that takes longer ends the pass with Error(kTimeout); 0: no limit. Not part of a
-  // fingerprint.
+  // Ends it with Error(kTimeout), also if a read for a call takes longer. Not part of a fingerprint.
   double stall_timeout_seconds = 120;
-  // More records than this that cannot be read or judged end the pass with a DataError: each is kept in memory,
-  // and so large a number is not the fault of single records. Not part of a fingerprint.
+  // Ends it with a DataError: each such record is kept in memory. Not part of a fingerprint.
   std::uint64_t max_failures = 65536;
   void each_field(OptionVisitor& visit) {
     visit("name", name, "For explain() and errors.");

@@ -6,10 +6,8 @@
 #include <type_traits>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/operations/enumerate.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
@@ -352,28 +350,6 @@ std::string note_on_size(const SampleStage& stage) {
   return fmt::format("  [the size of the first image, {}]", decode->first_image);
 }
 
-// The version of the results of operations and index stages. Raise it with every change to such a result: a cache
-// or state of another version then belongs to another plan.
-constexpr std::uint64_t kBitsVersion = 2;
-
-std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std::uint64_t seed) {
-  std::uint64_t hash = mix_seed(mix_seed(seed, kBitsVersion), plan.source->info().fingerprint);
-  for (const ProcessedPart& part : plan.parts) {
-    hash = mix_seed(hash, hash_sample_stages(*part.plan, part.plan->sample_stages.size(), seed));
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const SampleStage& stage = plan.sample_stages[i];
-    hash = xxh3(describe(stage), hash);
-    if (std::holds_alternative<DecodeStage>(stage)) hash = xxh3(ImageDecoder::identity(), hash);
-  }
-  return hash;
-}
-
-// REQUIRES: there is a batch stage.
-Stage batching_of(const StreamPlan& plan) {
-  return BatchStage{.options = *plan.batch, .buckets = plan.buckets, .ragged = plan.ragged_batch};
-}
-
 }  // namespace
 
 IndexMap StreamPlan::index_map(std::uint64_t seed) const {
@@ -399,38 +375,6 @@ std::uint64_t StreamPlan::examples_per_epoch() const {
   if (batch_stages.empty()) return records;
   return buckets != nullptr ? count_bucketed_examples(*this)
                             : count_examples(batch_rows(records), batch_stages, 0);
-}
-
-std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
-  return hash_sample_stages(*this, planned.stages, mix_seed(1, source->info().revision.value_or(0)));
-}
-
-std::uint64_t StreamPlan::fingerprint() const {
-  std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);
-  for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
-  for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
-  if (!batch) return hash;
-  hash = xxh3(describe(batching_of(*this)), hash);
-  for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
-  return hash;
-}
-
-std::vector<StageIdentity> StreamPlan::identities() const {
-  const auto low = [](std::uint64_t hash) { return static_cast<std::uint32_t>(hash); };
-  std::vector<StageIdentity> all{{"the data", low(hash_sample_stages(*this, 0, 2))}};
-  const auto add = [&](const std::string& text, std::uint64_t version = 0) {
-    all.push_back({text, low(xxh3(text, version))});
-  };
-  for (const SampleStage& stage : sample_stages) {
-    const bool decodes = std::holds_alternative<DecodeStage>(stage);
-    add(describe(stage), decodes ? xxh3(ImageDecoder::identity(), 0) : 0);
-  }
-  for (const Stage& stage : index_stages) add(describe(stage));
-  for (const PlannedOperation& planned : batch_operations) add(describe(planned.operation));
-  if (!batch) return all;
-  add(describe(batching_of(*this)));
-  for (const Stage& stage : batch_stages) add(describe(stage));
-  return all;
 }
 
 void refuse_stream(const Source& source, const std::string& what) {

@@ -200,32 +200,17 @@ TEST(GraphJson, PairsAreWrittenWhereTheAxesDiffer) {
     g.finish(x);
     return g.layer(x.id).attributes();
   };
-  LayerAttributes square{{"filters", 4},
-                         {"kernel", 3},
-                         {"stride", 2},
-                         {"dilation", 3},
-                         {"padding", std::string("same")},
-                         {"pixels", 0},
-                         {"output_padding", 1},
-                         {"groups", 1},
-                         {"bias", true},
-                         {"trained_weights", true},
-                         {"initializer", std::string("glorot_uniform")}};
-  EXPECT_EQ(attributes({.stride = 2, .dilation = 3, .output_padding = 1}), square);
-  using Pair = std::vector<std::int64_t>;
-  LayerAttributes uneven{{"filters", 4},
-                         {"kernel", Pair{3, 2}},
-                         {"stride", 1},
-                         {"dilation", 1},
-                         {"padding", std::string("pixels")},
-                         {"pixels", Pair{1, 0}},
-                         {"output_padding", -1},
-                         {"groups", 2},
-                         {"bias", true},
-                         {"trained_weights", true},
-                         {"initializer", std::string("glorot_uniform")}};
-  EXPECT_EQ(attributes({.kernel = {3, 2}, .padding = ConvPadding::kPixels, .pixels = {1, 0}, .groups = 2}),
-            uneven);
+  using Numbers = std::vector<std::int64_t>;
+  const LayerAttributes square = attributes({.stride = 2, .dilation = 3, .output_padding = 1});
+  EXPECT_EQ((Numbers{square.whole("kernel"), square.whole("stride"), square.whole("dilation"),
+                     square.whole("pixels"), square.whole("output_padding"), square.whole("groups")}),
+            (Numbers{3, 2, 3, 0, 1, 1}));
+  const LayerAttributes uneven =
+      attributes({.kernel = {3, 2}, .padding = ConvPadding::kPixels, .pixels = {1, 0}, .groups = 2});
+  EXPECT_EQ(uneven.whole_numbers("kernel"), (Numbers{3, 2}));
+  EXPECT_EQ(uneven.whole_numbers("pixels"), (Numbers{1, 0}));
+  EXPECT_EQ(uneven.text("padding"), "pixels");
+  EXPECT_EQ(uneven.whole("groups"), 2);
 }
 
 TEST(GraphJson, AbsentAttributesHaveTheirDefaults) {
