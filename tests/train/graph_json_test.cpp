@@ -200,15 +200,15 @@ TEST(GraphJson, PairsAreWrittenWhereTheAxesDiffer) {
     g.finish(x);
     return g.layer(x.id).attributes();
   };
-  using Numbers = std::vector<std::int64_t>;
+  using Ints = std::vector<std::int64_t>;
   const LayerAttributes square = attributes({.stride = 2, .dilation = 3, .output_padding = 1});
-  EXPECT_EQ((Numbers{square.whole("kernel"), square.whole("stride"), square.whole("dilation"),
-                     square.whole("pixels"), square.whole("output_padding"), square.whole("groups")}),
-            (Numbers{3, 2, 3, 0, 1, 1}));
+  EXPECT_EQ((Ints{square.whole("kernel"), square.whole("stride"), square.whole("dilation"), square.whole("pixels"),
+                  square.whole("output_padding"), square.whole("groups")}),
+            (Ints{3, 2, 3, 0, 1, 1}));
   const LayerAttributes uneven =
       attributes({.kernel = {3, 2}, .padding = ConvPadding::kPixels, .pixels = {1, 0}, .groups = 2});
-  EXPECT_EQ(uneven.whole_numbers("kernel"), (Numbers{3, 2}));
-  EXPECT_EQ(uneven.whole_numbers("pixels"), (Numbers{1, 0}));
+  EXPECT_EQ(uneven.whole_numbers("kernel"), (Ints{3, 2}));
+  EXPECT_EQ(uneven.whole_numbers("pixels"), (Ints{1, 0}));
   EXPECT_EQ(uneven.text("padding"), "pixels");
   EXPECT_EQ(uneven.whole("groups"), 2);
 }
