@@ -96,7 +96,7 @@ struct ConvLayerOptions {
     visit("bias", bias, "Whether a trained bias is added.");
     visit("trained_weights", trained_weights,
           "False: the weights keep their values, and no gradient is computed.");
-    visit("initializer", initializer, "How the weights begin.");
+    visit("initializer", initializer, "How the weights are initialized.");
   }
 };
 
@@ -105,8 +105,7 @@ struct ConvTransposeLayerOptions {
   static constexpr const char* kDoc =
       "The gradient of a convolution, from its result to its input, as a layer: it enlarges an image (height, "
       "width, channels). The extents are `stride` times the input's; with \"valid\" padding, span - stride more "
-      "if "
-      "that is above 0; with \"pixels\", as in PyTorch.";
+      "if that is above 0; with \"pixels\", as in PyTorch.";
   static constexpr int kRequired = 1;
 
   int filters = 0;
@@ -135,7 +134,7 @@ struct ConvTransposeLayerOptions {
     visit("bias", bias, "Whether a trained bias is added.");
     visit("trained_weights", trained_weights,
           "False: the weights keep their values, and no gradient is computed.");
-    visit("initializer", initializer, "How the weights begin.");
+    visit("initializer", initializer, "How the weights are initialized.");
   }
 };
 
@@ -162,7 +161,7 @@ struct DepthwiseConvLayerOptions {
     visit("bias", bias, "Whether a trained bias is added.");
     visit("trained_weights", trained_weights,
           "False: the weights keep their values, and no gradient is computed.");
-    visit("initializer", initializer, "How the weights begin.");
+    visit("initializer", initializer, "How the weights are initialized.");
   }
 };
 
@@ -181,7 +180,7 @@ struct DenseLayerOptions {
   void each_field(OptionVisitor& visit) {
     visit("units", units, "Features of the result.");
     visit("bias", bias, "Whether a trained bias is added.");
-    visit("initializer", initializer, "How the weights begin.");
+    visit("initializer", initializer, "How the weights are initialized.");
   }
 };
 
@@ -344,14 +343,14 @@ struct MultiHeadAttentionLayerOptions {
   std::string name = {};
 
   void each_field(OptionVisitor& visit) {
-    visit("heads", heads, "How many attentions run side by side.");
+    visit("heads", heads, "The number of attention heads.");
     visit("key_dim", key_dim, "The width of each head's queries and keys.");
     visit("value_dim", value_dim, "The width of each head's values; 0: key_dim.");
     visit("output_dim", output_dim, "Features of the result; 0: those of the queries.");
     visit("causal", causal, "Whether queries look only at positions up to their own.");
     visit("dropout", dropout, "The share of probabilities that is dropped in training.");
     visit("bias", bias, "Whether the dense layers add trained biases.");
-    visit("initializer", initializer, "How the weights of the dense layers begin.");
+    visit("initializer", initializer, "How the weights of the dense layers are initialized.");
   }
 };
 

@@ -216,7 +216,7 @@ struct LayerKind {
   std::string name;
   std::string doc;
   LayerMaker make;
-  // Shows options with default values to the visitor; returns what it made of them.
+  // Shows options with default values to the visitor; returns the attributes as the visitor set them.
   std::function<LayerAttributes(OptionVisitor& visit)> attributes;
   int required = 0;        // how many options, the first ones, have no default
   bool activates = false;  // can be followed by an activation that is its option

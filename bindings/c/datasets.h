@@ -135,7 +135,7 @@ HR_API hr_status hr_dataset_add(hr_dataset* dataset, const char* stage, const ch
 
 /* Parts: code and data by name. hr_dataset_add(plan, "map", "[{\"named\": \"blur\"}, {\"flip\": {}}]", parts) runs
  * the program's operation "blur", hr_dataset_add(plan, "filter", "{\"named\": \"even\"}", parts) its filter
- * "even", and {"named": "my_data"} is the source of a plan in JSON. What was added to a plan lives as long as it.
+ * "even", and {"named": "my_data"} is the source of a plan in JSON. What a plan uses lives as long as the plan.
  */
 HR_API hr_status hr_parts_create(hr_parts** parts);
 HR_API void hr_parts_free(hr_parts* parts);
@@ -189,7 +189,7 @@ typedef struct hr_dataset_info {
   bool resident; /* its records are in memory */
   uint64_t label_count;
   const char* name;
-  const char* format;   /* the recognised format: "images in folders"; empty: it was opened as that */
+  const char* format;   /* the recognised format: "images in folders"; empty if the options named the opener */
   const char* left_out; /* describes files that are not records and columns that are not fields; may be empty */
   const char* reading;  /* in one line how the data were read: format, split, classes, label, what is left out */
 } hr_dataset_info;

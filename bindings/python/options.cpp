@@ -157,7 +157,7 @@ std::vector<std::string> first_names(const std::vector<ListedOption>& options, i
   return names;
 }
 
-std::string parameters_text(const std::vector<ListedOption>& options, const Placed& placed) {
+std::string parameters_text(const std::vector<ListedOption>& options, const Positional& placed) {
   std::vector<std::string> first, others;
   for (const ListedOption& one : options) {
     const bool is_placed = std::ranges::find(placed.names, one.name) != placed.names.end();
@@ -169,7 +169,7 @@ std::string parameters_text(const std::vector<ListedOption>& options, const Plac
   return fmt::format("{}", fmt::join(first, ", "));
 }
 
-nb::dict given_options(const nb::args& given, const nb::kwargs& named, const Placed& placed,
+nb::dict given_options(const nb::args& given, const nb::kwargs& named, const Positional& placed,
                        const std::string& signature) {
   const std::vector<std::string>& names = placed.names;
   nb::dict options;

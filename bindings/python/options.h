@@ -85,15 +85,15 @@ std::vector<ListedOption> loader_options();
 void bind_typed_dict(nanobind::module_& module, const std::string& name, std::vector<ListedOption> options);
 
 // The options that a call may be given by position.
-struct Placed {
+struct Positional {
   std::vector<std::string> names = {};
   bool required = true;  // false: they have defaults, too
 };
 // Returns "peak: float, total_steps: int, *, floor: float = 0": those that may be placed first.
-std::string parameters_text(const std::vector<ListedOption>& options, const Placed& placed = {});
+std::string parameters_text(const std::vector<ListedOption>& options, const Positional& placed = {});
 // Returns the options that a call was given, by position and by name. Throws TypeError with the call's signature
 // if a required one is missing, if there are more, or if one is given twice.
-nanobind::dict given_options(const nanobind::args& given, const nanobind::kwargs& named, const Placed& placed,
+nanobind::dict given_options(const nanobind::args& given, const nanobind::kwargs& named, const Positional& placed,
                              const std::string& signature);
 
 }  // namespace headrace::python

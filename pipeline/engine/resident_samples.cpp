@@ -27,7 +27,14 @@ ResidentSamples::ResidentSamples(DeviceGroup& devices, const Fields& fields, con
   charged_.hold(records * sizeof(std::int32_t) + beside_bytes, "what stays on the host of resident samples");
   places_.assign(records, kNowhere);
   table_.resize(beside_bytes);
-  for (int r = 0; r < devices.size(); ++r) device_.push_back(devices[r].allocate(device_bytes));
+  for (int r = 0; r < devices.size(); ++r) {
+    device_.push_back(devices[r].allocate(device_bytes));
+    std::vector<TensorView>& views = views_.emplace_back();
+    for (const Kept& kept : images_) {
+      const Shape shape = kept.shape.with_front(static_cast<std::int64_t>(capacity_));
+      views.push_back(device_.back().view(shape, DType::kU8, kept.offset));
+    }
+  }
 }
 
 bool ResidentSamples::holds(std::span<const std::uint64_t> records) const noexcept {
@@ -85,15 +92,6 @@ void ResidentSamples::keep(const Slot& slot, std::span<const std::unique_ptr<Str
       row = run.row + static_cast<std::int64_t>(run.count);
     }
   }
-}
-
-std::vector<TensorView> ResidentSamples::images(std::size_t replica) const {
-  std::vector<TensorView> images;
-  for (const Kept& kept : images_) {
-    const Shape shape = kept.shape.with_front(static_cast<std::int64_t>(capacity_));
-    images.push_back(device_[replica].view(shape, DType::kU8, kept.offset));
-  }
-  return images;
 }
 
 }  // namespace headrace

@@ -39,7 +39,7 @@ class ResidentSamples {
   std::span<const std::int32_t> places() const noexcept { return places_; }
 
   // Returns all samples of each pass's field on a device: (records, H, W, C).
-  std::vector<TensorView> images(std::size_t replica) const;
+  std::span<const TensorView> images(std::size_t replica) const noexcept { return views_[replica]; }
 
  private:
   // A field of the rows that the host writes.
@@ -64,7 +64,8 @@ class ResidentSamples {
   std::vector<std::byte> table_;      // of the other fields
   ChargedBytes charged_;
   std::uint64_t capacity_, next_ = 0;
-  std::vector<Buffer> device_;  // one per replica
+  std::vector<Buffer> device_;                  // one per replica
+  std::vector<std::vector<TensorView>> views_;  // of images(), by replica and pass
 };
 
 }  // namespace headrace

@@ -47,12 +47,12 @@ std::string describe_difference(const std::vector<StageIdentity>& here, std::uin
   } else if (left_here > 0 && left_there > 0) {
     const bool data = stage == here.begin();
     differences.push_back(
-        data ? "its data were others"
+        data ? "its data, or the results of the version that saved it, were others"
              : fmt::format("it had another stage, or other options, in place of {}", stage->text));
   } else if (left_here > 0 || left_there > 0) {
     differences.push_back("its plan had other stages at its end");
   } else if (differences.empty()) {
-    differences.push_back("its filter could judge other records");
+    differences.push_back("its filters failed on other records");
   }
   return fmt::format("{}", fmt::join(differences, "; "));
 }

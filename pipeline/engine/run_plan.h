@@ -88,7 +88,7 @@ struct RunPlan {
   BadRecordLimit bad_limit;
   FilterFailures filter_failures;
   std::uint64_t fingerprint;
-  std::vector<StageIdentity> stages;  // what it is of
+  std::vector<StageIdentity> stages;  // what the fingerprint covers
   std::vector<BatchShape> shapes;     // of each bucket's batches, or one of ragged ones; empty: all are alike
   BatchLayout layout;                 // of the rows written by the host; of buckets, of their largest batches
   SampleProgram program;

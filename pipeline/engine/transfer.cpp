@@ -66,7 +66,7 @@ void Transfer::send_share(const Slot& slot, std::size_t replica) {
   }
   if (conversion_) {
     conversion_->submit(static_cast<int>(replica), stream, share.device, share.results,
-                        resident_ ? resident_->images(replica) : std::vector<TensorView>());
+                        resident_ ? resident_->images(replica) : std::span<const TensorView>());
   }
   stream.record(*share.ready);
   CopyClock& clock = *clocks_[replica];

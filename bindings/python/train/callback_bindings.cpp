@@ -167,7 +167,7 @@ void bind_control(nb::module_& module) {
 template <typename Options, typename Make>
 void bind_watching(nb::module_& module, const std::string& name, const Make& make, const char* doc) {
   const std::vector<ListedOption> options = list_options(Options());
-  const Placed placed{.names = first_names(options, 1), .required = false};
+  const Positional placed{.names = first_names(options, 1), .required = false};
   const std::string signature = fmt::format("def {}({}) -> ReadyCallback", name, parameters_text(options, placed));
   module.def(
       name.c_str(),

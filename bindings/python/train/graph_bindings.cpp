@@ -131,7 +131,7 @@ class LayerSignature {
   bool has(std::string_view name) const {
     return std::ranges::any_of(options_, [&](const ListedOption& option) { return option.name == name; });
   }
-  const Placed& placed() const noexcept { return placed_; }
+  const Positional& placed() const noexcept { return placed_; }
   // `inputs`: "x: Node".
   std::string text(const std::string& method, const std::string& inputs) const {
     return fmt::format("def {}(self, {}, {}) -> Node", method, inputs, parameters_text(options_, placed_));
@@ -140,7 +140,7 @@ class LayerSignature {
 
  private:
   std::vector<ListedOption> options_;
-  Placed placed_;
+  Positional placed_;
 };
 
 void take_pixels_as_padding(nb::dict& given) {

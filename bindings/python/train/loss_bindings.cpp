@@ -73,7 +73,7 @@ void bind_loss(nb::module_& module, const LossKind& kind) {
 void bind_metric(nb::module_& module, const MetricKind& kind) {
   OptionLister lister;
   kind.make(lister);
-  const Placed placed{.names = first_names(lister.list(), kind.required)};
+  const Positional placed{.names = first_names(lister.list(), kind.required)};
   const std::string signature =
       fmt::format("def {}({}) -> Metric", kind.name, parameters_text(lister.list(), placed));
   const auto make = [&kind, placed, signature](const nb::args& given, const nb::kwargs& named) {
