@@ -20,7 +20,7 @@
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/ragged_batch.h"
-#include "headrace/pipeline/plan/scan/filter_failures.h"
+#include "headrace/pipeline/plan/filter_failures.h"
 
 namespace headrace {
 namespace {

@@ -16,7 +16,7 @@
 #include "headrace/pipeline/plan/index/batch_schedule.h"
 #include "headrace/pipeline/plan/placement.h"
 #include "headrace/pipeline/plan/row_copier.h"
-#include "headrace/pipeline/plan/scan/filter_failures.h"
+#include "headrace/pipeline/plan/filter_failures.h"
 
 namespace headrace {
 

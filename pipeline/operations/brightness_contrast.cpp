@@ -53,8 +53,9 @@ class BrightnessContrastDefinition final : public DataOperation<BrightnessContra
     return true;
   }
 
-  void compile(StepList& steps, const OperationPlace& place) const override {
+  bool compile(StepList& steps, const OperationPlace& place) const override {
     steps.add(std::make_unique<BrightnessContrastStep>(options_, place.number), describe());
+    return true;
   }
 };
 

@@ -53,9 +53,9 @@ class CenterCropDefinition final : public MovingOperation<CenterCrop> {
   }
 
   // After a resize only the remaining pixels are computed, and after a decode only the input for these is decoded.
-  void compile(StepList& steps, const OperationPlace& place) const override {
+  bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
     const auto* resize = steps.last<ResizeStep>();
-    if (resize == nullptr) return OperationDefinition::compile(steps, place);
+    if (resize == nullptr) return false;
     auto both = std::make_unique<ResizeAndCropStep>(resize->options(), options_);
     std::string name = steps.remove_last() + " | " + describe();
     if (const auto* decode = steps.last<DecodeStep>()) {
@@ -64,6 +64,7 @@ class CenterCropDefinition final : public MovingOperation<CenterCrop> {
       steps.remove_last();
     }
     steps.add(std::move(both), std::move(name));
+    return true;
   }
 
  private:

@@ -50,8 +50,9 @@ class ColorJitterDefinition final : public DataOperation<ColorJitter> {
     return before;
   }
 
-  void compile(StepList& steps, const OperationPlace& place) const override {
+  bool compile(StepList& steps, const OperationPlace& place) const override {
     steps.add(std::make_unique<ColorJitterStep>(options_, place.number), describe());
+    return true;
   }
 };
 

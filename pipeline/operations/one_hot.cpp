@@ -65,8 +65,9 @@ class OneHotDefinition final : public DataOperation<OneHot> {
     return after;
   }
 
-  void compile(StepList& steps, const OperationPlace& /*place*/) const override {
+  bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
     steps.add(std::make_unique<OneHotStep>(options_), describe());
+    return true;
   }
 };
 

@@ -116,8 +116,9 @@ class PerImageStandardizationDefinition final : public DataOperation<PerImageSta
     return after;
   }
 
-  void compile(StepList& steps, const OperationPlace& place) const override {
+  bool compile(StepList& steps, const OperationPlace& place) const override {
     steps.add(std::make_unique<StandardizationStep>(place.before.dtype), describe());
+    return true;
   }
 };
 

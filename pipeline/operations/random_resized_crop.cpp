@@ -86,7 +86,7 @@ class RandomResizedCropDefinition final : public MovingOperation<RandomResizedCr
     return squared(before, options_.size);
   }
 
-  void compile(StepList& steps, const OperationPlace& place) const override {
+  bool compile(StepList& steps, const OperationPlace& place) const override {
     auto step = std::make_unique<RandomResizedCropStep>(options_, place.number);
     std::string name = describe();
     if (const auto* decode = steps.last<DecodeStep>()) {
@@ -95,6 +95,7 @@ class RandomResizedCropDefinition final : public MovingOperation<RandomResizedCr
       steps.remove_last();
     }
     steps.add(std::move(step), std::move(name));
+    return true;
   }
 
  private:

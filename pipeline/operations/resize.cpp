@@ -31,8 +31,9 @@ class ResizeDefinition final : public MovingOperation<Resize> {
     return after;
   }
 
-  void compile(StepList& steps, const OperationPlace& /*place*/) const override {
+  bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
     steps.add(std::make_unique<ResizeStep>(options_), describe());
+    return true;
   }
 
  private:
@@ -57,8 +58,9 @@ class ResizeToDefinition final : public MovingOperation<ResizeTo> {
     return after;
   }
 
-  void compile(StepList& steps, const OperationPlace& /*place*/) const override {
+  bool compile(StepList& steps, const OperationPlace& /*place*/) const override {
     steps.add(std::make_unique<ResizeStep>(options_), describe());
+    return true;
   }
 
  private:

@@ -49,7 +49,7 @@ class LayoutIsDefinition final : public DataOperation<LayoutIs> {
 
   bool join(PixelPass& /*pass*/, const OperationPlace& /*place*/) const override { return true; }
 
-  void compile(StepList& /*steps*/, const OperationPlace& /*place*/) const override {}
+  bool compile(StepList& /*steps*/, const OperationPlace& /*place*/) const override { return true; }
 };
 
 }  // namespace

@@ -238,8 +238,9 @@ class UserMapDefinition final : public OperationDefinition {
                             .layout = map_.output.layout});
   }
 
-  void compile(StepList& steps, const OperationPlace& place) const override {
+  bool compile(StepList& steps, const OperationPlace& place) const override {
     steps.add(std::make_unique<UserMapStep>(map_, place), "map user_map '" + map_.name + "'");
+    return true;
   }
 
  private:

@@ -66,8 +66,9 @@ class VerticalFlipDefinition final : public MovingOperation<VerticalFlip> {
     return before;
   }
 
-  void compile(StepList& steps, const OperationPlace& place) const override {
+  bool compile(StepList& steps, const OperationPlace& place) const override {
     steps.add(std::make_unique<VerticalFlipStep>(options_, place.number), describe());
+    return true;
   }
 
  private:

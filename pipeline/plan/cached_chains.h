@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headrace/pipeline/operations/machinery/sample_chains.h"
-#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
 

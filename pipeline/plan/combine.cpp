@@ -8,11 +8,12 @@
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/option_text.h"
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/plan/index/selection.h"
-#include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/combination.h"
+#include "headrace/pipeline/plan/filter_failures.h"
 #include "headrace/pipeline/plan/planner.h"
-#include "headrace/pipeline/plan/scan/filter_failures.h"
+#include "headrace/pipeline/plan/stages/stage_calls.h"
 #include "headrace/pipeline/plan/zipped_batches.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources/combined/joined_source.h"
@@ -128,11 +129,9 @@ Dataset combine(const std::string& what, const std::vector<Dataset>& parts, How 
     first = *sum;
     sources.push_back(plan.source);
   }
-  SourceStage stage{.source = std::make_shared<UnionSource>(what, std::move(sources), made),
-                    .processed = processed};
-  auto source = std::make_shared<const PlanNode>(PlanNode{.before = nullptr, .stage = std::move(stage)});
-  return Dataset(std::make_shared<const PlanNode>(
-      PlanNode{.before = std::move(source), .stage = CombineStage{std::move(combination)}}));
+  return Dataset(begin_plan({.source = std::make_shared<UnionSource>(what, std::move(sources), made),
+                             .combination = std::move(combination),
+                             .processed = processed}));
 }
 
 void refuse_shuffled(const std::string& what, const StreamPlan& plan) {
@@ -145,10 +144,10 @@ void refuse_shuffled(const std::string& what, const StreamPlan& plan) {
 // Returns the identity of a part's order of records, 0 if it has none of its own.
 std::uint64_t fingerprint_of_order(const StreamPlan& plan) {
   std::uint64_t fingerprint = 0;
-  const auto add = [&](const Stage& stage) { fingerprint = xxh3(describe(stage), fingerprint + 1); };
-  for (const Stage& stage : plan.index_stages) add(stage);
-  if (plan.batch) add(BatchStage{.options = *plan.batch});
-  for (const Stage& stage : plan.batch_stages) add(stage);
+  const auto add = [&](const std::string& stage) { fingerprint = xxh3(stage, fingerprint + 1); };
+  for (const StagePtr& stage : plan.index_stages) add(stage->describe());
+  if (plan.batch) add(described("batch", *plan.batch));
+  for (const StagePtr& stage : plan.batch_stages) add(stage->describe());
   return fingerprint;
 }
 
@@ -168,8 +167,18 @@ JoinedPart joined_part(const StreamPlan& plan, const std::shared_ptr<const Zippe
   return part;
 }
 
-Dataset from_stage(SourceStage stage) {
-  return Dataset(std::make_shared<const PlanNode>(PlanNode{.before = nullptr, .stage = std::move(stage)}));
+// Returns a part's plan with the numbers of its operations raised by `by`, so that two zipped parts draw other
+// random numbers.
+StreamPlan raised(StreamPlan plan, std::size_t by) {
+  for (SampleStage& stage : plan.sample_stages) {
+    auto* planned = std::get_if<PlannedOperation>(&stage);
+    if (planned != nullptr) planned->number = static_cast<std::uint16_t>(planned->number + by);
+  }
+  for (ProcessedPart& part : plan.parts) {
+    part.plan = std::make_shared<const StreamPlan>(raised(*part.plan, by));
+  }
+  plan.operations += by;
+  return plan;
 }
 
 }  // namespace
@@ -187,8 +196,9 @@ Dataset Dataset::window(WindowOptions options) const {
   refuse_shuffled("window()", plan);
   const auto positions = std::make_shared<const ZippedPositions>(plan, std::nullopt);
   auto source = std::make_shared<const WindowedSource>(joined_part(plan, positions), options);
-  return from_stage({.source = std::move(source),
-                     .windowed = std::make_shared<const Windowed>(Windowed{.plan = plan_, .options = options})});
+  return Dataset(
+      begin_plan({.source = std::move(source),
+                  .windowed = std::make_shared<const Windowed>(Windowed{.plan = plan_, .options = options})}));
 }
 
 Dataset concatenate(const std::vector<Dataset>& parts) { return combine("concatenate()", parts, InSequence{}); }
@@ -235,7 +245,7 @@ Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
     zipped->parts.push_back(parts[i].plan());
     if (!processed) continue;
     sources.back().made = plans[i].fields;
-    auto plan = std::make_shared<const StreamPlan>(renumbered(plans[i], operations));
+    auto plan = std::make_shared<const StreamPlan>(raised(plans[i], operations));
     operations = plan->operations;
     ProcessedPart& part = zipped->processed.emplace_back(
         ProcessedPart{.plan = std::move(plan), .first_field = fields, .record_at = sources.back().record_at});
@@ -246,10 +256,15 @@ Dataset zip(const std::vector<Dataset>& parts, ZipOptions options) {
     }
     fields += plans[i].source->info().fields.size();
   }
-  SourceStage stage{.source = std::make_shared<JoinedSource>(std::move(sources), options), .processed = processed};
+  const auto source = std::make_shared<JoinedSource>(std::move(sources), options);
   zipped->options = std::move(options);
-  stage.zipped = std::move(zipped);
-  return from_stage(std::move(stage));
+  return Dataset(begin_plan({.source = source, .zipped = std::move(zipped), .processed = processed}));
+}
+
+StageCall window_call() {
+  return stage_call<WindowOptions, [](const Dataset& data, const WindowOptions& options) {
+    return data.window(options);
+  }>("window", {"size"});
 }
 
 }  // namespace headrace

@@ -8,7 +8,7 @@
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
-#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
 namespace {
@@ -30,11 +30,6 @@ std::uint64_t hash_sample_stages(const StreamPlan& plan, std::size_t count, std:
   return hash;
 }
 
-// REQUIRES: there is a batch stage.
-Stage batching_of(const StreamPlan& plan) {
-  return BatchStage{.options = *plan.batch, .buckets = plan.buckets, .ragged = plan.ragged_batch};
-}
-
 }  // namespace
 
 std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
@@ -43,11 +38,11 @@ std::uint64_t StreamPlan::cache_fingerprint(const PlannedCache& planned) const {
 
 std::uint64_t StreamPlan::fingerprint() const {
   std::uint64_t hash = hash_sample_stages(*this, sample_stages.size(), 2);
-  for (const Stage& stage : index_stages) hash = xxh3(describe(stage), hash);
+  for (const StagePtr& stage : index_stages) hash = xxh3(stage->describe(), hash);
   for (const PlannedOperation& planned : batch_operations) hash = xxh3(describe(planned.operation), hash);
   if (!batch) return hash;
-  hash = xxh3(describe(batching_of(*this)), hash);
-  for (const Stage& stage : batch_stages) hash = xxh3(describe(stage), hash);
+  hash = xxh3(batching, hash);
+  for (const StagePtr& stage : batch_stages) hash = xxh3(stage->describe(), hash);
   return hash;
 }
 
@@ -61,11 +56,11 @@ std::vector<StageIdentity> StreamPlan::identities() const {
     const bool decodes = std::holds_alternative<DecodeStage>(stage);
     add(describe(stage), decodes ? xxh3(ImageDecoder::identity(), 0) : 0);
   }
-  for (const Stage& stage : index_stages) add(describe(stage));
+  for (const StagePtr& stage : index_stages) add(stage->describe());
   for (const PlannedOperation& planned : batch_operations) add(describe(planned.operation));
   if (!batch) return all;
-  add(describe(batching_of(*this)));
-  for (const Stage& stage : batch_stages) add(describe(stage));
+  add(batching);
+  for (const StagePtr& stage : batch_stages) add(stage->describe());
   return all;
 }
 

@@ -9,31 +9,18 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/plan/index/selection.h"
-#include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/plan/planner.h"
 
 namespace headrace {
 namespace {
 
-template <typename... Kinds>
-bool is_any(const Stage& stage) {
-  return (std::holds_alternative<Kinds>(stage) || ...);
+bool ends_record_order(const StagePtr& stage) {
+  const StageTraits traits = stage->traits();
+  return traits.orders || traits.batches;
 }
 
-bool ends_record_order(const Stage& stage) {
-  return is_any<ShuffleStage, ShuffleWindowStage, RepeatStage, BatchStage>(stage);
-}
-
-// Whether a stage after the split only says which records of the training come when.
-bool orders_training(const Stage& stage) {
-  return is_any<ShuffleStage, ShuffleWindowStage, RepeatStage, TakeStage, SkipStage, SelectStage, ShardStage,
-                WithoutShardStage>(stage);
-}
-
-Dataset with_stage(const Dataset& data, const Stage& stage) {
-  if (const auto* filter = std::get_if<FilterStage>(&stage)) return data.filter(filter->selection->filter());
-  return Dataset(std::make_shared<const PlanNode>(PlanNode{.before = data.plan(), .stage = stage}));
+Dataset with_stage(const Dataset& data, const StagePtr& stage) {
+  return Dataset(add_stage(data.plan(), stage->after(data.plan())));
 }
 
 // Returns the number of records that train.
@@ -52,25 +39,26 @@ HeldOut hold_out_last(const Dataset& data, double share) {
     throw ConfigError(fmt::format("a validation split of {} is no part of the data", share),
                       "give a share between 0 and 1");
   }
-  const std::vector<Stage> stages = stages_of(data.plan());
+  const std::vector<StagePtr> stages = stages_of(data.plan());
   const auto split = std::ranges::find_if(stages, ends_record_order);
-  const std::vector<Stage> before(stages.begin(), split);
-  if (is_shuffled(before)) {
+  PlanPtr plan = data.plan();
+  for (auto stage = split; stage != stages.end(); ++stage) plan = plan->before;
+  const StreamPlan before = make_stream_plan(plan);
+  if (is_shuffled(before.index_stages)) {
     throw ConfigError("a validation split of records that are mixed or shuffled before they are combined",
                       "give the validation a data set of its own");
   }
-  PlanPtr plan = data.plan();
-  for (auto stage = split; stage != stages.end(); ++stage) plan = plan->before;
-  if (make_stream_plan(plan).batch) {
+  if (before.batch) {
     throw ConfigError("a validation split of batches that are combined",
                       "combine records and batch the result, or give the validation a data set of its own");
   }
   const Dataset records(plan);
   const std::uint64_t count = trained(records.size(), share);
   HeldOut result{.train = records.take(count), .validation = records.skip(count)};
-  for (const Stage& stage : std::span(split, stages.end())) {
+  for (const StagePtr& stage : std::span(split, stages.end())) {
     result.train = with_stage(result.train, stage);
-    if (!orders_training(stage)) result.validation = with_stage(result.validation, stage);
+    const bool orders_training = stage->traits().by_number;  // says only which records come when
+    if (!orders_training) result.validation = with_stage(result.validation, stage);
   }
   return result;
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "headrace/pipeline/plan/sample_program.h"
-
 namespace headrace {
 
 PartSamples::Part::Part(const ProcessedPart& of)

@@ -6,7 +6,7 @@
 
 #include "headrace/pipeline/operations/machinery/label_check.h"
 #include "headrace/pipeline/plan/cached_chains.h"
-#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace {

@@ -8,7 +8,7 @@
 #include "headrace/devices/device_group.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/operations/machinery/device_pass.h"
-#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
 

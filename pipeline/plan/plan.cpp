@@ -4,123 +4,99 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/option_text.h"
-#include "headrace/pipeline/plan/index/chosen_numbers.h"
-#include "headrace/pipeline/plan/index/length_buckets.h"
-#include "headrace/pipeline/plan/index/selection.h"
-#include "headrace/pipeline/plan/ragged_batch.h"
+#include "headrace/devices/base/printable.h"
+#include "headrace/pipeline/plan/index/batch_order.h"
+#include "headrace/pipeline/plan/index/bucket_batches.h"
 
 namespace headrace {
 namespace {
 
-struct DescribeHow {
-  std::string operator()(const InSequence&) const { return "concatenate"; }
-  std::string operator()(const InterleaveOptions& options) const { return described("interleave", options); }
-  std::string operator()(const MixOptions& options) const { return described("mix", options); }
-  std::string operator()(const UnbatchRows& unbatch) const { return fmt::format("unbatch of {}", unbatch.rows); }
-};
+std::string note_on_size(const SampleStage& stage) {
+  const auto* decode = std::get_if<DecodeStage>(&stage);
+  if (decode == nullptr || decode->first_image.empty()) return {};
+  return fmt::format("  [the size of the first image, {}]", decode->first_image);
+}
 
-std::string describe_batch(const BatchOptions& batch) { return describe(Stage{BatchStage{.options = batch}}); }
-
-std::string describe_part(const CombinedPart& part) {
-  std::string text = fmt::format("{} records", part.records);
-  for (const Stage& stage : part.stages) text += " | " + describe(stage);
-  if (!part.batches) return text;
-  if (part.batches->combined == nullptr) text += " | " + describe_batch(part.batches->options);
-  for (const Stage& stage : part.batches->stages) text += " | " + describe(stage);
+// The stages of a sample, one a line; of parts of a combination, indented.
+std::string explain_sample_stages(const StreamPlan& plan, const std::vector<std::size_t>& on_device,
+                                  const std::string& indent) {
+  std::string text;
+  for (std::size_t part = 0; part < plan.parts.size(); ++part) {
+    const std::string inner = explain_sample_stages(*plan.parts[part].plan, {}, indent + "  ");
+    if (!inner.empty()) text += fmt::format("{}records of dataset {}:\n{}", indent, part, inner);
+  }
+  for (std::size_t i = 0; i <= plan.sample_stages.size(); ++i) {
+    for (const PlannedCache& planned : plan.caches) {
+      if (planned.stages != i) continue;
+      text += indent + printable(fmt::format("cache({})", planned.cache->describe()));
+      text += indent.empty() ? "\n" : "  [its records are read nevertheless]\n";
+    }
+    if (i == plan.sample_stages.size()) break;
+    const bool marked = std::ranges::find(on_device, i) != on_device.end();
+    text += indent + printable(describe(plan.sample_stages[i]) + note_on_size(plan.sample_stages[i]));
+    text += marked ? "  [on the device]\n" : "\n";
+  }
   return text;
 }
 
-struct DescribeStage {
-  std::string operator()(const SourceStage& stage) const {
-    const SourceInfo& info = stage.source->info();
-    return fmt::format("source({}, {} records{})", info.name, info.records, info.resident ? ", in memory" : "");
-  }
-  std::string operator()(const DecodeStage& stage) const { return describe(stage); }
-  std::string operator()(const MapStage& stage) const {
-    std::string text;
-    for (const Operation& operation : stage.operations) {
-      text += (text.empty() ? "" : " | ") + describe(operation);
-    }
-    return text;
-  }
-  std::string operator()(const ShuffleStage& stage) const { return described("shuffle", stage.options); }
-  std::string operator()(const RepeatStage& stage) const { return fmt::format("repeat(times={})", stage.times); }
-  std::string operator()(const TakeStage& stage) const { return fmt::format("take(count={})", stage.count); }
-  std::string operator()(const SkipStage& stage) const { return fmt::format("skip(count={})", stage.count); }
-  std::string operator()(const SelectStage& stage) const { return stage.chosen->describe(); }
-  std::string operator()(const ShardStage& stage) const {
-    return fmt::format("shard(count={}, index={})", stage.count, stage.index);
-  }
-  std::string operator()(const WithoutShardStage& stage) const {
-    return fmt::format("without_shard(count={}, index={})", stage.count, stage.index);
-  }
-  std::string operator()(const FilterStage& stage) const { return stage.selection->describe(); }
-  std::string operator()(const ShuffleWindowStage& stage) const {
-    return described("shuffle_window", stage.options);
-  }
-  std::string operator()(const ShardFilesStage& stage) const {
-    return fmt::format("shard({} of {}, by file: {} files)", stage.index, stage.count, stage.ranges.size());
-  }
-  std::string operator()(const CombineStage& stage) const {
-    const Combination& combination = *stage.combination;
-    const bool of_batches = combination.of_batches();
-    std::string text = of_batches ? "whole batches, " : "";
-    text += std::visit(DescribeHow(), combination.how) + ":";
-    for (const CombinedPart& part : combination.parts) text += fmt::format(" [{}]", describe_part(part));
-    return text;
-  }
-  std::string operator()(const EnumerateStage& stage) const { return described("enumerate", stage.options); }
-  std::string operator()(const CacheStage& stage) const {
-    return fmt::format("cache({})", stage.cache->describe());
-  }
-  std::string operator()(const BatchStage& stage) const {
-    if (stage.buckets != nullptr) return described("bucket_by_length", stage.buckets->options());
-    if (stage.ragged == nullptr) return described("batch", stage.options);
-    return described("ragged_batch", RaggedBatchOptions{.global_batch = stage.options.global_batch,
-                                                        .drop_remainder = stage.options.drop_remainder,
-                                                        .fields = stage.ragged->fields()});
-  }
-  std::string operator()(const PrefetchStage& stage) const {
-    return fmt::format("prefetch(batches={})", stage.batches);
-  }
-  std::string operator()(const BucketStage& stage) const {
-    return fmt::format("length of '{}'", stage.buckets->options().field);
-  }
-  std::string operator()(const UnbatchStage& /*stage*/) const { return "unbatch()"; }
-  std::string operator()(const BatchOrderStage& stage) const {
-    std::string text = stage.order->combined == nullptr ? describe_batch(stage.order->batch) : "batches";
-    for (const Stage& inner : stage.order->stages) text += " | " + describe(inner);
-    return text + " | unbatch()";
-  }
-};
-
 }  // namespace
 
-std::vector<Stage> stages_of(const PlanPtr& plan) {
-  std::vector<Stage> stages;
-  for (const PlanNode* node = plan.get(); node != nullptr; node = node->before.get())
-    stages.push_back(node->stage);
-  std::reverse(stages.begin(), stages.end());
-  return stages;
+IndexMap StreamPlan::index_map(std::uint64_t seed) const {
+  return IndexMap(source->info().records, index_stages, seed);
 }
 
-std::string describe(const Stage& stage) { return std::visit(DescribeStage{}, stage); }
-
-bool is_shuffled(const Stage& stage) {
-  if (std::holds_alternative<ShuffleStage>(stage) || std::holds_alternative<ShuffleWindowStage>(stage))
-    return true;
-  if (const auto* batches = std::get_if<BatchOrderStage>(&stage)) return is_shuffled(batches->order->stages);
-  const auto* combine = std::get_if<CombineStage>(&stage);
-  if (combine == nullptr) return false;
-  if (std::holds_alternative<MixOptions>(combine->combination->how)) return true;
-  return std::ranges::any_of(combine->combination->parts, [](const CombinedPart& part) {
-    return is_shuffled(part.stages) || (part.batches && is_shuffled(part.batches->stages));
-  });
+IndexMap StreamPlan::batch_index_map(std::uint64_t records, std::uint64_t seed) const {
+  if (buckets != nullptr) {
+    const BucketBatches batches(buckets, bucket_place, numbers, records);
+    return batch_map(batches.count(), batch_stages, seed);
+  }
+  return batch_map(batch_rows(records).count(), stages_on_batches(combined_batches.get(), batch_stages), seed);
 }
 
-bool is_shuffled(const std::vector<Stage>& stages) {
-  return std::ranges::any_of(stages, [](const Stage& stage) { return is_shuffled(stage); });
+BatchRows StreamPlan::batch_rows(std::uint64_t records) const {
+  return combined_batches != nullptr ? BatchRows(*combined_batches) : BatchRows(records, *batch);
+}
+
+std::uint64_t StreamPlan::steps_per_epoch() const { return batch_index_map(index_map(0).size(), 0).size(); }
+
+std::uint64_t StreamPlan::examples_per_epoch() const {
+  const IndexMap map = index_map(0);
+  const std::uint64_t records = map.size();
+  if (combined_batches != nullptr) {
+    return count_examples(batch_rows(records), stages_on_batches(combined_batches.get(), batch_stages), 0);
+  }
+  if (batch_stages.empty()) return records;
+  if (buckets == nullptr) return count_examples(batch_rows(records), batch_stages, 0);
+  const BucketBatches batches(buckets, bucket_place, numbers, records);
+  return count_bucketed_examples(batches, map, batch_map(batches.count(), batch_stages, 0));
+}
+
+std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device) {
+  std::string text = printable(describe(*plan.source)) + "\n";
+  for (const StagePtr& stage : plan.index_stages) {
+    const std::string cost = stage->cost();
+    text += printable(stage->describe()) + "  [on indices" + (cost.empty() ? "" : "; " + cost) + "]\n";
+  }
+  text += explain_sample_stages(plan, on_device, "");
+  for (const Field& field : plan.fields) {
+    text += fmt::format("  -> {} {} {}", printable(field.name), to_string(field.dtype), field.shape.to_string());
+    if (field.layout)
+      text += *field.layout == ImageLayout::kChannelsFirst ? ", channels first" : ", channels last";
+    if (has_doubtful_layout(field)) text += ", of a layout that nothing says: layout_is()";
+    text += '\n';
+  }
+  if (plan.batch) {
+    text += plan.combined_batches != nullptr
+                ? fmt::format("batches of the datasets, of up to {} examples", plan.batch->global_batch)
+                : printable(plan.batching);
+    text += plan.buckets == nullptr ? "\n" : "  [an epoch first looks at all records' numbers: 4 bytes each]\n";
+    for (const PlannedOperation& planned : plan.batch_operations) {
+      text += printable(describe(planned.operation)) + "  [on batches]\n";
+    }
+    for (const StagePtr& stage : plan.batch_stages) text += printable(stage->describe()) + "  [on batches]\n";
+    text += fmt::format("prefetch(batches={})\n", plan.prefetch);
+  }
+  return text;
 }
 
 }  // namespace headrace

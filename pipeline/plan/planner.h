@@ -1,85 +1,58 @@
-// Turns the stages as written into the engine's plan: index stages first, then decode and operations with a cache
-// among them, then batches and the stages on them.
+// Turns the stages as written into the plan that the engine runs.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
+#include <cstddef>
 #include <string>
-#include <vector>
 
-#include "headrace/pipeline/batch.h"
-#include "headrace/pipeline/plan/index/batch_rows.h"
-#include "headrace/pipeline/plan/index/index_map.h"
+#include "headrace/pipeline/operation.h"
 #include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/stage.h"
 
 namespace headrace {
 
-struct PlannedCache {
-  std::shared_ptr<SampleCache> cache;
-  std::size_t stages = 0;  // leading stages whose result it holds
+// A plan as it grows, to which each stage adds itself.
+class PlanBuilder {
+ public:
+  // Throws ConfigError if the source's fields make no plan.
+  explicit PlanBuilder(const PlanSource& source);
+
+  // Returns the plan of the stages so far.
+  StreamPlan& plan() noexcept { return plan_; }
+
+  // Throws ConfigError if the source is a stream.
+  void want_numbers(const std::string& stage) const { refuse_stream(*plan_.source, stage); }
+  // Throws ConfigError if the examples of a batch have been mixed: `stage` works on single ones.
+  void want_before_mixing(const std::string& stage) const;
+  // Throws ConfigError if an operation before `stage`, whose result is made once, is random.
+  void want_nothing_random(const std::string& stage) const { want_nothing_random(stage, plan_); }
+
+  // Adds a stage on positions: after batch(), of batches.
+  void add_index_stage(StagePtr stage);
+  // Adds an index stage before those of the records from `place` on.
+  void insert_index_stage(std::size_t place, StagePtr stage);
+  // Makes batches of what comes before `stage`.
+  void begin_batches(const Stage& stage, const BatchOptions& options);
+  // Adds an operation on samples or, if it is one, on batches.
+  void add_operation(const Operation& operation);
+
+  // Returns the finished plan. Throws ConfigError if a batch cannot hold its samples.
+  StreamPlan finish();
+
+ private:
+  static void want_nothing_random(const std::string& stage, const StreamPlan& plan);
+  void take_combination(const std::shared_ptr<const Combination>& combination);
+  void take_parts(const std::vector<ProcessedPart>& parts, bool zipped);
+  void want_batch(const Operation& mixing) const;
+  void want_soft_labels(const Operation& operation) const;
+  bool is_bucketed(const Field& field) const;
+  bool is_ragged(const Field& field) const;
+  void want_fixed_fields() const;
+
+  StreamPlan plan_;
+  bool processed_;  // whether the source's fields are those of processed parts
 };
-
-// What a message calls a stage, and a hash that tells it from others.
-struct StageIdentity {
-  std::string text;
-  std::uint32_t hash = 0;
-};
-
-// The plan after push-down.
-struct StreamPlan {
-  SourcePtr source;
-  std::vector<Stage> index_stages;         // in the order written
-  std::vector<SampleStage> sample_stages;  // in the order written
-  std::vector<PlannedCache> caches;        // in the order written
-  std::vector<ProcessedPart> parts;        // of a combination, done before the sample stages; empty: none are
-  bool zipped = false;                     // whether each sample has the fields of all those parts
-  std::size_t operations = 0;              // those of the parts included
-  std::size_t numbers = 0;                 // of enumerate() stages, those of combined parts included
-  bool renumbered = false;                 // whether such a stage gives a record different numbers
-  std::optional<BatchOptions> batch;       // of combined batches: of the largest
-  std::shared_ptr<const Combination> combined_batches;  // whose batches they are; null: they are cut by `batch`
-  std::shared_ptr<const LengthBuckets>
-      buckets;  // of bucket_by_length(), whose largest batch `batch` is; else null
-  std::shared_ptr<const RaggedBatch> ragged_batch;  // of ragged_batch(); else null
-  std::vector<RaggedTensor> ragged;                 // its fields
-  std::size_t bucket_place = 0;                     // of the numbers, that by which a position's bucket is found
-  std::vector<Stage> batch_stages;                  // index stages on the batches' numbers, in the order written
-  std::vector<PlannedOperation> batch_operations;   // batch-level ones, in the order written
-  int prefetch = 2;
-  Fields fields;  // of a finished sample; after them those of the offsets of `ragged`
-
-  // Returns the number of leading sample stages whose result the last cache holds.
-  std::size_t cached_stages() const noexcept { return caches.empty() ? 0 : caches.back().stages; }
-  // Returns whether records are as the source holds them.
-  bool is_unprocessed() const noexcept { return sample_stages.empty() && caches.empty() && parts.empty(); }
-  IndexMap index_map(std::uint64_t seed) const;
-  // Returns where the rows of the batches of `records` records stand. REQUIRES: `batch` is set, `buckets` is not.
-  BatchRows batch_rows(std::uint64_t records) const;
-  // Returns the index of the batches of `records` records: (epoch, step) -> (batch, pass). REQUIRES: `batch` is
-  // set.
-  IndexMap batch_index_map(std::uint64_t records, std::uint64_t seed) const;
-  // Returns the number of batches, and of examples, of an epoch. Run filters that have not run yet.
-  std::uint64_t steps_per_epoch() const;  // REQUIRES: `batch` is set
-  std::uint64_t examples_per_epoch() const;
-  // Return the identity of a cache's contents, and of the whole stream.
-  std::uint64_t cache_fingerprint(const PlannedCache& planned) const;
-  std::uint64_t fingerprint() const;
-  // Returns the data's identity and that of each stage that the fingerprint covers.
-  std::vector<StageIdentity> identities() const;
-};
-
-// Throws ConfigError if the source is a stream: `what` takes records by their numbers, or needs their count.
-void refuse_stream(const Source& source, const std::string& what);
-
-// Returns a part's plan with the numbers of its operations raised by `by`, so that two zipped parts draw other
-// random numbers.
-StreamPlan renumbered(StreamPlan plan, std::size_t by);
 
 // Throws ConfigError, naming the stage and the reason, if the plan is invalid.
 StreamPlan make_stream_plan(const PlanPtr& plan);
-
-// `on_device`: indices of the sample stages to mark as the devices'.
-std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>& on_device = {});
 
 }  // namespace headrace

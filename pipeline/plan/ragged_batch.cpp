@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/scan/length_scan.h"
+#include "headrace/pipeline/plan/stage.h"
 
 namespace headrace {
 namespace {

@@ -10,13 +10,10 @@
 #include "headrace/pipeline/operations/machinery/label_check.h"
 #include "headrace/pipeline/plan/cached_chains.h"
 #include "headrace/pipeline/plan/part_samples.h"
-#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/plan.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace {
-
-// Returns a record's field as its first step sees it.
-FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept;
 
 // Const except for the caches, which are thread-safe; shared by all threads.
 class SampleProgram {

@@ -7,7 +7,7 @@
 
 #include "headrace/pipeline/plan/index/batch_rows.h"
 #include "headrace/pipeline/plan/index/index_map.h"
-#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
 

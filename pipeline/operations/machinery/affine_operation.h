@@ -57,11 +57,12 @@ class AffineOperation : public MovingOperation<Options> {
     check(checks);
     return before;
   }
-  void compile(StepList& steps, const OperationPlace& place) const final {
+  bool compile(StepList& steps, const OperationPlace& place) const final {
     const Options& options = this->options_;
     steps.add(affine_step(std::make_shared<Drawing>(options),
                           warp_style(options.interpolation, options.fill, place.before.shape[2]), place.number),
               this->describe());
+    return true;
   }
 
  protected:

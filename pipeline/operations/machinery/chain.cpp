@@ -11,6 +11,7 @@
 #include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/encoded_image.h"
+#include "headrace/pipeline/operations/machinery/pixel_step.h"
 
 namespace headrace {
 namespace {
@@ -52,7 +53,7 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place, StepList& ste
   const OperationPlace at{
       .number = planned.number, .before = output_, .cached = place == ChainPlace::kBeforeCache};
   output_ = operation.apply(at.before);
-  operation.compile(steps, at);
+  if (!operation.compile(steps, at)) join_pass(steps, operation, at);
 }
 
 bool Chain::is_slow() const noexcept { return std::ranges::any_of(steps_, &NamedStep::takes_long); }

@@ -1,9 +1,5 @@
 #include "headrace/pipeline/operations/machinery/definition.h"
 
-#include "headrace/devices/base/check.h"
-#include "headrace/pipeline/operations/machinery/mixer.h"
-#include "headrace/pipeline/operations/machinery/pixel_step.h"
-#include "headrace/pipeline/operations/machinery/sample_chains.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
@@ -19,16 +15,6 @@ std::optional<Field> OperationDefinition::undisturbed(const Field& before) const
 }
 
 bool OperationDefinition::join(PixelPass& /*pass*/, const OperationPlace& /*place*/) const { return false; }
-
-void OperationDefinition::compile(StepList& steps, const OperationPlace& place) const {
-  if (auto* pass = steps.last<PixelStep>(); pass != nullptr && pass->add(*this, place)) {
-    steps.extend_last(describe());
-    return;
-  }
-  auto fresh = std::make_unique<PixelStep>(place.before);
-  HEADRACE_CHECK(fresh->add(*this, place), describe() + " is in no pass over pixels");
-  steps.add(std::move(fresh), describe());
-}
 
 Fields OperationDefinition::apply_to_sample(const Fields& before) const {
   Fields after = before;

@@ -60,8 +60,9 @@ class OperationDefinition {
   // Adds it to a pass over the pixels of an image, run by the host or a device. Returns false if it needs its own
   // pass or does not work on pixels; `pass` is then unspecified.
   virtual bool join(PixelPass& pass, const OperationPlace& place) const;
-  // Compiles for the host: adds its step, or extends the last one. By default it joins a pass over pixels.
-  virtual void compile(StepList& steps, const OperationPlace& place) const;
+  // Compiles for the host: adds its step, or extends the last one. Returns false, and changes nothing, if it joins
+  // a pass over pixels.
+  virtual bool compile(StepList& /*steps*/, const OperationPlace& /*place*/) const { return false; }
 
   // An operation on several fields of a sample, or one that adds fields, also implements these functions; field(),
   // apply() and compile() have no meaning for it.

@@ -54,11 +54,12 @@ class ImageOperation : public DataOperation<Options>, public ImageChanger {
     checks.want_probability(probability());
     return changed(before, checks);
   }
-  void compile(StepList& steps, const OperationPlace& place) const final {
+  bool compile(StepList& steps, const OperationPlace& place) const final {
     auto changer = std::dynamic_pointer_cast<const ImageChanger>(define(this->options_));
     steps.add(
         std::make_unique<ImageStep>(std::move(changer), probability(), apply(place.before).shape[2], place.number),
         this->describe());
+    return true;
   }
 
  protected:

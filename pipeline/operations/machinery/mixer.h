@@ -11,13 +11,6 @@
 
 namespace headrace {
 
-// The effect of one operation on a pair. Const and thread-safe for different pairs.
-class PairMixer {
- public:
-  virtual ~PairMixer() = default;
-  virtual void mix(const SampleRows& first, const SampleRows& second, Philox& random) const = 0;
-};
-
 // Checks what mixup and cutmix need of the image and of their options.
 void want_mixable(const FieldChecks& checks, float alpha, float probability);
 

@@ -14,7 +14,7 @@
 #include "headrace/pipeline/operations/kernels/canvas.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
-#include "headrace/pipeline/operations/machinery/sample_chains.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 

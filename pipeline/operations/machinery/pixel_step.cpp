@@ -1,8 +1,11 @@
 #include "headrace/pipeline/operations/machinery/pixel_step.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <variant>
 
+#include "headrace/devices/base/check.h"
 #include "headrace/pipeline/operations/cutout.h"
 #include "headrace/pipeline/operations/kernels/canvas.h"
 
@@ -121,6 +124,16 @@ FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOu
   convert_pixels(work);
   cut_holes(window, context, out.data());
   return {.bytes = out, .shape = result_shape(in, window)};
+}
+
+void join_pass(StepList& steps, const OperationDefinition& operation, const OperationPlace& place) {
+  if (auto* pass = steps.last<PixelStep>(); pass != nullptr && pass->add(operation, place)) {
+    steps.extend_last(operation.describe());
+    return;
+  }
+  auto fresh = std::make_unique<PixelStep>(place.before);
+  HEADRACE_CHECK(fresh->add(operation, place), operation.describe() + " is in no pass over pixels");
+  steps.add(std::move(fresh), operation.describe());
 }
 
 }  // namespace headrace

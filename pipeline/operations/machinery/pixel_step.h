@@ -39,4 +39,7 @@ class PixelStep final : public Step {
   PixelPass pass_;
 };
 
+// Adds the operation to the pass over pixels that is the last step, or as a new one.
+void join_pass(StepList& steps, const OperationDefinition& operation, const OperationPlace& place);
+
 }  // namespace headrace

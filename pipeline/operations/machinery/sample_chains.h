@@ -11,17 +11,6 @@
 
 namespace headrace {
 
-// The fields of one sample in progress, in the order of its Fields.
-using SampleView = PerField<FieldView>;
-
-// An operation on several fields, compiled. Const and shared by all threads.
-class SampleStep {
- public:
-  virtual ~SampleStep() = default;
-  // Replaces the fields it changes with scratch memory, and adds its own.
-  virtual void run(SampleView& sample, const StepContext& context) const = 0;
-};
-
 // Const and shared by all threads; a thread brings its Scratch in the context.
 class SampleChains {
  public:

@@ -6,6 +6,24 @@
 #include "headrace/devices/base/refusals.h"
 
 namespace headrace {
+namespace {
+
+// The shape of a raw field whose first extent alone differs from record to record.
+Shape shape_of_length(const Shape& shape, std::size_t element_bytes, std::size_t bytes) {
+  const Shape rest = shape.without_front();
+  const std::size_t one = static_cast<std::size_t>(rest.elements()) * element_bytes;
+  return rest.with_front(one == 0 ? 0 : static_cast<std::int64_t>(bytes / one));
+}
+
+}  // namespace
+
+FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept {
+  if (field.encoding == Encoding::kImage) {
+    return {.bytes = bytes, .shape = Shape{static_cast<std::int64_t>(bytes.size())}};
+  }
+  if (!field.shape.is_dynamic()) return {.bytes = bytes, .shape = field.shape};
+  return {.bytes = bytes, .shape = shape_of_length(field.shape, size_of(field.dtype), bytes.size())};
+}
 
 std::size_t Scratch::bytes() const noexcept {
   std::size_t between = made.capacity();

@@ -34,6 +34,9 @@ struct FieldView {
   Shape shape;  // an encoded image: (bytes)
 };
 
+// Returns a record's field as its first step sees it.
+FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept;
+
 // An image of `stride` bytes a row with borders around it; the borders hold zeros or reflected pixels.
 struct Canvas {
   std::vector<std::byte> bytes;
@@ -176,6 +179,24 @@ class Step {
   virtual bool takes_long() const noexcept { return false; }
   // Returns the images if the step itself decodes encoded ones, and only in part; otherwise null.
   virtual EncodedImages* encoded_images() noexcept { return nullptr; }
+};
+
+// The fields of one sample in progress, in the order of its Fields.
+using SampleView = PerField<FieldView>;
+
+// An operation on several fields, compiled. Const and shared by all threads.
+class SampleStep {
+ public:
+  virtual ~SampleStep() = default;
+  // Replaces the fields it changes with scratch memory, and adds its own.
+  virtual void run(SampleView& sample, const StepContext& context) const = 0;
+};
+
+// A batch-level operation on the rows of two examples, compiled. Const and thread-safe for different pairs.
+class PairMixer {
+ public:
+  virtual ~PairMixer() = default;
+  virtual void mix(const SampleRows& first, const SampleRows& second, Philox& random) const = 0;
 };
 
 // An error in one step of a record. message() is "step: cause".

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/option_text.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/pipeline/plan/index/combination_index.h"
 
 namespace headrace {
 namespace {
@@ -16,17 +19,12 @@ namespace {
 // Two shuffles with one seed, of records and of batches, differ.
 constexpr std::uint64_t kBatchKey = 0xBA7C;
 
-bool is_repeat(const Stage& stage) { return std::holds_alternative<RepeatStage>(stage); }
-
 // Returns whether the stages may put another batch after a smaller one.
-bool may_follow_smaller(const std::vector<Stage>& stages) {
-  return is_shuffled(stages) || std::ranges::any_of(stages, [](const Stage& stage) {
-           return is_repeat(stage) || std::holds_alternative<CombineStage>(stage) ||
-                  std::holds_alternative<SelectStage>(stage);
-         });
+bool may_follow_smaller(const std::vector<StagePtr>& stages) {
+  return !std::ranges::all_of(stages, [](const StagePtr& stage) { return stage->traits().keeps_order; });
 }
 
-bool chooses_anew(const std::vector<Stage>& stages);
+bool chooses_anew(const std::vector<StagePtr>& stages);
 
 // Returns whether another choice of the parts' batches may be combined in each epoch.
 bool combines_anew(const Combination& numbers) {
@@ -38,14 +36,14 @@ bool combines_anew(const Combination& numbers) {
 }
 
 // Returns whether batches are chosen after a shuffle.
-bool chooses_anew(const std::vector<Stage>& stages) {
+bool chooses_anew(const std::vector<StagePtr>& stages) {
   bool shuffled = false;
-  for (const Stage& stage : stages) {
-    const auto* combine = std::get_if<CombineStage>(&stage);
-    if (combine != nullptr && combines_anew(*combine->combination)) return true;
-    const bool now = is_shuffled(stage);
-    if (shuffled && !now && !is_repeat(stage)) return true;
-    shuffled = shuffled || now;
+  for (const StagePtr& stage : stages) {
+    const auto* combine = dynamic_cast<const CombineStage*>(stage.get());
+    if (combine != nullptr && combines_anew(combine->combination())) return true;
+    const StageTraits traits = stage->traits();
+    if (shuffled && !traits.shuffles && traits.times == 0) return true;
+    shuffled = shuffled || traits.shuffles;
   }
   return false;
 }
@@ -67,50 +65,85 @@ std::uint64_t count_missing(const IndexMap& batches, const BatchRows& rows) {
 }
 
 // Without trailing repeats, which multiply whatever is before them.
-std::uint64_t count_missing(const BatchRows& rows, std::span<const Stage> stages, std::uint64_t seed) {
-  if (!stages.empty() && is_repeat(stages.back())) {
-    return std::get<RepeatStage>(stages.back()).times * count_missing(rows, stages.first(stages.size() - 1), seed);
+std::uint64_t count_missing(const BatchRows& rows, std::span<const StagePtr> stages, std::uint64_t seed) {
+  if (!stages.empty() && stages.back()->traits().times > 0) {
+    return stages.back()->traits().times * count_missing(rows, stages.first(stages.size() - 1), seed);
   }
   return count_missing(batch_map(rows.count(), {stages.begin(), stages.end()}, seed), rows);
 }
 
 }  // namespace
 
-IndexMap batch_map(std::uint64_t batches, const std::vector<Stage>& stages, std::uint64_t seed) {
+IndexMap batch_map(std::uint64_t batches, const std::vector<StagePtr>& stages, std::uint64_t seed) {
   return IndexMap(batches, stages, mix_seed(seed, kBatchKey));
 }
 
-std::uint64_t count_examples(const BatchRows& rows, const std::vector<Stage>& stages, std::uint64_t seed) {
+std::uint64_t count_examples(const BatchRows& rows, const std::vector<StagePtr>& stages, std::uint64_t seed) {
   const std::uint64_t examples = checked_examples(batch_map(rows.count(), stages, seed).size(), rows.full());
   return rows.even() ? examples : examples - count_missing(rows, stages, seed);
 }
 
-bool may_scan(const BatchOrder& order) {
-  if (order.combined != nullptr) return true;
-  return !order.batch.drop_remainder && may_follow_smaller(order.stages);
-}
+namespace {
 
-BatchOrderIndex::BatchOrderIndex(std::uint64_t before, const BatchOrder& order, std::uint64_t seed)
-    : BatchOrderIndex(order.combined != nullptr ? BatchRows(*order.combined) : BatchRows(before, order.batch),
-                      order, stages_on_batches(order.combined.get(), order.stages), seed) {}
+class BatchOrderIndex final : public IndexStage {
+ public:
+  // `batch_stages` are all stages on the numbers of the batches, whose rows are `rows`. Throws ConfigError if a
+  // smaller batch is among the chosen ones in some epochs only; `stage` describes it for the message.
+  BatchOrderIndex(BatchRows rows, const std::vector<StagePtr>& batch_stages, bool drops, bool combined,
+                  std::uint64_t seed, const BatchOrderStage& stage);
 
-BatchOrderIndex::BatchOrderIndex(BatchRows rows, const BatchOrder& order, const std::vector<Stage>& stages,
-                                 std::uint64_t seed)
+  std::uint64_t size() const noexcept override { return size_; }
+  // If batches are shuffled, repeated or combined and one is smaller, each new pass looks at the numbers of all.
+  Located locate(const Located& at, IndexMemory* memory) const override;
+  std::uint64_t last_before(std::uint64_t position) const override { return kept(position); }
+  std::uint64_t first_before(std::uint64_t position) const override { return kept(position); }
+  std::uint64_t needed_before(std::uint64_t position) const override;
+  std::unique_ptr<IndexMemory> create_memory() const override;
+
+ private:
+  // A smaller batch.
+  struct Smaller {
+    std::uint64_t end = 0;      // in positions of this stage
+    std::uint64_t missing = 0;  // examples that it and those before it lack
+  };
+  struct Memory final : IndexMemory {
+    explicit Memory(const IndexMap& batches) : cursor(batches) {}
+
+    IndexCursor cursor;
+    std::uint64_t pass = ~std::uint64_t{0};  // of `smaller`; none yet
+    std::vector<Smaller> smaller;
+  };
+
+  std::string describe_smaller() const;
+  void find_smaller(std::uint64_t pass, Memory& memory) const;
+  // Returns the preceding position of a stream, where batches keep their order.
+  std::uint64_t kept(std::uint64_t position) const;
+
+  BatchRows rows_;
+  std::uint64_t full_;  // examples of a full batch
+  bool drops_;
+  IndexMap batches_;
+  bool uneven_;  // whether a smaller batch may be followed by others
+  bool shuffled_;
+  std::uint64_t size_ = 0;
+};
+
+BatchOrderIndex::BatchOrderIndex(BatchRows rows, const std::vector<StagePtr>& batch_stages, bool drops,
+                                 bool combined, std::uint64_t seed, const BatchOrderStage& stage)
     : rows_(std::move(rows)),
       full_(rows_.full()),
-      drops_(order.batch.drop_remainder),
-      batches_(batch_map(rows_.count(), stages, seed)),
-      uneven_(may_follow_smaller(stages) && !rows_.even()),
-      shuffled_(is_shuffled(stages)) {
-  if (uneven_ && chooses_anew(stages)) {
-    throw ConfigError(
-        fmt::format("{}: {}, and whether it is among those chosen changes with the shuffle",
-                    describe(Stage{BatchOrderStage{std::make_shared<BatchOrder>(order)}}), describe_smaller()),
-        order.combined != nullptr ? "unbatch() each dataset and combine their records"
-                                  : "drop the remainder, or choose batches before they are shuffled");
+      drops_(drops),
+      batches_(batch_map(rows_.count(), batch_stages, seed)),
+      uneven_(may_follow_smaller(batch_stages) && !rows_.even()),
+      shuffled_(is_shuffled(batch_stages)) {
+  if (uneven_ && chooses_anew(batch_stages)) {
+    throw ConfigError(fmt::format("{}: {}, and whether it is among those chosen changes with the shuffle",
+                                  stage.describe(), describe_smaller()),
+                      combined ? "unbatch() each dataset and combine their records"
+                               : "drop the remainder, or choose batches before they are shuffled");
   }
-  if (may_follow_smaller(stages)) {
-    size_ = count_examples(rows_, stages, seed);
+  if (may_follow_smaller(batch_stages)) {
+    size_ = count_examples(rows_, batch_stages, seed);
     return;
   }
   // Batches keep their order: the smaller one, if it was chosen, ends the epoch.
@@ -160,6 +193,38 @@ std::uint64_t BatchOrderIndex::kept(std::uint64_t position) const {
 std::uint64_t BatchOrderIndex::needed_before(std::uint64_t position) const {
   const std::uint64_t batch = batches_.needed_record(position / full_);
   return rows_.first_of(batch) + (drops_ ? full_ - 1 : position % full_);
+}
+
+}  // namespace
+
+std::string BatchOrderStage::describe() const {
+  std::string text = combined_ == nullptr ? described("batch", batch_) : "batches";
+  for (const StagePtr& stage : stages_) text += " | " + stage->describe();
+  return text + " | unbatch()";
+}
+
+void BatchOrderStage::plan_into(PlanBuilder& /*plan*/) const {
+  throw Error(ErrorCode::kInternal, "the planner makes an order of batches");
+}
+
+StageTraits BatchOrderStage::traits() const {
+  return {.shuffles = is_shuffled(stages_), .repeats = renumbers(stages_)};
+}
+
+Indexed BatchOrderStage::index(const StageInput& before) const {
+  BatchRows rows = combined_ != nullptr ? BatchRows(*combined_) : BatchRows(before.positions, batch_);
+  auto stage =
+      std::make_shared<const BatchOrderIndex>(std::move(rows), stages_on_batches(combined_.get(), stages_),
+                                              batch_.drop_remainder, combined_ != nullptr, before.key(), *this);
+  return {.positions = stage->size(), .stage = stage};
+}
+
+// A smaller batch may stand between others.
+std::string BatchOrderStage::cost() const {
+  const bool scans = combined_ != nullptr || (!batch_.drop_remainder && may_follow_smaller(stages_));
+  if (!scans) return {};
+  return fmt::format("a pass first looks at all batches' numbers if {} batch is smaller",
+                     combined_ != nullptr ? "a" : "the last");
 }
 
 }  // namespace headrace

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
+#include "headrace/pipeline/plan/index/combination_index.h"
 #include "headrace/pipeline/plan/index/index_map.h"
 
 namespace headrace {
@@ -71,10 +73,11 @@ std::uint64_t BatchRows::examples_of(std::uint64_t batch) const noexcept {
   return std::min(run.full, run.positions - (batch - run.first_batch) * run.full);
 }
 
-std::vector<Stage> stages_on_batches(const Combination* combined, const std::vector<Stage>& stages) {
-  std::vector<Stage> all;
+std::vector<StagePtr> stages_on_batches(const Combination* combined, const std::vector<StagePtr>& stages) {
+  std::vector<StagePtr> all;
   if (combined != nullptr) {
-    all.emplace_back(CombineStage{std::make_shared<const Combination>(of_batch_numbers(*combined))});
+    auto numbers = std::make_shared<const Combination>(of_batch_numbers(*combined));
+    all.push_back(std::make_shared<const CombineStage>(std::move(numbers)));
   }
   all.insert(all.end(), stages.begin(), stages.end());
   return all;

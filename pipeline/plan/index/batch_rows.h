@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/combination.h"
 
 namespace headrace {
 
@@ -50,6 +50,6 @@ class BatchRows {
 
 // Returns the stages on the batches' numbers with, as the first, the combination of them; just `stages` if
 // `combined` is null. Runs filters that have not run yet.
-std::vector<Stage> stages_on_batches(const Combination* combined, const std::vector<Stage>& stages);
+std::vector<StagePtr> stages_on_batches(const Combination* combined, const std::vector<StagePtr>& stages);
 
 }  // namespace headrace

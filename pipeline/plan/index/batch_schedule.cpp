@@ -11,11 +11,12 @@ namespace headrace {
 namespace {
 
 // Returns how many passes the batches of an epoch are mixed from.
-std::size_t mixed_passes(const std::vector<Stage>& stages) {
+std::size_t mixed_passes(const std::vector<StagePtr>& stages) {
   std::size_t passes = 1, mixed = 1;
-  for (const Stage& stage : stages) {
-    if (const auto* repeat = std::get_if<RepeatStage>(&stage)) passes *= repeat->times;
-    if (is_shuffled(stage)) mixed = passes;
+  for (const StagePtr& stage : stages) {
+    const StageTraits traits = stage->traits();
+    if (traits.times > 0) passes *= traits.times;
+    if (traits.shuffles) mixed = passes;
   }
   return mixed;
 }
@@ -39,7 +40,7 @@ BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::ui
       sharing_(sharing),
       last_step_(steps_ - 1) {
   if (plan.buckets != nullptr) {
-    buckets_.emplace(plan, map_.size());
+    buckets_.emplace(plan.buckets, plan.bucket_place, plan.numbers, map_.size());
     kept_passes_ = 1 + mixed_passes(plan.batch_stages);
   }
   const std::uint64_t examples = plain_ ? size_ : steps_;

@@ -13,7 +13,7 @@
 #include "headrace/pipeline/batch.h"
 #include "headrace/pipeline/plan/index/batch_rows.h"
 #include "headrace/pipeline/plan/index/bucket_batches.h"
-#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
 

@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/option_text.h"
-#include "headrace/pipeline/plan/index/length_buckets.h"
 
 namespace headrace {
 
-BucketBatches::BucketBatches(const StreamPlan& plan, std::uint64_t positions)
-    : buckets_(plan.buckets), place_(plan.bucket_place), numbers_(plan.numbers) {
+BucketBatches::BucketBatches(std::shared_ptr<const LengthBuckets> buckets, std::size_t place, std::size_t numbers,
+                             std::uint64_t positions)
+    : buckets_(std::move(buckets)), place_(place), numbers_(numbers) {
   if (positions > std::numeric_limits<std::uint32_t>::max()) {
     throw ConfigError(fmt::format("{}: {} examples in an epoch are more than can be arranged",
                                   described("bucket_by_length", buckets_->options()), positions),
@@ -59,9 +60,7 @@ BucketedPass BucketBatches::arrange(const IndexMap& map, std::uint64_t pass) con
   return made;
 }
 
-std::uint64_t count_bucketed_examples(const StreamPlan& plan) {
-  const IndexMap map = plan.index_map(0), chosen = plan.batch_index_map(map.size(), 0);
-  const BucketBatches batches(plan, map.size());
+std::uint64_t count_bucketed_examples(const BucketBatches& batches, const IndexMap& map, const IndexMap& chosen) {
   const IndexCursor cursor(chosen);
   std::map<std::uint64_t, BucketedPass> passes;
   std::uint64_t examples = 0;

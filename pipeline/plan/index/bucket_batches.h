@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "headrace/pipeline/plan/index/index_map.h"
-#include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/index/length_buckets.h"
 
 namespace headrace {
 
@@ -25,9 +25,10 @@ struct BucketedPass {
 // Immutable and thread-safe.
 class BucketBatches {
  public:
-  // `positions` are those of an epoch. Judges the records, unless that was done. Throws ConfigError if there are
-  // too many. REQUIRES: `plan` has buckets.
-  BucketBatches(const StreamPlan& plan, std::uint64_t positions);
+  // `positions` are those of an epoch; `place` is that of the number by which a position's bucket is found, among
+  // `numbers`. Judges the records, unless that was done. Throws ConfigError if there are too many.
+  BucketBatches(std::shared_ptr<const LengthBuckets> buckets, std::size_t place, std::size_t numbers,
+                std::uint64_t positions);
 
   // Returns the number of batches of a pass, and of their examples.
   std::uint64_t count() const noexcept { return count_; }
@@ -40,12 +41,13 @@ class BucketBatches {
 
  private:
   std::shared_ptr<const LengthBuckets> buckets_;
-  std::size_t place_, numbers_;  // of the number by which a position's bucket is found, and of all numbers
+  std::size_t place_, numbers_;
   std::uint64_t count_ = 0, examples_ = 0;
   std::vector<std::int64_t> largest_;
 };
 
-// Returns the examples of an epoch of such a plan, whose batches were chosen; after a shuffle, of the first epoch.
-std::uint64_t count_bucketed_examples(const StreamPlan& plan);
+// Returns the examples of an epoch of such batches, of which `chosen` orders those of the positions of `map`;
+// after a shuffle, of the first epoch.
+std::uint64_t count_bucketed_examples(const BucketBatches& batches, const IndexMap& map, const IndexMap& chosen);
 
 }  // namespace headrace

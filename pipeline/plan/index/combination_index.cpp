@@ -4,13 +4,88 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
+#include <variant>
+#include <vector>
 
+#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/option_text.h"
+#include "headrace/pipeline/plan/filter_failures.h"
+#include "headrace/pipeline/plan/index/index_map.h"
+#include "headrace/pipeline/plan/index/interleaving.h"
+#include "headrace/pipeline/plan/index/mixing.h"
 
 namespace headrace {
 namespace {
+
+// Concatenates streams.
+class Concatenation {
+ public:
+  explicit Concatenation(const std::vector<std::uint64_t>& sizes) {
+    std::uint64_t end = 0;
+    for (std::uint64_t size : sizes) ends_.push_back(end += size);
+  }
+
+  std::uint64_t size() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
+
+  // O(log of the parts). REQUIRES: `position` < size().
+  Share locate(std::uint64_t position) const noexcept {
+    const auto part =
+        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin());
+    return {.part = part, .position = part == 0 ? position : position - ends_[part - 1]};
+  }
+
+ private:
+  std::vector<std::uint64_t> ends_;
+};
+
+// Groups positions; each group is one record of several rows.
+class Unbatching {
+ public:
+  // REQUIRES: `rows` > 0, `size` is a multiple of `rows`.
+  Unbatching(std::uint64_t rows, std::uint64_t size) : rows_(rows), size_(size) {}
+
+  std::uint64_t size() const noexcept { return size_; }
+  std::uint64_t rows() const noexcept { return rows_; }
+  // Returns the place of the record that holds the row. REQUIRES: `position` < size().
+  Share locate(std::uint64_t position) const noexcept { return {.part = 0, .position = position / rows_}; }
+
+ private:
+  std::uint64_t rows_, size_;
+};
+
+class CombinationIndex final : public IndexStage {
+ public:
+  // `seed` is the loader's. Throws ConfigError if a mix cannot be made.
+  CombinationIndex(const Combination& combination, std::uint64_t seed);
+
+  std::uint64_t size() const noexcept override;
+  Located locate(const Located& at, IndexMemory* memory) const override;
+  std::unique_ptr<IndexMemory> create_memory() const override;
+
+ private:
+  struct Part {
+    IndexMap map;
+    std::uint64_t first_record = 0;
+    std::uint64_t rounds = 1;  // passes over the part within an epoch
+  };
+  struct Memory final : IndexMemory {
+    void write_numbers(std::uint64_t* numbers) const override { cursors[last].write_numbers(numbers); }
+
+    std::vector<IndexCursor> cursors;  // one per part
+    std::size_t last = 0;              // the part of the position that was located last
+    MixedStretch stretch;
+  };
+
+  void make_mix(const MixOptions& options, const std::vector<std::uint64_t>& sizes, std::uint64_t seed);
+  Share share_at(const Located& at, Memory& memory) const;
+
+  std::vector<Part> parts_;
+  std::variant<Concatenation, Interleaving, Mixing, Unbatching> how_;
+};
 
 // How many positions of an epoch are each part's.
 std::vector<std::uint64_t> mixed_counts(const MixOptions& options, const std::vector<std::uint64_t>& sizes) {
@@ -40,8 +115,6 @@ std::vector<std::uint64_t> mixed_counts(const MixOptions& options, const std::ve
   }
   return counts;
 }
-
-}  // namespace
 
 CombinationIndex::CombinationIndex(const Combination& combination, std::uint64_t seed) : how_(Unbatching(1, 0)) {
   std::vector<std::uint64_t> sizes;
@@ -109,6 +182,65 @@ Located CombinationIndex::locate(const Located& at, IndexMemory* memory) const {
   }
   located.record += part.first_record;
   return located;
+}
+
+struct DescribeHow {
+  std::string operator()(const InSequence&) const { return "concatenate"; }
+  std::string operator()(const InterleaveOptions& options) const { return described("interleave", options); }
+  std::string operator()(const MixOptions& options) const { return described("mix", options); }
+  std::string operator()(const UnbatchRows& unbatch) const { return fmt::format("unbatch of {}", unbatch.rows); }
+};
+
+std::string describe_part(const CombinedPart& part) {
+  std::string text = fmt::format("{} records", part.records);
+  for (const StagePtr& stage : part.stages) text += " | " + stage->describe();
+  if (!part.batches) return text;
+  if (part.batches->combined == nullptr) text += " | " + described("batch", part.batches->options);
+  for (const StagePtr& stage : part.batches->stages) text += " | " + stage->describe();
+  return text;
+}
+
+// Adds a part's failures; each of its records has become `rows` of the combination's.
+void add_failures_of(const CombinedPart& part, std::uint64_t rows, FilterFailures& all) {
+  const FilterFailures failures = FilterFailures::of(part.stages);
+  for (const auto& [record, failure] : failures.by_record()) {
+    for (std::uint64_t row = 0; row < rows; ++row) all.add(part.first_record + record * rows + row, failure);
+  }
+}
+
+}  // namespace
+
+std::string CombineStage::describe() const {
+  std::string text = combination_->of_batches() ? "whole batches, " : "";
+  text += std::visit(DescribeHow(), combination_->how) + ":";
+  for (const CombinedPart& part : combination_->parts) text += fmt::format(" [{}]", describe_part(part));
+  return text;
+}
+
+void CombineStage::plan_into(PlanBuilder& /*plan*/) const {
+  throw Error(ErrorCode::kInternal, "datasets are combined before anything else");
+}
+
+StageTraits CombineStage::traits() const {
+  StageTraits traits{.shuffles = std::holds_alternative<MixOptions>(combination_->how)};
+  for (const CombinedPart& part : combination_->parts) {
+    traits.shuffles |= is_shuffled(part.stages) || (part.batches && is_shuffled(part.batches->stages));
+    traits.repeats |= renumbers(part.stages) || (part.batches && renumbers(part.batches->stages));
+  }
+  return traits;
+}
+
+Indexed CombineStage::index(const StageInput& before) const {
+  HEADRACE_CHECK(before.moving == 0, "datasets are combined before anything else");
+  auto stage = std::make_shared<const CombinationIndex>(*combination_, before.seed);
+  return {.positions = stage->size(), .stage = stage};
+}
+
+void CombineStage::add_failures(FilterFailures& all) const {
+  const auto* unbatch = std::get_if<UnbatchRows>(&combination_->how);
+  for (const CombinedPart& part : combination_->parts) {
+    add_failures_of(part, unbatch != nullptr ? unbatch->rows : 1, all);
+  }
 }
 
 }  // namespace headrace

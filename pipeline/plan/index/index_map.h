@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "headrace/pipeline/plan/index/index_stage.h"
-#include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/stage.h"
 
 namespace headrace {
 
 class IndexMap {
  public:
   // `stages` are index stages only, in the order written. `seed` is the loader's. Runs filters that have not run
-  // yet, which reads the source and throws as Selection::kept() does.
-  IndexMap(std::uint64_t records, const std::vector<Stage>& stages, std::uint64_t seed);
+  // yet, which reads the source and throws as Stage::index() of such a filter does.
+  IndexMap(std::uint64_t records, const std::vector<StagePtr>& stages, std::uint64_t seed);
 
   // Returns the number of positions in an epoch.
   std::uint64_t size() const noexcept { return size_; }
@@ -30,11 +30,8 @@ class IndexMap {
   friend class IndexCursor;
 
   std::uint64_t walk(std::uint64_t (IndexStage::*before)(std::uint64_t) const, std::uint64_t position) const;
-  // Returns null if positions are unchanged.
-  IndexStagePtr create_stage(const Stage& stage, std::uint64_t seed) const;
 
   std::vector<IndexStagePtr> stages_;
-  std::size_t keyed_ = 0;  // stages that change positions: others leave the order of those after them alone
   std::uint64_t size_ = 0;
 };
 

@@ -7,10 +7,6 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/rng.h"
-#include "headrace/pipeline/plan/index/selection.h"
-#include "headrace/pipeline/plan/planner.h"
 
 namespace headrace {
 namespace {
@@ -23,9 +19,9 @@ constexpr std::size_t kMaxBuckets = 256;
 
 }  // namespace
 
-LengthBuckets::LengthBuckets(PlanPtr before, BucketOptions options, const PaddedField& judged,
-                             std::vector<std::string> fields)
-    : before_(std::move(before)), options_(std::move(options)), judged_(judged), fields_(std::move(fields)) {
+LengthBuckets::LengthBuckets(BucketOptions options, std::vector<std::string> fields,
+                             std::function<BucketScan()> judge)
+    : options_(std::move(options)), fields_(std::move(fields)), judge_(std::move(judge)) {
   check();
 }
 
@@ -56,17 +52,6 @@ std::int64_t LengthBuckets::batch_size(std::size_t bucket) const {
 
 std::int64_t LengthBuckets::largest_batch_size() const { return std::ranges::max(options_.batch_sizes); }
 
-std::uint64_t LengthBuckets::identity() const {
-  std::uint64_t hash = mix_seed(judged_.field, static_cast<std::uint64_t>(options_.max_length));
-  for (const std::int64_t end : options_.boundaries) hash = mix_seed(hash, static_cast<std::uint64_t>(end));
-  if (options_.max_length > 0) return hash;
-  // The longest record is one of those that are judged.
-  for (const Stage& stage : judged_stages(make_stream_plan(before_))) {
-    hash = xxh3(headrace::describe(stage), hash);
-  }
-  return hash;
-}
-
 std::int64_t LengthBuckets::length(std::size_t bucket) const {
   if (bucket < options_.boundaries.size()) return options_.boundaries[bucket];
   if (options_.max_length > 0) return options_.max_length;
@@ -79,17 +64,8 @@ std::int64_t LengthBuckets::padded_length(std::int64_t length) const {
   return end != options_.boundaries.end() ? *end : this->length(options_.boundaries.size());
 }
 
-std::vector<Stage> LengthBuckets::judged_stages(const StreamPlan& plan) const {
-  std::vector<Stage> stages = plan.index_stages;
-  stages.resize(stages_before_buckets(stages));
-  return stages;
-}
-
 const BucketScan& LengthBuckets::scan() const {
-  const BucketScan& scan = scan_.get([this] {
-    const StreamPlan plan = make_stream_plan(before_);
-    return run_bucket_scan(plan, judged_stages(plan), judged_, options_.boundaries);
-  });
+  const BucketScan& scan = scan_.get(judge_);
   longest_.store(scan.longest, std::memory_order_relaxed);
   return scan;
 }

@@ -72,4 +72,13 @@ void read_options(const JsonPlace& object, const PlanOptions& options, const Sho
   show(reader);
 }
 
+// Returns a struct's options.
+template <typename Options>
+Options read(const JsonPlace& object, const PlanOptions& plan, const Members& members = {}) {
+  Options options;
+  read_options(
+      object, plan, [&](OptionVisitor& visit) { options.each_field(visit); }, members);
+  return options;
+}
+
 }  // namespace headrace::plan_json

@@ -35,4 +35,10 @@ nlohmann::ordered_json write_options(const std::string& path, const Show& show) 
   return writer.take();
 }
 
+// Returns {"shuffle": {"seed": 7, ...}}; `path` is the object's.
+template <typename Options>
+nlohmann::ordered_json named_options(const std::string& path, const char* name, Options options) {
+  return {{name, write_options(path + "." + name, [&](OptionVisitor& visit) { options.each_field(visit); })}};
+}
+
 }  // namespace headrace::plan_json

@@ -1,36 +1,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/machinery/definition.h"
-#include "headrace/pipeline/operations/machinery/operation_table.h"
 #include "headrace/pipeline/option_json.h"
 #include "headrace/pipeline/plan/json/format.h"
 #include "headrace/pipeline/plan/json/named_parts.h"
+#include "headrace/pipeline/plan/json/operation_json.h"
 #include "headrace/pipeline/plan/json/option_reader.h"
 #include "headrace/pipeline/plan/json/parse.h"
-#include "headrace/pipeline/plan/json/stage_options.h"
 #include "headrace/pipeline/plan/planner.h"
+#include "headrace/pipeline/plan/stages/option_stage.h"
+#include "headrace/pipeline/plan/stages/stage_calls.h"
 #include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {
 namespace plan_json {
 namespace {
-
-template <typename Options>
-Options read(const JsonPlace& object, const PlanOptions& plan, const Members& members = {}) {
-  Options options;
-  read_options(
-      object, plan, [&](OptionVisitor& visit) { options.each_field(visit); }, members);
-  return options;
-}
 
 // A ConfigError of the call becomes one that names the place.
 template <typename Call>
@@ -44,150 +34,16 @@ auto at_place(const JsonPlace& place, const Call& call) {
   }
 }
 
-Operation read_operation(const JsonPlace& place, const PlanOptions& plan) {
-  if (place.has(kNamed)) return named_operation(place, plan.parts);
-  const std::string name = place.only_name("an operation");
-  const OperationPtr usual = find_operation(name);
-  if (usual == nullptr) {
-    std::vector<std::string> known{kNamed};
-    for (const OperationPtr& one : data_operations()) known.emplace_back(one->name());
-    place.refuse(fmt::format("there is no operation {}{}", in_quotes(name), did_you_mean(name, known)),
-                 "write " + one_of(known));
-  }
-  const JsonPlace object = place.member(name);
-  want_options(object, [&](OptionVisitor& visit) { usual->visit_options(visit); });
-  OptionReader reader(object, plan);
-  return Operation(usual->visit_options(reader));
-}
-
-Dataset read_map(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-  std::optional<Operations> chain;
-  for (const JsonPlace& item : place.items()) {
-    Operations one = read_operation(item, plan);
-    chain = chain ? std::move(*chain) | one : std::move(one);
-  }
-  if (!chain) place.refuse("a map without operations", "leave it out");
-  return before.map(*chain);
-}
-
-Dataset read_filter(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-  if (place.has(kNamed)) return before.filter(named_filter(place, plan.parts));
-  const auto options = read<LabelOptions>(place, plan, {.required = {"labels"}});
-  RecordFilter filter = with_labels(options.labels);
-  const std::string usual = std::exchange(filter.name, options.filter.name);
-  if (filter.name.empty()) filter.name = usual;
-  filter.version = options.filter.version;
-  filter.processed = options.filter.processed;
-  filter.stall_timeout_seconds = options.filter.stall_timeout_seconds;
-  filter.max_failures = options.filter.max_failures;
-  return before.filter(std::move(filter));
-}
-
-Dataset read_cache(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-  const std::string kind = place.only_name("a cache");
-  if (kind == "memory") return before.cache(memory(read<MemoryBudget>(place.member(kind), plan).budget_bytes));
-  if (kind != "disk") place.refuse(fmt::format("there is no cache {}", in_quotes(kind)), "write memory or disk");
-  const auto folder = read<CacheFolder>(place.member(kind), plan);
-  return before.cache(disk(folder.folder, folder.options));
-}
-
-Dataset batched(const Dataset& before, const BatchOptions& options) { return before.batch(options); }
-Dataset batched(const Dataset& before, const PaddedBatchOptions& options) { return before.padded_batch(options); }
-Dataset batched(const Dataset& before, const RaggedBatchOptions& options) { return before.ragged_batch(options); }
-
-template <typename Options>
-Dataset read_batch(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-  auto options = read<Options>(place, plan);
-  if (plan.global_batch > 0) options.global_batch = plan.global_batch;
-  return batched(before, options);
-}
-
-using ReadStage = Dataset (*)(const Dataset& before, const JsonPlace& place, const PlanOptions& plan);
-
-const std::map<std::string, ReadStage, std::less<>>& stage_table() {
-  static const std::map<std::string, ReadStage, std::less<>> table{
-      {"batch", read_batch<BatchOptions>},
-      {"bucket_by_length",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         if (plan.global_batch > 0) {
-           place.refuse("each bucket has batches of its own size, and another global batch was asked for",
-                        "change batch_sizes");
-         }
-         const auto required = Members{.required = {"field", "boundaries", "batch_sizes"}};
-         return before.bucket_by_length(read<BucketOptions>(place, plan, required));
-       }},
-      {"cache", read_cache},
-      {"decode", [](const Dataset& before, const JsonPlace& place,
-                    const PlanOptions& plan) { return before.decode(read<DecodeOptions>(place, plan)); }},
-      {"enumerate", [](const Dataset& before, const JsonPlace& place,
-                       const PlanOptions& plan) { return before.enumerate(read<EnumerateOptions>(place, plan)); }},
-      {"filter", read_filter},
-      {"map", read_map},
-      {"padded_batch", read_batch<PaddedBatchOptions>},
-      {"prefetch",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.prefetch(read<BatchesAhead>(place, plan, {.required = {"batches"}}).batches);
-       }},
-      {"ragged_batch", read_batch<RaggedBatchOptions>},
-      {"repeat",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.repeat(read<Passes>(place, plan, {.required = {"times"}}).times);
-       }},
-      {"select",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.select(read<ChosenRecords>(place, plan, {.required = {"numbers"}}).numbers);
-       }},
-      {"shard",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         const auto shard = read<ShardOf>(place, plan, {.required = {"count", "index"}});
-         return before.shard(shard.count, shard.index);
-       }},
-      {"shard_for_worker",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.shard_for_worker(read<WorkerShard>(place, plan, {.required = {"count", "index"}}));
-       }},
-      {"shuffle", [](const Dataset& before, const JsonPlace& place,
-                     const PlanOptions& plan) { return before.shuffle(read<ShuffleOptions>(place, plan)); }},
-      {"shuffle_window",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.shuffle_window(read<ShuffleWindowOptions>(place, plan));
-       }},
-      {"skip",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.skip(read<RecordCount>(place, plan, {.required = {"count"}}).count);
-       }},
-      {"take",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.take(read<RecordCount>(place, plan, {.required = {"count"}}).count);
-       }},
-      {"unbatch",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         read<NoOptions>(place, plan);
-         return before.unbatch();
-       }},
-      {"window",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         return before.window(read<WindowOptions>(place, plan, {.required = {"size"}}));
-       }},
-      {"without_shard",
-       [](const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
-         const auto shard = read<ShardOf>(place, plan, {.required = {"count", "index"}});
-         return before.without_shard(shard.count, shard.index);
-       }},
-  };
-  return table;
-}
-
 Dataset read_stage(const Dataset& before, const JsonPlace& place, const PlanOptions& plan) {
   const std::string name = place.only_name("a stage");
-  const auto found = stage_table().find(name);
-  if (found == stage_table().end()) {
+  const auto found = std::ranges::find(stage_calls(), name, &StageCall::name);
+  if (found == stage_calls().end()) {
     std::vector<std::string> known;
-    for (const auto& [one, read_it] : stage_table()) known.push_back(one);
+    for (const StageCall& call : stage_calls()) known.emplace_back(call.name);
     place.refuse(fmt::format("there is no stage {}{}", in_quotes(name), did_you_mean(name, known)),
                  "write " + one_of(known));
   }
-  return found->second(before, place.member(name), plan);
+  return found->read(before, place.member(name), plan, {.required = found->required});
 }
 
 const std::vector<std::string> kCombinations{"concatenate", "interleave", "mix", "zip"};

@@ -18,9 +18,9 @@ constexpr std::uint64_t kMaxUnread = 65536;  // as RecordFilter::max_failures
 
 class BucketPass final : public RecordScan {
  public:
-  BucketPass(const StreamPlan& plan, const std::vector<Stage>& index_stages, const PaddedField& judged,
+  BucketPass(const SourcePtr& source, const std::vector<StagePtr>& index_stages, const PaddedField& judged,
              std::vector<std::int64_t> boundaries, IndexMap map)
-      : RecordScan(plan.source, map.size(), kScanStallSeconds),
+      : RecordScan(source, map.size(), kScanStallSeconds),
         judged_(judged),
         boundaries_(std::move(boundaries)),
         map_(std::move(map)),
@@ -94,10 +94,10 @@ std::unique_ptr<RecordScan::Visitor> BucketPass::create_visitor(ThreadState& sta
 
 }  // namespace
 
-BucketScan run_bucket_scan(const StreamPlan& plan, const std::vector<Stage>& index_stages,
+BucketScan run_bucket_scan(const SourcePtr& source, const std::vector<StagePtr>& index_stages,
                            const PaddedField& judged, const std::vector<std::int64_t>& boundaries) {
-  IndexMap map(plan.source->info().records, index_stages, 0);
-  const auto pass = std::make_shared<BucketPass>(plan, index_stages, judged, boundaries, std::move(map));
+  IndexMap map(source->info().records, index_stages, 0);
+  const auto pass = std::make_shared<BucketPass>(source, index_stages, judged, boundaries, std::move(map));
   RecordScan::run(pass);
   return pass->take();
 }

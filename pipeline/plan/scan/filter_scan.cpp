@@ -18,7 +18,7 @@ namespace {
 // Judges the record at every position of a plan: the bits of one word are one thread's.
 class FilterPass final : public RecordScan {
  public:
-  FilterPass(const StreamPlan& plan, const std::vector<Stage>& index_stages,
+  FilterPass(const StreamPlan& plan, const std::vector<StagePtr>& index_stages,
              const std::vector<SampleStage>& sample_stages, IndexMap map, const RecordFilter& filter)
       : RecordScan(plan.source, map.size(), filter.stall_timeout_seconds),
         filter_(filter),
@@ -133,7 +133,7 @@ std::unique_ptr<RecordScan::Visitor> FilterPass::create_visitor(ThreadState& sta
 
 }  // namespace
 
-FilterScan run_filter(const StreamPlan& plan, const std::vector<Stage>& index_stages,
+FilterScan run_filter(const StreamPlan& plan, const std::vector<StagePtr>& index_stages,
                       const std::vector<SampleStage>& sample_stages, const RecordFilter& filter) {
   IndexMap map(plan.source->info().records, index_stages, 0);
   const auto pass = std::make_shared<FilterPass>(plan, index_stages, sample_stages, std::move(map), filter);

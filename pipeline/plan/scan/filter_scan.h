@@ -2,9 +2,9 @@
 #pragma once
 
 #include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/plan/filter_failures.h"
 #include "headrace/pipeline/plan/index/bit_select.h"
-#include "headrace/pipeline/plan/planner.h"
-#include "headrace/pipeline/plan/scan/filter_failures.h"
+#include "headrace/pipeline/plan/plan.h"
 
 namespace headrace {
 
@@ -18,7 +18,7 @@ struct FilterScan {
 // record. Keeps, without judging again, records that filters among the stages could not judge. Throws the error of
 // the smallest position: the filter's ConfigError or an error for which no record is at fault, such as running out
 // of memory; and as RecordScan::run() does.
-FilterScan run_filter(const StreamPlan& plan, const std::vector<Stage>& index_stages,
+FilterScan run_filter(const StreamPlan& plan, const std::vector<StagePtr>& index_stages,
                       const std::vector<SampleStage>& sample_stages, const RecordFilter& filter);
 
 }  // namespace headrace

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/pipeline/plan/scan/filter_failures.h"
+#include "headrace/pipeline/plan/filter_failures.h"
 #include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {

@@ -3,12 +3,38 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <set>
+#include <span>
+#include <vector>
+
+#include "headrace/tests/pipeline/fake_source.h"
 
 namespace headrace {
 namespace {
 
-const ShuffleStage kShuffle{{.seed = 3}};
+// The last stage of a plan that `add` makes.
+template <typename Add>
+StagePtr last_stage(const Add& add) {
+  return add(Dataset::from(std::make_shared<test::FakeSource>(1))).plan()->stage;
+}
+StagePtr take(std::uint64_t count) {
+  return last_stage([&](const Dataset& data) { return data.take(count); });
+}
+StagePtr skip(std::uint64_t count) {
+  return last_stage([&](const Dataset& data) { return data.skip(count); });
+}
+StagePtr shard(std::uint64_t count, std::uint64_t index) {
+  return last_stage([&](const Dataset& data) { return data.shard(count, index); });
+}
+StagePtr repeat(std::int64_t times) {
+  return last_stage([&](const Dataset& data) { return data.repeat(times); });
+}
+StagePtr shuffle(ShuffleOptions options) {
+  return last_stage([&](const Dataset& data) { return data.shuffle(options); });
+}
+const StagePtr kShuffle = shuffle({.seed = 3});
 
 std::vector<Located> located_in(const IndexMap& map, std::uint64_t epoch) {
   IndexCursor cursor(map);
@@ -17,44 +43,60 @@ std::vector<Located> located_in(const IndexMap& map, std::uint64_t epoch) {
   return all;
 }
 
+// A stage and what it does to a list.
+struct Literal {
+  StagePtr stage;
+  std::uint64_t passes = 1;
+  std::function<bool(std::uint64_t)> keeps = [](std::uint64_t) { return true; };
+};
+Literal literal_take(std::uint64_t count) {
+  return {.stage = take(count), .keeps = [count](std::uint64_t i) { return i < count; }};
+}
+Literal literal_skip(std::uint64_t count) {
+  return {.stage = skip(count), .keeps = [count](std::uint64_t i) { return i >= count; }};
+}
+Literal literal_shard(std::uint64_t count, std::uint64_t index) {
+  return {.stage = shard(count, index), .keeps = [=](std::uint64_t i) { return i % count == index; }};
+}
+Literal literal_repeat(std::uint64_t times) {
+  return {.stage = repeat(static_cast<std::int64_t>(times)), .passes = times};
+}
+
 // The stages done literally, on lists.
-std::vector<Located> naive_epoch(std::uint64_t records, std::span<const Stage> stages, std::uint64_t pass) {
+std::vector<Located> naive_epoch(std::uint64_t records, std::span<const Literal> stages, std::uint64_t pass) {
   std::vector<Located> list;
   if (stages.empty()) {
     for (std::uint64_t i = 0; i < records; ++i) list.push_back({.record = i, .pass = pass});
     return list;
   }
-  const auto before = stages.first(stages.size() - 1);
-  if (const auto* repeat = std::get_if<RepeatStage>(&stages.back())) {
-    for (std::uint64_t i = 0; i < repeat->times; ++i) {
-      const auto part = naive_epoch(records, before, pass * repeat->times + i);
-      list.insert(list.end(), part.begin(), part.end());
+  const Literal& last = stages.back();
+  for (std::uint64_t i = 0; i < last.passes; ++i) {
+    const auto input = naive_epoch(records, stages.first(stages.size() - 1), pass * last.passes + i);
+    for (std::uint64_t at = 0; at < input.size(); ++at) {
+      if (last.keeps(at)) list.push_back(input[at]);
     }
-    return list;
-  }
-  const auto input = naive_epoch(records, before, pass);
-  for (std::uint64_t i = 0; i < input.size(); ++i) {
-    if (const auto* take = std::get_if<TakeStage>(&stages.back()); take != nullptr && i >= take->count) continue;
-    if (const auto* skip = std::get_if<SkipStage>(&stages.back()); skip != nullptr && i < skip->count) continue;
-    const auto* shard = std::get_if<ShardStage>(&stages.back());
-    if (shard != nullptr && i % shard->count != shard->index) continue;
-    list.push_back(input[i]);
   }
   return list;
 }
 
+std::vector<StagePtr> stages_of(std::span<const Literal> literals) {
+  std::vector<StagePtr> stages;
+  for (const Literal& one : literals) stages.push_back(one.stage);
+  return stages;
+}
+
 TEST(IndexMap, EqualsTheStagesDoneOnLists) {
-  const std::vector<Stage> choices{TakeStage{7},       TakeStage{100},   SkipStage{3},
-                                   SkipStage{50},      ShardStage{3, 0}, ShardStage{3, 2},
-                                   ShardStage{20, 15}, RepeatStage{2},   RepeatStage{3}};
-  for (const Stage& a : choices) {
-    for (const Stage& b : choices) {
-      for (const Stage& c : choices) {
-        const std::vector<Stage> stages{a, b, c};
-        const IndexMap map(13, stages, 1);
+  const std::vector<Literal> choices{literal_take(7),       literal_take(100),   literal_skip(3),
+                                     literal_skip(50),      literal_shard(3, 0), literal_shard(3, 2),
+                                     literal_shard(20, 15), literal_repeat(2),   literal_repeat(3)};
+  for (const Literal& a : choices) {
+    for (const Literal& b : choices) {
+      for (const Literal& c : choices) {
+        const std::vector<Literal> stages{a, b, c};
+        const IndexMap map(13, stages_of(stages), 1);
         for (std::uint64_t epoch : {0, 2}) {
           EXPECT_EQ(located_in(map, epoch), naive_epoch(13, stages, epoch))
-              << describe(a) << describe(b) << describe(c);
+              << a.stage->describe() << b.stage->describe() << c.stage->describe();
         }
       }
     }
@@ -69,11 +111,14 @@ std::vector<Located> by_record(std::vector<Located> list) {
 }
 
 TEST(IndexMap, ShufflesWhatStandsBeforeIt) {
-  const std::vector<std::vector<Stage>> plain{
-      {SkipStage{4}}, {TakeStage{20}, RepeatStage{3}}, {ShardStage{2, 1}}, {RepeatStage{2}, SkipStage{5}}};
-  for (std::vector<Stage> stages : plain) {
-    const auto expected = naive_epoch(29, stages, 1);
-    stages.emplace_back(kShuffle);
+  const std::vector<std::vector<Literal>> plain{{literal_skip(4)},
+                                                {literal_take(20), literal_repeat(3)},
+                                                {literal_shard(2, 1)},
+                                                {literal_repeat(2), literal_skip(5)}};
+  for (const std::vector<Literal>& literals : plain) {
+    const auto expected = naive_epoch(29, literals, 1);
+    std::vector<StagePtr> stages = stages_of(literals);
+    stages.push_back(kShuffle);
     const auto shuffled = located_in(IndexMap(29, stages, 1), 1);
     EXPECT_NE(shuffled, expected);
     EXPECT_EQ(by_record(shuffled), by_record(expected));
@@ -81,7 +126,7 @@ TEST(IndexMap, ShufflesWhatStandsBeforeIt) {
 }
 
 TEST(IndexMap, ShufflesEveryPassAnew) {
-  const auto epoch = located_in(IndexMap(50, {kShuffle, RepeatStage{2}}, 1), 0);
+  const auto epoch = located_in(IndexMap(50, {kShuffle, repeat(2)}, 1), 0);
   ASSERT_EQ(epoch.size(), 100U);
   std::vector<std::uint64_t> first, second;
   for (std::size_t i = 0; i < 50; ++i) {
@@ -93,11 +138,11 @@ TEST(IndexMap, ShufflesEveryPassAnew) {
   EXPECT_NE(first, second);
   // An epoch of two passes goes on where two epochs of one pass would be.
   const IndexMap single(50, {kShuffle}, 1);
-  EXPECT_EQ(located_in(IndexMap(50, {kShuffle, RepeatStage{2}}, 1), 1)[3], located_in(single, 2)[3]);
+  EXPECT_EQ(located_in(IndexMap(50, {kShuffle, repeat(2)}, 1), 1)[3], located_in(single, 2)[3]);
 }
 
 TEST(IndexMap, TakesOtherRecordsOfEachShuffledEpoch) {
-  const IndexMap map(1000, {kShuffle, TakeStage{10}}, 1);
+  const IndexMap map(1000, {kShuffle, take(10)}, 1);
   std::set<std::uint64_t> seen;
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
     std::set<std::uint64_t> within;
@@ -111,7 +156,7 @@ TEST(IndexMap, TakesOtherRecordsOfEachShuffledEpoch) {
 TEST(IndexMap, DependsOnSeedEpochAndPlaceInTheChain) {
   const IndexMap map(100, {kShuffle}, 1);
   EXPECT_NE(located_in(map, 0), located_in(IndexMap(100, {kShuffle}, 2), 0));
-  EXPECT_NE(located_in(map, 0), located_in(IndexMap(100, {ShuffleStage{{.seed = 4}}}, 1), 0));
+  EXPECT_NE(located_in(map, 0), located_in(IndexMap(100, {shuffle({.seed = 4})}, 1), 0));
   EXPECT_NE(located_in(map, 0), located_in(map, 1));
   // Two shuffles with one seed do not undo each other.
   const auto twice = located_in(IndexMap(100, {kShuffle, kShuffle}, 1), 0);
@@ -120,7 +165,7 @@ TEST(IndexMap, DependsOnSeedEpochAndPlaceInTheChain) {
 }
 
 TEST(IndexMap, CanKeepOneOrder) {
-  const IndexMap map(100, {ShuffleStage{{.seed = 3, .reshuffle_each_epoch = false}}}, 1);
+  const IndexMap map(100, {shuffle({.seed = 3, .reshuffle_each_epoch = false})}, 1);
   const auto records = [&](std::uint64_t epoch) {
     std::vector<std::uint64_t> list;
     for (const Located& located : located_in(map, epoch)) list.push_back(located.record);
@@ -131,9 +176,9 @@ TEST(IndexMap, CanKeepOneOrder) {
 }
 
 TEST(IndexMap, MayBeEmpty) {
-  EXPECT_EQ(IndexMap(0, {kShuffle, RepeatStage{3}}, 1).size(), 0U);
-  EXPECT_EQ(IndexMap(5, {SkipStage{9}}, 1).size(), 0U);
-  EXPECT_EQ(IndexMap(5, {ShardStage{9, 7}}, 1).size(), 0U);
+  EXPECT_EQ(IndexMap(0, {kShuffle, repeat(3)}, 1).size(), 0U);
+  EXPECT_EQ(IndexMap(5, {skip(9)}, 1).size(), 0U);
+  EXPECT_EQ(IndexMap(5, {shard(9, 7)}, 1).size(), 0U);
 }
 
 }  // namespace

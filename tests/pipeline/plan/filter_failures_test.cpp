@@ -1,5 +1,5 @@
 // Which records of a plan's source its filters could not judge.
-#include "headrace/pipeline/plan/scan/filter_failures.h"
+#include "headrace/pipeline/plan/filter_failures.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "headrace/pipeline/plan/plan.h"
+#include "headrace/pipeline/plan/stage.h"
 #include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {
@@ -16,11 +16,15 @@ namespace headrace {
 class FilterFailures {
  public:
   // Returns the failures of all filters among a plan's index stages, including combined parts, by record number in
-  // the plan's source. Runs the filters that have not run yet; throws as Selection::kept() does.
-  static FilterFailures of(const std::vector<Stage>& index_stages);
+  // the plan's source. Runs the filters that have not run yet, and throws as that does.
+  static FilterFailures of(const std::vector<StagePtr>& index_stages);
 
   // Adds a failure unless the record already has one.
   void add(std::uint64_t record, const Failure& failure) { failures_.emplace(record, failure); }
+  // Adds those of records that have none yet.
+  void add(const FilterFailures& others) { failures_.insert(others.failures_.begin(), others.failures_.end()); }
+
+  const std::map<std::uint64_t, Failure>& by_record() const& noexcept { return failures_; }
 
   bool empty() const noexcept { return failures_.empty(); }
   bool contains(std::uint64_t record) const noexcept { return !empty() && failures_.contains(record); }
@@ -34,7 +38,6 @@ class FilterFailures {
 
  private:
   void look_up(std::uint64_t record) const;
-  void add_part(const CombinedPart& part, std::uint64_t rows);
 
   std::map<std::uint64_t, Failure> failures_;
 };

@@ -1,14 +1,11 @@
 #include "headrace/pipeline/dataset.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/plan/plan.h"
-#include "headrace/pipeline/plan/sample_program.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 namespace {
@@ -46,21 +43,6 @@ std::int64_t ExampleView::integer(const std::string& field) const {
   throw ConfigError(
       fmt::format("field '{}' of {} {} is no integer", field, to_string(of.dtype), of.shape.to_string()),
       "read its bytes() instead");
-}
-
-RecordFilter with_labels(std::vector<std::int64_t> labels) {
-  std::ranges::sort(labels);
-  RecordFilter filter{.name = fmt::format("labels {}", fmt::join(labels, ", "))};
-  filter.keeps = LabelFilter{std::move(labels)};
-  return filter;
-}
-
-bool LabelFilter::operator()(const ExampleView& record) const {
-  return std::ranges::binary_search(labels, record.label());
-}
-
-std::string describe(const RecordFilter& filter) {
-  return fmt::format("filter({}, version {})", filter.name, filter.version);
 }
 
 }  // namespace headrace
