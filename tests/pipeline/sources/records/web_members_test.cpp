@@ -203,7 +203,8 @@ TEST(WebMembersTest, RefusesWhatCannotBeAField) {
   EXPECT_EQ(with("json:text"), "no error");
   EXPECT_THAT(with("json.kind"), HasSubstr("member 'json.kind' holds a value of type string, no number"));
   EXPECT_THAT(with("json:class"), HasSubstr("the member 'json' is no class: it holds JSON"));
-  EXPECT_THAT(with("seg.png:class"), HasSubstr("is no class: it holds an image (say 'seg.png' or 'seg.png:text' or 'seg.png:mask')"));
+  EXPECT_THAT(with("seg.png:class"),
+              HasSubstr("is no class: it holds an image (say 'seg.png' or 'seg.png:text' or 'seg.png:mask')"));
   EXPECT_THAT(with("txt:mask"), HasSubstr("the member 'txt' is no mask: it holds text or numbers"));
   EXPECT_THAT(with("txt:txet"), HasSubstr("'txet' is no type of one: did you mean 'text'?"));
   EXPECT_THAT(with("label=txt"), HasSubstr("a field is called 'label' already"));

@@ -216,7 +216,8 @@ TEST(CsvManifestTest, TakesColumnsOfNumbersAlongAndSaysWhatItLeavesOut) {
 
 TEST(CsvManifestTest, RefusesColumnsThatAreNoFields) {
   const TempFolder folder;
-  const std::string table = "path,label,caption,width,image,twice,twice\na.jpg,1,cat,2,3,4,5\nb.jpg,2,dog,,3,4,5\n";
+  const std::string table =
+      "path,label,caption,width,image,twice,twice\na.jpg,1,cat,2,3,4,5\nb.jpg,2,dog,,3,4,5\n";
   const auto error_with = [&](std::vector<std::string> columns) -> std::string {
     try {
       open_table(folder, table, {.columns = std::move(columns)});
@@ -225,13 +226,16 @@ TEST(CsvManifestTest, RefusesColumnsThatAreNoFields) {
     }
     return "no error";
   };
-  EXPECT_THAT(error_with({"caption"}), HasSubstr("t.csv: line 2: column 'caption' holds 'cat', which is no number"));
+  EXPECT_THAT(error_with({"caption"}),
+              HasSubstr("t.csv: line 2: column 'caption' holds 'cat', which is no number"));
   EXPECT_THAT(error_with({"width"}), HasSubstr("line 3: column 'width' is empty"));
-  EXPECT_THAT(error_with({"height"}), HasSubstr("t.csv: no column 'height' in its first line; there are path, label"));
+  EXPECT_THAT(error_with({"height"}),
+              HasSubstr("t.csv: no column 'height' in its first line; there are path, label"));
   EXPECT_THAT(error_with({"widht"}),
               HasSubstr(": did you mean 'width'? (name one of these with ColumnOptions::columns)"));
   EXPECT_THAT(error_with({"twice"}), HasSubstr("more than one column 'twice'"));
-  EXPECT_THAT(error_with({"label"}), HasSubstr("'label' cannot be taken along: a field is called 'label' already"));
+  EXPECT_THAT(error_with({"label"}),
+              HasSubstr("'label' cannot be taken along: a field is called 'label' already"));
   EXPECT_THAT(error_with({"y=label"}), HasSubstr("'label' cannot be taken along: it is taken already"));
   EXPECT_THAT(error_with({"image"}), HasSubstr("a field is called 'image' already"));
   EXPECT_THAT(error_with({"width:mask"}), HasSubstr("the column 'width' is no mask: it holds text"));
