@@ -9,12 +9,9 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
-#include "headrace/pipeline/sources/arrays/cifar_binary.h"
-#include "headrace/pipeline/sources/arrays/idx.h"
-#include "headrace/pipeline/sources/arrays/numpy_arrays.h"
+#include "headrace/pipeline/sources/arrays/array_formats.h"
 #include "headrace/pipeline/sources/image_names.h"
 #include "headrace/pipeline/sources/images/archive_images.h"
-#include "headrace/pipeline/sources/images/cifar_pickles.h"
 #include "headrace/pipeline/sources/images/sidecars.h"
 #include "headrace/pipeline/sources/members/member_fields.h"
 #include "headrace/pipeline/sources/origin.h"

@@ -4,8 +4,10 @@
 #include <array>
 #include <cctype>
 #include <map>
+#include <string_view>
 #include <unordered_set>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/split_names.h"
 
 namespace headrace {
@@ -36,6 +38,15 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool starts_with_wnid(std::string_view name) {
   return name.size() >= kWnidLength && name[0] == 'n' &&
          std::ranges::all_of(name.substr(1, kWnidLength - 1), is_digit);
+}
+
+[[noreturn]] void refuse_pickles(const std::string& source, const char* which) {
+  const std::string name = std::string("cifar-") + which;
+  throw DataError(ErrorCode::kUnsupported,
+                  "holds CIFAR-" + std::string(which) +
+                      " as Python pickles, which are not read: use the binary version, " + name +
+                      "-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html",
+                  {.source = source}, "unpack it, and name the folder with its .bin files");
 }
 
 }  // namespace
@@ -113,6 +124,15 @@ std::vector<LeftOut> count_other_files(const std::vector<std::string>& paths) {
     for (const auto& [what, files] : *of_kind) found.push_back({.what = what, .files = files});
   }
   return found;
+}
+
+void refuse_cifar_pickles(const std::vector<std::string>& paths, const std::string& source) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(paths, [&](const std::string& path) { return file_name(path) == name; });
+  };
+  if (std::ranges::any_of(paths, [](const std::string& path) { return is_image_path(path); })) return;
+  if (has("data_batch_1") || has("test_batch")) refuse_pickles(source, "10");
+  if (has("meta") && (has("train") || has("test"))) refuse_pickles(source, "100");
 }
 
 }  // namespace headrace

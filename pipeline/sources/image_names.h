@@ -37,4 +37,8 @@ bool is_other_image(std::string_view path);
 // extension (a/1.json beside a/1.jpg). Not those in hidden folders.
 std::vector<LeftOut> count_other_files(const std::vector<std::string>& paths);
 
+// Throws kUnsupported naming the binary version if the files of a folder or an archive are CIFAR's pickles
+// (data_batch_1, or train beside meta) without an image among them. `source` is the folder or archive.
+void refuse_cifar_pickles(const std::vector<std::string>& paths, const std::string& source);
+
 }  // namespace headrace

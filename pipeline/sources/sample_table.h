@@ -53,14 +53,6 @@ class SampleTable {
   std::string names_;
 };
 
-// Returns the field of an encoded mask: an image of one channel, whose numbers are kept as they are stored.
-inline Field mask_field() {
-  return {.name = "mask",
-          .dtype = DType::kU8,
-          .shape = {Shape::kDynamic, Shape::kDynamic, 1},
-          .encoding = Encoding::kImage};
-}
-
 // Returns the fields of a source of encoded images with labels: image, label.
 inline Fields labelled_image_fields() {
   return {{.name = "image",

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "headrace/devices/base/error.h"
 
 namespace headrace {
+namespace {
+
+constexpr std::size_t kMinRead = std::size_t{4} << 10, kMaxRead = std::size_t{64} << 10;
+
+}  // namespace
 
 std::size_t ByteInput::read(std::span<std::byte> into) {
   std::size_t done = 0;
@@ -34,6 +40,46 @@ void ByteInput::skip(std::uint64_t count) {
     read_exact(std::span(passed).first(step), "the data");
     count -= step;
   }
+}
+
+FileInput::FileInput(const std::filesystem::path& path)
+    : ByteInput(path.string()), file_(File::open(path)), buffer_(kMaxRead), next_read_(kMinRead) {}
+
+void FileInput::skip(std::uint64_t count) {
+  if (count > max_left()) {
+    throw DataError(ErrorCode::kDataCorrupt, "the file ends early", {.source = name(), .offset = file_.size()});
+  }
+  position_ += count;
+}
+
+std::uint64_t FileInput::max_left() const noexcept {
+  return file_.size() > position_ ? file_.size() - position_ : 0;
+}
+
+void FileInput::refill() {
+  const std::uint64_t end = buffer_offset_ + buffered_;
+  if (position_ >= buffer_offset_ && position_ < end) return;
+  const bool in_order = position_ >= end && position_ - end <= next_read_;
+  next_read_ = in_order ? std::min(2 * next_read_, kMaxRead) : kMinRead;
+  buffer_offset_ = position_;
+  buffered_ = 0;
+  buffered_ = file_.read_some(position_, std::span(buffer_).first(next_read_));
+}
+
+std::size_t FileInput::read_some(std::span<std::byte> into) {
+  refill();
+  const std::size_t at = static_cast<std::size_t>(position_ - buffer_offset_);
+  const std::size_t count = std::min(into.size(), buffered_ - at);
+  std::memcpy(into.data(), buffer_.data() + at, count);
+  return count;
+}
+
+std::span<const std::byte> FileInput::next_piece() {
+  refill();
+  const std::size_t at = static_cast<std::size_t>(position_ - buffer_offset_);
+  const std::span<const std::byte> piece = std::span(buffer_).first(buffered_).subspan(at);
+  position_ += piece.size();
+  return piece;
 }
 
 }  // namespace headrace

@@ -1,10 +1,15 @@
-// A sequential byte input: a file, or a file unpacked on the way.
+// A sequential byte input: a file's own bytes, or those of a file unpacked on the way.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "headrace/devices/base/file.h"
 
 namespace headrace {
 
@@ -39,5 +44,38 @@ class ByteInput {
  private:
   std::string name_;
 };
+
+// A file's own bytes, read ahead in pieces: small ones where much is skipped, so that the headers of an archive
+// are read without its members' data.
+class FileInput final : public ByteInput {
+ public:
+  explicit FileInput(const std::filesystem::path& path);
+
+  void skip(std::uint64_t count) override;
+  std::uint64_t max_left() const noexcept override;
+
+  // Returns the next piece of the file without copying it: empty at the end, valid until the next call.
+  std::span<const std::byte> next_piece();
+
+ private:
+  std::size_t read_some(std::span<std::byte> into) override;
+  void refill();
+
+  File file_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t buffer_offset_ = 0;  // of buffer_[0] within the file
+  std::size_t buffered_ = 0;
+  std::size_t next_read_;  // bytes
+};
+
+// Unpacks deflated data on the way. Members of a gzip file may follow one another, and zeros may follow one: tapes
+// and block devices pad with them. Anything else after a member is damage.
+enum class DeflateWrapper { kGzip, kZlib };
+std::unique_ptr<ByteInput> open_deflated(const std::filesystem::path& path, DeflateWrapper wrapper);
+
+// Unpacks a zstd file on the way: any number of frames; skippable ones (as pzstd writes first) are skipped. A
+// frame may look back over a window of `window_limit` bytes, rounded down to a power of two; 128 MiB, zstd's own
+// limit, are always allowed. The window is allocated, but only what the data fills of it is used.
+std::unique_ptr<ByteInput> open_zstd(const std::filesystem::path& path, std::uint64_t window_limit);
 
 }  // namespace headrace

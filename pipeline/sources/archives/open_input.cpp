@@ -15,9 +15,6 @@
 #include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/archives/file_input.h"
-#include "headrace/pipeline/sources/archives/gzip_input.h"
-#include "headrace/pipeline/sources/archives/zstd_input.h"
 
 namespace headrace {
 namespace {
@@ -27,58 +24,62 @@ using namespace std::string_view_literals;
 // A format that is known by name only.
 struct Foreign {
   std::string_view magic;
-  const char* name;    // "an xz file": it follows "is "
-  const char* advice;  // what to do with it
-  std::size_t at = 0;  // offset of the magic
+  const char* name;            // it follows "is "
+  std::size_t at = 0;          // offset of the magic
+  std::string_view then = {};  // one of these bytes follows it; empty: any
 };
 
-// Whole files or archives packed in another way.
-constexpr std::array kPackedOtherwise = {
+constexpr std::array kOtherPackings = {
     Foreign{"\xFD"
             "7zXZ\0"sv,
-            "packed with xz", "pack it again: xz -dc FILE.tar.xz | zstd -o FILE.tar.zst"},
-    Foreign{"1AY&SY"sv, "packed with bzip2", "pack it again: bzip2 -dc FILE.tar.bz2 | zstd -o FILE.tar.zst", 4},
-    Foreign{"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive", "unpack it into a folder: 7z x FILE.7z"},
-    Foreign{"Rar!\x1A\x07"sv, "a RAR archive", "unpack it into a folder: unrar x FILE.rar"},
-    Foreign{"\x04\x22\x4D\x18"sv, "packed with lz4", "unpack it first: lz4 -d FILE.lz4"},
-    Foreign{"LZIP\x01"sv, "packed with lzip", "unpack it first: lzip -d FILE.lz"},
-    Foreign{"\x1F\x9D"sv, "packed with compress", "unpack it first: uncompress FILE.Z"},
+            "packed with xz"},
+    Foreign{"1AY&SY"sv, "packed with bzip2", 4},
+    Foreign{"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive"},
+    Foreign{"Rar!\x1A\x07"sv, "a RAR archive"},
+    Foreign{"\x04\x22\x4D\x18"sv, "packed with lz4"},
+    Foreign{"LZIP\x01"sv, "packed with lzip"},
+    Foreign{"\x1F\x9D"sv, "packed with compress"},
 };
 
 // No magic of these is a tar header, which starts with a file's name.
-constexpr std::array kKnown = {
-    Foreign{"\xFF\xD8\xFF"sv, "a single JPEG image", "name the folder or archive of images"},
-    Foreign{"\x89PNG\r\n\x1A\n"sv, "a single PNG image", "name the folder or archive of images"},
-    Foreign{"GIF8"sv, "a GIF image", "images are JPEG or PNG"},
-    Foreign{"PAR1"sv, "a Parquet table", "write its images into a WebDataset .tar or a folder of class folders"},
-    Foreign{"ARROW1"sv, "an Arrow table", "write its images into a WebDataset .tar or a folder of class folders"},
-    Foreign{"\x89HDF\r\n\x1A\n"sv, "an HDF5 file", "save its arrays with numpy.savez"},
-    Foreign{"MATLAB 5.0 MAT-file"sv, "a MATLAB file", "save its arrays with numpy.savez"},
-    Foreign{"SQLite format 3\0"sv, "an SQLite database", "write its images into a folder of class folders"},
-    Foreign{"\0\0\x08"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
-    Foreign{"\0\0\x09"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
-    Foreign{"\0\0\x0B"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
-    Foreign{"\0\0\x0C"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
-    Foreign{"\0\0\x0D"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
-    Foreign{"\0\0\x0E"sv, "an IDX file of its own", "name the folder that holds its images and labels"},
-    Foreign{"\x80\x02"sv, "a Python pickle", "save its arrays with numpy.savez; a pickle is a program, not data"},
-    Foreign{"\x80\x03"sv, "a Python pickle", "save its arrays with numpy.savez; a pickle is a program, not data"},
-    Foreign{"\x80\x04"sv, "a Python pickle", "save its arrays with numpy.savez; a pickle is a program, not data"},
-    Foreign{"\x80\x05"sv, "a Python pickle", "save its arrays with numpy.savez; a pickle is a program, not data"},
-    Foreign{"<!DOCTYPE"sv, "a web page", "the download gave an error page in place of the data"},
-    Foreign{"<html"sv, "a web page", "the download gave an error page in place of the data"},
+constexpr std::array kOtherFormats = {
+    Foreign{"\xFF\xD8\xFF"sv, "a single JPEG image"},
+    Foreign{"\x89PNG\r\n\x1A\n"sv, "a single PNG image"},
+    Foreign{"GIF8"sv, "a GIF image"},
+    Foreign{"PAR1"sv, "a Parquet table"},
+    Foreign{"ARROW1"sv, "an Arrow table"},
+    Foreign{"\x89HDF\r\n\x1A\n"sv, "an HDF5 file"},
+    Foreign{"MATLAB 5.0 MAT-file"sv, "a MATLAB file"},
+    Foreign{"SQLite format 3\0"sv, "an SQLite database"},
+    Foreign{"\0\0"sv, "an IDX file of its own", 0, "\x08\x09\x0B\x0C\x0D\x0E"sv},
+    Foreign{"\x80"sv, "a Python pickle", 0, "\x02\x03\x04\x05"sv},
+    Foreign{"<!DOCTYPE"sv, "a web page in place of the data"},
+    Foreign{"<html"sv, "a web page in place of the data"},
 };
+
+// What is not read, and what to do with it.
+constexpr const char* kOthersInWords =
+    "not read are what xz, bzip2, lz4, lzip, compress, 7-Zip and RAR pack (unpack it, or pack it again: xz -dc "
+    "FILE.tar.xz | zstd -o FILE.tar.zst), tables in Parquet, Arrow and SQLite (write their images into folders of "
+    "classes or a WebDataset .tar), HDF5, MATLAB and pickles (save their arrays with numpy.savez), images but "
+    "JPEG and "
+    "PNG, and one image or IDX file alone (name the folder or archive that holds it)";
 
 template <std::size_t kCount>
 const Foreign* find(const std::array<Foreign, kCount>& formats, std::span<const std::byte> start) {
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
   for (const Foreign& format : formats) {
-    if (text.size() >= format.at && text.substr(format.at).starts_with(format.magic)) return &format;
+    if (text.size() < format.at || !text.substr(format.at).starts_with(format.magic)) continue;
+    const std::string_view next = text.substr(format.at + format.magic.size(), 1);
+    if (format.then.empty() || (!next.empty() && format.then.find(next) != std::string_view::npos)) return &format;
   }
   return nullptr;
 }
 
-std::string hint_of(const Foreign& format) { return std::string(format.advice) + "; " + accepted_formats(); }
+DataError not_read(ErrorCode code, const std::string& source, const std::string& within, const Foreign& format) {
+  return DataError(code, within + "is " + format.name + ", which is not read", {.source = source},
+                   std::string(kOthersInWords) + "; " + accepted_formats());
+}
 
 // The first bytes as hexadecimal numbers.
 std::string in_hex(std::span<const std::byte> start) {
@@ -148,15 +149,6 @@ Beginning beginning_of(const std::filesystem::path& path, std::span<const std::b
   return {fmt::format("is text of no known format: its first line is '{}'", shortened(line)), accepted_formats()};
 }
 
-// Throws kUnsupported naming the format and a remedy if a file starts like one with unsupported packing: xz,
-// bzip2, 7z, rar ... Otherwise returns. `source` is its path.
-void refuse_packed_otherwise(const std::string& source, std::span<const std::byte> start) {
-  const Foreign* format = find(kPackedOtherwise, start);
-  if (format == nullptr) return;
-  throw DataError(ErrorCode::kUnsupported, std::string("is ") + format->name + ", which is not read",
-                  {.source = source}, hint_of(*format));
-}
-
 Packing packing_of_bytes(std::span<const std::byte> start) {
   const auto starts_with = [&](std::initializer_list<int> wanted) {
     return start.size() >= wanted.size() &&
@@ -185,16 +177,17 @@ Packing packing_of(const std::filesystem::path& path) { return packing_of_bytes(
 std::unique_ptr<ByteInput> open_input(const std::filesystem::path& path, std::uint64_t window_limit) {
   const std::vector<std::byte> start = first_bytes(path);
   const Packing packing = packing_of_bytes(start);
-  if (packing == Packing::kPlain) refuse_packed_otherwise(path.string(), start);
+  const Foreign* other = packing == Packing::kPlain ? find(kOtherPackings, start) : nullptr;
+  if (other != nullptr) throw not_read(ErrorCode::kUnsupported, path.string(), "", *other);
   return open_input(path, packing, window_limit);
 }
 
 std::unique_ptr<ByteInput> open_input(const std::filesystem::path& path, Packing packing,
                                       std::uint64_t window_limit) {
   switch (packing) {
-    case Packing::kGzip: return std::make_unique<GzipInput>(path, GzipInput::Wrapper::kGzip);
-    case Packing::kZlib: return std::make_unique<GzipInput>(path, GzipInput::Wrapper::kZlib);
-    case Packing::kZstd: return std::make_unique<ZstdInput>(path, window_limit);
+    case Packing::kGzip: return open_deflated(path, DeflateWrapper::kGzip);
+    case Packing::kZlib: return open_deflated(path, DeflateWrapper::kZlib);
+    case Packing::kZstd: return open_zstd(path, window_limit);
     case Packing::kPlain: break;
   }
   return std::make_unique<FileInput>(path);
@@ -211,9 +204,8 @@ DataError not_recognised(const std::filesystem::path& path) {
     start.resize(open_input(path)->read(start));
     within = "is compressed, and unpacked it ";
   }
-  if (const Foreign* format = find(kKnown, start)) {
-    return DataError(ErrorCode::kDataCorrupt, within + "is " + format->name + ", which is not read",
-                     {.source = path.string()}, hint_of(*format));
+  if (const Foreign* format = find(kOtherFormats, start)) {
+    return not_read(ErrorCode::kDataCorrupt, path.string(), within, *format);
   }
   const Beginning found = beginning_of(path, start);
   return DataError(ErrorCode::kDataCorrupt, within + found.what, {.source = path.string()}, found.hint);

@@ -8,8 +8,7 @@
 #include <new>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/borrowed_bytes.h"
-#include "headrace/pipeline/sources/little_endian.h"
+#include "headrace/pipeline/sources/bytes.h"
 
 namespace headrace {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/archives/archive_path.h"
-#include "headrace/pipeline/sources/little_endian.h"
+#include "headrace/pipeline/sources/bytes.h"
 
 namespace headrace {
 namespace {

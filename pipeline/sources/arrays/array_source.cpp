@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 
@@ -106,6 +107,15 @@ std::uint64_t ArraySource::offset(std::uint64_t index) const noexcept {
 
 std::string ArraySource::describe(std::uint64_t index) const {
   return info_.name + "[" + std::to_string(index) + "]";
+}
+
+SourcePtr in_memory(std::string name, std::uint64_t records, std::vector<Array> arrays) {
+  return std::make_shared<ArraySource>(std::move(name), records, std::move(arrays));
+}
+
+SourcePtr borrowed_arrays(std::string name, std::uint64_t records, std::vector<BorrowedArray> arrays,
+                          std::vector<std::string> classes) {
+  return std::make_shared<ArraySource>(std::move(name), records, std::move(arrays), std::move(classes));
 }
 
 }  // namespace headrace

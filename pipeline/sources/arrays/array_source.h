@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/arrays/file_elements.h"
 
 namespace headrace {
 
@@ -37,5 +39,13 @@ class ArraySource final : public Source {
   std::uint64_t begins_at_;
   SourceInfo info_;
 };
+
+// Throws Error(kDataCorrupt) for a number beyond i64.
+inline Array label_array(std::span<const std::byte> labels, const FileElement& element = {}) {
+  Array array{.field = {.name = "label", .dtype = DType::kI64, .shape = {}}, .bytes = {}};
+  array.bytes.resize(labels.size() / element.bytes * sizeof(std::int64_t));
+  convert_to_i64(element, labels, array.bytes);
+  return array;
+}
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/arrays/cifar_binary.h"
+#include "headrace/pipeline/sources/arrays/array_formats.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,6 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/arrays/array_source.h"
-#include "headrace/pipeline/sources/arrays/label_array.h"
 #include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/arrays/idx.h"
+#include "headrace/pipeline/sources/arrays/array_formats.h"
 
 #include <array>
 #include <memory>
@@ -12,7 +12,6 @@
 #include "headrace/pipeline/sources/archives/byte_input.h"
 #include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/arrays/array_source.h"
-#include "headrace/pipeline/sources/arrays/label_array.h"
 #include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/little_endian.h"
+#include "headrace/pipeline/sources/bytes.h"
 
 namespace headrace {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/borrowed_bytes.h"
+#include "headrace/pipeline/sources/bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 

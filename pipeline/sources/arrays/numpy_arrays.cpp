@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/arrays/numpy_arrays.h"
+#include "headrace/pipeline/sources/arrays/array_formats.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,11 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/columns.h"
 
 namespace headrace {
 namespace {
@@ -27,8 +28,29 @@ struct Candidate {
     const ArrowKind kind = type->innermost().values().kind;
     return kind == ArrowKind::kNumbers || kind == ArrowKind::kBits;
   }
-  bool has_bytes() const noexcept { return type->values().is_bytes(); }
   bool has_text() const noexcept { return type->has_text(); }
+  std::string holds() const {
+    return is_image ? "images" : other != nullptr ? std::string(other) + " images" : describe(*type);
+  }
+
+  NamedColumn named() const {
+    using enum ColumnType;
+    NamedColumn column{.name = name, .holds = holds(), .alias = is_file ? name + ".bytes" : ""};
+    if (is_image) {
+      column.types = {kNumber, kText, kMask};
+    } else if (has_text()) {
+      column.types = {kText, kClass};
+    } else if (type->values().is_bytes()) {
+      column.types = {kText};
+    } else if (has_numbers()) {
+      column.is_number = !type->is_list();
+      column.types = {kNumber, kList};
+      if (column.is_number) column.types.push_back(kClass);
+    } else {
+      column.hint = "cast it to numbers";
+    }
+    return column;
+  }
 };
 
 bool is_null_type(const ArrowType& type) { return type.format == "n"; }
@@ -67,196 +89,185 @@ void add_candidates(const ArrowType& parent, const std::string& prefix, const Ar
   }
 }
 
-class Chooser {
- public:
-  Chooser(const ArrowType& root, const ArrowOptions& options,
-          const std::function<ArrowBytes(const ArrowPath&)>& look)
-      : options_(options) {
-    add_candidates(root, "", {}, candidates_);
-    for (Candidate& one : candidates_) {
-      if (one.type->is_bytes() && !one.type->is_text) {
-        const ArrowBytes found = look(one.path);
-        one.is_image = found.images || (one.is_file && !found.anything);
-        if (!one.is_image) one.other = found.other;
-      }
-      names_.push_back(one.name);
-    }
+std::vector<Candidate> candidates_in(const ArrowType& root,
+                                     const std::function<ArrowBytes(const ArrowPath&)>& look) {
+  std::vector<Candidate> candidates;
+  add_candidates(root, "", {}, candidates);
+  for (Candidate& one : candidates) {
+    if (!one.type->is_bytes() || one.type->is_text) continue;
+    const ArrowBytes found = look(one.path);
+    one.is_image = found.images || (one.is_file && !found.anything);
+    if (!one.is_image) one.other = found.other;
   }
+  return candidates;
+}
+
+std::vector<NamedColumn> named_columns(const std::vector<Candidate>& candidates) {
+  std::vector<NamedColumn> columns;
+  for (const Candidate& one : candidates) columns.push_back(one.named());
+  return columns;
+}
+
+class ArrowChooser {
+ public:
+  ArrowChooser(const ArrowType& root, const ArrowOptions& options,
+               const std::function<ArrowBytes(const ArrowPath&)>& look)
+      : options_(options),
+        candidates_(candidates_in(root, look)),
+        chooser_(options.name, {}, named_columns(candidates_)) {}
 
   ArrowColumns choose() {
     take_image();
     take_label();
-    const bool has_image = !chosen_.taken.empty() && chosen_.taken.front().field == "image";
-    for (const std::string& text : options_.columns.columns) take(text);
+    const bool has_image = !taken_.empty() && taken_.front().field == "image";
+    for (const std::string& text : options_.columns.columns) {
+      const ChosenField chosen = chooser_.take(text);
+      take(chosen.field, use_of(chosen), chosen.columns);
+    }
     if (options_.columns.columns.empty() && !has_image) take_numbers();
-    if (chosen_.taken.empty()) {
+    if (taken_.empty()) {
       refuse("has no column of images, no label and no column of numbers",
              "name columns to take: COLUMN:text, COLUMN:class");
     }
-    if (chosen_.taken.size() > kMaxFields) {
-      refuse(fmt::format("{} columns: a record has at most {} fields", chosen_.taken.size(), kMaxFields),
-             "make one field of several columns of numbers: NAME=COLUMN+COLUMN");
-    }
-    for (const Candidate& one : candidates_) {
-      const std::string holds = one.is_image           ? "images"
-                                : one.other != nullptr ? std::string(one.other) + " images"
-                                                       : describe(*one.type);
-      chosen_.all.push_back({.name = one.name, .holds = holds, .field = field_of(one)});
-    }
-    return std::move(chosen_);
+    return {.taken = std::move(taken_), .all = chooser_.listed()};
   }
 
  private:
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) const {
     throw ConfigError(options_.name + ": " + what, hint);
   }
-  [[noreturn]] void refuse_type(const Candidate& one, const std::string& hint) const {
-    refuse(fmt::format("the column '{}' holds {}, which is no field", one.name, describe(*one.type)), hint);
+  [[noreturn]] void refuse_column(std::size_t column, const std::string& hint) const {
+    const Candidate& one = candidates_[column];
+    refuse(fmt::format("the column '{}' holds {}, which is no field", one.name, one.holds()), hint);
   }
 
-  const Candidate* find(const std::string& name) const {
-    // The bytes of an image's struct are the image.
-    const auto found = std::ranges::find_if(candidates_, [&](const Candidate& one) {
-      return one.name == name || (one.is_file && one.name + ".bytes" == name);
-    });
-    return found == candidates_.end() ? nullptr : &*found;
-  }
-  const Candidate& require(const std::string& name, std::string_view option) const {
-    if (const Candidate* found = find(name)) return *found;
-    refuse(fmt::format("has no column '{}'; there are {}{}", name, fmt::join(names_, ", "),
-                       did_you_mean(name, names_)),
-           "name one of these with " + named_or(option, "the options for columns"));
-  }
-  std::string field_of(const Candidate& one) const {
-    for (const ArrowColumn& column : chosen_.taken) {
-      if (std::ranges::count(column.names, one.name) > 0) return column.field;
+  void take(std::string field, ArrowUse use, const std::vector<std::size_t>& columns) {
+    ArrowColumn& taken = taken_.emplace_back(ArrowColumn{.field = std::move(field), .use = use});
+    for (const std::size_t column : columns) {
+      const Candidate& one = candidates_[column];
+      if (use == ArrowUse::kImage || use == ArrowUse::kMask) taken.files = one.files;
+      taken.paths.push_back(one.path);
+      taken.names.push_back(one.name);
     }
-    return {};
+  }
+  void add(const std::string& field, ArrowUse use, std::size_t column) {
+    chooser_.add(field, {column});
+    take(field, use, {column});
   }
 
-  void add(std::string field, ArrowUse use, const Candidate& one) {
-    chosen_.taken.push_back({.field = std::move(field),
-                             .use = use,
-                             .paths = {one.path},
-                             .names = {one.name},
-                             .files = use == ArrowUse::kImage ? one.files : ArrowPath()});
+  ArrowUse use_of(const ChosenField& chosen) const {
+    switch (chosen.type) {
+      case ColumnType::kText: return ArrowUse::kText;
+      case ColumnType::kClass: return ArrowUse::kClass;
+      case ColumnType::kMask: return ArrowUse::kMask;
+      case ColumnType::kList:
+      case ColumnType::kNumber: break;
+    }
+    return candidates_[chosen.columns.front()].is_image ? ArrowUse::kImage : ArrowUse::kNumbers;
   }
 
-  // The image named, else the only one.
+  // Returns the image named, else the only one, or the one that is called so.
+  std::optional<std::size_t> find_image() const {
+    const std::string& name = options_.columns.image_column;
+    if (!name.empty()) return chooser_.require(name, "ColumnOptions::image_column");
+    std::vector<std::size_t> images;
+    std::vector<std::string> names;
+    std::optional<std::size_t> other;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (candidates_[i].other != nullptr && !other) other = i;
+      if (!candidates_[i].is_image) continue;
+      images.push_back(i);
+      names.push_back(candidates_[i].name);
+    }
+    if (images.empty()) return options_.columns.columns.empty() ? other : std::nullopt;
+    if (images.size() == 1) return images.front();
+    const std::optional<std::size_t> named_so = chooser_.find("image");
+    if (named_so && candidates_[*named_so].is_image) return named_so;
+    refuse(fmt::format("has {} columns of images: {}", images.size(), fmt::join(names, ", ")),
+           "name the one to be decoded with " + named_or("ColumnOptions::image_column", "the option for images"));
+  }
+
   void take_image() {
-    const Candidate* image = nullptr;
-    if (!options_.columns.image_column.empty()) {
-      image = &require(options_.columns.image_column, "ColumnOptions::image_column");
-    } else {
-      const auto count = std::ranges::count_if(candidates_, &Candidate::is_image);
-      const Candidate* named_so = find("image");
-      const auto first = std::ranges::find_if(candidates_, &Candidate::is_image);
-      if (count == 1) image = &*first;
-      if (count > 1 && named_so != nullptr && named_so->is_image) image = named_so;
-      if (count > 1 && image == nullptr) {
-        std::vector<std::string> images;
-        for (const Candidate& one : candidates_) {
-          if (one.is_image) images.push_back(one.name);
-        }
-        refuse(
-            fmt::format("has {} columns of images: {}", count, fmt::join(images, ", ")),
-            "name the one to be decoded with " + named_or("ColumnOptions::image_column", "the option for images"));
-      }
-    }
-    const auto other =
-        std::ranges::find_if(candidates_, [](const Candidate& one) { return one.other != nullptr; });
-    if (image == nullptr && options_.columns.columns.empty() && other != candidates_.end()) image = &*other;
-    if (image == nullptr) return;
-    if (image->other != nullptr) {
-      refuse(fmt::format("the column '{}' holds images in {}, which is not read", image->name, image->other),
+    const std::optional<std::size_t> found = find_image();
+    if (!found) return;
+    const Candidate& image = candidates_[*found];
+    if (image.other != nullptr) {
+      refuse(fmt::format("the column '{}' holds images in {}, which is not read", image.name, image.other),
              joined({"convert them to JPEG or PNG",
                      advice("leave them out by naming other columns with {}", named("ColumnOptions::columns"))}));
     }
-    const bool is_encoded = image->is_image || (image->type->is_bytes() && !image->type->is_text);
-    if (!is_encoded && !image->has_numbers()) {
-      refuse_type(*image, "an image is the bytes of a JPEG or PNG file, or a list of numbers");
+    const bool is_encoded = image.is_image || (image.type->is_bytes() && !image.type->is_text);
+    if (!is_encoded && !image.has_numbers()) {
+      refuse_column(*found, "an image is the bytes of a JPEG or PNG file, or a list of numbers");
     }
-    add("image", is_encoded ? ArrowUse::kImage : ArrowUse::kNumbers, *image);
+    add("image", is_encoded ? ArrowUse::kImage : ArrowUse::kNumbers, *found);
   }
 
   void take_label() {
     const std::string& name = options_.columns.label_column;
-    const Candidate* label = name.empty() ? find("label") : &require(name, "ColumnOptions::label_column");
-    if (label == nullptr || !field_of(*label).empty()) return;
+    const std::optional<std::size_t> found =
+        name.empty() ? chooser_.find("label") : chooser_.require(name, "ColumnOptions::label_column");
+    if (!found || !chooser_.field_of(*found).empty()) return;
+    const Candidate& label = candidates_[*found];
     const LabelType type = options_.columns.label_type;
-    const bool is_class = label->has_text() || type == LabelType::kClass;
-    if (label->has_text() && type == LabelType::kNumber) {
-      refuse(fmt::format("the label '{}' is text", label->name),
+    const bool is_class = label.has_text() || type == LabelType::kClass;
+    if (label.has_text() && type == LabelType::kNumber) {
+      refuse(fmt::format("the label '{}' is text", label.name),
              "cast it to a number, or leave out " + named_or("ColumnOptions::label_type", "the type of labels"));
     }
-    if (!label->has_text() && (!label->has_numbers() || (is_class && label->type->is_list()))) {
-      refuse_type(*label, "a label is a number, a list of numbers, or the name of a class");
+    if (!label.has_text() && (!label.has_numbers() || (is_class && label.type->is_list()))) {
+      refuse_column(*found, "a label is a number, a list of numbers, or the name of a class");
     }
-    add("label", is_class ? ArrowUse::kClass : ArrowUse::kNumbers, *label);
-  }
-
-  void take(const std::string& text) {
-    const ColumnChoice choice = parse_column_choice(
-        text, [&](const std::string& name) { return find(name) != nullptr; }, options_.name);
-    const auto same = [&](const ArrowColumn& other) { return other.field == choice.field; };
-    if (std::ranges::any_of(chosen_.taken, same)) {
-      refuse(fmt::format("two fields are called '{}'", choice.field),
-             "FIELD=COLUMN gives one of them another name");
-    }
-    ArrowColumn column{.field = choice.field};
-    for (const std::string& name : choice.columns) {
-      const Candidate& one = require(name, "ColumnOptions::columns");
-      column.use = use_of(one, choice);
-      if (column.use == ArrowUse::kImage || column.use == ArrowUse::kMask) column.files = one.files;
-      column.paths.push_back(one.path);
-      column.names.push_back(one.name);
-    }
-    chosen_.taken.push_back(std::move(column));
-  }
-
-  ArrowUse use_of(const Candidate& one, const ColumnChoice& choice) const {
-    const bool is_alone = choice.columns.size() == 1;
-    switch (choice.type) {
-      case ColumnType::kText:
-        if (!one.has_bytes()) refuse_type(one, "':text' takes a column of text or bytes");
-        return ArrowUse::kText;
-      case ColumnType::kClass:
-        if (!one.has_text() && (!one.has_numbers() || one.type->is_list())) {
-          refuse_type(one, "':class' takes a column of text or integers");
-        }
-        return ArrowUse::kClass;
-      case ColumnType::kMask:
-        if (!one.is_image) refuse_type(one, "':mask' takes a column of PNG files");
-        return ArrowUse::kMask;
-      case ColumnType::kList:
-      case ColumnType::kNumber: break;
-    }
-    if (is_alone && one.is_image) return ArrowUse::kImage;
-    if (one.has_text()) {
-      refuse_type(one, fmt::format("for its text say '{0}:text', for the names of classes '{0}:class'", one.name));
-    }
-    const bool is_alike = is_alone || !one.type->is_list();
-    if (one.has_numbers() && is_alike) return ArrowUse::kNumbers;
-    refuse_type(one, "cast it to numbers; of several columns that become one field each holds a number");
+    add("label", is_class ? ArrowUse::kClass : ArrowUse::kNumbers, *found);
   }
 
   void take_numbers() {
-    for (const Candidate& one : candidates_) {
-      if (one.has_numbers() && field_of(one).empty()) add(one.name, ArrowUse::kNumbers, one);
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (candidates_[i].has_numbers() && chooser_.field_of(i).empty()) {
+        add(candidates_[i].name, ArrowUse::kNumbers, i);
+      }
     }
   }
 
   const ArrowOptions& options_;
-  std::vector<Candidate> candidates_;
-  std::vector<std::string> names_;
-  ArrowColumns chosen_;
+  const std::vector<Candidate> candidates_;
+  ColumnChooser chooser_;
+  std::vector<ArrowColumn> taken_;
 };
+
+const FileElement& element_of(const ArrowType& type) {
+  static constexpr FileElement kByte;  // of a boolean
+  const ArrowType& values = type.innermost().values();
+  return values.kind == ArrowKind::kBits ? kByte : values.element;
+}
 
 }  // namespace
 
 ArrowColumns choose_arrow_columns(const ArrowType& root, const ArrowOptions& options,
                                   const std::function<ArrowBytes(const ArrowPath&)>& look) {
-  return Chooser(root, options, look).choose();
+  return ArrowChooser(root, options, look).choose();
+}
+
+bool has_floats(const ArrowType& type) { return element_of(type).kind == FileElement::Kind::kFloat; }
+
+DType number_type(const ArrowType& root, const ArrowColumn& column, LabelType label_type) {
+  const auto type_of = [&](const ArrowPath& path) -> const ArrowType& { return type_at(root, path); };
+  const bool is_common = column.is_label() || column.paths.size() > 1;
+  if (!is_common) return tensor_type_of(element_of(type_of(column.paths.front())));
+  for (std::size_t i = 0; i < column.paths.size(); ++i) {
+    if (tensor_type_of(element_of(type_of(column.paths[i]))) != DType::kF16) continue;
+    throw ConfigError(fmt::format("the column '{}' holds float16 where float32 is needed", column.names[i]),
+                      "cast it to float32");
+  }
+  const bool to_predict = column.is_label() && label_type == LabelType::kNumber;
+  const auto floats = [&](const ArrowPath& path) { return has_floats(type_of(path)); };
+  return to_predict || std::ranges::any_of(column.paths, floats) ? DType::kF32 : DType::kI64;
+}
+
+bool is_sliceable(const ArrowType& type, DType dtype) {
+  const ArrowType& inner = type.innermost();
+  return inner.kind == ArrowKind::kNumbers && is_tensor_type(inner.element) &&
+         tensor_type_of(inner.element) == dtype;
 }
 
 }  // namespace headrace

@@ -1,13 +1,14 @@
-// The columns of an Arrow table that become fields.
+// The columns of an Arrow table that become fields, and the tensor types of their numbers.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/dtype.h"
 #include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/sources/arrow/arrow_cells.h"
-#include "headrace/pipeline/sources/column_choice.h"
+#include "headrace/pipeline/sources/arrow/arrow_type.h"
 
 namespace headrace {
 
@@ -45,5 +46,15 @@ struct ArrowBytes {
 // source's columns, also if its only images are of a format that is not read and no columns are named.
 ArrowColumns choose_arrow_columns(const ArrowType& root, const ArrowOptions& options,
                                   const std::function<ArrowBytes(const ArrowPath&)>& look);
+
+// Returns whether the elements are floats.
+bool has_floats(const ArrowType& type);
+
+// Returns the type of a column's elements: tensor_type_of() them; for labels and in vectors of several columns i64
+// for integers, else f32, and f32 for a label to predict.
+DType number_type(const ArrowType& root, const ArrowColumn& column, LabelType label_type);
+
+// Returns whether the elements lie in the table as the tensor's.
+bool is_sliceable(const ArrowType& type, DType dtype);
 
 }  // namespace headrace

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <string_view>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/sources/arrow/arrow_elements.h"
+#include "headrace/pipeline/sources/arrow/arrow_columns.h"
+#include "headrace/pipeline/sources/cell_classes.h"
+#include "headrace/pipeline/sources/columns.h"
 
 namespace headrace {
 namespace {
@@ -27,8 +28,11 @@ ArrowField::ArrowField(const ArrowType& root, const ArrowColumn& column, ArrowTa
     : name_(fmt::format("{}", fmt::join(column.names, "+"))), cells_(std::move(cells)) {
   field_ = {.name = column.field, .dtype = DType::kU8, .shape = {}};
   switch (column.use) {
-    case ArrowUse::kImage: look_at_bytes(3); break;
-    case ArrowUse::kMask: look_at_bytes(1); break;
+    case ArrowUse::kImage:
+    case ArrowUse::kMask:
+      field_ = image_field(column.field, column.use == ArrowUse::kMask);
+      look_at_bytes();
+      break;
     case ArrowUse::kText: read_text(options); break;
     case ArrowUse::kClass: read_classes(options, classes); break;
     case ArrowUse::kNumbers:
@@ -81,9 +85,7 @@ void ArrowField::mark_bad(std::uint64_t record) {
   bad_[record] = true;
 }
 
-void ArrowField::look_at_bytes(std::int64_t channels) {
-  field_.encoding = Encoding::kImage;
-  field_.shape = Shape{Shape::kDynamic, Shape::kDynamic, channels};
+void ArrowField::look_at_bytes() {
   form_ = Form::kBytes;
   if (cells_.files.empty()) {
     return for_each_good([&](const ArrowRow& at) { cells_.columns.front()[at.batch].bytes(at.row); });
@@ -171,61 +173,36 @@ void ArrowField::read_text(const ArrowOptions& options) {
 void ArrowField::read_classes(const ArrowOptions& options, const std::vector<std::string>& names) {
   field_.dtype = DType::kI64;
   record_bytes_ = sizeof(std::int64_t);
-  const ArrowType& type = cells_.columns.front().front().type();
-  if (type.has_text()) return number_names(options, names);
-  if (has_floats(type)) {
+  const ArrowColumnCells& cells = cells_.columns.front();
+  const ArrowType& type = cells.front().type();
+  if (has_floats(type) && !type.has_text()) {
     throw ConfigError(fmt::format("{}: the column '{}' of classes holds {}", options.name, name_, describe(type)),
                       "classes are integers or text: cast it");
   }
-  number_values(options);
-  if (!names.empty()) classes_ = names;
-}
-
-// By the given names, else in bytewise order.
-void ArrowField::number_names(const ArrowOptions& options, const std::vector<std::string>& names) {
-  const ArrowColumnCells& cells = cells_.columns.front();
-  const auto name_at = [&](const ArrowRow& at) { return name_from(cells[at.batch].bytes(at.row)); };
-  std::map<std::string, std::int64_t, std::less<>> numbers;
-  classes_ = names;
-  if (names.empty()) {
-    for_each_good([&](const ArrowRow& at) { numbers.try_emplace(name_at(at), 0); });
-    for (const auto& [name, number] : numbers) classes_.push_back(name);
-  }
-  for (std::size_t i = 0; i < classes_.size(); ++i) numbers[classes_[i]] = static_cast<std::int64_t>(i);
-  append_numbers(options, [&](const ArrowRow& at) {
-    const auto found = numbers.find(name_at(at));
-    if (found != numbers.end()) return found->second;
-    throw ConfigError(fmt::format("{}: the column '{}' holds '{}', which is none of the {} classes given",
-                                  options.name, name_, name_at(at), names.size()),
-                      "name all classes, or none: then they are numbered in bytewise order");
-  });
-}
-
-void ArrowField::number_values(const ArrowOptions& options) {
-  const ArrowColumnCells& cells = cells_.columns.front();
-  std::vector<std::byte> bytes;
-  const auto value_at = [&](const ArrowRow& at) {
-    bytes.clear();
-    cells[at.batch].append(at.row, DType::kI64, bytes);
-    std::int64_t value = 0;
-    std::memcpy(&value, bytes.data(), sizeof value);
-    return value;
+  std::vector<std::byte> value(sizeof(std::int64_t));
+  const auto name_at = [&](const ArrowRow& at) {
+    if (type.has_text()) return name_from(cells[at.batch].bytes(at.row));
+    value.clear();
+    cells[at.batch].append(at.row, DType::kI64, value);
+    std::int64_t number = 0;
+    std::memcpy(&number, value.data(), sizeof number);
+    return std::to_string(number);
   };
-  std::map<std::int64_t, std::int64_t> numbers;
-  for_each_good([&](const ArrowRow& at) { numbers.try_emplace(value_at(at), 0); });
-  for (auto& [value, number] : numbers) {
-    number = std::ssize(classes_);
-    classes_.push_back(std::to_string(value));
-  }
-  append_numbers(options, [&](const ArrowRow& at) { return numbers.at(value_at(at)); });
-}
-
-template <typename Number>
-void ArrowField::append_numbers(const ArrowOptions& options, const Number& number) {
+  // The given names number the values of text; those of integers are numbered by themselves.
+  CellClasses classes;
+  const bool are_given = type.has_text() && !names.empty();
+  if (!are_given) for_each_good([&](const ArrowRow& at) { classes.add(name_at(at)); });
+  are_given ? classes.settle(names) : classes.settle(/*numeric=*/!type.has_text());
+  classes_ = names.empty() ? classes.names() : names;
   append_each(
       [&](const ArrowRow& at) {
-        const std::int64_t value = number(at);
-        const auto bytes = std::as_bytes(std::span(&value, 1));
+        const std::optional<std::int64_t> number = classes.number_of(name_at(at));
+        if (!number) {
+          throw ConfigError(fmt::format("{}: the column '{}' holds '{}', which is none of the {} classes given",
+                                        options.name, name_, name_at(at), names.size()),
+                            "name all classes, or none: then they are numbered in bytewise order");
+        }
+        const auto bytes = std::as_bytes(std::span(&*number, 1));
         owned_.insert(owned_.end(), bytes.begin(), bytes.end());
       },
       options);

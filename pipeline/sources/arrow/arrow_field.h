@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/pipeline/sources/arrow/arrow_cells.h"
 #include "headrace/pipeline/sources/arrow/arrow_columns.h"
 
 namespace headrace {
@@ -73,14 +74,12 @@ class ArrowField {
     std::size_t offset = 0, size = 0;
   };
 
-  void look_at_bytes(std::int64_t channels);
+  void look_at_bytes();
   void read_numbers(const ArrowOptions& options);
   void read_shape(const ArrowType& type);
   void read_vector(const ArrowOptions& options);
   void read_text(const ArrowOptions& options);
   void read_classes(const ArrowOptions& options, const std::vector<std::string>& names);
-  void number_names(const ArrowOptions& options, const std::vector<std::string>& names);
-  void number_values(const ArrowOptions& options);
   // Calls body(ArrowRow) for each record that is not bad, and marks it as bad if a value is null or body throws
   // Error(kDataCorrupt).
   template <typename Body>
@@ -88,8 +87,6 @@ class ArrowField {
   // Fills owned_ with what append(ArrowRow) appends for each record that is not bad.
   template <typename Append>
   void append_each(const Append& append, const ArrowOptions& options);
-  template <typename Number>
-  void append_numbers(const ArrowOptions& options, const Number& number);
   void mark_bad(std::uint64_t record);
 
   std::string name_;  // of the column

@@ -9,10 +9,12 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/arrow.h"
+#include "headrace/pipeline/sources/arrow/arrow_cells.h"
 #include "headrace/pipeline/sources/arrow/arrow_columns.h"
-#include "headrace/pipeline/sources/arrow/arrow_elements.h"
 #include "headrace/pipeline/sources/arrow/arrow_files.h"
 #include "headrace/pipeline/sources/arrow/arrow_import.h"
+#include "headrace/pipeline/sources/arrow/arrow_type.h"
+#include "headrace/pipeline/sources/columns.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/streams/streamed_source.h"
 
@@ -59,11 +61,8 @@ Field field_of(const StreamTable& table, const ArrowColumn& column, LabelType la
   const ArrowType& type = type_at(table.root, column.paths.front());
   switch (column.use) {
     case ArrowUse::kImage:
-    case ArrowUse::kMask:
-      field.encoding = Encoding::kImage;
-      field.shape = Shape{Shape::kDynamic, Shape::kDynamic, column.use == ArrowUse::kMask ? 1 : 3};
-      return field;
-    case ArrowUse::kText: field.shape = Shape{Shape::kDynamic}; return field;
+    case ArrowUse::kMask: return image_field(column.field, column.use == ArrowUse::kMask);
+    case ArrowUse::kText: return text_field(column.field);
     case ArrowUse::kClass:
       field.dtype = DType::kI64;
       if (column.is_label() && !table.classes.empty() && type.has_text()) return field;

@@ -11,6 +11,7 @@
 #include "headrace/pipeline/sources/arrow/arrow_field.h"
 #include "headrace/pipeline/sources/arrow/arrow_files.h"
 #include "headrace/pipeline/sources/arrow/arrow_import.h"
+#include "headrace/pipeline/sources/arrow/arrow_type.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/image_names.h"
 #include "headrace/pipeline/sources/no_such_record.h"

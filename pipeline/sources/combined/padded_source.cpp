@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "headrace/pipeline/sources/borrowed_bytes.h"
+#include "headrace/pipeline/sources/bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/images/cifar_pickles.h"
+#include "headrace/pipeline/sources/image_names.h"
+#include "headrace/pipeline/sources/members/record_parts.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 
 namespace headrace {

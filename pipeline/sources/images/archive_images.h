@@ -8,7 +8,7 @@
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
-#include "headrace/pipeline/sources/images/image_table.h"
+#include "headrace/pipeline/sources/images/image_listing.h"
 #include "headrace/pipeline/sources/images/sidecars.h"
 #include "headrace/pipeline/sources/members/member_fields.h"
 

@@ -7,8 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/image_names.h"
+#include "headrace/pipeline/sources/sample_table.h"
 
 namespace headrace {
 
@@ -33,5 +36,24 @@ bool seems_of_other_split(std::string_view path, Split wanted);
 // such split, or if the layout can be read in more than one way.
 ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source,
                             const LayoutOptions& layout = {});
+
+class ImageTable : private SampleTable {
+ public:
+  // Copies what it needs; `layout` refers to `paths`.
+  ImageTable(const ImageListing& layout, const std::vector<std::string>& paths);
+
+  using SampleTable::label, SampleTable::label_value, SampleTable::name, SampleTable::size;
+
+  // Mixes names, labels and classes into a source's fingerprint.
+  void add_to(Fingerprint& fingerprint) const;
+
+  // Returns what all image sources have in common: fields, classes, record count, files left out.
+  SourceInfo info(std::string name, const Fingerprint& fingerprint) const;
+
+ private:
+  std::vector<std::string> classes_;
+  std::vector<LeftOut> left_out_;
+  std::string reading_;
+};
 
 }  // namespace headrace

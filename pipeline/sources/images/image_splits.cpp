@@ -1,14 +1,187 @@
 #include "headrace/pipeline/sources/images/image_splits.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <set>
 
 #include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {
 namespace {
+
+// A folder with its parents.
+struct Place {
+  const FolderTree* parent = nullptr;
+  std::string parent_path;  // with '/' at its end, or empty
+  const FolderTree* folder = nullptr;
+
+  std::string path() const { return parent_path + std::string(folder->name) + "/"; }
+};
+
+std::string split_options() {
+  return joined({named("LayoutOptions::train_folder"), named("LayoutOptions::test_folder")}, " or ");
+}
+
+class SplitFinder {
+ public:
+  SplitFinder(const FolderTree& tree, const std::string& source) : tree_(tree), source_(source) {}
+
+  std::vector<SplitFolder> find_named(const LayoutOptions& layout) {
+    std::optional<Place> train, test;
+    if (!layout.train_folder.empty()) train = place_of(layout.train_folder);
+    if (!layout.test_folder.empty()) test = place_of(layout.test_folder);
+    if (train && test && (train->path().starts_with(test->path()) || test->path().starts_with(train->path()))) {
+      throw ConfigError(source_ + ": the folders '" + layout.train_folder + "' and '" + layout.test_folder +
+                            "' lie within each other" + found(),
+                        "name two folders of which neither holds the other");
+    }
+    if (train) folders_.push_back({.path = train->path(), .part = Part::kTrain});
+    if (test) folders_.push_back({.path = test->path(), .part = Part::kTest});
+    const Place& one = train ? *train : *test;
+    for (const FolderTree& beside : one.parent->folders) {
+      const std::string path = one.parent_path + std::string(beside.name) + "/";
+      const std::optional<Part> part = part_called(beside.name);
+      const bool named =
+          std::ranges::any_of(folders_, [&](const SplitFolder& folder) { return folder.path.starts_with(path); });
+      if (!part || named) continue;
+      const bool replaced = (*part == Part::kTrain && train) || (*part == Part::kTest && test);
+      folders_.push_back({.path = path, .part = replaced ? Part::kUnused : *part});
+    }
+    return std::move(folders_);
+  }
+
+  std::vector<SplitFolder> find_called(const ClassRule& rule) {
+    std::string path;
+    std::size_t depth = 1;
+    for (const FolderTree* at = &tree_;; at = &at->folders.front(), ++depth) {
+      const bool classes =
+          rule.kind() == ClassRule::Kind::kParent ? holds_leaves_only(*at) : rule.depth() == depth;
+      if (!classes && take_splits(*at, path)) break;
+      if (at->here > 0 || at->folders.size() != 1) break;
+      path += std::string(at->folders.front().name) + "/";
+    }
+    return std::move(folders_);
+  }
+
+ private:
+  std::string found() const { return "; found " + to_string(tree_); }
+
+  static bool holds_leaves_only(const FolderTree& at) {
+    return std::ranges::all_of(at.folders, &FolderTree::is_leaf);
+  }
+
+  // Returns whether direct subfolders of this one are splits.
+  bool take_splits(const FolderTree& at, const std::string& path) {
+    std::vector<SplitFolder> alike;  // "train_images", not called like splits
+    std::set<std::string> rests;
+    for (const FolderTree& folder : at.folders) {
+      const std::string folder_path = path + std::string(folder.name) + "/";
+      if (const std::optional<Part> part = part_called(folder.name)) {
+        folders_.push_back({.path = folder_path, .part = *part});
+      } else if (std::optional<PartInName> named = part_in(folder.name)) {
+        alike.push_back({.path = folder_path, .part = named->part});
+        rests.insert(std::move(named->rest));
+      }
+    }
+    if (folders_.empty() && alike.empty()) return false;
+    const auto among = [](const std::vector<SplitFolder>& folders, std::initializer_list<Part> parts) {
+      return std::ranges::any_of(folders,
+                                 [&](const SplitFolder& one) { return std::ranges::count(parts, one.part) > 0; });
+    };
+    const auto train = [&](const auto& folders) { return among(folders, {Part::kTrain}); };
+    const auto rest = [&](const auto& folders) { return among(folders, {Part::kTest, Part::kValidation}); };
+    if (folders_.empty()) {
+      const bool splits = train(alike) && rest(alike);
+      if (splits && rests.size() == 1 && are_distinct(alike)) {
+        folders_ = std::move(alike);
+        return true;
+      }
+      // A class may well be called bullet_train.
+      if (splits || among(alike, {Part::kUnused}) || (alike.size() > 1 && alike.size() == at.folders.size())) {
+        fail_alike(alike);
+      }
+      return false;
+    }
+    check_names();
+    if (folders_.size() == at.folders.size() || (train(folders_) && rest(folders_))) return true;
+    // Such a name among others: a class may well be called train, but none is called test.
+    if (!holds_leaves_only(at) || rest(folders_) || rest(alike)) fail_among_others();
+    folders_.clear();
+    return false;
+  }
+
+  static bool are_distinct(const std::vector<SplitFolder>& folders) {
+    std::set<Part> parts;
+    return std::ranges::all_of(folders, [&](const SplitFolder& one) { return parts.insert(one.part).second; });
+  }
+
+  [[noreturn]] void fail_alike(const std::vector<SplitFolder>& alike) const {
+    throw ConfigError(source_ + ": '" + alike[0].path + "'" +
+                          (alike.size() > 1 ? " and '" + alike[1].path + "' are" : " is") +
+                          " named after splits, and it cannot be told which folder is which split" + found(),
+                      "where they are splits, name them with " + split_options() +
+                          "; where they are classes, say " + classes_at(alike.front()));
+  }
+
+  static std::string classes_at(const SplitFolder& folder) {
+    return named("LayoutOptions::classes_at", std::to_string(std::ranges::count(folder.path, '/')));
+  }
+
+  void check_names() const {
+    for (std::size_t i = 0; i < folders_.size(); ++i) {
+      for (std::size_t j = i + 1; j < folders_.size(); ++j) {
+        if (folders_[i].part != folders_[j].part) continue;
+        throw ConfigError(source_ + ": '" + folders_[i].path + "' and '" + folders_[j].path +
+                              "' are both called like one split" + found(),
+                          "say which it is with " + split_options());
+      }
+    }
+  }
+
+  [[noreturn]] void fail_among_others() const {
+    throw ConfigError(source_ + ": '" + folders_.front().path +
+                          "' is called like a split, and the folders beside it are not" + found(),
+                      "where it is a class, say " + classes_at(folders_.front()) +
+                          "; where it is a split, name the other with " + split_options());
+  }
+
+  Place place_of(const std::string& text) const {
+    std::string name = text;
+    while (name.ends_with('/')) name.pop_back();
+    std::vector<Place> places;
+    collect(tree_, "", name, places);
+    if (places.empty()) throw ConfigError(source_ + ": no images in a folder '" + text + "'" + found());
+    if (places.size() > 1) {
+      throw ConfigError(source_ + ": several folders are called '" + text + "': " + places[0].path() + ", " +
+                            places[1].path() + found(),
+                        "name it with the folders above it, as " + places[0].path());
+    }
+    return places.front();
+  }
+
+  // Collects the topmost folders of this name.
+  static void collect(const FolderTree& at, const std::string& path, const std::string& name,
+                      std::vector<Place>& places) {
+    for (const FolderTree& folder : at.folders) {
+      Place place{.parent = &at, .parent_path = path, .folder = &folder};
+      const std::string inner = place.path();
+      if (inner == name + "/" || inner.ends_with("/" + name + "/")) {
+        places.push_back(std::move(place));
+      } else {
+        collect(folder, inner, name, places);
+      }
+    }
+  }
+
+  const FolderTree& tree_;
+  const std::string& source_;
+  std::vector<SplitFolder> folders_;
+};
 
 constexpr std::size_t kMaxDepth = 256;  // names in a path: the tree is walked recursively
 constexpr const char* kUnderstood =
@@ -26,6 +199,13 @@ std::optional<Part> part_named(std::string_view name, const LayoutOptions& layou
 }
 
 }  // namespace
+
+std::vector<SplitFolder> find_split_folders(const FolderTree& tree, const LayoutOptions& layout,
+                                            const ClassRule& rule, const std::string& source) {
+  SplitFinder finder(tree, source);
+  if (layout.train_folder.empty() && layout.test_folder.empty()) return finder.find_called(rule);
+  return finder.find_named(layout);
+}
 
 std::size_t SplitImages::depth() const noexcept {
   return static_cast<std::size_t>(std::ranges::count(folder, '/'));

@@ -7,13 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/arrays/npy_header.h"
-#include "headrace/pipeline/sources/borrowed_bytes.h"
-#include "headrace/pipeline/sources/members/member_numbers.h"
-#include "headrace/pipeline/sources/sample_table.h"
+#include "headrace/pipeline/sources/bytes.h"
+#include "headrace/pipeline/sources/cell_numbers.h"
 
 namespace headrace {
 namespace {
@@ -24,6 +21,41 @@ namespace {
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+constexpr ColumnChooser::Words kMembers{.column = "member", .where = " in its first samples"};
+
+// Says what a member can be, by its name.
+std::optional<NamedColumn> member_column(const std::string& name) {
+  using enum ColumnType;
+  if (name.find_first_of(":=+") != std::string::npos) return std::nullopt;
+  const auto [extension, keys] = parse_member_name(name);
+  if (keys.empty() && is_image_extension(extension)) {
+    return NamedColumn{.name = name, .holds = "an image", .types = {kNumber, kText, kMask}};
+  }
+  if (keys.empty() && is_named_so(extension, "json")) {
+    return NamedColumn{
+        .name = name, .holds = "JSON", .types = {kText}, .hint = fmt::format("name a key in it: '{}.KEY'", name)};
+  }
+  const bool is_text = extension == "txt" || (is_path_pattern(extension) && is_named_so(extension, "txt"));
+  return NamedColumn{.name = name,
+                     .holds = keys.empty() ? "text or numbers" : "a value in JSON",
+                     .types = {kNumber, kText, kClass, kList},
+                     .usual = is_text && keys.empty() ? kText : kNumber};
+}
+
+void check_pattern(const ColumnChooser& chooser, const ChosenField& chosen, const std::string& pattern) {
+  const std::size_t column = chosen.columns.front();
+  const auto refuse = [&](const std::string& why) {
+    chooser.refuse(column, why, "write FIELD=PATH, as in mask=../masks/{folder}/{stem}_mask.png:mask");
+  };
+  if (chosen.field == chooser.columns()[column].name) refuse("a file of another name needs a field's name");
+  if (pattern.find("{stem}") == std::string::npos) refuse("no {stem} says which image it belongs to");
+  for (std::size_t at = 0; (at = pattern.find('{', at)) != std::string::npos; ++at) {
+    const std::string_view rest = std::string_view(pattern).substr(at);
+    if (rest.starts_with("{stem}") || rest.starts_with("{folder}")) continue;
+    refuse(fmt::format("'{}' is neither {{stem}} nor {{folder}}", rest.substr(0, rest.find('}') + 1)));
+  }
 }
 
 // Returns a value of the JSON in a member; its keys lead there.
@@ -39,10 +71,10 @@ const nlohmann::json& value_in(const nlohmann::json& json, const MemberChoice& c
   return *at;
 }
 
-nlohmann::json parse_member(std::span<const std::byte> member) { return parse_json_member(as_text(member)); }
+nlohmann::json parse_member(std::span<const std::byte> member) { return parse_json_cell(as_text(member)); }
 
 // Collects a column's numbers, and names the member where there are none.
-void collect(const MemberChoice& choice, bool json, std::span<const std::byte> member, MemberNumbers& numbers) {
+void collect(const MemberChoice& choice, bool json, std::span<const std::byte> member, CellNumbers& numbers) {
   numbers.clear();
   try {
     if (json) {
@@ -57,8 +89,8 @@ void collect(const MemberChoice& choice, bool json, std::span<const std::byte> m
   }
 }
 
-MemberNumbers& numbers_of_thread() {
-  static thread_local MemberNumbers numbers;
+CellNumbers& numbers_of_thread() {
+  static thread_local CellNumbers numbers;
   return numbers;
 }
 
@@ -74,7 +106,7 @@ NpyHeader array_header(const MemberChoice& choice, std::span<const std::byte> me
 }
 
 // Returns the extents that a field has of numbers: one number of text is no list.
-std::span<const std::int64_t> extents_of(const MemberNumbers& numbers, bool text, bool list) {
+std::span<const std::int64_t> extents_of(const CellNumbers& numbers, bool text, bool list) {
   const std::span<const std::int64_t> extents = numbers.extents();
   const bool single = text && !list && numbers.size() == 1;
   return single ? std::span<const std::int64_t>() : extents;
@@ -100,23 +132,21 @@ std::string class_in(const MemberChoice& choice, std::span<const std::byte> memb
 }  // namespace
 
 MemberFields::MemberFields(const std::vector<std::string>& more, std::string source) : source_(std::move(source)) {
-  for (MemberChoice& choice : parse_member_choices(more, source_)) {
-    const std::string& extension = choice.member.extension;
-    const auto found = std::ranges::find(extensions_, extension);
-    Column column{.choice = choice,
-                  .form = form_of(choice),
-                  .member = static_cast<std::size_t>(found - extensions_.begin())};
-    if (found == extensions_.end()) extensions_.push_back(extension);
-    column.field.name = choice.field;
-    if (column.form == Form::kBytes) {
-      const bool mask = choice.type == ColumnType::kMask;
-      column.field = mask ? mask_field() : labelled_image_fields().front();
-      column.field.name = choice.field;
-    }
-    if (column.form == Form::kText || column.form == Form::kJsonText) {
-      column.field.dtype = DType::kU8;
-      column.field.shape = {Shape::kDynamic};
-    }
+  ColumnChooser chooser(source_, kMembers, member_column);
+  chooser.add("image", {});
+  chooser.add("label", {});
+  for (const std::string& text : more) {
+    const ChosenField chosen = chooser.take(text);
+    const std::string& name = chooser.columns()[chosen.columns.front()].name;
+    Column column{.choice = {.name = name, .member = parse_member_name(name), .type = chosen.type}};
+    const std::string& extension = column.choice.member.extension;
+    if (is_path_pattern(extension)) check_pattern(chooser, chosen, extension);
+    column.form = form_of(column.choice);
+    column.member = static_cast<std::size_t>(std::ranges::find(extensions_, extension) - extensions_.begin());
+    if (column.member == extensions_.size()) extensions_.push_back(extension);
+    column.field.name = chosen.field;
+    if (column.form == Form::kBytes) column.field = image_field(chosen.field, chosen.type == ColumnType::kMask);
+    if (column.form == Form::kText || column.form == Form::kJsonText) column.field = text_field(chosen.field);
     if (column.form == Form::kClass) column.field.dtype = DType::kI64;
     columns_.push_back(std::move(column));
   }
@@ -189,13 +219,12 @@ void MemberFields::learn_column(Column& column, std::span<const std::byte> membe
     }
     case Form::kNumbers:
     case Form::kJson: {
-      MemberNumbers& numbers = numbers_of_thread();
+      CellNumbers& numbers = numbers_of_thread();
       const bool text = column.form == Form::kNumbers;
       collect(column.choice, !text, member, numbers);
       const bool list = column.choice.type == ColumnType::kList;
       if (text && !list && numbers.size() == 0) fail_member(column.choice.name, "holds no number");
-      return learn_shape(column, numbers.are_integers() ? DType::kI64 : DType::kF32,
-                         extents_of(numbers, text, list));
+      return learn_shape(column, numbers.type(), extents_of(numbers, text, list));
     }
   }
 }
@@ -240,14 +269,8 @@ void MemberFields::settle(const std::vector<std::string>& there) {
           fmt::format("{}: {}", source_, column.failure),
           "none of its first samples has what is to be taken along; name another member, or its type");
     }
-    if (!column.learned) {
-      throw ConfigError(
-          fmt::format("{}: no member '{}' in its first samples; they have {}{}", source_, extension,
-                      there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")),
-                      did_you_mean(extension, there)),
-          "name some of these with " + named_or("ColumnOptions::columns", "the options for columns"));
-    }
-    column.classes.settle();
+    if (!column.learned) refuse_missing(source_, kMembers, extension, there, "ColumnOptions::columns");
+    column.classes.settle(/*numeric=*/true);
     Shape& shape = column.field.shape;
     const bool list = column.choice.type == ColumnType::kList;
     if (list && shape.rank() == 0) {
@@ -346,11 +369,11 @@ void MemberFields::read_column(const Column& column, std::span<const std::byte> 
     }
     case Form::kNumbers:
     case Form::kJson: {
-      MemberNumbers& numbers = numbers_of_thread();
+      CellNumbers& numbers = numbers_of_thread();
       const bool text = column.form == Form::kNumbers;
       collect(column.choice, !text, member, numbers);
       check_shape(column, extents_of(numbers, text, column.field.shape.rank() > 0));
-      if (column.field.dtype == DType::kI64 && !numbers.are_integers()) {
+      if (column.field.dtype == DType::kI64 && numbers.type() != DType::kI64) {
         fail_member(column.choice.name, "holds a number that is no integer, and the first samples hold integers",
                     "write them as floating-point numbers throughout");
       }

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "headrace/pipeline/record.h"
+#include "headrace/pipeline/sources/cell_classes.h"
+#include "headrace/pipeline/sources/columns.h"
 #include "headrace/pipeline/sources/fingerprint.h"
-#include "headrace/pipeline/sources/members/member_choice.h"
-#include "headrace/pipeline/sources/members/member_classes.h"
+#include "headrace/pipeline/sources/members/member_name.h"
 #include "headrace/pipeline/sources/members/record_parts.h"
 
 namespace headrace {
@@ -37,10 +38,18 @@ class SampleMembers {
 // How many samples the fields are learned from.
 inline constexpr std::size_t kSamplesLearnedFrom = 256;
 
+// A member as it was chosen.
+struct MemberChoice {
+  std::string name;  // as given: "json.box"
+  MemberName member;
+  ColumnType type = ColumnType::kNumber;
+};
+
 class MemberFields {
  public:
   MemberFields() = default;
-  // Parses ColumnOptions::columns, as parse_member_choices() does.
+  // Takes the members that ColumnOptions::columns name, as ColumnChooser::take(). Without a type an image is an
+  // image and "txt" is text.
   MemberFields(const std::vector<std::string>& more, std::string source);
 
   bool empty() const noexcept { return columns_.empty(); }
@@ -78,8 +87,8 @@ class MemberFields {
     std::size_t member = 0;  // into extensions_
     Field field = {};
     bool learned = false, varies = false, empty = false;
-    MemberClasses classes = {};  // of kClass
-    std::string failure = {};    // of the first sample that had the member and could not be read
+    CellClasses classes = {};  // of kClass
+    std::string failure = {};  // of the first sample that had the member and could not be read
   };
 
   static Form form_of(const MemberChoice& choice);

@@ -8,7 +8,7 @@
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
-#include "headrace/pipeline/sources/records/record_file_header.h"
+#include "headrace/pipeline/sources/records/record_file_format.h"
 
 namespace headrace {
 namespace {

@@ -6,7 +6,7 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/records/record_file_index.h"
+#include "headrace/pipeline/sources/records/record_file_format.h"
 
 namespace headrace {
 

@@ -8,8 +8,7 @@
 
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/record.h"
-#include "headrace/pipeline/sources/records/record_file_header.h"
-#include "headrace/pipeline/sources/records/record_file_index.h"
+#include "headrace/pipeline/sources/records/record_file_format.h"
 
 namespace headrace {
 

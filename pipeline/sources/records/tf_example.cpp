@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "headrace/devices/base/counted.h"
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/sources/column_choice.h"
+#include "headrace/pipeline/sources/bytes.h"
+#include "headrace/pipeline/sources/columns.h"
 #include "headrace/pipeline/sources/image_names.h"
-#include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/records/wire_reader.h"
 #include "headrace/pipeline/sources/sample_table.h"
 
@@ -211,17 +210,11 @@ void visit_features(std::span<const std::byte> payload, const Visit& visit) {
   }
 }
 
-// Returns the first keys of an example.
-std::vector<std::string> first_keys(std::span<const std::byte> payload) {
+std::string names_in(std::span<const std::byte> payload) {
   std::vector<std::string> there;
   visit_features(payload, [&](std::string_view key, auto) {
     if (there.size() < 8) there.emplace_back(key.substr(0, 64));
   });
-  return there;
-}
-
-std::string names_in(std::span<const std::byte> payload) {
-  const std::vector<std::string> there = first_keys(payload);
   return there.empty() ? "nothing" : fmt::format("{}", fmt::join(there, ", "));
 }
 
@@ -240,46 +233,34 @@ std::string how_to_name_keys() {
 
 Shape shape_of(std::int64_t count) { return count == 1 ? Shape{} : Shape{count}; }
 
-Field further_field(const ColumnChoice& choice, const FeatureContent& content, const std::string& source) {
-  const std::string& name = choice.field;
-  const std::string& key = choice.columns.front();
-  if (choice.type == ColumnType::kText && content.bytes == 1) {
-    return {.name = name, .dtype = DType::kU8, .shape = {Shape::kDynamic}};
-  }
-  if ((choice.type == ColumnType::kNumber || choice.type == ColumnType::kMask) && content.image) {
-    Field field = choice.type == ColumnType::kMask ? mask_field() : labelled_image_fields().front();
-    field.name = name;
-    return field;
-  }
-  if (choice.type == ColumnType::kNumber && content.floats > 0) {
-    return {.name = name, .dtype = DType::kF32, .shape = shape_of(content.floats)};
-  }
-  if (choice.type == ColumnType::kNumber && content.integers > 0) {
-    return {.name = name, .dtype = DType::kI64, .shape = shape_of(content.integers)};
-  }
-  throw ConfigError(
-      fmt::format("{}: the feature '{}' cannot be taken along: it holds {}", source, key, content.describe()),
-      fmt::format("further features are integers, floats, an encoded image, or one text: '{}:text'", key));
+// The features of an example by name; of a duplicate key the last one counts.
+using FeatureContents = std::map<std::string, FeatureContent, std::less<>>;
+
+FeatureContents contents_of(std::span<const std::byte> example) {
+  FeatureContents contents;
+  visit_features(example, [&](std::string_view key, std::span<const std::byte> feature) {
+    contents.insert_or_assign(std::string(key), content_of(feature));
+  });
+  return contents;
 }
 
-// Parses what is to be taken along. Throws ConfigError if it is no feature, or if a field is called so already.
-ColumnChoice choose_feature(const std::string& text, std::span<const std::byte> example,
-                            const std::vector<TfField>& before, const std::string& source) {
-  const auto is_key = [&](const std::string& name) {
-    bool found = false;
-    visit_features(example,
-                   [&](std::string_view key, std::span<const std::byte>) { found = found || key == name; });
-    return found;
-  };
-  ColumnChoice choice = parse_column_choice(text, is_key, source);
-  const bool named =
-      std::ranges::any_of(before, [&](const TfField& one) { return one.field.name == choice.field; });
-  if (named || choice.columns.size() > 1) {
-    throw ConfigError(fmt::format("{}: the feature '{}' cannot be taken along: {}", source, choice.columns.front(),
-                                  named ? "a field is called so already" : "a field is of one feature"),
-                      "each further feature is a field of its name; FIELD=FEATURE gives it another one");
+std::vector<NamedColumn> feature_columns(const FeatureContents& contents) {
+  std::vector<NamedColumn> columns;
+  for (const auto& [name, content] : contents) {
+    NamedColumn& column = columns.emplace_back(NamedColumn{.name = name, .holds = content.describe()});
+    if (content.image || content.floats > 0 || content.integers > 0) column.types.push_back(ColumnType::kNumber);
+    if (content.image) column.types.push_back(ColumnType::kMask);
+    if (content.bytes == 1) column.types.push_back(ColumnType::kText);
+    if (column.types.empty()) column.hint = "a feature is integers, floats, one encoded image or one text";
   }
-  return choice;
+  return columns;
+}
+
+Field further_field(const std::string& name, ColumnType type, const FeatureContent& content) {
+  if (type == ColumnType::kText) return text_field(name);
+  if (content.image) return image_field(name, type == ColumnType::kMask);
+  if (content.floats > 0) return {.name = name, .dtype = DType::kF32, .shape = shape_of(content.floats)};
+  return {.name = name, .dtype = DType::kI64, .shape = shape_of(content.integers)};
 }
 
 // Returns the field of a label in the first example.
@@ -304,61 +285,32 @@ bool lies_in_payload(const Field& field) noexcept {
 }
 
 std::vector<TfField> tf_fields(const TfRecordOptions& options) {
-  if (options.feature_keys.size() > kMaxFields - 2) {
-    throw ConfigError(fmt::format("{} further features: a record has at most {} fields, image and label included",
-                                  options.feature_keys.size(), kMaxFields));
-  }
   Fields fields = labelled_image_fields();
   if (options.label_type == LabelType::kNumber) fields.back().dtype = DType::kF32;
   return {{.field = fields.front(), .keys = options.image_keys},
           {.field = fields.back(), .keys = options.label_keys}};
 }
 
-std::vector<TfField> tf_fields(const TfRecordOptions& options, std::span<const std::byte> example,
-                               const std::string& source) {
-  std::vector<TfField> fields = tf_fields(options);
-  Wanted label(options.label_keys);
-  visit_features(example,
-                 [&](std::string_view key, std::span<const std::byte> feature) { label.look_at(key, feature); });
-  if (label.found()) {
-    fields.back().field = label_field(label.key(), content_of(label.feature()), options.label_type, source);
+TfFields tf_fields(const TfRecordOptions& options, std::span<const std::byte> example, const std::string& source) {
+  const FeatureContents contents = contents_of(example);
+  ColumnChooser chooser(source, {.column = "feature", .where = " in its first record"}, feature_columns(contents));
+  TfFields found{.fields = tf_fields(options), .columns = {}};
+  for (TfField& one : found.fields) {
+    const auto key =
+        std::ranges::find_if(one.keys, [&](const std::string& name) { return contents.contains(name); });
+    const bool is_there = key != one.keys.end();
+    chooser.add(one.field.name, is_there ? std::vector{*chooser.find(*key)} : std::vector<std::size_t>());
+    if (!is_there || one.field.name != "label") continue;
+    one.field = label_field(*key, contents.find(*key)->second, options.label_type, source);
   }
   for (const std::string& text : options.feature_keys) {
-    const ColumnChoice choice = choose_feature(text, example, fields, source);
-    const std::string& key = choice.columns.front();
-    const std::vector<std::string> keys{key};
-    Wanted wanted(keys);
-    visit_features(example, [&](std::string_view name, std::span<const std::byte> feature) {
-      wanted.look_at(name, feature);
-    });
-    if (!wanted.found()) {
-      throw ConfigError(
-          fmt::format("{}: there is no feature '{}'; its first record has {}{}", source, key, names_in(example),
-                      did_you_mean(key, first_keys(example))),
-          "name some of these with " + named_or("ColumnOptions::columns", "the options for features"));
-    }
-    fields.push_back({.field = further_field(choice, content_of(wanted.feature()), source), .keys = keys});
+    const ChosenField chosen = chooser.take(text);
+    const std::string& key = chooser.columns()[chosen.columns.front()].name;
+    found.fields.push_back(
+        {.field = further_field(chosen.field, chosen.type, contents.find(key)->second), .keys = {key}});
   }
-  return fields;
-}
-
-std::vector<SourceColumn> tf_columns(std::span<const std::byte> example, const std::vector<TfField>& fields) {
-  std::map<std::string, SourceColumn, std::less<>> columns;
-  visit_features(example, [&](std::string_view key, std::span<const std::byte> feature) {
-    const std::string name(key);
-    columns[name] = {.name = name, .holds = content_of(feature).describe(), .field = {}};
-  });
-  for (const TfField& field : fields) {
-    for (const std::string& key : field.keys) {
-      const auto found = columns.find(key);
-      if (found == columns.end()) continue;
-      found->second.field = field.field.name;
-      break;
-    }
-  }
-  std::vector<SourceColumn> list;
-  for (auto& [name, column] : columns) list.push_back(std::move(column));
-  return list;
+  found.columns = chooser.listed();
+  return found;
 }
 
 std::size_t number_bytes(const std::vector<TfField>& fields) {

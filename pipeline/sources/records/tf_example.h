@@ -17,16 +17,17 @@ struct TfField {
   std::vector<std::string> keys;  // the first that an example has
 };
 
+struct TfFields {
+  std::vector<TfField> fields;
+  std::vector<SourceColumn> columns;  // all features of an example, by name
+};
+
 // Returns image and label, then the fields of options.feature_keys, typed as in `example`. Throws ConfigError if
 // it lacks one or has one that cannot be a field, or if the labels are not of the wanted type; Error(kDataCorrupt)
 // if `example` is not an Example.
-std::vector<TfField> tf_fields(const TfRecordOptions& options, std::span<const std::byte> example,
-                               const std::string& source);
+TfFields tf_fields(const TfRecordOptions& options, std::span<const std::byte> example, const std::string& source);
 // Returns image and label alone, for when no example can be read.
 std::vector<TfField> tf_fields(const TfRecordOptions& options);
-
-// Returns all features of an example, by name, and their fields. Throws Error(kDataCorrupt).
-std::vector<SourceColumn> tf_columns(std::span<const std::byte> example, const std::vector<TfField>& fields);
 
 // Returns whether the field is bytes of the payload, an encoded image or text, rather than numbers parsed from it.
 bool lies_in_payload(const Field& field) noexcept;

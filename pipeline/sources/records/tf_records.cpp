@@ -8,13 +8,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "headrace/devices/base/crc32c.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/sources/borrowed_bytes.h"
+#include "headrace/pipeline/sources/bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
-#include "headrace/pipeline/sources/little_endian.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/tf_example.h"
@@ -99,9 +99,9 @@ void TfRecords::choose_fields() {
   bool found = false;
   for (std::uint64_t i = 0; !found && i < std::min(info_.records, kTried); ++i) {
     try {
-      const std::span<const std::byte> example = payload(i, scratch);
-      fields_ = tf_fields(options_, example, info_.name);
-      info_.columns = tf_columns(example, fields_);
+      TfFields those = tf_fields(options_, payload(i, scratch), info_.name);
+      fields_ = std::move(those.fields);
+      info_.columns = std::move(those.columns);
       found = true;
     } catch (const ConfigError&) {
       throw;

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <new>
 #include <optional>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/pipeline/sources/cell_classes.h"
+#include "headrace/pipeline/sources/members/record_parts.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
 
@@ -32,25 +33,6 @@ const char* held_by(const std::string& extension) {
   if (extension == "json" || extension.ends_with(".json")) return "JSON";
   if (extension == "npy" || extension.ends_with(".npy")) return "an array";
   return extension == "cls" ? "an integer" : extension == "txt" ? "text" : "bytes";
-}
-
-bool all_integers(const std::vector<std::string>& names) {
-  return std::ranges::all_of(names, [](const std::string& name) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
-    return error == std::errc() && end == name.data() + name.size();
-  });
-}
-
-// Returns the names, each once: integers in numeric order, others in bytewise order.
-std::vector<std::string> classes_among(std::vector<std::string> names) {
-  std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
-  if (all_integers(names)) {
-    std::ranges::stable_sort(names, {}, [](const std::string& name) { return std::stoll(name); });
-  }
-  return names;
 }
 
 }  // namespace
@@ -131,23 +113,24 @@ void WebDataset::settle_labels() {
   }
   unlabelled_.clear();
   if (roles_.label_type != LabelType::kClass) return;
+  CellClasses classes;
   if (info_.classes.empty()) {
-    std::vector<std::string> names;
     for (std::uint64_t i = 0; i < class_names_.size(); ++i) {
-      if (!faults_.contains(i)) names.push_back(class_names_[i]);
+      if (!faults_.contains(i)) classes.add(class_names_[i]);
     }
-    info_.classes = classes_among(std::move(names));
+    classes.settle(/*numeric=*/true);
+    info_.classes = classes.names();
+  } else {
+    classes.settle(info_.classes);
   }
-  std::map<std::string_view, std::int64_t> numbers;
-  for (const std::string& one : info_.classes) numbers.emplace(one, std::ssize(numbers));
   SampleTable table;
   for (std::uint64_t i = 0; i < class_names_.size(); ++i) {
-    const auto found = numbers.find(class_names_[i]);
-    if (found == numbers.end()) {
+    const std::optional<std::int64_t> number = classes.number_of(class_names_[i]);
+    if (!number) {
       faults_.try_emplace(i, fmt::format("'{}' is of the class '{}', which is none of those named", table_.name(i),
                                          class_names_[i]));
     }
-    table.add(table_.name(i), found == numbers.end() ? 0 : found->second);
+    table.add(table_.name(i), number.value_or(0));
   }
   table_ = std::move(table);
   class_names_.clear();

@@ -13,8 +13,7 @@
 #include <unordered_map>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/members/member_numbers.h"
-#include "headrace/pipeline/sources/plain_number.h"
+#include "headrace/pipeline/sources/cell_numbers.h"
 
 namespace headrace {
 namespace {
@@ -78,7 +77,7 @@ bool label_from_text(std::string_view text, LabelType type, WebSample& sample) {
 
 bool label_from_json(std::string_view text, const std::vector<std::string>& keys, LabelType type,
                      WebSample& sample) {
-  const nlohmann::json json = parse_json_member(text);
+  const nlohmann::json json = parse_json_cell(text);
   const nlohmann::json* at = &json;
   for (const std::string& key : keys) {
     if (!at->is_object()) return false;

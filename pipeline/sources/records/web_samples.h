@@ -11,7 +11,7 @@
 
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
-#include "headrace/pipeline/sources/members/member_choice.h"
+#include "headrace/pipeline/sources/members/member_name.h"
 
 namespace headrace {
 

@@ -1,36 +1,32 @@
-// The cells of a table that its options choose, column by column.
+// The cells of a table that its options choose, column by column, and its labels as class numbers.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "headrace/pipeline/sources.h"
-#include "headrace/pipeline/sources/column_choice.h"
-#include "headrace/pipeline/sources/plain_number.h"
-#include "headrace/pipeline/sources/tables/csv_labels.h"
 
 namespace headrace {
 
-// A field of all records, and the names of its values if they are classes.
-struct CsvColumn {
-  Array array;
-  std::vector<std::string> classes = {};
+struct CsvCell {
+  std::string text;  // as written
+  std::uint64_t line = 0;
+  bool quoted = false;
 };
 
-// Returns the field `choice` from the cells of its columns, one vector a column, all equally long:
-//  - kNumber: i64 if all are written as integers, else f32, rounded to nearest; of n columns a vector of n
-//  - kList: numbers with blanks, commas or semicolons between them, equally many in every row
-//  - kClass: i64, as number_labels() numbers the classes
-//  - kText: its bytes, u8, with zeros after them up to the longest
-// Throws DataError naming `source` and the line of a cell that is none of this.
-CsvColumn make_csv_column(const ColumnChoice& choice, std::span<const std::vector<CsvCell>* const> columns,
-                          const std::string& source);
+struct CsvLabels {
+  std::vector<std::int64_t> values;  // by row
+  std::vector<std::string> classes;  // by value; none if the labels are integers
+};
 
-// Returns a column of numbers as f32 scalars.
-Array float_column(const std::string& name, const std::vector<CsvCell>& column, const std::string& source);
+// Converts a column of labels. Integers in any notation (7, 07, 7.0, 7e0, "7") keep their value; names give
+// classes in bytewise order. In a column of both kinds all are names if every one is in quotes; otherwise throws
+// DataError naming `source` and the line of the odd one. Other numbers are a ConfigError that says which option to
+// set. With kClass, numbers of any kind give classes in numeric order, named as first written.
+CsvLabels number_labels(const std::string& column_name, const std::vector<CsvCell>& column,
+                        const std::string& source, LabelType type = LabelType::kAuto);
 
 struct CsvCells {
   struct Row {
@@ -40,7 +36,7 @@ struct CsvCells {
 
   std::vector<Row> rows;
   std::vector<CsvCell> labels;        // of each row; none if there is no label
-  std::vector<CsvColumn> further;     // in the order of CsvOptions::columns
+  std::vector<Array> further;         // in the order of CsvOptions::columns
   std::vector<SourceColumn> columns;  // of the table
 };
 

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/tables/csv_labels.h"
+#include "headrace/pipeline/sources/tables/csv_cells.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +10,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/cell_classes.h"
+#include "headrace/pipeline/sources/cell_numbers.h"
 
 namespace headrace {
 namespace {
@@ -40,14 +42,11 @@ namespace {
 }
 
 CsvLabels number_names(const std::vector<CsvCell>& column) {
-  CsvLabels labels;
-  for (const CsvCell& label : column) labels.classes.push_back(label.text);
-  std::ranges::sort(labels.classes);
-  const auto repeated = std::ranges::unique(labels.classes);
-  labels.classes.erase(repeated.begin(), repeated.end());
-  for (const CsvCell& label : column) {
-    labels.values.push_back(std::ranges::lower_bound(labels.classes, label.text) - labels.classes.begin());
-  }
+  CellClasses classes;
+  for (const CsvCell& label : column) classes.add(label.text);
+  classes.settle(/*numeric=*/false);
+  CsvLabels labels{.values = {}, .classes = classes.names()};
+  for (const CsvCell& label : column) labels.values.push_back(*classes.number_of(label.text));
   return labels;
 }
 

@@ -39,7 +39,7 @@ class CsvManifest final : public Source {
     } else {
       labels = number_labels(options.label_column, cells.labels, info_.name, options.label_type);
     }
-    for (CsvColumn& column : cells.further) add_field(std::move(column.array));
+    for (Array& column : cells.further) add_field(std::move(column));
     ask_for_remote(cells.rows);
     Fingerprint revision("");
     for (std::size_t i = 0; i < cells.rows.size(); ++i) {

@@ -37,7 +37,7 @@ SourcePtr csv_table(const std::filesystem::path& csv, CsvOptions options) {
     labels = number_labels(options.label_column, cells.labels, name, options.label_type);
     arrays.push_back(class_numbers(labels));
   }
-  for (CsvColumn& column : cells.further) arrays.push_back(std::move(column.array));
+  for (Array& column : cells.further) arrays.push_back(std::move(column));
   if (arrays.empty()) {
     throw ConfigError(name + ": no column of numbers, and no label",
                       "name columns of text or classes to take along: COLUMN:text, COLUMN:class");

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources/archives/file_input.h"
+#include "headrace/pipeline/sources/archives/byte_input.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/temp_folder.h"
 

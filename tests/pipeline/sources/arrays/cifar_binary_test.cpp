@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/arrays/cifar_binary.h"
+#include "headrace/pipeline/sources/arrays/array_formats.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/arrays/idx.h"
+#include "headrace/pipeline/sources/arrays/array_formats.h"
 
 #include <cstring>
 

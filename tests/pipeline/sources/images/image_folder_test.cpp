@@ -269,7 +269,7 @@ TEST(ImageFolderTest, NamesNoImageAndNoLabelAmongItsFiles) {
   EXPECT_THAT(error_with({.label_column = "json.size"}), HasSubstr("whose labels are folders"));
   EXPECT_THAT(
       error_with({.columns = {"text"}}),
-      HasSubstr("no member 'text' in its first samples; they have jpg, json, png, txt: did you mean 'txt'?"));
+      HasSubstr("no member 'text' in its first samples; there are jpg, json, png, txt: did you mean 'txt'?"));
 }
 
 }  // namespace

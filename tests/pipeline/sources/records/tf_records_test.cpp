@@ -319,16 +319,15 @@ TEST(TfRecordsTest, TakesASecondImageAndText) {
     return "no error";
   };
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"text"}}),
-              HasSubstr("the feature 'text' cannot be taken along: it holds bytes (further features are integers, "
-                        "floats, an encoded image, or one text: 'text:text')"));
+              HasSubstr("the feature 'text' is no number: it holds bytes (say 'text:text')"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"score:text"}}), HasSubstr("it holds 1 float"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"text:class"}}), HasSubstr("it holds bytes"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"score", "score"}}),
-              HasSubstr("called so already"));
+              HasSubstr("a field is called 'score' already"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"name"}}),
-              HasSubstr("there is no feature 'name'; its first record has photo, score, box"));
+              HasSubstr("no feature 'name' in its first record; there are box, depth, id, photo, score, text"));
   EXPECT_THAT(error_with({.label_keys = {"id"}, .feature_keys = {"scroe"}}),
-              HasSubstr("did you mean 'score'? (name some of these with ColumnOptions::columns)"));
+              HasSubstr("did you mean 'score'? (name one of these with ColumnOptions::columns)"));
   EXPECT_THAT(error_with({.label_keys = {"score"}}),
               HasSubstr("the label 'score' holds 1 float, and classes are integers (for values to predict, "
                         "as float32, say ColumnOptions::label_type = number"));

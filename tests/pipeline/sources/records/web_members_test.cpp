@@ -195,16 +195,17 @@ TEST(WebMembersTest, RefusesWhatCannotBeAField) {
   const Bytes tar = rich_tar(3);
   const auto with = [&](const std::string& member) { return error_with(tar, {.columns = {member}}); };
   EXPECT_THAT(with("segg.png"),
-              HasSubstr("no member 'segg.png' in its first samples; they have txt, jpg, seg.png, "
+              HasSubstr("no member 'segg.png' in its first samples; there are txt, jpg, seg.png, "
                         "cls, json, npy: did you mean 'seg.png'?"));
   EXPECT_THAT(with("json"),
-              HasSubstr("JSON is no number (name a key in it, 'json.KEY', or take all of it as text: "
-                        "'json:text')"));
+              HasSubstr("the member 'json' is no number: it holds JSON (say 'json:text', or name a key in it: "
+                        "'json.KEY')"));
   EXPECT_EQ(with("json:text"), "no error");
   EXPECT_THAT(with("json.kind"), HasSubstr("member 'json.kind' holds a value of type string, no number"));
-  EXPECT_THAT(with("json:class"), HasSubstr("JSON names no class (name a key in it, 'json.KEY'"));
-  EXPECT_THAT(with("seg.png:class"), HasSubstr("an image names no class"));
-  EXPECT_THAT(with("txt:mask"), HasSubstr("only an image is a mask"));
+  EXPECT_THAT(with("json:class"), HasSubstr("the member 'json' is no class: it holds JSON"));
+  EXPECT_THAT(with("seg.png:class"),
+              HasSubstr("is no class: it holds an image (say 'seg.png' or 'seg.png:text' or 'seg.png:mask')"));
+  EXPECT_THAT(with("txt:mask"), HasSubstr("the member 'txt' is no mask: it holds text or numbers"));
   EXPECT_THAT(with("txt:txet"), HasSubstr("'txet' is no type of one: did you mean 'text'?"));
   EXPECT_THAT(with("label=txt"), HasSubstr("a field is called 'label' already"));
   EXPECT_THAT(with("json.meta.score:list"), HasSubstr("holds one number, no list"));

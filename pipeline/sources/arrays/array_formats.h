@@ -1,4 +1,4 @@
-// Yann LeCun's IDX format: a magic number, extents, elements.
+// Recognises formats of arrays: Yann LeCun's IDX, CIFAR's binaries, NumPy's files.
 #pragma once
 
 #include <cstddef>
@@ -24,5 +24,12 @@ IdxFile read_idx(const std::filesystem::path& path);
 // Returns the path of the MNIST file `stem` ("train-images", 3 axes) in a folder, as train-images-idx3-ubyte or
 // .idx3-ubyte, plain or .gz, or of another type (idx3-float) or number of axes; empty if there is none.
 std::filesystem::path find_idx(const std::filesystem::path& folder, const char* stem, int axes);
+
+enum class CifarFormat { kNone, kCifar10, kCifar100 };
+CifarFormat find_cifar(const std::filesystem::path& folder);
+
+bool is_npy(const std::filesystem::path& file);
+// Returns whether it is a zip archive whose first file is a .npy.
+bool is_npz(const std::filesystem::path& file);
 
 }  // namespace headrace

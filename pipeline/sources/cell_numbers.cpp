@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/members/member_numbers.h"
+#include "headrace/pipeline/sources/cell_numbers.h"
 
 #include <fmt/format.h>
 
@@ -17,10 +17,12 @@ constexpr std::size_t kMaxQuoted = 40;
 
 [[noreturn]] void refuse_value(const std::string& what) { throw Error(ErrorCode::kDataCorrupt, what); }
 
-template <typename Value>
-bool parse_all(std::string_view text, Value& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
+std::string_view bare(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  return text;
 }
 
 // Returns the text with the words that Python's json.dumps writes for numbers that JSON lacks as null.
@@ -42,25 +44,52 @@ std::string with_null_for_nan(std::string_view text) {
 
 }  // namespace
 
-nlohmann::json parse_json_member(std::string_view text) {
+std::optional<PlainNumber> parse_plain_number(std::string_view text) {
+  text = bare(text);
+  const char* end = text.data() + text.size();
+  std::int64_t integer = 0;
+  if (const auto [at, error] = std::from_chars(text.data(), end, integer); at == end && error == std::errc()) {
+    return PlainNumber{.value = static_cast<double>(integer), .integer = integer, .plain = true};
+  }
+  double value = 0;
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (text.empty() || at != end || text.find_first_of("0123456789") == std::string_view::npos) return std::nullopt;
+  if (error == std::errc::result_out_of_range) value = HUGE_VAL;
+  PlainNumber number{.value = value};
+  if (std::trunc(value) == value && std::abs(value) < kMaxExactInteger) {
+    number.integer = static_cast<std::int64_t>(value);
+  }
+  return number;
+}
+
+void CellKind::look_at(std::string_view text) {
+  if (!numbers_) return;
+  const std::optional<PlainNumber> number = parse_plain_number(text);
+  numbers_ = number.has_value();
+  plain_ = plain_ && number && number->plain;
+}
+
+const char* CellKind::name() const noexcept { return !numbers_ ? "text" : plain_ ? "integers" : "numbers"; }
+
+nlohmann::json parse_json_cell(std::string_view text) {
   nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
   return nlohmann::json::parse(with_null_for_nan(text), nullptr, /*allow_exceptions=*/false);
 }
 
-void MemberNumbers::clear() {
+void CellNumbers::clear() {
   plain_ = true;
   integers_.clear();
   floats_.clear();
   extents_.clear();
 }
 
-void MemberNumbers::add(std::int64_t integer) {
+void CellNumbers::add(std::int64_t integer) {
   integers_.push_back(integer);
   floats_.push_back(static_cast<float>(integer));
 }
 
-void MemberNumbers::add(double value) {
+void CellNumbers::add(double value) {
   if (!(std::abs(value) <= std::numeric_limits<float>::max())) {
     refuse_value(fmt::format("holds {}, which is beyond what a float32 holds", value));
   }
@@ -69,31 +98,26 @@ void MemberNumbers::add(double value) {
   floats_.push_back(static_cast<float>(value));
 }
 
-void MemberNumbers::add_text(std::string_view text) {
+void CellNumbers::add_number(std::string_view text) {
+  const std::optional<PlainNumber> number = parse_plain_number(text);
+  if (!number && text.empty()) refuse_value("is empty");
+  if (!number) refuse_value(fmt::format("holds '{}', which is no number", text.substr(0, kMaxQuoted)));
+  number->plain ? add(*number->integer) : add(number->value);
+}
+
+void CellNumbers::add_text(std::string_view text) {
   constexpr std::string_view kBetween(" \t\r\n,;\0", 7);
   for (;;) {
     text.remove_prefix(std::min(text.find_first_not_of(kBetween), text.size()));
     if (text.empty()) break;
     const std::string_view word = text.substr(0, text.find_first_of(kBetween));
     text.remove_prefix(word.size());
-    const std::string_view bare =
-        word.starts_with('+') && word.size() > 1 && word[1] != '-' ? word.substr(1) : word;
-    std::int64_t integer = 0;
-    double value = 0;
-    if (parse_all(bare, integer)) {
-      add(integer);
-    } else if (parse_all(bare, value)) {
-      add(value);
-    } else {
-      refuse_value(fmt::format("holds '{}', which is no number", word.substr(0, kMaxQuoted)));
-    }
+    add_number(word);
   }
   extents_ = {static_cast<std::int64_t>(floats_.size())};
 }
 
-void MemberNumbers::add_json(const nlohmann::json& value) { add_json_at(value, 0); }
-
-void MemberNumbers::add_json_at(const nlohmann::json& value, std::size_t depth) {
+void CellNumbers::add_json_at(const nlohmann::json& value, std::size_t depth) {
   if (value.is_array()) {
     const auto length = static_cast<std::int64_t>(value.size());
     if (depth == extents_.size() && floats_.empty()) {
@@ -116,7 +140,7 @@ void MemberNumbers::add_json_at(const nlohmann::json& value, std::size_t depth) 
   add(value.get<std::int64_t>());
 }
 
-std::span<const std::byte> MemberNumbers::bytes(DType type) const {
+std::span<const std::byte> CellNumbers::bytes(DType type) const {
   return type == DType::kI64 ? std::as_bytes(std::span(integers_)) : std::as_bytes(std::span(floats_));
 }
 

@@ -1,11 +1,9 @@
-// The further members of a sample that become fields: what ColumnOptions::columns says of files.
+// Names of members of samples, and of files beside images.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "headrace/pipeline/sources/column_choice.h"
 
 namespace headrace {
 
@@ -15,13 +13,6 @@ namespace headrace {
 struct MemberName {
   std::string extension;          // in lower case: "seg.png", "meta.json"; or the pattern
   std::vector<std::string> keys;  // of a value in JSON, from the outside; none: all of the member
-};
-
-struct MemberChoice {
-  std::string field;
-  std::string name;  // as given: "json.box"
-  MemberName member;
-  ColumnType type = ColumnType::kNumber;
 };
 
 // "a/b.seg.png" is the member "seg.png" of the sample "a/b".
@@ -38,9 +29,7 @@ std::string in_lower_case(std::string_view name);
 // Returns whether the extension is that of an image, perhaps after another: "png", "seg.png".
 bool is_image_extension(std::string_view extension);
 
-// Parses "[FIELD=]EXTENSION[.KEY][:TYPE]", each of `more`. Without a type an image is an image and "txt" is text.
-// Throws ConfigError beginning with `source` if two fields, or one and image or label, have one name, if there are
-// too many, or if a member cannot be of this type.
-std::vector<MemberChoice> parse_member_choices(const std::vector<std::string>& more, const std::string& source);
+// Returns whether an extension is `last`, perhaps after another: "json", "meta.json".
+bool is_named_so(std::string_view extension, std::string_view last);
 
 }  // namespace headrace
