@@ -22,7 +22,7 @@ const nlohmann::json& member(const nlohmann::json& object, const char* key) {
 }
 
 // Returns the numbers of an object, null for those that are not finite, and its texts of these names.
-nlohmann::json figures_of(const nlohmann::json& object, const std::vector<const char*>& texts = {}) {
+nlohmann::json drawable(const nlohmann::json& object, const std::vector<const char*>& texts = {}) {
   nlohmann::json figures = nlohmann::json::object();
   if (object.is_object()) {
     for (const auto& [key, value] : object.items()) {
@@ -33,10 +33,10 @@ nlohmann::json figures_of(const nlohmann::json& object, const std::vector<const 
   return figures;
 }
 
-nlohmann::json figures_of_all(const nlohmann::json& list, const std::vector<const char*>& texts = {}) {
+nlohmann::json drawable_list(const nlohmann::json& list, const std::vector<const char*>& texts = {}) {
   nlohmann::json all = nlohmann::json::array();
   if (!list.is_array()) return all;
-  for (const nlohmann::json& one : list) all.push_back(figures_of(one, texts));
+  for (const nlohmann::json& one : list) all.push_back(drawable(one, texts));
   return all;
 }
 
@@ -44,7 +44,7 @@ nlohmann::json figures_of_all(const nlohmann::json& list, const std::vector<cons
 nlohmann::json epochs_of(const TrainingLines& training) {
   nlohmann::json epochs = nlohmann::json::array();
   for (const nlohmann::json& line : training.epochs) {
-    nlohmann::json epoch = figures_of(line);
+    nlohmann::json epoch = drawable(line);
     if (const nlohmann::json& rates = member(line, "learning_rates"); rates.is_array()) {
       epoch["learning_rates"] = nlohmann::json::array();
       for (const nlohmann::json& rate : rates) {
@@ -53,7 +53,7 @@ nlohmann::json epochs_of(const TrainingLines& training) {
     } else {
       epoch.erase("learning_rates");
     }
-    if (&line == &training.epochs.back()) epoch["workers"] = figures_of_all(member(line, "workers"));
+    if (&line == &training.epochs.back()) epoch["workers"] = drawable_list(member(line, "workers"));
     epochs.push_back(std::move(epoch));
   }
   return epochs;
@@ -116,11 +116,11 @@ nlohmann::json standstill_of(const std::vector<nlohmann::json>& timeline) {
 nlohmann::json input_of(const nlohmann::json& input) {
   const nlohmann::json& verdict = member(input, "verdict");
   nlohmann::json what_ifs = nlohmann::json::array();
-  for (const nlohmann::json& what_if : figures_of_all(member(verdict, "what_ifs"), {"sentence"})) {
+  for (const nlohmann::json& what_if : drawable_list(member(verdict, "what_ifs"), {"sentence"})) {
     if (what_if["sentence"] != "") what_ifs.push_back(what_if["sentence"]);
   }
   return {{"examples", number_at(input, "examples").value_or(0)},
-          {"stages", figures_of_all(member(input, "stages"), {"name", "stage_kind"})},
+          {"stages", drawable_list(member(input, "stages"), {"name", "stage_kind"})},
           {"bottleneck", text_at(verdict, "bottleneck")},
           {"verdict", text_at(verdict, "sentence")},
           {"summary", text_at(input, "summary")},
@@ -200,7 +200,7 @@ nlohmann::json run_data(const RunReading& run, const std::string& others) {
   const std::string recipe = text_at(run.run, "recipe");
   nlohmann::json ends = nlohmann::json::array(), about = nlohmann::json::array();
   for (const TrainingLines& training : run.trainings) {
-    ends.push_back(figures_of(training.final));
+    ends.push_back(drawable(training.final));
     if (const std::string seed = exact(training.final, "seed"); !seed.empty()) ends.back()["seed"] = seed;
   }
   for (const char* key : {"devices", "data", "started"}) {
