@@ -54,7 +54,8 @@ function axisFor(title, values, zero) {
   const lowest = Math.min(...values), highest = Math.max(...values);
   if (zero) return axis(title, {beginAtZero: true});
   if (lowest > 0 && highest >= 100 * lowest) return axis(`${title} (log)`, {type: 'logarithmic'});
-  return axis(title, lowest === highest ? {min: lowest - 0.1 * Math.abs(lowest), max: highest + 0.1 * Math.abs(highest || 1)} : {});
+  if (lowest < highest) return axis(title, {});
+  return axis(title, {min: lowest - 0.1 * Math.abs(lowest), max: highest + 0.1 * Math.abs(highest || 1)});
 }
 
 // Returns a figure with the curves that have points; null if none has. Points ascend in x; a line breaks where y is NaN.
@@ -80,15 +81,16 @@ function curvesFigure(caption, x, y, curves, {whole = false, end = undefined, ze
     title: (items) => `${x} ${plainNumber(items[0].parsed.x)}`,
     label: (item) => `${shown[item.datasetIndex].name}: ${plainNumber(item.parsed.y)}`,
   }};
-  const decimation = {enabled: points.length === shown.flatMap((curve) => curve.points).length, algorithm: 'min-max', threshold: DECIMATED_FROM};
+  const unbroken = points.length === shown.flatMap((curve) => curve.points).length;
+  const decimation = {enabled: unbroken, algorithm: 'min-max', threshold: DECIMATED_FROM};
   return figureOf(caption, labels.join(', '), datasets, scales, {tooltip, decimation});
 }
 
 // Returns a figure with shares of time in percent, stacked; nothing is drawn where nothing was sampled.
 //   names: of the shares, from the bottom up; samples: [{begin, end, shares}] in seconds, in order
 function sharesFigure(caption, x, y, names, samples) {
-  const seconds = samples.reduce((sum, sample) => sum + sample.end - sample.begin, 0);
-  const means = names.map((_, k) => samples.reduce((sum, one) => sum + (one.end - one.begin) * one.shares[k], 0) / (seconds || 1));
+  const sum = (value) => samples.reduce((total, sample) => total + (sample.end - sample.begin) * value(sample), 0);
+  const seconds = sum(() => 1) || 1, means = names.map((_, k) => sum((sample) => sample.shares[k]) / seconds);
   const labels = names.map((name, k) => `${name} ${percent(means[k])}`);
   const datasets = names.map((_, k) => ({
     label: labels[k], data: [], fill: k === 0 ? 'origin' : '-1', pointRadius: 0, borderWidth: 1,

@@ -34,7 +34,8 @@ function grid(figures) {
 function cards(figures) {
   const shown = figures.filter(([, text]) => text !== null);
   if (shown.length === 0) return null;
-  return el('div', {class: 'cards'}, shown.map(([name, text]) => el('div', {class: 'card'}, el('b', {}, text), el('span', {}, name))));
+  const card = ([name, text]) => el('div', {class: 'card'}, el('b', {}, text), el('span', {}, name));
+  return el('div', {class: 'cards'}, shown.map(card));
 }
 
 function table(titles, rows) {
@@ -49,11 +50,12 @@ function figureTable(columns, rows) {
   const has = (row, key) => row[key] !== undefined && row[key] !== null;
   const shown = columns.filter(([key]) => rows.some((row) => has(row, key)));
   if (shown.length === 0) return null;
-  return table(shown.map(([, title]) => title), rows.map((row) => shown.map(([key, , format]) => has(row, key) ? format(row[key]) : '')));
+  const texts = (row) => shown.map(([key, , format]) => has(row, key) ? format(row[key]) : '');
+  return table(shown.map(([, title]) => title), rows.map(texts));
 }
 
 // Returns the text of a number; null if there is none.
-function shown(value, format) {
+function textOf(value, format) {
   return typeof value === 'number' ? format(value) : null;
 }
 

@@ -3,9 +3,9 @@
 
 // Right and wrong differ in colour, shares of a class's examples in its strength.
 function matrixCell(count, of, right) {
-  const cell = el('td', {}, count > 0 ? String(count) : '');
-  const strength = 12 + 63 * Math.sqrt(count / of);
-  if (count > 0) cell.style.background = `color-mix(in srgb, var(${right ? '--c2' : '--c1'}) ${strength.toFixed(0)}%, transparent)`;
+  if (count === 0) return el('td', {});
+  const cell = el('td', {}, String(count)), strength = (12 + 63 * Math.sqrt(count / of)).toFixed(0);
+  cell.style.background = `color-mix(in srgb, var(${right ? '--c2' : '--c1'}) ${strength}%, transparent)`;
   return cell;
 }
 
@@ -14,19 +14,21 @@ function matrixOf(classes, matrix) {
   const body = matrix.map((row, label) => {
     const of = row.reduce((sum, count) => sum + count, 0);
     const recall = of > 0 ? `${(100 * row[label] / of).toFixed(0)}%` : '';
-    return el('tr', {}, el('th', {scope: 'row'}, classes[label]), row.map((count, c) => matrixCell(count, of, c === label)), el('td', {}, recall));
+    const cells = row.map((count, c) => matrixCell(count, of, c === label));
+    return el('tr', {}, el('th', {scope: 'row'}, classes[label]), cells, el('td', {}, recall));
   });
   return el('div', {class: 'scroll'}, el('table', {class: 'matrix'}, el('thead', {}, el('tr', {}, head)), el('tbody', {}, body)));
 }
 
 if (page && page.kind === 'evaluation') {
-  const texts = (row) => row.map(String);
+  const pairs = page.confusions.map((row) => row.map(String));
+  const worst = page.worst.map(([name, label, prediction, loss]) =>
+    [name, label, prediction, textOf(loss, fourDecimals) ?? 'nan']);
   show(
     el('h1', {}, page.title),
     cards(page.figures),
     section('Confusion matrix', page.matrix ? matrixOf(page.classes, page.matrix) : null),
     section('Most frequent confusions',
-      page.confusions.length > 0 ? table(['label', 'taken for', 'examples', 'of'], page.confusions.map(texts)) : paragraph('None.')),
-    section('Examples with the highest loss', table(['example', 'label', 'prediction', 'cross-entropy'],
-      page.worst.map(([name, label, prediction, loss]) => [name, label, prediction, loss === null ? 'nan' : fourDecimals(loss)]))));
+      pairs.length > 0 ? table(['label', 'taken for', 'examples', 'of'], pairs) : paragraph('None.')),
+    section('Examples with the highest loss', table(['example', 'label', 'prediction', 'cross-entropy'], worst)));
 }

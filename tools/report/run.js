@@ -46,14 +46,16 @@ function drawSaturation({timeline, standstill}) {
     const gap = i > 0 && one.begin > all[i - 1].end;
     return [...(gap ? [{x: one.begin, y: NaN}] : []), {x: (one.begin + one.end) / 2, y: one.rate}];
   });
-  const share = standstill && `The devices stood still for ${percent(standstill.still)} of the time; input stall is ${percent(standstill.stalled)} of the time.`;
+  const share = standstill && `The devices stood still for ${percent(standstill.still)} of the time; input stall is ` +
+    `${percent(standstill.stalled)} of the time.`;
   return [
     paragraph(share),
-    paragraph('Input stall: no batch was ready. Copies: the batch was on its way to the device. Idle: the host had not submitted ' +
-      'the step. Replicas: waiting to sum gradients. Gaps are validations.'),
+    paragraph('Input stall: no batch was ready. Copies: the batch was on its way to the device. Idle: the host had not ' +
+      'submitted the step. Replicas: waiting to sum gradients. Gaps are validations.'),
     grid([
       sharesFigure('devices standing still: why', 'seconds of training', '% of the devices\u2019 time', WAITS, timeline),
-      curvesFigure('training rate over time', 'seconds of training', 'examples/s', [{name: 'rate', points}], {zero: true, end: timeline.at(-1).end}),
+      curvesFigure('training rate over time', 'seconds of training', 'examples/s', [{name: 'rate', points}],
+        {zero: true, end: timeline.at(-1).end}),
     ]),
   ];
 }
@@ -65,19 +67,23 @@ function threadsText(threads) {
 function drawStage(stage, limits) {
   const ns = stage.ns_per_item ?? 0, busy = stage.occupancy ?? 0, threads = stage.threads ?? 1;
   const rate = ns > 0 ? shortNumber(threads * 1e9 / ns) : null;
-  const words = `${stage.name}: ${rate ? `${rate} examples/s alone` : 'nothing to do'}; ${(stage.items ?? 0).toLocaleString('en')} examples ` +
-    `went through it, ${nanoseconds(ns)} each; busy ${percent(busy)}; its threads waited ${nanoseconds(1e3 * (stage.wait_p50_us ?? 0))} at ` +
-    `the median, ${nanoseconds(1e3 * (stage.wait_p99_us ?? 0))} at the 99th percentile${limits ? '; this stage limits the training' : ''}`;
+  const items = (stage.items ?? 0).toLocaleString('en');
+  const waits = [stage.wait_p50_us, stage.wait_p99_us].map((us) => nanoseconds(1e3 * (us ?? 0)));
+  const words = `${stage.name}: ${rate ? `${rate} examples/s alone` : 'nothing to do'}; ${items} examples went through it, ` +
+    `${nanoseconds(ns)} each; busy ${percent(busy)}; its threads waited ${waits[0]} at the median, ${waits[1]} at the 99th ` +
+    `percentile${limits ? '; this stage limits the training' : ''}`;
   const fill = el('i', {});
   fill.style.width = `${100 * Math.min(1, Math.max(0, busy))}%`;
   return el('div', {class: limits ? 'stage limits' : 'stage', title: words}, el('b', {}, stage.name),
-    el('strong', {}, rate ? `${rate}/s` : 'no work', limits ? el('em', {}, 'limits') : null), el('div', {}, `${nanoseconds(ns)} an example`),
+    el('strong', {}, rate ? `${rate}/s` : 'no work', limits ? el('em', {}, 'limits') : null),
+    el('div', {}, `${nanoseconds(ns)} an example`),
     el('div', {}, `busy ${percent(busy)}, ${threadsText(threads)}`), el('div', {class: 'bar'}, fill));
 }
 
 // Stages that share threads take turns: together they are as fast as the sum of their times allows.
 function sharedText(stages, delivered) {
-  const busy = stages.reduce((sum, stage) => sum + (stage.items ?? 0) * (stage.ns_per_item ?? 0), 0), threads = stages[0].threads ?? 1;
+  const busy = stages.reduce((sum, stage) => sum + (stage.items ?? 0) * (stage.ns_per_item ?? 0), 0);
+  const threads = stages[0].threads ?? 1;
   const rate = busy > 0 && delivered > 0 ? `: together ${shortNumber(threads * 1e9 * delivered / busy)}/s` : '';
   return `${threadsText(threads)} for these stages${rate}`;
 }
@@ -104,11 +110,12 @@ function drawInput(input) {
   const what_ifs = input.what_ifs.map((text) => el('li', {}, text));
   return [
     input.verdict ? el('p', {}, el('strong', {}, input.verdict)) : null,
-    paragraph('Each box: the rate that the stage could reach if its threads did nothing else, and how much of their time it takes.'),
+    paragraph('Each box: the rate that the stage could reach if its threads did nothing else, and how much of their time it ' +
+      'takes.'),
     drawPipeline(input),
     paragraph(input.summary && `As the engine counts: ${input.summary}.`),
-    paragraph(input.summary && 'Consumer wait is not input stall: it is the time that the training\u2019s thread spent asking the engine for ' +
-      'batches, which it does ahead of the devices. They stall only where it comes back too late for them.'),
+    paragraph(input.summary && 'Consumer wait is not input stall: it is the time that the training\u2019s thread spent asking ' +
+      'the engine for batches, which it does ahead of the devices. They stall only where it comes back too late for them.'),
     details('What if', what_ifs.length > 0 ? el('ul', {}, what_ifs) : null),
   ];
 }
@@ -137,23 +144,25 @@ function drawCards(epochs, end) {
   const seconds = timed.reduce((sum, line) => sum + line.seconds, 0);
   const stall = seconds > 0 ? timed.reduce((sum, line) => sum + line.input_stall_fraction * line.seconds, 0) / seconds : null;
   return cards([
-    ['test accuracy', shown(end.test_accuracy, percents)],
-    ['test loss', shown(end.test_loss, fourDecimals)],
+    ['test accuracy', textOf(end.test_accuracy, percents)],
+    ['test loss', textOf(end.test_loss, fourDecimals)],
     ['best validation accuracy', best.length > 0 ? percents(Math.max(...best)) : null],
-    ['training loss at the end', shown(last.loss, fourDecimals)],
-    ['examples/s in the last epoch', shown(last.examples_per_second, shortNumber)],
-    ['input stall', shown(stall, percent)],
-    ['training and test', shown(end.train_seconds, duration)],
+    ['training loss at the end', textOf(last.loss, fourDecimals)],
+    ['examples/s in the last epoch', textOf(last.examples_per_second, shortNumber)],
+    ['input stall', textOf(stall, percent)],
+    ['training and test', textOf(end.train_seconds, duration)],
     ['epochs', epochs.length > 0 ? String(epochs.length) : null],
   ]);
 }
 
 function drawRun({title, about, reason, notes, ends, epochs, input, facts, others, model, plan}) {
   const trainings = ends.length < 2 ? null : figureTable([['seed', 'seed', String], ['steps', 'steps', plainNumber],
-    ['test_loss', 'test loss', fourDecimals], ['test_accuracy', 'test accuracy', fourDecimals], ['train_seconds', 'time', duration]], ends);
-  const workers = figureTable([['worker', 'worker', plainNumber], ...SHARE_COLUMNS, ['sync_wait_fraction', 'waits for others', percent],
+    ['test_loss', 'test loss', fourDecimals], ['test_accuracy', 'test accuracy', fourDecimals],
+    ['train_seconds', 'time', duration]], ends);
+  const workers = figureTable([['worker', 'worker', plainNumber], ...SHARE_COLUMNS,
+    ['sync_wait_fraction', 'waits for others', percent],
     ['hidden_sum_fraction', 'of the sums hidden', percent]], epochs.at(-1)?.workers ?? []);
-  const list = facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, typeof value === 'number' ? duration(value) : value)]);
+  const list = facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, textOf(value, duration) ?? value)]);
   show(
     el('h1', {}, title),
     paragraph(about.join(' \u00b7 '), {class: 'soft'}),
