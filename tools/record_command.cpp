@@ -25,7 +25,7 @@
 #include "headrace/tools/output/output_check.h"
 #include "headrace/tools/output/prediction_file.h"
 #include "headrace/tools/output/print.h"
-#include "headrace/tools/report/evaluation_page.h"
+#include "headrace/tools/report/page.h"
 #include "headrace/tools/runs/worker_run.h"
 #include "headrace/train/strategy.h"
 #include "headrace/train/training_record.h"
@@ -227,7 +227,7 @@ void write_report(const RecordCommandOptions& options, Strategy& strategy, const
                           .prediction = one.prediction,
                           .loss = one.loss});
   }
-  const std::string text = make_evaluation_page(page);
+  const std::string text = make_page(evaluation_data(page));
   file->append(std::as_bytes(std::span(text)));
   file->commit();
 }

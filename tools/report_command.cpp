@@ -101,7 +101,7 @@ void report(const ReportOptions& options) {
   PageFile file(out, options.out.empty() ? Links::kReplaced : Links::kFollowed);
   const RunReading run = read_run(chosen.path);
   const std::string others = describe_others(runs, chosen);
-  file.write(make_page(run, others));
+  file.write(make_page(run_data(run, others)));
   for (const std::string& note : run.notes) print(stderr, "headrace: warning: {}\n", note);
   if (!others.empty()) print(stderr, "headrace: {}\n", others);
 }

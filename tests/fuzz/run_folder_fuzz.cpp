@@ -60,7 +60,7 @@ void run(std::span<const std::byte> input) {
   }
   changed = kRunFiles[xxh3(input) % kRunFiles.size()];
   folder.write(changed, changed.ends_with(".jsonl") ? lines_of(sound.at(changed), input) : to_bytes(input));
-  make_page(read_run(folder.path()));
+  make_page(run_data(read_run(folder.path())));
 }
 
 void repair(Bytes& input) {

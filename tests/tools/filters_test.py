@@ -16,8 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
-from gpu_checks.gtest import listed, matches
-from gpu_checks.test_runs import LIST, blocks
+from gpu_checks.test_runs import LIST, blocks, listed, matches
 
 
 def idle(patterns, names):

@@ -11,8 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from gpu_checks.gtest import matches, results_of
-from gpu_checks.test_runs import LIST, blocks
+from gpu_checks.test_runs import LIST, blocks, matches, results_of
 
 MIN_ASKING = 0.8  # of the list's tests
 

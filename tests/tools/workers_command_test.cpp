@@ -15,6 +15,7 @@
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/tests/tools/report/page_reader.h"
 #include "headrace/tests/tools/running_command.h"
 
 namespace headrace::test {
@@ -291,13 +292,12 @@ TEST(LaunchedRecords, AReportHasARowForEachWorker) {
   WorkerCommands workers(kLaunchers[0], 2, outputs, train_small(data, "cpu:1", {"--run-dir", run}));
   EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
   ASSERT_EQ(headrace({"report", run, "--out", page}).status, 0);
-  const std::vector<std::byte> bytes = read_whole_file(page);
-  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const std::size_t table = text.find("Workers in the last epoch");
-  ASSERT_NE(table, std::string::npos);
-  const std::string rows = text.substr(table, text.find("</table>", table) - table);
-  EXPECT_THAT(rows, HasSubstr("waits for others"));
-  for (const char* worker : {"<tr><td>0</td>", "<tr><td>1</td>"}) EXPECT_THAT(rows, HasSubstr(worker));
+  const nlohmann::json workers_shown = read_page(page)["epochs"].back()["workers"];
+  ASSERT_EQ(workers_shown.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(workers_shown[i]["worker"], i);
+    EXPECT_TRUE(workers_shown[i].contains("sync_wait_fraction"));
+  }
 }
 
 }  // namespace

@@ -9,6 +9,10 @@ License: Apache-2.0
 
 On Debian systems the text of the Apache License, Version 2.0, is in /usr/share/common-licenses/Apache-2.0.
 ")
+  if(component STREQUAL "command" AND EXISTS "/usr/share/doc/libjs-chart.js/copyright")  # within its pages
+    file(READ "/usr/share/doc/libjs-chart.js/copyright" chart_js)
+    file(APPEND "${folder}/copyright" "\nOf Chart.js, which draws the pages of headrace report:\n\n${chart_js}")
+  endif()
   file(WRITE "${folder}/changelog" "${CPACK_PACKAGE_NAME} (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
 
   * Release ${CPACK_PACKAGE_VERSION}.

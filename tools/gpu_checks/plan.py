@@ -4,19 +4,31 @@ A call fits a command of ten minutes, unpacking included. Times follow from the 
 were chosen: each has its weight's share, and what one leaves over is shared by those after it.
 """
 import dataclasses
+import typing
 
-from gpu_checks import benchmarks, correctness, device, kernels, peers, photographs, profile, shards, training
-from gpu_checks.parts import Part
+from gpu_checks import benchmarks, correctness, device, peers, photographs, profile, training
+from gpu_checks.check import Check
 
 LAST_SECONDS = 15  # of a check, for what is still to be stopped, and for packing the logs
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """function(check) returns its figures; a key `failed` says why the part failed, `skipped` why it was not run."""
+    name: str
+    weight: float  # its share of the time, beside those of the other parts: seconds of a usual call
+    file: str  # of the output folder, without .json
+    function: typing.Callable[[Check], dict]
+    what: str
+
 
 PARTS = (
     Part("device", 25, "device", device.device, "the GPU, its driver, what Headrace sees of them"),
     Part("conformance", 35, "tests", correctness.conformance, "the suites of the GPU's kernels"),
     Part("epoch", 25, "training", training.epoch, "one epoch of cifar10-fast in bf16"),
     Part("tests", 200, "tests", correctness.tests, "the suites of kernels and streams; the floors on one replica, then on two"),
-    Part("shards", 30, "tests", shards.shards, "virtual shards: the same weights on one replica, two, and all GPUs"),
-    Part("kernels", 120, "benchmarks", kernels.kernels, "each kernel against the machine's own floors"),
+    Part("shards", 30, "tests", correctness.shards, "virtual shards: the same weights on one replica, two, and all GPUs"),
+    Part("kernels", 120, "benchmarks", benchmarks.kernels, "each kernel against the machine's own floors"),
     Part("memcheck", 80, "tests", correctness.sanitizer("memcheck"), "compute-sanitizer on the kernels' short tests"),
     Part("racecheck", 45, "tests", correctness.sanitizer("racecheck"), "the same"),
     Part("synccheck", 25, "tests", correctness.sanitizer("synccheck"), "the same"),

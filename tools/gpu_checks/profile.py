@@ -5,9 +5,9 @@ import io
 import os
 import re
 
-from gpu_checks.training import REPLAYED, train
-from gpu_checks.kernels import copy_rate
+from gpu_checks.benchmarks import copy_rate
 from gpu_checks.machine import find_tool
+from gpu_checks.training import REPLAYED, train
 
 # How convolutions choose their kernels (HEADRACE_CUDA_MATH).
 MODES = tuple((mode, {"HEADRACE_CUDA_MATH": mode}) for mode in ("default", "tuned", "fastest"))

@@ -6,7 +6,7 @@ import sys
 import tarfile
 import unittest
 
-from gpu_checks import kernels, machine, plan, readers, summary
+from gpu_checks import benchmarks, machine, plan, readers, summary
 
 from gpu_check.pretended import BENCH, PASSING, ROOT, SKIPPING, Pretending
 
@@ -145,7 +145,7 @@ class Command(Pretending):
         done, found, _ = self.all_of_it("--parts", "kernels")
         self.assertEqual(done.returncode, 1)
         rows = self.part("kernels", "benchmarks")["benchmarks"]
-        groups = [f"gelu/{pattern}" for _, pattern in (*kernels.GROUPS, kernels.OTHERS)]
+        groups = [f"gelu/{pattern}" for _, pattern in (*benchmarks.GROUPS, benchmarks.OTHERS)]
         self.assertEqual([row["name"] for row in rows], groups)
         self.assertEqual({row["floors"] for row in rows[1:]}, {"4000.0,5.0,6.0"})
         self.assertEqual(rows[0]["floors"], "measured")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from gpu_checks import kernels, plan
+from gpu_checks import benchmarks, plan
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -71,7 +71,7 @@ class Plan(unittest.TestCase):
             return subprocess.run([program, "--device=cpu:1", "--floors=1,1,1", "--benchmark_list_tests", *words],
                                   capture_output=True, text=True, check=True).stdout.split()
         everything, grouped = names(), []
-        for group, pattern in (*kernels.GROUPS, kernels.OTHERS):
+        for group, pattern in (*benchmarks.GROUPS, benchmarks.OTHERS):
             those = names(f"--benchmark_filter={pattern}")
             self.assertTrue(those or group.endswith("bf16"), f"{group} is empty")
             grouped += those

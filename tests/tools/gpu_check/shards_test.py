@@ -1,5 +1,5 @@
 """Whether virtual shards give one result, on GPUs that are only pretended."""
-from gpu_checks.shards import placements
+from gpu_checks.correctness import placements
 
 from gpu_check.pretended import PASSING, Pretending
 

@@ -1,4 +1,4 @@
-// A page of `headrace report` as a strict parser sees it.
+// A page of the command: the data in it, and what a browser makes of it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,39 +8,35 @@
 #include <string>
 
 #include "headrace/tests/support/command.h"
+#include "headrace/tests/support/folder_contents.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 
-inline bool can_read_pages() {
-  return run_command({"/usr/bin/env", "python3", "-c", "import xml.etree.ElementTree"}).status == 0;
+// Returns the data that the scripts of a page read; fails where they would read none.
+inline nlohmann::json data_of(const std::string& page) {
+  static const std::string kBegin = R"(<script id="data" type="application/json">)";
+  const std::size_t begin = page.find(kBegin), end = page.find("</script", begin);
+  EXPECT_NE(end, std::string::npos);
+  if (end == std::string::npos) return nullptr;
+  const std::size_t first = begin + kBegin.size();
+  nlohmann::json data = nlohmann::json::parse(page.substr(first, end - first), nullptr, false);
+  EXPECT_TRUE(data.is_object()) << page.substr(first, 200);
+  return data;
 }
 
-// "title"; "text" of the whole body; "titles": the tooltips; "rows" of the tables; "charts": how many; "foreign":
-// what would be loaded or run. Null, with a failure, where the page is no well-formed XML.
-inline nlohmann::json read_page(const std::filesystem::path& page) {
-  static const char* const kScript = R"py(
-import json, re, sys
-import xml.etree.ElementTree as tree
-root = tree.parse(sys.argv[1]).getroot()
-def name(e): return e.tag.split('}')[1]
-def all_of(*names): return [e for e in root.iter() if name(e) in names]
-def text(e): return ''.join(e.itertext())
-foreign = [name(e) for e in all_of('script', 'link', 'img', 'image', 'use', 'iframe', 'object', 'foreignObject')]
-for e in root.iter():
-    foreign += [k for k in e.attrib if k.startswith('on') or k.split('}')[-1] in ('href', 'src', 'style')]
-foreign += re.findall(r'url\(|@import|https?://(?!www\.w3\.org/)', ' '.join(text(e) for e in all_of('style')))
-print(json.dumps({
-    'title': text(all_of('title')[0]), 'text': text(all_of('body')[0]),
-    'titles': [text(e) for e in all_of('title')[1:]], 'foreign': foreign,
-    'rows': [[text(c) for c in e] for e in all_of('tr')],
-    'headings': [text(e) for e in all_of('h1', 'h2')],
-    'captions': [text(e) for e in all_of('figcaption')],
-    'charts': sum(e.get('class') == 'chart' for e in all_of('svg')),
-    'stages': sum(e.get('class') == 'stage' for e in all_of('svg'))}))
-)py";
-  const CommandResult result = run_command({"/usr/bin/env", "python3", "-c", kScript, page.string()});
-  EXPECT_EQ(result.status, 0) << page << ": " << result.errors;
-  return nlohmann::json::parse(result.output, nullptr, false);
+inline nlohmann::json read_page(const std::filesystem::path& page) { return data_of(text_of(page)); }
+
+// Returns the page as Chromium's scripts have drawn it; empty where there is no Chromium.
+inline std::string drawn_page(const std::filesystem::path& page) {
+  if (run_command({"/bin/sh", "-c", "command -v chromium"}).status != 0) return "";
+  const TempFolder profile;
+  const CommandResult result =
+      run_command({"/usr/bin/env", "chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
+                   "--user-data-dir=" + profile.path().string(), "--virtual-time-budget=5000", "--dump-dom",
+                   "file://" + std::filesystem::absolute(page).string()});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  return result.output;
 }
 
 }  // namespace headrace::test

@@ -1,7 +1,7 @@
 """What is read of GoogleTest and of compute-sanitizer, and which tests run again."""
 import unittest
 
-from gpu_checks import correctness, gtest, test_runs
+from gpu_checks import correctness, test_runs
 
 PRINTED = """Running main() from gtest_main.cc
 [==========] Running 5 tests from 2 test suites.
@@ -31,39 +31,39 @@ def test(name, result):
 
 class Reports(unittest.TestCase):
     def test_a_line_a_test_counts_and_the_last_one_is_named(self):
-        found = gtest.results_of(PRINTED)
+        found = test_runs.results_of(PRINTED)
         self.assertEqual([(one["name"], one["result"]) for one in found],
                          [("Cuda/S/0.Copies", "passed"), ("Cuda/S/0.Fills", "passed"), ("Cuda/S/0.Waits", "failed"),
                           ("Cuda/S/0.Far", "skipped"), ("Sizes/P.Holds/7", "unfinished")])
         self.assertEqual(found[0]["seconds"], 0.5)
         self.assertIn("1 is not 2", found[2]["why"])
         self.assertIn("DeviceError", found[4]["why"])
-        counts = gtest.counts(found)
+        counts = test_runs.counts(found)
         self.assertEqual([counts[key] for key in ("ran", "passed", "failed", "skipped")], [4, 2, 2, 1])
-        self.assertEqual(gtest.counts([])["ran"], 0)
+        self.assertEqual(test_runs.counts([])["ran"], 0)
 
     def test_the_list_of_failures_at_the_end_is_not_counted_again(self):
         text = PRINTED + "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] Cuda/S/0.Waits, where TypeParam = C\n"
-        self.assertEqual(len(gtest.results_of(text)), 5)
+        self.assertEqual(len(test_runs.results_of(text)), 5)
 
     def test_lists(self):
         text = ("Running main()\nShape.\n  Prints\nCuda/A/0.  # TypeParam = Cuda\n  One\n  DISABLED_Two\nRegistry.\n  Cpu\n"
                 "  CudaIsThere\nAll/P.\n  Is/0  # GetParam() = 3\n")
-        self.assertEqual(gtest.names_of(text), ["Shape.Prints", "Cuda/A/0.One", "Registry.Cpu", "Registry.CudaIsThere", "All/P.Is/0"])
+        self.assertEqual(test_runs.names_of(text), ["Shape.Prints", "Cuda/A/0.One", "Registry.Cpu", "Registry.CudaIsThere", "All/P.Is/0"])
 
     def test_patterns(self):
-        self.assertTrue(gtest.matches("Cuda/S?/*.A", "Cuda/S1/0.A"))
-        self.assertFalse(gtest.matches("S.A", "S.AB"))
+        self.assertTrue(test_runs.matches("Cuda/S?/*.A", "Cuda/S1/0.A"))
+        self.assertFalse(test_runs.matches("S.A", "S.AB"))
 
     def test_reasons_of_skips_are_counted(self):
         text = "[ RUN  ] A\na.cpp:3: Skipped\nno peer\n\n[ SKIPPED ] A\nb.cpp:4: Skipped\nno peer\n"
-        self.assertEqual(gtest.skip_reasons(text), {"no peer": 2})
+        self.assertEqual(test_runs.skip_reasons(text), {"no peer": 2})
 
     def test_short_tests_are_the_quickest_that_passed(self):
-        found = gtest.results_of(PRINTED)
-        self.assertEqual(gtest.short_tests(found, 0.4), ["Cuda/S/0.Fills"])
-        self.assertEqual(len(gtest.short_tests(found, 1)), 2)
-        self.assertEqual(gtest.short_tests(found, 0), [])
+        found = test_runs.results_of(PRINTED)
+        self.assertEqual(test_runs.short_tests(found, 0.4), ["Cuda/S/0.Fills"])
+        self.assertEqual(len(test_runs.short_tests(found, 1)), 2)
+        self.assertEqual(test_runs.short_tests(found, 0), [])
 
     def test_what_runs_again(self):
         names = ["S.A", "S.B", "S.C", "S.D", "S.E"]

@@ -1,4 +1,4 @@
-"""What every part of a check has: its share of the time, its function, and what it may use."""
+"""What every part of a check may use."""
 import dataclasses
 import json
 import time
@@ -61,13 +61,3 @@ class Check:
             return (self.runner.logs / name).read_text(errors="replace")
         except OSError:
             return ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """function(check) returns its figures; a key `failed` says why the part failed, `skipped` why it was not run."""
-    name: str
-    weight: float  # its share of the time, beside those of the other parts: seconds of a usual call
-    file: str  # of the output folder, without .json
-    function: typing.Callable[[Check], dict]
-    what: str
