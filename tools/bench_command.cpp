@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/measure/compared_rates.h"

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/data_options.h"

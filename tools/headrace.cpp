@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/refusals.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/signals.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/command_words.h"
 #include "headrace/tools/options/help_text.h"

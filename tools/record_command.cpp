@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/common_options.h"
 #include "headrace/tools/options/data_options.h"

@@ -10,11 +10,10 @@
 #include <optional>
 #include <span>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/signals.h"
-#include "headrace/devices/base/terminal.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/measure/profiler_range.h"

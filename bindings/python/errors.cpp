@@ -12,8 +12,8 @@
 
 #include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/devices/workers.h"
 
 namespace nb = nanobind;

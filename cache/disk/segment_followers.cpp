@@ -2,6 +2,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_lock.h"
 
 namespace headrace {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/memory.h"
+#include "headrace/devices/base/sizes.h"
 
 namespace headrace {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "headrace/devices/base/first_error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/cpu/cpu_event.h"
 #include "headrace/devices/stream.h"
 

@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/refusals.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/cpu/cpu_captured_work.h"
 #include "headrace/devices/cpu/cpu_event.h"
 #include "headrace/devices/device.h"

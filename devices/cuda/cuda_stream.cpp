@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/device.h"

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <string>
 
-#include "headrace/devices/base/first_error.h"
+#include "headrace/devices/base/failures.h"
 
 namespace headrace {
 

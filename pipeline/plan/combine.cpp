@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/index/selection.h"
 #include "headrace/pipeline/plan/plan.h"

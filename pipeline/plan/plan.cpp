@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/plan/index/chosen_numbers.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/index/selection.h"

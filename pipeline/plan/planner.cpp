@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/operations/enumerate.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/origin.h"
 
 namespace headrace {

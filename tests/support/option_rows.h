@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/tests/support/source_file.h"
 
 namespace headrace::test {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/output/print.h"
 
 namespace headrace::tools {

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/print.h"
 

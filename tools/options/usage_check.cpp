@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/launcher.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/options/help_text.h"
 #include "headrace/tools/options/options.h"
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/pipe.h"
+#include "headrace/devices/base/file.h"
 
 namespace headrace::tools {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace::tools {
 
@@ -34,7 +34,7 @@ auto shown(const T& value) {
 template <typename T>
 using Shown = decltype(shown(std::declval<const T&>()));
 
-// Like fmt::print(), but escapes unprintable characters of texts and paths among `args` (printable.h). The stream
+// Like fmt::print(), but escapes unprintable characters of texts and paths among `args` (text.h). The stream
 // remembers a failed write (std::ferror).
 template <typename... Args>
 void print(std::FILE* to, fmt::format_string<Shown<Args>...> format, const Args&... args) {

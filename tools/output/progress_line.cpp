@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "headrace/devices/base/printable.h"
-#include "headrace/devices/base/terminal.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace::tools {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "headrace/devices/base/prefetch.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/tools/pipelines/channel_statistics.h"
 
 #if defined(__x86_64__)

@@ -9,8 +9,8 @@
 #include <new>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/pipelines/bare_jpeg.h"
 
 namespace headrace::tools {

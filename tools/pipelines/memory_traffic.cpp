@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "headrace/devices/base/prefetch.h"
+#include "headrace/devices/base/memory.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

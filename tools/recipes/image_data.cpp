@@ -6,9 +6,9 @@
 #include <cmath>
 #include <optional>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/inspect.h"
 #include "headrace/tools/recipes/recipe_data.h"
 

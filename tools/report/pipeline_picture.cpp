@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/report/json_values.h"
 #include "headrace/tools/report/number_text.h"
 #include "headrace/tools/report/xml_text.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/report/json_values.h"
 #include "headrace/tools/report/number_text.h"
 #include "headrace/tools/report/run_charts.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/kernels.h"

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/train/fit/validation_split.h"
 
 namespace headrace {

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/train/records/checkpoint_folder.h"
 #include "headrace/train/records/differences.h"
 #include "headrace/train/records/shared_record.h"

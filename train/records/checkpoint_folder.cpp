@@ -6,10 +6,11 @@
 #include <chrono>
 #include <tuple>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file_lock.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

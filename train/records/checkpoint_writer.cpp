@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "headrace/devices/base/refusals.h"
+#include "headrace/devices/base/failures.h"
 
 namespace headrace {
 

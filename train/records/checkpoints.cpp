@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/records/checkpoint_folder.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/first_error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/train/model/optimizer_memory.h"
 #include "headrace/train/model/submission.h"
 #include "headrace/train/strategy.h"

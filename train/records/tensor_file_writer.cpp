@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/train/records/tensor_file.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/devices/base/reflect.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/devices/cpu/math/element.h"
 
 namespace headrace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "headrace/devices/base/bf16.h"
-#include "headrace/devices/base/reflect.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/cpu_submission.h"

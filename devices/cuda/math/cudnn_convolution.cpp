@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/math/bias_epilogue.h"
 #include "headrace/devices/cuda/math/convert.h"

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "headrace/devices/base/reflect.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/column_grid.h"

@@ -11,7 +11,7 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_lock.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace::cuda {
 namespace {

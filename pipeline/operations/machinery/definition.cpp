@@ -1,6 +1,6 @@
 #include "headrace/pipeline/operations/machinery/definition.h"
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/pipeline/operations/machinery/mixer.h"
 #include "headrace/pipeline/operations/machinery/pixel_step.h"
 #include "headrace/pipeline/operations/machinery/sample_chains.h"

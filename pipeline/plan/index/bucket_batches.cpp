@@ -7,7 +7,7 @@
 #include <map>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 
 namespace headrace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/sizes.h"
 
 namespace headrace {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/check.h"
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/permutation.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/index/bit_select.h"
 #include "headrace/pipeline/plan/index/chosen_numbers.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/file_input.h"
 #include "headrace/pipeline/sources/archives/gzip_input.h"

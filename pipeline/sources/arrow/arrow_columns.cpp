@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/image_names.h"
 

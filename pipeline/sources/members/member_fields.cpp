@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/arrays/npy_header.h"
 #include "headrace/pipeline/sources/borrowed_bytes.h"
 #include "headrace/pipeline/sources/members/member_numbers.h"

@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/base/counted.h"
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/column_choice.h"
 #include "headrace/pipeline/sources/image_names.h"
 #include "headrace/pipeline/sources/little_endian.h"

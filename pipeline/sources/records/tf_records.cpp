@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "headrace/devices/base/crc32c.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/borrowed_bytes.h"

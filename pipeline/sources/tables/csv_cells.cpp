@@ -10,11 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "headrace/devices/base/counted.h"
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/tables/csv_labels.h"
 #include "headrace/pipeline/sources/tables/csv_reader.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/fit/callbacks/callback_state.h"
 #include "headrace/train/fit/callbacks/monitor.h"
 

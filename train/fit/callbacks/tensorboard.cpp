@@ -13,7 +13,6 @@
 #include <string>
 
 #include "headrace/devices/base/byte_io.h"
-#include "headrace/devices/base/crc32c.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"

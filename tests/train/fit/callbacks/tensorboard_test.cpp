@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "headrace/devices/base/crc32c.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"

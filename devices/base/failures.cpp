@@ -1,5 +1,3 @@
-#include "headrace/devices/base/refusals.h"
-
 #include <fmt/format.h>
 
 #include <new>
@@ -7,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/reader_words.h"
 
 namespace headrace {

@@ -1,10 +1,11 @@
-#include "headrace/devices/base/remote/retries.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <mutex>
 #include <random>
+
+#include "headrace/devices/base/remote.h"
+#include "headrace/devices/base/remote/attempts.h"
 
 namespace headrace::remote {
 namespace {
@@ -62,5 +63,24 @@ std::string Retries::given_up() const {
   return fmt::format("gave up after {} attempt{} in {:.1f} s", attempts_, attempts_ == 1 ? "" : "s",
                      waited.count());
 }
+
+namespace {
+
+thread_local const std::function<void()>* wait_poll = nullptr;
+thread_local bool abandonable = false;
+
+}  // namespace
+
+AbandonableThread::AbandonableThread() noexcept { abandonable = true; }
+
+const std::function<void()>* set_wait_poll(const std::function<void()>* look) noexcept {
+  return std::exchange(wait_poll, look);
+}
+
+void poll_while_waiting() {
+  if (wait_poll != nullptr) (*wait_poll)();
+}
+
+bool is_abandonable() noexcept { return abandonable; }
 
 }  // namespace headrace::remote

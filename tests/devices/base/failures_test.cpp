@@ -1,11 +1,11 @@
-#include "headrace/devices/base/first_error.h"
-
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "headrace/devices/base/failures.h"
 
 namespace headrace {
 namespace {

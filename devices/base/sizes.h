@@ -1,4 +1,4 @@
-// Products and sums of sizes that never wrap around: std::nullopt if they do not fit.
+// Arithmetic on sizes and indices: products and sums that never wrap around, reflection at a border.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include "headrace/devices/base/api.h"
 
 namespace HEADRACE_API headrace {
+
+// Products and sums of sizes that never wrap around: std::nullopt if they do not fit.
 
 // The maximum size of a file, of an allocation and of a signed count.
 inline constexpr std::uint64_t kMaxSize = (std::uint64_t{1} << 63) - 1;
@@ -32,6 +34,19 @@ constexpr std::optional<std::uint64_t> checked_sum(std::initializer_list<std::ui
     sum += term;
   }
   return sum;
+}
+
+}  // namespace headrace
+
+// Reflection at the borders of an image, without repeating the edge: -1 is 1, size is size - 2.
+
+namespace headrace {
+
+// Returns the reflected index. For host and device code. REQUIRES: -size < at < 2 size - 1.
+template <typename Integer>
+constexpr Integer reflected(Integer at, Integer size) noexcept {
+  if (at < 0) return -at;
+  return at < size ? at : 2 * (size - 1) - at;
 }
 
 }  // namespace headrace

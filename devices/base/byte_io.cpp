@@ -1,7 +1,7 @@
-#include "headrace/devices/base/crc32c.h"
-
 #include <array>
 #include <cstring>
+
+#include "headrace/devices/base/byte_io.h"
 
 namespace headrace {
 namespace {

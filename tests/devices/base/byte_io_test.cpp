@@ -1,9 +1,8 @@
-#include "headrace/devices/base/crc32c.h"
-
 #include <gtest/gtest.h>
 
 #include <string_view>
 
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/rng.h"
 #include "headrace/tests/support/bytes.h"
 

@@ -1,8 +1,7 @@
-#include "headrace/devices/base/checked_size.h"
-
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/memory.h"
+#include "headrace/devices/base/sizes.h"
 
 namespace headrace {
 namespace {
