@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "headrace/devices/common/kernel_checks.h"
-#include "headrace/devices/common/refusals.h"
 
 namespace headrace {
 

@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/shared_gpu_collective.h"
+#include "headrace/devices/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
 

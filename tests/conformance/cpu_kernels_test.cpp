@@ -1,7 +1,7 @@
 // The CPU's kernels against the suites of Kernels.
 #include "headrace/devices/cpu/math/cpu_kernels.h"
 
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/kernels_suite.h"

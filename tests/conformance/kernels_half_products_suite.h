@@ -100,7 +100,7 @@ TYPED_TEST_P(KernelsHalfProductsSuite, Convolution) {
   }
 }
 
-// What a GPU computes by kernels of its own (narrow_convolution.h) if weights and results are bf16, too.
+// What a GPU computes by kernels of its own (own_kernels.h) if weights and results are bf16, too.
 TYPED_TEST_P(KernelsHalfProductsSuite, ConvolutionOf24Channels) {
   constexpr ConvOptions kSame{
       .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .precision = Precision::kBF16};

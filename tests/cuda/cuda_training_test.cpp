@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/toy_data.h"

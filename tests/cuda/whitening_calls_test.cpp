@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
 #include "headrace/tools/recipes/whitening.h"
 

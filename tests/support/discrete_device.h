@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_stream.h"
 
 namespace headrace::test {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/cpu/math/element.h"
+#include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
 
 namespace headrace::cpu {

@@ -1,4 +1,4 @@
-#include "headrace/devices/workers/module/watch.h"
+#include "headrace/devices/workers/module/coordinator_service.h"
 
 #include <utility>
 

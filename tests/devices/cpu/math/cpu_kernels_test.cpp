@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/tests/support/reference_conv.h"
 #include "headrace/tests/support/reference_dense.h"
