@@ -7,10 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "headrace/cache/disk/sample_compressor.h"
 #include "headrace/cache/disk/segment_file.h"
-#include "headrace/cache/disk/segment_followers.h"
-#include "headrace/cache/lookup/hit_counter.h"
+#include "headrace/cache/disk/segment_format.h"
 #include "headrace/cache/lookup/record_table.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/failures.h"

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "headrace/cache/lookup/hit_counter.h"
 #include "headrace/cache/lookup/record_table.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/failures.h"

@@ -14,7 +14,7 @@
 
 namespace headrace {
 
-// One CPU replica: ordinary memory, worker threads as streams. Private to the CPU backend.
+// One CPU replica: ordinary memory, worker threads as streams.
 
 class OpenMpOversubscription;
 class OpenMpWaiting;

@@ -18,7 +18,7 @@
 
 namespace headrace {
 
-// Recorded work of a CPU stream and its followers. Private to the CPU backend.
+// Recorded work of a CPU stream and its followers.
 
 // A recorded list of one stream's work. Each launch behaves as if every step were submitted at that moment: the
 // host resolves the events at the launch, and the steps then run as one item of the stream.
@@ -86,7 +86,7 @@ class CpuCapturedWork final : public CapturedWork {
   std::deque<CpuEvent> forks_;  // between branches, renewed at each launch
 };
 
-// A CPU stream: one worker thread that runs closures in order. Private to the CPU backend.
+// A CPU stream: one worker thread that runs closures in order.
 
 // Work inside it may use `threads` OpenMP threads. Like every Stream, used by one host thread at a time.
 class CpuStream : public Stream {

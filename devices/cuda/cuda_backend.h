@@ -23,7 +23,7 @@
 
 namespace headrace {
 
-// One replica on a GPU. Private to the CUDA backend.
+// One replica on a GPU.
 
 // The GPU's input kernels.
 class CudaInputKernels final : public InputKernels {
@@ -75,7 +75,7 @@ class CudaDevice final : public Device {
   std::atomic<std::uint64_t> pinned_bytes_{0};
 };
 
-// A CUDA stream of the embedding program. Private to the CUDA backend.
+// A CUDA stream of the embedding program.
 
 // Makes a GPU the calling thread's current device until the end of the scope: for calls on threads of the
 // embedding program, whose current device must not change.
@@ -123,7 +123,7 @@ class CudaBorrowedStream final : public Stream {
   cudaStream_t stream_;
 };
 
-// Sums and copies among logical replicas on one GPU. Private to the CUDA backend.
+// Sums and copies among logical replicas on one GPU.
 
 // The replicas' streams meet on the GPU, by counters in its memory: the host waits for nothing, and each replica's
 // step may be a separate captured graph, launched one after the other. Then each stream sums its slice of the

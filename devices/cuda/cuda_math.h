@@ -14,7 +14,7 @@
 namespace headrace {
 
 // The CUDA backend's mathematics, in a separate module: unlike feeding batches, it needs NVIDIA's libraries, a
-// gigabyte of them. Private to the CUDA backend.
+// gigabyte of them.
 
 class Kernels;
 
@@ -38,7 +38,7 @@ using CudaMathEntry = const CudaMath* (*)(int abi_version);
 inline constexpr const char* kCudaMathEntryName = "headrace_cuda_math";
 inline constexpr const char* kCudaMathFile = "libheadrace_cuda_math.so";
 
-// Opens the CUDA backend's mathematics when it is first needed. Private to the CUDA backend.
+// Opens the CUDA backend's mathematics when it is first needed.
 
 struct LoadedMath {
   const CudaMath* math = nullptr;

@@ -22,7 +22,7 @@
 
 namespace headrace {
 
-// Host functions in the order of a CUDA stream, and the exceptions they throw. Private to the CUDA backend.
+// Host functions in the order of a CUDA stream, and the exceptions they throw.
 
 // The first exception of a stream's host functions. Thread-safe: CUDA calls them on its own thread.
 class HostFailure {
@@ -72,7 +72,7 @@ class HostCalls {
   std::deque<std::unique_ptr<Call>> calls_;
 };
 
-// A CUDA stream; captures become graphs. Private to the CUDA backend.
+// A CUDA stream; captures become graphs.
 
 // Submits several copies in one CUDA call.
 class CopyBatch {

@@ -12,7 +12,7 @@
 #include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/records/record.h"
-#include "headrace/train/records/tensor_header.h"
+#include "headrace/train/records/tensor_file.h"
 
 namespace headrace::fuzz {
 

@@ -10,7 +10,7 @@
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/kernels.h"
-#include "headrace/train/fit/input_options.h"
+#include "headrace/train/fit/options_of_fit.h"
 #include "headrace/train/step/shards.h"
 #include "headrace/train/strategy.h"
 

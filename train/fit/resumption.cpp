@@ -1,4 +1,4 @@
-#include "headrace/train/fit/resumption.h"
+#include "headrace/train/fit/fit_loop.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,7 @@
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/text.h"
 #include "headrace/train/records/checkpoint_folder.h"
-#include "headrace/train/records/differences.h"
-#include "headrace/train/records/shared_record.h"
+#include "headrace/train/records/record.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

@@ -10,10 +10,8 @@
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/records/checkpoint_folder.h"
-#include "headrace/train/records/load_variables.h"
 #include "headrace/train/records/model_snapshot.h"
 #include "headrace/train/records/record.h"
-#include "headrace/train/records/shared_record.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

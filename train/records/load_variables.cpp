@@ -1,4 +1,4 @@
-#include "headrace/train/records/load_variables.h"
+#include "headrace/train/records/record.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/sizes.h"
-#include "headrace/train/records/tensor_header.h"
 
 namespace headrace {
 namespace {

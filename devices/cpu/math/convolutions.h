@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-// The oneDNN primitives of convolutions, and their layouts. Private to the CPU backend.
+// The oneDNN primitives of convolutions, and their layouts.
 
 // x (images, height, width, channels), weights (outputs, kernel_height, kernel_width, group_channels()),
 // y (images, out_height, out_width, outputs).
@@ -44,7 +44,7 @@ struct WantedConv {
 // Returns the plan. Its layout `source` is that of x or its gradient, `result` that of y or its gradient.
 std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wanted);
 
-// Convolutions through oneDNN. Private to the CPU backend.
+// Convolutions through oneDNN.
 
 // `bias` and `dbias` may be null.
 BoundKernel conv_forward(OneDnn&, const ConvShape&, const Operand& x, const Operand& weights, float* bias,
@@ -56,7 +56,7 @@ BoundKernel conv_backward_weights(OneDnn&, const ConvShape&, const Operand& x, c
 
 }  // namespace headrace
 
-// Depthwise convolutions. Private to the CPU backend.
+// Depthwise convolutions.
 
 namespace headrace::cpu {
 
@@ -70,7 +70,7 @@ void depthwise_backward_data(const ConvShape& shape, const T* dy, const float* w
 template <typename T>
 void depthwise_backward_weights(const ConvShape& shape, const T* x, const T* dy, float* dweights);
 
-// The gradient of a convolution's bias if the activation's input was not stored. Private to the CPU backend.
+// The gradient of a convolution's bias if the activation's input was not stored.
 
 // T is float or BFloat16, the type of activations; W that of weights.
 template <typename T, typename W>

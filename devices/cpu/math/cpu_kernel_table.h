@@ -41,7 +41,7 @@ void with_type(const TensorView& view, const Function& function) {
 }
 
 // The CPU's table of mathematics. A function checks shapes, binds arguments and submits; each file
-// cpu_kernels_*.cpp defines those of one area. Private to the CPU backend.
+// cpu_kernels_*.cpp defines those of one area.
 
 class CpuKernels final : public Kernels {
  public:

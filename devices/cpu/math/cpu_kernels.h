@@ -10,14 +10,14 @@
 
 namespace headrace {
 
-// The CPU's table of mathematics: checks shapes, binds arguments, submits. Private to the CPU backend.
+// The CPU's table of mathematics: checks shapes, binds arguments, submits.
 
 // Creates kernels whose errors name `device`. Products may use `threads` OpenMP threads, on which the order of
 // their sums may depend.
 std::unique_ptr<Kernels> create_cpu_kernels(const std::string& device, int threads,
                                             Bf16Products products = best_bf16_products());
 
-// The CPU's input kernels: the reference for all others. Private to the CPU backend.
+// The CPU's input kernels: the reference for all others.
 
 class CpuInputKernels final : public InputKernels {
  public:

@@ -11,7 +11,7 @@
 namespace headrace::cpu {
 
 // An activation's element in the loops of the CPU kernels: f32, or bf16 that is widened on reading and rounded on
-// writing. Private to the CPU backend.
+// writing.
 
 HEADRACE_INLINE float value(std::uint8_t x) noexcept { return static_cast<float>(x); }
 HEADRACE_INLINE float value(std::int64_t x) noexcept { return static_cast<float>(x); }

@@ -110,7 +110,7 @@ class OneDnnProgram {
   std::byte* bound_ = nullptr;
 };
 
-// Passes tensors to oneDNN primitives in the precision of the computation. Private to the CPU backend.
+// Passes tensors to oneDNN primitives in the precision of the computation.
 
 // A kernel bound to its arguments, ready to be submitted.
 using BoundKernel = std::shared_ptr<OneDnnProgram>;

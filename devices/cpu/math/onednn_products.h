@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-// Dense layers through oneDNN's matmul. Private to the CPU backend.
+// Dense layers through oneDNN's matmul.
 
 // A product of two matrices through oneDNN's matmul.
 enum class Layout : std::int64_t { kRows, kColumns };  // the storage order of a matrix given as (rows, columns)
@@ -45,7 +45,7 @@ BoundKernel dense_backward_weights(OneDnn&, const DenseShape&, const Operand& x,
 
 }  // namespace headrace
 
-// Muon's step on one matrix, its products through oneDNN. Private to the CPU backend.
+// Muon's step on one matrix, its products through oneDNN.
 
 namespace headrace::cpu {
 

@@ -74,7 +74,7 @@ constexpr std::int64_t row_grain(std::int64_t row_elements) noexcept {
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, row_elements));
 }
 
-// Scratch memory of one stream's worker thread. Private to the CPU backend.
+// Scratch memory of one stream's worker thread.
 
 // Work of one stream runs in order on one thread, so all of it shares one block: no kernel may rely on earlier
 // contents. It grows to the largest request and is freed with the thread.

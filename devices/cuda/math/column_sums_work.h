@@ -128,7 +128,7 @@ HEADRACE_HOST_DEVICE auto lane_total(const Total* totals, std::int64_t blocks, s
   return sum;
 }
 
-// Sums over the rows of a matrix as work for threads. Private to the CUDA backend.
+// Sums over the rows of a matrix as work for threads.
 
 // Returns enough scratch for the block totals of any reduction over such a matrix, whatever its threads' width.
 inline std::size_t reduction_scratch_bytes(const TensorView& matrix) {

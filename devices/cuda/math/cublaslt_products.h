@@ -17,7 +17,7 @@
 
 namespace headrace::cuda {
 
-// Matrix products through cuBLASLt. Private to the CUDA backend.
+// Matrix products through cuBLASLt.
 
 // Chooses an algorithm on a problem's first call, even during a capture, and keeps it: cuBLASLt's best among those
 // that repeat their bits. Sums are f32, and so are products of f32 (never TF32). Thread-safe over streams; throws
@@ -57,7 +57,7 @@ class CublasLtMatmul {
   std::map<GemmProblem, std::unique_ptr<Plan>> plans_;  // by mutex_
 };
 
-// Dense layers and batched products through cuBLASLt. Private to the CUDA backend.
+// Dense layers and batched products through cuBLASLt.
 
 // One device's dense layers: x (M, K), weights (N, K), y (M, N). Products are bf16 in that precision, else f32;
 // sums are f32. Operands of another type are first converted into scratch memory. Products of many matrices

@@ -14,7 +14,7 @@
 
 namespace headrace::cuda {
 
-// Muon's passes over memory; cuBLASLt does the products between them. Private to the CUDA backend.
+// Muon's passes over memory; cuBLASLt does the products between them.
 
 inline constexpr int kMuonBlocks = 64;  // blocks per matrix, and parts in which its norms are summed
 
@@ -51,7 +51,7 @@ cudaError_t muon_load(const MuonBatch& batch, cudaStream_t stream);
 // w = w scale - learning rate * factor * x, and its copy
 cudaError_t muon_apply(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 
-// The Muon optimizer on a GPU. Private to the CUDA backend.
+// The Muon optimizer on a GPU.
 
 // The matrices of a call go through the iterations together, padded to the largest of them, in batches of at most
 // kMaxMuonBatch. X, A and the polynomial are stored in bf16, norms are summed in double, all in a fixed order.

@@ -25,7 +25,7 @@ namespace headrace::cuda {
 // Convolutions whose padding differs between opposite sides, as Keras's "same" padding with strides. cuDNN 9.19
 // has plans that compute them wrongly: the gradient of 3 x 3 weights with stride 2 over 4 x 4 pixels, padded below
 // and on the right alone, was that of other windows. So the images are extended by zeros until what is left to pad
-// is even. Private to the CUDA backend.
+// is even.
 
 // Returns the problem of the same result with equal padding on opposite sides: x has the rows and columns more
 // that one side was padded more than the other. Returns `problem` if that is so already.
@@ -37,7 +37,7 @@ cudaError_t extend(const ConvolutionProblem& problem, const TensorView& x, std::
 // Submits a copy of the part of `extended` that is x.
 cudaError_t crop(const ConvolutionProblem& problem, std::byte* extended, const TensorView& x, cudaStream_t stream);
 
-// cuDNN's plans for one convolution, from which PlanStore chooses. Private to the CUDA backend.
+// cuDNN's plans for one convolution, from which PlanStore chooses.
 
 // Every member throws CudnnRefusal if cuDNN refuses the problem. REQUIRES: the handle's device is current.
 class CudnnOffer final : public PlanOffer {
@@ -68,7 +68,7 @@ class CudnnOffer final : public PlanOffer {
 std::vector<PlanCandidate> time_plans(cudnnHandle_t handle, const ConvolutionProblem& problem,
                                       std::span<const CudnnPlan> plans);
 
-// Convolutions through cuDNN's graph API. Private to the CUDA backend.
+// Convolutions through cuDNN's graph API.
 
 // One device's convolutions. Plans are made on a problem's first call, even during a capture: cuDNN's first or, if
 // HEADRACE_CUDA_MATH demands it, the store's choice of a few timed ones. HEADRACE_CUDA_PLANS=1 writes each choice

@@ -14,7 +14,7 @@
 
 namespace headrace::cuda {
 
-// An owned descriptor of cuDNN's graph API. Private to the CUDA backend.
+// An owned descriptor of cuDNN's graph API.
 
 // A refusal by cuDNN. Callers that know the device and the problem turn it into a DeviceError.
 class CudnnRefusal : public std::runtime_error {
@@ -68,7 +68,7 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t handle_ = nullptr;
 };
 
-// A convolution and its bias as an operation graph of cuDNN. Private to the CUDA backend.
+// A convolution and its bias as an operation graph of cuDNN.
 
 // The tensors in plans: the two operands in the order of the pass's name (x and weights, dy and weights, x and
 // dy), the result, the bias.

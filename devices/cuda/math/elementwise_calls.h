@@ -187,8 +187,7 @@ void GpuKernels<Launches>::shift_images(Stream& stream, const TensorView& x, con
   launches_.submit(stream, "shift_images", [=](auto& launch) { submit_shift_images(launch, x, shift, y); });
 }
 
-// Biases of GpuKernels, added to products that no library fused with them, and their gradients. Private to the
-// CUDA backend.
+// Biases of GpuKernels, added to products that no library fused with them, and their gradients.
 
 // y = activation(y + bias), in place.
 template <typename T, Activation kActivation>

@@ -13,7 +13,7 @@
 
 namespace headrace::cuda {
 
-// The inputs of the choice of a matrix product's algorithm. Private to the CUDA backend.
+// The inputs of the choice of a matrix product's algorithm.
 
 enum class Transpose { kNo, kYes };
 
@@ -55,7 +55,7 @@ std::optional<GemmProblem> way_to_compute(const GemmProblem& problem, const HasA
   return has_algorithm(plain) ? std::optional(plain) : std::nullopt;
 }
 
-// A product of many matrices as calls of cuBLASLt. Private to the CUDA backend.
+// A product of many matrices as calls of cuBLASLt.
 
 // The problem, and how often it is solved, each time further on in the tensors by these steps, in elements. Its A
 // is in the second operand and its B in the first.

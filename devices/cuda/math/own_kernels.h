@@ -11,18 +11,18 @@
 
 namespace headrace::cuda {
 
-// A bias that no library kernel has added. Private to the CUDA backend.
+// A bias that no library kernel has added.
 
 // Computes y += bias. y is f32 or bf16 of shape (..., C), the bias f32 (C). Returns the status of the launch.
 cudaError_t add_bias(const TensorView& y, const TensorView& bias, cudaStream_t stream);
 
-// Conversion between f32 and bf16. Private to the CUDA backend.
+// Conversion between f32 and bf16.
 
 // Copies `from` to `to`, rounding to the nearest if `to` is narrower. Both f32 or bf16, of one shape, on the
 // current device. Returns the status of the launch.
 cudaError_t convert(const TensorView& from, const TensorView& to, cudaStream_t stream);
 
-// Convolutions on our own tensor core kernels, where they are faster than cuDNN's. Private to the CUDA backend.
+// Convolutions on our own tensor core kernels, where they are faster than cuDNN's.
 
 // Returns whether these tensors are convolved here: bf16, 3 x 3 windows over 24 channels with 64 outputs, padded
 // by a pixel. Within a step over 2000 images of 31 x 31 pixels on an H200, the forward pass is 1.6 times as fast

@@ -21,7 +21,7 @@
 
 namespace headrace::cuda {
 
-// The choice among several plans for one problem. Private to the CUDA backend.
+// The choice among several plans for one problem.
 
 // Which of a library's plans are admitted, and how one is chosen.
 enum class Determinism {
@@ -51,7 +51,7 @@ std::size_t choose_plan(std::span<const PlanCandidate> candidates);
 // timed, ...".
 std::string describe_choice(std::span<const PlanCandidate> candidates, std::size_t chosen);
 
-// Chosen plans on disk, see FORMAT.md. Plain C++. Private to the CUDA backend.
+// Chosen plans on disk, see FORMAT.md. Plain C++.
 
 // The target of plans: one kind of GPU and one version of the library that has the plans.
 struct PlanTarget {
@@ -91,7 +91,7 @@ PlanFile parse_plan_file(std::string_view text);
 // Returns an empty PlanFile if there is no file. Throws nothing: problems are reported in `trouble`.
 PlanFile read_plan_file(const std::filesystem::path& path);
 
-// Keeps the plan of each problem from run to run. Plain C++. Private to the CUDA backend.
+// Keeps the plan of each problem from run to run. Plain C++.
 
 // A library's plans for one problem on the current device.
 class PlanOffer {

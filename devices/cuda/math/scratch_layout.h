@@ -7,7 +7,7 @@
 
 namespace headrace::cuda {
 
-// The layout of a call's temporary tensors in one block of scratch memory. Private to the CUDA backend.
+// The layout of a call's temporary tensors in one block of scratch memory.
 
 // Adds up pieces; each begins at a multiple of 256 bytes, like cudaMalloc's blocks.
 class ScratchLayout {

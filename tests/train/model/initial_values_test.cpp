@@ -1,4 +1,4 @@
-#include "headrace/train/model/initial_values.h"
+#include "headrace/train/model/variable_layout.h"
 
 #include <gtest/gtest.h>
 

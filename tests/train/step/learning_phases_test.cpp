@@ -1,5 +1,5 @@
 // A variable whose rate has ended costs nothing any more; what the others become stays the same, bit for bit.
-#include "headrace/train/step/learning_phases.h"
+#include "headrace/train/step/update_plan.h"
 
 #include <gtest/gtest.h>
 

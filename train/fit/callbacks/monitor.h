@@ -1,14 +1,41 @@
-// Watches a value of each epoch, and keeps the best so far.
+// What callbacks share: their state as JSON text, and the value of each epoch that some watch.
 #pragma once
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/model.h"
 
 namespace headrace {
+
+// A callback's state as JSON text.
+
+// Calls read(json). Throws ConfigError naming the callback if the state is not as expected.
+template <typename Read>
+void read_callback_state(const std::string& who, const std::string& text, const Read& read) {
+  try {
+    read(nlohmann::json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    throw ConfigError(fmt::format("the state of {} cannot be read: {}", who, error.what()),
+                      "resume from another checkpoint, or without this callback");
+  }
+}
+
+inline nlohmann::json optional_number(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
+}
+
+inline std::optional<double> optional_number(const nlohmann::json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+// Watches a value of each epoch, and keeps the best so far.
 
 // Returns what a fit's History will have, in its order. `norms`: with "gradient_norm".
 std::vector<HistoryList> history_lists(const Model& model, bool validates, bool norms);

@@ -1,5 +1,3 @@
-#include "headrace/train/step/running_totals.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -7,6 +5,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/workers.h"
 #include "headrace/train/model/submission.h"
+#include "headrace/train/step/step_slot.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

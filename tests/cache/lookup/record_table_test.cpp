@@ -1,5 +1,3 @@
-#include "headrace/cache/lookup/hit_counter.h"
-
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -7,6 +5,8 @@
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "headrace/cache/lookup/record_table.h"
 
 namespace headrace {
 namespace {

@@ -1,8 +1,8 @@
-#include "headrace/cache/lookup/hit_counter.h"
-
 #include <algorithm>
 #include <mutex>
 #include <vector>
+
+#include "headrace/cache/lookup/record_table.h"
 
 namespace headrace {
 namespace {
