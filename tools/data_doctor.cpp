@@ -1,4 +1,4 @@
-#include "headrace/tools/data_doctor.h"
+#include "headrace/tools/commands.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "headrace/bindings/python/errors.h"
+#include "headrace/bindings/python/module.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/text.h"

@@ -1,7 +1,6 @@
-// How the checks of kernels' arguments refuse: ConfigError, with the kernel's name in front.
+// The rules of kernels' arguments, for the implementations of Kernels: each breach is a ConfigError with the kernel's
+// name in front. Private to the backends.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <cstdint>
 #include <span>
@@ -13,13 +12,13 @@
 namespace headrace::check {
 
 [[noreturn]] inline void refuse(const char* kernel, const std::string& what) {
-  throw ConfigError(fmt::format("{}: {}", kernel, what));
+  throw ConfigError(std::string(kernel) + ": " + what);
 }
 
 // Refuses unless the rule about two shapes holds.
 inline void need(bool holds, const char* kernel, const char* rule, const TensorView& a, const TensorView& b) {
   if (!holds)
-    refuse(kernel, fmt::format("{}; the shapes are {} and {}", rule, a.shape.to_string(), b.shape.to_string()));
+    refuse(kernel, std::string(rule) + "; the shapes are " + a.shape.to_string() + " and " + b.shape.to_string());
 }
 
 // The shape and type rules of Kernels, for its implementations. Each throws ConfigError naming the kernel, the

@@ -5,8 +5,8 @@
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/kernels_suite.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
 namespace {

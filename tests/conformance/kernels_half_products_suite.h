@@ -1,10 +1,9 @@
 // Products and convolutions of activations in bf16 (kernels_half_suite.h), with weights in either type.
 #pragma once
 
-#include "headrace/tests/conformance/kernels_half_fixture.h"
-#include "headrace/tests/support/reference_conv.h"
-#include "headrace/tests/support/reference_dense.h"
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/support/reference.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace::test {
 

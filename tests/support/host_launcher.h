@@ -12,7 +12,7 @@
 #include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/loss_work.h"
 #include "headrace/devices/cuda/math/warp_tiles.h"
-#include "headrace/tests/support/host_tiles.h"
+#include "headrace/tests/support/model_warp.h"
 
 namespace headrace::test {
 

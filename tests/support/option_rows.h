@@ -11,7 +11,7 @@
 
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/support/data.h"
 
 namespace headrace::test {
 

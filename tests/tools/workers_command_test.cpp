@@ -15,7 +15,6 @@
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
-#include "headrace/tests/tools/running_command.h"
 
 namespace headrace::test {
 namespace {

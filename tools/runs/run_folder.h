@@ -3,6 +3,7 @@
 
 #include <array>
 #include <filesystem>
+#include <string>
 
 namespace headrace::tools {
 
@@ -35,5 +36,19 @@ class RunFolder {
   std::filesystem::path path_;
   bool made_ = true;
 };
+
+}  // namespace headrace::tools
+
+// The command that a user typed, for the files of a run.
+
+namespace CLI {
+class App;
+}
+
+namespace headrace::tools {
+
+// Returns "headrace train --recipe mnist-mlp --data 'my data'", for a shell: the options in order, without
+// defaults.
+std::string typed_command(const CLI::App& command);
 
 }  // namespace headrace::tools

@@ -5,7 +5,7 @@
 
 #include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/dtype.h"
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/support/reference.h"
 
 namespace headrace {
 namespace {

@@ -6,9 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "headrace/tests/support/devices_of.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "headrace/devices/cuda/math/column_sums_work.h"
-#include "headrace/tests/support/reference_batch_norm.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace::cuda {
 namespace {

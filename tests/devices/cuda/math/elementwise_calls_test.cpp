@@ -4,7 +4,7 @@
 
 #include "headrace/devices/cuda/math/elementwise_calls.h"
 #include "headrace/tests/support/host_launcher.h"
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/support/reference.h"
 
 namespace headrace::cuda {
 namespace {

@@ -10,7 +10,6 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/fit/callbacks/histogram.h"
 
