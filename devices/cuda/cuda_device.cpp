@@ -6,7 +6,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_check.h"
-#include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/cuda_math.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/input_kernel.h"

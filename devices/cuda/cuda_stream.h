@@ -1,4 +1,4 @@
-// A CUDA stream, and the host functions in its order. Private to the CUDA backend.
+// A CUDA stream, its events, and the host functions in its order. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,11 +16,35 @@
 #include <vector>
 
 #include "headrace/devices/base/failures.h"
-#include "headrace/devices/cuda/cuda_event.h"
 #include "headrace/devices/cuda/cuda_pool.h"
+#include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
 
 namespace headrace {
+
+// A CUDA event, with or without timing.
+
+enum class CudaTiming { kNo, kYes };
+
+class CudaEvent final : public Event {
+ public:
+  // Creates an event on the current device, called `device` in errors.
+  CudaEvent(std::string device, CudaTiming timing);
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  bool ready() const override;
+  void wait() const override;
+  std::optional<std::int64_t> ns_since(const Event& earlier) const override;
+
+  cudaEvent_t handle() const noexcept { return event_; }
+
+ private:
+  std::string device_;
+  CudaTiming timing_;
+  cudaEvent_t event_ = nullptr;
+};
 
 // Host functions in the order of a CUDA stream, and the exceptions they throw.
 

@@ -6,7 +6,6 @@
 #include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/cpu/math/vector_math.h"
 
 namespace headrace::cpu {

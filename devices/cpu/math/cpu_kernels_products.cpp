@@ -4,9 +4,9 @@
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/convolutions.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
+#include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/onednn.h"
 #include "headrace/devices/cpu/math/onednn_products.h"
-#include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cpu {

@@ -11,7 +11,6 @@
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/onednn_products.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/kernels.h"
 
 // No argument here is negative, so errno is never written: told so, the compiler makes vector code of the loop.

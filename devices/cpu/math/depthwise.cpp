@@ -5,7 +5,6 @@
 #include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/sums.h"
 
 namespace headrace::cpu {
 namespace {

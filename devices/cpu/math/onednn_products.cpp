@@ -6,7 +6,6 @@
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/onednn_products.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/sums.h"
 
 // Why matmul, in GFLOP/s on one thread of an Ice Lake core (f32, rows x inputs x outputs; forward / backward data
 // / backward weights), with sgemm and inner_product beside it:

@@ -1,4 +1,4 @@
-#include "headrace/devices/cpu/math/pooling.h"
+#include "headrace/devices/cpu/math/convolutions.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,6 @@
 #include "headrace/devices/base/simd.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/sums.h"
 
 namespace headrace::cpu {
 namespace {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@
 #include "headrace/train/model.h"
 
 namespace headrace {
+
+namespace events {
+class Histogram;  // of tensorboard_event.proto
+}
 
 // A callback's state as JSON text.
 
@@ -61,5 +66,11 @@ class Monitor {
   Better better_;
   double min_delta_;
 };
+
+// Computes histograms as TensorBoard draws them.
+
+// Returns the histogram of the finite values, in 30 equal buckets from the minimum to the maximum; a single one if
+// all are equal, none if there are no values.
+events::Histogram histogram_of(std::span<const float> values);
 
 }  // namespace headrace

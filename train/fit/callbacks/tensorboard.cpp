@@ -18,7 +18,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/train/fit/callbacks/histogram.h"
+#include "headrace/train/fit/callbacks/monitor.h"
 #include "headrace/train/model.h"
 
 namespace headrace {

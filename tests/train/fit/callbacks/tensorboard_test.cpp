@@ -11,7 +11,7 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/fit/callbacks/histogram.h"
+#include "headrace/train/fit/callbacks/monitor.h"
 
 namespace headrace {
 namespace {
