@@ -10,8 +10,6 @@
 
 namespace headrace {
 
-// Convolutions: oneDNN's with their plans, depthwise ones, the gradient of a bias.
-
 // The oneDNN primitives of convolutions, and their layouts.
 
 // x (images, height, width, channels), weights (outputs, kernel_height, kernel_width, group_channels()),

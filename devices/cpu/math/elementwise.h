@@ -12,8 +12,6 @@
 
 namespace headrace::cpu {
 
-// An activation's element, and functions of one element over ranges of any length.
-
 // An activation's element in the loops of the CPU kernels: f32, or bf16 that is widened on reading and rounded on
 // writing.
 
@@ -41,8 +39,7 @@ void with_type(DType type, const Function& function) {
   }
 }
 
-// Functions of one element, over ranges of any length; In, Out and T are float or BFloat16. Private to the CPU
-// backend.
+// Functions of one element, over ranges of any length; In, Out and T are float or BFloat16.
 
 // y may be x. kNone copies, kSoftmax does nothing.
 template <typename In, typename Out>
