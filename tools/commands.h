@@ -26,12 +26,7 @@ void add_report_command(CLI::App& program);
 void add_doctor_command(CLI::App& program);
 void add_shell_command(CLI::App& program);
 
-}  // namespace headrace::tools
-
-// `headrace doctor --data`: reports what a data set was recognised as.
-
-namespace headrace::tools {
-
+// What `headrace doctor --data` asks of a data set.
 struct DataDoctorOptions {
   std::filesystem::path data = {};
   LayoutOptions layout = {};

@@ -23,8 +23,6 @@
 
 namespace headrace::python {
 
-// The parts of the extension `headrace._native`, on which the pure-Python package `headrace` is built.
-
 // Each adds its classes and functions. REQUIRES: called in this order, as later ones use the classes of earlier
 // ones.
 void bind_errors(nanobind::module_& module);

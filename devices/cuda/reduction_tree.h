@@ -57,8 +57,6 @@ constexpr float pairwise_sum(int count, Value&& value) {
 
 }  // namespace headrace::cuda
 
-// How long a replica waits for the others.
-
 namespace headrace {
 
 // Returns HEADRACE_COLLECTIVE_TIMEOUT, from 1 to 86400 seconds; 30 if unset. Throws ConfigError for anything else.

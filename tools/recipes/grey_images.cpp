@@ -1,5 +1,4 @@
 // The recipes on small grey images, and their data.
-
 #include <cstdint>
 #include <string>
 
@@ -11,21 +10,16 @@
 
 namespace headrace::tools {
 
+namespace {
+
+constexpr std::int64_t kGreySide = 28;
+
 struct GreyImages {
   Dataset train, validation, test;
 };
 
 // Returns the stored images, u8: the net scales them to [0, 1]. The last `held_out` records of the train split are
 // for validation. Throws ConfigError if there are no others.
-GreyImages grey_images(const std::string& recipe, const RecipeOptions& options, std::uint64_t held_out,
-                       std::int64_t batch);
-
-namespace {
-
-constexpr std::int64_t kGreySide = 28;
-
-}  // namespace
-
 GreyImages grey_images(const std::string& recipe, const RecipeOptions& options, std::uint64_t held_out,
                        std::int64_t batch) {
   const Splits splits = open_splits(recipe, options);
@@ -42,8 +36,9 @@ GreyImages grey_images(const std::string& recipe, const RecipeOptions& options, 
           .test = batched(test, {.global_batch = kEvaluationBatch}, options)};
 }
 
-// `mnist-mlp`: 784-256-256-10 with Adam.
+}  // namespace
 
+// `mnist-mlp`: 784-256-256-10 with Adam.
 Recipe mnist_mlp_recipe(const RecipeOptions& options) {
   const std::int64_t batch = batch_size(options, 32);
   const GreyImages images = grey_images("mnist-mlp", options, 10'000, batch);
@@ -59,7 +54,6 @@ Recipe mnist_mlp_recipe(const RecipeOptions& options) {
 }
 
 // `fashion-mnist`: two convolutions and a dense layer with dropout.
-
 Recipe fashion_mnist_recipe(const RecipeOptions& options) {
   const std::int64_t batch = batch_size(options, 128);
   const GreyImages images = grey_images("fashion-mnist", options, 5'000, batch);

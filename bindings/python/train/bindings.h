@@ -19,8 +19,6 @@
 
 namespace headrace::python {
 
-// The trainer in Python: the additions of each file of this folder to `headrace._native.train`.
-
 class OpenGraph;
 class PythonModel;
 class PythonStrategy;

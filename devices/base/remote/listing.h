@@ -27,8 +27,6 @@ struct ListingPage {
 // Throws DataError naming `url` if the answer is not what the protocol says.
 ListingPage parse_listing_page(std::span<const std::byte> xml, const std::string& url);
 
-// What an S3-compatible store lists below a prefix.
-
 // Returns the objects whose keys begin with `prefix`, in bytewise order. Blocks. Throws DataError, also for a key
 // that does not, or that leads_out().
 std::vector<Listed> list_objects(const Url& url, const std::string& prefix);

@@ -34,8 +34,6 @@ Refusal refusal(const Asked& asked, const HttpAnswer& answer, const std::string&
 // Returns the DataError for a file that is not the one that was opened.
 Refusal changed(const Asked& asked, const std::string& how);
 
-// Short requests whose whole answer is waited for: what a file is, what a store lists.
-
 // A request with retries. Thread-safe.
 class WholeAnswer final : public HttpCall {
  public:

@@ -1,5 +1,4 @@
 // The kernels of a GPU: our own and those of NVIDIA's libraries, and the module's entry point.
-
 #include <cublasLt.h>
 #include <cudnn.h>
 #include <fmt/format.h>

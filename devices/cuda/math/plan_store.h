@@ -21,8 +21,6 @@
 
 namespace headrace::cuda {
 
-// The choice among several plans for one problem.
-
 // Which of a library's plans are admitted, and how one is chosen.
 enum class Determinism {
   kDefault,  // the library's first plan of those that repeat their bits
