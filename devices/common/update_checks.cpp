@@ -1,4 +1,6 @@
 // What the updates of parameters are given.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

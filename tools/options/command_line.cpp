@@ -177,7 +177,7 @@ constexpr ReaderWord kWords[] = {
 };
 
 // The innermost command that was typed.
-const CLI::App& typed_command(const CLI::App& program) {
+const CLI::App& command_typed_in(const CLI::App& program) {
   const CLI::App* command = &program;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
   return *command;
@@ -188,7 +188,7 @@ std::string word_of_command(const CLI::App& program, std::string_view name, std:
   if (name == "Dataset::batch()") return R"(a stage {"batch": {"global_batch": N}})";  // of the file of --plan
   if (name == "LoaderOptions::in_order") value = {};  // a flag, which says that it is false
   const std::string option = word_of(kWords, name, flag_of);
-  if (typed_command(program).get_option_no_throw(option) == nullptr) return {};
+  if (command_typed_in(program).get_option_no_throw(option) == nullptr) return {};
   return value.empty() ? option : option + " " + std::string(value);
 }
 

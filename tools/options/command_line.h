@@ -56,15 +56,7 @@ void check_usage(const CLI::App& program, int argc, const char* const* argv);
 // those that workers run together join the others without it.
 void add_standalone_option(CLI::App& program);
 
-}  // namespace headrace::tools
-
 // The command's names of options in messages.
-
-namespace CLI {
-class App;
-}
-
-namespace headrace::tools {
 
 // Makes messages name only options of the typed command, from now on: hints about options that it lacks are
 // omitted. REQUIRES: `program` lives as long as messages are made.

@@ -16,14 +16,13 @@
 #include "headrace/pipeline/sources.h"
 
 namespace CLI {
-
-// The options for bad records, and the final line of a command about them.
-
 class App;
 class Option;
 }  // namespace CLI
 
 namespace headrace::tools {
+
+// The options for bad records, and the final line of a command about them.
 
 // --on-error, --max-bad-share and --quarantine.
 struct ErrorOptions : ErrorPolicy {
@@ -50,16 +49,7 @@ struct ErrorOptions : ErrorPolicy {
 std::string describe(const BadRecordTally::Count& count, OnError on_error,
                      const std::filesystem::path& quarantine);
 
-}  // namespace headrace::tools
-
 // The options that select and describe a command's data.
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
-namespace headrace::tools {
 
 // Adds --data, which it returns, and the options of image folders.
 CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout);
@@ -71,15 +61,7 @@ void add_column_options(CLI::App& command, ColumnOptions& columns, bool further)
 // command has --columns.
 std::string report_reading(std::string reading, bool columns_option);
 
-}  // namespace headrace::tools
-
 // The options that several subcommands share, and their meaning.
-
-namespace CLI {
-class App;
-}
-
-namespace headrace::tools {
 
 struct CommonOptions {
   std::filesystem::path data = {};
@@ -121,15 +103,7 @@ struct CommonOptions {
   mutable std::vector<std::shared_ptr<SampleCache>> opened = {};  // by open_cache()
 };
 
-}  // namespace headrace::tools
-
 // The options of a command that several workers run together.
-
-namespace CLI {
-class App;
-}
-
-namespace headrace::tools {
 
 // --worker-start-timeout, --worker-call-timeout and --worker-listen.
 struct WorkerFlags {

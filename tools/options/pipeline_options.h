@@ -12,21 +12,17 @@
 #include "headrace/tools/output/output_check.h"
 #include "headrace/tools/pipelines/pipelines.h"
 
+namespace CLI {
+class Option;
+}
+
 namespace headrace::tools {
 
 // Reads a plan, which may name the code of the command's pipelines. Errors name the file. Throws ConfigError if it
 // is not a plan.
 Dataset read_plan(const std::filesystem::path& file, PlanOptions options);
 
-}  // namespace headrace::tools
-
 // The options of every command that runs a named pipeline, or a plan in a file, without a trainer.
-
-namespace CLI {
-class Option;
-}
-
-namespace headrace::tools {
 
 struct PipelineCommandOptions {
   CommonOptions common;

@@ -5,6 +5,10 @@
 #include <filesystem>
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 namespace headrace::tools {
 
 inline constexpr const char* kHistoryFile = "history.jsonl";
@@ -37,15 +41,7 @@ class RunFolder {
   bool made_ = true;
 };
 
-}  // namespace headrace::tools
-
 // The command that a user typed, for the files of a run.
-
-namespace CLI {
-class App;
-}
-
-namespace headrace::tools {
 
 // Returns "headrace train --recipe mnist-mlp --data 'my data'", for a shell: the options in order, without
 // defaults.
