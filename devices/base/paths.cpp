@@ -1,5 +1,5 @@
-// Paths that stay where they belong: of names that others chose, in a listing, an archive or a table, and of outputs
-// that would destroy an input.
+// Paths that stay where they belong: of names that others chose, in a listing, an archive or a table, and of
+// outputs that would destroy an input.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -56,7 +56,6 @@ constexpr std::size_t kMaxTemporaryNames = 256;
 // Removes every listed file that exists; returns how many. Async-signal-safe.
 int remove_temporary_files() noexcept;
 
-
 }  // namespace headrace
 
 namespace headrace::os {

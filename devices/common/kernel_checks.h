@@ -1,5 +1,5 @@
-// The rules of kernels' arguments, for the implementations of Kernels: each breach is a ConfigError with the kernel's
-// name in front. Private to the backends.
+// The rules of kernels' arguments, for the implementations of Kernels: each breach is a ConfigError with the
+// kernel's name in front. Private to the backends.
 #pragma once
 
 #include <cstdint>

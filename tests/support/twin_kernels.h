@@ -70,6 +70,18 @@ class TwinKernels : public cuda::GpuKernels<HostLaunches> {
   std::deque<Buffer> outgrown_;  // captured work may refer to them
 };
 
+// The GPU's fused input kernels on the host: every block and every thread of the very work of the CUDA kernels
+// (devices/cuda/input_work.h), so that their logic is tested without a GPU.
+class TwinInputKernels final : public InputKernels {
+ public:
+  void convert_pixels(Stream& stream, const PixelConversion& conversion) override {
+    check_pixel_conversion(conversion);
+    cuda::by_input_work(conversion, [&](const auto& work) {
+      stream.call([work, layout = conversion.layout] { run_on_host(work, layout); });
+    });
+  }
+};
+
 // A CPU replica that computes and converts as a GPU would.
 class TwinDevice : public DiscreteDevice {
  public:
@@ -86,18 +98,5 @@ class TwinDevice : public DiscreteDevice {
 };
 
 inline DeviceGroup twin_devices(int replicas) { return devices_of<TwinDevice>(replicas); }
-
-// The GPU's fused input kernels on the host: every block and every thread of the very work of the CUDA kernels
-// (devices/cuda/input_work.h), so that their logic is tested without a GPU.
-
-class TwinInputKernels final : public InputKernels {
- public:
-  void convert_pixels(Stream& stream, const PixelConversion& conversion) override {
-    check_pixel_conversion(conversion);
-    cuda::by_input_work(conversion, [&](const auto& work) {
-      stream.call([work, layout = conversion.layout] { run_on_host(work, layout); });
-    });
-  }
-};
 
 }  // namespace headrace::test
