@@ -21,7 +21,7 @@
 #include "headrace/devices/base/memory.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/tools/pipelines/fused_loop.h"
+#include "headrace/tools/pipelines/baseline.h"
 #include "headrace/tools/pipelines/pipelines.h"
 
 namespace headrace {

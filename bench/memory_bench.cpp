@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "headrace/tools/pipelines/memory_traffic.h"
+#include "headrace/tools/pipelines/baseline.h"
 
 namespace headrace {
 namespace {

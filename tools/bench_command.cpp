@@ -10,17 +10,14 @@
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/measure/compared_rates.h"
-#include "headrace/tools/measure/first_pass.h"
 #include "headrace/tools/measure/measured_run.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/options/pipeline_options.h"
 #include "headrace/tools/output/json_lines.h"
-#include "headrace/tools/output/local_batch.h"
 #include "headrace/tools/output/output_check.h"
 #include "headrace/tools/output/print.h"
 

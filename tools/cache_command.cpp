@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/compute_arena.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/options.h"

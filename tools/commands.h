@@ -1,6 +1,12 @@
 // The subcommands of `headrace`. Each adds itself to the program; its callback does the work and throws Error.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+
+#include "headrace/pipeline/sources.h"
+#include "headrace/tools/output/json_lines.h"
+
 namespace CLI {
 class App;
 }
@@ -19,5 +25,17 @@ void add_convert_command(CLI::App& program);
 void add_report_command(CLI::App& program);
 void add_doctor_command(CLI::App& program);
 void add_shell_command(CLI::App& program);
+
+// What `headrace doctor --data` asks of a data set.
+struct DataDoctorOptions {
+  std::filesystem::path data = {};
+  LayoutOptions layout = {};
+  ColumnOptions columns = {};
+  std::uint64_t examine = 10'000;  // records of each split, evenly spread; 0: all
+};
+
+// Prints kind, splits, classes with their counts, sizes, what was left out and the first bad records. Throws as
+// open_source() does if no split can be opened.
+void diagnose_data(const DataDoctorOptions& options, JsonLines& json);
 
 }  // namespace headrace::tools

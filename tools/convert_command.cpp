@@ -8,17 +8,15 @@
 #include <string>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/options/data_options.h"
-#include "headrace/tools/options/error_options.h"
+#include "headrace/tools/options/common_options.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/output_check.h"
 #include "headrace/tools/output/print.h"
-#include "headrace/tools/output/progress_line.h"
 
 namespace headrace::tools {
 namespace {

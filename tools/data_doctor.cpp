@@ -1,4 +1,4 @@
-#include "headrace/tools/data_doctor.h"
+#include "headrace/tools/commands.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/remote.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/inspect.h"
 #include "headrace/tools/output/print.h"
 

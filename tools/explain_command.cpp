@@ -20,12 +20,10 @@
 #include "headrace/pipeline/prefetch_choice.h"
 #include "headrace/pipeline/stats.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/measure/compared_rates.h"
 #include "headrace/tools/measure/measured_run.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/options/pipeline_options.h"
 #include "headrace/tools/output/json_lines.h"
-#include "headrace/tools/output/local_batch.h"
 #include "headrace/tools/output/output_check.h"
 #include "headrace/tools/output/print.h"
 

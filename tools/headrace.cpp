@@ -8,15 +8,12 @@
 #include <string>
 #include <string_view>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/refusals.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/signals.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/commands.h"
-#include "headrace/tools/options/command_words.h"
-#include "headrace/tools/options/help_text.h"
-#include "headrace/tools/options/usage_check.h"
-#include "headrace/tools/output/exit_status.h"
+#include "headrace/tools/options/command_line.h"
 #include "headrace/tools/output/print.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/ledger.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tools/commands.h"

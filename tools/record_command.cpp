@@ -12,18 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/common_options.h"
-#include "headrace/tools/options/data_options.h"
 #include "headrace/tools/options/options.h"
-#include "headrace/tools/options/plan_file.h"
-#include "headrace/tools/options/worker_options.h"
+#include "headrace/tools/options/pipeline_options.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/tools/output/output_check.h"
-#include "headrace/tools/output/prediction_file.h"
 #include "headrace/tools/output/print.h"
 #include "headrace/tools/report/page.h"
 #include "headrace/tools/runs/worker_run.h"

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/commands.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/output_check.h"

@@ -8,11 +8,10 @@
 #include <string>
 
 #include "headrace/tools/commands.h"
-#include "headrace/tools/options/help_text.h"
+#include "headrace/tools/options/command_line.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/print.h"
 #include "headrace/tools/shell/command_tree.h"
-#include "headrace/tools/shell/completions.h"
 
 namespace headrace::tools {
 namespace {

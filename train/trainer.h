@@ -166,7 +166,7 @@ class Trainer {
   void reset_metrics();
 
   // Saves what each replica's metrics have counted since the last reset, and continues counting from it: for
-  // checkpoints, between two steps (step/running_totals.h).
+  // checkpoints, between two steps (step/step_slot.h).
   int saved_sets() const noexcept;  // per replica
   std::size_t saved_set_bytes() const noexcept;
   void save_totals(int replica, std::byte* into) const;

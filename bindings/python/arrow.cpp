@@ -14,7 +14,6 @@
 #include "headrace/bindings/python/batch.h"
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
-#include "headrace/bindings/python/names.h"
 #include "headrace/bindings/python/options.h"
 #include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/arrow_structs.h"

@@ -10,8 +10,7 @@
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
-#include "headrace/devices/base/counted.h"
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/devices/device.h"
 #include "headrace/pipeline/record.h"
 

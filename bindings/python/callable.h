@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "headrace/bindings/python/errors.h"
+#include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/record.h"

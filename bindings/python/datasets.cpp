@@ -15,7 +15,6 @@
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
-#include "headrace/bindings/python/names.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/registry.h"
 

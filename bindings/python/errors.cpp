@@ -1,4 +1,4 @@
-#include "headrace/bindings/python/errors.h"
+#include "headrace/bindings/python/module.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
@@ -10,10 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/devices/workers.h"
 
 namespace nb = nanobind;

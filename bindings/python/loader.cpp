@@ -15,9 +15,7 @@
 
 #include "headrace/bindings/python/batch.h"
 #include "headrace/bindings/python/callable.h"
-#include "headrace/bindings/python/errors.h"
 #include "headrace/bindings/python/module.h"
-#include "headrace/bindings/python/names.h"
 #include "headrace/bindings/python/options.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/digest.h"

@@ -8,7 +8,6 @@
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
-#include "headrace/bindings/python/names.h"
 #include "headrace/bindings/python/options.h"
 #include "headrace/pipeline/operations.h"
 

@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include "headrace/bindings/python/module.h"
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/sources.h"

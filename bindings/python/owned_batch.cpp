@@ -12,7 +12,6 @@
 #include "headrace/bindings/python/batch.h"
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
-#include "headrace/bindings/python/names.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,4 +1,4 @@
-#include "headrace/bindings/python/workers.h"
+#include "headrace/bindings/python/module.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
@@ -14,8 +14,6 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
-#include "headrace/bindings/python/errors.h"
-#include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
 
 namespace nb = nanobind;

@@ -1,4 +1,5 @@
 #include "headrace/cache/cache_report.h"
+#include "headrace/devices/base/file_lock.h"
 
 #include <array>
 #include <optional>

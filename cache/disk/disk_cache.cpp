@@ -7,13 +7,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "headrace/cache/disk/sample_compressor.h"
 #include "headrace/cache/disk/segment_file.h"
-#include "headrace/cache/disk/segment_followers.h"
-#include "headrace/cache/lookup/hit_counter.h"
+#include "headrace/cache/disk/segment_format.h"
 #include "headrace/cache/lookup/record_table.h"
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_lock.h"
 #include "headrace/devices/base/hash.h"

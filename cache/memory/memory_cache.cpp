@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "headrace/cache/lookup/hit_counter.h"
 #include "headrace/cache/lookup/record_table.h"
-#include "headrace/devices/base/byte_slabs.h"
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/memory.h"
 
 namespace headrace {
 namespace {

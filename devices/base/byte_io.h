@@ -1,4 +1,4 @@
-// Numbers and texts to bytes and back, little-endian on any machine.
+// What files of bytes are made of: numbers and texts, little-endian on any machine, and their checksum.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,8 @@
 #include "headrace/devices/base/error.h"
 
 namespace HEADRACE_API headrace {
+
+// Numbers and texts to bytes and back, little-endian on any machine.
 
 // Numbers and texts to bytes, little-endian on any machine.
 class ByteWriter {
@@ -81,5 +83,18 @@ class ByteReader {
   std::uint64_t offset_;
   std::size_t at_ = 0;
 };
+
+// CRC-32C (Castagnoli): the checksum of TFRecord files.
+
+// Uses the processor's instruction if it has one.
+std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
+// Computes crc32c() from a table: works on every processor and is the reference for crc32c().
+std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) noexcept;
+
+// Masks a checksum as TFRecord stores it: rotated plus a constant, so that checksums of checksums are no special
+// case.
+constexpr std::uint32_t mask_crc32c(std::uint32_t crc) noexcept {
+  return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
+}
 
 }  // namespace headrace

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

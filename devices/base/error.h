@@ -25,7 +25,7 @@ enum class ErrorCode {
 // Returns a stable lower-case name such as "invalid_argument".
 const char* to_string(ErrorCode code) noexcept;
 
-// what() is "message (hint)", made printable (printable.h). Copyable; thread-compatible.
+// what() is "message (hint)", made printable (text.h). Copyable; thread-compatible.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string message, std::string hint = {});

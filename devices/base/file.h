@@ -2,7 +2,7 @@
 // writes through this header, or through file_writer.h and file_lock.h.
 #pragma once
 
-#include <compare>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -13,19 +13,13 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
-#include "headrace/devices/base/descriptor.h"
+#include "headrace/devices/base/file_entry.h"
 
 namespace HEADRACE_API headrace {
 
 namespace remote {
 class Handle;
 }
-
-// Bytes of a file that will be read.
-struct ByteExtent {
-  std::uint64_t offset = 0, size = 0;
-  std::uint64_t used = 0;  // of them, after which they are not needed any more; 0: all
-};
 
 // A file opened for reading by position. Thread-safe: reads carry their own offset.
 // Every failure is a DataError that names the path and the offset.
@@ -81,38 +75,15 @@ void append_to_file(const std::filesystem::path& path, std::string_view text);
 void make_folders(const std::filesystem::path& path);
 // Removes the file; does nothing if there is none.
 void remove_file(const std::filesystem::path& path);
-// Returns whether a process holds the file open as an AppendFile or FileWriter; false if it cannot be opened.
-bool is_being_written(const std::filesystem::path& path);
 
-struct DirectoryEntry;
-// Returns whether the file, "NAME.PROCESS.NUMBER.tmp", was left by a FileWriter or AppendFile whose process is
-// gone. Looks twice at a file changed within the last minute; without locks in the file system, that one does not
-// count.
-bool is_left_over(const DirectoryEntry& entry);
-
-// The kind of file at a path, links followed. One that cannot be examined is kMissing.
-enum class PathKind { kMissing, kFile, kDirectory, kPipe, kOther };
+// Returns the kind of file at the path, links followed.
 PathKind path_kind(const std::filesystem::path& path);
 
-// Identifies a file or folder, whatever its path.
-struct FileIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  auto operator<=>(const FileIdentity&) const = default;
-};
 // Returns the identity of the file at the path, links followed. Throws DataError if there is none.
 FileIdentity identity_of(const std::filesystem::path& path);
 
-// The names in a folder without "." and "..", sorted bytewise; links are followed, a dangling one is an entry of
-// size 0. Throws DataError when the folder cannot be read.
-struct DirectoryEntry {
-  std::filesystem::path path;
-  bool is_directory = false;
-  bool is_link = false;  // a symbolic link; all other members describe its target
-  std::uint64_t size = 0;
-  std::uint64_t modified_ns = 0;
-  FileIdentity identity = {};
-};
+// Returns the names in a folder without "." and "..", sorted bytewise; links are followed, a dangling one is an
+// entry of size 0. Throws DataError when the folder cannot be read.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
 // Returns why a name would lead out of the folder that it belongs to: it is empty, holds a NUL, or has a part
@@ -126,5 +97,52 @@ std::filesystem::path path_below(const std::filesystem::path& folder, std::strin
 // path and URL; one behind a URL names what is below its folder, or URLs of its own host. Throws
 // DataError(kDataCorrupt) for another name, and for schemes that are not read.
 std::filesystem::path named_in_table(const std::filesystem::path& folder, const std::string& name);
+
+// Returns whether writing a file at `output` changes `input`, or a file in the folder `input`: compared by device
+// and inode, links followed. False if `output` does not exist; otherwise walks the folder.
+bool would_overwrite(const std::filesystem::path& output, const std::filesystem::path& input);
+
+// Returns whether a file at `output` would lie in the folder `input`, at any depth, links followed.
+bool would_add(const std::filesystem::path& output, const std::filesystem::path& input);
+
+}  // namespace headrace
+
+namespace headrace {
+
+// A call that may wait forever for another program, such as opening a named pipe. While one lives, signal handlers
+// know that only the end of the process ends the wait. Thread-safe.
+class BlockingCall {
+ public:
+  BlockingCall() noexcept { ++calls_; }
+  ~BlockingCall() { --calls_; }
+  BlockingCall(const BlockingCall&) = delete;
+  BlockingCall& operator=(const BlockingCall&) = delete;
+
+  // Returns whether any call lives now. Async-signal-safe.
+  static bool any() noexcept { return calls_ > 0; }
+
+ private:
+  static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
+  inline static std::atomic<int> calls_{0};
+};
+
+// Bytes that come once, in order: from a named pipe, a terminal or another program. One thread at a time. Failures
+// are DataErrors that name the path.
+class Pipe {
+ public:
+  // Waits until a named pipe has a writer.
+  static Pipe open(const std::filesystem::path& path);
+
+  // Waits for and reads at least one byte; returns how many, 0 at the end.
+  std::size_t read_some(std::span<std::byte> into);
+
+ private:
+  Pipe(std::filesystem::path path, Descriptor descriptor)
+      : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
+
+  std::filesystem::path path_;
+  Descriptor descriptor_;
+  std::uint64_t offset_ = 0;
+};
 
 }  // namespace headrace

@@ -4,15 +4,11 @@
 #include <sys/file.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <thread>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/system_file.h"
 
 namespace headrace {
@@ -35,39 +31,11 @@ bool is_temporary_name(std::string_view name) {
   return !name.empty();
 }
 
-// Returns 0 or the errno.
-int lock(const Descriptor& file, const std::filesystem::path& path, int how) {
-  if (const int error = os::fault(FileOperation::kLock, path); error != 0) return error;
-  return ::flock(file.get(), how) == 0 ? 0 : errno;
-}
-
-// Lustre and FUSE without flock, NFS without its lock service.
-bool has_no_locks(int error) noexcept {
-  return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;  // which is ENOTSUP on Linux
-}
-
-// Says once for each folder what its file system leaves unprotected.
-void warn_without_locks(const std::filesystem::path& folder) noexcept {
-  try {
-    static std::mutex mutex;
-    static std::set<std::filesystem::path> warned;
-    std::error_code ignored;
-    const std::scoped_lock guard(mutex);
-    if (!warned.insert(std::filesystem::weakly_canonical(folder, ignored)).second) return;
-    std::fprintf(stderr,
-                 "headrace: warning: the file system of %s has no locks (flock): nothing keeps two processes from "
-                 "writing there at once, so let one at a time use it; unfinished files (*.tmp) of processes that "
-                 "were killed are removed only after a minute\n",
-                 printable(folder.string()).c_str());
-  } catch (...) {  // work goes on without the warning
-  }
-}
-
 // Returns std::nullopt if locks cannot tell.
 std::optional<bool> is_locked(const std::filesystem::path& path) {
   const Descriptor file = os::open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   if (!file.is_open()) return std::nullopt;
-  const int error = lock(file, path, LOCK_SH | LOCK_NB);
+  const int error = os::lock(file, path, LOCK_SH | LOCK_NB);
   if (error == 0) return false;
   return error == EWOULDBLOCK ? std::optional(true) : std::nullopt;
 }
@@ -79,10 +47,10 @@ FolderLock::FolderLock(const std::filesystem::path& folder, std::chrono::millise
   if (!descriptor_.is_open()) return;
   const auto end = std::chrono::steady_clock::now() + timeout;
   while (true) {
-    const int error = lock(descriptor_, folder, LOCK_EX | LOCK_NB);
+    const int error = os::lock(descriptor_, folder, LOCK_EX | LOCK_NB);
     held_ = error == 0;
     is_anothers_ = error == EWOULDBLOCK;
-    if (has_no_locks(error)) warn_without_locks(folder);
+    if (os::has_no_locks(error)) os::warn_without_locks(folder);
     const bool again = is_anothers_ || error == EINTR;
     if (!again || std::chrono::steady_clock::now() >= end) return;
     std::this_thread::sleep_for(kPause);
@@ -103,14 +71,7 @@ bool is_left_over(const DirectoryEntry& entry) {
 
 bool is_being_written(const std::filesystem::path& path) {
   const Descriptor file = os::open(path, O_RDONLY | O_NONBLOCK);
-  return file.is_open() && lock(file, path, LOCK_SH | LOCK_NB) == EWOULDBLOCK;
-}
-
-int lock_for_writer(const Descriptor& file, const std::filesystem::path& path) noexcept {
-  const int error = lock(file, path, LOCK_EX);
-  if (!has_no_locks(error)) return error;
-  warn_without_locks(os::folder_of(path));
-  return 0;
+  return file.is_open() && os::lock(file, path, LOCK_SH | LOCK_NB) == EWOULDBLOCK;
 }
 
 }  // namespace headrace

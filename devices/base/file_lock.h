@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "headrace/devices/base/api.h"
-#include "headrace/devices/base/descriptor.h"
+#include "headrace/devices/base/file_entry.h"
 
 namespace HEADRACE_API headrace {
 
@@ -28,9 +28,12 @@ class FolderLock {
   bool held_ = false, is_anothers_ = false;
 };
 
-// Locks a new file until it is closed: if it is unlocked, its writer is gone. Returns 0 or the errno. Files on
-// file systems without locks count as locked, with one warning a folder; there a dead writer's files look like a
-// live one's.
-int lock_for_writer(const Descriptor& file, const std::filesystem::path& path) noexcept;
+// Returns whether a process holds the file open as an AppendFile or FileWriter; false if it cannot be opened.
+bool is_being_written(const std::filesystem::path& path);
+
+// Returns whether the file, "NAME.PROCESS.NUMBER.tmp", was left by a FileWriter or AppendFile whose process is
+// gone. Looks twice at a file changed within the last minute; without locks in the file system, that one does not
+// count.
+bool is_left_over(const DirectoryEntry& entry);
 
 }  // namespace headrace

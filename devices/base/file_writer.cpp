@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/pipe.h"
 #include "headrace/devices/base/system_file.h"
 
 namespace headrace {

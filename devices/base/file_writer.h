@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
-#include "headrace/devices/base/descriptor.h"
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/temporary_name.h"
+#include "headrace/devices/base/system_file.h"
 
 namespace HEADRACE_API headrace {
 

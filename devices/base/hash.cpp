@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 
 namespace headrace {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

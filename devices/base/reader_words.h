@@ -1,6 +1,4 @@
-// Names of options and calls in messages, in their reader's language. A message says LoaderOptions::threads to a
-// C++ program, threads to a C or Python program and --threads on the command line, or leaves out advice that its
-// reader cannot follow.
+// How options are called: in messages as their reader calls them, in descriptions and fingerprints as text.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +7,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "headrace/devices/base/api.h"
+#include "headrace/devices/base/option_visitor.h"
 
 namespace HEADRACE_API headrace {
+
+// Names of options and calls in messages, in their reader's language. A message says LoaderOptions::threads to a
+// C++ program, threads to a C or Python program and --threads on the command line, or leaves out advice that its
+// reader cannot follow.
 
 // Translates a C++ name ("LoaderOptions::threads", "pulled()") for the reader; empty if the reader has no
 // equivalent. `value` is the value to set; empty: only the name is wanted.
@@ -47,5 +51,37 @@ std::string advice(std::string_view text, const std::string& name);
 
 // Joins the non-empty pieces of advice with `between`.
 std::string joined(std::initializer_list<std::string> advice, std::string_view between = ", or ");
+
+// Options as text, for descriptions and fingerprints.
+
+// Writes the options that it visits: "size=32, fill=[0], padding=zero".
+class OptionText final : public OptionVisitor {
+ public:
+  std::string take() { return std::move(text_); }
+
+ protected:
+  void visit(const char* name, OptionPlace place) override;
+  void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
+  void visit_list(const char* name, const List& list) override;
+
+ private:
+  void add(const char* name, const std::string& value);
+
+  std::string text_;
+};
+
+// `show` shows the options to a visitor.
+template <typename Show>
+HEADRACE_HIDDEN std::string option_text(const Show& show) {
+  OptionText text;
+  show(text);
+  return text.take();
+}
+
+// Returns "shuffle(seed=7, reshuffle_each_epoch=true)".
+template <typename Options>
+HEADRACE_HIDDEN std::string described(const char* name, Options options) {
+  return std::string(name) + '(' + option_text([&](OptionVisitor& visit) { options.each_field(visit); }) + ')';
+}
 
 }  // namespace headrace

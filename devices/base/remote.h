@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "headrace/devices/base/api.h"
-#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_entry.h"
 
 namespace HEADRACE_API headrace {
 

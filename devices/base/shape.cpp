@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 
 namespace headrace {
 namespace {

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "headrace/devices/base/pipe.h"
-#include "headrace/devices/base/temporary_name.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/system_file.h"
 
 namespace headrace {
 namespace {

@@ -1,21 +1,32 @@
 #include "headrace/devices/base/system_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
 #include <system_error>
+#include <utility>
 
-#include "headrace/devices/base/file_lock.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {
 
 std::atomic<FileFaults*> injected_faults{nullptr};
+
+// Taking a name out of its slot transfers ownership. A signal handler takes names and never frees them.
+std::array<std::atomic<char*>, kMaxTemporaryNames> names;
+static_assert(std::atomic<char*>::is_always_lock_free, "a signal handler must not wait for a lock");
 
 }  // namespace
 
@@ -23,6 +34,50 @@ FileFaults* set_file_faults(FileFaults* faults) noexcept { return injected_fault
 
 void Descriptor::close() noexcept {
   if (value_ >= 0) ::close(std::exchange(value_, -1));
+}
+
+TemporaryName::TemporaryName(const std::filesystem::path& path) {
+  // Absolute: the working directory may change.
+  name_ = ::strdup(std::filesystem::absolute(path).c_str());
+  if (name_ == nullptr) return;
+  for (std::size_t slot = 0; slot < names.size(); ++slot) {
+    char* none = nullptr;
+    if (!names[slot].compare_exchange_strong(none, name_)) continue;
+    slot_ = slot + 1;
+    return;
+  }
+  std::free(std::exchange(name_, nullptr));
+}
+
+TemporaryName::TemporaryName(TemporaryName&& other) noexcept
+    : slot_(std::exchange(other.slot_, 0)), name_(std::exchange(other.name_, nullptr)) {}
+
+TemporaryName& TemporaryName::operator=(TemporaryName&& other) noexcept {
+  if (this != &other) {
+    release();
+    slot_ = std::exchange(other.slot_, 0);
+    name_ = std::exchange(other.name_, nullptr);
+  }
+  return *this;
+}
+
+TemporaryName::~TemporaryName() { release(); }
+
+void TemporaryName::release() noexcept {
+  if (slot_ == 0) return;
+  char* mine = name_;
+  if (names[slot_ - 1].compare_exchange_strong(mine, nullptr)) std::free(name_);
+  slot_ = 0;
+  name_ = nullptr;
+}
+
+int remove_temporary_files() noexcept {
+  int removed = 0;
+  for (std::atomic<char*>& slot : names) {
+    const char* name = slot.exchange(nullptr);
+    if (name != nullptr && ::unlink(name) == 0) ++removed;
+  }
+  return removed;
 }
 
 namespace os {
@@ -142,6 +197,38 @@ void rename_file(const std::filesystem::path& from, const std::filesystem::path&
   const int error = has_nul(to) ? EINVAL : fault(FileOperation::kRename, to);
   if (error != 0 || std::rename(from.c_str(), to.c_str()) != 0)
     fail(to, "cannot replace", error != 0 ? error : errno);
+}
+
+int lock(const Descriptor& file, const std::filesystem::path& path, int how) noexcept {
+  if (const int error = fault(FileOperation::kLock, path); error != 0) return error;
+  return ::flock(file.get(), how) == 0 ? 0 : errno;
+}
+
+bool has_no_locks(int error) noexcept {  // Lustre and FUSE without flock, NFS without its lock service
+  return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;  // which is ENOTSUP on Linux
+}
+
+void warn_without_locks(const std::filesystem::path& folder) noexcept {
+  try {
+    static std::mutex mutex;
+    static std::set<std::filesystem::path> warned;
+    std::error_code ignored;
+    const std::scoped_lock guard(mutex);
+    if (!warned.insert(std::filesystem::weakly_canonical(folder, ignored)).second) return;
+    std::fprintf(stderr,
+                 "headrace: warning: the file system of %s has no locks (flock): nothing keeps two processes from "
+                 "writing there at once, so let one at a time use it; unfinished files (*.tmp) of processes that "
+                 "were killed are removed only after a minute\n",
+                 printable(folder.string()).c_str());
+  } catch (...) {  // work goes on without the warning
+  }
+}
+
+int lock_for_writer(const Descriptor& file, const std::filesystem::path& path) noexcept {
+  const int error = lock(file, path, LOCK_EX);
+  if (!has_no_locks(error)) return error;
+  warn_without_locks(folder_of(path));
+  return 0;
 }
 
 Descriptor create_locked(const std::filesystem::path& path) {

@@ -10,9 +10,8 @@
 #include <span>
 #include <string>
 
-#include "headrace/devices/base/descriptor.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/temporary_name.h"
+#include "headrace/devices/base/file_entry.h"
 
 struct stat;
 
@@ -33,6 +32,29 @@ class FileFaults {
 
 // Replaces the faults of the whole process; null, the default: none. Returns the previous ones.
 FileFaults* set_file_faults(FileFaults* faults) noexcept;
+
+// Lists a file as temporary as long as this object lives. Removes nothing itself. Thread-safe. At most
+// kMaxTemporaryNames are listed at once; further files stay behind if a signal ends the process.
+class TemporaryName {
+ public:
+  TemporaryName() = default;
+  // REQUIRES: the file is not created yet, so that it never exists unlisted.
+  explicit TemporaryName(const std::filesystem::path& path);
+  TemporaryName(TemporaryName&& other) noexcept;
+  TemporaryName& operator=(TemporaryName&& other) noexcept;
+  ~TemporaryName();
+
+  void release() noexcept;
+
+ private:
+  std::size_t slot_ = 0;  // from 1; 0: not listed
+  char* name_ = nullptr;
+};
+
+constexpr std::size_t kMaxTemporaryNames = 256;
+
+// Removes every listed file that exists; returns how many. Async-signal-safe.
+int remove_temporary_files() noexcept;
 
 }  // namespace headrace
 
@@ -65,7 +87,18 @@ void write_all(const Descriptor& to, std::span<const std::byte> bytes, const std
 void sync_file(const Descriptor& file, const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& folder);
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
-// Creates a new file, locked until it is closed (file_lock.h).
+// Calls flock(2). Returns 0 or the errno.
+int lock(const Descriptor& file, const std::filesystem::path& path, int how) noexcept;
+// Returns whether the errno says that the file system has no locks.
+bool has_no_locks(int error) noexcept;
+// Says once for each folder what its file system leaves unprotected.
+void warn_without_locks(const std::filesystem::path& folder) noexcept;
+// Locks a new file until it is closed: if it is unlocked, its writer is gone. Returns 0 or the errno. Files on
+// file systems without locks count as locked, with one warning a folder; there a dead writer's files look like a
+// live one's.
+int lock_for_writer(const Descriptor& file, const std::filesystem::path& path) noexcept;
+
+// Creates a new file, locked until it is closed.
 Descriptor create_locked(const std::filesystem::path& path);
 
 std::filesystem::path folder_of(const std::filesystem::path& path);

@@ -6,8 +6,6 @@
 #include <cstdlib>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/common/matrix_batch.h"
-#include "headrace/devices/common/refusals.h"
 
 namespace headrace::check {
 namespace {

@@ -1,12 +1,28 @@
-// The shape and type rules of Kernels, for its implementations. Each throws ConfigError naming the kernel, the
-// tensor and the shapes.
+// The rules of kernels' arguments, for the implementations of Kernels: each breach is a ConfigError with the
+// kernel's name in front. Private to the backends.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::check {
+
+[[noreturn]] inline void refuse(const char* kernel, const std::string& what) {
+  throw ConfigError(std::string(kernel) + ": " + what);
+}
+
+// Refuses unless the rule about two shapes holds.
+inline void need(bool holds, const char* kernel, const char* rule, const TensorView& a, const TensorView& b) {
+  if (!holds)
+    refuse(kernel, std::string(rule) + "; the shapes are " + a.shape.to_string() + " and " + b.shape.to_string());
+}
+
+// The shape and type rules of Kernels, for its implementations. Each throws ConfigError naming the kernel, the
+// tensor and the shapes.
 
 // Whether activations may also be bf16: only on devices that can store them so.
 enum class Half { kRefused, kAccepted };
@@ -129,3 +145,30 @@ void limit(const char* kernel, float limit);
 void dropout(const char* kernel, float rate, int layer);
 
 }  // namespace headrace::check
+
+// Where the matrices of a batched product lie in memory. Private to the backends.
+
+namespace headrace {
+
+// `outer` times `inner` matrices, each by rows; distances in elements.
+struct MatrixBatch {
+  std::int64_t outer = 1, inner = 1, rows = 0, columns = 0;
+  std::int64_t row_step = 0;                    // from a row to the next
+  std::int64_t outer_step = 0, inner_step = 0;  // from a matrix to the next
+};
+
+// REQUIRES: the tensor has four axes.
+inline MatrixBatch matrix_batch(const Kernels::Matrices& matrices) {
+  const Shape& shape = matrices.tensor.shape;
+  const bool interleaved = matrices.interleaved;
+  MatrixBatch batch{.outer = shape[0],
+                    .inner = shape[interleaved ? 2 : 1],
+                    .rows = shape[interleaved ? 1 : 2],
+                    .columns = shape[3]};
+  batch.row_step = interleaved ? batch.inner * batch.columns : batch.columns;
+  batch.outer_step = batch.inner * batch.rows * batch.columns;
+  batch.inner_step = interleaved ? batch.columns : batch.rows * batch.columns;
+  return batch;
+}
+
+}  // namespace headrace

@@ -1,10 +1,11 @@
 // What the updates of parameters are given.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "headrace/devices/common/kernel_checks.h"
-#include "headrace/devices/common/refusals.h"
 
 namespace headrace {
 

@@ -9,10 +9,9 @@
 #include "headrace/devices/backend.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/backend_module.h"
-#include "headrace/devices/cuda/cuda_device.h"
+#include "headrace/devices/cuda/cuda_backend.h"
+#include "headrace/devices/cuda/cuda_math.h"
 #include "headrace/devices/cuda/gpu_support.h"
-#include "headrace/devices/cuda/math_loader.h"
-#include "headrace/devices/cuda/shared_gpu_collective.h"
 
 namespace headrace {
 namespace {

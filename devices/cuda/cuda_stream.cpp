@@ -1,13 +1,107 @@
+#include "headrace/devices/cuda/cuda_stream.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/cuda/cuda_check.h"
-#include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
+namespace {
+
+// Returns whether the status of cudaEventElapsedTime means that events were not recorded, are not complete or have
+// no time: no error, and none that a later call should find.
+bool has_no_answer(cudaError_t status) {
+  return status == cudaErrorNotReady || status == cudaErrorInvalidResourceHandle ||
+         status == cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+CudaEvent::CudaEvent(std::string device, CudaTiming timing) : device_(std::move(device)), timing_(timing) {
+  const unsigned int flags = timing == CudaTiming::kYes ? cudaEventDefault : cudaEventDisableTiming;
+  CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags), device_);
+}
+
+// Fails only if the device is lost, which its streams report.
+CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
+
+bool CudaEvent::ready() const {
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // no error that a later call should find
+    return false;
+  }
+  if (status != cudaSuccess) detail::throw_cuda_error(status, "cudaEventQuery", device_);
+  return true;
+}
+
+void CudaEvent::wait() const { CUDA_CHECK(cudaEventSynchronize(event_), device_); }
+
+std::optional<std::int64_t> CudaEvent::ns_since(const Event& earlier) const {
+  const auto* other = dynamic_cast<const CudaEvent*>(&earlier);
+  if (other == nullptr || timing_ == CudaTiming::kNo || other->timing_ == CudaTiming::kNo) return std::nullopt;
+  float milliseconds = 0;
+  const cudaError_t status = cudaEventElapsedTime(&milliseconds, other->event_, event_);
+  if (has_no_answer(status)) {
+    cudaGetLastError();
+    return std::nullopt;
+  }
+  if (status != cudaSuccess) detail::throw_cuda_error(status, "cudaEventElapsedTime", device_);
+  return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+}
+
+HostFailure::HostFailure(const std::string& device) {
+  void* word = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&word, sizeof(std::uint32_t), cudaHostAllocPortable | cudaHostAllocMapped), device);
+  word_ = static_cast<std::uint32_t*>(word);
+  mark(false);
+}
+
+HostFailure::~HostFailure() { cudaFreeHost(word_); }
+
+void HostFailure::mark(bool failed) noexcept {
+  std::atomic_ref(*word_).store(failed ? 1U : 0U, std::memory_order_release);
+}
+
+void HostFailure::keep(std::exception_ptr error) noexcept {
+  const std::lock_guard lock(mutex_);
+  error_.note(std::move(error));
+  mark(true);
+}
+
+std::exception_ptr HostFailure::take() noexcept {
+  const std::lock_guard lock(mutex_);
+  mark(false);
+  return error_.take();
+}
+
+void HostCalls::submit(std::function<void()> function, const FailureSlot& failure, cudaStream_t stream,
+                       const std::string& device) {
+  auto call = std::make_unique<Call>();
+  call->function = std::move(function);
+  call->failure = &failure;
+  Call* submitted = call.get();
+  calls_.push_back(std::move(call));
+  CUDA_CHECK(cudaLaunchHostFunc(stream, &HostCalls::run, submitted), device);
+}
+
+void HostCalls::collect() noexcept {
+  while (!calls_.empty() && calls_.front()->over.load(std::memory_order_acquire)) calls_.pop_front();
+}
+
+void HostCalls::run(void* data) noexcept {
+  auto& call = *static_cast<Call*>(data);
+  HostFailure& failure = *call.failure->load(std::memory_order_acquire);
+  try {
+    if (!failure.failed()) call.function();
+  } catch (...) {
+    failure.keep(std::current_exception());
+  }
+  call.over.store(true, std::memory_order_release);
+}
 
 bool CopyBatch::submit(std::span<const MemoryCopy> copies, cudaStream_t stream, const std::string& device) {
   if (!supported_) return false;

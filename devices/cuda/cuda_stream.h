@@ -1,22 +1,102 @@
-// A CUDA stream; captures become graphs. Private to the CUDA backend.
+// A CUDA stream, its events, and the host functions in its order. Private to the CUDA backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "headrace/devices/cuda/cuda_event.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/cuda/cuda_pool.h"
-#include "headrace/devices/cuda/host_calls.h"
+#include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
 
 namespace headrace {
+
+// A CUDA event, with or without timing.
+
+enum class CudaTiming { kNo, kYes };
+
+class CudaEvent final : public Event {
+ public:
+  // Creates an event on the current device, called `device` in errors.
+  CudaEvent(std::string device, CudaTiming timing);
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  bool ready() const override;
+  void wait() const override;
+  std::optional<std::int64_t> ns_since(const Event& earlier) const override;
+
+  cudaEvent_t handle() const noexcept { return event_; }
+
+ private:
+  std::string device_;
+  CudaTiming timing_;
+  cudaEvent_t event_ = nullptr;
+};
+
+// Host functions in the order of a CUDA stream, and the exceptions they throw.
+
+// The first exception of a stream's host functions. Thread-safe: CUDA calls them on its own thread.
+class HostFailure {
+ public:
+  // Throws DeviceError if there is no memory for the word.
+  explicit HostFailure(const std::string& device);
+  ~HostFailure();
+  HostFailure(const HostFailure&) = delete;
+  HostFailure& operator=(const HostFailure&) = delete;
+
+  // Returns a word for kernels, in pinned host memory: not 0 while failed().
+  const std::uint32_t* word() const noexcept { return word_; }
+  bool failed() const noexcept { return error_.any(); }
+  void keep(std::exception_ptr error) noexcept;
+  // Returns and removes the exception; null if there was none.
+  std::exception_ptr take() noexcept;
+
+ private:
+  void mark(bool failed) noexcept;
+
+  std::mutex mutex_;  // so that both change together
+  FirstError error_;
+  std::uint32_t* word_ = nullptr;
+};
+
+// Receives a host function's exception; changes when captured work moves to another stream.
+using FailureSlot = std::atomic<HostFailure*>;
+
+// Owns functions from their submission until CUDA has called them (or no longer will).
+class HostCalls {
+ public:
+  // Submits `function` to `stream`; it is skipped if its stream has failed by then.
+  void submit(std::function<void()> function, const FailureSlot& failure, cudaStream_t stream,
+              const std::string& device);
+  // Forgets finished calls. Not for those of a graph, which are called again.
+  void collect() noexcept;
+
+ private:
+  struct Call {
+    std::function<void()> function;
+    const FailureSlot* failure;
+    std::atomic<bool> over{false};
+  };
+
+  static void CUDART_CB run(void* call) noexcept;
+
+  std::deque<std::unique_ptr<Call>> calls_;
+};
+
+// A CUDA stream; captures become graphs.
 
 // Submits several copies in one CUDA call.
 class CopyBatch {

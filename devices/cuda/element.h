@@ -1,5 +1,5 @@
-// Elements at rest (f32, bf16, bytes, whole numbers) and in arithmetic (f32), one or several at a time. Private to
-// the CUDA backend.
+// Plain code that both GPU and host run: its marks, and the elements it reads and writes. Private to the CUDA
+// backend.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,30 @@
 #include <type_traits>
 
 #include "headrace/devices/base/bf16.h"
-#include "headrace/devices/cuda/host_device.h"
 #include "headrace/devices/tensor.h"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
+
+#define HEADRACE_HOST_DEVICE __host__ __device__ inline
+#else
+#define HEADRACE_HOST_DEVICE inline
+#endif
+
+// Before a loop: keeps nvcc from unrolling it. Unrolling short loops costs registers and gains nothing.
+// UNROLLED(n) unrolls it n times, n being a constant expression.
+#ifdef __CUDA_ARCH__
+#define HEADRACE_PRAGMA(text) _Pragma(#text)
+#define HEADRACE_UNROLLED(rounds) HEADRACE_PRAGMA(unroll rounds)
+#define HEADRACE_ROLLED HEADRACE_UNROLLED(1)
+#else
+#define HEADRACE_UNROLLED(rounds)
+#define HEADRACE_ROLLED
 #endif
 
 namespace headrace::cuda {
+
+// Elements at rest (f32, bf16, bytes, whole numbers) and in arithmetic (f32), one or several at a time.
 
 HEADRACE_HOST_DEVICE float value_of(float x) { return x; }
 HEADRACE_HOST_DEVICE float value_of(BFloat16 x) { return widened(x); }

@@ -7,7 +7,6 @@
 
 #include "headrace/devices/base/shape.h"
 #include "headrace/devices/cuda/element.h"
-#include "headrace/devices/cuda/host_device.h"
 #include "headrace/devices/input_kernels.h"
 
 namespace headrace::cuda {

@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/shared_gpu_collective.h"
+#include "headrace/devices/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cuda/collective_timeout.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
+#include "headrace/devices/cuda/reduction_tree.h"
 
 namespace headrace {
 namespace {

@@ -1,6 +1,8 @@
-// The interface of the workers module: the library that is opened at run time if a process is one of several.
+// The interfaces of the modules that are opened at run time if a process is one of several: the workers module,
+// and the MPI module, which that one opens.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -10,6 +12,8 @@
 #include "headrace/devices/workers.h"
 
 namespace headrace {
+
+// The interface of the workers module: the library that is opened at run time if a process is one of several.
 
 // Has the thread contract of Workers. Calls throw DeviceError: kTimeout, kCancelled.
 class WorkerTransport {
@@ -49,5 +53,52 @@ inline constexpr int kWorkerAbiVersion = 4;
 // The `extern "C"` function that a module exports. Returns null if it was built for another ABI version.
 using WorkerModuleEntry = const WorkerModule* (*)(int abi_version);
 inline constexpr const char* kWorkerModuleEntryName = "headrace_workers";
+
+// What carries values between the workers' processes, and the interface of the MPI module: the library that the
+// workers module opens at run time if MPI may do it.
+
+// One thread at a time, except for abort(). Calls throw std::runtime_error or another std::exception that says
+// what happened but not which worker failed; after one that threw, every call throws.
+class Mesh {
+ public:
+  virtual ~Mesh() = default;
+
+  // Sums over all workers in place: the pairwise tree ((0+1)+(2+3))+... over ranks for each element.
+  virtual void all_reduce_sum(float* values, std::size_t count) = 0;
+  virtual void broadcast(std::byte* bytes, std::size_t count, int root) = 0;
+
+  // Makes the waiting call and all later ones throw. Thread-safe.
+  virtual void abort() noexcept = 0;
+};
+
+// This process among those that MPI knows.
+struct MpiPlace {
+  std::string library = {};  // "Open MPI 4.1.4"
+  std::string why_not = {};  // why this process cannot use MPI; else empty
+  int rank = 0;
+  int workers = 0;
+};
+
+// start() and connect() wait for all other workers, at most the given time, and throw std::runtime_error when it
+// is over or `stop` is set.
+class MpiModule {
+ public:
+  virtual ~MpiModule() = default;
+
+  // Initializes MPI if nobody has; then it is finalized when the process exits, unless abandon() was called.
+  virtual MpiPlace start(double timeout_seconds, const std::atomic<bool>& stop) const = 0;
+  // REQUIRES: all workers have started with the ranks of their plans.
+  virtual std::unique_ptr<Mesh> connect(double timeout_seconds, const std::atomic<bool>& stop) const = 0;
+
+  // Leaves MPI as it is when the process exits, since finalizing it would wait for a failed worker. Thread-safe.
+  virtual void abandon() const noexcept = 0;
+};
+
+// Increment whenever one of the classes above changes its layout.
+inline constexpr int kMpiAbiVersion = 1;
+
+// The `extern "C"` function that the module exports. Returns null if it was built for another ABI version.
+using MpiModuleEntry = const MpiModule* (*)(int abi_version);
+inline constexpr const char* kMpiModuleEntryName = "headrace_mpi";
 
 }  // namespace headrace

@@ -10,7 +10,7 @@
 
 #include <png.h>
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/pipeline/decoders/image_size.h"
 
 namespace headrace {

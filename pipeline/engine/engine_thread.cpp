@@ -1,6 +1,6 @@
 #include "headrace/pipeline/engine/engine_thread.h"
 
-#include "headrace/devices/base/refusals.h"
+#include "headrace/devices/base/failures.h"
 
 namespace headrace {
 

@@ -11,10 +11,10 @@
 #include <string>
 #include <utility>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"

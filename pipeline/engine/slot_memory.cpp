@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/memory.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/devices/base/refusals.h"
 #include "headrace/pipeline/engine/device_conversion.h"
 #include "headrace/pipeline/prefetch_choice.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/combination.h"
 #include "headrace/pipeline/plan/filter_failures.h"

@@ -7,9 +7,9 @@
 #include <limits>
 #include <optional>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 
 namespace headrace {

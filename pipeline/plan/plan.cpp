@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/index/bucket_batches.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/sizes.h"
 
 namespace headrace {
 namespace {

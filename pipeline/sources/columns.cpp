@@ -7,9 +7,9 @@
 #include <array>
 #include <utility>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/record.h"
 
 namespace headrace {

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/formats.h"

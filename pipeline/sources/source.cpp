@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <span>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources/origin.h"

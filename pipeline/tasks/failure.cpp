@@ -2,8 +2,8 @@
 
 #include <new>
 
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/devices/base/refusals.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {

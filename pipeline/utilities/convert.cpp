@@ -11,12 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/devices/base/overwriting.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/engine/bad_records.h"
 #include "headrace/pipeline/operations/decode.h"

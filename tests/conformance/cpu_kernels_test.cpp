@@ -1,12 +1,12 @@
 // The CPU's kernels against the suites of Kernels.
 #include "headrace/devices/cpu/math/cpu_kernels.h"
 
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/kernels_suite.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
 namespace {

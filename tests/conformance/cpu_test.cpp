@@ -6,7 +6,6 @@
 #include "headrace/tests/conformance/device_suite.h"
 #include "headrace/tests/conformance/input_kernels_suite.h"
 #include "headrace/tests/conformance/stream_failure_suite.h"
-#include "headrace/tests/conformance/stream_memory_suite.h"
 #include "headrace/tests/conformance/stream_suite.h"
 
 namespace headrace::test {

@@ -8,12 +8,10 @@
 #include "headrace/tests/conformance/input_kernels_suite.h"
 #include "headrace/tests/conformance/nccl_suite.h"
 #include "headrace/tests/conformance/stream_failure_suite.h"
-#include "headrace/tests/conformance/stream_memory_suite.h"
 #include "headrace/tests/conformance/stream_suite.h"
-#include "headrace/tests/support/nccl_collective.h"
 #include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/thread_world.h"
-#include "headrace/tests/support/world_as_one.h"
+#include "headrace/tests/support/tree_collective.h"
 
 namespace headrace::test {
 namespace {

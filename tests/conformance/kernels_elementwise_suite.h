@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "headrace/tests/conformance/kernels_fixture.h"
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/support/reference.h"
 
 namespace headrace::test {
 

@@ -1,10 +1,9 @@
 // Products and convolutions of activations in bf16 (kernels_half_suite.h), with weights in either type.
 #pragma once
 
-#include "headrace/tests/conformance/kernels_half_fixture.h"
-#include "headrace/tests/support/reference_conv.h"
-#include "headrace/tests/support/reference_dense.h"
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/support/reference.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace::test {
 
@@ -100,7 +99,7 @@ TYPED_TEST_P(KernelsHalfProductsSuite, Convolution) {
   }
 }
 
-// What a GPU computes by kernels of its own (narrow_convolution.h) if weights and results are bf16, too.
+// What a GPU computes by kernels of its own (own_kernels.h) if weights and results are bf16, too.
 TYPED_TEST_P(KernelsHalfProductsSuite, ConvolutionOf24Channels) {
   constexpr ConvOptions kSame{
       .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .precision = Precision::kBF16};

@@ -3,10 +3,9 @@
 // Products are in kernels_half_products_suite.h.
 #pragma once
 
-#include "headrace/tests/conformance/kernels_half_fixture.h"
-#include "headrace/tests/support/reference_batch_norm.h"
-#include "headrace/tests/support/reference_elementwise.h"
-#include "headrace/tests/support/reference_pooling.h"
+#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/support/reference.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace::test {
 

@@ -2,8 +2,8 @@
 // statistics of several replicas.
 #pragma once
 
-#include "headrace/tests/conformance/kernels_norm_fixture.h"
-#include "headrace/tests/support/reference_pooling.h"
+#include "headrace/tests/conformance/kernels_fixture.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace::test {
 

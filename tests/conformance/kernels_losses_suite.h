@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "headrace/tests/conformance/kernels_fixture.h"
-#include "headrace/tests/support/reference_loss.h"
+#include "headrace/tests/support/reference.h"
 
 namespace headrace::test {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "headrace/tests/conformance/kernels_fixture.h"
-#include "headrace/tests/support/reference_pooling.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace::test {
 

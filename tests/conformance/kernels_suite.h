@@ -2,21 +2,16 @@
 // in some lines, one a suite: see cpu_kernels_test.cpp. One that keeps activations in bf16 adds two.
 #pragma once
 
-#include "headrace/tests/conformance/kernels_attention_suite.h"
 #include "headrace/tests/conformance/kernels_batch_norm_suite.h"
 #include "headrace/tests/conformance/kernels_conv_suite.h"
 #include "headrace/tests/conformance/kernels_counts_suite.h"
 #include "headrace/tests/conformance/kernels_dense_suite.h"
-#include "headrace/tests/conformance/kernels_depthwise_suite.h"
 #include "headrace/tests/conformance/kernels_elementwise_suite.h"
-#include "headrace/tests/conformance/kernels_fused_norm_suite.h"
 #include "headrace/tests/conformance/kernels_half_products_suite.h"
 #include "headrace/tests/conformance/kernels_half_suite.h"
 #include "headrace/tests/conformance/kernels_joining_suite.h"
 #include "headrace/tests/conformance/kernels_losses_suite.h"
-#include "headrace/tests/conformance/kernels_muon_suite.h"
 #include "headrace/tests/conformance/kernels_pooling_suite.h"
 #include "headrace/tests/conformance/kernels_sequences_suite.h"
 #include "headrace/tests/conformance/kernels_training_suite.h"
 #include "headrace/tests/conformance/kernels_update_suite.h"
-#include "headrace/tests/conformance/kernels_views_suite.h"

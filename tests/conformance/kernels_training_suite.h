@@ -2,7 +2,7 @@
 #pragma once
 
 #include "headrace/tests/conformance/kernels_fixture.h"
-#include "headrace/tests/support/reference_loss.h"
+#include "headrace/tests/support/reference.h"
 #include "headrace/tests/support/reference_optimizers.h"
 
 namespace headrace::test {

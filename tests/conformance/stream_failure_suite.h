@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/conformance/stream_fixture.h"
+#include "headrace/tests/conformance/device_fixture.h"
 
 namespace headrace::test {
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/tests/conformance/stream_fixture.h"
+#include "headrace/tests/conformance/device_fixture.h"
 #include "headrace/tests/support/gate.h"
 
 namespace headrace::test {

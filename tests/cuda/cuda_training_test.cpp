@@ -1,17 +1,21 @@
 // A whole training through the CUDA backend's host side. Its kernels run on the host, so the weights are bit for
 // bit those of the same kernels on a CPU's streams: nothing is lost in graphs, pool, events and copies.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
 #include "headrace/tests/support/twin_kernels.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/tools/recipes/speed_recipe.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {
@@ -99,4 +103,76 @@ TEST_F(CudaTraining, ALostGpuEndsTheRunWithItsName) {
 }
 
 }  // namespace
+
+// In which order gradients and running statistics of several GPUs are added: NCCL's, which is fast, or with
+// virtual shards the one that does not depend on the GPUs.
+
+namespace {
+
+using test::fake_cuda::Calls;
+using test::fake_cuda::calls_here;
+
+class SumOrder : public test::FakeCuda {
+ protected:
+  // What a training on two GPUs asks of NCCL: sums, in its order, and messages, for sums in the fixed one.
+  static std::pair<std::uint64_t, std::uint64_t> sums_of(const StepOptions& step) {
+    const auto counted = [](const char* name) {
+      const Calls calls = calls_here();
+      const auto found = calls.find(name);
+      return found == calls.end() ? 0 : found->second;
+    };
+    const std::pair before(counted("ncclAllReduce"), counted("ncclSend"));
+    DeviceGroup devices = open_devices("cuda:0,1");
+    Strategy strategy(devices, {.announce = false});
+    Model model = test::compiled(strategy, test::norm_cnn);
+    model.fit(test::blobs(32, {6, 6, 2}).batch({.global_batch = 8}),
+              {.verbose = 0, .step = step, .stop_after_steps = 2});
+    return {counted("ncclAllReduce") - before.first, counted("ncclSend") - before.second};
+  }
+};
+
+// Recorded once on each replica: of gradients, and of running statistics. A sum in the fixed order is two rounds
+// of messages to both GPUs, and before the first one all are connected.
+TEST_F(SumOrder, IsTheTreesWithVirtualShardsAlone) {
+  constexpr std::uint64_t kConnecting = 2 * 2, kMessages = kConnecting + 4 * 2 * 2;
+  EXPECT_EQ(sums_of({.virtual_shards = 4}), std::pair(std::uint64_t{0}, kMessages));
+  EXPECT_EQ(sums_of({.accumulate = 2, .virtual_shards = 2}), std::pair(std::uint64_t{0}, kMessages));
+  EXPECT_EQ(sums_of({}), std::pair(std::uint64_t{4}, std::uint64_t{0}));
+}
+
+}  // namespace
 }  // namespace headrace
+
+// What of the whitening initialisation a GPU's host does before the clock of a training starts, and what on it.
+
+namespace headrace::tools {
+namespace {
+
+class WhiteningCalls : public test::FakeCuda {
+ protected:
+  static std::int64_t count(const std::string& call) { return std::ranges::count(test::fake_cuda::log(), call); }
+};
+
+TEST_F(WhiteningCalls, UploadOnceFromPinnedMemoryAndWaitOnce) {
+  constexpr std::int64_t kImages = 1200, kChunks = 3, kElements = 6 * 6 * 3;
+  ImageBlock images{.shape = {kImages, 6, 6, 3}, .values = std::vector<float>(kImages * kElements)};
+  for (std::size_t i = 0; i < images.values.size(); ++i)
+    images.values[i] = static_cast<float>(i * 7919 % 1000) / 1000;
+  DeviceGroup devices = open();
+  ASSERT_NE(devices[0].kernels(), nullptr);
+  test::fake_cuda::start_log();
+  Whitening whitening(images, devices[0]);
+  EXPECT_EQ(count("cudaMemcpyAsync"), kChunks + 1) << "the images and identity filters";
+  EXPECT_EQ(count("pageable copy"), 1) << "these alone";
+  test::fake_cuda::start_log();
+  const std::vector<float> filters = whitening.filters();
+  EXPECT_EQ(count("cudaMemcpyAsync"), kChunks) << "sums back";
+  EXPECT_EQ(count("pageable copy"), 0);
+  EXPECT_EQ(count("cudaStreamSynchronize"), 1);
+  EXPECT_EQ(count("cudaMalloc") + count("cudaHostAlloc") + count("cudaMallocFromPoolAsync"), 0);
+  CpuDevice host("cpu:0");  // with one thread, as the fake's products
+  EXPECT_EQ(filters, whitening_filters(images, host));
+}
+
+}  // namespace
+}  // namespace headrace::tools

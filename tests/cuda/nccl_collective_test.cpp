@@ -13,7 +13,7 @@
 #include "headrace/devices/collective.h"
 #include "headrace/tests/conformance/nccl_suite.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
-#include "headrace/tests/support/nccl_collective.h"
+#include "headrace/tests/support/tree_collective.h"
 
 namespace headrace {
 namespace {

@@ -19,7 +19,6 @@
 #include "headrace/tests/conformance/replicas.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
 #include "headrace/tests/support/thread_world.h"
-#include "headrace/tests/support/world_as_one.h"
 
 namespace headrace {
 namespace {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

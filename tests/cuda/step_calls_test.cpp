@@ -6,7 +6,6 @@
 
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

@@ -7,7 +7,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_backend.h"
-#include "headrace/devices/cpu/cpu_device.h"
 #include "headrace/devices/cpu/cpu_features.h"
 
 namespace headrace {

@@ -9,8 +9,8 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/failing_device.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace {
 namespace {

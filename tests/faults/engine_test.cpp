@@ -13,7 +13,7 @@
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/on_each.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/blocker.h"
+#include "headrace/tests/support/gate.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {

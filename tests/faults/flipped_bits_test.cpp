@@ -12,9 +12,9 @@
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/damage.h"
+#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/plain_jpeg.h"
+#include "headrace/tests/support/plain_images.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace {

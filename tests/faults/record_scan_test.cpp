@@ -9,7 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/blocker.h"
+#include "headrace/tests/support/gate.h"
 
 namespace headrace {
 namespace {

@@ -17,7 +17,7 @@
 #include "headrace/pipeline/compute_arena.h"
 #include "headrace/tests/pipeline/on_each.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/blocker.h"
+#include "headrace/tests/support/gate.h"
 
 namespace headrace {
 namespace {

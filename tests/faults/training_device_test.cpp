@@ -9,7 +9,6 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/failing_device.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

@@ -8,7 +8,7 @@
 #include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
-#include "headrace/tests/support/plain_jpeg.h"
+#include "headrace/tests/support/plain_images.h"
 
 namespace headrace::fuzz {
 

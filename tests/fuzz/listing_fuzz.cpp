@@ -3,7 +3,7 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/remote/listing_page.h"
+#include "headrace/devices/base/remote/listing.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
 
 namespace headrace::fuzz {

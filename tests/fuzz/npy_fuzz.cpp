@@ -1,6 +1,5 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
-#include "headrace/tests/fuzz/source_target.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/temp_folder.h"
 

@@ -4,7 +4,6 @@
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
-#include "headrace/tests/fuzz/source_target.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/temp_folder.h"

@@ -18,7 +18,7 @@ using namespace test;
 
 namespace {
 
-constexpr std::uint64_t kFingerprint = 0xFEED, kRecords = 12;
+constexpr std::uint64_t kFingerprint = 0xFEED, kStreamRecords = 12;
 constexpr std::size_t kIndexHead = 40, kIndexEntry = 40;  // cache/FORMAT.md
 
 // The folder a cache made, and its segment's name without the ending.
@@ -26,8 +26,8 @@ struct Sound {
   Sound() {
     {
       DiskCache cache(folder.path());
-      cache.bind(kFingerprint, kRecords);
-      for (std::uint64_t i = 0; i < kRecords; ++i) {
+      cache.bind(kFingerprint, kStreamRecords);
+      for (std::uint64_t i = 0; i < kStreamRecords; ++i) {
         cache.insert(i, i % 3 == 0 ? Bytes(500, static_cast<std::byte>(i)) : content(i));
       }
     }
@@ -63,8 +63,8 @@ void run(std::span<const std::byte> input) {
   if (index) write_file_atomically(on_disk.index, Bytes(input.begin(), input.end()));
   inspect_cache(on_disk.folder.path(), Thoroughness::kEveryByte);
   DiskCache cache(on_disk.folder.path());
-  cache.bind(kFingerprint, kRecords);
-  for (std::uint64_t i = 0; i < kRecords; ++i) {
+  cache.bind(kFingerprint, kStreamRecords);
+  for (std::uint64_t i = 0; i < kStreamRecords; ++i) {
     const Bytes bytes = found(cache, i);
     if (bytes.empty() || bytes == (i % 3 == 0 ? Bytes(500, static_cast<std::byte>(i)) : content(i))) continue;
     std::fprintf(stderr, "fuzz: record %d has bytes that were never stored\n", static_cast<int>(i));

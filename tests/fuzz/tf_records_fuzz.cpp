@@ -2,7 +2,6 @@
 
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
-#include "headrace/tests/fuzz/source_target.h"
 #include "headrace/tests/pipeline/sources/records/tf_fixture.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"

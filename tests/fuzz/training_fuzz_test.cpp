@@ -18,7 +18,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/rng.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

@@ -9,10 +9,9 @@
 #include "headrace/tests/fuzz/json_mutation.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/optimizer_of_everything.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/records/record.h"
-#include "headrace/train/records/tensor_header.h"
+#include "headrace/train/records/tensor_file.h"
 
 namespace headrace::fuzz {
 

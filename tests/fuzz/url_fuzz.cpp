@@ -4,7 +4,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/remote.h"
-#include "headrace/devices/base/remote/shard_pattern.h"
 #include "headrace/devices/base/remote/url.h"
 #include "headrace/tests/fuzz/fuzz_target.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/support/data.h"
 #include "headrace/tests/support/test_devices.h"
 #include "headrace/train/trainer.h"
 

@@ -5,7 +5,6 @@
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/golden/recorded_run.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

@@ -8,7 +8,6 @@
 #include "headrace/pipeline/digest.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/sources.h"
-#include "headrace/tests/support/device_memory.h"
 #include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {

@@ -14,4 +14,9 @@ std::optional<std::filesystem::path> shared_data(const std::string& name) {
   return std::nullopt;
 }
 
+std::filesystem::path source_file(const std::string& name) {
+  const char* elsewhere = std::getenv("HEADRACE_SOURCE");
+  return std::filesystem::path(elsewhere != nullptr ? elsewhere : HEADRACE_SOURCE_DIR) / name;
+}
+
 }  // namespace headrace::test

@@ -11,4 +11,9 @@ namespace headrace::test {
 // beside the source tree; nothing where it does not exist: such a test skips, saying so.
 std::optional<std::filesystem::path> shared_data(const std::string& name);
 
+// Where a file of the source tree lies: expected values kept beside the tests.
+
+// `name` is relative to the tree's root: "tests/golden/expected.json".
+std::filesystem::path source_file(const std::string& name);
+
 }  // namespace headrace::test

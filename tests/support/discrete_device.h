@@ -1,15 +1,50 @@
-// A CPU replica that pretends to have memory of its own, as a GPU has: what goes through pinned memory, copy
-// streams and events is tested without one.
+// Devices whose streams do more than the CPU's: memory of their own, slow copies.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_stream.h"
+#include "headrace/devices/stream.h"
 
 namespace headrace::test {
+
+// A stream that does all as another does, for tests that change one thing about it.
+
+class StreamDecorator : public Stream {
+ public:
+  explicit StreamDecorator(std::unique_ptr<Stream> inner) : inner_(std::move(inner)) {}
+
+  Device& device() const noexcept override { return inner_->device(); }
+  void synchronize() override { inner_->synchronize(); }
+  void record(Event& event) override { inner_->record(event); }
+  void wait(const Event& event) override { inner_->wait(event); }
+  void follow(Stream& other) override {
+    auto* decorated = dynamic_cast<StreamDecorator*>(&other);
+    inner_->follow(decorated != nullptr ? *decorated->inner_ : other);
+  }
+  Buffer allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override { inner_->copy(to, from, bytes); }
+  void fill(void* to, unsigned char value, std::size_t bytes) override { inner_->fill(to, value, bytes); }
+  void call(std::function<void()> function) override { inner_->call(std::move(function)); }
+  void begin_capture() override { inner_->begin_capture(); }
+  std::unique_ptr<CapturedWork> end_capture() override { return inner_->end_capture(); }
+  void launch(CapturedWork& work) override { inner_->launch(work); }
+  void release(void* data, std::size_t bytes, MemoryPlace place) noexcept override {
+    inner_->release(data, bytes, place);
+  }
+
+ private:
+  std::unique_ptr<Stream> inner_;
+};
+
+// A CPU replica that pretends to have memory of its own, as a GPU has: what goes through pinned memory, copy
+// streams and events is tested without one.
 
 // Tests derive from it what differs in one thing more.
 class DiscreteDevice : public Device {
@@ -46,6 +81,40 @@ class DiscreteDevice : public Device {
   std::unique_ptr<Device> inner_;
   DeviceInfo info_;
   int threads_;
+};
+
+// A device with memory of its own behind a slow bus: the copies of streams opened while it is slow take their
+// time.
+
+class SlowStream final : public StreamDecorator {
+ public:
+  SlowStream(std::unique_ptr<Stream> inner, std::chrono::microseconds delay)
+      : StreamDecorator(std::move(inner)), delay_(delay) {}
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    call([delay = delay_] { std::this_thread::sleep_for(delay); });
+    StreamDecorator::copy(to, from, bytes);
+  }
+
+ private:
+  std::chrono::microseconds delay_;
+};
+
+class SlowBusDevice final : public DiscreteDevice {
+ public:
+  using DiscreteDevice::DiscreteDevice;
+
+  // Of each copy of the streams opened from now on. Kernels and collectives need streams that were opened before.
+  void slow_down(std::chrono::microseconds delay) { delay_us_ = delay.count(); }
+
+  std::unique_ptr<Stream> create_stream() override {
+    auto stream = DiscreteDevice::create_stream();
+    if (delay_us_ == 0) return stream;
+    return std::make_unique<SlowStream>(std::move(stream), std::chrono::microseconds(delay_us_));
+  }
+
+ private:
+  std::atomic<std::int64_t> delay_us_{0};
 };
 
 }  // namespace headrace::test

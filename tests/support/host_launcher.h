@@ -9,10 +9,10 @@
 
 #include "headrace/devices/cuda/input_work.h"
 #include "headrace/devices/cuda/math/column_grid.h"
-#include "headrace/devices/cuda/math/column_totals.h"
+#include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/loss_work.h"
 #include "headrace/devices/cuda/math/warp_tiles.h"
-#include "headrace/tests/support/host_tiles.h"
+#include "headrace/tests/support/model_warp.h"
 
 namespace headrace::test {
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "headrace/tests/support/discrete_device.h"
-#include "headrace/tests/support/stream_decorator.h"
 
 namespace headrace::test {
 

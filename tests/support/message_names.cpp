@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <regex>
 
-#include "headrace/tests/support/folder_contents.h"
-#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/support/data.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
@@ -80,7 +80,7 @@ bool is_name_in_cpp(const std::string& text) {
 std::set<std::string> names_in_messages(const std::vector<std::string>& folders) {
   std::set<std::string> names;
   for (const SourceText& one : texts_in_sources(folders)) {
-    if (!one.file.ends_with("command_words.cpp") && is_name_in_cpp(one.text)) names.insert(one.text);
+    if (!one.file.ends_with("command_line.cpp") && is_name_in_cpp(one.text)) names.insert(one.text);
   }
   return names;
 }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/option_text.h"
-#include "headrace/tests/support/source_file.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/tests/support/data.h"
 
 namespace headrace::test {
 

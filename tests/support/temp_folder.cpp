@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 namespace headrace::test {
@@ -38,6 +39,30 @@ void TempFolder::patch(const std::filesystem::path& file, std::size_t offset, st
   out.put(static_cast<char>(value));
   out.close();
   if (!out) throw std::runtime_error("cannot patch " + file.string());
+}
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+constexpr auto kSkipForbidden = fs::directory_options::skip_permission_denied;
+
+FolderContents contents_of(const fs::path& folder) {
+  FolderContents contents;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, kSkipForbidden)) {
+    std::string& what = contents[entry.path().string()];
+    if (entry.is_symlink()) {
+      what = "link to " + fs::read_symlink(entry.path()).string();
+    } else if (entry.is_regular_file()) {
+      what = "file " + text_of(entry.path());
+    } else {
+      what = "type " + std::to_string(static_cast<int>(entry.symlink_status().type()));
+    }
+  }
+  return contents;
 }
 
 }  // namespace headrace::test

@@ -8,7 +8,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/device_spec.h"
 #include "headrace/devices/cpu/cpu_features.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/twin_kernels.h"
 

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "headrace/devices/cuda/math/bias_calls.h"
 #include "headrace/devices/cuda/math/count_calls.h"
 #include "headrace/devices/cuda/math/depthwise_calls.h"
 #include "headrace/devices/cuda/math/direct_convolution_calls.h"

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "headrace/devices/cpu/cpu_stream.h"
+#include "headrace/devices/cuda/input_work.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
 #include "headrace/devices/device_group.h"
+#include "headrace/devices/input_kernels.h"
 #include "headrace/devices/kernels.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/host_launcher.h"
-#include "headrace/tests/support/twin_input_kernels.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
 
@@ -67,6 +68,18 @@ class TwinKernels : public cuda::GpuKernels<HostLaunches> {
   Device& cpu_;
   std::map<std::pair<const Stream*, int>, Buffer> temporaries_;
   std::deque<Buffer> outgrown_;  // captured work may refer to them
+};
+
+// The GPU's fused input kernels on the host: every block and every thread of the very work of the CUDA kernels
+// (devices/cuda/input_work.h), so that their logic is tested without a GPU.
+class TwinInputKernels final : public InputKernels {
+ public:
+  void convert_pixels(Stream& stream, const PixelConversion& conversion) override {
+    check_pixel_conversion(conversion);
+    cuda::by_input_work(conversion, [&](const auto& work) {
+      stream.call([work, layout = conversion.layout] { run_on_host(work, layout); });
+    });
+  }
 };
 
 // A CPU replica that computes and converts as a GPU would.

@@ -10,11 +10,9 @@
 
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
-#include "headrace/tests/tools/running_command.h"
 
 namespace headrace::test {
 namespace {

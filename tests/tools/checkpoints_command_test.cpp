@@ -14,7 +14,6 @@
 #include "headrace/tests/support/long_run.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
-#include "headrace/tests/tools/running_command.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/records/record.h"
 

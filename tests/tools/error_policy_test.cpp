@@ -10,7 +10,7 @@
 
 #include "headrace/pipeline/decoders/exif_orientation.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
-#include "headrace/tests/support/damage.h"
+#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
 #include "headrace/tests/support/temp_folder.h"

@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/tools/command_help.h"
 #include "headrace/tests/tools/headrace_command.h"
-#include "headrace/tools/output/exit_status.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::test {
 namespace {

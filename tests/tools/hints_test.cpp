@@ -9,7 +9,7 @@
 #include <string>
 
 #include "headrace/tests/support/message_names.h"
-#include "headrace/tests/tools/command_help.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/blank_png.h"
+#include "headrace/tests/support/plain_images.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 

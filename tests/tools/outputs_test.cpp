@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 

@@ -8,8 +8,8 @@
 
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/archives.h"
+#include "headrace/tests/support/command.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/support/terminal.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {

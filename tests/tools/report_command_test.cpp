@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "headrace/tests/support/terminal.h"
+#include "headrace/tests/support/command.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {

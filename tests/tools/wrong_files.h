@@ -16,9 +16,9 @@
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/pipeline/sources/records/tf_fixture.h"
 #include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/damage.h"
+#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/tools/wrong_input.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 

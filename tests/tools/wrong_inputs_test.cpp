@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "headrace/tests/support/command.h"
-#include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/wrong_files.h"

@@ -1,7 +1,7 @@
 // Values that no option takes, and options that do not go together.
 #pragma once
 
-#include "headrace/tests/tools/wrong_input.h"
+#include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 

@@ -6,7 +6,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/reference.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/nets.h"

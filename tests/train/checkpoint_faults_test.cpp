@@ -12,8 +12,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/system_file.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/train/checkpoint_fixture.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/records/record.h"

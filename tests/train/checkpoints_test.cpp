@@ -17,8 +17,6 @@
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/train/checkpoint_fixture.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/records/record.h"
 

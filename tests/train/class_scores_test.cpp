@@ -7,7 +7,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/support/undisturbed.h"
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/support/long_run.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/trainer.h"

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/step/learning_phases.h"
 #include "headrace/train/step/program.h"
 #include "headrace/train/step/update_plan.h"
 #include "headrace/train/trainer.h"

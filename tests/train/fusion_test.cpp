@@ -3,7 +3,6 @@
 
 #include "headrace/devices/registry.h"
 #include "headrace/tests/support/twin_kernels.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/step/program.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"

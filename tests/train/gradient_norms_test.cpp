@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

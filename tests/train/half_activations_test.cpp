@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/step/program.h"

@@ -6,10 +6,9 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/support/twin_kernels.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/model/model_state.h"
-#include "headrace/train/model/storage_types.h"
+#include "headrace/train/model/value_types.h"
 #include "headrace/train/nets.h"
 #include "headrace/train/trainer.h"
 

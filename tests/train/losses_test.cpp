@@ -11,7 +11,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/support/reference_loss.h"
+#include "headrace/tests/support/reference.h"
 #include "headrace/tests/train/score_fixture.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/model/model_state.h"

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/support/reference_loss.h"
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/support/reference.h"
 #include "headrace/tests/train/training_fixture.h"
 
 namespace headrace {

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/train/model_fixture.h"
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
 
 namespace headrace {
 namespace {

@@ -8,8 +8,6 @@
 #include <numeric>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/train/model_fixture.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/nets.h"
 

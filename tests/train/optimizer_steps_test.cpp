@@ -6,9 +6,7 @@
 #include <map>
 #include <string>
 
-#include "headrace/tests/support/reference_muon.h"
 #include "headrace/tests/support/reference_optimizers.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/train/user_rule.h"
 #include "headrace/train/step/update_plan.h"

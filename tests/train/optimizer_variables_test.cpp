@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 
 namespace headrace {

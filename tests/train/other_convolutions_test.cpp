@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "headrace/tests/support/reference_conv.h"
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/support/reference_layers.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/graph.h"
 

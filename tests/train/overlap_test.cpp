@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/gate.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

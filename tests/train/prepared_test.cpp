@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/model.h"

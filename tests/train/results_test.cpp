@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/graph.h"
 

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/strategy.h"
 

@@ -5,10 +5,9 @@
 #include <chrono>
 #include <thread>
 
-#include "headrace/tests/support/devices_of.h"
-#include "headrace/tests/support/slow_copies.h"
-#include "headrace/tests/support/undisturbed.h"
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/support/discrete_device.h"
+#include "headrace/tests/support/long_run.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

@@ -12,7 +12,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/rng.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 
 namespace headrace {

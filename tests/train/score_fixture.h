@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
 

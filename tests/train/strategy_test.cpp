@@ -8,7 +8,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 
 namespace headrace {

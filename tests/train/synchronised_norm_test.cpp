@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 
 namespace headrace {

@@ -4,7 +4,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/train/checkpoint_fixture.h"
 #include "headrace/tests/train/score_fixture.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/records/record.h"

@@ -1,16 +1,66 @@
-// Devices, a silent strategy and small nets for a test.
+// What tests of the trainer begin with: toy data, small nets, models, checkpoints.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "headrace/tests/support/device_memory.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/rng.h"
+#include "headrace/pipeline/dataset.h"
+#include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/test_devices.h"
+#include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::test {
+
+// Small data sets made in memory, for tests of the trainer.
+
+template <typename T>
+Array array_of(const std::string& name, const Shape& shape, const std::vector<T>& values) {
+  Array array{.field = {.name = name, .dtype = dtype_of<T>(), .shape = shape}, .bytes = {}};
+  array.bytes.resize(values.size() * sizeof(T));
+  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+// Records given as they are; one label each.
+inline Dataset labelled(const Shape& shape, const std::vector<float>& images,
+                        const std::vector<std::int64_t>& labels) {
+  return Dataset::from(
+      in_memory("toy", labels.size(), {array_of("image", shape, images), array_of("label", Shape{}, labels)}));
+}
+
+// `count` records of `shape`: noise around a corner of the unit cube that depends on the label. Easy to learn.
+inline Dataset blobs(std::int64_t count, const Shape& shape = Shape{8}, int classes = 4, std::uint64_t seed = 1) {
+  std::vector<float> images;
+  std::vector<std::int64_t> labels;
+  Philox random({.seed = seed});
+  for (std::int64_t i = 0; i < count; ++i) {
+    labels.push_back(random.below(static_cast<std::uint32_t>(classes)));
+    for (std::int64_t k = 0; k < shape.elements(); ++k) {
+      const float corner = (k % classes) == labels.back() ? 1.0F : 0.0F;
+      images.push_back(corner + 0.8F * (random.uniform() - 0.5F));
+    }
+  }
+  return labelled(shape, images, labels);
+}
+
+// Small images in batches, of which 50 examples leave a short last one.
+inline Dataset loop_data(std::int64_t batch = 16, std::int64_t examples = 50) {
+  return blobs(examples, {6, 6, 2}).batch({.global_batch = batch});
+}
+
+// Devices, a silent strategy and small nets for a test.
 
 // On the test devices (test_devices.h), or on others that are given.
 struct Training {
@@ -88,6 +138,44 @@ inline Node norm_cnn(Graph& g) {
   Node x = g.conv(g.input("image", {6, 6, 2}), 4, {.bias = false});
   x = g.relu(g.batch_norm(x, {.momentum = 0.5F}));
   return g.dense(g.global_average_pool(x), 4);
+}
+
+// A model on two devices with data that it can learn, and what it says where it refuses something.
+
+template <typename Thrown, typename Action>
+std::string message_of(Action action) {
+  try {
+    action();
+  } catch (const Thrown& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another exception: ") + error.what();
+  }
+  return "no exception";
+}
+
+class ModelTest : public ::testing::Test {
+ protected:
+  Model make(const Net& net = small_mlp, const Optimizer& optimizer = adam(1e-2F)) {
+    return compiled(training_.strategy, net, optimizer);
+  }
+
+  Training training_{2};
+  Dataset data_ = blobs(400).shuffle().batch({.global_batch = 20});
+  Dataset fresh_ = blobs(200, {8}, 4, 99).batch({.global_batch = 64});
+};
+
+// What tests of checkpoints train on, and what they find in a folder.
+
+inline const Dataset& kept_data() {
+  static const Dataset data = blobs(40).shuffle().batch({.global_batch = 8});
+  return data;
+}
+
+inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : list_directory(folder)) names.push_back(entry.path.filename().string());
+  return names;
 }
 
 }  // namespace headrace::test

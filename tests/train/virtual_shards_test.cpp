@@ -6,8 +6,7 @@
 #include <cstring>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cpu/cpu_device.h"
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

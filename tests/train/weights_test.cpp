@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/support/reference_loss.h"
+#include "headrace/tests/support/reference.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/workers/module/gloo_mesh.h"
+#include "headrace/devices/workers/module/meshes.h"
 #include "headrace/tests/workers/fake_worker.h"
 #include "headrace/tests/workers/world_fixture.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "headrace/devices/workers.h"
-#include "headrace/devices/workers/module/mesh_choice.h"
+#include "headrace/devices/workers/module/meshes.h"
 
 namespace headrace::test {
 

@@ -15,7 +15,6 @@
 #include "headrace/devices/registry.h"
 #include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/support/test_devices.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/workers/world_fixture.h"
 #include "headrace/train/checkpoints.h"

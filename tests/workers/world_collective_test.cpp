@@ -12,8 +12,8 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/registry.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/workers/world_fixture.h"
 
 namespace headrace {

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "headrace/devices/registry.h"
-#include "headrace/tests/conformance/collective_sums_suite.h"
-#include "headrace/tests/support/devices_of.h"
+#include "headrace/tests/conformance/collective_suite.h"
 #include "headrace/tests/support/discrete_device.h"
-#include "headrace/tests/support/world_as_one.h"
+#include "headrace/tests/support/test_devices.h"
+#include "headrace/tests/support/thread_world.h"
 #include "headrace/tests/workers/world_fixture.h"
 
 namespace headrace::test {

@@ -1,16 +1,109 @@
 #include "headrace/tools/options/common_options.h"
 
 #include <fmt/format.h>
-
+#include <fmt/ranges.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/dataset.h"
-#include "headrace/tools/options/data_options.h"
 #include "headrace/tools/options/options.h"
 #include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
+namespace {
+
+std::string treatment_of(std::uint64_t bad, OnError on_error) {
+  const bool one = bad == 1;
+  if (on_error == OnError::kSkip) return one ? "was bad and was skipped" : "were bad and were skipped";
+  return one ? "was bad and was replaced by another" : "were bad and were replaced by others";
+}
+
+std::string location_of(const BadRecord& bad) {
+  std::string text = fmt::format("{} record {}", bad.source, with_commas(bad.record));
+  if (bad.offset != DataLocation::kUnknown) text += fmt::format(", byte offset {}", bad.offset);
+  return text;
+}
+
+}  // namespace
+
+void ErrorOptions::add_to(CLI::App& command, bool substitutes) {
+  add_field(command, *this, {.field = "on_error", .choices = substitutes ? 3U : 2U});
+  share_ = add_field(command, *this, {.field = "max_bad_share", .range = {.min = 0, .max = 1}});
+  add_field(command, *this, {.field = "quarantine"});
+}
+
+ErrorPolicy ErrorOptions::policy() const {
+  if (on_error == OnError::kFail && share_ != nullptr && share_->count() > 0) {
+    throw ConfigError("--max-bad-share changes nothing: with --on-error fail the first bad record ends the run",
+                      "give --on-error skip, too, or leave it out");
+  }
+  return *this;
+}
+
+std::string ErrorOptions::text() const {
+  const BadRecordTally::Count count = tally->count();
+  return count.bad == 0 ? std::string() : describe(count, on_error, quarantine);
+}
+
+void ErrorOptions::report() const {
+  if (const std::string line = text(); !line.empty()) print(stderr, "headrace: {}\n", line);
+}
+
+std::string describe(const BadRecordTally::Count& count, OnError on_error,
+                     const std::filesystem::path& quarantine) {
+  return fmt::format(
+      "{} of {} {}; first: {}: {} ({})", with_commas(count.bad), count_of(count.records, "record"),
+      treatment_of(count.bad, on_error), location_of(*count.first), headrace::describe(*count.first),
+      quarantine.empty() ? "--quarantine FILE lists them all" : "all are listed in " + quarantine.string());
+}
+
+namespace {
+
+// Replaces "-" with the path of standard input. Returns an empty complaint, as a validator does.
+std::string standard_input_for_dash(std::string& path) {
+  if (path != "-") return {};
+  if (::isatty(STDIN_FILENO) == 1) {
+    throw ConfigError("--data - is standard input, and that is a terminal",
+                      "pipe data into it, as in: cat train.tar | headrace digest --data - ...");
+  }
+  path = "/dev/stdin";
+  return {};
+}
+
+}  // namespace
+
+CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout) {
+  CLI::Option* option =
+      command
+          .add_option(
+              "--data", data,
+              "a folder, archive, file, pipe or URL (https://HOST/FILE, https://HOST/train-{000..099}.tar, "
+              "s3://BUCKET/PREFIX/), - for standard input; its format is recognised by content")
+          ->type_name("PATH")
+          ->transform(CLI::Validator([](std::string& path) { return standard_input_for_dash(path); }, ""));
+  for (const char* field : {"classes_at", "train_folder", "test_folder"}) add_field(command, layout, {field});
+  return option;
+}
+
+void add_column_options(CLI::App& command, ColumnOptions& columns, bool further) {
+  for (const char* field : {"image_column", "label_column", "label_type"}) add_field(command, columns, {field});
+  if (further) add_field(command, columns, {"columns"});
+}
+
+std::string report_reading(std::string reading, bool columns_option) {
+  if (columns_option && reading.find("left out of each record") != std::string::npos)
+    reading += "; --columns takes them along";
+  print(stderr, "headrace: reading {}\n", reading);
+  return reading;
+}
+
 namespace {
 
 constexpr int kMaxPrefetch = 1024;
@@ -106,6 +199,80 @@ void CommonOptions::warn_of_caches() const {
       print(stderr, "headrace: warning: {}\n", trouble);
     }
   }
+}
+
+namespace {
+
+// Each worker's own: its part of the machine, its copy of the data (which are compared), what only the chief
+// writes.
+constexpr std::array<std::string_view, 26> kOwn{"--help",
+                                                "--standalone",
+                                                "--data",
+                                                "--devices",
+                                                "--threads",
+                                                "--readers",
+                                                "--prefetch",
+                                                "--memory-budget",
+                                                "--pinned-budget",
+                                                "--cpu-budget",
+                                                "--cache",
+                                                "--resident",
+                                                "--convert",
+                                                "--quarantine",
+                                                "--json",
+                                                "--verbose",
+                                                "--run-dir",
+                                                "--csv",
+                                                "--tensorboard",
+                                                "--histograms",
+                                                "--out",
+                                                "--report",
+                                                "--checkpoint-keep",
+                                                "--worker-listen",
+                                                "--worker-start-timeout",
+                                                "--worker-call-timeout"};
+// Paths that only the chief uses; but whether there is one decides what all do.
+constexpr std::array<std::string_view, 4> kChiefs{"--checkpoint-dir", "--record", "--trace", "--plan"};
+
+}  // namespace
+
+void WorkerFlags::add_to(CLI::App& command) {
+  add_number(command, "--worker-start-timeout", limits.start_timeout_seconds,
+             "seconds for all workers to start, if a launcher started several", {.min = 1, .max = 1e6})
+      ->capture_default_str();
+  add_number(command, "--worker-call-timeout", limits.call_timeout_seconds,
+             "seconds that a worker waits for the others to reach the same step", {.min = 1, .max = 1e6})
+      ->capture_default_str();
+  command
+      .add_option("--worker-listen", limits.listen,
+                  "the address at which worker 0 listens for the others, if not at all; see HEADRACE_WORLD_SECRET")
+      ->type_name("ADDRESS");
+}
+
+void WorkerFlags::read(const CLI::App& command) {
+  standalone = command.get_option("--standalone")->count() > 0;
+  name = command.get_name();
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string word = option->get_name();
+    if (std::ranges::find(kOwn, word) != kOwn.end()) continue;
+    const bool chiefs = std::ranges::find(kChiefs, word) != kChiefs.end();
+    std::string value = option->get_default_str();
+    if (option->count() > 0) {
+      value = chiefs || option->get_items_expected_max() == 0
+                  ? "given"
+                  : fmt::format("{}", fmt::join(option->results(), " "));
+    }
+    same.emplace_back(word, value.empty() ? "not given" : value);
+  }
+}
+
+std::shared_ptr<Workers> WorkerFlags::open() const {
+  if (standalone) return nullptr;
+  std::shared_ptr<Workers> workers = open_world(limits);
+  if (!workers) return nullptr;
+  require_same(*workers, "headrace " + name, same);
+  share_cores(*workers);
+  return workers;
 }
 
 }  // namespace headrace::tools

@@ -15,9 +15,9 @@
 #include <type_traits>
 #include <variant>
 
-#include "headrace/devices/base/checked_size.h"
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/sizes.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace::tools {
 namespace {

@@ -1,4 +1,4 @@
-// The options of every command that runs a named pipeline, or a plan in a file, without a trainer.
+// A plan in a file, named by --plan.
 #pragma once
 
 #include <filesystem>
@@ -17,6 +17,12 @@ class Option;
 }
 
 namespace headrace::tools {
+
+// Reads a plan, which may name the code of the command's pipelines. Errors name the file. Throws ConfigError if it
+// is not a plan.
+Dataset read_plan(const std::filesystem::path& file, PlanOptions options);
+
+// The options of every command that runs a named pipeline, or a plan in a file, without a trainer.
 
 struct PipelineCommandOptions {
   CommonOptions common;

@@ -11,6 +11,10 @@
 #include "headrace/train/model.h"
 #include "headrace/train/optimizers.h"
 
+namespace CLI {
+class App;
+}
+
 namespace headrace::tools {
 
 // --checkpoint-dir, --checkpoint-every, --checkpoint-keep, --checkpoint-best, --checkpoint-best-mode, --resume and

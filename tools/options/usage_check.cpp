@@ -1,4 +1,4 @@
-#include "headrace/tools/options/usage_check.h"
+#include "headrace/tools/options/command_line.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -13,10 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/launcher.h"
-#include "headrace/tools/options/help_text.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/tools/options/options.h"
 
 namespace headrace::tools {

@@ -1,14 +1,16 @@
 #include "headrace/tools/output/json_lines.h"
 
 #include <fmt/format.h>
-
 #include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <span>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/pipe.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace::tools {
 
@@ -84,6 +86,24 @@ nlohmann::ordered_json verdict_line(const Verdict& verdict, const LoaderStats& s
           {"ready_share", stats.ready_share},
           {"sentence", verdict.sentence()},
           {"what_ifs", what_ifs}};
+}
+
+std::string LocalBatch::describe() const {
+  std::string text = "batch: " + count_of(static_cast<std::uint64_t>(global_batch), "example");
+  if (world_replicas == 1) return text;
+  const std::string each =
+      min == max ? with_commas(static_cast<std::uint64_t>(max)) : fmt::format("{} or {}", min, max);
+  return text + fmt::format(", {} on each of {} replicas", each, world_replicas);
+}
+
+LocalBatch local_batch(const Dataset& dataset, std::int64_t global, int world_replicas) {
+  const std::int64_t whole =
+      dataset.streamed() ? global
+                         : static_cast<std::int64_t>(std::min(static_cast<std::uint64_t>(global), dataset.size()));
+  return {.global_batch = whole,
+          .world_replicas = world_replicas,
+          .min = whole / world_replicas,
+          .max = whole / world_replicas + (whole % world_replicas != 0 ? 1 : 0)};
 }
 
 }  // namespace headrace::tools

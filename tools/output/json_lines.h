@@ -1,19 +1,25 @@
-// Machine-readable results, one JSON object per line, and metrics and statistics as members of them.
+// What a command writes of its results for other programs: JSON lines, predictions, a replica's share of a batch.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "headrace/devices/base/file_writer.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/stats.h"
+#include "headrace/train/evaluator.h"
 #include "headrace/train/metrics.h"
 
 namespace headrace::tools {
+
+// Machine-readable results, one JSON object per line, and metrics and statistics as members of them.
 
 // Writes a new file line by line. finish() replaces an existing file: a run that fails leaves it unchanged.
 class JsonLines {
@@ -51,5 +57,54 @@ nlohmann::ordered_json stage_line(const StageStats& stage, std::uint64_t elapsed
 
 // Returns "bottleneck", "kind", "ceiling_images_per_second", the sentences; `stats` are those of the verdict.
 nlohmann::ordered_json verdict_line(const Verdict& verdict, const LoaderStats& stats);
+
+// The number of examples of a global batch that a replica gets.
+
+struct LocalBatch {
+  std::int64_t global_batch = 0;  // of a whole batch; at most those of the data
+  int world_replicas = 1;         // replicas that share it
+  std::int64_t min = 0, max = 0;  // examples of one of them
+
+  // Returns "batch: 512 examples, 64 on each of 8 replicas".
+  std::string describe() const;
+};
+
+LocalBatch local_batch(const Dataset& dataset, std::int64_t global, int world_replicas);
+
+// Predictions as a file for other programs: CSV, or NumPy's .npy and .npz.
+
+// Predictions with what is known of their examples.
+struct NamedPredictions {
+  Predictions results;
+  std::vector<std::string> names;                   // of the examples: files, members of archives
+  std::vector<std::optional<std::int64_t>> labels;  // numbers of classes
+  std::vector<std::string> classes = {};            // by number; may be empty
+
+  std::size_t width() const;  // values of an example
+  // See predicted_class().
+  std::optional<std::size_t> prediction(std::size_t example) const;
+};
+
+enum class PredictionFormat {
+  kJsonLines,
+  kCsv,  // name, record, label, prediction, class, and a column for each value
+  kNpy,  // the values alone
+  kNpz,  // values, records, names; predictions, labels (-1: unknown) and classes if there are any; further outputs
+};
+
+// By the file's extension; kJsonLines for all but .csv, .npy and .npz.
+PredictionFormat prediction_format(const std::filesystem::path& file);
+
+// Opened before the work: it may not be writable. Appears whole or not at all.
+class PredictionFile {
+ public:
+  explicit PredictionFile(const std::filesystem::path& file);
+
+  void write(const NamedPredictions& predictions);
+
+ private:
+  PredictionFormat format_;
+  FileWriter file_;
+};
 
 }  // namespace headrace::tools

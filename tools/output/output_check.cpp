@@ -7,7 +7,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/devices/base/overwriting.h"
 #include "headrace/tools/options/common_options.h"
 
 namespace headrace::tools {

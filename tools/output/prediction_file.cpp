@@ -1,4 +1,4 @@
-#include "headrace/tools/output/prediction_file.h"
+#include "headrace/tools/output/json_lines.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csetjmp>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -14,14 +17,145 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/tools/pipelines/bare_jpeg.h"
-#include "headrace/tools/pipelines/fused_loop.h"
-#include "headrace/tools/pipelines/memory_traffic.h"
+
+//
+#include <jpeglib.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace headrace::tools {
+
+struct BareJpeg::Handle {
+  jpeg_decompress_struct jpeg{};
+  jpeg_error_mgr errors{};
+  std::jmp_buf on_error{};
+};
+
+namespace {
+
+[[noreturn]] void jump_out(j_common_ptr jpeg) { std::longjmp(*static_cast<std::jmp_buf*>(jpeg->client_data), 1); }
+
+void stay_quiet(j_common_ptr) {}
+
+// False when the library gave up. Nothing here has a destructor: longjmp leaves through it.
+bool read_header(jpeg_decompress_struct& jpeg, std::jmp_buf& on_error, std::span<const std::byte> encoded) {
+  if (setjmp(on_error) != 0) return false;
+  jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(encoded.data()), encoded.size());
+  jpeg_read_header(&jpeg, TRUE);
+  jpeg.out_color_space = JCS_RGB;
+  jpeg.dct_method = JDCT_ISLOW;
+  jpeg_start_decompress(&jpeg);
+  return true;
+}
+
+bool read_rows(jpeg_decompress_struct& jpeg, std::jmp_buf& on_error, std::uint8_t* pixels) {
+  if (setjmp(on_error) != 0) return false;
+  const std::size_t stride = std::size_t{jpeg.output_width} * 3;
+  while (jpeg.output_scanline < jpeg.output_height) {
+    JSAMPROW row = pixels + jpeg.output_scanline * stride;
+    jpeg_read_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_decompress(&jpeg);
+  return true;
+}
+
+}  // namespace
+
+BareJpeg::BareJpeg() : handle_(new Handle) {
+  handle_->jpeg.err = jpeg_std_error(&handle_->errors);
+  handle_->errors.error_exit = jump_out;
+  handle_->errors.output_message = stay_quiet;
+  handle_->jpeg.client_data = &handle_->on_error;
+  jpeg_create_decompress(&handle_->jpeg);
+}
+
+BareJpeg::~BareJpeg() {
+  jpeg_destroy_decompress(&handle_->jpeg);
+  delete handle_;
+}
+
+std::span<const std::uint8_t> BareJpeg::decode(std::span<const std::byte> encoded) {
+  auto& jpeg = handle_->jpeg;
+  bool good = read_header(jpeg, handle_->on_error, encoded);
+  if (good) {
+    pixels_.resize(std::size_t{jpeg.output_width} * jpeg.output_height * 3);
+    good = read_rows(jpeg, handle_->on_error, pixels_.data());
+  }
+  if (!good) {
+    jpeg_abort_decompress(&jpeg);
+    throw Error(ErrorCode::kDataCorrupt, "the baseline could not decode a JPEG", "it needs intact JPEG files");
+  }
+  return pixels_;
+}
+
+}  // namespace headrace::tools
+
+namespace headrace::tools {
+namespace {
+
+constexpr std::size_t kImages = 50'000, kRing = 3 * 512;
+constexpr std::size_t kRows = 32, kRowRead = 96, kRowWritten = 384;
+
+using MoveRow = void (*)(const std::byte* from, std::byte* to);
+
+void move_row_cached(const std::byte* from, std::byte* to) {
+  for (std::size_t i = 0; i < kRowWritten; i += kRowRead) std::memcpy(to + i, from, kRowRead);
+}
+
+// 96 bytes read, what they come to written over 384.
+#if defined(__x86_64__)
+[[gnu::target("avx")]] void move_row_avx(const std::byte* from, std::byte* to) {
+  const auto* in = reinterpret_cast<const __m256i*>(from);
+  const __m256 a = _mm256_castsi256_ps(_mm256_loadu_si256(in)),
+               b = _mm256_castsi256_ps(_mm256_loadu_si256(in + 1)),
+               c = _mm256_castsi256_ps(_mm256_loadu_si256(in + 2));
+  const __m256 value = _mm256_xor_ps(a, _mm256_xor_ps(b, c));
+  for (std::size_t i = 0; i < kRowWritten; i += 32) _mm256_stream_ps(reinterpret_cast<float*>(to + i), value);
+}
+MoveRow choose_move_row() { return __builtin_cpu_supports("avx") ? move_row_avx : move_row_cached; }
+#else
+MoveRow choose_move_row() { return move_row_cached; }
+#endif
+
+LargeMemory touched_memory(std::size_t bytes) {
+  LargeMemory memory = allocate_large(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory.get(), 1, bytes);
+  return memory;
+}
+
+}  // namespace
+
+CifarTraffic::CifarTraffic() : images_(touched_memory(kImages * kRows * kRowRead)), order_(kImages) {
+  std::iota(order_.begin(), order_.end(), 0U);
+  std::shuffle(order_.begin(), order_.end(), std::mt19937(1));
+}
+
+const std::byte* CifarTraffic::image(std::size_t position) const {
+  return images_.get() + order_[position % kImages] * kRows * kRowRead;
+}
+
+CifarTraffic::Lane::Lane(const CifarTraffic& traffic, std::size_t first)
+    : traffic_(traffic), at_(first), ring_(touched_memory(kRing * kRows * kRowWritten)) {}
+
+void CifarTraffic::Lane::move_image() {
+  static const MoveRow move_row = choose_move_row();
+  FetchAhead ahead({traffic_.image(at_ + 1), kRows * kRowRead}, kRows);
+  const std::byte* const from = traffic_.image(at_);
+  std::byte* const to = ring_.get() + at_ % kRing * kRows * kRowWritten;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    ahead.fetch_piece();
+    move_row(from + row * kRowRead, to + row * kRowWritten);
+  }
+  ++at_;
+}
+
 namespace {
 
 // Runs `work(thread, keep_going)` -> images done, on every thread; images a second of all together.

@@ -14,7 +14,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/operations.h"
-#include "headrace/tools/pipelines/channel_statistics.h"
 
 namespace headrace::tools {
 namespace {

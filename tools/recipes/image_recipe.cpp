@@ -1,4 +1,4 @@
-#include "headrace/tools/recipes/image_recipe.h"
+#include "headrace/tools/recipes/recipe.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/tools/pipelines/channel_statistics.h"
-#include "headrace/tools/recipes/image_data.h"
+#include "headrace/tools/pipelines/pipelines.h"
 #include "headrace/tools/recipes/recipe_data.h"
+#include "headrace/tools/recipes/recipes.h"
 
 namespace headrace::tools {
 namespace {
@@ -110,6 +110,45 @@ Recipe make_image_recipe(const ImageRecipe& recipe, const RecipeOptions& options
           .loss = sparse_categorical_crossentropy({.label_smoothing = kSmoothing}),
           .pretrained = options.pretrained,
           .notes = data.notes};
+}
+
+// `images-small`: a small net for photographs that a laptop trains in minutes.
+
+ImageRecipe images_small_settings() {
+  return {.name = "images-small",
+          .net = small_image_cnn,
+          .image_size = 96,
+          .global_batch = 32,
+          .epochs = 20,
+          .min_area = 0.35F,
+          .rate = 2e-3F,
+          .optimizer = [](const Schedule& rate) { return adamw(rate); }};
+}
+
+Recipe images_small_recipe(const RecipeOptions& options) {
+  return make_image_recipe(images_small_settings(), options);
+}
+
+// `images-resnet18`: ResNet-18 in its ImageNet form, from the start or from pretrained weights.
+
+ImageRecipe images_resnet18_settings() {
+  return {.name = "images-resnet18",
+          .net = resnet18_imagenet,
+          .pretrained = true,
+          .image_size = 224,
+          .global_batch = 128,
+          .epochs = 60,
+          .pretrained_epochs = 10,
+          .rate = 0.1F,
+          .pretrained_rate = 0.02F,
+          .rate_batch = 256,
+          .optimizer = [](const Schedule& rate) {
+            return sgd(rate, {.momentum = 0.9F, .weight_decay = 1e-4F, .nesterov = true});
+          }};
+}
+
+Recipe images_resnet18_recipe(const RecipeOptions& options) {
+  return make_image_recipe(images_resnet18_settings(), options);
 }
 
 }  // namespace headrace::tools

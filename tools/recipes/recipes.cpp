@@ -10,7 +10,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/inspect.h"
-#include "headrace/tools/recipes/image_data.h"
 #include "headrace/tools/recipes/recipe_data.h"
 
 namespace headrace::tools {

@@ -7,9 +7,8 @@
 
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
-#include "headrace/tools/pipelines/channel_statistics.h"
+#include "headrace/tools/pipelines/pipelines.h"
 #include "headrace/tools/recipes/recipe_data.h"
-#include "headrace/tools/recipes/whitening.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace::tools {

@@ -1,4 +1,4 @@
-#include "headrace/tools/recipes/whitening.h"
+#include "headrace/tools/recipes/speed_recipe.h"
 
 #include <Eigen/Eigenvalues>
 #include <algorithm>

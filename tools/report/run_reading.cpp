@@ -9,6 +9,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_lock.h"
 #include "headrace/tools/report/json_values.h"
 #include "headrace/tools/runs/run_folder.h"
 

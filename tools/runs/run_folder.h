@@ -3,6 +3,11 @@
 
 #include <array>
 #include <filesystem>
+#include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace headrace::tools {
 
@@ -35,5 +40,11 @@ class RunFolder {
   std::filesystem::path path_;
   bool made_ = true;
 };
+
+// The command that a user typed, for the files of a run.
+
+// Returns "headrace train --recipe mnist-mlp --data 'my data'", for a shell: the options in order, without
+// defaults.
+std::string typed_command(const CLI::App& command);
 
 }  // namespace headrace::tools

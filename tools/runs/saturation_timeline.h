@@ -1,15 +1,40 @@
-// The devices' utilisation during a training: lines of JSON, about one per second.
+// What a training tells of its input: the engine's statistics over epochs, and the timeline of saturation.
 #pragma once
+
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 
 #include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/stats.h"
 #include "headrace/tools/output/json_lines.h"
 #include "headrace/train/callbacks.h"
 
 namespace headrace::tools {
+
+// The input engine's statistics for a training, summed over its epochs.
+
+// Sums FitControl::input_stats(). Restarts if a stage's number of threads changes, so that occupancies and rates
+// are those of the engine as it runs at the end.
+class InputStatistics {
+ public:
+  // Sets the statistics of the current epoch, replacing the previous ones.
+  void note(const LoaderStats& epoch) { present_ = epoch; }
+  // Ends the epoch.
+  void end_epoch(const LoaderStats& epoch);
+
+  // Returns null if nothing was delivered; else the counts, with stage_line() of each stage under "stages" and
+  // verdict_line() under "verdict".
+  nlohmann::ordered_json to_json() const;
+
+ private:
+  LoaderStats done_ = {};  // the epochs that are over
+  LoaderStats present_ = {};
+};
+
+// The devices' utilisation during a training: lines of JSON, about one per second.
 
 // Returns the seconds that one sample covers `elapsed` seconds after the start: one, and more from 500 s on. A day
 // has about 3,100 samples, a year 6,100.

@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/tools/output/exit_status.h"
+#include "headrace/tools/output/print.h"
 
 namespace headrace::tools {
 

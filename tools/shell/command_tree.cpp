@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
-#include "headrace/tools/options/help_text.h"
+#include "headrace/tools/options/command_line.h"
 #include "headrace/tools/options/options.h"
 
 namespace headrace::tools {

@@ -42,3 +42,14 @@ void for_each_command(const CommandEntry& entry, const Visit& visit) {
 }
 
 }  // namespace headrace::tools
+
+// Completions that shells offer when the user types Tab.
+
+namespace headrace::tools {
+
+// Return scripts for the shell's folder of completions.
+std::string bash_completion(const CommandEntry& program);
+std::string zsh_completion(const CommandEntry& program);
+std::string fish_completion(const CommandEntry& program);
+
+}  // namespace headrace::tools

@@ -1,5 +1,3 @@
-#include "headrace/train/evaluator.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +6,8 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/train/fit/input_options.h"
-#include "headrace/train/fit/same_work.h"
+#include "headrace/train/evaluator.h"
+#include "headrace/train/fit/options_of_fit.h"
 #include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
@@ -18,9 +16,8 @@
 #include "headrace/train/step/batch_feed.h"
 #include "headrace/train/step/batch_queue.h"
 #include "headrace/train/step/loop_checks.h"
-#include "headrace/train/step/result_info.h"
+#include "headrace/train/step/objective.h"
 #include "headrace/train/step/shards.h"
-#include "headrace/train/step/view_ensemble.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {
@@ -333,5 +330,18 @@ const ForwardPass& Evaluator::forward(GlobalBatch batches) { return impl_->forwa
 MetricSums Evaluator::finish() { return impl_->finish(); }
 std::vector<MetricValue> Evaluator::metrics() const { return impl_->metrics(); }
 void Evaluator::reset_metrics() { impl_->reset_metrics(); }
+
+std::vector<View> mirrored_views() { return {{.weight = 0.5F}, {.weight = 0.5F, .shift = {.mirror = true}}}; }
+
+std::vector<View> mirrored_and_shifted_views(int pixels) {
+  std::vector<View> views;
+  for (const bool mirror : {false, true}) {
+    views.push_back({.weight = 0.25F, .shift = {.mirror = mirror}});
+    for (const int by : {-pixels, pixels}) {
+      views.push_back({.weight = 0.125F, .shift = {.down = by, .right = by, .mirror = mirror}});
+    }
+  }
+  return views;
+}
 
 }  // namespace headrace

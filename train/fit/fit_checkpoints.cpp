@@ -1,4 +1,4 @@
-#include "headrace/train/fit/fit_checkpoints.h"
+#include "headrace/train/fit/fit_loop.h"
 
 #include <random>
 #include <utility>

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/kernels.h"
-#include "headrace/train/fit/input_options.h"
+#include "headrace/train/fit/options_of_fit.h"
 #include "headrace/train/step/shards.h"
 #include "headrace/train/strategy.h"
 

@@ -1,7 +1,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/fit/fit_loop.h"
-#include "headrace/train/fit/validation_split.h"
+#include "headrace/train/fit/options_of_fit.h"
 #include "headrace/train/fit/worker_agreement.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"

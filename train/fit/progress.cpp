@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "headrace/devices/base/printable.h"
-#include "headrace/devices/base/terminal.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

@@ -1,19 +1,17 @@
-#include "headrace/train/fit/resumption.h"
+#include "headrace/train/fit/fit_loop.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/train/records/checkpoint_folder.h"
-#include "headrace/train/records/differences.h"
-#include "headrace/train/records/shared_record.h"
+#include "headrace/train/records/record.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

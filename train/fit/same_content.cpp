@@ -9,7 +9,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/permutation.h"
-#include "headrace/train/fit/same_work.h"
+#include "headrace/train/fit/worker_agreement.h"
 
 namespace headrace {
 namespace {

@@ -7,7 +7,7 @@
 #include "headrace/train/graph.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/model/optimizer_memory.h"
-#include "headrace/train/model/parameter_grouping.h"
+#include "headrace/train/model/variable_layout.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

@@ -11,8 +11,8 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/device.h"
-#include "headrace/train/model/initial_values.h"
 #include "headrace/train/model/submission.h"
+#include "headrace/train/model/variable_layout.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

@@ -8,8 +8,8 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/train/model/model_state.h"
-#include "headrace/train/model/parameter_grouping.h"
 #include "headrace/train/model/submission.h"
+#include "headrace/train/model/variable_layout.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

@@ -1,13 +1,18 @@
-// Determines which layers a program runs, which results it gives, and in which type it stores each.
+// Which layers a program runs, which results it gives, and in which type it stores each, as the strategy's devices
+// prefer.
 #pragma once
 
 #include <vector>
 
+#include "headrace/devices/base/api.h"
 #include "headrace/devices/base/dtype.h"
+#include "headrace/devices/kernels.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/layers.h"
 
 namespace headrace {
+
+// Determines which layers a program runs, which results it gives, and in which type it stores each.
 
 struct ProgramResults {
   std::vector<int> layers;     // each once
@@ -24,5 +29,29 @@ ProgramResults results_of(const Graph& graph, const std::vector<bool>& leaves_ou
 // may change the type (LayerTraits::casts: dense): the logits and what is computed from them are f32. A net
 // without such a layer is f32 throughout.
 std::vector<DType> value_types(const Graph& graph, Mode mode, const ProgramResults& results, DType activations);
+
+}  // namespace headrace
+
+// Storage types of a step's tensors, as a strategy's devices prefer them.
+
+namespace HEADRACE_API headrace {
+class Strategy;
+}
+
+namespace headrace {
+
+struct ModelState;
+
+// f32 if devices do not agree, since one program serves all.
+struct StorageTypes {
+  DType activations = DType::kF32;
+  DType product_weights = DType::kF32;
+};
+
+StorageTypes storage_types(const Strategy& strategy, Precision precision);
+
+// Returns the type to which a loader should convert images (LoaderOptions::converted) for the model's program in
+// this mode: bf16 if it stores all of its inputs as bf16.
+DType converted_type(const ModelState& model, Mode mode);
 
 }  // namespace headrace

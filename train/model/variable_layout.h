@@ -1,4 +1,5 @@
-// Lists the variables of a net and places them in the arenas.
+// The variables of a net: their places in the arenas, their initial values, the optimizer's groups that they
+// belong to.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,11 @@
 
 #include "headrace/train/graph.h"
 #include "headrace/train/layers.h"
+#include "headrace/train/optimizers.h"
 
 namespace headrace {
+
+// Lists the variables of a net and places them in the arenas.
 
 struct Variable {
   std::string name;  // "conv_1/weights"
@@ -56,5 +60,27 @@ class VariableLayout {
   std::int64_t state_elements_ = 0;
   std::int64_t averaged_elements_ = 0;
 };
+
+// Initial values of variables.
+
+// Returns the values as a pure function of the arguments; `number` is the variable's position in the model.
+std::vector<float> initial_values(const VariableSpec& spec, std::uint64_t seed, std::uint64_t number);
+
+// Assigns variables to an optimizer's groups.
+
+struct GroupedVariable {
+  const Variable* variable;
+  TrainedVariable described;
+  int group;  // 0: the optimizer's own rule; its groups follow
+};
+
+// Returns the trained variables in the order of the arenas, each in the first group whose rule takes it. Throws
+// ConfigError for a group that gets none, naming its rule and what became of the variables.
+std::vector<GroupedVariable> grouped_variables(const Graph& graph, const VariableLayout& layout,
+                                               const Optimizer& optimizer);
+
+// Returns the optimizer's own rule first. Does not check for empty groups.
+std::vector<GroupMembers> group_members(const Graph& graph, const VariableLayout& layout,
+                                        const Optimizer& optimizer);
 
 }  // namespace headrace

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/train/layers.h"
 
 namespace headrace {

@@ -1,13 +1,19 @@
-// The files of a checkpoint folder.
+// A folder of checkpoints, and the thread that writes files beside the training.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +22,8 @@
 #include "headrace/train/records/record.h"
 
 namespace headrace {
+
+// The files of a checkpoint folder.
 
 inline constexpr const char* kBestCheckpoint = "best.safetensors";
 
@@ -74,5 +82,37 @@ using NameValues = std::vector<std::pair<std::string, std::optional<double>>>;
 // "none". Throws ConfigError for an unmatched brace, an unknown placeholder, an invalid format, and a name that is
 // empty or contains a folder.
 std::string checkpoint_name(const std::string& pattern, const NameValues& values);
+
+// Writes files beside the training, in order.
+
+// One thread adds work; the writer's thread does it, or the caller at once if the writer is not asynchronous. An
+// error ends the writing and is thrown once, by the next call except the destructor.
+class CheckpointWriter {
+ public:
+  explicit CheckpointWriter(bool asynchronous);
+  ~CheckpointWriter();  // waits for the work added
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // Returns the number of pieces of work that are not done yet.
+  std::size_t unfinished();
+  void add(std::function<void()> work);
+  // Waits until at most `left` pieces remain.
+  void wait_until(std::size_t left);
+
+ private:
+  void run();
+  void rethrow(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::deque<std::function<void()>> work_;  // the first is in progress
+  std::exception_ptr failure_;
+  bool failed_ = false, ending_ = false;
+
+  bool asynchronous_;
+  std::thread thread_;
+};
 
 }  // namespace headrace

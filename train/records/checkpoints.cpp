@@ -6,14 +6,12 @@
 #include <utility>
 
 #include "headrace/devices/base/hash.h"
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/records/checkpoint_folder.h"
-#include "headrace/train/records/load_variables.h"
 #include "headrace/train/records/model_snapshot.h"
 #include "headrace/train/records/record.h"
-#include "headrace/train/records/shared_record.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

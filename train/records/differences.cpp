@@ -1,10 +1,9 @@
-#include "headrace/train/records/differences.h"
+#include "headrace/train/records/record.h"
 
 #include <algorithm>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/train/graph.h"
-#include "headrace/train/records/compiled_json.h"
 #include "headrace/train/records/record_json.h"
 
 namespace headrace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/train/records/record_json.h"
 
 namespace headrace {

@@ -1,4 +1,4 @@
-#include "headrace/train/records/load_variables.h"
+#include "headrace/train/records/record.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/first_error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/train/model/optimizer_memory.h"
 #include "headrace/train/model/submission.h"
 #include "headrace/train/strategy.h"

@@ -3,8 +3,8 @@
 #include <exception>
 #include <functional>
 
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/train/model/optimizer_memory.h"
 #include "headrace/train/records/training_state.h"
 #include "headrace/train/strategy.h"

@@ -1,5 +1,10 @@
 #include "headrace/train/records/record.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -7,10 +12,10 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_writer.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/model/model_state.h"
-#include "headrace/train/records/compiled_json.h"
-#include "headrace/train/records/load_variables.h"
 #include "headrace/train/records/record_json.h"
 #include "headrace/train/strategy.h"
 
@@ -118,6 +123,39 @@ void Record::verify() const {
       file_.read_block(tensor, i, std::span(block).first(tensor.block_bytes(i)));
     }
   }
+}
+
+namespace {
+
+constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20;  // sent at once
+
+std::filesystem::path temporary_name(int rank) {
+  return std::filesystem::temp_directory_path() / fmt::format("headrace-worker-{}-{}.safetensors", rank, getpid());
+}
+
+}  // namespace
+
+void share_record(Workers& workers, std::optional<Record>& record) {
+  const bool chief = workers.rank() == 0;
+  if (!chief) record.reset();
+  std::optional<File> from;
+  if (record) from = File::open(record->file().path());
+  const std::uint64_t size = std::stoull(workers.all_gather(std::to_string(from ? from->size() : 0)).front());
+  if (size == 0) return;
+  const std::filesystem::path copy = temporary_name(workers.rank());
+  std::optional<FileWriter> into;
+  if (!chief) into.emplace(copy);
+  std::vector<std::byte> piece;
+  for (std::uint64_t at = 0; at < size; at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(kPieceBytes, size - at));
+    if (from) from->read_exact(at, piece);
+    workers.broadcast(piece, 0);
+    if (into) into->append(piece);
+  }
+  if (!into) return;
+  into->commit(Durability::kLater);
+  record.emplace(copy);
+  remove_file(copy);  // the record keeps it open
 }
 
 }  // namespace headrace

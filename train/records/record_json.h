@@ -1,14 +1,19 @@
-// Reads the JSON of a record's texts. Private to this folder.
+// The JSON of a record's texts; that of the options that a model was compiled with.
 #pragma once
 
 #include <nlohmann/json.hpp>
+
 #include <string>
 #include <string_view>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/train/checkpoints.h"
+#include "headrace/train/model.h"
 #include "headrace/train/records/tensor_file.h"
 
 namespace headrace::record_json {
+
+// Reads the JSON of a record's texts. Private to this folder.
 
 using Json = nlohmann::ordered_json;
 
@@ -37,3 +42,14 @@ auto read_text(const TensorFile& file, const std::string& name, const Read& read
 }
 
 }  // namespace headrace::record_json
+
+// Converts the options that a model was compiled with to and from JSON.
+
+namespace headrace {
+
+record_json::Json to_record_json(const CompileOptions& options);
+// Throws ConfigError for invalid options, and for a loss, metric or update rule that is neither this library's nor
+// in `own`: the message says what to pass.
+CompileOptions compile_options_from(const record_json::Json& json, const CustomParts& own);
+
+}  // namespace headrace

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/train/records/tensor_header.h"
+#include "headrace/devices/base/sizes.h"
 
 namespace headrace {
 namespace {

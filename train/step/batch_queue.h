@@ -11,7 +11,6 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/train/step/batch_feed.h"
 #include "headrace/train/step/mirrored_program.h"
-#include "headrace/train/step/running_totals.h"
 #include "headrace/train/step/step_clock.h"
 #include "headrace/train/step/step_slot.h"
 

@@ -4,7 +4,7 @@
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/model/optimizer_memory.h"
-#include "headrace/train/model/storage_types.h"
+#include "headrace/train/model/value_types.h"
 #include "headrace/train/step/objective.h"
 #include "headrace/train/step/program.h"
 #include "headrace/train/step/update_plan.h"

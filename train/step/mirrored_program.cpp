@@ -4,7 +4,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/train/model/optimizer_memory.h"
-#include "headrace/train/model/storage_types.h"
+#include "headrace/train/model/value_types.h"
 #include "headrace/train/strategy.h"
 
 namespace headrace {

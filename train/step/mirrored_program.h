@@ -14,7 +14,6 @@
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/step/objective.h"
 #include "headrace/train/step/program.h"
-#include "headrace/train/step/shard_arenas.h"
 #include "headrace/train/step/shards.h"
 #include "headrace/train/strategy.h"
 

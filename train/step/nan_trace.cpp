@@ -1,4 +1,4 @@
-#include "headrace/train/step/nan_trace.h"
+#include "headrace/train/step/training_step.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,4 @@
-// A step's loss terms and metrics, with their labels and a place for each in a replica's memory. All replicas
-// share one objective.
+// What a program's results are, and the loss and metrics computed from them.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +10,28 @@
 #include "headrace/train/graph.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"
-#include "headrace/train/step/result_info.h"
 
 namespace headrace {
+
+// What a net's results are, from the layers that they come through and the losses that are of them.
+
+// Returns the output named after this layer, the first one for an empty name. Throws ConfigError naming `who` if
+// there is none.
+std::size_t output_of(const Graph& graph, const std::string& who, const std::string& layer);
+
+// Describes the result from which a loss or metric of one of the graph's outputs is computed, with its task.
+// REQUIRES: the loss has no term for a layer that is no output.
+ResultInfo result_info(const Graph& graph, const Loss& loss, std::size_t output);
+
+// Returns by output whether training and evaluating leave out its softmax, because the loss takes its logits.
+// Throws ConfigError if terms of one output differ in that.
+std::vector<bool> leaves_out_softmax(const Graph& graph, const Loss& loss);
+
+// Throws ConfigError if the loss does not fit the graph.
+void check_loss(const Graph& graph, const Loss& loss);
+
+// A step's loss terms and metrics, with their labels and a place for each in a replica's memory. All replicas
+// share one objective.
 
 // Throws ConfigError if loss and metrics do not fit the graph or each other; needs no data.
 void check_objective(const Graph& graph, const Loss& loss, const std::vector<Metric>& metrics);

@@ -10,7 +10,7 @@
 #include "headrace/devices/kernels.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/model/model_state.h"
-#include "headrace/train/step/shard_arenas.h"
+#include "headrace/train/step/shards.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace {

@@ -1,4 +1,4 @@
-#include "headrace/train/step/result_info.h"
+#include "headrace/train/step/objective.h"
 
 #include <fmt/format.h>
 

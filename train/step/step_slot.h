@@ -1,6 +1,7 @@
-// The host's side of a batch in flight: what it sends to the devices and gets back.
+// The host's side of a batch in flight, and the counts of loss and metrics that it brings back.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,8 +10,12 @@
 #include "headrace/devices/event.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/pipeline/batch.h"
+#include "headrace/train/metrics.h"
+#include "headrace/train/step/mirrored_program.h"
 
 namespace headrace {
+
+// The host's side of a batch in flight: what it sends to the devices and gets back.
 
 // One shard of the batch. Pointers point into `pinned`. Written by the host before the batch is submitted, then by
 // the stream until `done`.
@@ -50,6 +55,55 @@ struct StepSlot {
   // Host times between which next() waited for it.
   std::uint64_t asked_ns = 0, taken_ns = 0;
   bool restarted = false;  // the first since times were reset
+};
+
+// Counts of loss and metrics since the last reset, over all shards.
+
+// The devices count; this class holds what the host has read: of this process's batches until finish(), then of
+// the world's. One thread.
+class RunningTotals {
+ public:
+  // REQUIRES: `program` outlives it.
+  RunningTotals(Strategy& strategy, const MirroredProgram& program) : strategy_(strategy), program_(program) {}
+
+  MetricSums sums() const { return objective() ? objective()->sums(seen_) : MetricSums{}; }
+  // Returns the metrics' values; those of tables only after finish(), until the next batch is read.
+  std::vector<MetricValue> metrics() const;
+
+  // Reads the totals that came back with a batch. REQUIRES: the batch is done, and an objective.
+  void read(const StepSlot& slot);
+  // Returns the first loss that counted other examples than those of the batches read; null if none did.
+  const LossFunction* miscounted() const { return objective()->miscounted(seen_, examples_); }
+  // Reads the tables and waits for them; of several workers, reads all totals of the world's shards, so that the
+  // sums have the bits of one process. REQUIRES: all batches are done; all workers make the call.
+  void finish();
+  // Submits zeros to the devices' totals and forgets what was read. REQUIRES: all batches are done.
+  void reset();
+
+  // For checkpoints, between two batches. A replica saves one set per shard, of saved_set_bytes() each.
+  int saved_sets() const noexcept { return program_.shards().per_replica(); }
+  std::size_t saved_set_bytes() const noexcept {
+    return program_.layout().totals_bytes + program_.layout().tables_bytes;
+  }
+  // Writes the replica's sets to `into` in the order of the replica's stream.
+  void save(int replica, std::byte* into) const;
+  // Returns the sets of the world's shards. REQUIRES: as finish().
+  std::vector<std::vector<std::byte>> gather() const;
+  // Continues from the saved sets of the world's shards; if their number differs, the first shard gets their sum.
+  // Throws ConfigError for totals of another loss or other metrics. REQUIRES: reset() was called before.
+  void restore(const std::vector<std::vector<std::byte>>& saved);
+
+ private:
+  const Objective* objective() const noexcept { return program_.objective(); }
+  void read_tables();
+  void add(const std::vector<std::byte>& set, ObjectiveTotals& into) const;
+  // Copies one set to a shard's totals and tables, in the order of its stream.
+  void write(int shard, const std::byte* from) const;
+
+  Strategy& strategy_;
+  const MirroredProgram& program_;
+  ObjectiveTotals seen_;
+  std::int64_t examples_ = 0;  // of the batches in seen_
 };
 
 }  // namespace headrace

@@ -12,7 +12,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/train/model/submission.h"
 #include "headrace/train/step/loop_checks.h"
-#include "headrace/train/step/nan_trace.h"
 #include "headrace/train/step/training_step.h"
 #include "headrace/train/strategy.h"
 

@@ -15,9 +15,7 @@
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/callbacks.h"
 #include "headrace/bindings/python/train/interrupts.h"
-#include "headrace/bindings/python/train/reports.h"
 #include "headrace/devices/base/error.h"
 
 namespace headrace::python {

@@ -12,7 +12,6 @@
 #include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/custom_parts.h"
 #include "headrace/bindings/python/train/python_node.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/nets.h"

@@ -1,12 +1,18 @@
-// Handles signals, and exceptions of Python code that writes progress, while the trainer runs.
+// What ends a run of the trainer: signals, and Python code that writes its progress; Python's sys.stdout as a C
+// stream.
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <sys/types.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdio>
 #include <exception>
 
 namespace headrace::python {
+
+// Handles signals, and exceptions of Python code that writes progress, while the trainer runs.
 
 // While one lives, what is to end the run sets stop(): a fit then ends after the current step, and its checkpoint
 // is written; raise() throws what it was. On Python's main thread that is SIGINT, whose handler of Python's is
@@ -41,6 +47,25 @@ class InterruptWatch {
   std::exception_ptr kept_;
   std::atomic<bool> own_stop_{false};
   bool watches_ = false, watches_termination_ = false;
+};
+
+// Python's sys.stdout as a C stream, so that notebooks show the output.
+
+// Uses the process's standard output if sys.stdout is that and a terminal, so that the live bar works.
+class PythonOutput {
+ public:
+  PythonOutput();  // REQUIRES: the interpreter's lock
+  ~PythonOutput();
+  PythonOutput(const PythonOutput&) = delete;
+  PythonOutput& operator=(const PythonOutput&) = delete;
+
+  std::FILE* file() const noexcept { return file_; }
+
+ private:
+  static ssize_t write(void* cookie, const char* text, std::size_t size);
+
+  std::FILE* file_ = stdout;
+  bool lost_ = false;  // takes no more text
 };
 
 }  // namespace headrace::python

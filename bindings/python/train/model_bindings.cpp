@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
-#include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/custom_parts.h"
 #include "headrace/bindings/python/train/python_model.h"
 #include "headrace/bindings/python/train/python_node.h"
 #include "headrace/train/checkpoints.h"

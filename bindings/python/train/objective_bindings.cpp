@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
-#include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/module.h"
+#include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/custom_parts.h"
-#include "headrace/bindings/python/train/lent_arrays.h"
 
 namespace headrace::python {
 namespace {

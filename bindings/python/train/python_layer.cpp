@@ -1,4 +1,4 @@
-#include "headrace/bindings/python/train/custom_parts.h"
+#include "headrace/bindings/python/train/bindings.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
@@ -12,9 +12,8 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
-#include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/train/arrays.h"
-#include "headrace/bindings/python/train/lent_arrays.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/stream.h"
 

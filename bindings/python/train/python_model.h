@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "headrace/bindings/python/workers.h"
+#include "headrace/bindings/python/module.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/launcher.h"
 #include "headrace/devices/registry.h"

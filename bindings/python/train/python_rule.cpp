@@ -1,4 +1,4 @@
-#include "headrace/bindings/python/train/custom_parts.h"
+#include "headrace/bindings/python/train/bindings.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
@@ -9,8 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/lent_arrays.h"
+#include "headrace/bindings/python/train/arrays.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/train/optimizers.h"
 

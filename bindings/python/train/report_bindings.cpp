@@ -6,7 +6,6 @@
 
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/reports.h"
 #include "headrace/train/callbacks.h"
 
 namespace headrace::python {

@@ -8,17 +8,12 @@
 #include <utility>
 
 #include "headrace/bindings/python/callable.h"
-#include "headrace/bindings/python/errors.h"
+#include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/options.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
-#include "headrace/bindings/python/train/callbacks.h"
-#include "headrace/bindings/python/train/custom_parts.h"
 #include "headrace/bindings/python/train/interrupts.h"
 #include "headrace/bindings/python/train/python_model.h"
-#include "headrace/bindings/python/train/python_output.h"
-#include "headrace/bindings/python/train/reports.h"
-#include "headrace/bindings/python/train/run_options.h"
 #include "headrace/train/training_record.h"
 
 namespace headrace::python {

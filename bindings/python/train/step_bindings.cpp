@@ -12,8 +12,6 @@
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/python_steps.h"
-#include "headrace/bindings/python/train/reports.h"
-#include "headrace/bindings/python/train/run_options.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace::python {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "headrace/bindings/python/callable.h"
-#include "headrace/bindings/python/names.h"
+#include "headrace/bindings/python/module.h"
 #include "headrace/bindings/python/train/arrays.h"
 #include "headrace/bindings/python/train/bindings.h"
 #include "headrace/bindings/python/train/python_steps.h"

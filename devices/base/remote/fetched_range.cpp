@@ -1,4 +1,4 @@
-#include "headrace/devices/base/remote/fetched_range.h"
+#include "headrace/devices/base/remote/remote_file.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/remote.h"
-#include "headrace/devices/base/remote/waiting.h"
+#include "headrace/devices/base/remote/whole_answer.h"
 
 namespace headrace::remote {
 namespace {

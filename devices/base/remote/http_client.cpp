@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/remote/retries.h"
+#include "headrace/devices/base/remote/attempts.h"
 
 namespace headrace::remote {
 namespace {

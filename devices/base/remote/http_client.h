@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/remote/access.h"
+#include "headrace/devices/base/remote/url.h"
 
 namespace headrace::remote {
 

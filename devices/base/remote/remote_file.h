@@ -1,16 +1,109 @@
-// A remote file read by position: ranges fetched ahead as announced, or as a reader goes through it in order.
+// A remote file, opened for reading by position, and its ranges: being fetched or there.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "headrace/devices/base/remote.h"
-#include "headrace/devices/base/remote/fetched_range.h"
+#include "headrace/devices/base/remote/attempts.h"
+#include "headrace/devices/base/remote/http_client.h"
+#include "headrace/devices/base/remote/whole_answer.h"
 
 namespace headrace::remote {
+
+// One range of a remote file, being fetched or there, and the memory of all of them.
+
+// A file as it was found. Answers that are not of this version are refused.
+struct FileVersion {
+  Asked asked = {};
+  std::string url = {};                         // of requests
+  std::shared_ptr<const S3Access> access = {};  // null: plain HTTP
+  std::uint64_t size = 0;
+  std::string etag = {}, last_modified = {};  // as the server says; empty: unknown
+
+  // Returns a number that changes with them.
+  std::uint64_t number() const;
+};
+
+// Thread-safe. It is charged to the process's window (remote.h) from start() until it is gone.
+class FetchedRange final : public HttpCall, public std::enable_shared_from_this<FetchedRange> {
+ public:
+  FetchedRange(std::shared_ptr<const FileVersion> file, std::uint64_t begin, std::uint64_t end)
+      : file_(std::move(file)), begin_(begin), end_(end) {}
+  ~FetchedRange() override;
+
+  std::uint64_t begin_offset() const noexcept { return begin_; }
+  std::uint64_t end_offset() const noexcept { return end_; }
+  std::uint64_t size() const noexcept { return end_ - begin_; }
+
+  // Sends the request, even beyond the window, if it was not sent before.
+  void start(bool urgent);
+  // Sends it as soon as the window has room, after those that asked before.
+  void start_when_there_is_room();
+  // Waits for the bytes from `offset` on and copies them; starts the fetch if necessary. Throws what made it fail.
+  // REQUIRES: they are within the range.
+  void read(std::uint64_t offset, std::span<std::byte> into);
+  // Returns whether the bytes before `offset` are there.
+  bool has_until(std::uint64_t offset) const;
+  // Returns whether it failed so long ago that it is worth asking again: errors count for a second.
+  bool is_stale() const;
+
+  std::atomic<int> readers{0};  // in read(), or on their way there: not to be cancelled
+
+  HttpRequest request() override;
+  void begin(const HttpAnswer& answer) override;
+  bool take(std::span<const std::byte> bytes) override;
+  std::optional<std::chrono::nanoseconds> end(const HttpAnswer& answer) override;
+
+ private:
+  enum class Use { kBody, kNone };  // what is done with the body of an attempt's answer
+
+  std::uint64_t position() const noexcept { return begin_ + received_; }
+  Asked asked_here() const;
+  // Returns how the answer is not of the file's version; empty: it is.
+  std::string difference(const HttpAnswer& answer) const;
+  void look_at_part(const HttpAnswer& answer);
+  void look_at_whole(const HttpAnswer& answer);
+  void fail(Refusal error);
+
+  const std::shared_ptr<const FileVersion> file_;
+  const std::uint64_t begin_, end_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // By mutex_.
+  bool started_ = false;
+  std::uint64_t received_ = 0;
+  Refusal error_;
+  std::chrono::steady_clock::time_point failed_;
+  std::unique_ptr<std::byte[]> bytes_;  // set by start(); filled by the client's thread
+
+  // By the client's thread: of the attempt.
+  Retries retries_;
+  Use use_ = Use::kNone;
+  bool looked_ = false;
+  std::uint64_t skipped_ = 0, to_skip_ = 0;  // of a whole file, sent instead of a range
+  std::string wrong_;                        // why the answer is not what was asked for
+  Refusal refused_;                          // why no further attempt would help
+};
+
+// Lets the next opening of a file ask the server anew. Defined beside what is known of files.
+void forget_version(const std::string& url);
+
+// Returns whether the window has room for so many more bytes.
+bool has_room(std::uint64_t bytes);
+std::uint64_t held_bytes() noexcept;
+
+// A remote file read by position: ranges fetched ahead as announced, or as a reader goes through it in order.
 
 // Thread-safe; shared by all who have the file open.
 class RemoteFile {

@@ -13,7 +13,7 @@
 #include "headrace/devices/base/remote.h"
 #include "headrace/devices/base/remote/listing.h"
 #include "headrace/devices/base/remote/remote_file.h"
-#include "headrace/devices/base/remote/shard_pattern.h"
+#include "headrace/devices/base/remote/url.h"
 #include "headrace/devices/base/remote/whole_answer.h"
 
 namespace headrace::remote {

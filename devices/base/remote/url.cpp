@@ -1,10 +1,18 @@
 #include "headrace/devices/base/remote/url.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote.h"
 
 namespace headrace::remote {
 namespace {
@@ -108,6 +116,117 @@ std::string percent_decoded(std::string_view text) {
     }
   }
   return decoded;
+}
+
+namespace {
+
+// Returns the first variable that is set and not empty.
+std::string from_environment(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
+  }
+  return {};
+}
+
+void check_endpoint(const std::string& endpoint) {
+  const bool usable = endpoint.starts_with("http://") || endpoint.starts_with("https://");
+  if (usable && endpoint.find_first_of("@?# ") == std::string::npos) return;
+  throw ConfigError("AWS_ENDPOINT_URL is not the URL of a store", "set it to http://HOST:PORT or https://HOST");
+}
+
+}  // namespace
+
+std::string S3Access::url_of(const std::string& bucket, const std::string& key) const {
+  const std::string path = percent_encoded(key, true);
+  if (!endpoint.empty()) return endpoint + "/" + bucket + "/" + path;
+  const std::string host = "s3." + region + ".amazonaws.com/";
+  // A bucket with dots matches no certificate of Amazon's.
+  if (bucket.find('.') != std::string::npos) return "https://" + host + bucket + "/" + path;
+  return "https://" + bucket + "." + host + path;
+}
+
+S3Access s3_access() {
+  S3Access access{.endpoint = from_environment({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}),
+                  .region = from_environment({"AWS_REGION", "AWS_DEFAULT_REGION"}),
+                  .key_id = from_environment({"AWS_ACCESS_KEY_ID"}),
+                  .secret = from_environment({"AWS_SECRET_ACCESS_KEY"}),
+                  .session_token = from_environment({"AWS_SESSION_TOKEN"})};
+  if (access.region.empty()) access.region = "us-east-1";
+  if (!access.endpoint.empty()) check_endpoint(access.endpoint);
+  while (access.endpoint.ends_with('/')) access.endpoint.pop_back();
+  return access;
+}
+
+namespace {
+
+constexpr std::size_t kMaxShards = 100'000;
+
+struct Range {
+  std::size_t begin = 0, end = 0;  // of "{...}" in the text
+  std::uint64_t first = 0, last = 0;
+  std::size_t digits = 0;
+};
+
+[[noreturn]] void refuse_pattern(const std::string& url, const std::string& why) {
+  throw DataError(ErrorCode::kInvalidArgument, why, {.source = url}, "write it like train-{000..099}.tar");
+}
+
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+std::size_t last_part(std::string_view url) { return url.find_last_of('/') + 1; }
+
+bool has_range(std::string_view text) {
+  const std::size_t open = text.find('{');
+  return open != std::string_view::npos && text.find("..", open) < text.find('}', open) &&
+         text.find('}', open) != std::string_view::npos;
+}
+
+std::optional<Range> first_range(const std::string& url) {
+  Range range;
+  range.begin = url.find('{', last_part(url));
+  if (range.begin == std::string::npos) return std::nullopt;
+  range.end = url.find('}', range.begin) + 1;
+  if (range.end == 0) refuse_pattern(url, "has a '{' without its '}'");
+  const std::string_view within = std::string_view(url).substr(range.begin + 1, range.end - range.begin - 2);
+  const std::size_t dots = within.find("..");
+  if (dots == std::string_view::npos) refuse_pattern(url, "has braces without '..' between two numbers");
+  const auto first = number_of(within.substr(0, dots)), last = number_of(within.substr(dots + 2));
+  if (!first || !last) refuse_pattern(url, fmt::format("'{}' is not two numbers", within));
+  if (*last < *first) refuse_pattern(url, fmt::format("'{}' goes down", within));
+  if (*last - *first >= kMaxShards)
+    refuse_pattern(url, fmt::format("'{}' names more than {} files", within, kMaxShards));
+  range.first = *first;
+  range.last = *last;
+  range.digits = dots;
+  return range;
+}
+
+}  // namespace
+
+bool is_shard_pattern(const std::string& url) { return has_range(std::string_view(url).substr(last_part(url))); }
+
+bool is_below_shard_pattern(const std::string& url) {
+  return has_range(std::string_view(url).substr(0, last_part(url)));
+}
+
+std::vector<std::string> expand_shard_pattern(const std::string& url) {
+  std::vector<std::string> urls = {url};
+  while (const std::optional<Range> range = first_range(urls.front())) {
+    std::vector<std::string> more;
+    for (const std::string& one : urls) {
+      const Range here = *first_range(one);
+      for (std::uint64_t i = range->first; i <= range->last; ++i) {
+        more.push_back(one.substr(0, here.begin) + fmt::format("{:0{}}", i, range->digits) + one.substr(here.end));
+      }
+    }
+    if (more.size() > kMaxShards) refuse_pattern(url, fmt::format("names more than {} files", kMaxShards));
+    urls = std::move(more);
+  }
+  return urls;
 }
 
 }  // namespace headrace::remote

@@ -1,10 +1,13 @@
-// URLs of data, checked, and the requests' URLs made of them.
+// URLs of data, checked; how the objects of stores are reached, and the shards that one URL stands for.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace headrace::remote {
+
+// URLs of data, checked, and the requests' URLs made of them.
 
 enum class Scheme { kHttp, kHttps, kS3 };
 
@@ -26,5 +29,32 @@ std::string in_lower_case(std::string_view text);
 std::string percent_encoded(std::string_view text, bool keeps_slashes);
 // Returns the text with %XX replaced by bytes.
 std::string percent_decoded(std::string_view text);
+
+// How the objects of S3-compatible stores are reached: from the environment alone, and shown nowhere.
+
+struct S3Access {
+  std::string endpoint;  // "http://127.0.0.1:9000"; empty: Amazon's of the region
+  std::string region;
+  std::string key_id, secret, session_token;  // empty: requests are not signed
+
+  bool is_signed() const noexcept { return !key_id.empty() && !secret.empty(); }
+  // Returns the URL of a key, or of the bucket if the key is empty.
+  std::string url_of(const std::string& bucket, const std::string& key) const;
+};
+
+// Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION or AWS_DEFAULT_REGION, and
+// AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL. Throws ConfigError for an endpoint that is no URL.
+S3Access s3_access();
+
+// Names of shards that one URL stands for: "train-{000..099}.tar".
+
+// Returns whether the URL's last part has a range in braces.
+bool is_shard_pattern(const std::string& url);
+// Returns whether a part before the last one has: a path below a pattern, where nothing is.
+bool is_below_shard_pattern(const std::string& url);
+
+// Returns the URLs in order: digits as wide as the first number's; the last range counts fastest. Throws
+// DataError(kInvalidArgument) for a range that goes down, is not of numbers, or has too many.
+std::vector<std::string> expand_shard_pattern(const std::string& url);
 
 }  // namespace headrace::remote

@@ -1,10 +1,87 @@
 #include "headrace/devices/base/remote/whole_answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "headrace/devices/base/remote/waiting.h"
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote/attempts.h"
 
 namespace headrace::remote {
+namespace {
+
+struct Words {
+  ErrorCode code;
+  std::string what, hint;
+};
+
+Words denied(const Asked& asked, long status) {
+  if (!asked.is_s3) {
+    return {ErrorCode::kInvalidArgument, fmt::format("access is denied (HTTP {})", status),
+            "only public files are read over HTTP; read protected ones through s3://"};
+  }
+  if (!asked.is_signed) {
+    return {ErrorCode::kInvalidArgument,
+            fmt::format("access is denied to requests without credentials (HTTP {})", status),
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN if they are temporary"};
+  }
+  return {ErrorCode::kInvalidArgument, fmt::format("access is denied to these credentials (HTTP {})", status),
+          "may AWS_ACCESS_KEY_ID read it, is the session token still valid, are AWS_REGION and the clock right?"};
+}
+
+Words redirected(const Asked& asked, const HttpAnswer& answer) {
+  if (asked.is_s3 && !answer.bucket_region.empty()) {
+    return {ErrorCode::kInvalidArgument, "the bucket is in the region " + answer.bucket_region,
+            "set AWS_REGION=" + answer.bucket_region};
+  }
+  return {ErrorCode::kInvalidArgument, fmt::format("leads to another place (HTTP {})", answer.status),
+          asked.is_s3 ? "set AWS_REGION to the bucket's region, and AWS_ENDPOINT_URL to its store"
+                      : "name that place"};
+}
+
+Words words_of(const Asked& asked, const HttpAnswer& answer) {
+  // Some stores take a request without a signature for none of theirs.
+  if (answer.status == 400 && asked.is_s3 && !asked.is_signed) return denied(asked, answer.status);
+  switch (answer.status) {
+    case 401:
+    case 403: return denied(asked, answer.status);
+    case 404:
+    case 410:
+      return {ErrorCode::kNotFound, fmt::format("there is no such file (HTTP {})", answer.status),
+              asked.is_s3 ? "check the bucket, the key and AWS_ENDPOINT_URL" : "check the URL"};
+    default: break;
+  }
+  if (answer.status >= 300 && answer.status < 400) return redirected(asked, answer);
+  const bool refused = answer.status >= 400 && !status_may_pass(answer.status);
+  return {refused ? ErrorCode::kUnsupported : ErrorCode::kIo,
+          fmt::format("the server answers HTTP {}", answer.status),
+          refused ? "is it the right URL?" : "try again later"};
+}
+
+Refusal error_of(const Asked& asked, ErrorCode code, const std::string& what, const std::string& hint) {
+  return std::make_shared<const DataError>(
+      DataError(code, what, {.source = asked.url, .offset = asked.offset}, hint));
+}
+
+}  // namespace
+
+Refusal refusal(const Asked& asked, const HttpAnswer& answer, const std::string& given_up) {
+  const std::string ending = given_up.empty() ? "" : "; " + given_up;
+  if (!answer.trouble.empty()) {
+    const char* const hint = answer.distrusted ? "name the file of its authority's certificate in CURL_CA_BUNDLE"
+                             : answer.may_pass ? "is the network there, and the server?"
+                                               : "check the URL and the server";
+    return error_of(asked, answer.may_pass ? ErrorCode::kIo : ErrorCode::kUnsupported,
+                    "cannot be fetched: " + answer.trouble + ending, hint);
+  }
+  const Words words = words_of(asked, answer);
+  return error_of(asked, words.code, words.what + ending, words.hint);
+}
+
+Refusal changed(const Asked& asked, const std::string& how) {
+  return error_of(asked, ErrorCode::kDataCorrupt, "changed since it was opened: " + how,
+                  "files must not change while they are read; start again");
+}
 
 std::shared_ptr<WholeAnswer> WholeAnswer::send(HttpRequest request, Asked asked, std::size_t max_body) {
   auto call = std::make_shared<WholeAnswer>(std::move(request), std::move(asked), max_body);

@@ -1,4 +1,5 @@
-// Short requests whose whole answer is waited for: what a file is, what a store lists.
+// What an answer that is no success means and what to do next; short requests whose whole answer is waited for:
+// what a file is, what a store lists.
 #pragma once
 
 #include <condition_variable>
@@ -6,13 +7,32 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote/attempts.h"
 #include "headrace/devices/base/remote/http_client.h"
-#include "headrace/devices/base/remote/refusals.h"
-#include "headrace/devices/base/remote/retries.h"
 
 namespace headrace::remote {
+
+// What an answer that is no success means, and what to do next.
+
+// An error that every reader throws a copy of; null: none.
+using Refusal = std::shared_ptr<const DataError>;
+
+// Which file an answer is about.
+struct Asked {
+  std::string url = {};  // as the user wrote it
+  bool is_s3 = false, is_signed = false;
+  std::uint64_t offset = ~std::uint64_t{0};
+};
+
+// Returns the DataError for an answer that no further attempt would change, or for the last one of those that
+// `given_up` tells of: kNotFound, kInvalidArgument if access is denied, kUnsupported, or kIo.
+Refusal refusal(const Asked& asked, const HttpAnswer& answer, const std::string& given_up);
+// Returns the DataError for a file that is not the one that was opened.
+Refusal changed(const Asked& asked, const std::string& how);
 
 // A request with retries. Thread-safe.
 class WholeAnswer final : public HttpCall {

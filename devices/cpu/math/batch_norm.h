@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/devices/cpu/math/workspace.h"
+#include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cpu {

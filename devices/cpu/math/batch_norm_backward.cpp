@@ -4,9 +4,8 @@
 #include <cstring>
 
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/cpu/math/element.h"
+#include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/cpu/math/vector_math.h"
 
 namespace headrace::cpu {

@@ -1,15 +1,47 @@
-// The CPU's table of mathematics. A function checks shapes, binds arguments and submits; each file
-// cpu_kernels_*.cpp defines those of one area. Private to the CPU backend.
+// Submission of the CPU kernels' work, and their view of tensors. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cpu/cpu_stream.h"
+#include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/onednn.h"
+#include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/kernels.h"
+#include "headrace/devices/tensor.h"
 
 namespace headrace::cpu {
+
+// Returns `stream` as a CpuStream. Throws DeviceError for another device's stream.
+CpuStream& cpu_stream(Stream& stream);
+
+template <typename Work>
+void submit(Stream& stream, Work work) {
+  cpu_stream(stream).submit([work = std::move(work)] {
+    const FlushDenormals guard;
+    work();
+  });
+}
+inline void submit(Stream& stream, BoundKernel kernel) {
+  submit(stream, [kernel = std::move(kernel)] { kernel->run(); });
+}
+
+inline float* f32(const TensorView& view) noexcept { return view.as<float>(); }
+
+// Activations and weights may be bf16.
+constexpr auto kHalf = check::Half::kAccepted;
+
+template <typename Function>
+void with_type(const TensorView& view, const Function& function) {
+  with_type(view.dtype, function);
+}
+
+// The CPU's table of mathematics. A function checks shapes, binds arguments and submits; each file
+// cpu_kernels_*.cpp defines those of one area.
 
 class CpuKernels final : public Kernels {
  public:

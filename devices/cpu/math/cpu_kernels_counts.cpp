@@ -9,7 +9,6 @@
 
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/cpu_submission.h"
 #include "headrace/devices/cpu/math/loss.h"
 #include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/kernels.h"

@@ -10,11 +10,8 @@
 #include "headrace/devices/base/simd.h"
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/cpu_submission.h"
-#include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/sums.h"
 
 namespace headrace::cpu {
 namespace {

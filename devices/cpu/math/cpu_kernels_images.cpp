@@ -3,12 +3,11 @@
 #include <cstdint>
 
 #include "headrace/devices/base/bf16.h"
-#include "headrace/devices/base/reflect.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cpu/math/convolutions.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/cpu_submission.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/pooling.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cpu {

@@ -1,7 +1,6 @@
 // The functions of the CPU's table for losses and softmax.
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/cpu_submission.h"
 #include "headrace/devices/cpu/math/loss.h"
 
 namespace headrace::cpu {

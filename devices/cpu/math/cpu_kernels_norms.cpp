@@ -2,7 +2,6 @@
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/batch_norm.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/cpu_submission.h"
 
 namespace headrace::cpu {
 namespace {

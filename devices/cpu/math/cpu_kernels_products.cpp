@@ -2,15 +2,11 @@
 #include <bit>
 
 #include "headrace/devices/common/kernel_checks.h"
-#include "headrace/devices/common/matrix_batch.h"
-#include "headrace/devices/cpu/math/conv_bias.h"
+#include "headrace/devices/cpu/math/convolutions.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/cpu_submission.h"
-#include "headrace/devices/cpu/math/depthwise.h"
-#include "headrace/devices/cpu/math/onednn_conv.h"
-#include "headrace/devices/cpu/math/onednn_dense.h"
-#include "headrace/devices/cpu/math/onednn_operands.h"
-#include "headrace/devices/cpu/math/sums.h"
+#include "headrace/devices/cpu/math/elementwise.h"
+#include "headrace/devices/cpu/math/onednn.h"
+#include "headrace/devices/cpu/math/onednn_products.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cpu {

@@ -7,7 +7,6 @@
 
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/cpu_submission.h"
 #include "headrace/devices/cpu/math/parallel.h"
 
 namespace headrace::cpu {

@@ -8,11 +8,9 @@
 #include "headrace/devices/base/simd.h"
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/cpu_submission.h"
 #include "headrace/devices/cpu/math/elementwise.h"
-#include "headrace/devices/cpu/math/onednn_muon.h"
+#include "headrace/devices/cpu/math/onednn_products.h"
 #include "headrace/devices/cpu/math/parallel.h"
-#include "headrace/devices/cpu/math/sums.h"
 #include "headrace/devices/kernels.h"
 
 // No argument here is negative, so errno is never written: told so, the compiler makes vector code of the loop.

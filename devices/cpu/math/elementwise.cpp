@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/cpu/math/vector_math.h"
-#include "headrace/devices/cpu/math/workspace.h"
 
 namespace headrace::cpu {
 namespace {

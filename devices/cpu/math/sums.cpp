@@ -1,4 +1,4 @@
-#include "headrace/devices/cpu/math/sums.h"
+#include "headrace/devices/cpu/math/elementwise.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/cpu/math/element.h"
 #include "headrace/devices/cpu/math/parallel.h"
 
 namespace headrace::cpu {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "headrace/devices/base/bf16.h"
-#include "headrace/devices/cuda/host_device.h"
+#include "headrace/devices/cuda/element.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {

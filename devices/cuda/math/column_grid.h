@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "headrace/devices/cuda/host_device.h"
+#include "headrace/devices/cuda/element.h"
 
 namespace headrace::cuda {
 

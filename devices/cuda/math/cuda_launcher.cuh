@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "headrace/devices/cuda/math/column_grid.h"
-#include "headrace/devices/cuda/math/column_totals.h"
+#include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/cuda_launches.h"
 #include "headrace/devices/cuda/math/loss_work.h"
 #include "headrace/devices/cuda/math/tensor_core.cuh"

@@ -1,12 +1,15 @@
-// Convolutions through cuDNN's graph API. Private to the CUDA backend.
+// Convolutions with cuDNN: what it offers for a problem, and padding that it computes wrongly. Private to the CUDA
+// backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,8 +18,57 @@
 #include "headrace/devices/cuda/math/plan_store.h"
 #include "headrace/devices/cuda/math/stream_scratch.h"
 #include "headrace/devices/kernels.h"
+#include "headrace/devices/tensor.h"
 
 namespace headrace::cuda {
+
+// Convolutions whose padding differs between opposite sides, as Keras's "same" padding with strides. cuDNN 9.19
+// has plans that compute them wrongly: the gradient of 3 x 3 weights with stride 2 over 4 x 4 pixels, padded below
+// and on the right alone, was that of other windows. So the images are extended by zeros until what is left to pad
+// is even.
+
+// Returns the problem of the same result with equal padding on opposite sides: x has the rows and columns more
+// that one side was padded more than the other. Returns `problem` if that is so already.
+ConvolutionProblem with_even_padding(const ConvolutionProblem& problem);
+
+// Submits a copy of x to `extended`, an x of with_even_padding(problem), with zeros around it.
+cudaError_t extend(const ConvolutionProblem& problem, const TensorView& x, std::byte* extended,
+                   cudaStream_t stream);
+// Submits a copy of the part of `extended` that is x.
+cudaError_t crop(const ConvolutionProblem& problem, std::byte* extended, const TensorView& x, cudaStream_t stream);
+
+// cuDNN's plans for one convolution, from which PlanStore chooses.
+
+// Every member throws CudnnRefusal if cuDNN refuses the problem. REQUIRES: the handle's device is current.
+class CudnnOffer final : public PlanOffer {
+ public:
+  // The problem must outlive it.
+  CudnnOffer(const ConvolutionProblem& problem, cudnnHandle_t handle, Determinism determinism)
+      : problem_(problem), handle_(handle), determinism_(determinism) {}
+
+  bool has(const std::string& plan) override;
+  std::string first() override;
+  std::vector<PlanCandidate> measure() override;
+
+  // Returns a plan that has(), first() or measure() named.
+  CudnnPlan take(const std::string& plan);
+
+ private:
+  const ConvolutionProblem& problem_;
+  cudnnHandle_t handle_;
+  Determinism determinism_;
+  std::map<std::string, CudnnPlan> built_;
+};
+
+// Returns one candidate per plan, in order. Each plan runs once untimed, then a few times in turn with the others,
+// between events of a separate stream, on tensors of the problem's size in separate memory: nothing of the
+// caller's is touched, and a capture of the caller's, which is relaxed, does not see it. Waits for all of it.
+// Without that memory there are no times; a plan that does not run has none. Changes the handle's stream.
+// REQUIRES: its device is current.
+std::vector<PlanCandidate> time_plans(cudnnHandle_t handle, const ConvolutionProblem& problem,
+                                      std::span<const CudnnPlan> plans);
+
+// Convolutions through cuDNN's graph API.
 
 // One device's convolutions. Plans are made on a problem's first call, even during a capture: cuDNN's first or, if
 // HEADRACE_CUDA_MATH demands it, the store's choice of a few timed ones. HEADRACE_CUDA_PLANS=1 writes each choice

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "headrace/devices/cuda/math/convolution_problem.h"
-#include "headrace/devices/cuda/math/cudnn_descriptor.h"
-#include "headrace/devices/cuda/math/plan_choice.h"
+#include "headrace/devices/cuda/math/cudnn_graph.h"
+#include "headrace/devices/cuda/math/plan_store.h"
 
 namespace headrace::cuda {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "headrace/devices/cuda/math/activation_math.h"
-#include "headrace/devices/cuda/math/column_totals.h"
+#include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/pooling_work.h"
 #include "headrace/devices/cuda/math/warp_tiles.h"
 

@@ -1,5 +1,6 @@
 #include "headrace/devices/cuda/math/cuda_launcher.cuh"
 #include "headrace/devices/cuda/math/elementwise_calls.h"
+#include "headrace/devices/cuda/math/own_kernels.h"
 
 namespace headrace::cuda {
 
@@ -17,5 +18,24 @@ template void GpuKernels<CudaLaunches>::dropout(Stream&, const TensorView&, floa
 
 template void GpuKernels<CudaLaunches>::shift_images(Stream&, const TensorView&, const ImageShift&,
                                                      const TensorView&);
+
+cudaError_t add_bias(const TensorView& y, const TensorView& bias, cudaStream_t stream) {
+  CudaLauncher launch(stream);
+  submit_bias_activation(launch, y, bias, Activation::kNone);
+  return launch.status();
+}
+
+template void GpuKernels<CudaLaunches>::bias_activation(Stream&, const char*, const TensorView&, const TensorView&,
+                                                        Activation);
+
+template void GpuKernels<CudaLaunches>::bias_gradient(Stream&, const char*, const TensorView&, const TensorView&);
+
+cudaError_t convert(const TensorView& from, const TensorView& to, cudaStream_t stream) {
+  CudaLauncher launch(stream);
+  submit_convert(launch, from, to);
+  return launch.status();
+}
+
+template void GpuKernels<CudaLaunches>::convert(Stream&, const TensorView&, const TensorView&);
 
 }  // namespace headrace::cuda

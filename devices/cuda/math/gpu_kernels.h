@@ -1,6 +1,6 @@
 // A GPU's table of mathematics except for matrix products: the checks, launches and scratch memory of each call.
-// One definition serves a GPU (cuda_kernels.h) and its twin on the host (tests/support/twin_kernels.h). Private to
-// the CUDA backend.
+// One definition serves a GPU (cuda_kernels.cpp) and its twin on the host (tests/support/twin_kernels.h). Private
+// to the CUDA backend.
 #pragma once
 
 #include <span>

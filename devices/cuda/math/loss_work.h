@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "headrace/devices/cuda/host_device.h"
+#include "headrace/devices/cuda/element.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "headrace/devices/cuda/math/muon_kernels.h"
+#include "headrace/devices/cuda/math/cuda_muon.h"
 
 namespace headrace::cuda {
 namespace {

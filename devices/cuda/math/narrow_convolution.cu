@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/math/narrow_convolution.h"
+#include "headrace/devices/cuda/math/own_kernels.h"
 
 #include <algorithm>
 #include <atomic>

@@ -13,7 +13,6 @@
 #include <cstdint>
 
 #include "headrace/devices/cuda/element.h"
-#include "headrace/devices/cuda/host_device.h"
 
 namespace headrace::cuda::narrow {
 

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cuda/collective_timeout.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math/nccl_communicator.h"
+#include "headrace/devices/cuda/reduction_tree.h"
 
 namespace headrace {
 namespace {

@@ -8,7 +8,7 @@
 #include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/column_grid.h"
-#include "headrace/devices/cuda/math/column_totals.h"
+#include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
 #include "headrace/devices/cuda/math/optimizer_work.h"
 #include "headrace/devices/kernels.h"

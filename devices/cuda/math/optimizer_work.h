@@ -7,7 +7,6 @@
 #include <span>
 
 #include "headrace/devices/cuda/element.h"
-#include "headrace/devices/cuda/host_device.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {

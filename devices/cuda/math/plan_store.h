@@ -1,22 +1,95 @@
-// Keeps the plan of each problem from run to run. Plain C++. Private to the CUDA backend.
+// The choice among several plans for one problem, and where choices are kept. Private to the CUDA backend.
 #pragma once
 
 #include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "headrace/devices/backend.h"
-#include "headrace/devices/cuda/math/plan_choice.h"
-#include "headrace/devices/cuda/math/plan_file.h"
 
 namespace headrace::cuda {
+
+// Which of a library's plans are admitted, and how one is chosen.
+enum class Determinism {
+  kDefault,  // the library's first plan of those that repeat their bits
+  kTuned,    // the fastest of those, timed once per machine: the choice is kept (PlanStore), so that bits repeat
+  kFastest,  // the fastest of all: cuDNN may sum with atomics. The choice is also kept, but bits need not repeat
+};
+
+// Returns the value of HEADRACE_CUDA_MATH: "default", "tuned" or "fastest"; std::nullopt if it is unset or empty.
+// Throws ConfigError for any other value.
+std::optional<Determinism> named_determinism();
+
+struct PlanCandidate {
+  std::string name = {};  // the library's own, the same from run to run
+  std::int64_t workspace_bytes = 0;
+  std::vector<float> milliseconds = {};  // of each timed run; empty: it was not timed, or did not run
+};
+
+// Returns the median of its times; std::nullopt without any.
+std::optional<float> median_time(const PlanCandidate& candidate);
+
+// Returns the index of the first candidate within 2 % of the fastest by median; 0 if none was timed. REQUIRES: at
+// least one candidate, in the library's order of preference.
+std::size_t choose_plan(std::span<const PlanCandidate> candidates);
+
+// Returns "proposal 3 of 5, 0.412 ms, the first takes 0.480 ms, workspace 12.0 MiB", or "proposal 1 of 1, not
+// timed, ...".
+std::string describe_choice(std::span<const PlanCandidate> candidates, std::size_t chosen);
+
+// Chosen plans on disk, see FORMAT.md. Plain C++.
+
+// The target of plans: one kind of GPU and one version of the library that has the plans.
+struct PlanTarget {
+  std::string gpu;                 // "NVIDIA H100 80GB HBM3"
+  std::string compute_capability;  // "9.0"
+  int multiprocessors = 0;
+  std::string library;  // "cuDNN 9.19.0"
+
+  auto operator<=>(const PlanTarget&) const = default;
+};
+
+// Returns "NVIDIA H100 80GB HBM3, sm_90, 132 multiprocessors, cuDNN 9.19.0".
+std::string to_string(const PlanTarget& target);
+
+// Problems in words, and the library's name of each one's plan.
+struct PlanProblem {
+  Determinism determinism = Determinism::kTuned;
+  std::string text;
+
+  auto operator<=>(const PlanProblem&) const = default;
+};
+using ChosenPlans = std::map<PlanProblem, std::string>;
+
+// The contents of a file of plans. `trouble`: why it cannot be used, without its name; then there are no plans.
+struct PlanFile {
+  PlanTarget target;
+  ChosenPlans plans;
+  std::string trouble;
+};
+
+// Returns the path of the target's file in a folder.
+std::filesystem::path plan_file_path(const std::filesystem::path& folder, const PlanTarget& target);
+
+std::string plan_file_text(const PlanTarget& target, const ChosenPlans& plans);
+PlanFile parse_plan_file(std::string_view text);
+
+// Returns an empty PlanFile if there is no file. Throws nothing: problems are reported in `trouble`.
+PlanFile read_plan_file(const std::filesystem::path& path);
+
+// Keeps the plan of each problem from run to run. Plain C++.
 
 // A library's plans for one problem on the current device.
 class PlanOffer {

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "headrace/devices/cuda/element.h"
-#include "headrace/devices/cuda/host_device.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/kernels.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/cuda/reduction_tree.h"
 #include "headrace/devices/kernels.h"
 #include "headrace/devices/tensor.h"

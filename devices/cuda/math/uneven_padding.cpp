@@ -1,4 +1,4 @@
-#include "headrace/devices/cuda/math/uneven_padding.h"
+#include "headrace/devices/cuda/math/cudnn_convolution.h"
 
 #include <algorithm>
 

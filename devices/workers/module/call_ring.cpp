@@ -15,7 +15,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/devices/base/printable.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

@@ -7,7 +7,7 @@
 #include <exception>
 #include <utility>
 
-#include "headrace/devices/workers/module/deadline.h"
+#include "headrace/devices/workers/module/listening.h"
 
 namespace headrace {
 namespace {

@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/workers/mesh.h"
 #include "headrace/devices/workers/module/call_ring.h"
 #include "headrace/devices/workers/module/coordinator_service.h"
-#include "headrace/devices/workers/module/mesh_choice.h"
-#include "headrace/devices/workers/module/watch.h"
+#include "headrace/devices/workers/module/meshes.h"
 #include "headrace/devices/workers/transport.h"
 
 namespace headrace {

@@ -2,19 +2,18 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/workers/module/deadline.h"
-#include "headrace/devices/workers/module/gloo_mesh.h"
 #include "headrace/devices/workers/module/joined_workers.h"
 #include "headrace/devices/workers/module/listening.h"
+#include "headrace/devices/workers/module/meshes.h"
 
 namespace headrace {
 namespace {
@@ -177,4 +176,22 @@ void JoinedWorkers::use(std::unique_ptr<Mesh> mesh) noexcept {
   if (ended_) mesh_->abort();
 }
 
+// The module's entry point.
+
+namespace {
+
+class GrpcAndGloo final : public WorkerModule {
+ public:
+  std::unique_ptr<WorkerTransport> join(const WorkerPlan& plan, const WorkerOptions& options,
+                                        const std::string& build) const override {
+    return std::make_unique<JoinedWorkers>(plan, options, build);
+  }
+};
+
+}  // namespace
 }  // namespace headrace
+
+extern "C" __attribute__((visibility("default"))) const headrace::WorkerModule* headrace_workers(int abi_version) {
+  static const headrace::GrpcAndGloo module;
+  return abi_version == headrace::kWorkerAbiVersion ? &module : nullptr;
+}

@@ -3,6 +3,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -20,5 +22,11 @@ std::unique_ptr<grpc::Server> listen(const WorkerPlan& plan, grpc::Service& serv
 
 // Opens the channel to worker 0.
 std::shared_ptr<grpc::Channel> call_worker_0(const WorkerPlan& plan);
+
+// Deadlines as gRPC wants them.
+
+inline std::chrono::system_clock::time_point after_seconds(double seconds) {
+  return std::chrono::system_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
 
 }  // namespace headrace

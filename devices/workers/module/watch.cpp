@@ -1,4 +1,4 @@
-#include "headrace/devices/workers/module/watch.h"
+#include "headrace/devices/workers/module/coordinator_service.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@ namespace headrace {
 namespace {
 
 constexpr auto kBeat = std::chrono::milliseconds(250);
-constexpr auto kGoodbye = std::chrono::seconds(1);
+constexpr auto kSignOff = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Watch::~Watch() {
   changed_.notify_all();
   {
     std::unique_lock lock(mutex_);
-    if (can_sign_off()) changed_.wait_for(lock, kGoodbye, [&] { return done_; });
+    if (can_sign_off()) changed_.wait_for(lock, kSignOff, [&] { return done_; });
     if (!done_) {  // there is no coordinator, or it is stopped: not even a beat may leave
       lock.unlock();
       context_.TryCancel();

@@ -1,4 +1,4 @@
-// The world's MPI processes as a mesh.
+// MPI in this process, and the mesh that it carries.
 #pragma once
 
 #include <mpi.h>
@@ -6,12 +6,36 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "headrace/devices/workers/mesh.h"
-#include "headrace/devices/workers/mpi/mpi_process.h"
+#include "headrace/devices/workers/transport.h"
 
 namespace headrace {
+
+// MPI in this process: initialized once, finalized at an orderly end.
+
+// Returns the text of an error code.
+std::string mpi_error_text(int error);
+
+// Does what MpiModule::start() says.
+MpiPlace start_mpi(double timeout_seconds, const std::atomic<bool>& stop);
+
+// Does what MpiModule::abandon() says. Thread-safe.
+void abandon_mpi() noexcept;
+// Returns whether calls of MPI are still possible and in order.
+bool mpi_is_usable() noexcept;
+
+// While one exists, an exit of the process is not in order: MPI is not finalized. Thread-safe.
+class MpiUse {
+ public:
+  MpiUse() noexcept;
+  ~MpiUse();
+  MpiUse(const MpiUse&) = delete;
+  MpiUse& operator=(const MpiUse&) = delete;
+};
+
+// The world's MPI processes as a mesh.
 
 // Every call is started without blocking and then asked for, so that it ends at the time limit and by abort().
 // Values go through buffers of the mesh: requests of a failed call may write them later.

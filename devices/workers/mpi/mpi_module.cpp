@@ -1,6 +1,5 @@
 // The module's entry point.
 #include "headrace/devices/workers/mpi/mpi_mesh.h"
-#include "headrace/devices/workers/mpi/mpi_process.h"
 
 namespace headrace {
 namespace {

@@ -1,4 +1,4 @@
-#include "headrace/devices/workers/mpi/mpi_process.h"
+#include "headrace/devices/workers/mpi/mpi_mesh.h"
 
 #include <mpi.h>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "headrace/devices/base/reflect.h"
+#include "headrace/devices/base/sizes.h"
 
 namespace headrace {
 namespace {

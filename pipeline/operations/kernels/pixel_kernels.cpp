@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "headrace/devices/base/prefetch.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/devices/base/simd.h"
 
 namespace headrace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "headrace/devices/base/prefetch.h"
+#include "headrace/devices/base/memory.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "headrace/devices/base/prefetch.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/pipeline/operations/kernels/rgb_rows.h"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "headrace/devices/base/prefetch.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/pipeline/operations/kernels/rgb_kernels.h"
 
 #if defined(__x86_64__)

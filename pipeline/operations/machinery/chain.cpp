@@ -6,8 +6,8 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/prefetch.h"
-#include "headrace/devices/base/refusals.h"
+#include "headrace/devices/base/failures.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/pipeline/operations/decode.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/encoded_image.h"

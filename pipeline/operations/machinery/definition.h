@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/operation.h"
 
 namespace headrace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/pipeline/operations/kernels/blend.h"
 
 namespace headrace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/pipeline/operations/cutout.h"
 #include "headrace/pipeline/operations/kernels/canvas.h"
 

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "headrace/devices/base/check.h"
-#include "headrace/devices/base/refusals.h"
+#include "headrace/devices/base/failures.h"
 
 namespace headrace {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <variant>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/rng.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/plan/index/combination_index.h"
 
 namespace headrace {

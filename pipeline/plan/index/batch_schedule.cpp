@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/sizes.h"
 
 namespace headrace {
 namespace {

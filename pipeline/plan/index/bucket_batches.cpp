@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
 
 namespace headrace {
 

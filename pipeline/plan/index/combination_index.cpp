@@ -9,10 +9,10 @@
 #include <variant>
 #include <vector>
 
-#include "headrace/devices/base/check.h"
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/failures.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/plan/filter_failures.h"
 #include "headrace/pipeline/plan/index/index_map.h"
 #include "headrace/pipeline/plan/index/interleaving.h"

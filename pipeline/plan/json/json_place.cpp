@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/did_you_mean.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace::plan_json {
 namespace {

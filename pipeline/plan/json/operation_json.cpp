@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "headrace/devices/base/did_you_mean.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/operation_table.h"
 #include "headrace/pipeline/plan/json/named_parts.h"

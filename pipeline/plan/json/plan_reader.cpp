@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/option_json.h"
 #include "headrace/pipeline/plan/json/format.h"
 #include "headrace/pipeline/plan/json/named_parts.h"

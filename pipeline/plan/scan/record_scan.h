@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "headrace/devices/base/first_error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/tasks/thread_state.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/plan/evaluation_stages.h"

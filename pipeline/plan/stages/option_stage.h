@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "headrace/devices/base/option_text.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/plan/json/option_writer.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/stage.h"

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/stages/option_stage.h"
 #include "headrace/pipeline/plan/stages/stage_calls.h"

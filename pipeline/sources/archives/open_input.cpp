@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/devices/base/printable.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources.h"
 
 namespace headrace {

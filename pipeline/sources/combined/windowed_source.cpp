@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "headrace/devices/base/checked_size.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/pipeline/sources/bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"

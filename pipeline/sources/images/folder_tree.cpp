@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "headrace/devices/base/counted.h"
+#include "headrace/devices/base/text.h"
 
 namespace headrace {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/byte_slabs.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"

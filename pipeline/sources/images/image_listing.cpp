@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/images/class_rule.h"
 #include "headrace/pipeline/sources/images/image_classes.h"
 #include "headrace/pipeline/sources/images/image_splits.h"

@@ -5,9 +5,9 @@
 #include <optional>
 #include <set>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/image_names.h"
 

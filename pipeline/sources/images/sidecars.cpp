@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/image_names.h"
 #include "headrace/pipeline/sources/split_names.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/hash.h"
 
 namespace headrace {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/bytes.h"
 #include "headrace/pipeline/sources/columns.h"
 #include "headrace/pipeline/sources/image_names.h"

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "headrace/devices/base/crc32c.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/bytes.h"

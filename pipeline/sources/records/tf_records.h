@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "headrace/devices/base/byte_slabs.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/open_input.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/byte_slabs.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/sources.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/pipe.h"
+#include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/byte_input.h"
 #include "headrace/pipeline/sources/fingerprint.h"

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/cell_numbers.h"
 #include "headrace/pipeline/sources/columns.h"
 #include "headrace/pipeline/sources/tables/csv_reader.h"

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "headrace/devices/base/counted.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/remote.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"

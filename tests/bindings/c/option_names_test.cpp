@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/tests/support/folder_contents.h"
+#include "headrace/tests/support/data.h"
 #include "headrace/tests/support/message_names.h"
-#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "headrace/devices/base/check.h"
+#include "headrace/devices/base/failures.h"
 
 namespace headrace {
 namespace {

@@ -6,8 +6,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/devices/base/pipe.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 
 namespace headrace {
 namespace {

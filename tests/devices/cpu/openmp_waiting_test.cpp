@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 
 namespace headrace {
 namespace {

@@ -7,7 +7,7 @@
 #include "headrace/tests/support/data.h"
 #include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/plain_jpeg.h"
+#include "headrace/tests/support/plain_images.h"
 
 namespace headrace::test {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
-#include "headrace/tests/support/damage.h"
+#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/plain_jpeg.h"
+#include "headrace/tests/support/plain_images.h"
 
 namespace headrace {
 namespace {

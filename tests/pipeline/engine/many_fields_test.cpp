@@ -8,7 +8,7 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/device_memory.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace {
 namespace {

@@ -7,9 +7,9 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/device_chains.h"
 #include "headrace/tests/pipeline/fake_source.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/failing_device.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
 
 namespace headrace {

@@ -15,7 +15,7 @@
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/discrete_device.h"
-#include "headrace/tests/support/undisturbed.h"
+#include "headrace/tests/support/long_run.h"
 
 namespace headrace {
 namespace {

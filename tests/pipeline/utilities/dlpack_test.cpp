@@ -11,9 +11,9 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dlpack_structs.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/devices_of.h"
 #include "headrace/tests/support/gate.h"
 #include "headrace/tests/support/lending_device.h"
+#include "headrace/tests/support/test_devices.h"
 
 namespace headrace {
 namespace {

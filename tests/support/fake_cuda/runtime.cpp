@@ -9,9 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/tests/support/fake_cuda/calls.h"
-#include "headrace/tests/support/fake_cuda/graph.h"
-
 struct CUmemPoolHandle_st {
   int device = 0;
 };

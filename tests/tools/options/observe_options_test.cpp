@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/support/folder_contents.h"
+#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 #include "headrace/tests/tools/spoilt_images.h"

@@ -1,5 +1,5 @@
 // The loops that the engine is compared with do the same work: their batches are the engine's.
-#include "headrace/tools/pipelines/fused_loop.h"
+#include "headrace/tools/pipelines/baseline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,6 @@
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/tools/recipes/small_data.h"
-#include "headrace/tools/pipelines/baseline.h"
 
 namespace headrace::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "headrace/tools/recipes/whitening.h"
+#include "headrace/tools/recipes/speed_recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/tests/support/test_devices.h"
-#include "headrace/tests/train/toy_data.h"
+#include "headrace/tests/train/training_fixture.h"
 
 namespace headrace::tools {
 namespace {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "headrace/tests/support/command.h"
-#include "headrace/tests/support/folder_contents.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {

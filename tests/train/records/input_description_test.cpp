@@ -15,7 +15,6 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/records/tensor_file.h"
 #include "headrace/train/trainer.h"

@@ -1,14 +1,13 @@
 // A variable whose rate has ended costs nothing any more; what the others become stays the same, bit for bit.
-#include "headrace/train/step/learning_phases.h"
+#include "headrace/train/step/update_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
 
-#include "headrace/tests/support/devices_of.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"

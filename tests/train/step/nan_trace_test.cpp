@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/tests/support/reference_muon.h"
 #include "headrace/tests/support/reference_optimizers.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "headrace/devices/base/file.h"
-#include "headrace/train/fit/callbacks/callback_state.h"
+#include "headrace/train/fit/callbacks/monitor.h"
 
 namespace headrace {
 namespace {

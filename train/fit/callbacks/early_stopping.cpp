@@ -13,8 +13,7 @@
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/option_text.h"
-#include "headrace/train/fit/callbacks/callback_state.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/train/fit/callbacks/monitor.h"
 #include "headrace/train/model.h"
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <set>
 
-#include "headrace/devices/base/check.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/failures.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/train/model/model_state.h"
 #include "headrace/train/step/objective.h"

@@ -1,14 +1,46 @@
-// Watches a value of each epoch, and keeps the best so far.
+// What callbacks share: their state as JSON text, and the value of each epoch that some watch.
 #pragma once
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/train/callbacks.h"
 #include "headrace/train/model.h"
 
 namespace headrace {
+
+namespace events {
+class Histogram;  // of tensorboard_event.proto
+}
+
+// A callback's state as JSON text.
+
+// Calls read(json). Throws ConfigError naming the callback if the state is not as expected.
+template <typename Read>
+void read_callback_state(const std::string& who, const std::string& text, const Read& read) {
+  try {
+    read(nlohmann::json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    throw ConfigError(fmt::format("the state of {} cannot be read: {}", who, error.what()),
+                      "resume from another checkpoint, or without this callback");
+  }
+}
+
+inline nlohmann::json optional_number(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
+}
+
+inline std::optional<double> optional_number(const nlohmann::json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+// Watches a value of each epoch, and keeps the best so far.
 
 // Returns what a fit's History will have, in its order. `norms`: with "gradient_norm".
 std::vector<HistoryList> history_lists(const Model& model, bool validates, bool norms);
@@ -34,5 +66,11 @@ class Monitor {
   Better better_;
   double min_delta_;
 };
+
+// Computes histograms as TensorBoard draws them.
+
+// Returns the histogram of the finite values, in 30 equal buckets from the minimum to the maximum; a single one if
+// all are equal, none if there are no values.
+events::Histogram histogram_of(std::span<const float> values);
 
 }  // namespace headrace

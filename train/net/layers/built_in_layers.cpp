@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "headrace/devices/base/did_you_mean.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/text.h"
 #include "headrace/train/net/layers/layer.h"
 
 namespace headrace {

@@ -6,7 +6,6 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/train/metrics.h"
 #include "headrace/train/objectives/losses/result_checks.h"
-#include "headrace/train/objectives/metrics/class_averages.h"
 
 namespace headrace {
 namespace {

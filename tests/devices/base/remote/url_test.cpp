@@ -6,8 +6,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/remote.h"
-#include "headrace/devices/base/remote/access.h"
-#include "headrace/devices/base/remote/shard_pattern.h"
 
 namespace headrace::remote {
 namespace {

@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/cpu/cpu_device.h"
+#include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_features.h"
-#include "headrace/tests/support/reference_conv.h"
-#include "headrace/tests/support/reference_dense.h"
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/support/reference.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace::test {
 namespace {

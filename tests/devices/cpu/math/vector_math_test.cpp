@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/support/reference.h"
 
 namespace headrace::test {
 namespace {

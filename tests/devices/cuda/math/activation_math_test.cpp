@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/support/reference.h"
 
 namespace headrace::cuda {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "headrace/tests/support/host_launcher.h"
-#include "headrace/tests/support/reference_conv.h"
-#include "headrace/tests/support/reference_elementwise.h"
+#include "headrace/tests/support/reference.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace::cuda {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headrace/tests/support/model_warp.h"
-#include "headrace/tests/support/reference_conv.h"
+#include "headrace/tests/support/reference_layers.h"
 
 namespace headrace {
 namespace {

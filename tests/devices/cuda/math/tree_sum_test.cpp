@@ -1,5 +1,5 @@
 // What each rank sends, receives and keeps; that sums have the tree's bits is
-// tests/conformance/twin_collective_test.cpp.
+// tests/conformance/twin_test.cpp.
 #include "headrace/devices/cuda/math/tree_sum.h"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 #include "headrace/pipeline/plan/json/parse.h"
 #include "headrace/tests/pipeline/plan/json/change_options.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
-#include "headrace/tests/support/source_file.h"
+#include "headrace/tests/support/data.h"
 
 namespace headrace {
 namespace {

@@ -10,7 +10,7 @@
 #include "headrace/pipeline/inspect.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/blocker.h"
+#include "headrace/tests/support/gate.h"
 
 namespace headrace {
 namespace {

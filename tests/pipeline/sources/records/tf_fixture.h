@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "headrace/devices/base/crc32c.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/tests/support/bytes.h"
 
 namespace headrace::test {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "headrace/devices/base/crc32c.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/pipeline/sources/records/tf_example.h"
 #include "headrace/tests/pipeline/property.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"

@@ -5,14 +5,13 @@
 #include <cmath>
 #include <map>
 
-#include "headrace/devices/base/crc32c.h"
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/fit/callbacks/histogram.h"
+#include "headrace/train/fit/callbacks/monitor.h"
 
 namespace headrace {
 namespace {

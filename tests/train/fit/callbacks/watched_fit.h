@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "headrace/tests/train/toy_data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/fit/callbacks/monitor.h"
 

@@ -1,7 +1,5 @@
-// The rules of the choice, with plans and a timer that are made up.
-#include "headrace/devices/cuda/math/plan_store.h"
-
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,9 +10,117 @@
 #include <vector>
 
 #include "headrace/devices/base/file_lock.h"
+#include "headrace/devices/cuda/math/plan_store.h"
 #include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::cuda {
+namespace {
+
+using Candidates = std::vector<PlanCandidate>;
+
+PlanCandidate timed(std::vector<float> milliseconds) {
+  return {.workspace_bytes = 1 << 20, .milliseconds = std::move(milliseconds)};
+}
+
+TEST(PlanChoice, WithoutTimesThePreferredOneIsTaken) {
+  EXPECT_EQ(choose_plan(Candidates(1)), 0U);
+  EXPECT_EQ(choose_plan(Candidates(5)), 0U);
+}
+
+TEST(PlanChoice, TheFastestByMedianIsTaken) {
+  EXPECT_EQ(choose_plan(Candidates{timed({3}), timed({1}), timed({2})}), 1U);
+  EXPECT_EQ(choose_plan(Candidates{timed({2, 2, 2}), timed({0.1F, 9, 9}), timed({1, 1, 50})}), 2U);
+}
+
+TEST(PlanChoice, WhatIsNotClearlyFasterDoesNotDisplaceThePreferredOne) {
+  EXPECT_EQ(choose_plan(Candidates{timed({1.01F}), timed({1})}), 0U);
+  EXPECT_EQ(choose_plan(Candidates{timed({1.1F}), timed({1.01F}), timed({1})}), 1U);
+  EXPECT_EQ(choose_plan(Candidates{timed({1.03F}), timed({1})}), 1U);
+}
+
+TEST(PlanChoice, OneThatDidNotRunIsNotTaken) {
+  EXPECT_EQ(choose_plan(Candidates{timed({}), timed({5}), timed({})}), 1U);
+}
+
+TEST(PlanChoice, TheMedianIsTheMiddleOfTheTimes) {
+  EXPECT_EQ(median_time(timed({})), std::nullopt);
+  EXPECT_EQ(median_time(timed({5, 1, 2})), 2.0F);
+  EXPECT_EQ(median_time(timed({4})), 4.0F);
+}
+
+TEST(PlanChoice, IsDescribedInWords) {
+  EXPECT_EQ(describe_choice(Candidates{timed({})}, 0), "proposal 1 of 1, not timed, workspace 1.0 MiB");
+  EXPECT_EQ(describe_choice(Candidates{timed({0.48F}), timed({0.4124F})}, 1),
+            "proposal 2 of 2, 0.412 ms, the first takes 0.480 ms, workspace 1.0 MiB");
+  EXPECT_EQ(describe_choice(Candidates{timed({0.48F}), timed({0.5F})}, 0),
+            "proposal 1 of 2, 0.480 ms, workspace 1.0 MiB");
+  EXPECT_EQ(describe_choice(Candidates{timed({}), timed({1})}, 1),
+            "proposal 2 of 2, 1.000 ms, the first did not run, workspace 1.0 MiB");
+}
+
+const PlanTarget kTarget{.gpu = "NVIDIA H100 80GB HBM3",
+                         .compute_capability = "9.0",
+                         .multiprocessors = 132,
+                         .library = "cuDNN 9.19.0"};
+const ChosenPlans kPlans{{{.determinism = Determinism::kTuned, .text = "forward (2, 3)"}, "eng38_k2=3"},
+                         {{.determinism = Determinism::kFastest, .text = "forward (2, 3)"}, "eng1"}};
+
+TEST(PlanFile, ComesBackAsItWas) {
+  const PlanFile file = parse_plan_file(plan_file_text(kTarget, kPlans));
+  EXPECT_EQ(file.trouble, "");
+  EXPECT_EQ(file.target, kTarget);
+  EXPECT_EQ(file.plans, kPlans);
+}
+
+TEST(PlanFile, HasTheBytesOfItsFormat) {
+  const std::string text = plan_file_text(kTarget, kPlans);
+  const std::string body =
+      "headrace-plans\t1\ngpu\tNVIDIA H100 80GB HBM3\ncompute_capability\t9.0\nmultiprocessors\t132\n"
+      "library\tcuDNN 9.19.0\ntuned\teng38_k2=3\tforward (2, 3)\nfastest\teng1\tforward (2, 3)\nchecksum\t";
+  ASSERT_EQ(text.substr(0, body.size()), body);
+  EXPECT_EQ(text.size(), body.size() + 17);
+}
+
+TEST(PlanFile, AnyByteThatIsChangedOrMissingIsFound) {
+  const std::string text = plan_file_text(kTarget, kPlans);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string damaged = text;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    EXPECT_NE(parse_plan_file(damaged).trouble, "") << at;
+    EXPECT_TRUE(parse_plan_file(damaged).plans.empty()) << at;
+    EXPECT_NE(parse_plan_file(text.substr(0, at)).trouble, "") << at;
+  }
+  EXPECT_NE(parse_plan_file(text + "\n").trouble, "");
+}
+
+TEST(PlanFile, OtherFilesAreTold) {
+  EXPECT_EQ(parse_plan_file("").trouble, "it is no file of plans, or of another version");
+  EXPECT_EQ(parse_plan_file("headrace-plans\t2\n").trouble, "it is no file of plans, or of another version");
+}
+
+TEST(PlanFile, GpusAndVersionsHaveFilesOfTheirOwn) {
+  EXPECT_EQ(plan_file_path("f", kTarget), "f/NVIDIA_H100_80GB_HBM3_sm_9.0_132_cuDNN_9.19.0.plans");
+  PlanTarget other = kTarget;
+  other.multiprocessors = 114;
+  EXPECT_NE(plan_file_path("f", other), plan_file_path("f", kTarget));
+  other = kTarget;
+  other.library = "cuDNN 9.20.0";
+  EXPECT_NE(plan_file_path("f", other), plan_file_path("f", kTarget));
+  other = kTarget;
+  other.gpu = "../../up";
+  EXPECT_EQ(plan_file_path("f", other).parent_path(), "f");
+}
+
+TEST(PlanFile, NoFileIsNoTroubleAndAFolderIs) {
+  const test::TempFolder folder;
+  EXPECT_EQ(read_plan_file(folder / "none").trouble, "");
+  EXPECT_NE(read_plan_file(folder.path()).trouble, "");
+}
+
+}  // namespace
+
+// The rules of the choice, with plans and a timer that are made up.
+
 namespace {
 
 using ::testing::ElementsAre;
