@@ -15,6 +15,7 @@
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/launcher.h"
+#include "headrace/devices/base/option_visitor.h"
 #include "headrace/devices/collective.h"
 
 namespace HEADRACE_API headrace {
@@ -78,9 +79,16 @@ WorkerPlan place_worker(const Environment& environment);
 WorkerPlan place_worker();
 
 struct WorkerOptions {
-  double start_timeout_seconds = 300;  // for all workers to join
-  double call_timeout_seconds = 60;    // for all workers to reach a collective call
-  std::string listen = {};             // worker 0's own address; empty: as the plan says
+  double start_timeout_seconds = 300;
+  double call_timeout_seconds = 60;
+  std::string listen = {};
+  void each_field(OptionVisitor& visit) {
+    visit("start_timeout_seconds", start_timeout_seconds, "For all workers to join.");
+    visit("call_timeout_seconds", call_timeout_seconds, "For all workers to reach the same call.");
+    visit("listen", listen,
+          "The address of its host at which worker 0 waits for the others; empty: as HEADRACE_WORLD_LISTEN says, "
+          "else loopback where the others are said to reach it there, else every address.");
+  }
 };
 
 // A worker as it introduced itself.

@@ -249,9 +249,9 @@ void bench_input(const BenchOptions& options) {
   nlohmann::ordered_json& line = measured.line;
   for (const ComparedRates& other : measured.others) other.add_to(line);
   const LocalBatch batch = local_batch(dataset, dataset.global_batch(), devices.size());
-  print_rates(line, batch, json.people());
+  print_rates(line, batch, json.text_output());
   for (const ComparedRates& other : measured.others) {
-    other.print(line["images_per_second"].get<double>(), json.people());
+    other.print(line["images_per_second"].get<double>(), json.text_output());
   }
   options.common.warn_of_caches();
   options.common.errors.report();

@@ -33,10 +33,10 @@ void report_on_cache(const CacheOptions& options, Thoroughness thoroughness) {
   std::uint64_t bad = 0;
   for (const CacheReport& stream : streams) {
     bad += stream.bad;
-    print(json.people(), "{}: {} of {}, {:.1f} MB in {}, {} bad\n", stream.fingerprint, stream.records,
+    print(json.text_output(), "{}: {} of {}, {:.1f} MB in {}, {} bad\n", stream.fingerprint, stream.records,
           count_of(stream.source_records, "record"), static_cast<double>(stream.bytes) / 1e6,
           count_of(stream.segments, "segment"), stream.bad);
-    for (const std::string& finding : stream.findings) print(json.people(), "  {}\n", finding);
+    for (const std::string& finding : stream.findings) print(json.text_output(), "  {}\n", finding);
     json.write({{"fingerprint", stream.fingerprint},
                 {"records", stream.records},
                 {"source_records", stream.source_records},
@@ -44,7 +44,7 @@ void report_on_cache(const CacheOptions& options, Thoroughness thoroughness) {
                 {"segments", stream.segments},
                 {"bad", stream.bad}});
   }
-  if (streams.empty()) print(json.people(), "{} holds no cache\n", options.folder);
+  if (streams.empty()) print(json.text_output(), "{} holds no cache\n", options.folder);
   json.finish();
   if (bad == 0) return;
   throw Error(

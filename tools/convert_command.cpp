@@ -61,11 +61,11 @@ void convert(ConvertCommandOptions options) {
   line.clear();
   report_reading(result.reading, true);
   if (result.absent) {
-    print(json.people(), "there is no {} split here: the file holds the other one alone\n",
+    print(json.text_output(), "there is no {} split here: the file holds the other one alone\n",
           *result.absent == Split::kTrain ? "train" : "test");
   }
-  print(json.people(), "{}, {} bytes in {:.2f} s: {}\n", count_of(result.records, "record"), result.bytes, seconds,
-        options.to);
+  print(json.text_output(), "{}, {} bytes in {:.2f} s: {}\n", count_of(result.records, "record"), result.bytes,
+        seconds, options.to);
   json.write({{"file", options.to.string()},
               {"records", result.records},
               {"bytes", result.bytes},

@@ -174,7 +174,7 @@ class NetworkReport {
     const remote::Counters now = remote::counters();
     const double rate = static_cast<double>(now.bytes - before_.bytes) / clock_.seconds();
     const std::uint64_t requests = now.requests - before_.requests, retries = now.retries - before_.retries;
-    print(json.people(),
+    print(json.text_output(),
           "network  first byte after {:.1f} ms, {:.1f} MB/s while it was examined; {}, {} of them repeated\n",
           1e3 * now.latency_seconds, rate / 1e6, count_of(requests, "request"), retries);
     json.write({{"network", true},
@@ -212,19 +212,19 @@ void diagnose_data(const DataDoctorOptions& options, JsonLines& json) {
   const auto first =
       std::ranges::find_if(splits, [](const SplitReport& split) { return split.opened.has_value(); });
   if (first == splits.end()) open_source(options.data, Split::kTrain, source_options(options));  // says why
-  print(json.people(), "data     {}: {}\n", options.data, first->opened->format);
+  print(json.text_output(), "data     {}: {}\n", options.data, first->opened->format);
   for (const SplitReport& split : splits) {
-    if (split.opened) print(json.people(), "read as  {}\n", describe_reading(*split.opened->source));
+    if (split.opened) print(json.text_output(), "read as  {}\n", describe_reading(*split.opened->source));
   }
-  print_columns(first->opened->source->info(), json.people());
+  print_columns(first->opened->source->info(), json.text_output());
   for (SplitReport& split : splits) {
     if (split.opened) split.found = inspect_source(split.opened->source, {.max_examined = options.examine});
-    print_split(split, json.people());
+    print_split(split, json.text_output());
     json.write(diagnosis_json(split));
   }
   if (is_url(options.data)) network.tell(json);
   const std::string left_out = describe(first->opened->source->info().left_out);
-  if (!left_out.empty()) print(json.people(), "{}\n", left_out);
+  if (!left_out.empty()) print(json.text_output(), "{}\n", left_out);
 }
 
 }  // namespace headrace::tools

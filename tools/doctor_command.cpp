@@ -26,7 +26,7 @@ struct ClusterDoctorOptions {
 };
 
 void print_fact(const WorkerFact& fact, const JsonLines& json) {
-  print(json.people(), "{:<14} {:<24} {}\n", fact.name, fact.value, fact.from);
+  print(json.text_output(), "{:<14} {:<24} {}\n", fact.name, fact.value, fact.from);
 }
 
 void print_plan(const WorkerPlan& plan, const JsonLines& json) {
@@ -80,8 +80,8 @@ void diagnose_cluster(const ClusterDoctorOptions& options, JsonLines& json) {
 }
 
 void print_finding(const Finding& finding, JsonLines& json) {
-  print(json.people(), "{:<8} {:<22} {}\n", finding.found ? "ok" : "missing", finding.name, finding.version);
-  if (!finding.hint.empty()) print(json.people(), "         {:<22} hint: {}\n", "", finding.hint);
+  print(json.text_output(), "{:<8} {:<22} {}\n", finding.found ? "ok" : "missing", finding.name, finding.version);
+  if (!finding.hint.empty()) print(json.text_output(), "         {:<22} hint: {}\n", "", finding.hint);
   json.write(
       {{"name", finding.name}, {"found", finding.found}, {"version", finding.version}, {"hint", finding.hint}});
 }

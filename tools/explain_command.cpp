@@ -191,10 +191,10 @@ void explain(ExplainOptions options) {
   LoaderOptions settings = options.loader();
   const std::string plan = dataset.explain(devices, settings.convert, settings.resident);
   const LocalBatch batch = local_batch(dataset, dataset.global_batch(), devices.size());
-  print(json.people(), "{}{}\n", Lines{plan}, batch.describe());
+  print(json.text_output(), "{}{}\n", Lines{plan}, batch.describe());
   if (options.seconds == 0 && options.trace.empty()) {
     const Choice prefetch = choose_prefetch(dataset, devices, settings);
-    print_choice(json.people(), prefetch);
+    print_choice(json.text_output(), prefetch);
     json.write({{"plan", plan},
                 {"global_batch", batch.global_batch},
                 {"local_batch", batch.max},
@@ -230,11 +230,11 @@ void explain(ExplainOptions options) {
   }
   line.clear();
   if (!warm.finished) {
-    print(json.people(),
+    print(json.text_output(),
           "\nmeasured before it had warmed up: more --seconds give the engine time to tune itself and to see all "
           "data once\n");
   }
-  print_stages(json.people(), stats, loader.choices(), verdict);
+  print_stages(json.text_output(), stats, loader.choices(), verdict);
   for (const StageStats& stage : stats.stages) json.write(stage_line(stage, stats.elapsed_ns));
   for (const Choice& choice : loader.choices()) {
     json.write({{"choice", choice.what}, {"value", choice.value}, {"reason", choice.reason}});

@@ -83,7 +83,7 @@ void keep_ledger(const LedgerOptions& options) {
   }
   const std::string over = count_of(static_cast<std::uint64_t>(devices.size()), "replica");
   const std::string each = epochs == 1 ? "1 epoch" : "each of " + count_of(epochs, "epoch");
-  print(json.people(), "exactly once: {} in {} over {}\n", count_of(dataset.size(), "record"), each, over);
+  print(json.text_output(), "exactly once: {} in {} over {}\n", count_of(dataset.size(), "record"), each, over);
   json.finish();
 }
 

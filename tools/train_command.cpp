@@ -99,7 +99,7 @@ FitOptions fit_options(const TrainOptions& options, const Recipe& recipe, TrainR
   fit.input.seed = options.common.input.seed;  // that of this run
   fit.input.headspace = options.headspace;
   fit.verbose = options.verbose;
-  fit.output = results.people();
+  fit.output = results.text_output();
   fit.stop_after_steps = options.stop_after_steps;
   fit.step.virtual_shards = options.shards.count();
   fit.stop = &interrupted;
@@ -169,7 +169,7 @@ void announce_begin(const TrainOptions& options, const TrainResults& results) {
   const CheckpointFlags& files = options.checkpoints;
   std::vector<UnreadableCheckpoint> unreadable;  // the fit names them
   if (!files.resume || options.verbose == 0 || newest_checkpoint(files.folder, &unreadable)) return;
-  print(results.people(), "Creating a new model\n");
+  print(results.text_output(), "Creating a new model\n");
 }
 
 // "test: 10,000 examples - loss: 0.2762 - accuracy: 0.9000"; in fewer columns without the count.
@@ -185,7 +185,7 @@ std::optional<double> measured_shard_cost(const TrainOptions& options, const Rec
   if (fit.step.virtual_shards == 0 || model.strategy().workers()) return std::nullopt;
   const double price = shard_price(model, recipe.train, fit);
   if (options.verbose > 0) {
-    print(results.people(),
+    print(results.text_output(),
           "{} virtual shards: the result is that of 1 to {} replicas; a step takes {:.2f} times as long\n",
           fit.step.virtual_shards, fit.step.virtual_shards, price);
   }
@@ -211,7 +211,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   options.observe.apply(optimizer);
   model.compile({.optimizer = optimizer, .loss = recipe.loss, .metrics = recipe.metrics, .precision = precision});
   if (!recipe.pretrained.empty())
-    begin_with_pretrained(recipe, model, options.verbose > 0 ? results.people() : nullptr);
+    begin_with_pretrained(recipe, model, options.verbose > 0 ? results.text_output() : nullptr);
   results.describe(recipe, model, describe_run(options, recipe, strategy, precision));
 
   const FitOptions fit = fit_options(options, recipe, results);
@@ -225,7 +225,7 @@ void train_once(const TrainOptions& options, const Recipe& recipe, Strategy& str
   const RecipeRun::Result result = run.run();
   line.clear();
   if (options.verbose > 0) {
-    print(results.people(), "{}\n", test_line(result.test, line_columns(results.people())));
+    print(results.text_output(), "{}\n", test_line(result.test, line_columns(results.text_output())));
   }
   options.common.warn_of_caches();
   nlohmann::ordered_json last = final_line(result, model);
@@ -338,10 +338,10 @@ void train_as_worker(const TrainOptions& options, const std::shared_ptr<Workers>
   if (options.verbose > 0) {
     const LocalBatch batch = local_batch(recipe.train, recipe.global_batch, strategy.world_replicas());
     if (options.recipe == kAutoRecipe) {
-      print(results.people(), "Recipe: {}, which fits the data\n", recipe.name);
+      print(results.text_output(), "Recipe: {}, which fits the data\n", recipe.name);
     }
-    print(results.people(), "{}\n{}\n", Lines{strategy.to_string()}, batch.describe());
-    for (const std::string& note : recipe.notes) print(results.people(), "{}\n", note);
+    print(results.text_output(), "{}\n{}\n", Lines{strategy.to_string()}, batch.describe());
+    for (const std::string& note : recipe.notes) print(results.text_output(), "{}\n", note);
   }
   const auto warnings = [&] { return warnings_of(options, recipe); };
   try {

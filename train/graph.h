@@ -198,7 +198,7 @@ class Graph {
     std::string name;
     std::shared_ptr<const Layer> layer;
     int owner = -1;
-    bool behind = false;  // an activation that was an option of the preceding layer
+    bool is_option = false;  // an activation that was an option of the preceding layer
     std::vector<int> inputs = {};
     std::vector<int> consumers = {};
   };
@@ -216,8 +216,8 @@ class Graph {
   Node append(Entry entry);
   // Calls the layer of `entry`, from another graph. `owner` is the node whose variables it shares, or -1.
   Node repeat(const Entry& entry, int owner, std::vector<int> inputs, const std::string& prefix);
-  // Adds an activation that is an option of layer `behind`: its name derives from that layer's.
-  Node activation_behind(Node x, Activation kind, const std::string& behind);
+  // Adds an activation that is an option of `layer`: its name derives from that layer's.
+  Node activation_after(Node x, Activation kind, const std::string& layer);
   int require(Node x, const std::string& layer) const;
   std::vector<int> require(const std::vector<Node>& several, const std::string& layer) const;
   std::vector<Shape> shapes_of(const std::vector<int>& ids) const;

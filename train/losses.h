@@ -57,7 +57,7 @@ std::string to_text(const ResultTask& task);
 enum class ResultValues {
   kUnknown,        // a custom layer's, for one
   kNumbers,        // any: the last layer that computes is one such as dense()
-  kProbabilities,  // a sigmoid's or softmax's, also behind layers that only move, choose or average them
+  kProbabilities,  // a sigmoid's or softmax's, also after layers that only move, choose or average them
 };
 
 // Describes the result from which losses and metrics are computed.

@@ -85,18 +85,23 @@ struct ReplicaContext {
 };
 
 struct StrategyOptions {
-  // Prints the strategy, its devices and "Number of devices: N"; of several workers, the chief does.
   bool announce = true;
   // The processes to train with, as open_world() returns them; null: this process alone.
   std::shared_ptr<Workers> workers = nullptr;
-  // False: ConfigError without `workers` in a process that a launcher started as one of several (TF_CONFIG,
-  // torchrun, MPI, PMIx, Slurm, Kubernetes), since it would train alone beside the others. True: that is intended.
   bool standalone = false;
+  void each_field(OptionVisitor& visit) {
+    visit("announce", announce,
+          "Whether the strategy, its devices and their number are printed; of several workers, by the chief.");
+    visit("standalone", standalone,
+          "False: without workers, a process that a launcher started as one of several (TF_CONFIG, torchrun, MPI, "
+          "PMIx, Slurm, Kubernetes) is refused, since it would train alone beside the others.");
+  }
 };
 
 struct BuildOptions {
-  std::uint64_t seed = 0;  // for the initial parameters
-  Fields fields = {};      // of the data, for input() without a shape
+  std::uint64_t seed = 0;
+  Fields fields = {};  // of the data, for input() without a shape
+  void each_field(OptionVisitor& visit) { visit("seed", seed, "Of the initial parameters."); }
 };
 
 // How one value per replica is combined.

@@ -33,7 +33,7 @@ void batch_norm(const Target& target, benchmark::State& state, Pass pass, DType 
 
 enum class Fusion { kApart, kFused };
 
-// Batch normalisation and the activation behind it: two calls and what lies between them in memory, or one call.
+// Batch normalisation and the activation after it: two calls and what lies between them in memory, or one call.
 void norm_and_activation(const Target& target, benchmark::State& state, Activation which, Pass pass, Fusion fusion,
                          DType type) {
   DeviceBench bench(target.device());

@@ -1,7 +1,7 @@
 """What the table of speeds consists of: its rows, its peers, and the settings in which each peer is measured.
 
 A result's name is its row's and its setting's, "jpeg-train-spdl-own". The first settings of a peer are those that may be its
-best: without all of them at one commit on one processor nothing is said of the peer. Those behind the None were slower
+best: without all of them at one commit on one processor nothing is said of the peer. Those after the None were slower
 wherever they were measured; they are measured again with a whole table, and count where they are faster.
 """
 

@@ -1,4 +1,5 @@
 #include "headrace/bindings/python/module.h"
+#include "headrace/bindings/python/options.h"
 
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
@@ -57,10 +58,8 @@ WorkersPtr join_world(const WorkerPlan& plan, const WorkerOptions& options) {
   return std::make_shared<PythonWorkers>(wait_for(std::move(joined), [] {}));
 }
 
-WorkersPtr join_launched(double start_timeout, double call_timeout, bool cores, const std::string& listen) {
-  WorkersPtr workers =
-      join_world(plan_workers(),
-                 {.start_timeout_seconds = start_timeout, .call_timeout_seconds = call_timeout, .listen = listen});
+WorkersPtr join_launched(bool cores, const nb::dict& options) {
+  WorkersPtr workers = join_world(plan_workers(), read_options<WorkerOptions>(options, "open_world()"));
   if (!workers || !cores) return workers;
   const WithoutGil others_run;
   share_cores(*workers->get());  // of this thread
@@ -195,11 +194,9 @@ void bind_workers(nb::module_& module) {
           "One "
           "that waits for this worker's part in a call ends at once. Done at the program's end, too.")
       .def("__repr__", &text_of_workers);
-  module.def(
-      "open_world", &join_launched, "start_timeout"_a, "call_timeout"_a, "share_cores"_a, "listen"_a,
-      nb::sig(
-          "def open_world(start_timeout: float, call_timeout: float, share_cores: bool, listen: str) -> Workers "
-          "| None"));
+  module.def("open_world", &join_launched, "share_cores"_a, "options"_a,
+             nb::sig("def open_world(share_cores: bool, options: dict[str, object]) -> Workers | None"));
+  bind_typed_dict(module, "WorkerOptions", list_options(WorkerOptions()));
 }
 
 }  // namespace headrace::python

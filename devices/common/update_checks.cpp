@@ -46,7 +46,7 @@ void within(const char* kernel, std::span<const UpdateRange<Options>> ranges, co
   for (const auto& [begin, end, options] : ranges) {
     group(kernel, options.group);
     if (!std::ranges::is_sorted(std::array{before, begin, end, arena.elements()})) {
-      refuse(kernel, fmt::format("range [{}, {}) behind {} of {} elements", begin, end, before, arena.elements()));
+      refuse(kernel, fmt::format("range [{}, {}) after {} of {} elements", begin, end, before, arena.elements()));
     }
     before = end;
   }

@@ -96,7 +96,7 @@ class UserOperationStep final : public SampleStep {
     sample.want_all_written();
     if (!operation_.each_pass_anew && random.next_u32() != keyed.random(number_).next_u32()) {
       throw ConfigError(fmt::format("user_operation '{}' drew random numbers", operation_.name),
-                        "set UserOperation::each_pass_anew, and put it behind cache()");
+                        "set UserOperation::each_pass_anew, and put it after cache()");
     }
   }
 

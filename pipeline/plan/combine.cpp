@@ -23,7 +23,7 @@
 namespace headrace {
 namespace {
 
-// A source as the filters behind it saw it: what they could not judge cannot be read. For what reads the source
+// A source as the filters after it saw it: what they could not judge cannot be read. For what reads the source
 // without an engine; it has no columns.
 class JudgedSource final : public Source {
  public:

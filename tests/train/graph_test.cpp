@@ -156,7 +156,7 @@ TEST(Graph, FinishFindsLooseEnds) {
   const Node loose = g.dense(x, 2, {.name = "loose"});
   const Node result = g.dense(x, 2);
   EXPECT_THAT(config_error([&] { g.finish(result); }), HasSubstr("'loose'"));
-  EXPECT_THAT(config_error([&] { g.finish(x); }), HasSubstr("behind it"));
+  EXPECT_THAT(config_error([&] { g.finish(x); }), HasSubstr("after it"));
   g.finish(g.add(loose, result));
   EXPECT_THAT(config_error([&] { g.relu(x); }), HasSubstr("finished"));
 }

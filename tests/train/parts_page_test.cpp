@@ -6,6 +6,7 @@
 #include "headrace/train/fit_options.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/optimizers.h"
+#include "headrace/train/strategy.h"
 
 namespace headrace {
 namespace {
@@ -54,6 +55,8 @@ std::string page_of_parts() {
           rows_of<ReduceLrOnPlateauOptions>("reduce_lr_on_plateau") + rows_of<TensorBoardOptions>("tensorboard");
   text += section("A fit and its checkpoints", "Besides the options of a loader.") + rows_of<FitOptions>("fit") +
           rows_of<CheckpointOptions>("checkpoints");
+  text += section("Strategies and workers", "") + rows_of<StrategyOptions>("strategy") +
+          rows_of<BuildOptions>("build") + rows_of<WorkerOptions>("workers");
   return text;
 }
 

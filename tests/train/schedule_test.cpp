@@ -143,7 +143,7 @@ TEST(Schedule, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal_of_schedule([] {
                 Schedule::piecewise({.rates = {1, 2, 3}, .boundaries = {4, 4}});
               }),
-              HasSubstr("at step 4 does not lie behind 4"));
+              HasSubstr("at step 4 does not lie after 4"));
   EXPECT_THAT(refusal_of_schedule([] { Schedule::chained({1, 2}, {0}); }), HasSubstr("at step 0"));
   EXPECT_THAT(refusal_of_schedule([] { Schedule::chained({}, {}); }), HasSubstr("got 0"));
   EXPECT_THAT(refusal_of_schedule([] { Schedule::exponential_decay({.factor = 1.5F}); }), HasSubstr("1.5"));

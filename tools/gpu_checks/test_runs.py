@@ -168,7 +168,7 @@ def filtered(folder, names):
 
 
 def undecided(names, found):
-    """Names of tests to run again: those that did not come to run, and those that failed behind the first failure, which
+    """Names of tests to run again: those that did not come to run, and those that failed after the first failure, which
     an error that sticks to the GPU's context may have made fail."""
     decided, broken = set(), False
     for test in found:

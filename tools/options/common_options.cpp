@@ -238,15 +238,12 @@ constexpr std::array<std::string_view, 4> kChiefs{"--checkpoint-dir", "--record"
 
 void WorkerFlags::add_to(CLI::App& command) {
   add_number(command, "--worker-start-timeout", limits.start_timeout_seconds,
-             "seconds for all workers to start, if a launcher started several", {.min = 1, .max = 1e6})
+             help_of<WorkerOptions>("start_timeout_seconds"), {.min = 1, .max = 1e6})
       ->capture_default_str();
   add_number(command, "--worker-call-timeout", limits.call_timeout_seconds,
-             "seconds that a worker waits for the others to reach the same step", {.min = 1, .max = 1e6})
+             help_of<WorkerOptions>("call_timeout_seconds"), {.min = 1, .max = 1e6})
       ->capture_default_str();
-  command
-      .add_option("--worker-listen", limits.listen,
-                  "the address at which worker 0 listens for the others, if not at all; see HEADRACE_WORLD_SECRET")
-      ->type_name("ADDRESS");
+  command.add_option("--worker-listen", limits.listen, help_of<WorkerOptions>("listen"))->type_name("ADDRESS");
 }
 
 void WorkerFlags::read(const CLI::App& command) {

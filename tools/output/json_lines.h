@@ -36,7 +36,7 @@ class JsonLines {
   // Returns whether the lines go to standard output: text for people then goes to standard error.
   bool on_stdout() const noexcept { return on_stdout_; }
   // Returns the stream for text for people.
-  std::FILE* people() const noexcept { return on_stdout() ? stderr : stdout; }
+  std::FILE* text_output() const noexcept { return on_stdout() ? stderr : stdout; }
 
  private:
   bool on_stdout_ = false;

@@ -126,7 +126,7 @@ TrainResults::TrainResults(const TrainTargets& targets) : json_(targets.json) {
   folder_.emplace(targets.run_dir);
   const std::filesystem::path& folder = folder_->path();
   if (folder != std::filesystem::path(targets.run_dir)) {
-    print(people(), "{} holds a run already: this one goes to {}\n", targets.run_dir, folder);
+    print(text_output(), "{} holds a run already: this one goes to {}\n", targets.run_dir, folder);
   }
   history_.emplace((folder / kHistoryFile).string());
 }

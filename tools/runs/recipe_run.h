@@ -113,7 +113,7 @@ class TrainResults {
   void end(const std::string& status, const std::string& reason, const std::vector<std::string>& warnings);
 
   // Returns the stream for text for people.
-  std::FILE* people() const { return json_.people(); }
+  std::FILE* text_output() const { return json_.text_output(); }
   // Returns null without --trace.
   std::shared_ptr<FileWriter> trace() const { return trace_; }
 

@@ -63,17 +63,17 @@ Node Graph::add_layer(const std::string& kind, const std::vector<Node>& inputs, 
   std::shared_ptr<const Layer> layer =
       layer_kind(kind).make({.name = name, .inputs = shapes_of(ids), .attributes = attributes});
   const Node result = append({.name = name, .layer = std::move(layer), .inputs = std::move(ids)});
-  return activation_behind(result, options.activation, name);
+  return activation_after(result, options.activation, name);
 }
 
 Node Graph::activation(Node x, Activation kind, const LayerOptions& options) {
   return kind == Activation::kNone ? x : named_layer(to_text(kind).c_str(), x, options);
 }
 
-Node Graph::activation_behind(Node x, Activation kind, const std::string& behind) {
+Node Graph::activation_after(Node x, Activation kind, const std::string& layer) {
   if (kind == Activation::kNone) return x;
-  const Node result = activation(x, kind, {.name = behind + "/" + to_text(kind)});
-  nodes_[static_cast<std::size_t>(result.id)].behind = true;
+  const Node result = activation(x, kind, {.name = layer + "/" + to_text(kind)});
+  nodes_[static_cast<std::size_t>(result.id)].is_option = true;
   return result;
 }
 
@@ -146,7 +146,7 @@ void Graph::check_end(int id, const std::vector<int>& outputs) const {
                       "the net's result is " + label(name(first), layer(first).kind()));
   }
   if (times == 1 && outputs.size() == 1 && !consumers(id).empty()) {
-    throw ConfigError("the net's result, " + who + ", has layers behind it", "return the last layer");
+    throw ConfigError("the net's result, " + who + ", has layers after it", "return the last layer");
   }
 }
 

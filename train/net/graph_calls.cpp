@@ -45,10 +45,10 @@ Node Graph::again(Node first, const std::vector<Node>& inputs, const LayerOption
   const int id = require(first, "again()");
   const Entry& entry = nodes_[static_cast<std::size_t>(id)];
   const std::string kind = entry.layer->kind();
-  if (entry.behind) {
+  if (entry.is_option) {
     const Activation activated = activation_named(kind);
     const Node x = again({.graph = this, .id = entry.inputs.front()}, inputs, options);
-    return activation_behind(x, activated, name(x.id));
+    return activation_after(x, activated, name(x.id));
   }
   const LayerKind* built_in = find_layer_kind(kind);
   if (built_in == nullptr) return call_with(first, entry.layer, inputs, options);
@@ -107,7 +107,7 @@ Node Graph::repeat(const Entry& entry, int owner, std::vector<int> inputs, const
   return append({.name = unique_name(name, ""),
                  .layer = entry.layer,
                  .owner = owner,
-                 .behind = entry.behind,
+                 .is_option = entry.is_option,
                  .inputs = std::move(inputs)});
 }
 

@@ -77,7 +77,7 @@ void check(const OneCycleOptions& form) {
   if (peak_of(form) > 0 && peak_of(form) < static_cast<double>(form.total_steps) - 1) return;
   throw ConfigError(fmt::format("a cycle of {} steps cannot rise over a share of {} of them", form.total_steps,
                                 form.warmup_share),
-                    "it has to rise over more than a step, and to fall behind that");
+                    "it has to rise over more than a step, and to fall after that");
 }
 
 float rate_at(const OneCycleOptions& form, std::uint64_t step) noexcept {
@@ -108,7 +108,7 @@ void check_boundaries(const char* what, std::size_t count, const Steps& boundari
   std::uint64_t before = 0;
   for (const std::uint64_t boundary : boundaries) {
     if (boundary <= before) {
-      throw ConfigError(fmt::format("a schedule's boundary at step {} does not lie behind {}", boundary, before),
+      throw ConfigError(fmt::format("a schedule's boundary at step {} does not lie after {}", boundary, before),
                         "give them in ascending order, the first of them above 0");
     }
     before = boundary;

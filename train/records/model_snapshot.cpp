@@ -53,11 +53,11 @@ void ModelSnapshot::add_arena(const TensorView& arena) {
 }
 
 void ModelSnapshot::add_place(const std::string& name, const TensorView& view) {
-  const std::less_equal<const std::byte*> not_behind;
+  const std::less_equal<const std::byte*> not_after;
   const auto* at = view.as<const std::byte>();
   for (std::size_t i = 0; i < arenas_.size(); ++i) {
     const auto* begin = arenas_[i].from.as<const std::byte>();
-    if (!not_behind(begin, at) || !not_behind(at + view.bytes(), begin + arenas_[i].from.bytes())) continue;
+    if (!not_after(begin, at) || !not_after(at + view.bytes(), begin + arenas_[i].from.bytes())) continue;
     places_.push_back({.name = name,
                        .shape = view.shape,
                        .arena = i,

@@ -50,17 +50,17 @@ using HeaderJson = nlohmann::ordered_json;
 
 constexpr std::byte kZeros[kTensorAlignment]{};
 
-std::size_t room_behind(std::size_t bytes) {
+std::size_t padding_after(std::size_t bytes) {
   return (kTensorAlignment - bytes % kTensorAlignment) % kTensorAlignment;
 }
 
 // First places tensors that need no padding, then the others with padding between them.
 void order_and_pad(std::vector<TensorToWrite>& tensors) {
   std::ranges::stable_partition(tensors,
-                                [](const TensorToWrite& each) { return room_behind(each.bytes.size()) == 0; });
+                                [](const TensorToWrite& each) { return padding_after(each.bytes.size()) == 0; });
   std::vector<TensorToWrite> padded;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::size_t room = room_behind(tensors[i].bytes.size());
+    const std::size_t room = padding_after(tensors[i].bytes.size());
     padded.push_back(std::move(tensors[i]));
     if (room == 0 || i + 1 == tensors.size()) continue;
     padded.push_back({.name = std::string(tensor_header::kPadding) + std::to_string(i),

@@ -14,8 +14,8 @@ namespace headrace {
 namespace {
 
 std::string layer_text(const Layer& layer, Activation epilogue) {
-  static constexpr const char* kBehind[] = {"", " and the ReLU behind it", " and the GELU behind it",
-                                            " and the SiLU behind it"};
+  static constexpr const char* kBehind[] = {"", " and the ReLU after it", " and the GELU after it",
+                                            " and the SiLU after it"};
   return fmt::format("{}{}", label(layer.name(), layer.kind()), kBehind[static_cast<int>(epilogue)]);
 }
 
@@ -113,7 +113,7 @@ ProgramWatch NanTrace::watch(int shard, NumberProbe& probe) const {
       case ProgramMoment::kAfterForward:
         return probe.look(fmt::format("the result of {}", layer), call.output, real_elements(shard, call.output));
       case ProgramMoment::kBeforeBackward:
-        return probe.look(fmt::format("the gradient that {} is given, a sum over the layers behind it,", layer),
+        return probe.look(fmt::format("the gradient that {} is given, a sum over the layers after it,", layer),
                           call.output_gradient, real_elements(shard, call.output_gradient));
       case ProgramMoment::kAfterBackward:
         look_at_variables(call, true, probe);

@@ -8,7 +8,7 @@ import inspect
 import re
 from typing import Any
 
-# What stands behind the colon is this package's; a name is met in any case, with or without "_".
+# What follows the colon is this package's; a name is met in any case, with or without "_".
 _PARTS = """
 RandomHorizontalFlip HorizontalFlip random_flip_left_right Fliplr CoinFlip RandomFlip: flip()
 RandomVerticalFlip VerticalFlip random_flip_up_down: vertical_flip()

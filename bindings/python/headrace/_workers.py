@@ -15,23 +15,23 @@ _process = os.getpid()
 _joined: "weakref.WeakSet[Workers]" = weakref.WeakSet()
 
 
-def open_world(*, start_timeout: float = 300, call_timeout: float = 60, share_cores: bool = True,
-               listen: str = "") -> Workers | None:
+def open_world(*, share_cores: bool = True, **options: Unpack[_native.WorkerOptions]) -> Workers | None:
     """Joins the workers that torchrun, mpirun, srun, Kubernetes or TF_CONFIG started together, and waits for all of
     them; None for a process that runs alone. Call it first: what was started before keeps its cores.
 
-    start_timeout: seconds for all workers to join. DeviceError names those that did not.
-    call_timeout: seconds that a worker waits for the others to reach the same call.
+    DeviceError names those that did not join. HEADRACE_WORLD_SECRET or HEADRACE_WORLD_SECRET_FILE, on all workers,
+    keeps others out.
+
     share_cores: this thread, and those that it starts from then on, take the worker's share of its host's cores, unless
         the launcher gave each its own.
-    listen: the address of its host at which worker 0 waits for the others; "": as HEADRACE_WORLD_LISTEN says, else
-        loopback where the others are said to reach it there, else every address. HEADRACE_WORLD_SECRET or
-        HEADRACE_WORLD_SECRET_FILE, on all workers, keeps others out.
     """
-    workers = _native.open_world(start_timeout, call_timeout, share_cores, listen)
+    workers = _native.open_world(share_cores, options)
     if workers is not None:
         _joined.add(workers)
     return workers
+
+
+open_world.__doc__ = f"{open_world.__doc__}{_native.WorkerOptions}"
 
 
 def _tell_of_end() -> None:

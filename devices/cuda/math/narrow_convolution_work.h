@@ -202,7 +202,7 @@ struct WeightGradient {
   static std::size_t shared_bytes(int width, int band_lines) {
     return outputs_bytes(width, band_lines) + Forward::shared_bytes(width, band_lines);
   }
-  // The offset of x in shared memory, behind dy.
+  // The offset of x in shared memory, after dy.
   HEADRACE_HOST_DEVICE int input_base() const {
     return (bands.band_lines * bands.width + kTile - 1) / kTile * kTile * kOutputBytes;
   }
@@ -280,7 +280,7 @@ struct InputGradient {
   static constexpr int kTiles = 4;                            // a warp
   static constexpr int kMaxPixels = kWarps * kTiles * kTile;  // of a band
   static constexpr int kRowBytes = kWindowValues * 2;  // of an output's weights: rows lie in different banks
-  static constexpr int kBase = kOutputs * kRowBytes;   // the offset of dy in shared memory, behind the weights
+  static constexpr int kBase = kOutputs * kRowBytes;   // the offset of dy in shared memory, after the weights
 
   const BFloat16* dy;
   const BFloat16* weights;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Intervals per row: more of them enlarge the index, but fewer MCUs are read in vain.
+// Intervals per row: more of them enlarge the index, but fewer MCUs are read and discarded.
 constexpr std::int64_t kIntervals = 8;
 
 }  // namespace

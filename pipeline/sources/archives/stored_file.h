@@ -34,7 +34,7 @@ using ReadAt = std::function<void(std::uint64_t offset, std::span<std::byte> int
 void read_stored(const StoredFile& file, const std::string& archive, const ReadAt& read_at,
                  std::span<std::byte> into);
 
-// Reads an image into `scratch`, which grows as needed, and returns its bytes therein. Throws like read_stored(),
+// Reads an image into `scratch`, which grows as needed, and returns its bytes there. Throws like read_stored(),
 // and also if a deflated file claims to be larger than any image.
 std::span<const std::byte> read_stored_image(const StoredFile& file, const std::string& archive,
                                              const ReadAt& read_at, std::vector<std::byte>& scratch);

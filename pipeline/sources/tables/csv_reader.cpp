@@ -38,7 +38,7 @@ std::string CsvReader::quoted_cell() {
   }
   ++at_;
   if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') {
-    fail("a quoted field goes on behind its quote", at_);
+    fail("a quoted field goes on after its closing quote", at_);
   }
   return cell;
 }

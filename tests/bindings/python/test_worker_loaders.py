@@ -72,7 +72,7 @@ def test_loaders_take_their_place_from_the_world():
         import json
         import numpy as np
         import headrace as hr
-        workers = hr.open_world(start_timeout=60)
+        workers = hr.open_world(start_timeout_seconds=60)
         plan = hr.from_arrays({"x": np.arange(20)}).shuffle(1).batch(6)
         loader = hr.Loader(plan, devices="cpu:2", world=workers)
         mine = [loader.next(replica)["x"].numpy().tolist() for _ in range(len(loader)) for replica in range(2)]

@@ -22,7 +22,7 @@ TRAINING = """
     import headrace as hr
     from headrace import train
 
-    workers = hr.open_world(start_timeout=60) if "RANK" in os.environ else None
+    workers = hr.open_world(start_timeout_seconds=60) if "RANK" in os.environ else None
     strategy = train.Strategy(DEVICES, workers=workers)
     random = np.random.default_rng(0)
     labels = random.integers(0, 4, 70)

@@ -111,7 +111,7 @@ TEST(CsvManifestTest, SaysWhatIsWrongAndOnWhichLine) {
   EXPECT_THAT(error_of_table("path,label\na.jpg,1\n\"b.jpg,2\na.jpg,1\n"),
               HasSubstr("line 3: a quoted field is never closed"));
   EXPECT_THAT(error_of_table("path,label\n\"a.jpg,1\nb.jpg,2\n"), HasSubstr("never closed"));
-  EXPECT_THAT(error_of_table("path,label\n\"a\".jpg,1\n"), HasSubstr("goes on behind its quote"));
+  EXPECT_THAT(error_of_table("path,label\n\"a\".jpg,1\n"), HasSubstr("goes on after its closing quote"));
   EXPECT_THAT(error_of_table("path,label\na\"b.jpg,1\n"), HasSubstr("in the middle"));
   EXPECT_THAT(
       error_of_table("path,label\na.jpg,99999999999999999999\n"),
