@@ -59,7 +59,7 @@ TEST(OptionNames, AreKnownToTheCommand) {
   EXPECT_GT(named.size(), 45U) << "the sources were not found";
   std::set<std::string> options;
   for (const SourceText& one : texts_in_sources({"tools"})) options.insert(one.text);
-  const std::string words = text_of(source_file("tools/options/command_line.cpp"));
+  const std::string words = text_of(source_file("tools/options/command_words.cpp"));
   const std::regex row(R"re(\{"([^"]+)", "([^"]*)"\})re");
   std::set<std::string> known;
   for (std::sregex_iterator at(words.begin(), words.end(), row), end; at != end; ++at) {

@@ -53,7 +53,7 @@ void Chain::add(const PlannedOperation& planned, ChainPlace place, StepList& ste
   const OperationPlace at{
       .number = planned.number, .before = output_, .cached = place == ChainPlace::kBeforeCache};
   output_ = operation.apply(at.before);
-  if (!operation.compile(steps, at)) join_pass(steps, operation, at);
+  compile_step(steps, operation, at);
 }
 
 bool Chain::is_slow() const noexcept { return std::ranges::any_of(steps_, &NamedStep::takes_long); }

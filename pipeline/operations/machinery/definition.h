@@ -62,7 +62,7 @@ class OperationDefinition {
   virtual bool join(PixelPass& pass, const OperationPlace& place) const;
   // Compiles for the host: adds its step, or extends the last one. Returns false, and changes nothing, if it joins
   // a pass over pixels.
-  virtual bool compile(StepList& /*steps*/, const OperationPlace& /*place*/) const { return false; }
+  [[nodiscard]] virtual bool compile(StepList& /*steps*/, const OperationPlace& /*place*/) const { return false; }
 
   // An operation on several fields of a sample, or one that adds fields, also implements these functions; field(),
   // apply() and compile() have no meaning for it.

@@ -14,6 +14,7 @@
 #include "headrace/pipeline/operations/kernels/canvas.h"
 #include "headrace/pipeline/operations/machinery/crop_window.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
+#include "headrace/pipeline/operations/machinery/pixel_step.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
@@ -73,7 +74,7 @@ class MovingOperation : public DataOperation<Options> {
   std::unique_ptr<const SampleStep> create_step(std::uint16_t number, const Fields& before) const final {
     if (along().empty()) return nullptr;
     StepList steps;
-    this->compile(steps, {.number = number, .before = before[find_field(before, this->field())]});
+    compile_step(steps, *this, {.number = number, .before = before[find_field(before, this->field())]});
     return along_step(along(), before, this->field(), std::move(steps.take().front().step), mover(number));
   }
   OperationPtr with_along(const Along& fields) const final {

@@ -126,7 +126,8 @@ FieldView PixelStep::run(const FieldView& in, const StepContext& context, StepOu
   return {.bytes = out, .shape = result_shape(in, window)};
 }
 
-void join_pass(StepList& steps, const OperationDefinition& operation, const OperationPlace& place) {
+void compile_step(StepList& steps, const OperationDefinition& operation, const OperationPlace& place) {
+  if (operation.compile(steps, place)) return;
   if (auto* pass = steps.last<PixelStep>(); pass != nullptr && pass->add(operation, place)) {
     steps.extend_last(operation.describe());
     return;

@@ -39,7 +39,8 @@ class PixelStep final : public Step {
   PixelPass pass_;
 };
 
-// Adds the operation to the pass over pixels that is the last step, or as a new one.
-void join_pass(StepList& steps, const OperationDefinition& operation, const OperationPlace& place);
+// Compiles the operation: as a step of its own, or as part of the pass over pixels that is the last step or a new
+// one.
+void compile_step(StepList& steps, const OperationDefinition& operation, const OperationPlace& place);
 
 }  // namespace headrace

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 TEST(BrightnessContrast, ShiftsThenScalesAllNumbersByWhatIsDrawnForTheRecord) {
   const BrightnessContrast options{.brightness = 0.5F, .contrast = 0.25F};
   StepList steps;
-  Operation{options}.definition().compile(steps, {.number = 3, .before = {}});
+  EXPECT_TRUE(Operation{options}.definition().compile(steps, {.number = 3, .before = {}}));
   const Step& step = *steps.last<Step>();
   std::vector<float> image(3 * 32 * 31 + 5);
   for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i % 97) - 40.5F;
