@@ -7,9 +7,13 @@ import os
 import sys
 import traceback
 import weakref
+from typing import TYPE_CHECKING
 
 from . import _native
 from ._native import Workers
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _process = os.getpid()
 _joined: "weakref.WeakSet[Workers]" = weakref.WeakSet()
@@ -25,7 +29,7 @@ def open_world(*, share_cores: bool = True, **options: Unpack[_native.WorkerOpti
     share_cores: this thread, and those that it starts from then on, take the worker's share of its host's cores, unless
         the launcher gave each its own.
     """
-    workers = _native.open_world(share_cores, options)
+    workers = _native.open_world(share_cores, dict(options))
     if workers is not None:
         _joined.add(workers)
     return workers

@@ -37,7 +37,7 @@ def test_workers_know_each_other():
     workers = results("""
         import json, os
         import headrace as hr
-        workers = hr.open_world(start_timeout=60)
+        workers = hr.open_world(start_timeout_seconds=60)
         said = workers.all_gather(b"\\0from %d" % workers.rank)
         print(repr(workers))
         print(json.dumps({"rank": workers.rank, "count": workers.count, "chief": workers.is_chief, "process": os.getpid(),
@@ -60,7 +60,7 @@ def test_who_does_not_join_is_named():
     [printed], _ = finish(start("""
         import headrace as hr
         try:
-            hr.open_world(start_timeout=1)
+            hr.open_world(start_timeout_seconds=1)
         except hr.DeviceError as error:
             print(error.code, error)
     """, ranks=[0]))
@@ -72,7 +72,7 @@ def test_a_lost_worker_is_named_with_its_host():
     processes = start("""
         import os
         import headrace as hr
-        workers = hr.open_world(start_timeout=60)
+        workers = hr.open_world(start_timeout_seconds=60)
         if workers.rank == 1:
             os._exit(3)
         try:
@@ -90,7 +90,7 @@ def test_a_lost_worker_is_named_with_its_host():
 def test_an_exception_of_one_is_told_to_all():
     printed, statuses = finish(start("""
         import headrace as hr
-        workers = hr.open_world(start_timeout=60)
+        workers = hr.open_world(start_timeout_seconds=60)
         if workers.rank == 1:
             raise ValueError("the kettle boils")
         workers.all_gather(b"")
@@ -103,7 +103,7 @@ def test_an_exception_of_one_is_told_to_all():
 def test_a_worker_that_signs_off_makes_no_calls():
     printed = run("""
         import headrace as hr
-        workers = hr.open_world(start_timeout=60, listen="127.0.0.1")
+        workers = hr.open_world(start_timeout_seconds=60, listen="127.0.0.1")
         if workers.rank == 1:
             workers.sign_off()
         try:
@@ -121,7 +121,7 @@ def test_an_address_that_cannot_be_is_refused_at_once(launched, host):
     launched.setenv("HEADRACE_COORDINATOR", host + ":29500")
     begin = time.monotonic()
     with pytest.raises(hr.ConfigError, match="HEADRACE_COORDINATOR|the host of worker 0"):
-        hr.open_world(start_timeout=100)
+        hr.open_world(start_timeout_seconds=100)
     assert time.monotonic() - begin < 50
 
 
@@ -130,7 +130,7 @@ def test_abort_says_why():
     printed, _ = finish(start("""
         import time
         import headrace as hr
-        workers = hr.open_world(start_timeout=60)
+        workers = hr.open_world(start_timeout_seconds=60)
         if workers.rank == 0:
             workers.abort("no more data")
         try:
@@ -150,7 +150,7 @@ def test_ctrl_c_ends_waiting():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         print("begun", flush=True)
         try:
-            workers = hr.open_world(start_timeout=60)
+            workers = hr.open_world(start_timeout_seconds=60)
             if workers.rank == 1:
                 input()
             print("waiting", flush=True)
@@ -168,7 +168,7 @@ def test_ctrl_c_ends_waiting():
 
     port = free_port()
     [first] = start(program, ranks=[0], port=port)
-    [second] = start("import headrace as hr, time\nworkers = hr.open_world(start_timeout=60)\ntime.sleep(2)\n"
+    [second] = start("import headrace as hr, time\nworkers = hr.open_world(start_timeout_seconds=60)\ntime.sleep(2)\n"
                      "workers.all_gather(b'')", ranks=[1], port=port)
     assert first.stdout.readline() == "begun\n" and first.stdout.readline() == "waiting\n"
     time.sleep(0.3)
@@ -183,7 +183,7 @@ def test_a_forked_process_leaves_the_world_alone():
     printed = run("""
         import gc, os
         import headrace as hr
-        workers = hr.open_world(start_timeout=60)
+        workers = hr.open_world(start_timeout_seconds=60)
         if (child := os.fork()) == 0:
             try:
                 workers.rank
