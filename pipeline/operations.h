@@ -246,7 +246,7 @@ struct Equalize {
     visit("probability", probability, "The probability of changing an image at all.");
   }
 };
-// Applies a number of operations (`operations`) to a u8 RGB image, one after another, each drawn from torchvision's 14
+// Applies several operations (`operations`: how many) to a u8 RGB image in turn, each drawn from torchvision's 14
 // (identity, shear and translate along each axis, rotate, brightness, colour, contrast, sharpness, posterize,
 // solarize, autocontrast, equalize), with the magnitude number `magnitude` of `bins` from none to the full one and
 // a random sign.

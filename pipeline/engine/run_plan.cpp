@@ -17,10 +17,10 @@
 #include "headrace/devices/base/text.h"
 #include "headrace/pipeline/engine/mixing_part.h"
 #include "headrace/pipeline/operations/decode.h"
+#include "headrace/pipeline/plan/filter_failures.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/plan/ragged_batch.h"
-#include "headrace/pipeline/plan/filter_failures.h"
 
 namespace headrace {
 namespace {

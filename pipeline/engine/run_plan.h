@@ -13,10 +13,10 @@
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/operations/machinery/mixer.h"
+#include "headrace/pipeline/plan/filter_failures.h"
 #include "headrace/pipeline/plan/index/batch_schedule.h"
 #include "headrace/pipeline/plan/placement.h"
 #include "headrace/pipeline/plan/row_copier.h"
-#include "headrace/pipeline/plan/filter_failures.h"
 
 namespace headrace {
 

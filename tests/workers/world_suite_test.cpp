@@ -41,7 +41,8 @@ struct DiscreteWorld : CpuWorld {
 
 }  // namespace
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CollectiveSuite);  // of the same header: needs all replicas in one process
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(
+    CollectiveSuite);  // of the same header: needs all replicas in one process
 INSTANTIATE_TYPED_TEST_SUITE_P(CpuWorld, CollectiveSumsSuite, CpuWorld);
 INSTANTIATE_TYPED_TEST_SUITE_P(DiscreteWorld, CollectiveSumsSuite, DiscreteWorld);
 
