@@ -57,8 +57,9 @@ class Stage : public std::enable_shared_from_this<Stage> {
 
   // Returns the stage as explain() shows it and as fingerprints include it: "shuffle(seed=7)".
   virtual std::string describe() const = 0;
-  // Adds the stage to the plan. Throws ConfigError if it cannot stand there.
-  virtual void plan_into(PlanBuilder& plan) const = 0;
+  // Adds the stage to the plan. Throws ConfigError if it cannot stand there; Error(kInternal) if only the planner
+  // makes such stages.
+  virtual void plan_into(PlanBuilder& plan) const;
   // Returns {"shuffle": {...}}; `path` is the place of the object. Throws ConfigError if it is code that `parts`
   // do not hold.
   virtual nlohmann::ordered_json to_json(const PlanParts& parts, const std::string& path) const;
@@ -70,9 +71,9 @@ class Stage : public std::enable_shared_from_this<Stage> {
   // image. May read the source.
   virtual StagePtr sized(const Source& /*source*/) const { return nullptr; }
 
-  // Of index stages:
   virtual StageTraits traits() const { return {}; }
-  // Returns the index of the positions. May run a filter, which reads the source.
+
+  // Of index stages: returns the index of the positions. May run a filter, which reads the source.
   virtual Indexed index(const StageInput& before) const;
   // Adds the records that it could not judge, by their number in the plan's source.
   virtual void add_failures(FilterFailures& /*all*/) const {}
@@ -125,7 +126,7 @@ bool renumbers(const std::vector<StagePtr>& stages);
 std::size_t stages_before_order(const std::vector<StagePtr>& index_stages, bool numbers, const char* call,
                                 const char* hint);
 
-// Stages that not only their calls make.
+// Return the stages of decode() and unbatch(), which evaluation makes, too.
 StagePtr decode_stage(const DecodeOptions& options);
 StagePtr unbatch_stage();
 

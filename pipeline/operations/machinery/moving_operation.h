@@ -49,8 +49,8 @@ std::unique_ptr<const SampleStep> along_step(const Along& along, const Fields& b
                                              std::unique_ptr<const Step> image_step,
                                              std::shared_ptr<const PixelMover> mover);
 
-// An operation with a member `along` among its options. Without fields to move along it is part of its field's
-// chain, as all others are.
+// An operation with a member `along` among its options. Without fields to move along it changes
+// its own field alone, as all others do.
 template <typename Options>
 class MovingOperation : public DataOperation<Options> {
  public:

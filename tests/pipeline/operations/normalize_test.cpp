@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 TEST(Normalize, TakesWhatIsNoImage) {
   const Field field{.name = "image", .dtype = DType::kF32, .shape = {6}};
   const auto stages = planned(normalize({1, 2, 3, 4, 5, 6}, {1, 1, 1, 2, 2, 2}));
-  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  const Chain chain(field, stages);
   const auto bytes = to_elements({2, 2, 2, 2, 2, 2}, DType::kF32);
   std::vector<std::byte> row(bytes.size());
   Scratch scratch;

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 std::vector<float> one_hot_of(const Operations& operations, std::int64_t label) {
   const Field field{.name = "label", .dtype = DType::kI64, .shape = {}};
   const auto stages = planned(operations);
-  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  const Chain chain(field, stages);
   EXPECT_FALSE(chain.is_slow());
   Scratch scratch;
   QuietProbe probe;

@@ -17,7 +17,7 @@ TEST(Resize, ToTheShorterSide) {
 TEST(Resize, RefusesToMakeALineMorePixelsThanAnImageMayHave) {
   const Field field{.name = "image", .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
   const auto stages = planned(resize(16384) | center_crop(8));
-  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  const Chain chain(field, stages);
   Scratch scratch;
   QuietProbe probe;
   const std::vector<std::byte> line(3 * 20'000);

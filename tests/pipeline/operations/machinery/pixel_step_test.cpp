@@ -77,7 +77,7 @@ TEST(PixelStep, RefusesImagesThatTurnOutTooSmall) {
   const std::vector<std::byte> bytes(3 * 4 * 3);
   for (const Operations& operations : {center_crop(4), pad_crop(12, 4), pad_crop(4, 3, Padding::kReflect)}) {
     const auto stages = planned(operations);
-    const Chain chain(field, stages, ChainPlace::kAfterCache);
+    const Chain chain(field, stages);
     std::vector<std::byte> row(static_cast<std::size_t>(chain.output().shape.elements()));
     EXPECT_THROW(chain.run_into({.bytes = bytes, .shape = {3, 4, 3}}, {.scratch = &scratch, .probe = &probe}, row),
                  Error);

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/plan/row_copier.h"
+#include "headrace/pipeline/plan/sample_program.h"
 
 #include <gtest/gtest.h>
 
@@ -21,22 +21,22 @@ Array numbered(const std::string& name, std::int64_t bytes) {
   return array;
 }
 
-std::optional<RowCopier> copier_of(const Dataset& dataset) {
-  const StreamPlan plan = make_stream_plan(dataset.plan());
-  return RowCopier::of(*plan.source, SampleProgram(plan));
+bool copies(const Dataset& dataset) {
+  return SampleProgram(make_stream_plan(dataset.plan())).copies_columns();
 }
 
-TEST(RowCopier, CopiesEachFieldOfEachRecord) {
+TEST(SampleProgram, CopiesEachFieldOfEachRecord) {
   for (const std::int64_t bytes : {1, 2, 3, 4, 8, 12, 100}) {
     const SourcePtr source = in_memory("two", kCopiedRecords, {numbered("a", bytes), numbered("b", 8)});
-    const auto copier = copier_of(Dataset::from(source).shuffle({.seed = 1}).batch({.global_batch = 4}));
-    ASSERT_TRUE(copier);
+    const SampleProgram program(
+        make_stream_plan(Dataset::from(source).shuffle({.seed = 1}).batch({.global_batch = 4}).plan()));
+    ASSERT_TRUE(program.copies_columns());
     const std::vector<std::uint64_t> records{49, 0, 7, 7, 31};
     Bytes first(records.size() * static_cast<std::size_t>(bytes)), second(records.size() * 8);
     SampleProgram::Rows rows;
     rows[0] = first.data();
     rows[1] = second.data();
-    copier->copy(records, rows);
+    program.copy_rows(records, rows);
     std::vector<std::byte> scratch;
     Bytes expected_first, expected_second;
     for (const std::uint64_t record : records) {
@@ -49,16 +49,16 @@ TEST(RowCopier, CopiesEachFieldOfEachRecord) {
   }
 }
 
-TEST(RowCopier, LeavesEverythingElseToTheProgram) {
+TEST(SampleProgram, LeavesEverythingElseToTheProgram) {
   const Dataset pixels = Dataset::from(in_memory("pixels", kCopiedRecords, {numbered("image", 8)}));
-  EXPECT_TRUE(copier_of(pixels.batch({.global_batch = 4})));
-  EXPECT_FALSE(copier_of(pixels.map(cast(DType::kF32)).batch({.global_batch = 4}))) << "a step";
-  EXPECT_FALSE(copier_of(pixels.cache(memory()).batch({.global_batch = 4}))) << "a cache, whose hits are counted";
+  EXPECT_TRUE(copies(pixels.batch({.global_batch = 4})));
+  EXPECT_FALSE(copies(pixels.map(cast(DType::kF32)).batch({.global_batch = 4}))) << "a step";
+  EXPECT_FALSE(copies(pixels.cache(memory()).batch({.global_batch = 4}))) << "a cache, whose hits are counted";
   const SourcePtr made =
       generator({.fields = {numbered("image", 8).field},
                  .records = kCopiedRecords,
                  .function = [](std::uint64_t, RecordWriter& record) { record.put(0, Bytes(8)); }});
-  EXPECT_FALSE(copier_of(Dataset::from(made).batch({.global_batch = 4}))) << "no columns";
+  EXPECT_FALSE(copies(Dataset::from(made).batch({.global_batch = 4}))) << "no columns";
 }
 
 }  // namespace
