@@ -20,7 +20,7 @@ class PlanBuilder;
 class Stage;
 using StagePtr = std::shared_ptr<const Stage>;
 
-// What a stage does to positions, of records or, after batch(), of batches.
+// The effect of a stage on positions, of records or, after batch(), of batches.
 struct StageTraits {
   bool shuffles = false;     // the record at a position depends on the seed or the epoch
   bool orders = false;       // every position comes as often as any other, in some order
@@ -73,7 +73,7 @@ class Stage : public std::enable_shared_from_this<Stage> {
 
   virtual StageTraits traits() const { return {}; }
 
-  // Of index stages: returns the index of the positions. May run a filter, which reads the source.
+  // Returns the index of an index stage's positions. May run a filter, which reads the source.
   virtual Indexed index(const StageInput& before) const;
   // Adds the records that it could not judge, by their number in the plan's source.
   virtual void add_failures(FilterFailures& /*all*/) const {}
@@ -85,7 +85,7 @@ struct Combination;
 struct Windowed;
 struct Zipped;
 
-// Where a plan's records come from.
+// The origin of a plan's records.
 struct PlanSource {
   SourcePtr source;  // of processed parts: its fields are those of samples, its bytes the parts'
   std::shared_ptr<const Combination> combination = {};  // whose parts' records `source` holds; null: of none

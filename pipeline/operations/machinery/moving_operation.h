@@ -19,8 +19,8 @@
 
 namespace headrace {
 
-// What becomes of the pixels of one image: a window of it is resized, then mirrored; or each pixel of the result
-// comes from where a map says.
+// The move of one image's pixels: a window of it is resized, then mirrored; or a map gives the source of each
+// pixel of the result.
 struct PixelMove {
   ImageWindow window = {};  // may reach beyond the image, where there is padding
   ImageSize size;           // of the result

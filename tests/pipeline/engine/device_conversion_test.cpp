@@ -183,7 +183,7 @@ TEST(DeviceConversion, ExplainSaysWhereEachStepRunsAndWhy) {
   const Dataset dataset = images_with(cutout(3) | flip() | normalize({0.5F}, {0.5F}));
   const std::string on_gpu = dataset.explain(gpu);
   EXPECT_THAT(on_gpu,
-              HasSubstr("cutout(size=3, fill=[0])\nflip(probability=0.5, draw=each_pass)  [on the device]\n"));
+              HasSubstr("cutout(size=3, fill=[0])\nflip(probability=0.5, alternating=false)  [on the device]\n"));
   EXPECT_THAT(on_gpu, HasSubstr("normalize(mean=[0.5], std=[0.5])  [on the device]\n"));
   EXPECT_THAT(on_gpu, HasSubstr("conversion on the device: 'image' crosses the bus as uint8 (9, 12, 3) instead of "
                                 "float32 (9, 12, 3)\n"));
@@ -241,7 +241,7 @@ TEST(DeviceConversion, SendsNeverMoreThanTheResult) {
                               .batch({.global_batch = 8});
   DeviceGroup devices = own_memory_devices(1);
   EXPECT_THAT(dataset.explain(devices),
-              HasSubstr("center_crop(size=8)\nflip(probability=0.5, draw=each_pass)  [on the device]\n"));
+              HasSubstr("center_crop(size=8)\nflip(probability=0.5, alternating=false)  [on the device]\n"));
   const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1});
   Loader loader(dataset, devices, {.seed = 5});
   EXPECT_EQ(digests_of(loader, devices), expected);

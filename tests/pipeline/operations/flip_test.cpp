@@ -40,8 +40,8 @@ TEST(Flip, IsRandomAndDescribesItself) {
   EXPECT_EQ(field_of(flip().list()[0]), "image");
   EXPECT_TRUE(is_random(flip().list()[0]));
   EXPECT_TRUE(is_random(alternating_flip().list()[0]));
-  EXPECT_EQ(describe(flip().list()[0]), "flip(probability=0.5, draw=each_pass)");
-  EXPECT_EQ(describe(alternating_flip().list()[0]), "flip(probability=0.5, draw=alternating)");
+  EXPECT_EQ(describe(flip().list()[0]), "flip(probability=0.5, alternating=false)");
+  EXPECT_EQ(describe(alternating_flip().list()[0]), "flip(probability=0.5, alternating=true)");
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(GaussianBlur, EqualsASumOverTheSquare) {
     for (const float sigma : {0.05F, 0.7F, 2.0F, 40.0F}) {
       for (const auto& [width, channels] : {std::pair<std::int64_t, std::int64_t>{12, 3}, {41, 3}, {13, 1}}) {
         const Image image = random_image(14, width, channels, static_cast<std::uint64_t>(size));
-        const Operations chain = gaussian_blur({.kernel_size = size, .min_sigma = sigma, .max_sigma = sigma});
+        const Operations chain = gaussian_blur({.kernel_size = size, .sigma = {sigma, sigma}});
         expect_near(run_chain(chain, image, DType::kU8).values, naive_blur(image, size, double{sigma}).values, 1);
       }
     }
@@ -57,7 +57,7 @@ TEST(GaussianBlur, LeavesAPlaneAsItIs) {
   for (const float level : {0.0F, 1.0F, 128.0F, 255.0F}) {
     Image image = random_image(70, 80, 3, 1);
     for (float& value : image.values) value = level;
-    const Operations chain = gaussian_blur({.kernel_size = 127, .min_sigma = 30, .max_sigma = 30});
+    const Operations chain = gaussian_blur({.kernel_size = 127, .sigma = {30, 30}});
     expect_near(run_chain(chain, image, DType::kU8).values, image.values, 0);
   }
 }
@@ -80,8 +80,7 @@ TEST(GaussianBlur, WeightsAreSymmetricAndWhole) {
 TEST(GaussianBlur, DrawsTheDeviationAfterWhetherToBlur) {
   for (std::uint64_t record = 0; record < 30; ++record) {
     const Image image = random_image(9, 11, 3, record);
-    const Operations chain =
-        gaussian_blur({.kernel_size = 7, .min_sigma = 0.5F, .max_sigma = 3, .probability = 0.5F});
+    const Operations chain = gaussian_blur({.kernel_size = 7, .sigma = {0.5F, 3}, .probability = 0.5F});
     Philox random = draws(0, record);
     const bool drawn = random.uniform() < 0.5F;
     const double sigma = 0.5 + 2.5 * double{random.uniform()};
@@ -110,11 +109,11 @@ TEST(GaussianBlur, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
 TEST(GaussianBlur, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 4}), rgb_field()), HasSubstr("odd number"));
   EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 129}), rgb_field()), HasSubstr("odd number"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .min_sigma = 0}), rgb_field()),
-              HasSubstr("0 < min_sigma"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .min_sigma = 3}), rgb_field()),
-              HasSubstr("min_sigma <= max_sigma"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .max_sigma = kInfinity}), rgb_field()),
+  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .sigma = {0, 2}}), rgb_field()),
+              HasSubstr("0 < minimum"));
+  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .sigma = {3, 2}}), rgb_field()),
+              HasSubstr("minimum <= maximum"));
+  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .sigma = {0.1F, kInfinity}}), rgb_field()),
               HasSubstr("finite"));
   EXPECT_THAT(refusal_of_operations(gaussian_blur({.probability = 2}), rgb_field()), HasSubstr("probability"));
   EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 17}), image_field({8, 32, 3})),
@@ -124,8 +123,8 @@ TEST(GaussianBlur, RefusesWhatCannotBe) {
 
 TEST(GaussianBlur, IsRandomUnlessAllOfItIsGiven) {
   EXPECT_TRUE(is_random(gaussian_blur().list()[0]));
-  EXPECT_TRUE(is_random(gaussian_blur({.min_sigma = 1, .max_sigma = 1, .probability = 0.5F}).list()[0]));
-  EXPECT_FALSE(is_random(gaussian_blur({.min_sigma = 1, .max_sigma = 1}).list()[0]));
+  EXPECT_TRUE(is_random(gaussian_blur({.sigma = {1, 1}, .probability = 0.5F}).list()[0]));
+  EXPECT_FALSE(is_random(gaussian_blur({.sigma = {1, 1}}).list()[0]));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using namespace test;
 using ::testing::HasSubstr;
 
 TEST(RandomErasing, DrawsAreasAndRatiosThatLieInTheImage) {
-  const RandomErasing options{.probability = 0.6F, .min_area = 0.1F, .max_area = 0.4F, .min_ratio = 0.5F};
+  const RandomErasing options{.probability = 0.6F, .area = {0.1F, 0.4F}, .ratio = {0.5F, 3.3F}};
   int erased = 0, high = 0;
   constexpr int kRecords = 3000;
   double areas = 0;
@@ -40,7 +40,7 @@ TEST(RandomErasing, DrawsAreasAndRatiosThatLieInTheImage) {
 }
 
 TEST(RandomErasing, FillsWhatItDrawsInEitherLayout) {
-  const RandomErasing options{.probability = 1, .max_area = 0.5F, .fill = {5, 6, 7}};
+  const RandomErasing options{.probability = 1, .area = {0.02F, 0.5F}, .fill = {5, 6, 7}};
   for (std::uint64_t record = 0; record < 30; ++record) {
     const Image image = random_image(11, 14, 3, record);
     Image expected = image;
@@ -60,7 +60,7 @@ TEST(RandomErasing, FillsWhatItDrawsInEitherLayout) {
 
 TEST(RandomErasing, LeavesAnImageInWhichNothingFits) {
   const Image image = random_image(3, 9, 3, 1);
-  const RandomErasing all{.probability = 1, .min_area = 1, .max_area = 1};
+  const RandomErasing all{.probability = 1, .area = {1, 1}};
   expect_near(run_chain(random_erasing(all), image, DType::kU8).values, image.values, 0);
 }
 
@@ -74,10 +74,10 @@ TEST(RandomErasing, RefusesWhatCannotBe) {
     return refusal_of_operations(random_erasing(options), rgb_field());
   };
   EXPECT_THAT(refusal({.probability = kNan}), HasSubstr("probability"));
-  EXPECT_THAT(refusal({.min_area = 0}), HasSubstr("0 < min_area"));
-  EXPECT_THAT(refusal({.max_area = 1.5F}), HasSubstr("max_area <= 1"));
-  EXPECT_THAT(refusal({.min_ratio = -1}), HasSubstr("0 < min_ratio"));
-  EXPECT_THAT(refusal({.max_ratio = kInfinity}), HasSubstr("infinity"));
+  EXPECT_THAT(refusal({.area = {0, 0.33F}}), HasSubstr("area must satisfy 0 < minimum"));
+  EXPECT_THAT(refusal({.area = {0.02F, 1.5F}}), HasSubstr("maximum <= 1"));
+  EXPECT_THAT(refusal({.ratio = {-1, 3.3F}}), HasSubstr("ratio must satisfy 0 < minimum"));
+  EXPECT_THAT(refusal({.ratio = {0.3F, kInfinity}}), HasSubstr("infinity"));
   EXPECT_THAT(refusal({.fill = {1, 2}}), HasSubstr("2 values for 3 channels"));
   EXPECT_THAT(refusal({.fill = {-1}}), HasSubstr("0 and 255"));
 }

@@ -40,7 +40,7 @@ TEST(RandomWindow, KeepsAreaAndRatioAndStaysInside) {
 
 TEST(RandomWindow, FollowsTheDraws) {
   // One draw that fits: the window of torchvision's formula.
-  const RandomResizedCrop options{.min_area = 0.25F, .max_area = 0.25F, .min_ratio = 1, .max_ratio = 1};
+  const RandomResizedCrop options{.area = {0.25F, 0.25F}, .ratio = {1, 1}};
   Philox random({.seed = 3});
   Philox same = random;
   const ImageWindow window = draw_window(options, {.height = 100, .width = 100}, random);
@@ -55,11 +55,11 @@ TEST(RandomWindow, FollowsTheDraws) {
 TEST(RandomWindow, FallsBackToTheCentre) {
   // Nothing fits: a very wide image, the whole height is too small for the area.
   Philox random({.seed = 3});
-  const ImageWindow wide = draw_window({.min_area = 1, .max_area = 1}, {.height = 30, .width = 300}, random);
+  const ImageWindow wide = draw_window({.area = {1, 1}}, {.height = 30, .width = 300}, random);
   EXPECT_EQ(wide.height, 30);
   EXPECT_EQ(wide.width, 40);
   EXPECT_EQ(wide.left, 130);
-  const ImageWindow tall = draw_window({.min_area = 1, .max_area = 1}, {.height = 300, .width = 30}, random);
+  const ImageWindow tall = draw_window({.area = {1, 1}}, {.height = 300, .width = 30}, random);
   EXPECT_EQ(tall.height, 40);
   EXPECT_EQ(tall.top, 130);
   const ImageWindow one = draw_window({}, {.height = 1, .width = 1}, random);
@@ -114,15 +114,17 @@ TEST(RandomResizedCrop, TellsTheFieldAfterIt) {
 }
 
 TEST(RandomResizedCrop, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.max_ratio = kInfinity}), rgb_field()),
-              HasSubstr("ratios"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_ratio = kNan}), rgb_field()), HasSubstr("ratios"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_area = kNan}), rgb_field()), HasSubstr("areas"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.ratio = {0.75F, kInfinity}}), rgb_field()),
+              HasSubstr("ratio must"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.ratio = {kNan, 1}}), rgb_field()),
+              HasSubstr("ratio must"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.area = {kNan, 1}}), rgb_field()),
+              HasSubstr("area must"));
   EXPECT_THAT(refusal_of_operations(random_resized_crop({.size = 1 << 15}), rgb_field()),
               HasSubstr("above 16384"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_area = 0.5F, .max_area = 0.1F}), rgb_field()),
-              HasSubstr("areas"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_ratio = 0}), rgb_field()), HasSubstr("ratios"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.area = {0.5F, 0.1F}}), rgb_field()),
+              HasSubstr("area must"));
+  EXPECT_THAT(refusal_of_operations(random_resized_crop({.ratio = {0, 1}}), rgb_field()), HasSubstr("ratio must"));
 }
 
 TEST(RandomResizedCrop, IsRandom) { EXPECT_TRUE(is_random(random_resized_crop().list()[0])); }

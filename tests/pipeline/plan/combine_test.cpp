@@ -341,7 +341,7 @@ TEST(Combine, RefusesWhatDoesNotFit) {
               }),
               HasSubstr("has a batch() and that of counting has none"));
   EXPECT_THAT(refusal_of_combining([&] { return mix({images.map(flip())}).filter(with_labels({1})); }),
-              HasSubstr("flip(probability=0.5, draw=each_pass): its result changes"));
+              HasSubstr("flip(probability=0.5, alternating=false): its result changes"));
   EXPECT_THAT(refusal_of_combining([&] {
                 return mix({a, a}, {.weights = {1}});
               }),

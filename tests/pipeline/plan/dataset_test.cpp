@@ -41,7 +41,7 @@ TEST(Dataset, ExplainsThePlanAfterPushDown) {
             "decode()\n"
             "cache(memory)\n"
             "pad_crop(size=32, pad=4, padding=zero)\n"
-            "flip(probability=0.5, draw=each_pass)\n"
+            "flip(probability=0.5, alternating=false)\n"
             "  -> image uint8 (32, 32, 3), channels last\n"
             "batch(global_batch=2, drop_remainder=false)\n"
             "prefetch(batches=3)\n");

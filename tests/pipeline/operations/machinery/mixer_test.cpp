@@ -65,7 +65,7 @@ TEST(Mixer, SaysWhereItBelongs) {
       "no error");
   EXPECT_THAT(refusal_of_augmenting(
                   [] { return samples().map(one_hot(10)).batch({.global_batch = 4}).map(mixup() | flip()); }),
-              HasSubstr("flip(probability=0.5, draw=each_pass) stands after mixup("));
+              HasSubstr("flip(probability=0.5, alternating=false) stands after mixup("));
   EXPECT_THAT(refusal_of_augmenting(
                   [] { return samples().map(flatten() | one_hot(10)).batch({.global_batch = 4}).map(cutmix()); }),
               HasSubstr("three axes"));

@@ -146,15 +146,12 @@ std::optional<FourNumbers> box_around(const MovedSample& sample) {
 }
 
 TEST(MovedAlong, AMaskTurnsToTheNearestPixelAsItsImageDoes) {
-  const RandomAffine wild{.min_degrees = -180,
-                          .max_degrees = 180,
-                          .translate_x = 0.2F,
-                          .translate_y = 0.2F,
-                          .min_scale = 0.6F,
-                          .max_scale = 1.5F,
-                          .max_shear_x = 20,
+  const RandomAffine wild{.degrees = {-180, 180},
+                          .translate = {0.2F, 0.2F},
+                          .scale = {0.6F, 1.5F},
+                          .shear = {0, 20},
                           .probability = 0.8F};
-  for (const Operations& chain : {random_rotation({.min_degrees = -90, .max_degrees = 90}), random_affine(wild)}) {
+  for (const Operations& chain : {random_rotation({.degrees = {-90, 90}}), random_affine(wild)}) {
     for (const MovedSample& sample :
          moved_samples(Dataset::from(masked_images(/*noise=*/true)).map(chain.along(kBoth)))) {
       for (std::size_t pixel = 0; pixel < sample.mask.size(); ++pixel) {
@@ -167,7 +164,7 @@ TEST(MovedAlong, AMaskTurnsToTheNearestPixelAsItsImageDoes) {
 // A turned rectangle has the corners of its box at its sides; a map says where.
 TEST(MovedAlong, ABoxStaysAroundItsTurnedRectangle) {
   for (const float degrees : {0.0F, 30.0F, 90.0F, 137.0F}) {
-    const Operations turn = random_rotation({.min_degrees = degrees, .max_degrees = degrees}).along(kBoth);
+    const Operations turn = random_rotation({.degrees = {degrees, degrees}}).along(kBoth);
     const Dataset base = Dataset::from(masked_images(/*noise=*/false));
     const auto before = moved_samples(base, 1), after = moved_samples(base.map(turn), 1);
     const double radians = double{degrees} * std::numbers::pi / 180;
@@ -208,7 +205,7 @@ TEST(MovedAlong, ABoxStaysAroundItsRectangle) {
   chains.emplace_back(resize(42), 2.0F);
   chains.emplace_back(resize(11, 40), 1.25F);
   chains.emplace_back(resize(24) | center_crop(20) | flip(), 1.25F);
-  chains.emplace_back(random_resized_crop({.size = 18, .min_area = 0.6F}) | flip(), 1.25F);
+  chains.emplace_back(random_resized_crop({.size = 18, .area = {0.6F, 1}}) | flip(), 1.25F);
   for (const auto& [chain, tolerance] : chains) {
     int seen = 0, lost = 0;
     for (const MovedSample& sample :
@@ -271,7 +268,7 @@ TEST(MovedAlong, TheImageHasTheBitsThatItHasAlone) {
   const Dataset base = Dataset::from(masked_images(/*noise=*/true));
   for (const Operations& chain :
        {pad_crop(20, 6) | flip() | center_crop(11),
-        vertical_flip() | random_affine({.max_degrees = 50, .interpolation = Interpolation::kBilinear}),
+        vertical_flip() | random_affine({.degrees = {0, 50}, .interpolation = Interpolation::kBilinear}),
         resize(30) | center_crop(20) | flip(), random_resized_crop({.size = 15}) | flip(),
         resize(9, 7) | alternating_flip()}) {
     const auto alone = [&] {

@@ -24,6 +24,10 @@ class ChangeAll final : public OptionVisitor {
     ++count_;
     std::visit([this](auto* value) { change(*value); }, place);
   }
+  void visit_numbers(const char* /*name*/, std::span<float> values) override {
+    ++count_;
+    for (float& value : values) change(value);
+  }
   void visit_choice(const char* /*name*/, std::size_t& number, std::span<const char* const> choices) override {
     ++count_;
     number = (number + 1 + round_) % choices.size();

@@ -22,8 +22,8 @@ std::string page_of_parts() {
   std::string text =
       "# Sources, stages, combinations, operations and loaders\n\n"
       "Printed from the code by `parts_page_test`, which says how. These are the names in a plan's JSON "
-      "([PLAN.md](PLAN.md)), C and C++; Python's functions take some of them in another form, such as "
-      "`degrees=(-10, 10)` for `min_degrees` and `max_degrees`.\n\n## Sources\n\n" +
+      "([PLAN.md](PLAN.md)), C, C++ and Python, whose functions also take one number for two, such as "
+      "`degrees=10` for `degrees=(-10, 10)`.\n\n## Sources\n\n" +
       head;
   for (const SourceOriginPtr& one : source_origins()) {
     OptionRows rows(one->name());

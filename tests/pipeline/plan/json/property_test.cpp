@@ -91,14 +91,15 @@ class RandomPlans {
     switch (below(11)) {
       case 0: return pad_crop(size, 4, one_in(2) ? Padding::kZero : Padding::kReflect);
       case 1:
-        return random_resized_crop({.size = size, .min_area = 0.1F + 0.5F * part(), .max_ratio = 1 + part()});
+        return random_resized_crop(
+            {.size = size, .area = {0.1F + 0.5F * part(), 1}, .ratio = {0.75F, 1 + part()}});
       case 2: return resize(size);
       case 3: return color_jitter({.brightness = part(), .saturation = part(), .hue = 0.5F * part()});
       case 4: return cutout(1 + static_cast<int>(below(5)), {255 * part()});
       case 5: return alternating_flip();
       case 6: return rand_augment({.magnitude = static_cast<int>(below(31)), .fill = {255 * part()}});
-      case 7: return random_affine({.max_degrees = 90 * part(), .min_scale = 0.5F + 0.5F * part()});
-      case 8: return gaussian_blur({.kernel_size = 3, .max_sigma = 1 + part(), .probability = part()});
+      case 7: return random_affine({.degrees = {0, 90 * part()}, .scale = {0.5F + 0.5F * part(), 1}});
+      case 8: return gaussian_blur({.kernel_size = 3, .sigma = {0.1F, 1 + part()}, .probability = part()});
       case 9: return random_erasing({.probability = part(), .fill = {255 * part()}});
       default: return flip(part());
     }

@@ -207,7 +207,7 @@ TEST_F(PlanJsonStages, AreReadable) {
         {
           "flip": {
             "probability": 0.5,
-            "draw": "each_pass",
+            "alternating": false,
             "masks": [],
             "boxes": [],
             "lost_boxes": "zero",
