@@ -1,17 +1,10 @@
 #include "headrace/cache/disk_cache.h"
-
-#include <gmock/gmock.h>
-
 #include "headrace/cache/cache_report.h"
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/tests/cache/disk/disk_cache_fixture.h"
 #include "headrace/tests/conformance/sample_cache_suite.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 struct DiskCacheMaker {
   TempFolder folder;
@@ -98,12 +91,7 @@ TEST_F(DiskCacheTest, LeavesForeignFilesAlone) {
 
 TEST_F(DiskCacheTest, RefusesAFileInPlaceOfAFolder) {
   const auto file = folder_.write("file", "x");
-  try {
-    DiskCache cache(file);
-    FAIL() << "was opened";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(file.string()));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] { DiskCache cache(file); }).what(), HasSubstr(file.string()));
 }
 
 }  // namespace

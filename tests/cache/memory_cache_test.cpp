@@ -1,6 +1,6 @@
 #include "headrace/cache/memory_cache.h"
-
 #include "headrace/tests/conformance/sample_cache_suite.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,25 +1,14 @@
 // How many bad records a stream bears: exactly ErrorPolicy::max_bad_share of an epoch, however it is run.
 #include "headrace/pipeline/engine/bad_records.h"
-
-#include <gmock/gmock.h>
-
-#include <limits>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::test_devices;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 // 60 records; bad are those that `is_bad` says.
 Dataset numbers_where(std::function<bool(std::uint64_t)> is_bad, std::int64_t global = 10) {
-  const auto source = std::make_shared<test::FakeSource>(60, [is_bad = std::move(is_bad)](std::uint64_t record) {
+  const auto source = std::make_shared<FakeSource>(60, [is_bad = std::move(is_bad)](std::uint64_t record) {
     if (!is_bad(record)) return;
     throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = record, .offset = 8 * record});
   });
@@ -38,12 +27,7 @@ LoaderOptions limit_options(double share, OnError on_error = OnError::kSkip) {
 std::string error_under(const Dataset& dataset, const LoaderOptions& with, int replicas = 1) {
   DeviceGroup devices = test_devices(replicas);
   Loader loader(dataset, devices, with);
-  try {
-    test::digests_of(loader, devices);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of<DataError>([&] { digests_of(loader, devices); });
 }
 
 TEST(BadRecordLimit, IsTheShareOfTheWhole) {
@@ -98,13 +82,9 @@ TEST(BadRecordLimit, AllReplicasAreRefusedTheSameBatch) {
   }
   for (const int replica : {0, 1}) {
     EXPECT_THROW(loader.next(replica), DataError);
-    try {
-      loader.next(replica);
-      FAIL() << "went on";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kCancelled);
-      EXPECT_THAT(error.what(), StartsWith("the stream ended with an error: fake: 4 of the 60 examples"));
-    }
+    const Error error = error_of([&] { loader.next(replica); });
+    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+    EXPECT_THAT(error.what(), StartsWith("the stream ended with an error: fake: 4 of the 60 examples"));
   }
 }
 
@@ -122,7 +102,7 @@ TEST(BadRecordLimit, IsCountedAnewInEveryEpoch) {
 }
 
 TEST(BadRecordLimit, NamesTheQuarantineFile) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   LoaderOptions with = limit_options(0);
   with.errors.quarantine = folder / "bad.jsonl";
   EXPECT_THAT(error_under(every_tenth_bad(), with),
@@ -166,4 +146,4 @@ TEST(BadRecordTally, CountsEachRecordOnce) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,22 +1,14 @@
 // One flipped bit in what Headrace itself stores, a cache or a record file: never a wrong pixel, whatever the
 // pipeline.
-#include <gtest/gtest.h>
-
-#include <array>
-#include <span>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/support/long_run.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
 
-constexpr int kImages = 12;
+constexpr int kFlippedImages = 12;
 
 // Of each pipeline: there are two.
 int wanted_flips() { return long_or(5000, 250); }
@@ -24,7 +16,7 @@ int wanted_flips() { return long_or(5000, 250); }
 class Flips : public ::testing::Test {
  protected:
   Flips() {
-    for (int i = 0; i < kImages; ++i) {
+    for (int i = 0; i < kFlippedImages; ++i) {
       const Picture picture = make_picture(20 + i, 28 - i, 3, static_cast<std::uint64_t>(i));
       const std::string name = (i % 2 == 0 ? "data/a/" : "data/b/") + std::to_string(i);
       folder_.write(name + (i % 3 == 0 ? ".png" : ".jpg"),

@@ -1,26 +1,12 @@
 // One flipped bit in an image file, anywhere: it is refused everywhere, or every pipeline and every cache gives
 // the pixels that libjpeg makes of the flipped file. In a PNG, whose bytes all have checksums, it is refused.
-#include <gtest/gtest.h>
-
-#include <map>
-#include <optional>
-#include <random>
-#include <set>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/plain_images.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
 
 constexpr int kFlips = 500;
 constexpr int kStrip = 16;                          // side of the window in the midst that is compared
@@ -201,4 +187,4 @@ TEST(FlippedBits, OfPngsAreRefusedEverywhere) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,10 @@
 // Records that the pass which finds the longest one cannot read: bad ones of the stream.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <new>
 
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/faults/given_stream.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::test_devices;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Record r holds r % 5 pairs of i32, but for those that are broken.
 Dataset sequences(std::uint64_t count, std::function<void(std::uint64_t, RecordWriter&)> breaks) {
@@ -40,8 +32,8 @@ TEST(PaddedBatchFaults, RecordsThatCannotBeMeasuredAreBadOnesOfTheStream) {
   const Dataset dataset = partly_broken().padded_batch({.global_batch = 3});
   EXPECT_EQ(dataset.fields()[0].shape, (Shape{3, 2})) << "the longest of those that can be read";
   for (const int threads : {1, 4}) {
-    const test::GivenStream stream =
-        test::stream_of(dataset, {.threads = threads, .errors = {.on_error = OnError::kSkip, .max_bad_share = 1}});
+    const GivenStream stream =
+        stream_of(dataset, {.threads = threads, .errors = {.on_error = OnError::kSkip, .max_bad_share = 1}});
     EXPECT_THAT(stream.good, ElementsAre(0, 1, 2, 3, 6, 8));
     EXPECT_THAT(stream.bad_records(), ElementsAre(4, 5, 7));
   }
@@ -51,13 +43,9 @@ TEST(PaddedBatchFaults, TheErrorIsThatOfTheBatch) {
   DeviceGroup devices = test_devices(1);
   Loader loader(partly_broken().padded_batch({.global_batch = 3}), devices);
   EXPECT_TRUE(loader.next());
-  try {
-    loader.next();
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.location().record, 4U);
-    EXPECT_THAT(error.what(), HasSubstr("no luck"));
-  }
+  const DataError error = error_of<DataError>([&] { loader.next(); });
+  EXPECT_EQ(error.location().record, 4U);
+  EXPECT_THAT(error.what(), HasSubstr("no luck"));
 }
 
 TEST(PaddedBatchFaults, WhereNoneCanBeReadThereIsStillALength) {
@@ -69,13 +57,8 @@ TEST(PaddedBatchFaults, RunningOutOfMemoryIsNobodysRecord) {
   const Dataset starved = sequences(300, [](std::uint64_t index, RecordWriter&) {
     if (index == 211) throw std::bad_alloc();
   });
-  try {
-    starved.padded_batch({});
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-  }
+  EXPECT_EQ(error_of([&] { starved.padded_batch({}); }).code(), ErrorCode::kOutOfMemory);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,16 +1,12 @@
 // Twenty steps of nets with some layers against PyTorch's (make_layers_expected.py wrote layers_expected.json).
-#include "headrace/train/layers.h"
-
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/golden/recorded_run.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/trainer.h"
+#include "headrace/train/layers.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr int kGoldenClasses = 3;
@@ -63,7 +59,7 @@ const GoldenLayer kGoldenLayers[] = {
 };
 
 const nlohmann::json& expected_layers() {
-  static const nlohmann::json expected = test::read_expected("layers_expected.json");
+  static const nlohmann::json expected = read_expected("layers_expected.json");
   return expected;
 }
 
@@ -74,20 +70,20 @@ INSTANTIATE_TEST_SUITE_P(Layers, LayersGolden, testing::ValuesIn(kGoldenLayers),
 TEST_P(LayersGolden, FollowPyTorchForTwentySteps) {
   const nlohmann::json& all = expected_layers();
   const nlohmann::json& run = all["cases"].at(GetParam().name);
-  const Dataset data = test::labelled({6, 6, 2}, all["images"].get<std::vector<float>>(),
-                                      all["labels"].get<std::vector<std::int64_t>>())
-                           .batch({.global_batch = all["batch"].get<std::int64_t>()});
+  const Dataset data =
+      labelled({6, 6, 2}, all["images"].get<std::vector<float>>(), all["labels"].get<std::vector<std::int64_t>>())
+          .batch({.global_batch = all["batch"].get<std::int64_t>()});
   for (const int replicas : {1, 2}) {
-    test::Training training(replicas);
+    Training training(replicas);
     Model model = training.strategy.build(GetParam().net);
     model.compile({.optimizer = sgd(0.05F, {.momentum = 0.9F})});
-    test::write_initial(run["initial"], model);
+    write_initial(run["initial"], model);
     Loader loader(data, training.devices);
     Trainer trainer(training.strategy, model, loader);
     ASSERT_EQ(run["losses"].size(), 20U);
-    test::expect_run(run, model, trainer);
+    expect_run(run, model, trainer);
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,16 +1,12 @@
 // Twenty steps with each loss against PyTorch's (make_losses_expected.py wrote losses_expected.json).
-#include "headrace/train/losses.h"
-
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/golden/recorded_run.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/trainer.h"
+#include "headrace/train/losses.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 struct GoldenLoss {
@@ -34,7 +30,7 @@ const GoldenLoss kGoldenLosses[] = {
 };
 
 const nlohmann::json& expected_losses() {
-  static const nlohmann::json expected = test::read_expected("losses_expected.json");
+  static const nlohmann::json expected = read_expected("losses_expected.json");
   return expected;
 }
 
@@ -48,12 +44,12 @@ TEST_P(LossesGolden, FollowsPyTorchForTwentySteps) {
   const auto images = all["images"].get<std::vector<float>>(), labels = all["labels"].get<std::vector<float>>();
   const auto batch = all["batch"].get<std::int64_t>();
   const std::size_t records = labels.size() / 3;
-  const Dataset data = Dataset::from(in_memory("golden", records,
-                                               {test::array_of("image", Shape{6}, images),
-                                                test::array_of("label", Shape{3}, labels)}))
-                           .batch({.global_batch = batch});
+  const Dataset data =
+      Dataset::from(
+          in_memory("golden", records, {array_of("image", Shape{6}, images), array_of("label", Shape{3}, labels)}))
+          .batch({.global_batch = batch});
   for (const int replicas : {1, 2}) {
-    test::Training training(replicas);
+    Training training(replicas);
     Model model = training.strategy.build(
         [](Graph& g) { return g.dense(g.dense(g.input("image", {6}), 8, {.activation = Activation::kGelu}), 3); });
     if (GetParam().softmax) {
@@ -62,13 +58,13 @@ TEST_P(LossesGolden, FollowsPyTorchForTwentySteps) {
       });
     }
     model.compile({.optimizer = sgd(0.1F, {.momentum = 0.9F}), .loss = GetParam().loss, .metrics = {}});
-    test::write_initial(all["initial"], model);
+    write_initial(all["initial"], model);
     Loader loader(data, training.devices);
     Trainer trainer(training.strategy, model, loader);
     ASSERT_EQ(run["losses"].size(), 20U);
-    test::expect_run(run, model, trainer);
+    expect_run(run, model, trainer);
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,22 +1,19 @@
 // Schedules, and 24 steps of optimizers with all that goes on around an update, against PyTorch's
 // (make_optimizers_expected.py wrote optimizers_expected.json).
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/golden/recorded_run.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/train/user_rule.h"
-#include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using Json = nlohmann::json;
 
 const Json& expected_optimizers() {
-  static const Json parsed = test::read_expected("optimizers_expected.json");
+  static const Json parsed = read_expected("optimizers_expected.json");
   return parsed;
 }
 
@@ -82,7 +79,7 @@ Optimizer golden_optimizer(const std::string& name) {
     optimizer = adam(golden_schedule("warm_cosine", 1e-2F));
     optimizer.lookahead = {.every = 5, .share = 0.4F};
   }
-  if (name == "rmsprop") optimizer.rule = CustomRule(test::rmsprop());
+  if (name == "rmsprop") optimizer.rule = CustomRule(rmsprop());
   if (name == "sgd_everything") {
     optimizer = sgd(golden_schedule("one_cycle_linear"), {.momentum = 0.9F, .nesterov = true});
     optimizer.clip.max_norm = 0.3F;
@@ -98,22 +95,22 @@ void expect_golden(const Model& model, const Json& values, const std::string& su
     const std::vector<float> mine = model.read_variable(name + suffix);
     ASSERT_EQ(mine.size(), wanted.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      EXPECT_NEAR(mine[i], wanted[i], test::slack() * (1e-5F + 1e-4F * std::abs(wanted[i])))
+      EXPECT_NEAR(mine[i], wanted[i], slack() * (1e-5F + 1e-4F * std::abs(wanted[i])))
           << what << ", " << name << suffix << "[" << i << "]";
     }
   }
 }
 
 TEST(OptimizersGolden, FollowPyTorch) {
-  const UpdateMakers makers{{"rmsprop", [](const Attributes&) { return test::rmsprop(); }}};
+  const UpdateMakers makers{{"rmsprop", [](const Attributes&) { return rmsprop(); }}};
   const Json& cases = expected_optimizers()["cases"];
   ASSERT_EQ(cases.size(), 8U);
   for (const auto& [name, run] : cases.items()) {
     for (const int replicas : {1, 2}) {
-      const Dataset data = test::labelled({8}, run["images"].get<std::vector<float>>(),
-                                          run["labels"].get<std::vector<std::int64_t>>())
-                               .batch({.global_batch = 4});
-      test::Training training(replicas);
+      const Dataset data =
+          labelled({8}, run["images"].get<std::vector<float>>(), run["labels"].get<std::vector<std::int64_t>>())
+              .batch({.global_batch = 4});
+      Training training(replicas);
       Model model = training.strategy.build(
           [](Graph& g) { return g.dense(g.dense(g.input("image"), 16, {.activation = Activation::kRelu}), 5); },
           {.fields = data.fields()});
@@ -132,4 +129,4 @@ TEST(OptimizersGolden, FollowPyTorch) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,11 @@
 // A few steps of training against PyTorch's (make_expected.py wrote expected.json).
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/golden/recorded_run.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using nlohmann::json;
@@ -44,7 +41,7 @@ const Case kCases[] = {
     {"residual_momentum", residual, sgd(5e-2F, {.momentum = 0.9F})},
 };
 
-json expected_training() { return test::read_expected("expected.json"); }
+json expected_training() { return read_expected("expected.json"); }
 
 Shape shape_of(const json& extents) {
   const auto values = extents.get<std::vector<std::int64_t>>();
@@ -56,23 +53,23 @@ class TrainingGolden : public testing::TestWithParam<Case> {};
 TEST_P(TrainingGolden, FollowsPyTorch) {
   const json expected = expected_training();
   const json& run = expected["cases"].at(GetParam().name);
-  const Dataset data = test::labelled(shape_of(run["shape"]), run["images"].get<std::vector<float>>(),
-                                      run["labels"].get<std::vector<std::int64_t>>())
+  const Dataset data = labelled(shape_of(run["shape"]), run["images"].get<std::vector<float>>(),
+                                run["labels"].get<std::vector<std::int64_t>>())
                            .batch({.global_batch = expected["batch"].get<std::int64_t>()});
-  test::Training training(1);  // whose batch norm sees the whole batch
+  Training training(1);  // whose batch norm sees the whole batch
   Model model = training.strategy.build(GetParam().net, {.fields = data.fields()});
   model.compile({.optimizer = GetParam().optimizer,
                  .loss = sparse_categorical_crossentropy({.label_smoothing = GetParam().label_smoothing})});
   ASSERT_EQ(model.variable_names().size(), run["initial"].size());
-  test::write_initial(run["initial"], model);
+  write_initial(run["initial"], model);
 
   Loader loader(data, training.devices);
   Trainer trainer(training.strategy, model, loader);
-  test::expect_run(run, model, trainer);
+  expect_run(run, model, trainer);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, TrainingGolden, testing::ValuesIn(kCases),
                          [](const auto& each) { return each.param.name; });
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

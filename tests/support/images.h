@@ -8,6 +8,8 @@
 
 namespace headrace::test {
 
+using PixelBytes = std::vector<std::uint8_t>;
+
 // Interleaved samples, row by row.
 struct Picture {
   int height = 0;

@@ -1,23 +1,12 @@
 // bench and explain: what they measure and what they say of it.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::MatchesRegex;
 
 TEST(BenchCommand, ReportsItsKeys) {
   const Lines lines = json_of({"bench", "input", "--pipeline", "trivial", "--seconds", "0.2", "--threads", "1"});

@@ -1,12 +1,7 @@
 // `headrace --cache FOLDER` and `headrace cache` as scripts use them.
-#include <gtest/gtest.h>
-
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "headrace/devices/base/file.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {

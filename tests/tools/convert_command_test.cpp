@@ -1,13 +1,8 @@
 // `headrace convert` as scripts use it: a data set becomes one file that gives the same batches.
-#include <gtest/gtest.h>
-
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {

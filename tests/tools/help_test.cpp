@@ -1,14 +1,5 @@
 // What --help says of each command: in its own words, not in those of the parser, and on lines that fit.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <regex>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tools/output/print.h"
@@ -16,10 +7,7 @@
 namespace headrace::test {
 namespace {
 
-using ::testing::AnyOf;
-using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
-using ::testing::Not;
 
 TEST(Help, SpeaksToWhoeverReadsIt) {
   const std::vector<CommandPath> commands = all_commands();

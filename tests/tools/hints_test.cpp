@@ -1,12 +1,7 @@
 // Every text of the command that names an option names one that there is: of the command beside it in the text, of
 // the command that the file makes, or, in files that several commands share, of one that has all of them.
 // tests/tools/wrong_inputs_test.cpp looks at what is printed, by the command that prints it.
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <map>
 #include <regex>
-#include <string>
 
 #include "headrace/tests/support/message_names.h"
 #include "headrace/tests/tools/headrace_command.h"

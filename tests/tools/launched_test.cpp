@@ -1,42 +1,31 @@
 // The command as a process that a launcher started as one of several.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
-
-using Variables = std::vector<std::string>;
+using LaunchVariables = std::vector<std::string>;
 
 const std::string kTwoWorkers =
     R"(TF_CONFIG={"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}})";
 
-CommandResult launched(const Variables& variables, const Variables& arguments) {
-  Variables command{"/usr/bin/env"};
+CommandResult launched(const LaunchVariables& variables, const LaunchVariables& arguments) {
+  LaunchVariables command{"/usr/bin/env"};
   command.insert(command.end(), variables.begin(), variables.end());
   command.emplace_back(HEADRACE_BINARY);
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_command(command);
 }
 
-Variables with(Variables arguments, const Variables& more) {
+LaunchVariables with(LaunchVariables arguments, const LaunchVariables& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
 
-const Variables kDigest{"digest", "--pipeline", "trivial", "--devices", "cpu"};
+const LaunchVariables kDigest{"digest", "--pipeline", "trivial", "--devices", "cpu"};
 
 // Commands that would do alone what the other workers do, too.
-std::vector<Variables> refusing_commands() {
+std::vector<LaunchVariables> refusing_commands() {
   return {kDigest,
           {"ledger", "--pipeline", "trivial", "--check"},
           {"bench", "input", "--pipeline", "trivial"},
@@ -45,7 +34,7 @@ std::vector<Variables> refusing_commands() {
 }
 
 TEST(Launched, EachCommandRefusesToRunBesideOthers) {
-  for (const Variables& command : refusing_commands()) {
+  for (const LaunchVariables& command : refusing_commands()) {
     const CommandResult result = launched({kTwoWorkers}, command);
     EXPECT_EQ(result.status, 2) << command[0] << result.errors;
     EXPECT_EQ(result.output, "");
@@ -57,15 +46,15 @@ TEST(Launched, EachCommandRefusesToRunBesideOthers) {
 }
 
 TEST(Launched, EachLauncherIsSeen) {
-  const std::vector<Variables> environments{{"JOB_COMPLETION_INDEX=0"},
-                                            {"JOB_COMPLETION_INDEX=1", "JOB_COMPLETIONS=2"},
-                                            {"SLURM_NPROCS=2", "SLURM_PROCID=0"},
-                                            {"MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK=0"},
-                                            {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"},
-                                            {"PMI_SIZE=2", "PMI_RANK=0"},
-                                            {"PMIX_RANK=0"},
-                                            {"WORLD_SIZE=2", "RANK=0"}};
-  for (const Variables& variables : environments) {
+  const std::vector<LaunchVariables> environments{{"JOB_COMPLETION_INDEX=0"},
+                                                  {"JOB_COMPLETION_INDEX=1", "JOB_COMPLETIONS=2"},
+                                                  {"SLURM_NPROCS=2", "SLURM_PROCID=0"},
+                                                  {"MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK=0"},
+                                                  {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"},
+                                                  {"PMI_SIZE=2", "PMI_RANK=0"},
+                                                  {"PMIX_RANK=0"},
+                                                  {"WORLD_SIZE=2", "RANK=0"}};
+  for (const LaunchVariables& variables : environments) {
     const CommandResult result = launched(variables, kDigest);
     EXPECT_EQ(result.status, 2) << variables[0];
     EXPECT_THAT(result.errors, HasSubstr(variables[0]));
@@ -81,7 +70,7 @@ TEST(Launched, StandaloneRunsAsWithoutALauncher) {
   const CommandResult meant = launched({kTwoWorkers}, with(kDigest, {"--standalone"}));
   EXPECT_EQ(meant.status, 0) << meant.errors;
   EXPECT_EQ(meant.output, alone.output);
-  for (const Variables& command : refusing_commands()) {
+  for (const LaunchVariables& command : refusing_commands()) {
     EXPECT_THAT(launched({"WORLD_SIZE=x"}, with(command, {"--standalone", "--help"})).errors, "") << command[0];
   }
   for (const char* command : {"evaluate", "predict"}) {
@@ -101,8 +90,9 @@ TEST(Launched, APartOfTheWorldIsNotAlone) {
 
 TEST(Launched, WhatOnlyLooksRunsBesideOthers) {
   const TempFolder folder;
-  for (const Variables& command : {Variables{"doctor"}, Variables{"cache", "inspect", folder.path().string()},
-                                   Variables{"cache", "verify", folder.path().string()}}) {
+  for (const LaunchVariables& command :
+       {LaunchVariables{"doctor"}, LaunchVariables{"cache", "inspect", folder.path().string()},
+        LaunchVariables{"cache", "verify", folder.path().string()}}) {
     EXPECT_EQ(launched({kTwoWorkers}, command).status, 0) << command[0];
     EXPECT_EQ(launched({kTwoWorkers}, with(command, {"--standalone"})).status, 0) << command[0];
   }

@@ -1,9 +1,4 @@
 // Numbers as options take them; tests/tools/wrong_values.h has those that are refused.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {

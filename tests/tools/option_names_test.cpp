@@ -1,17 +1,11 @@
 // Every option that a message names is one that its reader has: in C++ it is there, a command has the option or is
 // known to have none, and no message spells out what another reader calls otherwise.
 // tests/bindings/c/option_names_test.cpp and tests/bindings/python/test_errors.py ask the same of C and Python.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
 #include <regex>
-#include <set>
-#include <string>
 
 #include "headrace/tests/support/data.h"
 #include "headrace/tests/support/message_names.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,22 +1,10 @@
 // Names from outside reach people with everything written out that a terminal would obey, and programs as they
 // are.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <string>
-
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/command.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 const std::string kEvil = "e\033[31mvil\nname\x7F";
 const std::string kShown = "e\\x1b[31mvil\\nname\\x7f";

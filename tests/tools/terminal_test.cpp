@@ -1,19 +1,8 @@
 // What a user sees on a terminal: bars that fit, a fresh line after Ctrl-C.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <sstream>
-#include <string>
-
-#include "headrace/tests/support/command.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 std::vector<std::string> train(const std::string& steps) {
   return {HEADRACE_BINARY, "train",    "--recipe", "mnist-mlp",         "--data", kFashion.string(), "--devices",

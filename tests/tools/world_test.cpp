@@ -1,30 +1,15 @@
 // The command for a part of the replicas.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/support/command.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::CommandResult;
-using test::make_idx;
-using test::TempFolder;
-using ::testing::ElementsAreArray;
-using ::testing::HasSubstr;
 
 CommandResult run_headrace(const std::string& arguments) {
   std::vector<std::string> words{HEADRACE_BINARY};
   std::istringstream in(arguments);
   for (std::string word; in >> word;) words.push_back(word);
-  return test::run_command(words);
+  return run_command(words);
 }
 
 // Images of 0 and 1, and where they are.
@@ -102,4 +87,4 @@ TEST(WorldOptions, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

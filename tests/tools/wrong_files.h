@@ -6,18 +6,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <stdexcept>
-#include <string>
-
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/pipeline/sources/records/tf_fixture.h"
-#include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {

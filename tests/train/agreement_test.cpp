@@ -1,13 +1,8 @@
 // What training computes does not depend on the device: step by step, against one CPU replica.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr int kSteps = 50;
@@ -27,7 +22,7 @@ Dataset noise() {
   for (float& value : images) value = random.uniform() - 0.5F;
   std::vector<std::int64_t> labels(400);
   for (std::int64_t& label : labels) label = random.below(4);
-  return test::labelled({8, 8, 3}, images, labels).shuffle().batch({.global_batch = 16});
+  return labelled({8, 8, 3}, images, labels).shuffle().batch({.global_batch = 16});
 }
 
 Optimizer grouped(Optimizer optimizer) {
@@ -46,8 +41,8 @@ Optimizer without_muon() { return grouped(sgd(0.02F, {.momentum = 0.8F})); }
 
 // The mean loss of every step in f32.
 std::vector<double> losses(const std::string& kind, const Optimizer& optimizer, float disturbance = 0) {
-  test::Training training(kind, 1);  // batch norm sees a replica's rows
-  Model model = test::compiled(training.strategy, net, optimizer);
+  Training training(kind, 1);  // batch norm sees a replica's rows
+  Model model = compiled(training.strategy, net, optimizer);
   if (disturbance != 0) {
     Philox random({.seed = 8});
     for (const std::string& name : model.variable_names()) {
@@ -77,7 +72,7 @@ double greatest_difference(const std::vector<double>& a, const std::vector<doubl
 // Of losses between 1 and 2. Nothing in this net has a kink, so that differences do not grow: a GPU's kernels on
 // the host are 2e-7 apart, and initial variables that are wrong by 1e-5 of themselves 3e-6. A GPU, whose products
 // are summed in other orders too, has four times as much.
-double tolerance() { return 5e-6 * test::slack(); }
+double tolerance() { return 5e-6 * slack(); }
 
 void expect_agreement(const Optimizer& optimizer, double within) {
   const std::vector<double> expected = losses("cpu", optimizer);
@@ -85,7 +80,7 @@ void expect_agreement(const Optimizer& optimizer, double within) {
   EXPECT_GT(*std::ranges::min_element(expected), 0.5) << "too small to differ";
   EXPECT_EQ(losses("discrete", optimizer), expected) << "the CPU's kernels, other memory";
   EXPECT_LE(greatest_difference(losses("twin", optimizer), expected), tolerance());
-  const std::string tested = test::test_kind();
+  const std::string tested = test_kind();
   if (tested != "discrete" && tested != "twin") {
     EXPECT_LE(greatest_difference(losses(tested, optimizer), expected), within) << tested;
   }
@@ -95,7 +90,7 @@ TEST(Agreement, TheLossOfEveryStepIsThatOfACpuReplica) { expect_agreement(withou
 
 // A GPU's Muon multiplies in bf16, which makes each update wrong by about a percent.
 TEST(Agreement, WithMuonItIsToTheAccuracyOfItsProducts) {
-  expect_agreement(with_muon(), test::on_gpu() ? 0.02 : tolerance());
+  expect_agreement(with_muon(), on_gpu() ? 0.02 : tolerance());
 }
 
 TEST(Agreement, WouldShowVariablesThatAreWrongByAThousandth) {
@@ -103,4 +98,4 @@ TEST(Agreement, WouldShowVariablesThatAreWrongByAThousandth) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

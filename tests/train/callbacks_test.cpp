@@ -1,24 +1,15 @@
 #include "headrace/train/callbacks.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/fit/callback_list.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::Training;
-using testing::ElementsAre;
-using testing::HasSubstr;
-
-Dataset ten_steps() { return test::blobs(80).batch({.global_batch = 8}); }  // 10 steps an epoch
+Dataset ten_steps() { return blobs(80).batch({.global_batch = 8}); }  // 10 steps an epoch
 
 TEST(Callbacks, AnEpochsBeginIsHeardBeforeItsSteps) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   std::vector<std::string> heard;
   const Callback callback{
       .on_epoch_begin = [&](int epoch, FitControl&) { heard.push_back("begin " + std::to_string(epoch)); },
@@ -32,7 +23,7 @@ TEST(Callbacks, AnEpochsBeginIsHeardBeforeItsSteps) {
 
 TEST(Callbacks, EverySoManyStepsOfTheModelExactly) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   std::vector<std::uint64_t> steps;
   const Callback callback{
       .on_step = [&](const StepReport& report, FitControl&) { steps.push_back(report.global_step); },
@@ -47,7 +38,7 @@ TEST(Callbacks, AnExactReportCountsAllStepsAndLeavesTheWeightsAlone) {
   Training training(2);
   std::vector<double> losses;
   std::vector<std::string> weights;
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   const Callback callback{.on_step =
                               [&](const StepReport& report, FitControl& control) {
                                 losses.push_back(report.loss);
@@ -57,7 +48,7 @@ TEST(Callbacks, AnExactReportCountsAllStepsAndLeavesTheWeightsAlone) {
   const History watched = model.fit(ten_steps(), {.epochs = 1, .callbacks = {callback}, .verbose = 0});
   ASSERT_EQ(losses.size(), 10U);
   for (std::uint64_t steps : {1U, 4U, 10U}) {
-    Model alone = test::compiled(training.strategy, test::small_mlp);
+    Model alone = compiled(training.strategy, small_mlp);
     const History history = alone.fit(ten_steps(), {.epochs = 1, .verbose = 0, .stop_after_steps = steps});
     EXPECT_EQ(losses[steps - 1], history["loss"][0]) << steps;
     EXPECT_EQ(weights[steps - 1], alone.weights_sha256()) << steps;
@@ -66,7 +57,7 @@ TEST(Callbacks, AnExactReportCountsAllStepsAndLeavesTheWeightsAlone) {
 
 TEST(Callbacks, AStopTakesEffectAtTheStepThatAskedForIt) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   const Callback callback{.on_step = [](const StepReport&, FitControl& control) { control.request_stop(); },
                           .every_steps = 13};
   const History history = model.fit(ten_steps(), {.epochs = 5, .callbacks = {callback}, .verbose = 0});
@@ -77,7 +68,7 @@ TEST(Callbacks, AStopTakesEffectAtTheStepThatAskedForIt) {
 // Without the epoch's first step, which waits for the engine's start or for a validation before it.
 TEST(Callbacks, TellWhatTheInputEngineDidForTheEpoch) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   EXPECT_EQ(FitControl(model).input_stats().examples, 0U) << "no fit";
   std::vector<std::uint64_t> in_steps, at_end;
   const Callback callback{
@@ -102,7 +93,7 @@ TEST(Callbacks, TellWhatTheInputEngineDidForTheEpoch) {
 TEST(Callbacks, TheScaleOfTheLearningRateHoldsFromTheNextStepOn) {
   Training training(2);
   const auto end = [&](float rate, double scale) {
-    Model model = test::compiled(training.strategy, test::small_mlp, sgd(rate));
+    Model model = compiled(training.strategy, small_mlp, sgd(rate));
     const Callback callback{.on_train_begin = [scale](FitControl& control) {
       control.set_learning_rate_scale(scale);
       EXPECT_EQ(control.learning_rate_scale(), scale);
@@ -113,7 +104,7 @@ TEST(Callbacks, TheScaleOfTheLearningRateHoldsFromTheNextStepOn) {
   EXPECT_EQ(end(0.5F, 0.25), end(0.125F, 1));
   EXPECT_NE(end(0.5F, 0.25), end(0.5F, 1));
 
-  Model model = test::compiled(training.strategy, test::small_mlp, sgd(0.5F));
+  Model model = compiled(training.strategy, small_mlp, sgd(0.5F));
   std::string frozen;
   const Callback callback{.on_step =
                               [&](const StepReport&, FitControl& control) {
@@ -127,14 +118,14 @@ TEST(Callbacks, TheScaleOfTheLearningRateHoldsFromTheNextStepOn) {
 
 TEST(Callbacks, TheScaleIsOfAllGroupsAndEndsWithCompile) {
   Training training(1);
-  Model model = test::compiled(training.strategy, test::small_cnn, test::grouped());
+  Model model = compiled(training.strategy, small_cnn, grouped());
   FitControl control(model);
   const std::vector<double> before = control.learning_rates();
   ASSERT_EQ(before.size(), 3U);
   control.set_learning_rate_scale(0.5);
   const std::vector<double> after = control.learning_rates();
   for (std::size_t i = 0; i < before.size(); ++i) EXPECT_DOUBLE_EQ(after[i], 0.5 * before[i]);
-  model.compile({.optimizer = test::grouped()});
+  model.compile({.optimizer = grouped()});
   EXPECT_EQ(control.learning_rate_scale(), 1.0);
   for (const double wrong : {-1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
     EXPECT_THROW(control.set_learning_rate_scale(wrong), ConfigError) << wrong;
@@ -149,7 +140,7 @@ Callback remembers(const std::string& name, std::string& state) {
 
 TEST(CallbackStates, ComeBackToTheirOwners) {
   Training training(1);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   FitControl control(model);
   std::string first = "1", second = R"({"best": 2})", other = "three";
   const std::vector<Callback> callbacks{
@@ -173,7 +164,7 @@ TEST(CallbackStates, ComeBackToTheirOwners) {
 
 TEST(CallbackStates, HaveNamesOfTheirOwnHoweverTheyAreCalled) {
   Training training(1);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   FitControl control(model);
   std::string first = "1", second = "2", third = "3";
   const std::vector<Callback> callbacks{remembers("a", first), remembers("a", second), remembers("a_2", third)};
@@ -186,20 +177,17 @@ TEST(CallbackStates, HaveNamesOfTheirOwnHoweverTheyAreCalled) {
 
 TEST(CallbackStates, NeedANameAndBothDirections) {
   Training training(1);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   FitControl control(model);
   std::string state;
   Callback one_way = remembers("half", state);
   one_way.restore = {};
   for (const Callback& wrong : {remembers("", state), one_way}) {
-    try {
-      model.fit(ten_steps(), {.callbacks = {wrong}, .verbose = 0});
-      FAIL();
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("save() or restore()"));
-    }
+    EXPECT_THAT(
+        error_of<ConfigError>([&] { model.fit(ten_steps(), {.callbacks = {wrong}, .verbose = 0}); }).what(),
+        HasSubstr("save() or restore()"));
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

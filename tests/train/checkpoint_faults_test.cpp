@@ -1,25 +1,13 @@
 // Checkpoints on a disk that fails or is slow, and of trainings that go wrong.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <string>
-#include <thread>
-#include <utility>
 
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/system_file.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/records/record.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 // The n-th call of a kind on a file below a folder fails.
 class FailsOnce final : public FileFaults {
@@ -126,15 +114,13 @@ TEST(CheckpointFaults, AFailedWriteEndsTheFitByName) {
   Training training(1);
   Model model = compiled(training.strategy, small_mlp);
   const FailsOnce fault(FileOperation::kWrite, 0, folder.path().string());
-  try {
+  const DataError error = error_of<DataError>([&] {
     model.fit(kept_data(), {.epochs = 1000,
                             .verbose = 0,
                             .checkpoints = CheckpointOptions{.folder = folder.path(), .every_steps = 5}});
-    ADD_FAILURE();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("checkpoint-5.safetensors"));
-    EXPECT_THAT(error.what(), HasSubstr("cannot write"));
-  }
+  });
+  EXPECT_THAT(error.what(), HasSubstr("checkpoint-5.safetensors"));
+  EXPECT_THAT(error.what(), HasSubstr("cannot write"));
   EXPECT_LT(model.global_step(), 5000U);
 }
 

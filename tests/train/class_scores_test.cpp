@@ -1,22 +1,10 @@
 // Precision, recall, F1 and areas under curves: equal to their definitions on a model's predictions, exactly,
 // whatever the replicas.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::DoubleNear;
-using testing::ElementsAre;
-using testing::Pointwise;
 
 constexpr std::int64_t kScoredCount = 90;
 constexpr std::size_t kScoredClasses = 4;
@@ -86,7 +74,7 @@ const std::vector<double>& values_of(const Evaluation& evaluation, const std::st
   return find_metric(evaluation.metrics, name)->values;
 }
 
-Dataset multiclass() { return test::blobs(kScoredCount, {8}, kScoredClasses, 7).batch({.global_batch = 16}); }
+Dataset multiclass() { return blobs(kScoredCount, {8}, kScoredClasses, 7).batch({.global_batch = 16}); }
 
 Model scored_model(Training& training, const Net& net, const Loss& loss, const std::vector<Metric>& metrics) {
   Model model = training.strategy.build(net, {.seed = 3});
@@ -98,7 +86,7 @@ TEST(ClassScores, OfSeveralClassesAreThoseOfThePredictions) {
   for (const int replicas : {1, 2, 4}) {
     for (const bool logits : {true, false}) {
       Training training(replicas);
-      const Net net = [&](Graph& g) { return logits ? test::small_mlp(g) : g.softmax(test::small_mlp(g)); };
+      const Net net = [&](Graph& g) { return logits ? small_mlp(g) : g.softmax(small_mlp(g)); };
       const Loss loss = sparse_categorical_crossentropy({.from_logits = logits});
       const auto evaluated = [&](const Metric& metric) {
         Model model = scored_model(training, net, loss, {metric});
@@ -110,7 +98,7 @@ TEST(ClassScores, OfSeveralClassesAreThoseOfThePredictions) {
       const Predictions all = model.predict(multiclass());
       Scored scored;
       std::vector<std::int64_t> labels;
-      Loader loader(test::blobs(kScoredCount, {8}, kScoredClasses, 7).batch({.global_batch = kScoredCount}),
+      Loader loader(blobs(kScoredCount, {8}, kScoredClasses, 7).batch({.global_batch = kScoredCount}),
                     training.devices);
       for (std::size_t row = 0; row < kScoredCount; ++row) {
         const float* z = &all.values[row * kScoredClasses];
@@ -166,7 +154,7 @@ TEST(ClassScores, OfTwoClassesAreKeras) {
                      .loss = binary_crossentropy({.from_logits = !sigmoid}),
                      .metrics = {precision(), recall(), f1_score({.threshold = 0.5F}), auc(),
                                  auc({.curve = AucCurve::kPrecisionRecall})}});
-      const Evaluation seen = model.evaluate(test::labelled({1}, logits, labels).batch({.global_batch = 3}));
+      const Evaluation seen = model.evaluate(labelled({1}, logits, labels).batch({.global_batch = 3}));
       EXPECT_EQ(values_of(seen, "precision").front(), 3.0 / 4);
       EXPECT_EQ(values_of(seen, "recall").front(), 3.0 / 4);
       EXPECT_EQ(values_of(seen, "f1_score").front(), 3.0 / 4);
@@ -178,11 +166,11 @@ TEST(ClassScores, OfTwoClassesAreKeras) {
 
 TEST(ClassScores, AreInFilesAndRefuseWhatDoesNotFit) {
   Training training(1);
-  const test::TempFolder folder;
+  const TempFolder folder;
   const std::vector<Metric> metrics{precision({.average = Average::kNone, .threshold = 0.25F}), recall(),
                                     f1_score(), auc({.thresholds = 20}),
                                     auc({.curve = AucCurve::kPrecisionRecall})};
-  Model model = scored_model(training, test::small_mlp, sparse_categorical_crossentropy(), metrics);
+  Model model = scored_model(training, small_mlp, sparse_categorical_crossentropy(), metrics);
   const Evaluation before = model.evaluate(multiclass());
   save_model(model, folder / "model.safetensors", std::nullopt);
   const Evaluation after = restore_model(training.strategy, folder / "model.safetensors").evaluate(multiclass());
@@ -202,4 +190,4 @@ TEST(ClassScores, AreInFilesAndRefuseWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,78 +1,54 @@
 // What a custom training loop may do and may not, what it costs, and what it leaves.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/support/long_run.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::loop_data;
-using test::Training;
-using testing::HasSubstr;
 
 TEST(CustomLoop, AnOrderThatWouldLoseGradientsIsRefused) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   Loader loader(loop_data(8), training.devices, {.epochs = 2});
-  const auto refused = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "nothing was refused";
-  };
   Trainer trainer(training.strategy, model, loader);
-  EXPECT_THAT(refused([&] { trainer.backward(); }), HasSubstr("needs a forward()"));
-  EXPECT_THAT(refused([&] { trainer.all_reduce(); }), HasSubstr("without gradients"));
-  EXPECT_THAT(refused([&] { trainer.apply_gradients(); }), HasSubstr("before all_reduce()"));
+  EXPECT_THAT(message_of([&] { trainer.backward(); }), HasSubstr("needs a forward()"));
+  EXPECT_THAT(message_of([&] { trainer.all_reduce(); }), HasSubstr("without gradients"));
+  EXPECT_THAT(message_of([&] { trainer.apply_gradients(); }), HasSubstr("before all_reduce()"));
   trainer.forward(*trainer.take());
-  EXPECT_THAT(refused([&] { trainer.all_reduce(); }), HasSubstr("without its backward()"));
+  EXPECT_THAT(message_of([&] { trainer.all_reduce(); }), HasSubstr("without its backward()"));
   trainer.forward(*trainer.take());  // the one before was only looked at
   trainer.backward();
-  EXPECT_THAT(refused([&] { trainer.gradients(*trainer.take()); }), HasSubstr("StepOptions::accumulate"));
-  EXPECT_THAT(refused([&] { trainer.step(); }), HasSubstr("not used yet"));
-  EXPECT_THAT(refused([&] { trainer.apply_gradients(); }), HasSubstr("before all_reduce()"));
+  EXPECT_THAT(message_of([&] { trainer.gradients(*trainer.take()); }), HasSubstr("StepOptions::accumulate"));
+  EXPECT_THAT(message_of([&] { trainer.step(); }), HasSubstr("not used yet"));
+  EXPECT_THAT(message_of([&] { trainer.apply_gradients(); }), HasSubstr("before all_reduce()"));
   trainer.discard_gradients();
-  EXPECT_THAT(refused([&] { trainer.all_reduce(); }), HasSubstr("without gradients"));
+  EXPECT_THAT(message_of([&] { trainer.all_reduce(); }), HasSubstr("without gradients"));
   trainer.gradients(*trainer.take());
   trainer.all_reduce();
-  EXPECT_THAT(refused([&] { trainer.gradients(*trainer.take()); }), HasSubstr("call apply_gradients()"));
+  EXPECT_THAT(message_of([&] { trainer.gradients(*trainer.take()); }), HasSubstr("call apply_gradients()"));
   trainer.apply_gradients();
   EXPECT_TRUE(trainer.step());
   trainer.finish();
   EXPECT_EQ(model.global_step(), 2U);
-  EXPECT_THAT(refused([&] { trainer.forward(*trainer.take()).labels(0, "colour"); }), HasSubstr("they use label"));
+  EXPECT_THAT(message_of([&] { trainer.forward(*trainer.take()).labels(0, "colour"); }),
+              HasSubstr("they use label"));
 }
 
 TEST(CustomLoop, RefusesALoaderOnOtherDevices) {
   Training mine(2), other(2);
-  Model model = test::compiled(mine.strategy, test::small_cnn);
+  Model model = compiled(mine.strategy, small_cnn);
   Loader loader(loop_data(), other.devices);
-  try {
-    Trainer trainer(mine.strategy, model, loader);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("other devices"));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] { Trainer trainer(mine.strategy, model, loader); }).what(),
+              HasSubstr("other devices"));
   EXPECT_THROW(Evaluator(model, loader), ConfigError);
 }
 
 TEST(CustomLoop, GoesOnFromAnyStep) {
   const Schedule falling = Schedule::linear_decay({.peak = 0.2F, .total_steps = 8});
-  const Dataset data = test::blobs(64, {6, 6, 2}).shuffle().batch({.global_batch = 8});
+  const Dataset data = blobs(64, {6, 6, 2}).shuffle().batch({.global_batch = 8});
   Training whole(2);
-  Model expected = test::compiled(whole.strategy, test::small_cnn, sgd(falling));
+  Model expected = compiled(whole.strategy, small_cnn, sgd(falling));
   Loader all(data, whole.devices);
   Trainer trainer(whole.strategy, expected, all);
   std::vector<std::vector<float>> halfway;
@@ -80,13 +56,13 @@ TEST(CustomLoop, GoesOnFromAnyStep) {
   while (trainer.step()) {
     if (expected.global_step() != 5) continue;
     trainer.finish();
-    halfway = test::variables_of(expected);
+    halfway = variables_of(expected);
     position = all.state();
   }
   trainer.finish();
 
   Training later(2);
-  Model model = test::compiled(later.strategy, test::small_cnn, sgd(falling));
+  Model model = compiled(later.strategy, small_cnn, sgd(falling));
   for (std::size_t v = 0; v < halfway.size(); ++v) model.write_variable(model.variable_names()[v], halfway[v]);
   Loader rest(data, later.devices, {.start = position});
   Trainer second(later.strategy, model, rest, {.first_step = 5});
@@ -98,10 +74,10 @@ TEST(CustomLoop, GoesOnFromAnyStep) {
 }
 
 TEST(CustomLoop, TimesTellWhichReplicaTheOthersWaitFor) {
-  test::undisturbed([](int slower) {
+  undisturbed([](int slower) {
     Training training("cpu", 3);  // where waits are known
-    Model model = test::compiled(training.strategy, test::small_mlp);
-    Loader loader(test::blobs(40).batch({.global_batch = 8}), training.devices);
+    Model model = compiled(training.strategy, small_mlp);
+    Loader loader(blobs(40).batch({.global_batch = 8}), training.devices);
     Trainer trainer(training.strategy, model, loader);
     const std::chrono::milliseconds pause(10 * slower);
     trainer.reset_metrics();
@@ -129,7 +105,7 @@ TEST(CustomLoop, TimesTellWhichReplicaTheOthersWaitFor) {
 
 // Split, assign, start, train, release.
 TEST(CustomLoop, GivesBackAllMemory) {
-  DeviceGroup devices = test::test_devices(4, DeviceNeed::kKernels);
+  DeviceGroup devices = test_devices(4, DeviceNeed::kKernels);
   Buffer others = devices[0].allocate(1 << 16), pinned = devices[0].allocate_pinned(1 << 10);
   DeviceGroup rest = devices.split(2);
   const auto use = [&] {
@@ -146,7 +122,7 @@ TEST(CustomLoop, GivesBackAllMemory) {
   EXPECT_GT(before[0] + before[1], 0U);
   for (DeviceGroup* group : {&devices, &rest}) {
     Strategy strategy(*group, {.announce = false});
-    Model model = test::compiled(strategy, test::norm_cnn);
+    Model model = compiled(strategy, norm_cnn);
     Loader loader(loop_data(), *group, {.epochs = 2});
     Trainer trainer(strategy, model, loader, {.step = {.accumulate = 2}});
     const ForwardPass& pass = trainer.forward(*trainer.take());
@@ -165,4 +141,4 @@ TEST(CustomLoop, GivesBackAllMemory) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,25 +1,14 @@
 // What lies between the pieces of a step: it can be read, and gradients can be changed.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/evaluator.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::loop_data;
-using test::Training;
 
 TEST(CustomLoop, PredictionsAreThoseOfTheModel) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   const Dataset data = loop_data(16, 27);
   const Predictions expected = model.predict(data);
   Loader loader(data, training.devices);
@@ -37,7 +26,7 @@ TEST(CustomLoop, PredictionsAreThoseOfTheModel) {
 
 // A loss's own values, whatever it is made of.
 TEST(CustomLoop, ExampleLossesAverageToTheLoss) {
-  const Net ending_in_softmax = [](Graph& g) { return g.softmax(test::small_mlp(g)); };
+  const Net ending_in_softmax = [](Graph& g) { return g.softmax(small_mlp(g)); };
   const Loss sparse = sparse_categorical_crossentropy();
   const Loss fused = sparse_categorical_crossentropy({.from_logits = false, .label_smoothing = 0.1F});
   const Loss hosted = host_loss("first", [](const HostExample& example) {
@@ -45,12 +34,12 @@ TEST(CustomLoop, ExampleLossesAverageToTheLoss) {
     return static_cast<double>(example.result[0]) + static_cast<double>(example.class_number);
   });
   const std::vector<std::pair<Net, Loss>> cases = {
-      {test::small_mlp, sparse}, {ending_in_softmax, fused}, {test::small_mlp, 0.25F * sparse + 0.75F * hosted}};
+      {small_mlp, sparse}, {ending_in_softmax, fused}, {small_mlp, 0.25F * sparse + 0.75F * hosted}};
   for (const auto& [net, loss] : cases) {
     Training training(3);
     Model model = training.strategy.build(net, {.seed = 3});
     model.compile({.loss = loss});
-    Loader loader(test::blobs(17).batch({.global_batch = 7}), training.devices);  // the last batch has 3
+    Loader loader(blobs(17).batch({.global_batch = 7}), training.devices);  // the last batch has 3
     Trainer trainer(training.strategy, model, loader);
     while (std::optional<GlobalBatch> batches = trainer.take()) {
       const ForwardPass& pass = trainer.forward(std::move(*batches));
@@ -59,8 +48,7 @@ TEST(CustomLoop, ExampleLossesAverageToTheLoss) {
         EXPECT_EQ(static_cast<std::int64_t>(each.size()), pass.examples(replica.index));
         return compute_average_loss(each, pass.global_examples());
       });
-      EXPECT_NEAR(training.strategy.reduce(ReduceOp::kSum, losses), mean_loss(trainer.finish()),
-                  1e-6 * test::slack());
+      EXPECT_NEAR(training.strategy.reduce(ReduceOp::kSum, losses), mean_loss(trainer.finish()), 1e-6 * slack());
       trainer.backward();
       trainer.all_reduce();
       trainer.apply_gradients();
@@ -74,7 +62,7 @@ TEST(CustomLoop, AScalarLossIsRefused) { EXPECT_THROW(compute_average_loss(0.5, 
 TEST(CustomLoop, GradientsCanBeChangedBeforeTheUpdate) {
   const auto trained = [](float rate, float factor) {
     Training training(2);
-    Model model = test::compiled(training.strategy, test::small_cnn, sgd(rate));
+    Model model = compiled(training.strategy, small_cnn, sgd(rate));
     Loader loader(loop_data(), training.devices);
     Trainer trainer(training.strategy, model, loader);
     while (std::optional<GlobalBatch> batches = trainer.take()) {
@@ -98,7 +86,7 @@ TEST(CustomLoop, GradientsCanBeChangedBeforeTheUpdate) {
 
 TEST(CustomLoop, GradientsAreEachReplicasUntilTheyAreSummed) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::norm_cnn);
+  Model model = compiled(training.strategy, norm_cnn);
   Loader loader(loop_data(), training.devices);
   Trainer trainer(training.strategy, model, loader);
   const auto read = [&] {
@@ -121,7 +109,7 @@ TEST(CustomLoop, TestingEqualsEvaluation) {
   const Dataset data = loop_data(16, 27);
   for (const int replicas : {1, 4}) {
     Training training(replicas);
-    Model model = training.strategy.build(test::small_cnn, {.seed = 3});
+    Model model = training.strategy.build(small_cnn, {.seed = 3});
     model.compile({.metrics = {accuracy(), top_k(2), confusion_matrix()}});
     const Evaluation expected = model.evaluate(data);
     Loader loader(data, training.devices, {.epochs = 2});
@@ -139,4 +127,4 @@ TEST(CustomLoop, TestingEqualsEvaluation) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,38 +1,14 @@
 // One Evaluator for all of it: passes over a loader or a data set, results, and what it refuses.
 #include "headrace/train/evaluator.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::loop_data;
-using test::Training;
-using testing::HasSubstr;
-
-template <typename Call>
-std::string refused_call(const Call& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 TEST(Evaluator, EachPassOverALoaderIsAnEvaluation) {
   const Dataset data = loop_data(16, 27);
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   Loader loader(data, training.devices, {.epochs = 3});
   Evaluator evaluator(model, loader, {.views = mirrored_views()});
   evaluator.warm_up();
@@ -49,7 +25,7 @@ TEST(Evaluator, EachPassOverALoaderIsAnEvaluation) {
 TEST(Evaluator, PredictsFromALoaderAsTheModelDoes) {
   const Dataset data = loop_data(16, 27);
   Training training(2);
-  Model model = training.strategy.build(test::small_cnn, {.seed = 3});  // not compiled
+  Model model = training.strategy.build(small_cnn, {.seed = 3});  // not compiled
   const Predictions expected = model.predict(data);
   Loader loader(data, training.devices, {.epochs = 2});
   Evaluator evaluator(model, loader, {}, Mode::kPredict);
@@ -64,16 +40,15 @@ TEST(Evaluator, PredictsFromALoaderAsTheModelDoes) {
 TEST(Evaluator, VirtualShardsOfALoader) {
   const Dataset data = loop_data(16, 27);
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   const Evaluation expected = model.evaluate(data, {.virtual_shards = 4});
   DeviceGroup shards = training.devices.repeated(2);
   Loader loader(data, shards, {.epochs = 2});
   Evaluator evaluator(model, loader, {.virtual_shards = 4});
   EXPECT_EQ(evaluator.evaluate().loss, expected.loss);
   EXPECT_TRUE(evaluator.step());
-  EXPECT_THAT(refused_call([&] { evaluator.forward(*evaluator.take()); }),
-              HasSubstr("virtual shards share memory"));
-  EXPECT_THAT(refused_call([&] { Evaluator(model, loader); }),
+  EXPECT_THAT(message_of([&] { evaluator.forward(*evaluator.take()); }), HasSubstr("virtual shards share memory"));
+  EXPECT_THAT(message_of([&] { Evaluator(model, loader); }),
               HasSubstr("among 4 replicas, the evaluation among 2"));
 }
 
@@ -83,7 +58,7 @@ TEST(Evaluator, AveragedWeightsBatchByBatch) {
   Training training(2);
   Optimizer averaging = sgd(0.1F);
   averaging.average = WeightAverage{.decay = 0.5F};
-  Model model = test::compiled(training.strategy, test::small_cnn, averaging);
+  Model model = compiled(training.strategy, small_cnn, averaging);
   Loader loader(data, training.devices);
   Evaluator evaluator(model, loader, {.averaged_weights = true});
   model.fit(data, {.epochs = 2, .verbose = 0});
@@ -96,7 +71,7 @@ TEST(Evaluator, AveragedWeightsBatchByBatch) {
 
 TEST(Evaluator, AStopEndsAPass) {
   Training training;
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   const std::atomic<bool> stop = true;
   Loader loader(loop_data(), training.devices);
   Evaluator evaluator(model, loader, {.stop = &stop});
@@ -108,21 +83,21 @@ TEST(Evaluator, AStopEndsAPass) {
 
 TEST(Evaluator, RefusesWhatItsModeDoesNotDo) {
   Training training;
-  Model model = training.strategy.build(test::small_cnn);
+  Model model = training.strategy.build(small_cnn);
   const Dataset data = loop_data();
-  EXPECT_THAT(refused_call([&] { Evaluator(model, data); }), HasSubstr("needs a compiled model"));
-  EXPECT_THAT(refused_call([&] { Evaluator(model, data, {}, Mode::kTrain); }), HasSubstr("does not train"));
-  EXPECT_THAT(refused_call([&] { Evaluator(model, data, {.views = mirrored_views()}, Mode::kPredict); }),
+  EXPECT_THAT(message_of([&] { Evaluator(model, data); }), HasSubstr("needs a compiled model"));
+  EXPECT_THAT(message_of([&] { Evaluator(model, data, {}, Mode::kTrain); }), HasSubstr("does not train"));
+  EXPECT_THAT(message_of([&] { Evaluator(model, data, {.views = mirrored_views()}, Mode::kPredict); }),
               HasSubstr("takes no views"));
   Evaluator predicting(model, data, {}, Mode::kPredict);
-  EXPECT_THAT(refused_call([&] { predicting.evaluate(); }), HasSubstr("this Evaluator predicts"));
-  EXPECT_THAT(refused_call([&] { predicting.step(); }), HasSubstr("this Evaluator predicts"));
+  EXPECT_THAT(message_of([&] { predicting.evaluate(); }), HasSubstr("this Evaluator predicts"));
+  EXPECT_THAT(message_of([&] { predicting.step(); }), HasSubstr("this Evaluator predicts"));
   predicting.predict();
-  EXPECT_THAT(refused_call([&] { predicting.predict(); }), HasSubstr("this prediction has been run"));
+  EXPECT_THAT(message_of([&] { predicting.predict(); }), HasSubstr("this prediction has been run"));
   model.compile({});
   Evaluator counting(model, data);
-  EXPECT_THAT(refused_call([&] { counting.predict(); }), HasSubstr("this Evaluator counts"));
+  EXPECT_THAT(message_of([&] { counting.predict(); }), HasSubstr("this Evaluator counts"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,12 +1,9 @@
 // Layers that one call does together train as they do one by one.
-#include <gtest/gtest.h>
-
-#include "headrace/devices/registry.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/step/program.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 enum class Between { kNothing, kDropout };
@@ -70,11 +67,11 @@ FusedTrained train_fused(Strategy& strategy, Build build, Between between, const
   if (initial != nullptr) {
     std::size_t next = 0;
     for (const std::string& name : model.variable_names()) model.write_variable(name, initial->variables[next++]);
-    const Dataset data = test::blobs(37, {6, 6, 3}).batch({.global_batch = 16});
+    const Dataset data = blobs(37, {6, 6, 3}).batch({.global_batch = 16});
     model.fit(data, {.epochs = 2, .verbose = 0});
     trained.evaluated = model.evaluate(data).loss;
   }
-  trained.variables = test::variables_of(model);
+  trained.variables = variables_of(model);
   return trained;
 }
 
@@ -88,7 +85,7 @@ class FusionTest : public testing::TestWithParam<Case> {};
 // 37 examples in batches of 16: the last is smaller, and of three replicas one then has nothing to learn from.
 TEST_P(FusionTest, ChangesNoBit) {
   for (const int replicas : {1, 2, 3}) {
-    test::Training training(replicas);
+    Training training(replicas);
     const FusedTrained initial = train_fused(training.strategy, GetParam().build, Between::kNothing, nullptr);
     const FusedTrained fused = train_fused(training.strategy, GetParam().build, Between::kNothing, &initial);
     const FusedTrained apart = train_fused(training.strategy, GetParam().build, Between::kDropout, &initial);
@@ -100,7 +97,7 @@ TEST_P(FusionTest, ChangesNoBit) {
 
 // The GPU's kernels on the host: other orders of sums within a call, the same roundings.
 TEST_P(FusionTest, ChangesNoBitOfAGpusKernelsInF32) {
-  DeviceGroup devices = test::twin_devices(2);
+  DeviceGroup devices = twin_devices(2);
   Strategy strategy(devices, {.announce = false});
   const FusedTrained initial = train_fused(strategy, GetParam().build, Between::kNothing, nullptr);
   const FusedTrained fused = train_fused(strategy, GetParam().build, Between::kNothing, &initial);
@@ -132,7 +129,7 @@ TEST(Fusion, KeepsNoArgumentsOfActivations) {
 // Nor does a convolution where the device computes them again, which needs that its weights do not learn.
 TEST(Fusion, KeepsNoArgumentsThatAreComputedAgain) {
   constexpr std::int64_t kRows = 64;
-  const DeviceGroup devices = test::twin_devices(1);
+  const DeviceGroup devices = twin_devices(1);
   const Kernels& kernels = *devices[0].kernels();
   const auto bytes = [&](bool trained_weights, const std::vector<const Kernels*>& of) {
     Graph graph;
@@ -152,4 +149,4 @@ TEST(Fusion, KeepsNoArgumentsThatAreComputedAgain) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,24 +1,18 @@
 // Limits of gradients and of their norm.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(GradientClipping, ALimitThatIsNeverReachedChangesNoBit) {
   for (const int accumulate : {1, 3}) {
     std::string hashes[2];
     for (const bool clips : {false, true}) {
-      Optimizer optimizer = test::grouped();
+      Optimizer optimizer = grouped();
       if (clips) optimizer.clip = {.max_norm = 1e6F, .max_value = 1e6F};
-      test::Training training(2);
-      Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
-      model.fit(test::blobs(60, {6, 6, 2}).batch({.global_batch = 8}),
+      Training training(2);
+      Model model = compiled(training.strategy, small_cnn, optimizer);
+      model.fit(blobs(60, {6, 6, 2}).batch({.global_batch = 8}),
                 {.epochs = 2, .verbose = 0, .step = {.accumulate = accumulate}});
       hashes[clips] = model.weights_sha256();
     }
@@ -32,13 +26,13 @@ TEST(GradientClipping, NoStepIsLongerThanTheLimit) {
     for (const int accumulate : {1, 2}) {
       Optimizer optimizer = sgd(0.5F);
       optimizer.clip = {.max_norm = 1e-2F};
-      test::Training training(replicas);
-      Model model = test::compiled(training.strategy, test::small_mlp, optimizer);
-      const Dataset data = test::blobs(64).batch({.global_batch = 16});
+      Training training(replicas);
+      Model model = compiled(training.strategy, small_mlp, optimizer);
+      const Dataset data = blobs(64).batch({.global_batch = 16});
       for (std::uint64_t step = 1; step <= 4; ++step) {
-        const auto before = test::variables_of(model);
+        const auto before = variables_of(model);
         model.fit(data, {.epochs = 4, .verbose = 0, .step = {.accumulate = accumulate}, .stop_after_steps = step});
-        const auto after = test::variables_of(model);
+        const auto after = variables_of(model);
         double squares = 0;
         for (std::size_t v = 0; v < before.size(); ++v) {
           for (std::size_t i = 0; i < before[v].size(); ++i) squares += std::pow(after[v][i] - before[v][i], 2);
@@ -59,9 +53,9 @@ TEST(GradientClipping, WhatHasEndedCountsForNothing) {
                    .learning_rate = Schedule::piecewise({.rates = {0.5F, 0}, .boundaries = {2}})}};
   double moved[2] = {};
   for (const bool ends : {false, true}) {
-    test::Training training(2);
-    Model model = test::compiled(training.strategy, test::small_mlp, ends ? ended : all);
-    const Dataset data = test::blobs(64).batch({.global_batch = 16});
+    Training training(2);
+    Model model = compiled(training.strategy, small_mlp, ends ? ended : all);
+    const Dataset data = blobs(64).batch({.global_batch = 16});
     model.fit(data, {.verbose = 0, .stop_after_steps = 2});
     const std::vector<float> frozen = model.read_variable("dense/weights");
     const std::vector<float> before = model.read_variable("dense_1/weights"),
@@ -78,4 +72,4 @@ TEST(GradientClipping, WhatHasEndedCountsForNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

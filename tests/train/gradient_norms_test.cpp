@@ -1,16 +1,9 @@
 // The norms of gradients that a fit reports on request.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
 
 double norm_of(const std::vector<float>& values, std::int64_t begin, std::int64_t elements) {
   double squares = 0;
@@ -22,7 +15,7 @@ double norm_of(const std::vector<float>& values, std::int64_t begin, std::int64_
 
 class GradientNormsTest : public testing::TestWithParam<int> {
  protected:
-  Dataset data_ = test::blobs(50, {6, 6, 2}).batch({.global_batch = 16});
+  Dataset data_ = blobs(50, {6, 6, 2}).batch({.global_batch = 16});
 };
 
 // Against the gradients as they lie in the arena, which the update leaves alone; in both forms of the step, and
@@ -32,7 +25,7 @@ TEST_P(GradientNormsTest, AreThoseOfTheSummedGradients) {
     for (const bool pieces : {false, true}) {
       if (pieces && accumulate > 1) continue;
       Training training(GetParam());
-      Model model = test::compiled(training.strategy, test::norm_cnn);
+      Model model = compiled(training.strategy, norm_cnn);
       Loader loader(data_, training.devices);
       Trainer trainer(training.strategy, model, loader,
                       {.step = {.accumulate = accumulate, .gradient_norms = true}});
@@ -48,7 +41,7 @@ TEST_P(GradientNormsTest, AreThoseOfTheSummedGradients) {
       while (step()) {
         const std::optional<GradientNorms> norms = trainer.gradient_norms();
         ASSERT_TRUE(norms);
-        const std::vector<float> arena = test::gradients_of(model, training.strategy);
+        const std::vector<float> arena = gradients_of(model, training.strategy);
         std::size_t next = 0;
         for (const Variable& variable : model.state().layout.variables()) {
           if (variable.spec.role != VariableRole::kTrained) continue;
@@ -69,7 +62,7 @@ TEST_P(GradientNormsTest, ChangeNoResultAndAreOffUnlessAskedFor) {
   std::vector<std::string> hashes;
   for (const bool wanted : {false, true}) {
     Training training(GetParam());
-    Model model = test::compiled(training.strategy, test::norm_cnn);
+    Model model = compiled(training.strategy, norm_cnn);
     int reports = 0;
     const Callback callback{.on_step =
                                 [&](const StepReport& report, FitControl&) {
@@ -93,7 +86,7 @@ TEST_P(GradientNormsTest, WhereTheNormIsLimitedItIsKnownAnyway) {
   std::vector<double> norms;
   for (const bool wanted : {false, true}) {
     Training training(GetParam());
-    Model model = test::compiled(training.strategy, test::norm_cnn, optimizer);
+    Model model = compiled(training.strategy, norm_cnn, optimizer);
     const Callback callback{.on_step =
                                 [&](const StepReport& report, FitControl&) {
                                   ASSERT_TRUE(report.gradient_norms);
@@ -114,11 +107,11 @@ TEST(GradientNorms, OfVirtualShardsAreThoseOfTheirSum) {
   std::vector<double> norms;
   for (const int replicas : {1, 2}) {
     Training training(replicas);
-    Model model = test::compiled(training.strategy, test::small_cnn);
-    const History history = model.fit(test::blobs(48, {6, 6, 2}).batch({.global_batch = 16}),
+    Model model = compiled(training.strategy, small_cnn);
+    const History history = model.fit(blobs(48, {6, 6, 2}).batch({.global_batch = 16}),
                                       {.verbose = 0, .step = {.virtual_shards = 4, .gradient_norms = true}});
     norms.push_back(history["gradient_norm"][0]);
-    const std::vector<float> arena = test::gradients_of(model, training.strategy);
+    const std::vector<float> arena = gradients_of(model, training.strategy);
     EXPECT_NEAR(norms.back(), norm_of(arena, 0, static_cast<std::int64_t>(arena.size())), 1e-5 * norms.back());
   }
   EXPECT_EQ(norms[0], norms[1]);
@@ -128,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(R, GradientNormsTest, testing::Values(1, 3));
 
 TEST(ReplicaTimes, AddUpToThoseOfAll) {
   Training training(3);
-  Model model = test::compiled(training.strategy, test::small_mlp);
-  const Dataset data = test::blobs(60).batch({.global_batch = 6});
+  Model model = compiled(training.strategy, small_mlp);
+  const Dataset data = blobs(60).batch({.global_batch = 6});
   const Callback callback{.on_epoch_end = [](const EpochReport& report, FitControl&) {
     ASSERT_EQ(report.local_replicas.size(), 3U);
     StepTimes sum;
@@ -149,4 +142,4 @@ TEST(ReplicaTimes, AddUpToThoseOfAll) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

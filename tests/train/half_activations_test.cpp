@@ -1,19 +1,12 @@
 // Training with activations stored in bf16: on CPU replicas, on ones that compute as a GPU does (twin_kernels.h)
 // and on the test devices.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model/model_state.h"
 #include "headrace/train/step/program.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
 
 // Every kind of layer, in the order of a net for images.
 Node whole_cnn(Graph& g) {
@@ -31,11 +24,11 @@ Node averaging_cnn(Graph& g) {
 // What f32 on the CPU is compared with; each kind once.
 std::vector<std::string> kinds() {
   std::vector<std::string> kinds{"cpu", "twin"};
-  if (test::test_kind() != "cpu" && test::test_kind() != "twin") kinds.push_back(test::test_kind());
+  if (test_kind() != "cpu" && test_kind() != "twin") kinds.push_back(test_kind());
   return kinds;
 }
 
-Dataset noisy_images() { return test::blobs(60, {6, 6, 2}).batch({.global_batch = 16}); }
+Dataset noisy_images() { return blobs(60, {6, 6, 2}).batch({.global_batch = 16}); }
 
 // The gradients of one batch at the initial parameters.
 std::vector<float> gradients(const std::string& kind, const Net& net, Precision precision) {
@@ -46,7 +39,7 @@ std::vector<float> gradients(const std::string& kind, const Net& net, Precision 
   Trainer trainer(training.strategy, model, loader, {.seed = 5});
   trainer.gradients(std::move(*trainer.take()));
   trainer.finish();
-  return test::gradients_of(model, training.strategy);
+  return gradients_of(model, training.strategy);
 }
 
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
@@ -62,11 +55,11 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 // In nets this small a few percent are a relu or a maximum that rounding decides the other way.
 TEST(HalfActivations, GradientsAreThoseOfF32ToTheAccuracyOfBf16) {
-  for (const Net& net : {Net(whole_cnn), Net(averaging_cnn), Net(test::small_cnn), Net(test::norm_cnn)}) {
+  for (const Net& net : {Net(whole_cnn), Net(averaging_cnn), Net(small_cnn), Net(norm_cnn)}) {
     const auto expected = gradients("cpu", net, Precision::kF32);
     for (const std::string& kind : kinds()) {
       // In f32 a GPU's kernels differ from the CPU's by the order of sums only.
-      EXPECT_LT(distance(gradients(kind, net, Precision::kF32), expected), 1e-5 * test::slack()) << kind;
+      EXPECT_LT(distance(gradients(kind, net, Precision::kF32), expected), 1e-5 * slack()) << kind;
       const double error = distance(gradients(kind, net, Precision::kBF16), expected);
       EXPECT_LT(error, 0.1) << kind;
       EXPECT_GT(error, 1e-4) << kind << ": nothing was rounded";
@@ -99,7 +92,7 @@ TEST(HalfActivations, MirroredReplicasStayBitEqualAndRunsRepeat) {
     Training training(kind, replicas);
     Model model = training.strategy.build(whole_cnn, {.seed = 3});
     model.compile({.optimizer = sgd(1e-2F, {.momentum = 0.9F}), .precision = Precision::kBF16});
-    model.fit(test::blobs(37, {6, 6, 2}).batch({.global_batch = 16}),
+    model.fit(blobs(37, {6, 6, 2}).batch({.global_batch = 16}),
               {.epochs = 2, .verbose = 0, .step = {.mirror_check_every = 1}});
     model.check_mirrored();
     return model.weights_sha256();
@@ -130,14 +123,13 @@ TEST(HalfActivations, PredictionsAreF32LogitsNearThoseOfF32) {
 TEST(HalfActivations, BytesOfTheDataAreRoundedOnce) {
   std::vector<std::uint8_t> pixels(16 * 8);
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 2);
-  const Dataset data =
-      Dataset::from(in_memory("bytes", 16,
-                              {test::array_of("image", Shape{8}, pixels),
-                               test::array_of("label", Shape{}, std::vector<std::int64_t>(16, 1))}))
-          .batch({.global_batch = 8});
+  const Dataset data = Dataset::from(in_memory("bytes", 16,
+                                               {array_of("image", Shape{8}, pixels),
+                                                array_of("label", Shape{}, std::vector<std::int64_t>(16, 1))}))
+                           .batch({.global_batch = 8});
   const auto predict = [&](const std::string& kind, Precision precision) {
     Training training(kind, 1);
-    Model model = training.strategy.build(test::small_mlp, {.seed = 3});
+    Model model = training.strategy.build(small_mlp, {.seed = 3});
     model.compile({.precision = precision});
     return model.predict(data).values;
   };
@@ -157,4 +149,4 @@ TEST(HalfActivations, HalveTheMemoryOfAStep) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,25 +1,18 @@
 // What a step in bf16 precision need not convert: weights, of which optimizers write the bf16 copy, and images,
 // which input kernels make in bf16. No bit of the result is another.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model/model_state.h"
 #include "headrace/train/model/value_types.h"
 #include "headrace/train/nets.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using testing::HasSubstr;
 
 // A GPU's kernels, which count the conversions that cuDNN and cuBLASLt would need for the products of bf16
 // precision: each operand that is f32, and a convolution's weight gradient, which cuDNN writes in bf16 only.
-class CountingKernels final : public test::TwinKernels {
+class CountingKernels final : public TwinKernels {
  public:
   CountingKernels(Device& cpu, DType weights) : TwinKernels(cpu), weights_(weights) {}
 
@@ -85,7 +78,7 @@ class CountingKernels final : public test::TwinKernels {
   DType weights_;
 };
 
-class CountingDevice final : public test::DiscreteDevice {
+class CountingDevice final : public DiscreteDevice {
  public:
   CountingDevice(std::unique_ptr<Device> inner, DType weights)
       : DiscreteDevice(std::move(inner)), kernels_(this->inner(), weights) {}
@@ -99,7 +92,7 @@ class CountingDevice final : public test::DiscreteDevice {
 
 struct Counting {
   explicit Counting(DType weights, int replicas = 1)
-      : devices(test::devices_of<CountingDevice>(replicas, weights)), strategy(devices, {.announce = false}) {}
+      : devices(devices_of<CountingDevice>(replicas, weights)), strategy(devices, {.announce = false}) {}
 
   CountingKernels& kernels() { return *static_cast<CountingDevice&>(devices[0]).kernels(); }
 
@@ -115,7 +108,7 @@ Node net_of_products(Graph& g) {
   return g.dense(x, 4, {.bias = false});
 }
 
-Dataset images(std::int64_t count = 60) { return test::blobs(count, {6, 6, 2}).batch({.global_batch = 16}); }
+Dataset images(std::int64_t count = 60) { return blobs(count, {6, 6, 2}).batch({.global_batch = 16}); }
 
 Model trained(Strategy& strategy, const Optimizer& optimizer) {
   Model model = strategy.build(net_of_products, {.seed = 3});
@@ -125,8 +118,8 @@ Model trained(Strategy& strategy, const Optimizer& optimizer) {
 }
 
 TEST(HalfWeights, ChangeNoBitOfTheResult) {
-  const Optimizer followed = test::with_all_around(adam(1e-2F));
-  for (const Optimizer& optimizer : {adam(1e-2F), sgd(1e-2F, {.momentum = 0.9F}), test::grouped(), followed}) {
+  const Optimizer followed = with_all_around(adam(1e-2F));
+  for (const Optimizer& optimizer : {adam(1e-2F), sgd(1e-2F, {.momentum = 0.9F}), grouped(), followed}) {
     for (const int replicas : {1, 2}) {
       Counting converting(DType::kF32, replicas), keeping(DType::kBF16, replicas);
       Model expected = trained(converting.strategy, optimizer), model = trained(keeping.strategy, optimizer);
@@ -169,13 +162,9 @@ TEST(HalfWeights, ThatAreNotWhatTheVariableRoundsToAreNoticed) {
   model.compile({.precision = Precision::kBF16});
   model.check_mirrored();
   model.variable("dense/weights", 1).as<float>()[3] += 1;
-  try {
-    model.check_mirrored();
-    FAIL() << "nothing was noticed";
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("bf16 copy of variable 'dense/weights'"));
-    EXPECT_THAT(error.what(), HasSubstr("gpu:1"));
-  }
+  const DeviceError error = error_of<DeviceError>([&] { model.check_mirrored(); });
+  EXPECT_THAT(error.what(), HasSubstr("bf16 copy of variable 'dense/weights'"));
+  EXPECT_THAT(error.what(), HasSubstr("gpu:1"));
   model.compile({.precision = Precision::kF32});  // there are no copies then
   EXPECT_FALSE(model.state().variables.rounded_parameters(0).defined());
 }
@@ -201,11 +190,11 @@ TEST(HalfImages, ComeRoundedFromTheDeviceThatMakesThem) {
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * i % 251);
   std::vector<std::int64_t> labels(60);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i % 4);
-  const Dataset data = Dataset::from(in_memory("bytes", 60,
-                                               {test::array_of("image", Shape{6, 6, 2}, pixels),
-                                                test::array_of("label", Shape{}, labels)}))
-                           .map(pad_crop(6, 1) | flip() | normalize({0.5F, 0.4F}, {0.2F, 0.3F}))
-                           .batch({.global_batch = 15});
+  const Dataset data =
+      Dataset::from(
+          in_memory("bytes", 60, {array_of("image", Shape{6, 6, 2}, pixels), array_of("label", Shape{}, labels)}))
+          .map(pad_crop(6, 1) | flip() | normalize({0.5F, 0.4F}, {0.2F, 0.3F}))
+          .batch({.global_batch = 15});
   struct Outcome {
     std::string weights;
     std::vector<double> validated;
@@ -247,7 +236,7 @@ TEST(HalfWeights, AStepOfTheFastRecipeConvertsEightTensors) {
     Counting counting(weights);
     Model model = counting.strategy.build([](Graph& g) { return cifar10_speed_net(g); }, {.seed = 3});
     model.compile({.optimizer = adam(), .precision = Precision::kBF16});
-    const Dataset data = test::blobs(8, {32, 32, 3}).batch({.global_batch = 4});
+    const Dataset data = blobs(8, {32, 32, 3}).batch({.global_batch = 4});
     Loader loader(data, counting.devices);
     counting.kernels().counts = {};
     const Trainer trainer(counting.strategy, model, loader);  // records the step
@@ -259,4 +248,4 @@ TEST(HalfWeights, AStepOfTheFastRecipeConvertsEightTensors) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,10 +1,7 @@
+#include "headrace/tests/support/test.h"
 #include "headrace/train/callbacks.h"
 
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(History, KeepsOneListAMetric) {
@@ -20,13 +17,9 @@ TEST(History, KeepsOneListAMetric) {
 TEST(History, AnUnknownNameListsTheNames) {
   History history;
   history.append("loss", 2.0);
-  try {
-    history["lost"];
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("it has loss"), std::string::npos);
-  }
+  EXPECT_NE(std::string(error_of<ConfigError>([&] { history["lost"]; }).what()).find("it has loss"),
+            std::string::npos);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

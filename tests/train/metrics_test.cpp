@@ -1,20 +1,9 @@
 // Metrics are exact counts over examples and replicas.
 #include "headrace/train/metrics.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "headrace/tests/train/score_fixture.h"
-#include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model/model_state.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::ElementsAre;
 
 constexpr std::int64_t kCounted = 53;
 constexpr std::size_t kClasses = 4;
@@ -75,7 +64,7 @@ struct Labelled {
   }
   // As class numbers, or one-hot.
   Dataset dataset(bool one_hot_labels) const {
-    const Dataset data = test::labelled({8}, images, numbers);
+    const Dataset data = labelled({8}, images, numbers);
     return (one_hot_labels ? data.map(one_hot(kClasses)) : data).batch({.global_batch = 7});
   }
 };
@@ -88,7 +77,7 @@ TEST(Metrics, AreExactWhateverTheReplicasAndTheForm) {
     for (const bool dense : {false, true}) {
       Training training(replicas);
       const Dataset data = labelled.dataset(dense);
-      Model model = training.strategy.build([](Graph& g) { return g.softmax(test::small_mlp(g)); }, {.seed = 3});
+      Model model = training.strategy.build([](Graph& g) { return g.softmax(small_mlp(g)); }, {.seed = 3});
       CompileOptions options{.optimizer = adam(1e-2F), .metrics = kMetrics};
       options.loss = dense ? categorical_crossentropy({.from_logits = false})
                            : sparse_categorical_crossentropy({.from_logits = false});
@@ -117,7 +106,7 @@ TEST(Metrics, AreExactWhateverTheReplicasAndTheForm) {
 TEST(Metrics, AreInTheHistoryTheReportsAndTheLine) {
   Training training(2);
   const Dataset data = Labelled().dataset(true);
-  Model model = training.strategy.build(test::small_mlp, {.seed = 3});
+  Model model = training.strategy.build(small_mlp, {.seed = 3});
   model.compile({.optimizer = adam(1e-2F),
                  .loss = categorical_crossentropy(),
                  .metrics = {top_k(2), confusion_matrix(), accuracy(), mean_squared_error()}});
@@ -134,8 +123,7 @@ TEST(Metrics, AreInTheHistoryTheReportsAndTheLine) {
   testing::internal::CaptureStdout();
   const History history = model.fit(data, {.validation = data, .callbacks = {callback}, .verbose = 2});
   const std::string printed = testing::internal::GetCapturedStdout();
-  EXPECT_THAT(printed,
-              testing::ContainsRegex("loss: [0-9.]+ - top_2: [0-9.]+ - accuracy: [0-9.]+ - mean_squared_error: "
+  EXPECT_THAT(printed, ContainsRegex("loss: [0-9.]+ - top_2: [0-9.]+ - accuracy: [0-9.]+ - mean_squared_error: "
                                      "[0-9.]+ - val_loss: [0-9.]+ - val_top_2: [0-9.]+ - val_accuracy: [0-9.]+ - "
                                      "val_mean_squared_error: [0-9.]+\n"));
   EXPECT_THAT(named, ElementsAre("top_2", "confusion_matrix", "accuracy", "mean_squared_error"));
@@ -151,7 +139,7 @@ TEST(Metrics, ChangeNoWeight) {
   Training training(2);
   const Dataset data = Labelled().dataset(false);
   const auto weights = [&](const std::vector<Metric>& metrics) {
-    Model model = training.strategy.build(test::small_mlp, {.seed = 3});
+    Model model = training.strategy.build(small_mlp, {.seed = 3});
     model.compile({.optimizer = adam(1e-2F), .metrics = metrics});
     model.fit(data, {.epochs = 2, .verbose = 0});
     return model.weights_sha256();
@@ -165,7 +153,7 @@ TEST(Metrics, AccuracyIsThatOfTheLossThatCountsIt) {
   Training training(2);
   const Labelled labelled;
   const auto accuracies = [&](bool dense) {
-    Model model = training.strategy.build(test::small_mlp, {.seed = 3});
+    Model model = training.strategy.build(small_mlp, {.seed = 3});
     model.compile({.optimizer = sgd(0.0F)});
     if (dense) model.compile({.optimizer = sgd(0.0F), .loss = categorical_crossentropy()});
     return model.fit(labelled.dataset(dense), {.epochs = 2, .verbose = 0})["accuracy"];
@@ -174,4 +162,4 @@ TEST(Metrics, AccuracyIsThatOfTheLossThatCountsIt) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,23 +1,20 @@
 // The documents' MNIST program: their accuracy after one and two epochs.
-#include <gtest/gtest.h>
-
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/data.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/nets.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(Mnist, TheMlpReachesTheDocumentedAccuracy) {
-  const auto folder = test::shared_data("mnist");
+  const auto folder = shared_data("mnist");
   if (!folder) GTEST_SKIP() << "no MNIST: name the data's folder in HEADRACE_DATA";
   const Dataset all = Dataset::from(idx_folder(*folder, Split::kTrain));
   const Dataset train = all.take(50'000).shuffle().batch({.global_batch = 32});
   const Dataset validation = all.skip(50'000).batch({.global_batch = 250});
   const Dataset held_out = Dataset::from(idx_folder(*folder, Split::kTest)).batch({.global_batch = 250});
 
-  test::Training training;
+  Training training;
   Model model = training.strategy.build(mnist_mlp, {.fields = train.fields()});
   model.compile({});
   const History history = model.fit(train, {.epochs = 2, .validation = validation, .verbose = 0});
@@ -27,4 +24,4 @@ TEST(Mnist, TheMlpReachesTheDocumentedAccuracy) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,8 @@
 #include "headrace/train/nets.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/graph.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 std::int64_t parameters(const Graph& graph) {
@@ -20,7 +15,7 @@ TEST(Nets, TheMlpHasTheDocumentedParameters) {
   Graph g;
   g.finish(mnist_mlp(g));
   EXPECT_EQ(parameters(g), 269'322);
-  EXPECT_THAT(summarize(g), testing::HasSubstr("Total parameters: 269322, trained: 269322, not trained: 0"));
+  EXPECT_THAT(summarize(g), HasSubstr("Total parameters: 269322, trained: 269322, not trained: 0"));
 }
 
 TEST(Nets, TheNetsForImagesHaveAnyNumberOfClasses) {
@@ -76,11 +71,11 @@ TEST(Nets, TheResNetHasTheDocumentedParametersAndShapes) {
 
 // A narrow one, on small images of three colours.
 TEST(Nets, TheResNetLearns) {
-  test::Training training(2);
-  Model model = test::compiled(
+  Training training(2);
+  Model model = compiled(
       training.strategy, [](Graph& g) { return resnet18(g, {.first = 4, .second = 4, .third = 8, .fourth = 8}); },
       sgd(0.05F, {.momentum = 0.9F, .nesterov = true}));
-  const Dataset data = test::blobs(48, {32, 32, 3}, 4).batch({.global_batch = 16});
+  const Dataset data = blobs(48, {32, 32, 3}, 4).batch({.global_batch = 16});
   const History history = model.fit(data, {.epochs = 4, .verbose = 0});
   EXPECT_LT(history["loss"].back(), 0.5 * history["loss"].front());
 }
@@ -100,21 +95,17 @@ TEST(Nets, EveryNamedOneCanEndInTenClasses) {
 }
 
 TEST(Nets, AnUnknownNameIsRefusedWithThoseThereAre) {
-  try {
-    net_named("resnet20");
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("'resnet20'"), testing::HasSubstr("resnet18")));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] { net_named("resnet20"); }).what(),
+              AllOf(HasSubstr("'resnet20'"), HasSubstr("resnet18")));
 }
 
 TEST(Summary, HasALineALayer) {
   Graph g;
   g.finish(g.dense(g.batch_norm(g.input("image", {4})), 3, {.name = "head"}));
   const std::string text = summarize(g);
-  EXPECT_THAT(text, testing::ContainsRegex("head +dense +\\(3,\\) +15"));
-  EXPECT_THAT(text, testing::HasSubstr("Total parameters: 31, trained: 23, not trained: 8"));
+  EXPECT_THAT(text, ContainsRegex("head +dense +\\(3,\\) +15"));
+  EXPECT_THAT(text, HasSubstr("Total parameters: 31, trained: 23, not trained: 8"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,9 @@
 // Training and evaluation prepared beforehand, and warmed up: the same results as in one go.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <optional>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/evaluator.h"
-#include "headrace/train/model.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 struct PreparedOutcome {
   std::string weights;
@@ -30,8 +21,8 @@ struct Job {
   int replicas = 1;
   int accumulate = 1;
   bool own_memory = false;
-  Net net = test::norm_cnn;
-  Optimizer optimizer = test::grouped();
+  Net net = norm_cnn;
+  Optimizer optimizer = grouped();
   Shape shape = {6, 6, 2};
 };
 
@@ -42,17 +33,17 @@ Node norm_dropout_cnn(Graph& g) {
 }
 
 Optimizer with_ending_schedule() {
-  Optimizer optimizer = test::grouped();
+  Optimizer optimizer = grouped();
   optimizer.groups[0].learning_rate = Schedule::linear_decay({.peak = 0.05F, .total_steps = 3});
   return optimizer;
 }
 
-PreparedOutcome outcome_of(const Job& job, Way way) {
-  test::Training training(job.own_memory ? test::own_memory_devices(job.replicas, "discrete", DeviceNeed::kKernels)
-                                         : test::test_devices(job.replicas, DeviceNeed::kKernels));
-  Model model = test::compiled(training.strategy, job.net, job.optimizer);
-  const Dataset train = test::blobs(50, job.shape).shuffle().batch({.global_batch = 8});
-  const Dataset held_out = test::blobs(20, job.shape, 4, 2).batch({.global_batch = 6});
+PreparedOutcome prepared_outcome(const Job& job, Way way) {
+  Training training(job.own_memory ? own_memory_devices(job.replicas, "discrete", DeviceNeed::kKernels)
+                                   : test_devices(job.replicas, DeviceNeed::kKernels));
+  Model model = compiled(training.strategy, job.net, job.optimizer);
+  const Dataset train = blobs(50, job.shape).shuffle().batch({.global_batch = 8});
+  const Dataset held_out = blobs(20, job.shape, 4, 2).batch({.global_batch = 6});
   const FitOptions options{.epochs = 2,
                            .validation = held_out,
                            .verbose = 0,
@@ -95,11 +86,12 @@ TEST(Prepared, GivesTheSameBitsAsInOneGoWarmOrNot) {
   jobs.push_back({.optimizer = with_ending_schedule()});
   jobs.push_back({.replicas = 2, .accumulate = 2, .optimizer = adam(1e-2F, {.weight_decay = 0.1F})});
   for (const Job& job : jobs) {
-    const PreparedOutcome wanted = outcome_of(job, Way::kInOneGo);
+    const PreparedOutcome wanted = prepared_outcome(job, Way::kInOneGo);
     ASSERT_EQ(wanted.losses.size(), 2U);
     for (const Way way : {Way::kPrepared, Way::kWarmedUp}) {
-      EXPECT_EQ(outcome_of(job, way), wanted) << job.replicas << " replicas, " << job.accumulate
-                                              << " batches a step, " << (way == Way::kWarmedUp ? "warm" : "cold");
+      EXPECT_EQ(prepared_outcome(job, way), wanted)
+          << job.replicas << " replicas, " << job.accumulate << " batches a step, "
+          << (way == Way::kWarmedUp ? "warm" : "cold");
     }
   }
 }
@@ -108,9 +100,9 @@ TEST(Prepared, GivesTheSameBitsAsInOneGoWarmOrNot) {
 TEST(Prepared, AWarmUpBetweenTwoFitsKeepsMomentaAndStatistics) {
   std::vector<std::string> weights;
   for (const bool warm : {false, true}) {
-    test::Training training(2);
-    Model model = test::compiled(training.strategy, norm_dropout_cnn, test::grouped());
-    const Dataset data = test::blobs(50, {6, 6, 2}).batch({.global_batch = 8});
+    Training training(2);
+    Model model = compiled(training.strategy, norm_dropout_cnn, grouped());
+    const Dataset data = blobs(50, {6, 6, 2}).batch({.global_batch = 8});
     model.fit(data, {.verbose = 0});
     PreparedFit again(model, data, {.verbose = 0, .input = {.seed = 2}});
     if (warm) again.warm_up();
@@ -123,9 +115,9 @@ TEST(Prepared, AWarmUpBetweenTwoFitsKeepsMomentaAndStatistics) {
 TEST(Prepared, VariablesMayBeWrittenInBetween) {
   std::vector<std::string> weights;
   for (const bool between : {false, true}) {
-    test::Training training;
-    Model model = test::compiled(training.strategy, test::small_mlp);
-    const Dataset data = test::blobs(40).batch({.global_batch = 8});
+    Training training;
+    Model model = compiled(training.strategy, small_mlp);
+    const Dataset data = blobs(40).batch({.global_batch = 8});
     const std::vector<float> bias(static_cast<std::size_t>(model.variable_shape("dense/bias").elements()), 0.5F);
     std::optional<PreparedFit> fit;
     if (between) fit.emplace(model, data, FitOptions{.verbose = 0});
@@ -138,37 +130,27 @@ TEST(Prepared, VariablesMayBeWrittenInBetween) {
   EXPECT_EQ(weights[0], weights[1]);
 }
 
-template <typename Call>
-std::string refusal_of(const Call& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST(Prepared, RunsOnceAndForTheModelAsItWasCompiled) {
-  test::Training training;
-  Model model = training.strategy.build(test::small_mlp);
-  const Dataset data = test::blobs(40).batch({.global_batch = 8});
-  EXPECT_THAT(refusal_of([&] { PreparedFit(model, data, {}); }), HasSubstr("needs a compiled model"));
-  EXPECT_THAT(refusal_of([&] { Evaluator(model, data, {}); }), HasSubstr("needs a compiled model"));
+  Training training;
+  Model model = training.strategy.build(small_mlp);
+  const Dataset data = blobs(40).batch({.global_batch = 8});
+  EXPECT_THAT(message_of([&] { PreparedFit(model, data, {}); }), HasSubstr("needs a compiled model"));
+  EXPECT_THAT(message_of([&] { Evaluator(model, data, {}); }), HasSubstr("needs a compiled model"));
   model.compile({});
   PreparedFit fit(model, data, {.verbose = 0});
   Evaluator evaluation(model, data);
   EXPECT_EQ(fit.run()["loss"].size(), 1U);
   EXPECT_EQ(evaluation.evaluate().examples, 40);
-  EXPECT_THAT(refusal_of([&] { fit.run(); }), HasSubstr("this fit has been run"));
-  EXPECT_THAT(refusal_of([&] { evaluation.evaluate(); }), HasSubstr("this evaluation has been run"));
+  EXPECT_THAT(message_of([&] { fit.run(); }), HasSubstr("this fit has been run"));
+  EXPECT_THAT(message_of([&] { evaluation.evaluate(); }), HasSubstr("this evaluation has been run"));
   PreparedFit old_fit(model, data, {.verbose = 0});
   Evaluator old_evaluation(model, data);
   model.compile({});
-  EXPECT_THAT(refusal_of([&] { old_fit.run(); }), HasSubstr("compiled since this fit was prepared"));
-  EXPECT_THAT(refusal_of([&] { old_evaluation.evaluate(); }),
+  EXPECT_THAT(message_of([&] { old_fit.run(); }), HasSubstr("compiled since this fit was prepared"));
+  EXPECT_THAT(message_of([&] { old_evaluation.evaluate(); }),
               HasSubstr("compiled since this evaluation was prepared"));
-  EXPECT_THAT(refusal_of([&] { old_fit.warm_up(); }), HasSubstr("compiled since"));
+  EXPECT_THAT(message_of([&] { old_fit.warm_up(); }), HasSubstr("compiled since"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

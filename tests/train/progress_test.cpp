@@ -1,9 +1,7 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "headrace/train/fit/progress.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 MetricValue number(const std::string& name, double value) { return {.name = name, .values = {value}}; }
@@ -36,12 +34,11 @@ TEST(Progress, OfSeveralWorkersNamesTheOneThatOthersWaitFor) {
   StepReport report{.step = 5, .steps = 10, .loss = 1};
   const auto waits = [](std::int64_t sync_ns) { return StepTimes{.elapsed_ns = 1000, .sync_wait_ns = sync_ns}; };
   report.workers = {waits(120), waits(110), waits(20)};
-  EXPECT_THAT(step_line(report), testing::HasSubstr(" sync 12.0% (slowest: worker 2)"));
+  EXPECT_THAT(step_line(report), HasSubstr(" sync 12.0% (slowest: worker 2)"));
   report.workers = {waits(20), waits(30)};
-  EXPECT_THAT(step_line(report),
-              testing::AllOf(testing::HasSubstr(" sync 3.0% -"), testing::Not(testing::HasSubstr("slowest"))));
+  EXPECT_THAT(step_line(report), AllOf(HasSubstr(" sync 3.0% -"), Not(HasSubstr("slowest"))));
   report.workers.clear();
-  EXPECT_THAT(step_line(report), testing::Not(testing::HasSubstr("sync")));
+  EXPECT_THAT(step_line(report), Not(HasSubstr("sync")));
 }
 
 TEST(Progress, WithoutValidationItEndsAfterTraining) {
@@ -49,7 +46,7 @@ TEST(Progress, WithoutValidationItEndsAfterTraining) {
       .steps = 10, .planned_steps = 10, .seconds = 75, .loss = 1, .metrics = {number("accuracy", 0.5)}};
   EXPECT_EQ(epoch_line(report), "10/10 - 1:15 - 7.5s/step - loss: 1.0000 - accuracy: 0.5000");
   const EpochReport fast{.steps = 1000, .planned_steps = 1000, .seconds = 0.4, .loss = 1};
-  EXPECT_THAT(epoch_line(fast), testing::HasSubstr("- 0.4s - 400us/step -"));
+  EXPECT_THAT(epoch_line(fast), HasSubstr("- 0.4s - 400us/step -"));
 }
 
 TEST(Progress, AStoppedEpochSaysHowFarItCame) {
@@ -119,4 +116,4 @@ TEST(Progress, AnEpochsLineFitsItsTerminal) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,22 +1,11 @@
 // A training that is continued with other plans of the device's libraries says so.
-#include <gmock/gmock.h>
-
-#include <cstdio>
-#include <map>
-#include <memory>
-#include <string>
-
-#include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
-#include "headrace/train/strategy.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::HasSubstr;
 using Plans = std::map<std::string, std::string>;
 
 // What the library chooses next.

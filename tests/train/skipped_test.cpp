@@ -1,13 +1,7 @@
 // Records that are skipped weigh nothing: not in a gradient, not in the loss, not in the accuracy.
-#include <gtest/gtest.h>
-
-#include <cstring>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr float kRotten = 99;
@@ -33,17 +27,15 @@ Dataset records_with(bool rotten) {
     if (first == kRotten) throw std::runtime_error("rotten");
     std::memcpy(out.data(), in.data(), out.size());
   };
-  return test::labelled({8}, images, labels)
-      .map(user_map(std::move(inspect)))
-      .batch({.global_batch = rotten ? 10 : 8});
+  return labelled({8}, images, labels).map(user_map(std::move(inspect))).batch({.global_batch = rotten ? 10 : 8});
 }
 
 TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
   for (const int replicas : {1, 3}) {
     for (const int accumulate : {1, 2}) {
       const auto run = [&](bool rotten, std::vector<float>& weights) {
-        test::Training training(replicas);
-        Model model = test::compiled(training.strategy, test::small_mlp);
+        Training training(replicas);
+        Model model = compiled(training.strategy, small_mlp);
         const Dataset from = records_with(rotten);
         History history = model.fit(from, {.epochs = 3,
                                            .validation = from,
@@ -59,19 +51,19 @@ TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
       const History rotten = run(true, with), good = run(false, without);
       for (std::size_t epoch = 0; epoch < 3; ++epoch) {
         for (const char* figure : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
-          EXPECT_NEAR(rotten[figure][epoch], good[figure][epoch], 1e-5 * test::slack())
+          EXPECT_NEAR(rotten[figure][epoch], good[figure][epoch], 1e-5 * slack())
               << figure << " of epoch " << epoch;
         }
       }
-      for (std::size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i], without[i], 1e-5 * test::slack()) << i;
+      for (std::size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i], without[i], 1e-5 * slack()) << i;
     }
   }
 }
 
 TEST(Skipped, AnEpochOfNothingElseIsAnErrorAndChangesNothing) {
-  test::Training training(2);
-  Model model = test::compiled(training.strategy, test::small_mlp, sgd(0.1F));
-  const Dataset rotten = test::labelled({8}, std::vector<float>(64, kRotten), std::vector<std::int64_t>(8, 1))
+  Training training(2);
+  Model model = compiled(training.strategy, small_mlp, sgd(0.1F));
+  const Dataset rotten = labelled({8}, std::vector<float>(64, kRotten), std::vector<std::int64_t>(8, 1))
                              .map(user_map({.name = "never",
                                             .output = {.dtype = DType::kF32, .shape = {8}},
                                             .function = [](auto&&...) { throw std::runtime_error("rotten"); }}))
@@ -86,4 +78,4 @@ TEST(Skipped, AnEpochOfNothingElseIsAnErrorAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,7 @@
 // Batch normalisation with the statistics of all replicas trains as one replica does on the whole batch.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // An activation behind one, pooling before the other: neither may be lost to what other norms fuse.
@@ -20,13 +16,13 @@ Node synchronised_net(Graph& g, bool synchronised) {
 // The last batch is partial: with four replicas some have no examples.
 std::vector<std::vector<float>> trained_norms(int replicas, bool synchronised, int accumulate = 1,
                                               Precision precision = Precision::kF32) {
-  test::Training training(replicas);
+  Training training(replicas);
   Model model = training.strategy.build([=](Graph& g) { return synchronised_net(g, synchronised); }, {.seed = 3});
   model.compile({.optimizer = sgd(0.05F, {.momentum = 0.9F}), .precision = precision});
-  model.fit(test::blobs(18, {6, 6, 2}).batch({.global_batch = 8}),
+  model.fit(blobs(18, {6, 6, 2}).batch({.global_batch = 8}),
             {.epochs = 3, .verbose = 0, .step = {.accumulate = accumulate}});
   model.check_mirrored();
-  return test::variables_of(model);
+  return variables_of(model);
 }
 
 double norm_distance(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
@@ -43,13 +39,13 @@ TEST(SynchronisedNorm, TrainsAsOneReplicaOnTheWholeBatch) {
   const auto one = trained_norms(1, true);
   EXPECT_EQ(one, trained_norms(1, false)) << "alone it is the other";
   for (const int replicas : {2, 4}) {
-    EXPECT_LT(norm_distance(one, trained_norms(replicas, true)), 2e-5 * test::slack()) << replicas;
+    EXPECT_LT(norm_distance(one, trained_norms(replicas, true)), 2e-5 * slack()) << replicas;
     EXPECT_GT(norm_distance(one, trained_norms(replicas, false)), 1e-3) << "statistics of their own differ";
   }
 }
 
 TEST(SynchronisedNorm, AccumulatesAsOneReplica) {
-  EXPECT_LT(norm_distance(trained_norms(1, true, 2), trained_norms(2, true, 2)), 2e-5 * test::slack());
+  EXPECT_LT(norm_distance(trained_norms(1, true, 2), trained_norms(2, true, 2)), 2e-5 * slack());
 }
 
 TEST(SynchronisedNorm, GivesTheSameBitsAgain) {
@@ -59,4 +55,4 @@ TEST(SynchronisedNorm, GivesTheSameBitsAgain) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,20 +1,10 @@
 // Each term of a loss of several is reported by itself, without its weight: as an exact mean over the epoch.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/score_fixture.h"
-#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/records/record.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Results two_regressions(Graph& g) {
   const Node x = g.dense(g.input("image", {5}), 6, {.activation = Activation::kGelu, .name = "features"});
@@ -23,7 +13,7 @@ Results two_regressions(Graph& g) {
 
 Node one_regression(Graph& g) { return g.dense(g.input("image", {5}), 3, {.name = "out"}); }
 
-Dataset regression_data() { return test::float_data(53, 5, 3).dataset().batch({.global_batch = 8}); }
+Dataset regression_data() { return float_data(53, 5, 3).dataset().batch({.global_batch = 8}); }
 
 std::vector<std::string> names_of(const std::vector<MetricValue>& values) {
   std::vector<std::string> names;
@@ -111,7 +101,7 @@ TEST(TermLosses, OfOneOutputAreNamedByTheirFunctions) {
 TEST(TermLosses, ChooseTheBestCheckpoint) {
   Training training(1);
   for (const std::string best : {"right_loss", "val_left_loss", "right/mean_absolute_error"}) {
-    const test::TempFolder folder;
+    const TempFolder folder;
     Model model = training.strategy.build(two_regressions, {.seed = 3});
     model.compile({.optimizer = sgd(0.05F),
                    .loss = mean_squared_error() + mean_squared_error().of("right"),
@@ -140,14 +130,12 @@ class Impostor final : public MetricFunction {
 TEST(TermLosses, HaveNamesOfTheirOwn) {
   Training training(1);
   Model model = training.strategy.build(two_regressions);
-  try {
-    model.compile({.loss = mean_squared_error() + mean_squared_error().of("right"),
-                   .metrics = {std::make_shared<Impostor>()}});
-    FAIL() << "two of one name";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("'left_loss'"));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] {
+                model.compile({.loss = mean_squared_error() + mean_squared_error().of("right"),
+                               .metrics = {std::make_shared<Impostor>()}});
+              }).what(),
+              HasSubstr("'left_loss'"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

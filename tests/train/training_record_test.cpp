@@ -1,12 +1,4 @@
 #include "headrace/train/training_record.h"
-
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <vector>
-
-#include "headrace/devices/base/rng.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 
 namespace headrace::test {

@@ -1,17 +1,10 @@
 // A user's layer is trained, written and read like the tree's own.
 #include "headrace/tests/train/user_layer.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/gradient_fixture.h"
 #include "headrace/train/graph.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::ResidualStep;
 
 Node stepped(Graph& g) {
   const Node x = g.dense(g.input("image", {8}), 6);
@@ -19,9 +12,7 @@ Node stepped(Graph& g) {
   return g.dense(y, 4);
 }
 
-TEST(UserLayer, HasTheGradientsOfItsDifferences) {
-  test::expect_gradients_equal_differences({"user", stepped, {8}});
-}
+TEST(UserLayer, HasTheGradientsOfItsDifferences) { expect_gradients_equal_differences({"user", stepped, {8}}); }
 
 TEST(UserLayer, CalledAgainSharesItsVariables) {
   const Net twice = [](Graph& g) {
@@ -29,40 +20,35 @@ TEST(UserLayer, CalledAgainSharesItsVariables) {
     const auto step = std::make_shared<ResidualStep>("step", g.shape(x), 0.5F);
     return g.dense(g.call(step, {g.relu(g.call(step, {x}))}, {.name = "second"}), 4);
   };
-  test::expect_gradients_equal_differences({"user_twice", twice, {8}});
-  test::Training training(1);
+  expect_gradients_equal_differences({"user_twice", twice, {8}});
+  Training training(1);
   const Model model = training.strategy.build(twice);
-  EXPECT_THAT(model.variable_names(), testing::ElementsAre("dense/weights", "dense/bias", "step/weights",
-                                                           "step/bias", "dense_1/weights", "dense_1/bias"));
+  EXPECT_THAT(model.variable_names(), ElementsAre("dense/weights", "dense/bias", "step/weights", "step/bias",
+                                                  "dense_1/weights", "dense_1/bias"));
   EXPECT_EQ(model.parameter_count(), 8 * 6 + 6 + 6 * 6 + 6 + 6 * 4 + 4);
 }
 
 TEST(UserLayer, LearnsOnSeveralReplicasInBothPrecisions) {
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
-    test::Training training(2);
+    Training training(2);
     Model model = training.strategy.build(stepped, {.seed = 3});
     model.compile({.optimizer = adam(1e-2F), .precision = precision});
-    const History history = model.fit(test::blobs(64).batch({.global_batch = 16}), {.epochs = 8, .verbose = 0});
+    const History history = model.fit(blobs(64).batch({.global_batch = 16}), {.epochs = 8, .verbose = 0});
     EXPECT_LT(history["loss"].back(), 0.3 * history["loss"].front());
     model.check_mirrored();
   }
 }
 
 TEST(UserLayer, IsMadeAgainByTheMakerThatIsHandedOver) {
-  test::Training training(1);
+  Training training(1);
   Model model = training.strategy.build(stepped, {.seed = 3});
   const std::string text = to_json(model.graph());
   Model same = training.strategy.build(net_from_json(text, {{"residual_step", ResidualStep::from}}), {.seed = 3});
-  const Dataset data = test::blobs(6).batch({.global_batch = 4});
+  const Dataset data = blobs(6).batch({.global_batch = 4});
   EXPECT_EQ(same.predict(data).values, model.predict(data).values);
   EXPECT_EQ(to_json(same.graph()), text);
-  try {
-    graph_from_json(text);
-    FAIL() << "nothing makes it";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("'step'"), testing::HasSubstr("'residual_step'"),
-                                             testing::HasSubstr("hand over")));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] { graph_from_json(text); }).what(),
+              AllOf(HasSubstr("'step'"), HasSubstr("'residual_step'"), HasSubstr("hand over")));
 }
 
 TEST(UserLayer, NeedsANameAndALayer) {
@@ -74,4 +60,4 @@ TEST(UserLayer, NeedsANameAndALayer) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,7 @@
+#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/evaluator.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/train/training_fixture.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr std::int64_t kSide = 4, kChannels = 2;
@@ -36,7 +29,7 @@ Evaluation by_hand(Model& model, const std::vector<float>& images, const std::ve
                    const std::vector<View>& views) {
   std::vector<double> logits(labels.size() * 4);
   for (const View& view : views) {
-    const Dataset moved = test::labelled({kSide, kSide, kChannels}, shifted(images, view.shift), labels);
+    const Dataset moved = labelled({kSide, kSide, kChannels}, shifted(images, view.shift), labels);
     const Predictions predictions = model.predict(moved.batch({.global_batch = 5}));
     for (std::size_t i = 0; i < logits.size(); ++i) {
       logits[i] += static_cast<double>(view.weight) * static_cast<double>(predictions.values[i]);
@@ -61,14 +54,14 @@ TEST(Views, EvaluateTheWeightedSumOfLogits) {
   Philox random({.seed = 9});
   for (std::int64_t i = 0; i < kViewed * kSide * kSide * kChannels; ++i) images.push_back(random.uniform() - 0.5F);
   for (std::int64_t i = 0; i < kViewed; ++i) labels.push_back(i % 4);
-  test::Training training;
-  Model model = test::compiled(training.strategy, views_net);
-  const Dataset data = test::labelled({kSide, kSide, kChannels}, images, labels).batch({.global_batch = 5});
+  Training training;
+  Model model = compiled(training.strategy, views_net);
+  const Dataset data = labelled({kSide, kSide, kChannels}, images, labels).batch({.global_batch = 5});
   for (const std::vector<View>& views :
        {mirrored_views(), mirrored_and_shifted_views(), mirrored_and_shifted_views(3), {View{.weight = 2}}}) {
     const Evaluation seen = model.evaluate(data, {.views = views});
     const Evaluation expected = by_hand(model, images, labels, views);
-    EXPECT_NEAR(seen.loss, expected.loss, 1e-5 * test::slack());
+    EXPECT_NEAR(seen.loss, expected.loss, 1e-5 * slack());
     EXPECT_NEAR(seen.accuracy, expected.accuracy, 1e-9);
     EXPECT_EQ(seen.examples, kViewed);
   }
@@ -82,10 +75,10 @@ TEST(Views, AreSummedForEachOfSeveralResults) {
   };
   const Loss left = sparse_categorical_crossentropy(),
              right = sparse_categorical_crossentropy({.from_logits = false});
-  const Dataset data = test::blobs(11, {6, 6, 2}).batch({.global_batch = 4});
+  const Dataset data = blobs(11, {6, 6, 2}).batch({.global_batch = 4});
   const EvaluateOptions options{.views = mirrored_and_shifted_views()};
   for (const int replicas : {1, 2, 4}) {
-    test::Training training(replicas);
+    Training training(replicas);
     Model both = training.strategy.build(two_heads, {.seed = 3});
     both.compile({.loss = left + 0.5F * right.of("right"), .metrics = {accuracy(), accuracy().of("right")}});
     const Evaluation seen = both.evaluate(data, options);
@@ -96,11 +89,11 @@ TEST(Views, AreSummedForEachOfSeveralResults) {
       return one.evaluate(data, options);
     };
     const Evaluation of_left = alone("left", left), of_right = alone("right", right);
-    EXPECT_NEAR(find_metric(seen.metrics, "left_loss")->number(), of_left.loss, 1e-6 * test::slack());
-    EXPECT_NEAR(find_metric(seen.metrics, "right_loss")->number(), of_right.loss, 1e-6 * test::slack());
+    EXPECT_NEAR(find_metric(seen.metrics, "left_loss")->number(), of_left.loss, 1e-6 * slack());
+    EXPECT_NEAR(find_metric(seen.metrics, "right_loss")->number(), of_right.loss, 1e-6 * slack());
     EXPECT_EQ(find_metric(seen.metrics, "accuracy")->number(), of_left.accuracy);
     EXPECT_EQ(find_metric(seen.metrics, "right/accuracy")->number(), of_right.accuracy);
-    EXPECT_NEAR(seen.loss, of_left.loss + 0.5 * of_right.loss, 1e-6 * test::slack());
+    EXPECT_NEAR(seen.loss, of_left.loss + 0.5 * of_right.loss, 1e-6 * slack());
     EXPECT_NE(seen.loss, both.evaluate(data).loss);
   }
 }
@@ -115,16 +108,16 @@ TEST(Views, WeighOneInAll) {
 }
 
 TEST(Views, AreRefusedWhereThereIsNothingToMove) {
-  test::Training training;
-  Model flat = test::compiled(training.strategy, test::small_mlp);
-  const Dataset vectors = test::blobs(6).batch({.global_batch = 3});
+  Training training;
+  Model flat = compiled(training.strategy, small_mlp);
+  const Dataset vectors = blobs(6).batch({.global_batch = 3});
   EXPECT_THROW(flat.evaluate(vectors, {.views = mirrored_views()}), ConfigError);
-  Model images = test::compiled(training.strategy, test::small_cnn);
-  const Dataset data = test::blobs(6, {6, 6, 2}).batch({.global_batch = 3});
+  Model images = compiled(training.strategy, small_cnn);
+  const Dataset data = blobs(6, {6, 6, 2}).batch({.global_batch = 3});
   EXPECT_THROW(images.evaluate(data, {.views = mirrored_and_shifted_views(6)}), ConfigError);
   EXPECT_THROW(images.predict(data, {.views = mirrored_views()}), ConfigError);
   EXPECT_EQ(images.evaluate(data, {.views = mirrored_and_shifted_views(5)}).examples, 6);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,8 @@
 #include "headrace/devices/workers/module/call_ring.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <string>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 TEST(CallRing, ShowsWhatEachCallWas) {
   CallRing ring;
@@ -51,4 +41,4 @@ TEST(CallRing, CutsLongMoments) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

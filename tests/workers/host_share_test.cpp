@@ -1,15 +1,9 @@
 // What each worker takes of its host.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
-
-#include <algorithm>
-#include <set>
-#include <vector>
 
 #include "headrace/tests/workers/world_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 std::set<int> cores_of_thread() {
@@ -27,11 +21,11 @@ TEST(HostShare, CoresAreDividedAndAllAreUsed) {
   const std::set<int> all = cores_of_thread();
   for (const int world : {2, 3}) {
     std::vector<std::set<int>> shares(static_cast<std::size_t>(world));
-    const auto errors = test::run_workers(world, [&](Workers& workers) {
+    const auto errors = run_workers(world, [&](Workers& workers) {
       share_cores(workers);
       shares[static_cast<std::size_t>(workers.rank())] = cores_of_thread();
     });
-    EXPECT_THAT(errors, ::testing::Each(::testing::IsEmpty()));
+    EXPECT_THAT(errors, Each(IsEmpty()));
     std::multiset<int> taken;
     for (const std::set<int>& share : shares) {
       EXPECT_FALSE(share.empty());
@@ -45,13 +39,13 @@ TEST(HostShare, CoresAreDividedAndAllAreUsed) {
 }
 
 TEST(HostShare, ListedDevicesAreEachWorkersOwn) {
-  const auto errors = test::run_workers(2, [](Workers& workers) {
+  const auto errors = run_workers(2, [](Workers& workers) {
     EXPECT_EQ(devices_of_worker("cpu:3", &workers), "cpu:3");
     EXPECT_EQ(devices_of_worker("cuda:1", &workers), "cuda:1");
   });
-  EXPECT_THAT(errors, ::testing::Each(::testing::IsEmpty()));
+  EXPECT_THAT(errors, Each(IsEmpty()));
   EXPECT_EQ(devices_of_worker("auto", nullptr), "auto");
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,17 +1,8 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/workers/module/meshes.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 constexpr auto kEither = WorkerTransportKind::kMpiOrGloo;
 
@@ -29,13 +20,11 @@ TEST(MeshChoice, IsGlooIfOneCannot) {
 }
 
 TEST(MeshChoice, RefusesADemandThatAnotherCannotMeet) {
-  try {
-    choose_mesh({{.why_not = "HEADRACE_TRANSPORT"}, {.wanted = WorkerTransportKind::kMpi}});
-    FAIL() << "not refused";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("worker 1 has HEADRACE_TRANSPORT=mpi"), HasSubstr("worker 0: "),
-                                    HasSubstr("one mpirun or srun")));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] {
+                choose_mesh({{.why_not = "HEADRACE_TRANSPORT"}, {.wanted = WorkerTransportKind::kMpi}});
+              }).what(),
+              AllOf(HasSubstr("worker 1 has HEADRACE_TRANSPORT=mpi"), HasSubstr("worker 0: "),
+                    HasSubstr("one mpirun or srun")));
 }
 
 TEST(MeshChoice, NeedsThePlacesOfThePlan) {
@@ -61,4 +50,4 @@ TEST(MeshChoice, OffersTravelAsText) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,17 +1,10 @@
 // Reports on caches, whoever runs the tasks of a verification.
 #include "headrace/cache/cache_report.h"
-
-#include <gmock/gmock.h>
-
-#include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/compute_arena.h"
 #include "headrace/tests/cache/disk/disk_cache_fixture.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class CacheReportTest : public DiskCacheTest {
  protected:

@@ -1,9 +1,6 @@
 // Several processes, or several caches of one, that fill one folder at once or die while they do.
-#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <csignal>
 
 #include "headrace/cache/cache_report.h"
 #include "headrace/devices/base/clock.h"
@@ -48,7 +45,7 @@ TEST_F(SharedCacheTest, AKilledProcessLeavesWhatItWrote) {
   EXPECT_GT(before, 100U) << "only the last megabyte is lost";
   EXPECT_GT(serve_all().hits, before);
   for (const DirectoryEntry& entry : list_directory(place_ / "0000000000001234")) {
-    EXPECT_THAT((std::vector<std::string>{".segment", ".index"}), testing::Contains(entry.path.extension()));
+    EXPECT_THAT((std::vector<std::string>{".segment", ".index"}), Contains(entry.path.extension()));
   }
 }
 

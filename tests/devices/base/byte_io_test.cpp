@@ -1,10 +1,5 @@
-#include <gtest/gtest.h>
-
-#include <string_view>
-
 #include "headrace/devices/base/byte_io.h"
-#include "headrace/devices/base/rng.h"
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,13 +1,9 @@
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
-
-#include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/dtype.h"
+#include "headrace/devices/base/bf16.h"
 #include "headrace/tests/support/reference.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(DType, SizesAndNamesAreNumPys) {
@@ -46,7 +42,7 @@ TEST(BFloat16, EveryValueSurvivesTheWayThereAndBack) {
 
 TEST(BFloat16, RoundsToTheNearestAndTiesToEven) {
   for (const float value : {1.0F, 1.00390625F, 1.01171875F, 1.0039063F, 0.1F, -3.14159F, 65504.0F, 1e-20F}) {
-    EXPECT_EQ(static_cast<double>(widened(nearest_bf16(value))), test::rounded_to_bf16(value)) << value;
+    EXPECT_EQ(static_cast<double>(widened(nearest_bf16(value))), rounded_to_bf16(value)) << value;
   }
   EXPECT_EQ(widened(nearest_bf16(3.4e38F)), std::numeric_limits<float>::infinity());
 }
@@ -56,4 +52,4 @@ TEST(BFloat16, ANanWhosePayloadIsInTheLowerHalfStaysOne) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,12 +1,8 @@
 #include "headrace/devices/base/error.h"
-
-#include <gmock/gmock.h>
-
-#include <set>
-
 #include "headrace/devices/base/failures.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(Error, SaysWhatWasWrongAndWhatToDo) {
@@ -49,15 +45,11 @@ TEST(DeviceError, NamesTheDevice) {
 
 TEST(Check, PassesOrThrowsAnInternalErrorWithThePlace) {
   EXPECT_NO_THROW(HEADRACE_CHECK(1 + 1 == 2, "arithmetic"));
-  try {
-    HEADRACE_CHECK(1 + 1 == 3, "arithmetic");
-    FAIL() << "the check passed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInternal);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("arithmetic [1 + 1 == 3 at "));
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("error_test.cpp:"));
-  }
+  const Error error = error_of([&] { HEADRACE_CHECK(1 + 1 == 3, "arithmetic"); });
+  EXPECT_EQ(error.code(), ErrorCode::kInternal);
+  EXPECT_THAT(error.what(), HasSubstr("arithmetic [1 + 1 == 3 at "));
+  EXPECT_THAT(error.what(), HasSubstr("error_test.cpp:"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,16 +1,10 @@
-#include <gtest/gtest.h>
-
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "headrace/devices/base/failures.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-std::string text_of(const std::exception_ptr& error) {
+std::string text_of_error(const std::exception_ptr& error) {
   if (!error) return "none";
   try {
     std::rethrow_exception(error);
@@ -38,11 +32,11 @@ TEST(FirstErrorTest, WithoutPositionsTheEarliestStaysUntilItIsTaken) {
   first.note(error_with("one"));
   first.note(error_with("two"));
   EXPECT_TRUE(first.any());
-  EXPECT_EQ(text_of(first.take()), "one");
+  EXPECT_EQ(text_of_error(first.take()), "one");
   EXPECT_FALSE(first.any());
   EXPECT_NO_THROW(first.raise());
   first.note(error_with("later"));
-  EXPECT_EQ(text_of(first.take()), "later");
+  EXPECT_EQ(text_of_error(first.take()), "later");
 }
 
 TEST(FirstErrorTest, AFailureThatSomebodyElseReportsHidesLaterOnes) {
@@ -65,8 +59,8 @@ TEST(FirstErrorTest, OfManyThreadsTheSmallestPositionIsThrown) {
     });
   }
   threads.clear();
-  EXPECT_EQ(text_of(first.take()), "0");
+  EXPECT_EQ(text_of_error(first.take()), "0");
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

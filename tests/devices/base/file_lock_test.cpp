@@ -1,27 +1,18 @@
-#include "headrace/devices/base/file_lock.h"
-
-#include <gtest/gtest.h>
-
 #include <cerrno>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_lock.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/system_file.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr std::chrono::milliseconds kNow{0}, kShort{50};
 
 TEST(FolderLock, IsHeldByOneAtATime) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   std::optional<FolderLock> first(std::in_place, folder / "", kNow);
   EXPECT_TRUE(first->held());
   const Stopwatch watch;
@@ -32,13 +23,13 @@ TEST(FolderLock, IsHeldByOneAtATime) {
 }
 
 TEST(FolderLock, IsNotHeldWhereThereIsNoFolder) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   EXPECT_FALSE(FolderLock(folder / "missing", kShort).held());
   EXPECT_FALSE(FolderLock(folder.write("file", "x"), kShort).held());
 }
 
 TEST(FolderLock, TellsThatItIsAnothers) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const FolderLock first(folder / "", kNow);
   EXPECT_FALSE(first.is_anothers());
   EXPECT_TRUE(FolderLock(folder / "", kShort).is_anothers());
@@ -46,7 +37,7 @@ TEST(FolderLock, TellsThatItIsAnothers) {
 }
 
 TEST(LeftOver, IsATemporaryFileThatNobodyHolds) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   for (const char* name :
        {"a.12.0.tmp", "a.b.4194304.17.tmp", "a.tmp", "a.b.tmp", ".1.2.tmp", "a.1.2", "1.2.tmp"}) {
     folder.write(name, "left");
@@ -79,7 +70,7 @@ class WithoutLocks final : public FileFaults {
 
 TEST(FileSystemWithoutLocks, IsWrittenToAndNamedOnce) {
   for (const int error : {ENOSYS, ENOLCK, EOPNOTSUPP, ENOTSUP}) {
-    const test::TempFolder folder;
+    const TempFolder folder;
     const WithoutLocks faults(error);
     testing::internal::CaptureStderr();
     for (const char* name : {"a", "b", "a"}) write_file_atomically(folder / name, "text");
@@ -91,11 +82,11 @@ TEST(FileSystemWithoutLocks, IsWrittenToAndNamedOnce) {
     EXPECT_EQ(said.find("headrace: warning: "), said.rfind("headrace: warning: ")) << said;
     EXPECT_NE(said.find(folder.path().filename().string() + " has no locks"), std::string::npos) << said;
   }
-  const test::TempFolder folder;
+  const TempFolder folder;
   const WithoutLocks broken(EIO);
   EXPECT_THROW(write_file_atomically(folder / "a", "text"), DataError)
       << "a lock that fails otherwise is an error";
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,8 @@
-#include "headrace/devices/base/file_writer.h"
-
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/devices/base/file_writer.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
@@ -62,7 +57,7 @@ TEST(FileWriterTest, ReplacesAFileAndNoFolder) {
 
 // Under a name that the program chose nothing that others put there is written to.
 TEST(FileWriterTest, ReplacesALinkOrPipeWhereLinksAreNotFollowed) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   folder.write("theirs", "theirs");
   std::filesystem::create_symlink("theirs", folder / "link");
   std::filesystem::create_symlink("made", folder / "dangling");
@@ -84,7 +79,7 @@ TEST(FileWriterTest, ReplacesALinkOrPipeWhereLinksAreNotFollowed) {
 
 // Of a process that had the same number, as the first one of every container has.
 TEST(FileWriterTest, TakesAnotherNameWhereItsTemporaryOneIsTaken) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   { const FileWriter probe(folder / "probe"); }
   for (int number = 0; number < 200; ++number) {
     folder.write("a." + std::to_string(::getpid()) + "." + std::to_string(number) + ".tmp", "left");

@@ -1,11 +1,7 @@
 #include "headrace/devices/base/hash.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <string>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // FIPS 180-4's examples.
@@ -63,4 +59,4 @@ TEST(ToHex, IsSixteenLowerCaseDigits) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

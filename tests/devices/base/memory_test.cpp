@@ -1,16 +1,7 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <span>
-#include <utility>
-#include <vector>
-
 #include "headrace/devices/base/memory.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(LargeMemory, IsAlignedAndAllThere) {
@@ -62,4 +53,4 @@ TEST(ByteSlabsTest, AnEmptyPieceTakesNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,7 @@
 #include "headrace/devices/base/permutation.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdlib>
-#include <map>
-#include <set>
-#include <vector>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 std::vector<std::uint64_t> all_of(std::uint64_t size, std::uint64_t key) {
@@ -106,4 +99,4 @@ TEST(Permutation, SeparatesNeighbours) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,8 +1,7 @@
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // Those of C++ again at the end.
@@ -32,4 +31,4 @@ TEST_F(ReaderWordsTest, LeaveOutWhatTheReaderHasNot) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,7 @@
 #include "headrace/devices/base/rng.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <set>
-#include <vector>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using Block = Philox::Block;
@@ -96,4 +92,4 @@ TEST(MixSeed, DependsOnBothAndOnTheirOrder) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

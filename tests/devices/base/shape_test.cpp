@@ -1,12 +1,7 @@
 #include "headrace/devices/base/shape.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(Shape, AScalarHasOneElement) {
@@ -66,4 +61,4 @@ TEST(Shape, RefusesMoreThanSixAxesAndAScalarsFront) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,8 @@
 #include "headrace/devices/base/shared_module.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-
-#include <fstream>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 TEST(SharedModule, AnAbsentFileIsSaidInTheLinkersWords) {
   const SharedModule module = open_shared_module("/nowhere/module.so", "entry");
@@ -42,4 +37,4 @@ TEST(SharedModule, CodeKnowsItsFolder) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,8 @@
-#include "headrace/devices/base/signals.h"
-
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
-
-#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/devices/base/signals.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

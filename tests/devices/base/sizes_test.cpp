@@ -1,9 +1,8 @@
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/memory.h"
 #include "headrace/devices/base/sizes.h"
+#include "headrace/devices/base/memory.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(CheckedSize, MultipliesWhatFits) {
@@ -34,4 +33,4 @@ TEST(MachineMemory, IsThereAndNotAbsurd) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,12 +1,9 @@
-#include "headrace/devices/base/trace.h"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <nlohmann/json.hpp>
-#include <thread>
 
-namespace headrace {
+#include "headrace/devices/base/trace.h"
+#include "headrace/tests/support/test.h"
+
+namespace headrace::test {
 namespace {
 
 TEST(TraceRing, KeepsTheLatestSpans) {
@@ -92,4 +89,4 @@ TEST(Trace, WithoutSpansIsStillJson) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

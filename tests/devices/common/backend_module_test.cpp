@@ -1,14 +1,8 @@
 #include "headrace/devices/common/backend_module.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-
-#include <fstream>
-#include <set>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 std::string why(const std::vector<std::filesystem::path>& candidates) {
   const BackendModule module = load_backend_module("test module", candidates);
@@ -48,8 +42,8 @@ TEST(BackendModule, IsLookedForBesideTheProgramAndInLib) {
   const auto candidates = module_candidates("m.so", std::nullopt);
   EXPECT_THAT(candidates, ::testing::IsSupersetOf({program / "m.so", program.parent_path() / "lib" / "m.so"}));
   EXPECT_EQ(std::set(candidates.begin(), candidates.end()).size(), candidates.size());
-  EXPECT_THAT(module_candidates("m.so", "/named/x.so"), ::testing::ElementsAre("/named/x.so"));
+  EXPECT_THAT(module_candidates("m.so", "/named/x.so"), ElementsAre("/named/x.so"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

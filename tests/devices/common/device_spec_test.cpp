@@ -1,11 +1,9 @@
-#include "headrace/devices/common/device_spec.h"
-
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
-#include "headrace/devices/base/error.h"
+#include "headrace/devices/common/device_spec.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 std::string described(const std::string& text) {
@@ -55,25 +53,17 @@ TEST(DeviceSpec, WhatCannotBeReadIsNamed) {
                                 "cuda:0x2x2",
                                 "cuda:0;1",
                                 "cuda:-1"}) {
-    try {
-      parse_device_spec(bad);
-      ADD_FAILURE() << "'" << bad << "' was read";
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.message(), ::testing::HasSubstr("'" + bad + "'"));
-      EXPECT_THAT(error.hint(), ::testing::HasSubstr("cuda:0,2"));
-    }
+    const ConfigError error = error_of<ConfigError>([&] { parse_device_spec(bad); });
+    EXPECT_THAT(error.message(), HasSubstr("'" + bad + "'"));
+    EXPECT_THAT(error.hint(), HasSubstr("cuda:0,2"));
   }
 }
 
 TEST(DeviceSpec, ADeviceNamedTwiceIsRefused) {
-  try {
-    parse_device_spec("cuda:0,1,0");
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_EQ(error.message(), "device cuda:0 is named twice");
-    EXPECT_THAT(error.hint(), ::testing::HasSubstr("cuda:0x2"));
-  }
+  const ConfigError error = error_of<ConfigError>([&] { parse_device_spec("cuda:0,1,0"); });
+  EXPECT_EQ(error.message(), "device cuda:0 is named twice");
+  EXPECT_THAT(error.hint(), HasSubstr("cuda:0x2"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,12 +1,7 @@
 #include "headrace/devices/cpu/cpu_collective.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <thread>
-#include <vector>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(CpuBarrier, NobodyLeavesBeforeAllHaveCome) {
@@ -51,4 +46,4 @@ TEST(CpuBarrier, CancellingReleasesAtAnyMoment) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

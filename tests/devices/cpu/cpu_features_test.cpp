@@ -1,11 +1,7 @@
 #include "headrace/devices/cpu/cpu_features.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <string>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // What the operating system says of the first processor in `field`, with a space at each end.
@@ -43,4 +39,4 @@ TEST(CpuFeatures, DescribeTheProcessor) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,10 @@
-#include "headrace/devices/cpu/cpu_stream.h"
-
-#include <gmock/gmock.h>
 #include <omp.h>
 
-#include <stdexcept>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_backend.h"
+#include "headrace/devices/cpu/cpu_stream.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(CpuStream, ItsWorkerHasTheDevicesOpenMpThreads) {
@@ -83,4 +79,4 @@ TEST(CpuStream, EventsOfOtherDevicesAreRefused) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

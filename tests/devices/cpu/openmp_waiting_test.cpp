@@ -1,19 +1,11 @@
-#include "headrace/devices/cpu/openmp_waiting.h"
-
-#include <gtest/gtest.h>
 #include <omp.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <ctime>
-#include <memory>
-#include <thread>
-#include <vector>
 
 #include "headrace/devices/cpu/cpu_backend.h"
+#include "headrace/devices/cpu/openmp_waiting.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 std::vector<bool> decisions(const std::vector<double>& loads) {
@@ -93,4 +85,4 @@ TEST(OpenMpOversubscription, MakesWaitingThreadsSleep) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,16 +1,11 @@
-#include "headrace/devices/cpu/other_load.h"
-
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <thread>
+#include "headrace/devices/cpu/other_load.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr const char* kProcStat =
@@ -54,4 +49,4 @@ TEST(OtherLoad, SeesABusyProcess) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,16 +1,8 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/workers.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::IsEmpty;
 
 WorkerPlan place_of(const std::map<std::string, std::string>& variables) {
   return place_worker([&variables](const char* name) {
@@ -47,4 +39,4 @@ TEST(DevicesOfWorker, AreThoseThatAProcessAloneNames) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,8 @@
-#include <gtest/gtest.h>
-
-#include <random>
-
-#include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/data.h"
 #include "headrace/tests/support/image_windows.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/plain_images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,8 +1,7 @@
 #include "headrace/pipeline/engine/batch_layout.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 const Fields kFields{{.name = "image", .dtype = DType::kU8, .shape = {5, 5, 3}},
@@ -66,4 +65,4 @@ TEST(BatchLayout, DividesAWorldAmongLoaders) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,8 @@
 #include "headrace/pipeline/engine/batch_set.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 TEST(BatchSet, JoinsWhatFollowsWithoutAGap) {
   BatchSet batches(3);
@@ -49,4 +44,4 @@ TEST(BatchSet, NumbersTheBatchesThatItDoesNotHold) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

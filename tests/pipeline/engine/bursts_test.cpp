@@ -1,24 +1,10 @@
 // Loaders that make small batches many at a time: the stream is the same, and nobody waits for a burst to be full.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <deque>
-#include <thread>
 
 #include "headrace/tests/pipeline/engine/parts.h"
-#include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::cpu_digests_of;
-using test::cpu_replicas;
-using test::digests_of;
-using test::noise_images;
-using test::numbers;
-using test::own_memory_devices;
-using test::Parts;
-using test::value_of;
 
 Dataset small_batches(std::int64_t global = 7, std::uint64_t count = 1000) {
   return Dataset::from(numbers(count)).shuffle({.seed = 2}).batch({.global_batch = global});
@@ -79,7 +65,7 @@ TEST(Bursts, ContinueAtEveryStep) {
     }
     Loader rest(small_batches(25), devices, {.seed = 4, .in_bursts = true, .start = state});
     EXPECT_THAT(digests_of(rest, devices),
-                testing::ElementsAreArray(expected.begin() + static_cast<long>(step), expected.end()));
+                ElementsAreArray(expected.begin() + static_cast<long>(step), expected.end()));
   }
 }
 
@@ -126,4 +112,4 @@ TEST(Bursts, EndWhenAConsumerWaits) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

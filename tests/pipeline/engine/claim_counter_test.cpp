@@ -1,12 +1,7 @@
 #include "headrace/pipeline/engine/claim_counter.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <numeric>
-#include <thread>
-#include <vector>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(ClaimCounter, GivesEveryNumberOutInOrderAndSaysWhichIsLast) {
@@ -70,4 +65,4 @@ TEST(ClaimCounter, GivesEveryNumberOfEveryOfferToOneThread) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,20 +1,8 @@
 #include "headrace/pipeline/engine/delivery.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <future>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/engine/parts.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::cpu_replicas;
-using test::Parts;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class SomethingBusy final : public Delivery::StallReport {
  public:
@@ -100,13 +88,9 @@ TEST(Delivery, RaisesAFailureOnceInItsPlace) {
   run.parts.ring->complete(slot);
   EXPECT_TRUE(run.delivery.next(0));
   for (const ErrorCode expected : {ErrorCode::kOutOfMemory, ErrorCode::kCancelled}) {
-    try {
-      run.delivery.next(0);
-      ADD_FAILURE() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), expected);
-      EXPECT_THAT(error.what(), HasSubstr("too large"));
-    }
+    const Error error = error_of([&] { run.delivery.next(0); });
+    EXPECT_EQ(error.code(), expected);
+    EXPECT_THAT(error.what(), HasSubstr("too large"));
   }
 }
 
@@ -122,4 +106,4 @@ TEST(Delivery, EndsWithTheStreamAndWithAStop) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,22 +1,14 @@
-#include "headrace/pipeline/engine/engine_thread.h"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <future>
 #include <latch>
-#include <memory>
-#include <thread>
 
-#include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/engine/engine_thread.h"
 #include "headrace/pipeline/operations.h"
 #include "headrace/tests/support/fake_clock.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using std::chrono::seconds;
-using test::FakeClock;
 
 TEST(EngineThread, IsJoinedWhenItsBodyEnds) {
   const FakeClock clock;
@@ -123,4 +115,4 @@ TEST(ThreadState, TellsWhatItDoes) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,30 +1,25 @@
 // Headspace mode: the first batches again and again, for nothing.
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::FakeSource;
-
-std::vector<std::int64_t> values_of(Device& device, const Batch& batch) {
-  return test::download_examples<std::int64_t>(device, batch, "value");
+std::vector<std::int64_t> values_in_batch(Device& device, const Batch& batch) {
+  return download_examples<std::int64_t>(device, batch, "value");
 }
 
 TEST(Headspace, ReplaysTheRingAndReadsNothingMore) {
   const auto source = std::make_shared<FakeSource>(100);
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(source).batch({.global_batch = 10}), devices,
                 {.epochs = 1000, .threads = 2, .prefetch = 3, .headspace = 1});
   std::vector<std::vector<std::int64_t>> first;
-  for (int i = 0; i < 4; ++i) first.push_back(values_of(devices[0], *loader.next()));
+  for (int i = 0; i < 4; ++i) first.push_back(values_in_batch(devices[0], *loader.next()));
   const std::uint64_t reads = source->reads();
   for (std::size_t i = 4; i < 500; ++i) {
     const std::optional<Batch> batch = loader.next();
-    ASSERT_EQ(values_of(devices[0], *batch), first[i % 4]) << i;
+    ASSERT_EQ(values_in_batch(devices[0], *batch), first[i % 4]) << i;
     ASSERT_EQ(batch->position().sequence, i);
   }
   EXPECT_EQ(source->reads(), reads);
@@ -32,16 +27,16 @@ TEST(Headspace, ReplaysTheRingAndReadsNothingMore) {
 }
 
 TEST(Headspace, HasNoIdentity) {
-  DeviceGroup devices = test::test_devices(1);
-  Loader loader(Dataset::from(test::numbers(10)).batch({.global_batch = 5}), devices, {.headspace = 2});
+  DeviceGroup devices = test_devices(1);
+  Loader loader(Dataset::from(numbers(10)).batch({.global_batch = 5}), devices, {.headspace = 2});
   EXPECT_THROW(loader.state(), ConfigError);
   StreamDigest digest(devices);
   EXPECT_THROW(digest.next(loader), ConfigError);
 }
 
 TEST(Headspace, CopiesAgainWhereBatchesAreCopied) {
-  DeviceGroup devices = test::own_memory_devices(1);
-  Loader loader(Dataset::from(test::numbers(20)).batch({.global_batch = 10}), devices,
+  DeviceGroup devices = own_memory_devices(1);
+  Loader loader(Dataset::from(numbers(20)).batch({.global_batch = 10}), devices,
                 {.epochs = 50, .threads = 1, .prefetch = 1, .headspace = 2});
   int batches = 0;
   while (auto batch = loader.next()) {
@@ -53,4 +48,4 @@ TEST(Headspace, CopiesAgainWhereBatchesAreCopied) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,15 +1,12 @@
-#include "headrace/pipeline/engine/lanes.h"
-
-#include <gtest/gtest.h>
-
 #include <deque>
 #include <latch>
-#include <thread>
 
+#include "headrace/pipeline/engine/lanes.h"
 #include "headrace/pipeline/tasks/worker_allowance.h"
 #include "headrace/tests/support/fake_clock.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using std::chrono::seconds;
@@ -48,7 +45,7 @@ class CountedWork : public LaneBody {
 struct LaneRun {
   LaneRun(std::shared_ptr<ComputeArena> arena, int max_lanes, LaneBody& body)
       : lanes(std::move(arena), max_lanes, 1, body, budget, clock) {}
-  test::FakeClock clock;
+  FakeClock clock;
   MemoryBudget budget{"none", 0};
   Lanes lanes;
 };
@@ -211,4 +208,4 @@ TEST(Lanes, AreLeftToUserCodeThatDoesNotComeBack) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

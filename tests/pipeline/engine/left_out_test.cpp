@@ -1,17 +1,11 @@
 // Batches of which skipping leaves no example: none is handed out, all replicas agree on where epochs end, and
 // nobody waits for what only a consumer could return.
-#include <gtest/gtest.h>
-
 #include <deque>
-#include <future>
-#include <numeric>
-#include <set>
 
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr std::uint64_t kLeftOutRecords = 16, kLeftOutEpochs = 3;
@@ -19,12 +13,12 @@ using LeftOutRecords = std::set<std::uint64_t>;
 
 // Batches of two; records below 2 * n are batches below n.
 Dataset damaged(const LeftOutRecords& bad) {
-  return Dataset::from(std::make_shared<test::FakeSource>(kLeftOutRecords,
-                                                          [bad](std::uint64_t record) {
-                                                            if (bad.contains(record))
-                                                              throw DataError(ErrorCode::kDataCorrupt, "damaged",
-                                                                              {.source = "fake"});
-                                                          }))
+  return Dataset::from(std::make_shared<FakeSource>(kLeftOutRecords,
+                                                    [bad](std::uint64_t record) {
+                                                      if (bad.contains(record))
+                                                        throw DataError(ErrorCode::kDataCorrupt, "damaged",
+                                                                        {.source = "fake"});
+                                                    }))
       .batch({.global_batch = 2});
 }
 
@@ -77,7 +71,7 @@ TEST_P(LeftOut, BatchesAreTheSameForAllReplicas) {
     }
     ends.push_back(expected.size());
   }
-  DeviceGroup devices = test::cpu_replicas(replicas);
+  DeviceGroup devices = cpu_replicas(replicas);
   Loader loader(damaged(bad), devices,
                 {.epochs = kLeftOutEpochs,
                  .prefetch = prefetch,
@@ -117,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(All, LeftOut,
 // does.
 TEST(LeftOutBatches, NeedNoOtherReplica) {
   for (const bool in_order : {true, false}) {
-    DeviceGroup devices = test::cpu_replicas(2);
+    DeviceGroup devices = cpu_replicas(2);
     Loader loader(damaged(kBadTail), devices,
                   {.epochs = kLeftOutEpochs,
                    .prefetch = 2,
@@ -140,7 +134,7 @@ TEST(LeftOutBatches, NeedNoOtherReplica) {
 
 // The batches after the one that ends an epoch count as handed out with it, where they are seen.
 TEST(LeftOutBatches, AStateAfterTheLastBatchIsOneOfTheNextEpoch) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   LoaderOptions options{.epochs = kLeftOutEpochs, .errors = {.on_error = OnError::kSkip, .max_bad_share = 1}};
   Loader loader(damaged({12, 13, 14, 15}), devices, options);
   while (!loader.next()->position().last_of_epoch) {
@@ -154,4 +148,4 @@ TEST(LeftOutBatches, AStateAfterTheLastBatchIsOneOfTheNextEpoch) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

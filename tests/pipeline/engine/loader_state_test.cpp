@@ -1,12 +1,7 @@
 #include "headrace/pipeline/loader.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(LoaderState, SurvivesBeingWritten) {
@@ -55,4 +50,4 @@ TEST(LoaderState, RefusesAnythingElse) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,19 +1,8 @@
 // Records of many fields, from the source to the batch.
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <utility>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/pipeline/loader.h"
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/test_devices.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::test_devices;
 
 TEST(PerField, ReadsWhatWasNotSetAsNothing) {
   PerField<int> values;
@@ -44,7 +33,7 @@ SourcePtr wide(std::uint64_t records, std::size_t fields) {
 }
 
 std::vector<std::int64_t> field_values(Device& device, const Batch& batch, const std::string& field) {
-  return test::download<std::int64_t>(device, batch.tensor(field));
+  return download<std::int64_t>(device, batch.tensor(field));
 }
 
 // Adds the first and the last field, by an operation on several fields.
@@ -81,15 +70,11 @@ TEST(ManyFields, ReachEveryReplicaTogether) {
 }
 
 TEST(ManyFields, HaveALimitThatIsNamed) {
-  try {
-    wide(3, kMaxFields + 1);
-    FAIL() << "no error";
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("1 to 64"), std::string::npos) << error.what();
-  }
+  const ConfigError error = error_of<ConfigError>([&] { wide(3, kMaxFields + 1); });
+  EXPECT_NE(std::string(error.what()).find("1 to 64"), std::string::npos) << error.what();
   EXPECT_THROW(Dataset::from(wide(3, kMaxFields)).map(add_ends(kMaxFields)).batch({.global_batch = 2}).fields(),
                ConfigError);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,15 +1,10 @@
 // The stream of every combination of threads, replicas, prefetch, cache and continuation has the digests of one
 // thread without any of them: in a long run all combinations, else every 23rd.
-#include <gtest/gtest.h>
-
-#include <functional>
-
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/long_run.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr std::uint64_t kStreamEpochs = 2;
@@ -33,12 +28,12 @@ class OneStream : public testing::Test {
     const auto folder = folder_ / (kept == Kept::kWarm ? "warm" : std::to_string(number));
     const OpensCache open = on_disk ? OpensCache([=] { return disk(folder, {.budget_bytes = budget}); })
                                     : [kept = memory(budget)] { return kept; };
-    if (kept == Kept::kWarm) test::digests_of(dataset(open()), 1, {.seed = 4});
+    if (kept == Kept::kWarm) digests_of(dataset(open()), 1, {.seed = 4});
     return open;
   }
 
   std::vector<BatchDigest> run(const OpensCache& cache, int replicas, LoaderOptions options, std::uint64_t taken) {
-    DeviceGroup devices = test::test_devices(replicas);
+    DeviceGroup devices = test_devices(replicas);
     std::vector<BatchDigest> all;
     if (taken > 0) {
       Loader first(dataset(cache()), devices, options);
@@ -47,19 +42,19 @@ class OneStream : public testing::Test {
       options.start = first.state();
     }
     Loader rest(dataset(cache()), devices, options);
-    std::ranges::move(test::digests_of(rest, devices), std::back_inserter(all));
+    std::ranges::move(digests_of(rest, devices), std::back_inserter(all));
     return all;
   }
 
-  SourcePtr source_ = test::fake_jpegs(17);
-  test::TempFolder folder_;
+  SourcePtr source_ = fake_jpegs(17);
+  TempFolder folder_;
 };
 
 TEST_F(OneStream, OfEveryCombination) {
   const auto expected =
-      test::cpu_digests_of(dataset(nullptr), {.seed = 4, .epochs = kStreamEpochs, .threads = 1, .prefetch = 0});
+      cpu_digests_of(dataset(nullptr), {.seed = 4, .epochs = kStreamEpochs, .threads = 1, .prefetch = 0});
   ASSERT_EQ(expected.size(), 6U);
-  const int every = test::long_or(1, 23);
+  const int every = long_or(1, 23);
   int number = 0, resumed_from_disk = 0;
   for (const int threads : {1, 2, 4, 0}) {  // 0: as many as the machine has
     for (const int replicas : {1, 2, 4, 8}) {
@@ -83,4 +78,4 @@ TEST_F(OneStream, OfEveryCombination) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,21 +1,8 @@
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <numeric>
-#include <set>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/pipeline/loader.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/gate.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::cpu_digests_of;
-using test::cpu_replicas;
-using test::numbers;
 
 Dataset batched_numbers(std::uint64_t records, std::int64_t global) {
   return Dataset::from(numbers(records)).batch({.global_batch = global}).prefetch(2);
@@ -71,9 +58,9 @@ TEST(OwnedBatches, AreTheSameStream) {
   const auto expected = cpu_digests_of(batched_numbers(211, 16), {.epochs = 2});
   for (const char* kind : {"cpu", "discrete"}) {
     for (int replicas : {1, 3}) {
-      DeviceGroup devices = test::devices_of_kind(kind, replicas);
+      DeviceGroup devices = devices_of_kind(kind, replicas);
       Loader loader(batched_numbers(211, 16), devices, {.epochs = 2, .threads = 2, .owned_batches = true});
-      EXPECT_EQ(test::digests_of(loader, devices), expected) << replicas << " on " << kind;
+      EXPECT_EQ(digests_of(loader, devices), expected) << replicas << " on " << kind;
     }
   }
 }
@@ -85,7 +72,7 @@ TEST(OwnedBatches, OfReplayedBytesAreNone) {
 }
 
 // Eight numbers by fours, none of which is there before the gate opens.
-Dataset behind(test::Gate& gate) {
+Dataset behind(Gate& gate) {
   GeneratorOptions options{.name = "slow", .fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}}};
   options.records = 8;
   options.function = [block = gate.blocker()](std::uint64_t index, RecordWriter& record) {
@@ -96,7 +83,7 @@ Dataset behind(test::Gate& gate) {
 }
 
 TEST(WhileWaiting, IsCalledAndMayLeaveNext) {
-  test::Gate gate;
+  Gate gate;
   DeviceGroup devices = cpu_replicas(1);
   int calls = 0;
   struct Interrupted {};
@@ -114,19 +101,14 @@ TEST(WhileWaiting, IsCalledAndMayLeaveNext) {
 }
 
 TEST(WhileWaiting, DoesNotMoveTheTimeOut) {
-  test::Gate gate;
+  Gate gate;
   DeviceGroup devices = cpu_replicas(1);
   LoaderOptions run{.stall_timeout_seconds = 0.2};
   run.while_waiting = [] {};
   Loader loader(behind(gate), devices, run);
-  try {
-    loader.next();
-    ADD_FAILURE() << "no time-out";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-  }
+  EXPECT_EQ(error_of([&] { loader.next(); }).code(), ErrorCode::kTimeout);
   gate.open();
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

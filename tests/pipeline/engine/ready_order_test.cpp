@@ -1,23 +1,9 @@
 // Which batch is handed out next, if batches may overtake others: a test makes them ready by hand.
 #include "headrace/pipeline/engine/ready_order.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <future>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/engine/parts.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::cpu_replicas;
-using test::devices_of_kind;
-using test::Parts;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class NamedBatch final : public Delivery::StallReport {
  public:
@@ -158,13 +144,9 @@ TEST(ReadyOrder, RaisesAFailureInItsTurnOnce) {
   EXPECT_EQ(run.number(1), 2U);
   for (const ErrorCode expected : {ErrorCode::kOutOfMemory, ErrorCode::kCancelled}) {
     for (const int replica : {1, 0}) {
-      try {
-        run.take(replica);
-        ADD_FAILURE() << "no error";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), expected);
-        EXPECT_THAT(error.what(), HasSubstr("too large"));
-      }
+      const Error error = error_of([&] { run.take(replica); });
+      EXPECT_EQ(error.code(), expected);
+      EXPECT_THAT(error.what(), HasSubstr("too large"));
     }
   }
   EXPECT_EQ(run.delivery.handed_out().first(), 0U);
@@ -196,4 +178,4 @@ TEST(ReadyOrder, SendsWhateverIsWritten) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

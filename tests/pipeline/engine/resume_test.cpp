@@ -1,22 +1,10 @@
 // A loader continued from a state hands out what the uninterrupted one would have, at every step and with
 // other replicas, threads and prefetch.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::cpu_digests_of;
-using test::digests_of;
-using test::noise_images;
-using test::test_devices;
 
 Dataset dataset() {
   return Dataset::from(noise_images(53, 8, 8))
@@ -53,8 +41,8 @@ TEST(Resume, ContinuesAtEveryStepWithAnyReplicasAndThreads) {
 
 // JPEGs, decoded whole and by their crop's window, without a cache and with one that is empty, half full or full.
 TEST(Resume, ContinuesAtEveryStepOfJpegsWhateverTheirCacheHolds) {
-  const auto source = test::fake_jpegs(23);
-  const test::TempFolder folder;
+  const auto source = fake_jpegs(23);
+  const TempFolder folder;
   const auto stream = [&](const std::shared_ptr<SampleCache>& cache) {
     const Dataset decoded = Dataset::from(source).decode();
     return (cache ? decoded.cache(cache) : decoded)
@@ -118,12 +106,11 @@ TEST(Resume, SaysWhatDiffersInAnotherStream) {
   const Dataset source = Dataset::from(noise_images(40, 8, 8));
   const Dataset plain = source.batch({.global_batch = 8}),
                 shuffled = source.shuffle({.seed = 1}).batch({.global_batch = 8});
-  EXPECT_THAT(
-      refusal(plain, state_of(source.batch({.global_batch = 5}), 4)),
-      ::testing::HasSubstr(begin + "it had another stage, or other options, in place of batch(global_batch=8"));
-  EXPECT_THAT(refusal(shuffled, state_of(plain, 4)), ::testing::HasSubstr(begin + "its plan had no shuffle("));
+  EXPECT_THAT(refusal(plain, state_of(source.batch({.global_batch = 5}), 4)),
+              HasSubstr(begin + "it had another stage, or other options, in place of batch(global_batch=8"));
+  EXPECT_THAT(refusal(shuffled, state_of(plain, 4)), HasSubstr(begin + "its plan had no shuffle("));
   EXPECT_THAT(refusal(plain, state_of(shuffled, 4)),
-              ::testing::HasSubstr(begin + "its plan had a further stage before batch("));
+              HasSubstr(begin + "its plan had a further stage before batch("));
   EXPECT_EQ(refusal(plain, state_of(plain.take(2), 4)), begin + "its plan had a further stage at its end");
   EXPECT_EQ(
       refusal(plain, state_of(Dataset::from(noise_images(41, 8, 8)).batch({.global_batch = 8}), 3)),
@@ -144,4 +131,4 @@ TEST(Resume, RefusesAnotherStream) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,21 +1,12 @@
 #include "headrace/pipeline/engine/ring.h"
-
-#include <gtest/gtest.h>
-
-#include <thread>
-
 #include "headrace/tests/pipeline/engine/parts.h"
 #include "headrace/tests/support/gate.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::seconds;
-using test::cpu_replicas;
-using test::devices_of_kind;
-using test::Gate;
-using test::Parts;
 using Turn = Ring::Turn;
 
 SlotState state_of(const Parts& parts, std::uint64_t sequence) {
@@ -159,4 +150,4 @@ TEST(Ring, WakesEverybodyWhenItStopsOrBreaksOff) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

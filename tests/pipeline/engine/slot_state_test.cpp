@@ -1,20 +1,10 @@
 #include "headrace/pipeline/engine/slot_state.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <set>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using enum SlotState;
-using ::testing::HasSubstr;
 
 constexpr SlotState kStates[] = {kFree, kWriting, kMixing, kWritten, kCopying, kReady, kHeld};
 
@@ -53,14 +43,10 @@ TEST(SlotState, RefusesWhatIsNoTransitionAndStaysAsItIs) {
         if (from == kFree) continue;
         EXPECT_THROW(mark.begin(6), Error);
       } else if (!SlotMark::allows(from, to)) {
-        try {
-          mark.move_to(to);
-          ADD_FAILURE() << to_string(from) << " -> " << to_string(to);
-        } catch (const Error& error) {
-          EXPECT_EQ(error.code(), ErrorCode::kInternal);
-          EXPECT_THAT(error.what(), HasSubstr(to_string(from)));
-          EXPECT_THAT(error.what(), HasSubstr(to_string(to)));
-        }
+        const Error error = error_of([&] { mark.move_to(to); });
+        EXPECT_EQ(error.code(), ErrorCode::kInternal);
+        EXPECT_THAT(error.what(), HasSubstr(to_string(from)));
+        EXPECT_THAT(error.what(), HasSubstr(to_string(to)));
       } else {
         mark.move_to(to);
         EXPECT_EQ(mark.load().state, to);
@@ -93,4 +79,4 @@ TEST(SlotState, IsTakenBySeveralReplicasAtOnce) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

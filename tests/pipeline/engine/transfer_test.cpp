@@ -1,24 +1,10 @@
 #include "headrace/pipeline/engine/transfer.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <thread>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/engine/parts.h"
 #include "headrace/tests/support/failing_device.h"
 #include "headrace/tests/support/gate.h"
-#include "headrace/tests/support/test_devices.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::devices_of_kind;
-using test::Gate;
-using test::Parts;
-using ::testing::ElementsAre;
 
 // What a replica's device memory holds of the batch: discrete memory of a CPU replica can be read once it is
 // there.
@@ -86,9 +72,9 @@ TEST(Transfer, ABatchWaitsForNoConsumerOfALaterOnesSlot) {
 }
 
 TEST(Transfer, GivesADeviceThatFailsAsTheFailureOfItsBatch) {
-  test::Lives lives;
+  Lives lives;
   lives.copies = 1;
-  Parts parts(test::devices_of<test::FailingDevice>(1, lives), 20, 4, {.prefetch = 1});
+  Parts parts(devices_of<FailingDevice>(1, lives), 20, 4, {.prefetch = 1});
   parts.make_ready(0);
   EXPECT_FALSE(parts.ring->slot_of(0).failure);
   parts.make_ready(1);
@@ -97,4 +83,4 @@ TEST(Transfer, GivesADeviceThatFailsAsTheFailureOfItsBatch) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,9 @@
 // What is concluded from counters made up by hand; real runs are judged in explain_test.cpp.
 #include "headrace/pipeline/stats.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr std::uint64_t kExamples = 1000;
 
@@ -152,4 +148,4 @@ TEST(Verdict, SaysNothingWhereNothingWasDelivered) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

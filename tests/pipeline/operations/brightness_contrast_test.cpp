@@ -1,21 +1,11 @@
 #include "headrace/pipeline/operations/brightness_contrast.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <vector>
-
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(BrightnessContrast, ShiftsThenScalesAllNumbersByWhatIsDrawnForTheRecord) {
   const BrightnessContrast options{.brightness = 0.5F, .contrast = 0.25F};
@@ -99,4 +89,4 @@ TEST(BrightnessContrast, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

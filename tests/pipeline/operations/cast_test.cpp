@@ -1,11 +1,8 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Cast, RoundsAndSaturates) {
   Image image = random_image(1, 5, 1, 0);
@@ -24,4 +21,4 @@ TEST(Cast, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

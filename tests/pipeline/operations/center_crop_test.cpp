@@ -1,18 +1,11 @@
-#include <utility>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/resize.h"
 #include "headrace/tests/pipeline/operations/crop_windows.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
-#include "headrace/tests/support/images.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 // As Python's round((height - size) / 2) for the sizes' differences 0, 1, 2 ...
 TEST(CenterCrop, RoundsAsTorchvisionDoes) {
@@ -97,4 +90,4 @@ TEST(CenterCrop, RefusesWhatCannotBe) {
 TEST(CenterCrop, IsNotRandom) { EXPECT_FALSE(is_random(center_crop(8).list()[0])); }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,10 @@
 #include "headrace/pipeline/operations/kernels/color_kernels.h"
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 struct Rgb {
   double r = 0, g = 0, b = 0;
@@ -199,4 +191,4 @@ TEST(ColorJitter, RefusesWhatCannotBe) {
 TEST(ColorJitter, IsRandom) { EXPECT_TRUE(is_random(color_jitter({}).list()[0])); }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

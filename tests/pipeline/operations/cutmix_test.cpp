@@ -1,14 +1,9 @@
-#include <algorithm>
-
 #include "headrace/pipeline/operations/machinery/pairing.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Cutmix, ExchangesOneRectangleAndBlendsLabelsByItsArea) {
   constexpr std::size_t kRows = 12, kColumns = 10;
@@ -71,4 +66,4 @@ TEST(Cutmix, IsOnBatches) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

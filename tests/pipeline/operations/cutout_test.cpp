@@ -1,14 +1,10 @@
 #include "headrace/pipeline/operations/cutout.h"
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Image naive_cutout(Image image, std::int64_t size, const std::vector<float>& fill, Philox random) {
   const std::int64_t top =
@@ -94,4 +90,4 @@ TEST(Cutout, IsRandomAndDescribesItself) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,8 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Flatten, LeavesOneRowOfElements) {
   const auto flat = run_chain(normalize({0}, {1}) | flatten(), random_image(6, 7, 3, 8), DType::kU8);
@@ -20,4 +17,4 @@ TEST(Flatten, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,8 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Flip, TwiceIsNothing) {
   const Image image = random_image(5, 21, 3, 3);
@@ -45,4 +42,4 @@ TEST(Flip, IsRandomAndDescribesItself) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

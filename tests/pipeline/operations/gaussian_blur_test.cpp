@@ -1,15 +1,10 @@
-#include <cmath>
-
 #include "headrace/pipeline/operations/kernels/blur_kernels.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 std::int64_t reflected(std::int64_t at, std::int64_t extent) {
   return at < 0 ? -at : at >= extent ? 2 * (extent - 1) - at : at;
@@ -129,4 +124,4 @@ TEST(GaussianBlur, IsRandomUnlessAllOfItIsGiven) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,9 @@
-#include <cmath>
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Image naive_grey(const Image& image, std::int64_t channels) {
   Image grey{.height = image.height, .width = image.width, .channels = channels, .values = {}};
@@ -69,4 +64,4 @@ TEST(Grayscale, IsRandomOnlyIfItMayLeaveAnImageAlone) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,17 +1,12 @@
 // invert(), posterize(), solarize(), adjust_sharpness(), autocontrast() and equalize(): their kernels have tests
 // of their own.
-#include <map>
-
 #include "headrace/pipeline/operations/kernels/level_kernels.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 struct LevelOperation {
   Operations chain;
@@ -78,4 +73,4 @@ TEST(LevelOperations, AreRandomUnlessTheyChangeAllImages) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

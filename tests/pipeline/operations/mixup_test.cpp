@@ -1,15 +1,10 @@
-#include <string>
-
 #include "headrace/pipeline/operations/machinery/beta.h"
 #include "headrace/pipeline/operations/machinery/pairing.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Mixup, BlendsEachExampleWithItsPartnersOriginal) {
   for (const bool bytes : {false, true}) {
@@ -81,4 +76,4 @@ TEST(Mixup, IsRandomAndOnBatches) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

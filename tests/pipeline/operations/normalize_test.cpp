@@ -1,11 +1,8 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Normalize, TakesWhatIsNoImage) {
   const Field field{.name = "image", .dtype = DType::kF32, .shape = {6}};
@@ -41,4 +38,4 @@ TEST(Normalize, DescribesItself) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

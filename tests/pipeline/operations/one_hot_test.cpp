@@ -1,13 +1,9 @@
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 std::vector<float> one_hot_of(const Operations& operations, std::int64_t label) {
   const Field field{.name = "label", .dtype = DType::kI64, .shape = {}};
@@ -35,13 +31,9 @@ TEST(OneHot, SmoothsTowardsAllClasses) {
 
 TEST(OneHot, RefusesWhatIsNoClass) {
   for (const std::int64_t label : {std::int64_t{-1}, std::int64_t{4}, std::int64_t{1} << 40}) {
-    try {
-      one_hot_of(one_hot(4), label);
-      FAIL() << label;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
-      EXPECT_NE(error.message().find("label " + std::to_string(label)), std::string::npos) << error.what();
-    }
+    const Error error = error_of([&] { one_hot_of(one_hot(4), label); });
+    EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+    EXPECT_NE(error.message().find("label " + std::to_string(label)), std::string::npos) << error.what();
   }
 }
 
@@ -67,4 +59,4 @@ TEST(OneHot, KnowsItsFieldAndIsNotRandom) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

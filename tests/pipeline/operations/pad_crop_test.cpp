@@ -1,17 +1,10 @@
-#include <set>
-#include <utility>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/operations/crop_windows.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(PadCrop, EveryPlaceComesUpAndNoOther) {
   const WindowChooser crop = chooser(pad_crop(6, 2));
@@ -71,4 +64,4 @@ TEST(PadCrop, IsRandomAndDescribesItself) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,9 @@
-#include <algorithm>
-#include <cmath>
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
 
 std::vector<float> naive_standardization(const std::vector<float>& values) {
   double mean = 0, variance = 0;
@@ -52,4 +47,4 @@ TEST(PerImageStandardization, IsOneStreamForAnyThreadsReplicasPrefetchAndResumeP
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

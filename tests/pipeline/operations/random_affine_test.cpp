@@ -1,16 +1,10 @@
-#include <algorithm>
-#include <cmath>
-
 #include "headrace/pipeline/operations/kernels/affine_map.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Image naive_affine(const Image& image, const AffineMap& source, float fill) {
   Image out = image;
@@ -81,4 +75,4 @@ TEST(RandomAffine, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

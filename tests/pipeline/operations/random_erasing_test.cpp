@@ -1,22 +1,17 @@
-#include <cmath>
-
 #include "headrace/pipeline/operations/cutout.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(RandomErasing, DrawsAreasAndRatiosThatLieInTheImage) {
   const RandomErasing options{.probability = 0.6F, .min_area = 0.1F, .max_area = 0.4F, .min_ratio = 0.5F};
   int erased = 0, high = 0;
-  constexpr int kRecords = 3000;
+  constexpr int kDrawn = 3000;
   double areas = 0;
-  for (std::uint64_t record = 0; record < kRecords; ++record) {
+  for (std::uint64_t record = 0; record < kDrawn; ++record) {
     Philox random({.seed = 2, .record = record});
     const ImageWindow hole = draw_hole(options, {.height = 100, .width = 160}, random);
     if (hole.height == 0) continue;
@@ -34,7 +29,7 @@ TEST(RandomErasing, DrawsAreasAndRatiosThatLieInTheImage) {
     areas += share;
     high += ratio > 1 ? 1 : 0;
   }
-  EXPECT_NEAR(erased, 0.6 * kRecords, 90);
+  EXPECT_NEAR(erased, 0.6 * kDrawn, 90);
   EXPECT_NEAR(areas / erased, 0.25, 0.02);
   EXPECT_GT(high, erased / 2);
 }
@@ -83,4 +78,4 @@ TEST(RandomErasing, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,10 @@
 #include "headrace/pipeline/operations/random_resized_crop.h"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
-#include "headrace/tests/support/images.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(RandomWindow, KeepsAreaAndRatioAndStaysInside) {
   const ImageSize image{.height = 375, .width = 500};
@@ -128,4 +120,4 @@ TEST(RandomResizedCrop, RefusesWhatCannotBe) {
 TEST(RandomResizedCrop, IsRandom) { EXPECT_TRUE(is_random(random_resized_crop().list()[0])); }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,9 @@
-#include <algorithm>
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Operations rotation_by(float degrees, Interpolation interpolation = Interpolation::kNearest) {
   return random_rotation({.min_degrees = degrees, .max_degrees = degrees, .interpolation = interpolation});
@@ -112,4 +107,4 @@ TEST(RandomRotation, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

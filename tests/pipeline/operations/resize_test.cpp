@@ -1,11 +1,8 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Resize, ToTheShorterSide) {
   const Image image = random_image(20, 45, 3, 2);
@@ -64,4 +61,4 @@ TEST(Resize, RefusesWhatCannotBe) {
 TEST(Resize, IsNotRandom) { EXPECT_FALSE(is_random(resize(8).list()[0])); }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

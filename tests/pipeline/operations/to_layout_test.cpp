@@ -1,10 +1,8 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
 
 TEST(ToLayout, ConvertsPlanesToInterleaved) {
   const Image image = random_image(6, 7, 3, 8);
@@ -37,13 +35,13 @@ TEST(Layout, IsThePlansAndNotOfExtents) {
     const std::vector<float> each(static_cast<std::size_t>(shape[2]), 0.5F);
     EXPECT_EQ(field_after(normalize(each, each), last).shape, shape);
     EXPECT_EQ(field_after(normalize(each, each), first).shape, first.shape);
-    EXPECT_THAT(refusal_of_operations(flip(), first), ::testing::HasSubstr("channels come first"));
+    EXPECT_THAT(refusal_of_operations(flip(), first), HasSubstr("channels come first"));
     EXPECT_EQ(field_after(layout_is(kFirst) | to_layout(kLast), image_field(first.shape)), last);
-    EXPECT_THAT(refusal_of_operations(layout_is(kLast), first), ::testing::HasSubstr("the other one"));
+    EXPECT_THAT(refusal_of_operations(layout_is(kLast), first), HasSubstr("the other one"));
   }
   const std::vector<float> nine(9, 0.5F);
   EXPECT_THAT(refusal_of_operations(normalize(nine, nine), image_field({9, 9, 13})),
-              ::testing::HasSubstr("9 means for 13 channels"));
+              HasSubstr("9 means for 13 channels"));
 }
 
 TEST(Layout, IsAskedForWhereExtentsSuggestAnother) {
@@ -53,7 +51,7 @@ TEST(Layout, IsAskedForWhereExtentsSuggestAnother) {
     const Field doubtful = image_field(shape);
     for (const Operations& chain : {flip(), normalize(three, three), to_layout(ImageLayout::kChannelsFirst),
                                     resize(8), center_crop(2), pad_crop(2, 1), cutout(3), Operations(cutmix())}) {
-      EXPECT_THAT(refusal_of_operations(chain, doubtful), ::testing::HasSubstr("nothing says where they are"))
+      EXPECT_THAT(refusal_of_operations(chain, doubtful), HasSubstr("nothing says where they are"))
           << shape.to_string();
     }
     // What does not depend on it, and what says it itself.
@@ -86,4 +84,4 @@ TEST(Layout, MovesAllBandsOfAPixel) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

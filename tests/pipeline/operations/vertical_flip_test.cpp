@@ -2,11 +2,8 @@
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Image upside_down(const Image& image) {
   Image out = image;
@@ -43,4 +40,4 @@ TEST(VerticalFlip, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

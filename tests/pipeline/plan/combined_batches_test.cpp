@@ -1,29 +1,10 @@
 // concatenate, interleave and mix of datasets that were batched: each batch of theirs is one of the result's.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/held_out.h"
 #include "headrace/tests/pipeline/batches.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Batches;
-using test::batches_of_epoch;
-using test::counted;
-using test::refusal_of_plan;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 Dataset cut_in(std::int64_t first, std::uint64_t count, std::int64_t global, bool drop_remainder = false) {
   return counted(first, count).batch({.global_batch = global, .drop_remainder = drop_remainder});
@@ -147,7 +128,7 @@ class RandomCombination {
     constexpr std::uint64_t kKeyOfBatches = 0xBA7C;
     Batches all;
     for (const auto& one :
-         test::batches_of(orders_.batch({.global_batch = 1}), 2, {}, {}, mix_seed(seed, kKeyOfBatches))) {
+         batches_of(orders_.batch({.global_batch = 1}), 2, {}, {}, mix_seed(seed, kKeyOfBatches))) {
       all.push_back(known_[static_cast<std::size_t>(one.front())]);
     }
     return all;
@@ -186,10 +167,9 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
     SCOPED_TRACE(std::to_string(number) + ": " + made.batches.explain());
     const Batches expected = made.expected(4);
     ASSERT_EQ(made.batches.steps_per_epoch() * 2, expected.size());
-    ASSERT_EQ(test::batches_of(made.batches, 2, {.total = 1}), expected);
-    ASSERT_EQ(test::batches_of(made.batches, 2, {.total = 3}), expected) << "three replicas";
-    ASSERT_EQ(test::batches_of(made.batches, 2, {.total = 4, .local = 2}), expected)
-        << "two parts of a world of 4";
+    ASSERT_EQ(batches_of(made.batches, 2, {.total = 1}), expected);
+    ASSERT_EQ(batches_of(made.batches, 2, {.total = 3}), expected) << "three replicas";
+    ASSERT_EQ(batches_of(made.batches, 2, {.total = 4, .local = 2}), expected) << "two parts of a world of 4";
     const Dataset records = made.batches.unbatch();
     try {
       ASSERT_EQ(records.size(), made.batches.size());
@@ -199,7 +179,7 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
       continue;
     }
     ++unbatched;
-    EXPECT_EQ(all_values(test::batches_of(records.batch({.global_batch = 4}), 2, {})),
+    EXPECT_EQ(all_values(batches_of(records.batch({.global_batch = 4}), 2, {})),
               all_values(made.expected(seed_after_combination)));
   }
   EXPECT_GT(unbatched, 60);
@@ -209,17 +189,17 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
 TEST(CombinedBatches, AreOneStream) {
   const Dataset a = counted(0, 23).shuffle().batch({.global_batch = 4}).shuffle();
   const Dataset b = counted(100, 17).batch({.global_batch = 3, .drop_remainder = true}).repeat(2);
-  test::expect_one_stream(concatenate({a, b}).shuffle());
-  test::expect_one_stream(interleave({a, interleave({b, a}, {.block = 2})}, {.block = 1}).skip(1));
-  test::expect_one_stream(mix({a, b}, {.weights = {1, 2}, .end = MixEnd::kAllSeen}));
-  test::expect_one_stream(mix({a, b}).unbatch().batch({.global_batch = 5}).take(7));
+  expect_one_stream(concatenate({a, b}).shuffle());
+  expect_one_stream(interleave({a, interleave({b, a}, {.block = 2})}, {.block = 1}).skip(1));
+  expect_one_stream(mix({a, b}, {.weights = {1, 2}, .end = MixEnd::kAllSeen}));
+  expect_one_stream(mix({a, b}).unbatch().batch({.global_batch = 5}).take(7));
   const auto images = [](std::uint64_t count, std::int64_t global) {
-    return Dataset::from(test::noise_images(count, 6, 6))
+    return Dataset::from(noise_images(count, 6, 6))
         .map(cast(DType::kF32) | flip() | one_hot(10))
         .shuffle()
         .batch({.global_batch = global});
   };
-  test::expect_one_stream(interleave({images(11, 4), images(7, 3)}).map(mixup()));
+  expect_one_stream(interleave({images(11, 4), images(7, 3)}).map(mixup()));
 }
 
 TEST(CombinedBatches, AreWrittenInThePlan) {
@@ -270,15 +250,12 @@ TEST(CombinedBatches, EvaluateAsThePartsDo) {
   EXPECT_THAT(data.evaluation_json(),
               AllOf(HasSubstr("\"global_batch\": 2"), HasSubstr("\"drop_remainder\": false")));
   const Dataset uneven = concatenate({a, counted(0, 5).batch({.global_batch = 3})});
-  EXPECT_THAT(refusal_of_plan([&] { uneven.evaluation_json(); }),
-              HasSubstr("batched or unbatched in different ways"));
+  EXPECT_THAT(message_of([&] { uneven.evaluation_json(); }), HasSubstr("batched or unbatched in different ways"));
 }
 
 TEST(CombinedBatches, RefuseWhatHasNoMeaning) {
   const Dataset a = counted(0, 5), b = a.batch({.global_batch = 2});
-  const auto refusal = [](const std::function<Dataset()>& make) {
-    return refusal_of_plan([&] { make().explain(); });
-  };
+  const auto refusal = [](const std::function<Dataset()>& make) { return message_of([&] { make().explain(); }); };
   EXPECT_THAT(refusal([&] {
                 return concatenate({b, a});
               }),
@@ -301,8 +278,8 @@ TEST(CombinedBatches, RefuseWhatHasNoMeaning) {
               }),
               HasSubstr("split of batches that are combined"));
   EXPECT_THAT(refusal([&] { return mix({b, b}).take(2).unbatch(); }), IsEmpty()) << "only if it is counted";
-  EXPECT_THAT(refusal_of_plan([&] { mix({b, b}).take(2).unbatch().size(); }), HasSubstr("unbatch() each dataset"));
-  const Dataset images = Dataset::from(test::noise_images(5, 4, 4)).map(cast(DType::kF32) | one_hot(10));
+  EXPECT_THAT(message_of([&] { mix({b, b}).take(2).unbatch().size(); }), HasSubstr("unbatch() each dataset"));
+  const Dataset images = Dataset::from(noise_images(5, 4, 4)).map(cast(DType::kF32) | one_hot(10));
   const Dataset mixed = images.batch({.global_batch = 2}).map(mixup());
   EXPECT_THAT(refusal([&] {
                 return interleave({mixed, mixed});
@@ -315,12 +292,12 @@ TEST(CombinedBatches, RefuseBatchesOfDifferentShapes) {
   const Dataset ragged = lists.ragged_batch({.global_batch = 2});
   const Dataset buckets = lists.bucket_by_length({.field = "value", .boundaries = {1}, .batch_sizes = {2}});
   EXPECT_THAT(
-      refusal_of_plan([&] {
+      message_of([&] {
         mix({ragged, ragged});
       }),
       AllOf(HasSubstr("whose samples differ in length"), HasSubstr("call ragged_batch() on the result of mix()")));
   EXPECT_THAT(
-      refusal_of_plan([&] {
+      message_of([&] {
         zip({buckets, buckets});
       }),
       AllOf(HasSubstr("whose batches differ in shape"), HasSubstr("call bucket_by_length() on the result")));
@@ -329,4 +306,4 @@ TEST(CombinedBatches, RefuseBatchesOfDifferentShapes) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,29 +1,15 @@
 #include "headrace/pipeline/dataset.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::noise_images;
-using test::numbers;
-using ::testing::HasSubstr;
-
 std::string refusal_of_plan(const Dataset& dataset) {
-  try {
-    dataset.explain();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of([&] { dataset.explain(); });
 }
 
-SourcePtr encoded() { return std::make_shared<test::FakeSource>(std::vector<std::vector<std::byte>>(3)); }
+SourcePtr encoded() { return std::make_shared<FakeSource>(std::vector<std::vector<std::byte>>(3)); }
 
 TEST(Dataset, ExplainsThePlanAfterPushDown) {
   const Dataset dataset = Dataset::from(encoded())
@@ -116,4 +102,4 @@ TEST(Dataset, RefusesPlansThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,20 +1,8 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <numeric>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::numbers;
-using test::refusal_of;
-using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
-using ::testing::HasSubstr;
 
 // Two fields of every example of the first epochs, in order.
 struct Columns {
@@ -23,7 +11,7 @@ struct Columns {
 
 Columns columns_of(const Dataset& data, std::uint64_t epochs = 1, int replicas = 1,
                    const std::string& field = "index") {
-  DeviceGroup devices = test::cpu_replicas(replicas);
+  DeviceGroup devices = cpu_replicas(replicas);
   Loader loader(data, devices, {.seed = 4, .epochs = epochs, .threads = 2});
   Columns all;
   for (bool more = true; more;) {
@@ -31,8 +19,8 @@ Columns columns_of(const Dataset& data, std::uint64_t epochs = 1, int replicas =
       const auto batch = loader.next(r);
       more = batch.has_value();
       if (!more) break;
-      const auto value = test::download_examples<std::int64_t>(devices[r], *batch, "value");
-      const auto index = test::download_examples<std::int64_t>(devices[r], *batch, field);
+      const auto value = download_examples<std::int64_t>(devices[r], *batch, "value");
+      const auto index = download_examples<std::int64_t>(devices[r], *batch, field);
       all.value.insert(all.value.end(), value.begin(), value.end());
       all.index.insert(all.index.end(), index.begin(), index.end());
     }
@@ -42,7 +30,7 @@ Columns columns_of(const Dataset& data, std::uint64_t epochs = 1, int replicas =
 
 Dataset count_up_to(std::uint64_t count) { return Dataset::from(numbers(count)); }
 
-RecordFilter numbered(const std::string& field, std::int64_t rest) {
+RecordFilter numbered_as(const std::string& field, std::int64_t rest) {
   return {.name = field,
           .keeps = [=](const ExampleView& record) { return record.integer(field) % 3 == rest; },
           .processed = true};
@@ -74,8 +62,7 @@ TEST(Enumerate, ChangesTheOrderOfNothing) {
                            .enumerate({.field = "second"})
                            .repeat(2)
                            .shuffle({.seed = 3});
-  EXPECT_EQ(test::values_of(with.batch({.global_batch = 8}), 2),
-            test::values_of(plain.batch({.global_batch = 8}), 2));
+  EXPECT_EQ(values_of(with.batch({.global_batch = 8}), 2), values_of(plain.batch({.global_batch = 8}), 2));
 }
 
 TEST(Enumerate, CountsOnOverRepeats) {
@@ -89,13 +76,13 @@ TEST(Enumerate, FiltersSeeAndKeepIt) {
   const Columns all = columns_of(count_up_to(9)
                                      .skip(1)
                                      .enumerate()
-                                     .filter(numbered("index", 1))
+                                     .filter(numbered_as("index", 1))
                                      .enumerate({.field = "n"})
                                      .batch({.global_batch = 2}));
   EXPECT_THAT(all.value, ElementsAre(2, 5, 8));
   EXPECT_THAT(all.index, ElementsAre(1, 4, 7));
   EXPECT_THAT(
-      columns_of(count_up_to(5).repeat(2).enumerate().filter(numbered("index", 0)).batch({.global_batch = 9}))
+      columns_of(count_up_to(5).repeat(2).enumerate().filter(numbered_as("index", 0)).batch({.global_batch = 9}))
           .value,
       ElementsAre(0, 3, 1, 4));
 }
@@ -140,8 +127,8 @@ TEST(Enumerate, OfAStreamCountsItsRecords) {
 }
 
 TEST(Enumerate, IsOneStream) {
-  test::expect_one_stream(count_up_to(23).shuffle().enumerate().repeat(2).batch({.global_batch = 6}));
-  test::expect_one_stream(
+  expect_one_stream(count_up_to(23).shuffle().enumerate().repeat(2).batch({.global_batch = 6}));
+  expect_one_stream(
       count_up_to(23).enumerate().cache(memory()).shuffle().enumerate({.field = "n"}).batch({.global_batch = 6}));
   EXPECT_EQ(columns_of(count_up_to(23).shuffle().enumerate().batch({.global_batch = 6}), 2, 3).index,
             columns_of(count_up_to(23).shuffle().enumerate().batch({.global_batch = 6}), 2, 1).index);
@@ -149,8 +136,8 @@ TEST(Enumerate, IsOneStream) {
 
 TEST(Enumerate, IsPartOfThePlan) {
   const PlanParts parts{.sources = {{"numbers", numbers(23)}}};
-  test::expect_same_stream(count_up_to(23).take(11).enumerate({.field = "n"}).shuffle().batch({.global_batch = 4}),
-                           parts);
+  expect_same_stream(count_up_to(23).take(11).enumerate({.field = "n"}).shuffle().batch({.global_batch = 4}),
+                     parts);
   EXPECT_THAT(count_up_to(5).enumerate().batch({.global_batch = 4}).evaluation_json(), HasSubstr("enumerate"));
   EXPECT_THAT(count_up_to(5).shuffle({.seed = 7}).enumerate().explain(),
               AllOf(HasSubstr("enumerate(field=index)  [on indices]"),
@@ -160,17 +147,17 @@ TEST(Enumerate, IsPartOfThePlan) {
 }
 
 TEST(Enumerate, RefusesWhatHasNoNumber) {
-  EXPECT_THAT(refusal_of([] { count_up_to(5).batch({.global_batch = 2}).enumerate().explain(); }),
+  EXPECT_THAT(message_of([] { count_up_to(5).batch({.global_batch = 2}).enumerate().explain(); }),
               HasSubstr("before batch()"));
-  EXPECT_THAT(refusal_of([] { count_up_to(5).enumerate().enumerate().explain(); }), HasSubstr("another name"));
-  EXPECT_THAT(refusal_of([] { count_up_to(5).enumerate({.field = ""}).explain(); }), HasSubstr("call it index"));
-  EXPECT_THAT(refusal_of([] { count_up_to(5).shuffle().enumerate().cache(memory()).explain(); }),
+  EXPECT_THAT(message_of([] { count_up_to(5).enumerate().enumerate().explain(); }), HasSubstr("another name"));
+  EXPECT_THAT(message_of([] { count_up_to(5).enumerate({.field = ""}).explain(); }), HasSubstr("call it index"));
+  EXPECT_THAT(message_of([] { count_up_to(5).shuffle().enumerate().cache(memory()).explain(); }),
               HasSubstr("put cache() before enumerate()"));
-  EXPECT_THAT(refusal_of([] { count_up_to(5).repeat(2).enumerate().cache(memory()).explain(); }),
+  EXPECT_THAT(message_of([] { count_up_to(5).repeat(2).enumerate().cache(memory()).explain(); }),
               HasSubstr("put cache() before enumerate()"));
-  EXPECT_THAT(refusal_of([] { count_up_to(5).shuffle().enumerate().filter(numbered("index", 0)).size(); }),
+  EXPECT_THAT(message_of([] { count_up_to(5).shuffle().enumerate().filter(numbered_as("index", 0)).size(); }),
               HasSubstr("changes from epoch to epoch"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,16 +1,9 @@
 #include "headrace/pipeline/held_out.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 Dataset zero_labels(std::uint64_t count) {
   Field field{.name = "label", .dtype = DType::kI64, .shape = Shape{}};
@@ -45,4 +38,4 @@ TEST(HeldOut, RefusesSharesThatLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

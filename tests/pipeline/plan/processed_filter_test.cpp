@@ -1,17 +1,9 @@
 // filter() of what the stages before it leave.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 RecordFilter higher_than(std::int64_t rows) {
   return {.name = "higher than " + std::to_string(rows),
@@ -20,7 +12,7 @@ RecordFilter higher_than(std::int64_t rows) {
 }
 
 TEST(ProcessedFilter, SeesDecodedImages) {
-  const Dataset decoded = Dataset::from(test::fake_jpegs(20)).decode();  // of 24 to 28 rows by turns
+  const Dataset decoded = Dataset::from(fake_jpegs(20)).decode();  // of 24 to 28 rows by turns
   EXPECT_EQ(decoded.filter(higher_than(26)).size(), 8U);
   EXPECT_EQ(decoded.filter(higher_than(28)).size(), 0U);
   EXPECT_EQ(decoded.map(center_crop(16)).filter(higher_than(15)).size(), 20U) << "what the crop leaves";
@@ -38,7 +30,7 @@ TEST(ProcessedFilter, SeesValuesAndFieldsThatOperationsMade) {
   const RecordFilter bright{.name = "bright",
                             .keeps = [](const ExampleView& record) { return record.integer("brightest") > 250; },
                             .processed = true};
-  const auto source = test::noise_images(40, 5, 5);
+  const auto source = noise_images(40, 5, 5);
   const Dataset made = Dataset::from(source).map(user_operation(brightest));
   std::uint64_t expected = 0;
   std::vector<std::byte> scratch;
@@ -53,27 +45,25 @@ TEST(ProcessedFilter, SeesValuesAndFieldsThatOperationsMade) {
 
 TEST(ProcessedFilter, WhatCannotBeDecodedStaysAsABadRecord) {
   std::vector<std::vector<std::byte>> images;
-  for (int i = 0; i < 6; ++i) images.push_back(test::encode_jpeg(test::make_picture(24 + i, 24, 3, 1)));
+  for (int i = 0; i < 6; ++i) images.push_back(encode_jpeg(make_picture(24 + i, 24, 3, 1)));
   images[2].resize(40);
-  const Dataset kept = Dataset::from(std::make_shared<test::FakeSource>(images)).decode().filter(higher_than(26));
+  const Dataset kept = Dataset::from(std::make_shared<FakeSource>(images)).decode().filter(higher_than(26));
   EXPECT_EQ(kept.size(), 4U) << "three are higher, and one nobody knows";
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(kept.map(center_crop(8)).batch({.global_batch = 4}), devices);
   EXPECT_THROW(loader.next(), DataError);
 }
 
 TEST(ProcessedFilter, IsRefusedBehindRandomOperations) {
-  const Dataset decoded = Dataset::from(test::fake_jpegs(4)).decode();
-  try {
-    decoded.map(random_resized_crop({.size = 8})).filter(higher_than(7)).size();
-    FAIL() << "no error";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("random_resized_crop"));
-  }
+  const Dataset decoded = Dataset::from(fake_jpegs(4)).decode();
+  EXPECT_THAT(error_of<ConfigError>([&] {
+                decoded.map(random_resized_crop({.size = 8})).filter(higher_than(7)).size();
+              }).what(),
+              HasSubstr("random_resized_crop"));
 }
 
 TEST(ProcessedFilter, WhatItSeesIsPartOfTheIdentity) {
-  const Dataset decoded = Dataset::from(test::fake_jpegs(6)).decode();
+  const Dataset decoded = Dataset::from(fake_jpegs(6)).decode();
   const auto after = decoded.map(center_crop(16)).filter(higher_than(20)).map(resize(8) | center_crop(8));
   const auto before = decoded.filter(higher_than(20)).map(center_crop(16) | resize(8) | center_crop(8));
   EXPECT_NE(after.batch({}).fingerprint(), before.batch({}).fingerprint());
@@ -81,4 +71,4 @@ TEST(ProcessedFilter, WhatItSeesIsPartOfTheIdentity) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

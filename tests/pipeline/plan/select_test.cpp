@@ -1,22 +1,7 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <functional>
-#include <set>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::numbers;
-using test::values_of;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr std::int64_t kDraws = 1 << 20;
 
@@ -35,15 +20,6 @@ Operations draw() {
 }
 
 std::vector<std::int64_t> epoch_of(const Dataset& dataset) { return values_of(dataset).front(); }
-
-std::string refusal_of_select(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
-}
 
 TEST(Select, ChoosesRecordsInTheOrderGiven) {
   const Dataset ten = Dataset::from(numbers(10));
@@ -69,26 +45,26 @@ TEST(Select, AfterBatchChoosesWholeBatches) {
   EXPECT_EQ(batches.select({2, 0, 2}).size(), 8U);
   EXPECT_THAT(epoch_of(batches.select({2, 0}).unbatch().batch({.global_batch = 5})),
               ElementsAre(8, 9, 0, 1, 2, 3));
-  EXPECT_THAT(refusal_of_select([&] { batches.select({3}).steps_per_epoch(); }), HasSubstr("there are 3"));
+  EXPECT_THAT(message_of([&] { batches.select({3}).steps_per_epoch(); }), HasSubstr("there are 3"));
 }
 
 TEST(Select, IsOneStream) {
   const Dataset data = Dataset::from(numbers(40)).map(draw());
   std::vector<std::uint64_t> list;
   for (std::uint64_t i = 0; i < 37; ++i) list.push_back(i * i % 40);
-  test::expect_one_stream(data.select(list).batch({.global_batch = 5}));
-  test::expect_one_stream(Dataset::from(numbers(40))
-                              .cache(memory())
-                              .map(draw())
-                              .select(list)
-                              .shuffle()
-                              .repeat(2)
-                              .batch({.global_batch = 7}));
-  test::expect_one_stream(data.shuffle().select(list).skip(3).batch({.global_batch = 5}));
-  test::expect_one_stream(data.shuffle().batch({.global_batch = 6}).select({6, 1, 1, 0, 5, 6}));
-  test::expect_one_stream(
+  expect_one_stream(data.select(list).batch({.global_batch = 5}));
+  expect_one_stream(Dataset::from(numbers(40))
+                        .cache(memory())
+                        .map(draw())
+                        .select(list)
+                        .shuffle()
+                        .repeat(2)
+                        .batch({.global_batch = 7}));
+  expect_one_stream(data.shuffle().select(list).skip(3).batch({.global_batch = 5}));
+  expect_one_stream(data.shuffle().batch({.global_batch = 6}).select({6, 1, 1, 0, 5, 6}));
+  expect_one_stream(
       data.batch({.global_batch = 6}).select({6, 1, 1, 0}).unbatch().shuffle().batch({.global_batch = 4}));
-  test::expect_one_stream(concatenate({data.select(list), data.select({3, 3, 9})}).batch({.global_batch = 8}));
+  expect_one_stream(concatenate({data.select(list), data.select({3, 3, 9})}).batch({.global_batch = 8}));
 }
 
 TEST(Select, RandomOperationsTreatARepeatedRecordDifferently) {
@@ -103,16 +79,15 @@ TEST(Select, RandomOperationsTreatARepeatedRecordDifferently) {
 
 TEST(Select, BadNumbersAreNamed) {
   const Dataset ten = Dataset::from(numbers(10));
-  EXPECT_THAT(refusal_of_select([&] {
+  EXPECT_THAT(message_of([&] {
                 ten.select({3, 9, 10, 11}).size();
               }),
               AllOf(HasSubstr("number 10, at place 2 of the list"), HasSubstr("there are 10"),
                     HasSubstr("numbers go from 0 to 9")));
-  EXPECT_THAT(refusal_of_select([&] { ten.take(0).select({0}).size(); }), HasSubstr("there are 0"));
-  DeviceGroup devices = test::test_devices(1);
-  EXPECT_THAT(
-      refusal_of_select([&] { Loader(ten.select({~std::uint64_t{0}}).batch({.global_batch = 1}), devices, {}); }),
-      HasSubstr("number 18446744073709551615"));
+  EXPECT_THAT(message_of([&] { ten.take(0).select({0}).size(); }), HasSubstr("there are 0"));
+  DeviceGroup devices = test_devices(1);
+  EXPECT_THAT(message_of([&] { Loader(ten.select({~std::uint64_t{0}}).batch({.global_batch = 1}), devices, {}); }),
+              HasSubstr("number 18446744073709551615"));
 }
 
 TEST(Select, AStreamHasNoRecordNumbers) {
@@ -120,7 +95,7 @@ TEST(Select, AStreamHasNoRecordNumbers) {
       record_stream({.name = "stream", .fields = numbers(1)->info().fields, .open = [](std::uint64_t) {
                        return [](RecordWriter&) { return false; };
                      }}));
-  EXPECT_THAT(refusal_of_select([&] { stream.select({1}).explain(); }),
+  EXPECT_THAT(message_of([&] { stream.select({1}).explain(); }),
               AllOf(HasSubstr("select(1)"), HasSubstr("a stream has no record numbers")));
 }
 
@@ -139,11 +114,11 @@ TEST(Select, IsDescribedByItsListOrTheHashOfALongOne) {
 TEST(Select, NumbersOfRepeatedRecordsAreNotCached) {
   const Dataset ten = Dataset::from(numbers(10));
   EXPECT_EQ(ten.select({4, 5}).enumerate().cache(memory()).size(), 2U);
-  EXPECT_THAT(refusal_of_select([&] {
+  EXPECT_THAT(message_of([&] {
                 ten.select({4, 4}).enumerate().cache(memory()).size();
               }),
               HasSubstr("repeated records"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

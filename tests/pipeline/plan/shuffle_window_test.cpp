@@ -1,16 +1,7 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::numbers;
-using test::values_of;
 
 TEST(ShuffleWindow, ShufflesWithinEachWindow) {
   const auto epochs =
@@ -35,15 +26,15 @@ TEST(ShuffleWindow, ShufflesWithinEachWindow) {
 }
 
 TEST(ShuffleWindow, IsOneStream) {
-  test::expect_one_stream(Dataset::from(numbers(58)).shuffle_window({.size = 9}).batch({.global_batch = 5}));
-  test::expect_one_stream(Dataset::from(numbers(29))
-                              .shuffle()
-                              .repeat(2)
-                              .shuffle_window({.size = 12})
-                              .skip(3)
-                              .batch({.global_batch = 5}));
-  test::expect_contents(Dataset::from(numbers(58)).shuffle_window({.size = 100}).batch({.global_batch = 5}),
-                        EpochContents::all(58), 3);
+  expect_one_stream(Dataset::from(numbers(58)).shuffle_window({.size = 9}).batch({.global_batch = 5}));
+  expect_one_stream(Dataset::from(numbers(29))
+                        .shuffle()
+                        .repeat(2)
+                        .shuffle_window({.size = 12})
+                        .skip(3)
+                        .batch({.global_batch = 5}));
+  expect_contents(Dataset::from(numbers(58)).shuffle_window({.size = 100}).batch({.global_batch = 5}),
+                  EpochContents::all(58), 3);
 }
 
 TEST(ShuffleWindow, RefusesAnEmptyWindow) {
@@ -51,4 +42,4 @@ TEST(ShuffleWindow, RefusesAnEmptyWindow) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,20 +1,9 @@
 // zip of datasets that were batched: batch n has the rows of all datasets' batches n side by side.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "headrace/tests/pipeline/batches.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Batches;
-using test::batches_of_epoch;
-using test::counted;
-using test::refusal_of_plan;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 const ZipOptions kSuffixes{.suffixes = {"", "_2"}, .strict = false};
 
@@ -74,8 +63,8 @@ TEST(ZippedBatches, KeepTheNumbersOfTheirRecords) {
 
 TEST(ZippedBatches, AreOneStream) {
   const Dataset zipped = zip({cut(0, 23, 4).skip(1), concatenate({cut(50, 8, 4), cut(70, 11, 4)})}, kSuffixes);
-  test::expect_one_stream(zipped.shuffle());
-  test::expect_one_stream(mix({zipped, zipped.take(3)}));
+  expect_one_stream(zipped.shuffle());
+  expect_one_stream(mix({zipped, zipped.take(3)}));
 }
 
 TEST(ZippedBatches, AreWrittenInThePlan) {
@@ -93,27 +82,27 @@ TEST(ZippedBatches, AreWrittenInThePlan) {
 }
 
 TEST(ZippedBatches, OfDifferentSizesAreRefused) {
-  EXPECT_THAT(refusal_of_plan([] {
+  EXPECT_THAT(message_of([] {
                 zip({cut(0, 8, 2), cut(0, 8, 4)}, kSuffixes);
               }),
               AllOf(HasSubstr("batch 0 has 2 examples of counted and 4 of counted"),
                     HasSubstr("give all datasets batches of one size")));
-  EXPECT_THAT(refusal_of_plan([] {
+  EXPECT_THAT(message_of([] {
                 zip({cut(0, 9, 2), cut(0, 5, 2)}, kSuffixes);
               }),
               AllOf(HasSubstr("batch 2 has 2 examples of counted and 1 of counted"), HasSubstr("take(2)")));
   EXPECT_THAT(
-      refusal_of_plan([] {
+      message_of([] {
         zip({cut(0, 5, 2).repeat(2), cut(0, 5, 2).repeat(2)}, kSuffixes);
       }),
       AllOf(HasSubstr("batch 2 has 1 examples, not 2"), HasSubstr("repeat() and shuffle() on the result")));
-  EXPECT_THAT(refusal_of_plan([] {
+  EXPECT_THAT(message_of([] {
                 zip({cut(0, 5, 2).shuffle(), cut(0, 5, 2)}, kSuffixes);
               }),
               HasSubstr("shuffle after zip()"));
-  EXPECT_THAT(refusal_of_plan([] { zip({cut(0, 5, 2), counted(0, 5)}, kSuffixes); }), HasSubstr("has none"));
-  EXPECT_THAT(refusal_of_plan([] { zip({cut(0, 5, 2), cut(0, 5, 2)}); }), HasSubstr("a field 'value'"));
+  EXPECT_THAT(message_of([] { zip({cut(0, 5, 2), counted(0, 5)}, kSuffixes); }), HasSubstr("has none"));
+  EXPECT_THAT(message_of([] { zip({cut(0, 5, 2), cut(0, 5, 2)}); }), HasSubstr("a field 'value'"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,20 +1,10 @@
 #include "headrace/pipeline/sources/formats.h"
-
-#include <gmock/gmock.h>
-
-#include <set>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 // The first form of the table that recognises the path.
 std::string form_at(const std::filesystem::path& path, const SourceOptions& options = {}) {

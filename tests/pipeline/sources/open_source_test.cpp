@@ -1,24 +1,12 @@
-#include <gmock/gmock.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 std::string error_of_opening(const std::filesystem::path& path) {
-  try {
-    open_source(path, Split::kTrain);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { open_source(path, Split::kTrain); });
 }
 
 TEST(OpenSourceTest, RecognisesWhatLiesThere) {

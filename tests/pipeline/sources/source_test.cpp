@@ -1,8 +1,5 @@
 #include "headrace/pipeline/record.h"
-
-#include <gmock/gmock.h>
-
-#include "headrace/devices/base/error.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
@@ -13,13 +10,9 @@ TEST(FindFieldTest, FindsByNameOrListsTheNames) {
   fields[1].name = "label";
   EXPECT_EQ(find_field(fields, "image"), 0U);
   EXPECT_EQ(find_field(fields, "label"), 1U);
-  try {
-    find_field(fields, "labels");
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("'labels'"));
-    EXPECT_THAT(error.hint(), ::testing::HasSubstr("image, label"));
-  }
+  const ConfigError error = error_of<ConfigError>([&] { find_field(fields, "labels"); });
+  EXPECT_THAT(error.what(), HasSubstr("'labels'"));
+  EXPECT_THAT(error.hint(), HasSubstr("image, label"));
   EXPECT_THROW(find_field({}, "image"), ConfigError);
 }
 

@@ -1,13 +1,9 @@
 // What is asked for again, how often, and what is thrown in the end.
 #include "headrace/pipeline/tasks/retry.h"
-
-#include <gtest/gtest.h>
-
-#include <functional>
-
 #include "headrace/tests/support/fake_clock.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 DataError data_error(ErrorCode code) { return DataError(code, "no", {.source = "somewhere", .record = 3}); }
@@ -21,7 +17,7 @@ struct Patience {
 
 Patience read(const std::function<void(int)>& attempt, int may_ask = 100) {
   Patience patience;
-  const test::FakeClock clock;
+  const FakeClock clock;
   const std::uint64_t begin = clock.now();
   try {
     read_with_retries(
@@ -72,14 +68,10 @@ TEST(Retry, AsksOnceForWhatIsNoRefusal) {
 }
 
 TEST(Retry, NamesWhatDoesNotNameItself) {
-  try {
-    read([](int) { throw std::runtime_error("lost"); });
-    FAIL() << "no error";
-  } catch (const StepError& error) {
-    EXPECT_EQ(error.step(), "source read");
-    EXPECT_EQ(error.cause(), "lost");
-  }
+  const StepError error = error_of<StepError>([&] { read([](int) { throw std::runtime_error("lost"); }); });
+  EXPECT_EQ(error.step(), "source read");
+  EXPECT_EQ(error.cause(), "lost");
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

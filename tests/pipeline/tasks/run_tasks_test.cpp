@@ -1,16 +1,9 @@
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <latch>
-#include <mutex>
-#include <set>
-#include <stdexcept>
-#include <thread>
-#include <vector>
 
 #include "headrace/pipeline/compute_arena.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(RunTasks, CallsEachOnceAndReturnsAfterTheLast) {
@@ -45,4 +38,4 @@ TEST(RunTasks, ThrowsWhatATaskThrew) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

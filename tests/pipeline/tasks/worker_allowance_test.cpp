@@ -1,11 +1,7 @@
 #include "headrace/pipeline/tasks/worker_allowance.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <memory>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 std::unique_ptr<WorkerAllowance>& last_one() {
@@ -30,4 +26,4 @@ TEST(WorkerAllowance, MayBeGivenBackAfterOneTbbIsGone) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

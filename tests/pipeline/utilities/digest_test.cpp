@@ -1,14 +1,8 @@
 #include "headrace/pipeline/digest.h"
-
-#include <gtest/gtest.h>
-
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::numbers;
-using test::test_devices;
 
 TEST(StreamDigest, HashesNamesTypesShapesAndRows) {
   DeviceGroup devices = test_devices(2);
@@ -30,4 +24,4 @@ TEST(StreamDigest, HashesNamesTypesShapesAndRows) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,8 +1,4 @@
 #include "headrace/pipeline/inspect.h"
-
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 
 namespace headrace::test {

@@ -1,16 +1,8 @@
 #include "headrace/pipeline/ledger.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::numbers;
-using test::test_devices;
-using ::testing::HasSubstr;
 
 Ledger ledger_of(const Dataset& dataset, int replicas, std::uint64_t epochs) {
   DeviceGroup devices = test_devices(replicas);
@@ -71,4 +63,4 @@ TEST(Ledger, NamesWhatIsMissingOrSurplus) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

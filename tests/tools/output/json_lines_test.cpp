@@ -1,7 +1,6 @@
-#include <gtest/gtest.h>
-
-#include "headrace/tests/support/command.h"
 #include "headrace/tools/output/json_lines.h"
+#include "headrace/tests/support/command.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tools/pipelines/pipelines.h"
 
 namespace headrace::tools {

@@ -1,12 +1,7 @@
-#include <gtest/gtest.h>
-
-#include <memory>
 #include <new>
-#include <stdexcept>
-#include <vector>
 
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/workers.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tools/output/print.h"
 
 namespace headrace::tools {

@@ -1,13 +1,8 @@
 // Pages as text, without a browser: what data they hold, and that nothing ends or leaves them.
-#include "headrace/tools/report/page.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <regex>
-#include <string>
 
 #include "headrace/tests/tools/report/page_reader.h"
+#include "headrace/tools/report/page.h"
 
 namespace headrace::tools {
 namespace {

@@ -1,13 +1,6 @@
 // Folders of runs as they are found: whole, cut, damaged, several in one.
 #include "headrace/tools/report/run_reading.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tools/report/run_choice.h"
 
 namespace headrace::tools {
@@ -76,13 +69,9 @@ TEST(RunReading, NamesDamagedLinesAndReadsTheOthers) {
 TEST(RunReading, RefusesAHistoryThatIsNone) {
   const TempFolder folder;
   folder.write("history.jsonl", "the history\nof a king\n");
-  try {
-    read_run(folder.path());
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("line 1 is no line of a history"));
-    EXPECT_THAT(error.what(), HasSubstr("history.jsonl"));
-  }
+  const DataError error = test::error_of<DataError>([&] { read_run(folder.path()); });
+  EXPECT_THAT(error.what(), HasSubstr("line 1 is no line of a history"));
+  EXPECT_THAT(error.what(), HasSubstr("history.jsonl"));
 }
 
 TEST(RunReading, DividesARunOfSeveralTrainings) {
@@ -121,13 +110,9 @@ TEST(RunChoice, RefusesWhatHoldsNoRun) {
   const TempFolder folder;
   folder.write("notes.txt", "no run");
   for (const std::string name : {"", "notes.txt", "gone"}) {
-    try {
-      runs_in(folder / name);
-      FAIL() << name;
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(name));
-      EXPECT_THAT(error.hint(), HasSubstr("--run-dir"));
-    }
+    const DataError error = test::error_of<DataError>([&] { runs_in(folder / name); });
+    EXPECT_THAT(error.what(), HasSubstr(name));
+    EXPECT_THAT(error.hint(), HasSubstr("--run-dir"));
   }
 }
 

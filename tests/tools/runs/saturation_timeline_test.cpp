@@ -1,12 +1,6 @@
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tools/runs/saturation_timeline.h"
 
 namespace headrace::tools {

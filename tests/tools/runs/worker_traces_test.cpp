@@ -1,8 +1,7 @@
-#include "headrace/tools/runs/worker_run.h"
-
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
+
+#include "headrace/tests/support/test.h"
+#include "headrace/tools/runs/worker_run.h"
 
 namespace headrace::tools {
 namespace {

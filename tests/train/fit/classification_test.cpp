@@ -1,15 +1,9 @@
 // Predictions beside labels: the matrix and the worst examples.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/train/evaluator.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 SourcePtr labelled(const std::vector<std::int64_t>& labels) {
@@ -72,4 +66,4 @@ TEST(Classification, WhatHasNoMatrixIsRefused) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

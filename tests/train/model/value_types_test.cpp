@@ -1,10 +1,7 @@
 #include "headrace/train/model/value_types.h"
-
-#include <gtest/gtest.h>
-
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr DType kHalf = DType::kBF16, kWide = DType::kF32;
@@ -16,7 +13,7 @@ std::vector<DType> types_of(const Net& net, Mode mode = Mode::kTrain) {
 }
 
 TEST(ValueTypes, FromTheLastDenseLayerOnAllIsF32) {
-  EXPECT_EQ(types_of(test::small_mlp), (std::vector<DType>{kHalf, kHalf, kHalf, kWide}));
+  EXPECT_EQ(types_of(small_mlp), (std::vector<DType>{kHalf, kHalf, kHalf, kWide}));
   const auto with_softmax = [](Graph& g) {
     return g.softmax(g.relu(g.dense(g.flatten(g.input("x", {2, 2})), 3)));
   };
@@ -41,9 +38,9 @@ TEST(ValueTypes, WhatMeetsTheLogitsInASumIsF32) {
 
 TEST(ValueTypes, F32StaysF32) {
   Graph graph;
-  graph.finish(test::small_mlp(graph));
+  graph.finish(small_mlp(graph));
   EXPECT_EQ(value_types(graph, Mode::kTrain, results_of(graph, {}), kWide), std::vector<DType>(4, kWide));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,7 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "headrace/train/model/variable_layout.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 VariableSpec spec(Fill fill, const Shape& shape, std::int64_t fan_in = 9) {
@@ -73,4 +69,4 @@ TEST(InitialValues, UnitDeviationIsExact) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,41 +1,24 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <bit>
-#include <cmath>
-#include <limits>
 
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/train/optimizer_of_everything.h"
-#include "headrace/train/optimizers.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using testing::HasSubstr;
-
 std::string refusal_of_json(const std::string& json) {
-  try {
-    optimizer_from_json(json);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of([&] { optimizer_from_json(json); });
 }
 
 TEST(OptimizerJson, ComesBackEqual) {
   for (const Optimizer& optimizer :
-       {test::optimizer_of_everything(), adam(), adamw(3e-4F), sgd(0.1F, {.momentum = 0.9F}), muon()}) {
+       {optimizer_of_everything(), adam(), adamw(3e-4F), sgd(0.1F, {.momentum = 0.9F}), muon()}) {
     const std::string json = to_json(optimizer);
     const Optimizer read = optimizer_from_json(json);
     EXPECT_TRUE(read == optimizer) << json;
     EXPECT_EQ(to_json(read), json);
   }
-  EXPECT_FALSE(test::optimizer_of_everything() == muon());
+  EXPECT_FALSE(optimizer_of_everything() == muon());
 }
 
 TEST(OptimizerJson, IsEasyToReadAndWrite) {
@@ -89,7 +72,7 @@ TEST(OptimizerJson, WrongValuesAreRefused) {
         R"({"average": {"decay": 2}})", R"({"lookahead": {"every": 0}})", R"({"clip": {"max_norm": -1}})",
         R"({"groups": [{"takes": {"rank": 1}, "rule": {"adam": {"beta2": 1.5}}}]})",
         R"({"learning_rate": {"warm_up": {"steps": 2, "then": -1}}})"}) {
-    EXPECT_THAT(refusal_of_json(json), testing::Not(testing::IsEmpty())) << json;
+    EXPECT_THAT(refusal_of_json(json), Not(IsEmpty())) << json;
   }
 }
 
@@ -127,7 +110,7 @@ TEST(OptimizerJson, ErrorsSayWhere) {
 
 // Whatever is cut out of it or put into it: an optimizer or a ConfigError.
 TEST(OptimizerJson, WrongTextIsRefused) {
-  const std::string whole = to_json(test::optimizer_of_everything());
+  const std::string whole = to_json(optimizer_of_everything());
   Philox random({.seed = 5});
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -146,4 +129,4 @@ TEST(OptimizerJson, WrongTextIsRefused) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,19 +1,9 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/optimizers.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 bool named(const std::string& pattern, const std::string& name) {
   return VariableRule::named(pattern).takes({.name = name, .kind = "dense", .shape = {}});
@@ -52,13 +42,8 @@ TEST(VariableRule, Combines) {
 std::string refusal_of_groups(const std::vector<VariableRule>& rules) {
   Optimizer optimizer = adam();
   for (const VariableRule& rule : rules) optimizer.groups.push_back({.takes = rule, .rule = SgdOptions{}});
-  test::Training training(1);
-  try {
-    test::compiled(training.strategy, test::small_cnn, optimizer);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  Training training(1);
+  return message_of([&] { compiled(training.strategy, small_cnn, optimizer); });
 }
 
 TEST(ParameterGroups, AGroupThatTakesNothingIsNamedWithTheVariables) {
@@ -78,8 +63,8 @@ TEST(ParameterGroups, TheFirstThatTakesAVariableHasIt) {
   Optimizer optimizer = adam();
   optimizer.groups = {{.takes = VariableRule::named("dense/*"), .rule = SgdOptions{}},
                       {.takes = VariableRule::of_rank(1), .rule = AdamOptions{}}};
-  test::Training training(1);
-  Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
+  Training training(1);
+  Model model = compiled(training.strategy, small_cnn, optimizer);
   const std::vector<GroupMembers> groups = model.parameter_groups();
   ASSERT_EQ(groups.size(), 3U);
   EXPECT_EQ(groups[0].rule, "all others");
@@ -98,7 +83,7 @@ TEST(ParameterGroups, ThereMayBeMany) {
     for (int i = 0; i < 31; ++i) x = g.dense(x, 4, {.activation = Activation::kRelu});
     return g.dense(x, 4, {.bias = false});
   };
-  test::Training training(2);
+  Training training(2);
   Model model = training.strategy.build(net, {.seed = 3});
   Optimizer optimizer = sgd(0.0F);
   for (const std::string& name : model.variable_names()) {
@@ -108,17 +93,17 @@ TEST(ParameterGroups, ThereMayBeMany) {
   }
   ASSERT_EQ(optimizer.groups.size(), 63U);
   model.compile({.optimizer = optimizer});
-  const std::vector<std::vector<float>> before = test::variables_of(model);
-  Loader loader(test::blobs(8).batch({.global_batch = 8}), training.devices);
+  const std::vector<std::vector<float>> before = variables_of(model);
+  Loader loader(blobs(8).batch({.global_batch = 8}), training.devices);
   Trainer trainer(training.strategy, model, loader);
   trainer.gradients(std::move(*trainer.take()));
   trainer.all_reduce();
   trainer.finish();
-  const std::vector<float> gradients = test::gradients_of(model, training.strategy);
+  const std::vector<float> gradients = gradients_of(model, training.strategy);
   trainer.apply_gradients();
   trainer.finish();
   model.check_mirrored();
-  const std::vector<std::vector<float>> after = test::variables_of(model);
+  const std::vector<std::vector<float>> after = variables_of(model);
   for (std::size_t v = 0; v < before.size(); ++v) {
     const auto offset = static_cast<std::size_t>(model.state().layout.variables()[v].offset);
     for (std::size_t i = 0; i < before[v].size(); ++i) {
@@ -129,4 +114,4 @@ TEST(ParameterGroups, ThereMayBeMany) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,24 +1,13 @@
+#include "headrace/tests/support/test.h"
 #include "headrace/train/records/checkpoint_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 const NameValues kNameValues{{"epoch", 3}, {"step", 1200}, {"val_loss", 0.123456}, {"val_accuracy", std::nullopt}};
 
 std::string refused_name(const std::string& pattern) {
-  try {
-    checkpoint_name(pattern, kNameValues);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of([&] { checkpoint_name(pattern, kNameValues); });
 }
 
 TEST(CheckpointName, HasNumbersInTheirPlaces) {
@@ -38,4 +27,4 @@ TEST(CheckpointName, RefusesWhatNamesNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,19 +1,10 @@
 // Files of tensors: what is written is read, and what is damaged is refused by name.
 #include "headrace/train/records/tensor_file.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstring>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 std::vector<float> ramp(std::size_t count) {
   std::vector<float> values(count);
@@ -36,7 +27,7 @@ struct WrittenTensors {
 
 const RecordTexts kTexts{{"history", R"({"loss":[0.5,0.25]})"}, {"format", R"({"version":1})"}};
 
-std::filesystem::path write_tensors(const test::TempFolder& folder) {
+std::filesystem::path write_tensors(const TempFolder& folder) {
   const WrittenTensors tensors;
   write_tensor_file(folder / "record", kTexts, tensors.list());
   return folder / "record";
@@ -58,7 +49,7 @@ std::string refusal_to_read(const std::filesystem::path& path) {
 }
 
 TEST(TensorFile, GivesBackWhatWasWritten) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const WrittenTensors tensors;
   const TensorFile file(write_tensors(folder));
   EXPECT_EQ(file.text("history"), kTexts.at("history"));
@@ -78,7 +69,7 @@ TEST(TensorFile, GivesBackWhatWasWritten) {
 
 // As FORMAT.md has it, from the file's bytes alone.
 TEST(TensorFile, BeginsAsItsPageSays) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   std::vector<std::byte> bytes = read_whole_file(write_tensors(folder));
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof(length));
@@ -90,7 +81,7 @@ TEST(TensorFile, BeginsAsItsPageSays) {
 }
 
 TEST(TensorFile, RefusesEveryTruncation) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const std::vector<std::byte> whole = read_whole_file(write_tensors(folder));
   std::vector<std::size_t> lengths{0, 1, 7, 8, 9, 37, 38, 69, 70, 100, 4095, 4096, 4097, whole.size() - 1};
   for (std::size_t length = 5'000; length < whole.size(); length += whole.size() / 40) lengths.push_back(length);
@@ -103,32 +94,32 @@ TEST(TensorFile, RefusesEveryTruncation) {
 }
 
 TEST(TensorFile, RefusesEveryChangedByte) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const std::vector<std::byte> whole = read_whole_file(write_tensors(folder));
   const auto path = folder.write("changed", whole);
   std::vector<std::size_t> places;
   for (std::size_t at = 0; at < 4096; at += 13) places.push_back(at);
   for (std::size_t at = 4096; at < whole.size() - 200; at += 301'117) places.push_back(at);
   for (const std::size_t at : places) {
-    test::TempFolder::patch(path, at, whole[at] ^ std::byte{4});
+    TempFolder::patch(path, at, whole[at] ^ std::byte{4});
     EXPECT_NE(refusal_to_read(path), "") << at;
-    test::TempFolder::patch(path, at, whole[at]);
+    TempFolder::patch(path, at, whole[at]);
   }
   EXPECT_EQ(refusal_to_read(path), "");
 }
 
 TEST(TensorFile, NamesTheDamagedTensorAndTheOffsetOfItsBlock) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const auto path = write_tensors(folder);
   const std::uint64_t offset = TensorFile(path).find("dense/weights")->offset;
-  test::TempFolder::patch(path, offset + kTensorBlock + 5, std::byte{77});
+  TempFolder::patch(path, offset + kTensorBlock + 5, std::byte{77});
   const std::string refusal = refusal_to_read(path);
   EXPECT_THAT(refusal, HasSubstr("tensor 'dense/weights'"));
   EXPECT_THAT(refusal, HasSubstr(std::to_string(offset + kTensorBlock)));
 }
 
 TEST(TensorFile, OfAnotherFormatIsSaidToBeOne) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const std::string other = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   std::string bytes(8, '\0');
   bytes[0] = static_cast<char>(other.size());
@@ -139,4 +130,4 @@ TEST(TensorFile, OfAnotherFormatIsSaidToBeOne) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,10 @@
 // A variable whose rate has ended costs nothing any more; what the others become stays the same, bit for bit.
-#include "headrace/train/step/update_plan.h"
-
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <vector>
-
-#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model/model_state.h"
+#include "headrace/train/step/update_plan.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // A rate that is 0 as far as any weight can tell, but not so that it counts as ended.
@@ -70,10 +62,10 @@ TEST(LearningPhases, AreOneWhereNothingCanBeLeftOut) {
   optimizer.groups = {{.takes = VariableRule::of_rank(1) || VariableRule::of_kind("dense"),
                        .rule = kSgd,
                        .learning_rate = Schedule::cosine_decay({.peak = 0.1F, .total_steps = kEnd})}};
-  EXPECT_EQ(phases_of(test::small_cnn, optimizer).size(), 1U);
+  EXPECT_EQ(phases_of(small_cnn, optimizer).size(), 1U);
   // Nothing learns any more.
-  EXPECT_EQ(phases_of(test::small_cnn, sgd(Schedule::linear_decay({.total_steps = kEnd}))).size(), 1U);
-  EXPECT_EQ(phases_of(test::small_cnn, sgd(0.0F)).size(), 1U);
+  EXPECT_EQ(phases_of(small_cnn, sgd(Schedule::linear_decay({.total_steps = kEnd}))).size(), 1U);
+  EXPECT_EQ(phases_of(small_cnn, sgd(0.0F)).size(), 1U);
 }
 
 TEST(LearningPhases, EachEndBeginsOneWhereTheNormIsLimited) {
@@ -82,9 +74,9 @@ TEST(LearningPhases, EachEndBeginsOneWhereTheNormIsLimited) {
   optimizer.groups = {{.takes = VariableRule::named("dense/bias"),
                        .rule = kSgd,
                        .learning_rate = Schedule::linear_decay({.peak = 0.1F, .total_steps = kEnd})}};
-  EXPECT_EQ(phases_of(test::small_mlp, optimizer).size(), 1U);
+  EXPECT_EQ(phases_of(small_mlp, optimizer).size(), 1U);
   optimizer.clip.max_norm = 1;
-  const auto phases = phases_of(test::small_mlp, optimizer);
+  const auto phases = phases_of(small_mlp, optimizer);
   ASSERT_EQ(phases.size(), 2U);
   EXPECT_EQ(phases[1].begin, kEnd);
   EXPECT_EQ(phases[0].needed, phases[1].needed);
@@ -109,8 +101,8 @@ TEST(LearningPhases, ARateThatIsAlwaysZeroHasEndedAtTheStart) {
 
 std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Optimizer& optimizer, int accumulate) {
   Strategy strategy(devices, {.announce = false});
-  Model model = test::compiled(strategy, whitened, optimizer);
-  const Dataset data = test::blobs(72, {6, 6, 2}).batch({.global_batch = 8});
+  Model model = compiled(strategy, whitened, optimizer);
+  const Dataset data = blobs(72, {6, 6, 2}).batch({.global_batch = 8});
   // The second fit begins behind the end.
   for (const std::uint64_t until : {5, 9}) {
     model.fit(data, {.epochs = 2,
@@ -119,26 +111,26 @@ std::vector<std::vector<float>> weights_after(DeviceGroup devices, const Optimiz
                      .stop_after_steps = until});
   }
   EXPECT_EQ(model.global_step(), 9U);
-  return test::variables_of(model);
+  return variables_of(model);
 }
 
 class LearningPhasesTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(R, LearningPhasesTest, testing::Values(1, 2, 4));
 
 TEST_P(LearningPhasesTest, LeaveTheSameWeights) {
-  const auto devices = [] { return test::test_devices(GetParam(), DeviceNeed::kKernels); };
+  const auto devices = [] { return test_devices(GetParam(), DeviceNeed::kKernels); };
   for (const UpdateRule& rule : {UpdateRule(kSgd), UpdateRule(AdamOptions{.weight_decay = 1e-2F})}) {
     for (const int accumulate : {1, 2}) {
       EXPECT_EQ(weights_after(devices(), ending(rule), accumulate),
                 weights_after(devices(), ending(rule, kNextToNothing), accumulate));
     }
   }
-  EXPECT_EQ(weights_after(test::twin_devices(GetParam()), ending(kSgd), 1),
-            weights_after(test::twin_devices(GetParam()), ending(kSgd, kNextToNothing), 1));
+  EXPECT_EQ(weights_after(twin_devices(GetParam()), ending(kSgd), 1),
+            weights_after(twin_devices(GetParam()), ending(kSgd, kNextToNothing), 1));
 }
 
 // Counts, as they run, gradients of a bias and gradients that go on to a layer before.
-class PhaseCountingKernels final : public test::TwinKernels {
+class PhaseCountingKernels final : public TwinKernels {
  public:
   using TwinKernels::TwinKernels;
 
@@ -156,7 +148,7 @@ class PhaseCountingKernels final : public test::TwinKernels {
   int biases = 0, data = 0;
 };
 
-class CountingTwin final : public test::TwinDevice {
+class CountingTwin final : public TwinDevice {
  public:
   explicit CountingTwin(std::unique_ptr<Device> cpu) : TwinDevice(std::move(cpu)), counting_(this->inner()) {}
 
@@ -167,10 +159,10 @@ class CountingTwin final : public test::TwinDevice {
 };
 
 TEST(LearningPhases, DoNotComputeWhatNobodyNeeds) {
-  DeviceGroup devices = test::devices_of<CountingTwin>(1);
+  DeviceGroup devices = devices_of<CountingTwin>(1);
   Strategy strategy(devices, {.announce = false});
-  Model model = test::compiled(strategy, whitened, ending(kSgd));
-  Loader loader(test::blobs(72, {6, 6, 2}).batch({.global_batch = 8}), devices);
+  Model model = compiled(strategy, whitened, ending(kSgd));
+  Loader loader(blobs(72, {6, 6, 2}).batch({.global_batch = 8}), devices);
   Trainer trainer(strategy, model, loader);
   while (trainer.step()) {
   }
@@ -182,4 +174,4 @@ TEST(LearningPhases, DoNotComputeWhatNobodyNeeds) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,12 +1,9 @@
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/rng.h"
+#include "headrace/train/step/memory_plan.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/nets.h"
-#include "headrace/train/step/memory_plan.h"
 #include "headrace/train/step/program.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 struct Wanted {
@@ -88,4 +85,4 @@ TEST(ProgramMemory, OfAnEvaluationIsTheSame) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,7 @@
 #include "headrace/train/step/muon_plan.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using Lengths = std::vector<std::size_t>;
@@ -118,4 +111,4 @@ TEST(NormSchedule, RefusesWhatIsNoDistance) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,10 +1,7 @@
 #include "headrace/train/step/replica_arenas.h"
-
-#include <gtest/gtest.h>
-
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // One local replica of a world whose other replicas have a state of 0.
@@ -23,8 +20,8 @@ class CollectiveWithIdleOthers final : public Collective {
 };
 
 std::vector<float> state_after_averaging(int world) {
-  test::Training training(1);
-  Model model = test::compiled(training.strategy, test::norm_cnn);
+  Training training(1);
+  Model model = compiled(training.strategy, norm_cnn);
   ModelState& state = model.state();
   const ReplicaArenas arenas(state, 0, {}, 0, false);
   const ShardArenas none(state, Shards(training.strategy, 0), 0, false);
@@ -40,4 +37,4 @@ TEST(ReplicaArenas, StateIsTheMeanOverTheWorld) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

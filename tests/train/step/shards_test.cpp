@@ -1,17 +1,9 @@
 // How shards are counted where a process has some of the world's replicas.
 #include "headrace/train/step/shards.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::ElementsAre;
 
 constexpr World kSecondHalf{.total = 4, .first = 2};  // of two local replicas
 
@@ -45,9 +37,8 @@ TEST(Shards, OfAWholeWorldAreAllLocal) {
 TEST(Shards, MustBeEnoughForTheWorld) {
   Training training(2);
   EXPECT_NO_THROW(Shards(training.strategy, 2));
-  EXPECT_THAT(
-      [&] { Shards(training.strategy, kSecondHalf, 2); },
-      testing::ThrowsMessage<ConfigError>(testing::HasSubstr("2 virtual shards cannot be shared equally by 4")));
+  EXPECT_THAT([&] { Shards(training.strategy, kSecondHalf, 2); },
+              testing::ThrowsMessage<ConfigError>(HasSubstr("2 virtual shards cannot be shared equally by 4")));
 }
 
 // Rows 0 to 15, two a shard: the second process's shards are 4 to 7.
@@ -58,7 +49,7 @@ TEST(Shards, TellALoaderItsRows) {
   for (std::size_t i = 0; i < 16; ++i) rows[i] = static_cast<std::int64_t>(i);
   const Shards shards(training.strategy, kSecondHalf, 8);
   DeviceGroup devices = training.devices.repeated(shards.per_replica());
-  Loader loader(test::labelled({1}, values, rows).batch({.global_batch = 16}), devices, {.world = shards.world()});
+  Loader loader(labelled({1}, values, rows).batch({.global_batch = 16}), devices, {.world = shards.world()});
   EXPECT_EQ(loader.local_rows(), 2);
   std::vector<std::int64_t> first_rows;
   for (int shard = 0; shard < shards.local_shards(); ++shard) {
@@ -70,4 +61,4 @@ TEST(Shards, TellALoaderItsRows) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

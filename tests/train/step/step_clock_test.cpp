@@ -1,14 +1,8 @@
 #include "headrace/train/step/step_clock.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 // On the CPU: the events are the test's own.
 // Reached at a time of the device's clock.
@@ -34,7 +28,7 @@ StepSlot step_of(std::int64_t begin, std::int64_t arrived, std::int64_t done) {
 // The device ends a batch at 1000, begins the next at 1500, has it at 1700 and is done at 2700. On the host's
 // clock that gap is 101000 to 101500, and next() was waited in from `asked` to `taken`.
 StepTimes times_of(std::uint64_t asked, std::uint64_t taken) {
-  test::Training training("cpu", 1);
+  Training training("cpu", 1);
   StepClock clock(training.strategy, Shards(training.strategy, 0));
   StepSlot step = step_of(1500, 1700, 2700);
   step.shards[0].submitted_ns = 101'500;
@@ -67,7 +61,7 @@ TEST(StepClock, WaitingWhileTheDeviceWorksIsNoStall) {
 }
 
 TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
-  test::Training training("cpu", 1);
+  Training training("cpu", 1);
   StepClock clock(training.strategy, Shards(training.strategy, 0));
   StepSlot step = step_of(1000, 0, 1500);
   step.shards[0].waited = false;
@@ -81,7 +75,7 @@ TEST(StepClock, WhatHadArrivedWasNotWaitedFor) {
 
 // What was submitted while the device was at work begins where that ends: its `begin` was not recorded.
 TEST(StepClock, ABusyDeviceHasNoGap) {
-  test::Training training("cpu", 1);
+  Training training("cpu", 1);
   StepClock clock(training.strategy, Shards(training.strategy, 0));
   StepSlot step = step_of(-1, 1200, 2700);
   step.shards[0].idle = false;
@@ -94,7 +88,7 @@ TEST(StepClock, ABusyDeviceHasNoGap) {
 
 // The spans of the same batch, after restart() tied its start to the host's clock.
 TEST(StepClock, DrawsWhatTheDeviceDid) {
-  test::Training training("cpu", 1);
+  Training training("cpu", 1);
   const auto trace = std::make_shared<Trace>(16);
   StepClock clock(training.strategy, Shards(training.strategy, 0), trace);
   clock.restart();
@@ -122,4 +116,4 @@ TEST(StepClock, NothingTakesNoTime) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

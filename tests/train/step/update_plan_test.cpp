@@ -1,27 +1,14 @@
 #include "headrace/train/step/update_plan.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/support/reference_optimizers.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using testing::HasSubstr;
-
-std::string refusal_of_optimizer(const Optimizer& optimizer, const Net& net = test::small_cnn) {
-  test::Training training;
-  try {
-    test::compiled(training.strategy, net, optimizer);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+std::string refusal_of_optimizer(const Optimizer& optimizer, const Net& net = small_cnn) {
+  Training training;
+  return message_of([&] { compiled(training.strategy, net, optimizer); });
 }
 
 ParameterGroup group(const VariableRule& takes, const UpdateRule& rule) { return {.takes = takes, .rule = rule}; }
@@ -48,15 +35,15 @@ TEST(UpdatePlan, KeepsAsManyMomentsAsItsRulesNeed) {
   EXPECT_EQ(sgd().moments(), 1);
   EXPECT_EQ(adam().moments(), 2);
   EXPECT_EQ(muon().moments(), 1);
-  EXPECT_EQ(test::grouped().moments(), 2);
+  EXPECT_EQ(grouped().moments(), 2);
   EXPECT_EQ(muon().name(), "muon");
 }
 
 TEST(UpdatePlan, GivesEachGroupItsRate) {
   Graph graph;
-  graph.finish(test::small_cnn(graph));
+  graph.finish(small_cnn(graph));
   const VariableLayout layout(graph);
-  const UpdatePlan plan(graph, layout, test::grouped());
+  const UpdatePlan plan(graph, layout, grouped());
   StepScalars scalars;
   plan.set_rates(10, scalars);
   EXPECT_FLOAT_EQ(scalars.learning_rates[0], 0.075F);
@@ -68,7 +55,7 @@ TEST(UpdatePlan, GivesEachGroupItsRate) {
 
 TEST(UpdatePlan, GivesEachAdamItsOwnCorrections) {
   Graph graph;
-  graph.finish(test::small_cnn(graph));
+  graph.finish(small_cnn(graph));
   Optimizer optimizer = adam();
   optimizer.groups = {group(kVectors, AdamOptions{.beta1 = 0.5F, .beta2 = 0.75F})};
   StepScalars scalars;
@@ -79,43 +66,42 @@ TEST(UpdatePlan, GivesEachAdamItsOwnCorrections) {
   EXPECT_NEAR(scalars.corrections[1][1], 1 / (1 - 0.5625), 1e-6);
 }
 
-// One variable's update from its gradient, by the rule of its group in test::grouped().
+// One variable's update from its gradient, by the rule of its group in grouped().
 std::vector<double> updated(const Variable& variable, const std::vector<float>& before,
                             const std::vector<float>& gradients, const StepScalars& scalars) {
   std::vector<double> after;
   if (variable.spec.shape.rank() == 4) {
     const auto rows = static_cast<std::size_t>(variable.spec.shape[0]);
-    test::RealMatrix parameters{rows, before.size() / rows, test::reals(before)};
-    test::RealMatrix velocity{rows, before.size() / rows, test::Reals(before.size())};
-    const test::RealMatrix gradient{rows, before.size() / rows, test::reals(gradients)};
-    test::muon_step(parameters, gradient, velocity, {}, static_cast<double>(scalars.learning_rates[0]));
+    RealMatrix parameters{rows, before.size() / rows, reals(before)};
+    RealMatrix velocity{rows, before.size() / rows, Reals(before.size())};
+    const RealMatrix gradient{rows, before.size() / rows, reals(gradients)};
+    muon_step(parameters, gradient, velocity, {}, static_cast<double>(scalars.learning_rates[0]));
     return parameters.values;
   }
   for (std::size_t i = 0; i < before.size(); ++i) {
-    const test::Trained start{static_cast<double>(before[i])};
+    const Trained start{static_cast<double>(before[i])};
     const bool bias = variable.spec.shape.rank() == 1;
     const SgdOptions sgd{.momentum = 0.9F, .weight_decay = 1e-3F, .nesterov = true, .group = 1};
     const AdamOptions adam{.weight_decay = 1e-2F, .group = 2};
     const auto gradient = static_cast<double>(gradients[i]);
     after.push_back(
-        (bias ? test::sgd_step(start, gradient, sgd, scalars) : test::adam_step(start, gradient, adam, scalars))
-            .parameter);
+        (bias ? sgd_step(start, gradient, sgd, scalars) : adam_step(start, gradient, adam, scalars)).parameter);
   }
   return after;
 }
 
 TEST(UpdatePlan, UpdatesEveryVariableByItsOwnRule) {
-  test::Training training(1);  // whose gradients are those of the whole batch
-  Model model = test::compiled(training.strategy, test::small_cnn, test::grouped());
-  Loader loader(test::blobs(16, {6, 6, 2}).batch({.global_batch = 8}), training.devices);
+  Training training(1);  // whose gradients are those of the whole batch
+  Model model = compiled(training.strategy, small_cnn, grouped());
+  Loader loader(blobs(16, {6, 6, 2}).batch({.global_batch = 8}), training.devices);
   Trainer trainer(training.strategy, model, loader);
   trainer.gradients(std::move(*trainer.take()));
   trainer.all_reduce();
   trainer.finish();
   const ModelState& state = model.state();
   StepScalars scalars;
-  UpdatePlan(*state.graph, state.layout, test::grouped()).set_rates(0, scalars);
-  const std::vector<float> gradients = test::gradients_of(model, training.strategy);
+  UpdatePlan(*state.graph, state.layout, grouped()).set_rates(0, scalars);
+  const std::vector<float> gradients = gradients_of(model, training.strategy);
   std::vector<std::vector<double>> expected;
   for (const Variable& variable : state.layout.variables()) {
     const std::vector<float> before = model.read_variable(variable.name);
@@ -128,8 +114,8 @@ TEST(UpdatePlan, UpdatesEveryVariableByItsOwnRule) {
   for (std::size_t v = 0; v < expected.size(); ++v) {
     const Variable& variable = state.layout.variables()[v];
     // A GPU's Muon multiplies in bf16: its update, of 0.1 at the most, is right to about a percent.
-    const bool rounded = test::on_gpu() && variable.spec.shape.rank() == 4;
-    const double tolerance = rounded ? 2e-3 : 2e-5 * test::slack();
+    const bool rounded = on_gpu() && variable.spec.shape.rank() == 4;
+    const double tolerance = rounded ? 2e-3 : 2e-5 * slack();
     const std::vector<float> after = model.read_variable(variable.name);
     for (std::size_t i = 0; i < after.size(); ++i) {
       ASSERT_NEAR(static_cast<double>(after[i]), expected[v][i], tolerance) << variable.name << "[" << i << "]";
@@ -143,12 +129,12 @@ TEST(UpdatePlan, LeavesFrozenWeightsAlone) {
     return g.scale(g.dense(g.flatten(g.gelu(x)), 4), 0.5F);
   };
   for (const int replicas : {1, 3}) {
-    test::Training training(replicas);
-    Model model = test::compiled(training.strategy, net);
+    Training training(replicas);
+    Model model = compiled(training.strategy, net);
     const std::vector<float> weights = model.read_variable("frozen/weights");
     const std::vector<float> bias = model.read_variable("frozen/bias");
     EXPECT_EQ(model.parameter_count(), 4 + 144 * 4 + 4);
-    model.fit(test::blobs(30, {6, 6, 2}).batch({.global_batch = 8}), {.epochs = 2, .verbose = 0});
+    model.fit(blobs(30, {6, 6, 2}).batch({.global_batch = 8}), {.epochs = 2, .verbose = 0});
     model.check_mirrored();
     for (int r = 0; r < replicas; ++r) EXPECT_EQ(model.read_variable("frozen/weights", r), weights);
     EXPECT_NE(model.read_variable("frozen/bias"), bias);
@@ -160,9 +146,9 @@ TEST(UpdatePlan, ARateOfZeroMovesNothing) {
   optimizer.groups = {{.takes = kVectors,
                        .rule = SgdOptions{.momentum = 0.9F, .weight_decay = 0.1F, .nesterov = true},
                        .learning_rate = Schedule::linear_decay({.peak = 0.1F, .total_steps = 2})}};
-  test::Training training;
-  Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
-  const Dataset data = test::blobs(40, {6, 6, 2}).batch({.global_batch = 8});
+  Training training;
+  Model model = compiled(training.strategy, small_cnn, optimizer);
+  const Dataset data = blobs(40, {6, 6, 2}).batch({.global_batch = 8});
   model.fit(data, {.verbose = 0, .stop_after_steps = 2});
   const std::vector<float> bias = model.read_variable("conv/bias");
   model.fit(data, {.verbose = 0});
@@ -171,4 +157,4 @@ TEST(UpdatePlan, ARateOfZeroMovesNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,17 +1,9 @@
 // One block at a time, against a reader that takes one bit after the other as the standard says.
 #include "headrace/pipeline/decoders/jpeg_scan/entropy_bit_reader.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <random>
-#include <vector>
-
 #include "headrace/pipeline/decoders/jpeg_scan/unstuffed_bytes.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using WordCounts = std::array<std::uint8_t, HuffmanCode::kMaxLength>;
@@ -146,4 +138,4 @@ TEST_F(EntropyBitReaderTest, ReadsDifferencesOfAllSizes) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

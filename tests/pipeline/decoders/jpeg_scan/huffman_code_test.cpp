@@ -1,10 +1,7 @@
 #include "headrace/pipeline/decoders/jpeg_scan/huffman_code.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <vector>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using Counts = std::array<std::uint8_t, HuffmanCode::kMaxLength>;
@@ -51,4 +48,4 @@ TEST(HuffmanCode, WhatIsNoPrefixCodeIsRefused) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

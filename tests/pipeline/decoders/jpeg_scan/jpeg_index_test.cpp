@@ -1,14 +1,10 @@
 #include "headrace/pipeline/decoders/jpeg_scan/jpeg_index.h"
-
-#include <gtest/gtest.h>
-
 #include "headrace/pipeline/decoders/jpeg_scan/jpeg_scan.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
 
 Bytes photograph(const JpegOptions& options = {}) { return encode_jpeg(make_picture(200, 300, 3, 4), options); }
 
@@ -80,4 +76,4 @@ TEST(JpegIndex, RestartMarkersBetweenRowsAreFine) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,15 +1,7 @@
 #include "headrace/pipeline/operations/kernels/level_kernels.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <vector>
-
-#include "headrace/devices/base/rng.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using Levels = std::vector<std::uint8_t>;
@@ -125,4 +117,4 @@ TEST(LevelKernels, SharpenLeavesTheBorder) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

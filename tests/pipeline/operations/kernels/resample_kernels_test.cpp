@@ -1,12 +1,7 @@
 #include "headrace/pipeline/operations/kernels/resample_kernels.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <vector>
-
-#include "headrace/devices/base/rng.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // Weights that sum to the whole, unevenly; sometimes all in one.
@@ -70,4 +65,4 @@ TEST(ResampleKernels, PixelsAreThePortableOnesBitForBit) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

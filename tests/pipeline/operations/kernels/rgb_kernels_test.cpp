@@ -1,14 +1,7 @@
 #include "headrace/pipeline/operations/kernels/rgb_kernels.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <span>
-#include <vector>
-
-#include "headrace/devices/base/rng.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 class RgbKernelsTest : public testing::TestWithParam<std::int64_t> {
@@ -157,4 +150,4 @@ TEST_P(RgbKernelsTest, MirrorsLikeThePortableOne) {
 INSTANTIATE_TEST_SUITE_P(Widths, RgbKernelsTest, testing::Values(1, 7, 15, 16, 17, 32, 47, 48, 224));
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,15 +1,8 @@
 #include "headrace/pipeline/operations/kernels/warp_kernels.h"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <numbers>
-#include <vector>
-
-#include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/operations/kernels/portable_math.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 struct WarpedPicture {
@@ -150,4 +143,4 @@ TEST(PortableMath, SineAndCosineAreThose) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

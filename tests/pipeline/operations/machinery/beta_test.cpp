@@ -1,13 +1,9 @@
-#include "headrace/pipeline/operations/machinery/beta.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <vector>
 
-namespace headrace {
+#include "headrace/pipeline/operations/machinery/beta.h"
+#include "headrace/tests/support/test.h"
+
+namespace headrace::test {
 namespace {
 
 // P(X <= x) of Beta(a, a) by the trapezium rule in the angle t of x = sin^2 t, where nothing is infinite for a >=
@@ -83,4 +79,4 @@ TEST(Beta, IsTheSameOnEveryMachine) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

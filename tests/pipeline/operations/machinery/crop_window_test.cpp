@@ -1,20 +1,9 @@
 #include "headrace/pipeline/operations/machinery/crop_window.h"
-
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/operations/crop_windows.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::chooser;
-using test::window_of;
 
 // An operation of one file, which nothing else names.
 struct UpperHalf {};
@@ -59,12 +48,12 @@ TEST(WindowChooser, PaddingMustComeFirstAndImagesBeLargeEnough) {
 // Wherever it stands among those that move pixels, in one pass with what follows.
 TEST(WindowChooser, TakesOperationsThatNothingElseNames) {
   const Operation upper_half = UpperHalf{};
-  const test::Image image = test::random_image(12, 10, 3, 4);
+  const Image image = random_image(12, 10, 3, 4);
   for (const Operations& rest : {Operations(cast(DType::kF32)), normalize({0.5F}, {0.25F})}) {
-    const auto whole = test::run_chain(pad_crop(8, 2) | flip() | rest, image, DType::kU8).values;
+    const auto whole = run_chain(pad_crop(8, 2) | flip() | rest, image, DType::kU8).values;
     const std::vector<float> expected(whole.begin(),
                                       whole.begin() + static_cast<std::ptrdiff_t>(whole.size() / 2));
-    const auto last = test::run_chain(pad_crop(8, 2) | flip() | upper_half | rest, image, DType::kU8);
+    const auto last = run_chain(pad_crop(8, 2) | flip() | upper_half | rest, image, DType::kU8);
     EXPECT_EQ(last.field.shape, (Shape{4, 8, 3}));
     EXPECT_EQ(last.values, expected);
   }
@@ -73,4 +62,4 @@ TEST(WindowChooser, TakesOperationsThatNothingElseNames) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

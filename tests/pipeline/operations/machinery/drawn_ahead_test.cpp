@@ -1,11 +1,7 @@
 #include "headrace/pipeline/operations/machinery/drawn_ahead.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <vector>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr std::uint64_t kFar = std::uint64_t{1} << 40;
@@ -73,4 +69,4 @@ TEST_P(DrawnAheadTest, ForgetsWhatWasDrawnBefore) {
 INSTANTIATE_TEST_SUITE_P(Records, DrawnAheadTest, testing::Values(1, 15, 16, 17, DrawnAhead::kRecords));
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,9 @@
 #include "headrace/pipeline/operations/machinery/encoded_image.h"
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
 
 // JPEGs that come again get an index when they first come; those of a single epoch do not.
 TEST(DecodedWindows, AreTheSameOfImagesThatComeOftenAndOnce) {
@@ -55,4 +50,4 @@ TEST(DecodedWindows, OfCheckedImagesNeedNothingElse) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,7 @@
 #include "headrace/pipeline/operations/machinery/image_recoder.h"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/jpeg_writer.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

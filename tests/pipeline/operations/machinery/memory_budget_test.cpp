@@ -1,16 +1,8 @@
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-
-#include <thread>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 TEST(MemoryBudget, ChargesUpToItsLimitAndNotAByteMore) {
   MemoryBudget budget("memory_budget_bytes", 100);
@@ -26,15 +18,11 @@ TEST(MemoryBudget, ChargesUpToItsLimitAndNotAByteMore) {
 TEST(MemoryBudget, SaysWhatDidNotFitAndHowMuchWould) {
   MemoryBudget budget("pinned_budget_bytes", 100);
   budget.charge(70, "a batch");
-  try {
-    budget.charge(50, "a batch");
-    FAIL() << "was charged";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-    EXPECT_THAT(error.message(),
-                HasSubstr("a batch needs 50 bytes more; 70 of the 100 bytes of pinned_budget_bytes"));
-    EXPECT_THAT(error.hint(), HasSubstr("120 or more"));
-  }
+  const Error error = error_of([&] { budget.charge(50, "a batch"); });
+  EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+  EXPECT_THAT(error.message(),
+              HasSubstr("a batch needs 50 bytes more; 70 of the 100 bytes of pinned_budget_bytes"));
+  EXPECT_THAT(error.hint(), HasSubstr("120 or more"));
 }
 
 TEST(MemoryBudget, WithoutALimitCountsOnly) {
@@ -80,4 +68,4 @@ TEST(ChargedBytes, HoldsMoreAndLessAndGivesAllBack) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,7 @@
 #include "headrace/pipeline/operations/machinery/pairing.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <set>
-#include <vector>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(Pairing, TakesEachExampleOnce) {
@@ -45,4 +41,4 @@ TEST(Pairing, IsAnotherForEveryKey) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,12 +1,9 @@
 #include "headrace/pipeline/operations/machinery/pixel_step.h"
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
 
 const std::vector<float> kPixelMean{0.5F, 0.4F, 0.3F};
 const std::vector<float> kPixelStd{0.2F, 0.3F, 0.4F};
@@ -85,4 +82,4 @@ TEST(PixelStep, RefusesImagesThatTurnOutTooSmall) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

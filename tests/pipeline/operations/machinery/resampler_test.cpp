@@ -1,13 +1,7 @@
 #include "headrace/pipeline/operations/machinery/resampler.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "headrace/devices/base/rng.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // The triangle filter of one axis in double: weight of input pixel k for output pixel i.
@@ -89,4 +83,4 @@ TEST(Resampler, KeepsAnImageOfTheRightSize) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

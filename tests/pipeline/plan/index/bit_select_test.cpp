@@ -1,10 +1,7 @@
 #include "headrace/pipeline/plan/index/bit_select.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/rng.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 TEST(BitSelect, FindsEveryMember) {
@@ -25,4 +22,4 @@ TEST(BitSelect, FindsEveryMember) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

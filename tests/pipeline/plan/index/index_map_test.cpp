@@ -1,23 +1,13 @@
 #include "headrace/pipeline/plan/index/index_map.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <set>
-#include <span>
-#include <vector>
-
 #include "headrace/tests/pipeline/fake_source.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // The last stage of a plan that `add` makes.
 template <typename Add>
 StagePtr last_stage(const Add& add) {
-  return add(Dataset::from(std::make_shared<test::FakeSource>(1))).plan()->stage;
+  return add(Dataset::from(std::make_shared<FakeSource>(1))).plan()->stage;
 }
 StagePtr take(std::uint64_t count) {
   return last_stage([&](const Dataset& data) { return data.take(count); });
@@ -182,4 +172,4 @@ TEST(IndexMap, MayBeEmpty) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

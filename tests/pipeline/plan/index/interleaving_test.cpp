@@ -1,10 +1,7 @@
 #include "headrace/pipeline/plan/index/interleaving.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <utility>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using Places = std::vector<std::pair<std::size_t, std::uint64_t>>;
@@ -41,4 +38,4 @@ TEST(Interleaving, EqualsTakingTurns) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,7 @@
 #include "headrace/pipeline/plan/index/mixing.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <numeric>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 std::vector<Share> shares_of(const Mixing& mixing, std::uint64_t pass) {
@@ -74,4 +70,4 @@ TEST(Mixing, KeepsTheProportionsEverywhere) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

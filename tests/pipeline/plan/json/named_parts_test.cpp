@@ -1,16 +1,9 @@
 // Code has no JSON: it is written by name where the caller holds it, and checked when it is read.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "headrace/devices/base/hash.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::noise_images;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 Operations darker(std::uint32_t version = 1) {
   return user_map({.name = "darker",
@@ -47,7 +40,7 @@ class PlanJsonNamedParts : public ::testing::Test {
         .batch({.global_batch = 4});
   }
   std::string refusal_of(const std::string& json) const {
-    return test::refusal_of([&] { Dataset::from_json(json, {.parts = parts_}); });
+    return message_of([&] { Dataset::from_json(json, {.parts = parts_}); });
   }
 
   PlanParts parts_{.sources = {{"noise", noise_images(23, 8, 8)}},
@@ -56,7 +49,7 @@ class PlanJsonNamedParts : public ::testing::Test {
 };
 
 TEST_F(PlanJsonNamedParts, AreWrittenByName) {
-  test::expect_same_stream(plan(), parts_);
+  expect_same_stream(plan(), parts_);
   const std::string json = plan().to_json(parts_);
   EXPECT_THAT(json, HasSubstr(R"({"named": "darker", "version": 1})"));
   EXPECT_THAT(json, HasSubstr(R"({"named": "sum", "version": 3})"));
@@ -68,8 +61,8 @@ TEST_F(PlanJsonNamedParts, AreNeeded) {
   const auto refusal_without = [&](auto&& take_away) {
     PlanParts fewer = parts_;
     take_away(fewer);
-    return std::pair(test::refusal_of([&] { plan().to_json(fewer); }),
-                     test::refusal_of([&] { Dataset::from_json(plan().to_json(parts_), {.parts = fewer}); }));
+    return std::pair(message_of([&] { plan().to_json(fewer); }),
+                     message_of([&] { Dataset::from_json(plan().to_json(parts_), {.parts = fewer}); }));
   };
   const auto [source, no_source] = refusal_without([](PlanParts& parts) { parts.sources.clear(); });
   EXPECT_THAT(source, StartsWith("to_json(): source: the source noise is code, which JSON cannot hold"));
@@ -89,7 +82,7 @@ TEST_F(PlanJsonNamedParts, OfAnotherVersionAreOthers) {
   parts_.operations.front() = darker(2);
   EXPECT_THAT(refusal_of(json), StartsWith("plan at stages[1].map[0]: the operation \"darker\", version 1,"));
   EXPECT_THAT(refusal_of(json), HasSubstr("holds \"darker\" version 2 or \"sum\" version 3"));
-  EXPECT_THAT(test::refusal_of([&] { plan().to_json(parts_); }), HasSubstr("stages[1].map[0]"));
+  EXPECT_THAT(message_of([&] { plan().to_json(parts_); }), HasSubstr("stages[1].map[0]"));
   parts_.operations.push_back(darker(1));  // both
   EXPECT_EQ(Dataset::from_json(json, {.parts = parts_}).fingerprint(), plan().fingerprint());
   parts_.filters = {odd(2)};
@@ -124,4 +117,4 @@ TEST_F(PlanJsonNamedParts, HaveNoOtherOptions) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

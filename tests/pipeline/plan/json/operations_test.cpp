@@ -1,13 +1,4 @@
 // Every operation goes through JSON with each of its options, to the last bit.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "headrace/devices/base/file.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/operation_table.h"
 #include "headrace/pipeline/plan/json/option_reader.h"
@@ -17,11 +8,8 @@
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 #include "headrace/tests/support/data.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::ChangeAll;
-using test::count_members;
 
 template <typename Options>
 void expect_all_shown() {
@@ -42,7 +30,7 @@ TEST(PlanJsonOperations, ShowEveryMember) { expect_each_shown(DataOperations());
 
 // Whoever declares an operation and forgets the table is told here.
 TEST(PlanJsonOperations, AreAllInTheTable) {
-  const std::vector<std::byte> bytes = read_whole_file(test::source_file("pipeline/operations.h"));
+  const std::vector<std::byte> bytes = read_whole_file(source_file("pipeline/operations.h"));
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   static constexpr std::string_view kDeclared = "\nOperationPtr define(";
   std::size_t declared = 0;
@@ -105,7 +93,7 @@ TEST(PlanJsonOperations, GiveTheSameStream) {
       {"trivial_augment_wide", trivial_augment_wide({.bins = 11})},
       {"vertical_flip", vertical_flip(0.4F)},
   };
-  const SourcePtr source = test::noise_images(29, 12, 10);
+  const SourcePtr source = noise_images(29, 12, 10);
   const PlanParts parts{.sources = {{"noise", source}}};
   for (const OperationPtr& operation : data_operations()) {
     const auto chain = chains.find(operation->name());
@@ -113,9 +101,9 @@ TEST(PlanJsonOperations, GiveTheSameStream) {
     const Dataset images = Dataset::from(source).shuffle({.seed = 1});
     const bool mixes = operation->is_batch_level();
     const Dataset batches = images.map(mixes ? floats | soft : chain->second).batch({.global_batch = 8});
-    test::expect_same_stream(mixes ? batches.map(chain->second) : batches, parts);
+    expect_same_stream(mixes ? batches.map(chain->second) : batches, parts);
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,30 +1,11 @@
 // Options and sources that a program hands over as JSON.
 #include "headrace/pipeline/option_json.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/inspect.h"
-#include "headrace/pipeline/loader.h"
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::StartsWith;
-
-template <typename Call>
-std::string refusal_by(const Call& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
 
 TEST(OptionJson, SetsWhatItHolds) {
   const auto loader = options_from_json<LoaderOptions>(
@@ -58,7 +39,7 @@ TEST(OptionJson, OfConversions) {
 
 TEST(OptionJson, RefusalsNameTheWholeAndThePlace) {
   const auto of = [](const std::string& json) {
-    return refusal_by([&] { options_from_json<LoaderOptions>(json, "loader"); });
+    return message_of([&] { options_from_json<LoaderOptions>(json, "loader"); });
   };
   EXPECT_THAT(of(R"({"epohcs": 3})"),
               StartsWith("loader: there is no option \"epohcs\": did you mean 'epochs'? (it has seed, epochs, "));
@@ -72,7 +53,7 @@ TEST(OptionJson, RefusalsNameTheWholeAndThePlace) {
 
 TEST(OpenDataset, RefusalsNameTheOpener) {
   const auto of = [](const std::string& path, const std::string& options) {
-    return refusal_by([&] { open_dataset(path, options); });
+    return message_of([&] { open_dataset(path, options); });
   };
   EXPECT_THAT(of("x", R"({"as": "web_datset"})"),
               StartsWith("plan: there is no source \"web_datset\": did you mean 'web_dataset'? (write named, "));
@@ -85,12 +66,12 @@ TEST(OpenDataset, RefusalsNameTheOpener) {
 TEST(WithStage, TakesPartsByTheirNames) {
   const PlanParts parts{
       .filters = {{.name = "third", .keeps = [](const ExampleView& view) { return view.label() % 3 == 0; }}}};
-  const Dataset all = Dataset::from(test::noise_images(9, 8, 8));
+  const Dataset all = Dataset::from(noise_images(9, 8, 8));
   EXPECT_EQ(all.with_stage("filter", R"({"named": "third"})", parts).fingerprint(),
             all.filter(parts.filters[0]).fingerprint());
-  EXPECT_THAT(refusal_by([&] { all.with_stage("filter", R"({"named": "third"})"); }),
+  EXPECT_THAT(message_of([&] { all.with_stage("filter", R"({"named": "third"})"); }),
               StartsWith("plan at filter: the filter \"third\" is code, and is not among the parts"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

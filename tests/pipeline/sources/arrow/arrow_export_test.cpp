@@ -1,10 +1,4 @@
-#include <gmock/gmock.h>
-
-#include <numeric>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/arrow.h"
-#include "headrace/pipeline/loader.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/arrow_builder.h"
 

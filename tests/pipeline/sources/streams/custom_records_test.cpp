@@ -1,13 +1,8 @@
-#include <gmock/gmock.h>
-
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/property.h"
 #include "headrace/tests/pipeline/sources/source_suite.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 GeneratorOptions squares() {
   return {.name = "squares",
@@ -79,12 +74,7 @@ TEST(GeneratorTest, RunningOutOfMemoryIsNotTheRecordsFault) {
   GeneratorOptions options = squares();
   options.function = [](auto, RecordWriter&) { throw std::bad_alloc(); };
   std::vector<std::byte> scratch;
-  try {
-    generator(options)->read(0, scratch);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-  }
+  EXPECT_EQ(error_of<DataError>([&] { generator(options)->read(0, scratch); }).code(), ErrorCode::kOutOfMemory);
 }
 
 TEST(GeneratorTest, RefusesWrongOptions) {

@@ -1,24 +1,13 @@
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
-#include <csignal>
-#include <fstream>
-#include <thread>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/sources/packing.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr std::size_t kPiped = 43;
 
@@ -104,7 +93,7 @@ TEST(WebStream, GoesOnWhereTheWriterBeginsAgain) {
   EXPECT_EQ(digests_of(plan_over(web_stream(pipe.path())), 1, {.start = state}), expected);
 }
 
-std::string error_of(const SourcePtr& source, const LoaderOptions& options = {}) {
+std::string fault_in(const SourcePtr& source, const LoaderOptions& options = {}) {
   try {
     digests_of(plan_over(source), 1, options);
   } catch (const Error& error) {
@@ -117,26 +106,26 @@ TEST(WebStream, ThatIsCutShortFails) {
   Bytes archive = piped_samples().finish();
   archive.resize(archive.size() / 2);
   const Piped pipe(archive);
-  EXPECT_THAT(error_of(web_stream(pipe.path())), HasSubstr("cut short"));
+  EXPECT_THAT(fault_in(web_stream(pipe.path())), HasSubstr("cut short"));
 }
 
 TEST(WebStream, ThatIsPackedSaysHowToUnpackIt) {
   const Piped pipe(pack(piped_samples().finish(), Packing::kZstd));
-  EXPECT_THAT(error_of(web_stream(pipe.path())), HasSubstr("zstd -dc"));
+  EXPECT_THAT(fault_in(web_stream(pipe.path())), HasSubstr("zstd -dc"));
 }
 
 TEST(WebStream, WithoutASampleFails) {
   const Piped empty(TarBuilder().finish());
-  EXPECT_THAT(error_of(web_stream(empty.path())), HasSubstr("ends without a sample"));
+  EXPECT_THAT(fault_in(web_stream(empty.path())), HasSubstr("ends without a sample"));
   const Piped others(TarBuilder().add("notes.txt", to_bytes("no image")).finish());
-  EXPECT_THAT(error_of(web_stream(others.path())), HasSubstr("ends without a sample"));
+  EXPECT_THAT(fault_in(web_stream(others.path())), HasSubstr("ends without a sample"));
 }
 
 TEST(WebStream, ComesOnce) {
   const Piped pipe(piped_samples().finish());
   const SourcePtr source = web_stream(pipe.path());
-  EXPECT_EQ(error_of(source), "none");
-  EXPECT_THAT(error_of(source), HasSubstr("already been read"));
+  EXPECT_EQ(fault_in(source), "none");
+  EXPECT_THAT(fault_in(source), HasSubstr("already been read"));
 }
 
 TEST(WebStream, SkipsSamplesThatCannotBeUsed) {
@@ -160,8 +149,7 @@ TEST(WebStream, SkipsSamplesThatCannotBeUsed) {
   EXPECT_EQ(batch->examples(), 3);
   std::vector<std::string> causes;
   for (const BadRecord& bad : batch->bad_records()) causes.push_back(bad.cause);
-  EXPECT_THAT(causes,
-              testing::ElementsAre(HasSubstr("without-label"), HasSubstr("no image"), HasSubstr("5000 bytes")));
+  EXPECT_THAT(causes, ElementsAre(HasSubstr("without-label"), HasSubstr("no image"), HasSubstr("5000 bytes")));
 }
 
 }  // namespace

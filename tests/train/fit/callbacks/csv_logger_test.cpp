@@ -1,19 +1,7 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <sstream>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/fit/callbacks/watched_fit.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::report_losses;
-using test::Training;
-using testing::ElementsAre;
 
 std::vector<std::string> lines_of(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -31,14 +19,14 @@ std::vector<std::string> cells_of(const std::string& line) {
 
 class CsvLoggerTest : public testing::Test {
  protected:
-  test::TempFolder folder_;
+  TempFolder folder_;
   std::filesystem::path path_ = folder_ / "run.csv";
   Training training_{1};
-  Model model_ = test::compiled(training_.strategy, test::small_mlp);
+  Model model_ = compiled(training_.strategy, small_mlp);
 };
 
 TEST_F(CsvLoggerTest, WritesWhatTheHistoryHas) {
-  const Dataset data = test::blobs(24).batch({.global_batch = 8});
+  const Dataset data = blobs(24).batch({.global_batch = 8});
   const History history =
       model_.fit(data, {.epochs = 3, .validation = data, .callbacks = {csv_logger(path_)}, .verbose = 0});
   const std::vector<std::string> lines = lines_of(path_);
@@ -71,7 +59,7 @@ TEST_F(CsvLoggerTest, AValueThatAnEpochLacksIsEmpty) {
   logger.on_train_begin(control);
   logger.on_epoch_end({.steps = 9, .planned_steps = 9, .loss = 1, .val_loss = 2}, control);
   logger.on_epoch_end({.epoch = 1, .steps = 3, .planned_steps = 9, .loss = 1}, control);
-  EXPECT_THAT(lines_of(path_)[2], testing::StartsWith("2,1,,3,"));
+  EXPECT_THAT(lines_of(path_)[2], StartsWith("2,1,,3,"));
 }
 
 TEST_F(CsvLoggerTest, QuotesANameWithCommas) {
@@ -79,7 +67,7 @@ TEST_F(CsvLoggerTest, QuotesANameWithCommas) {
   FitControl control(model_);
   logger.on_train_begin(control);
   logger.on_epoch_end({.steps = 1, .planned_steps = 1, .metrics = {{.name = "a,\"b\"", .values = {4}}}}, control);
-  EXPECT_THAT(lines_of(path_)[0], testing::StartsWith("epoch,loss,\"a,\"\"b\"\"\",steps"));
+  EXPECT_THAT(lines_of(path_)[0], StartsWith("epoch,loss,\"a,\"\"b\"\"\",steps"));
 }
 
 // A run that was killed two epochs after its checkpoint and resumed from there.
@@ -97,16 +85,16 @@ TEST_F(CsvLoggerTest, AResumedFitGoesOnBehindItsLines) {
   EXPECT_EQ(lines_of(path_), saved);
   second.on_epoch_end({.epoch = 2, .steps = 1, .planned_steps = 1, .loss = 4, .val_loss = 2}, control);
   ASSERT_EQ(lines_of(path_).size(), 4U);
-  EXPECT_THAT(lines_of(path_)[3], testing::StartsWith("3,4,2,1"));
+  EXPECT_THAT(lines_of(path_)[3], StartsWith("3,4,2,1"));
   EXPECT_THROW(second.restore("[]"), ConfigError);
 }
 
 TEST_F(CsvLoggerTest, AFolderThatIsNotThereEndsTheFitAtItsBegin) {
-  const Dataset data = test::blobs(24).batch({.global_batch = 8});
+  const Dataset data = blobs(24).batch({.global_batch = 8});
   const Callback logger = csv_logger(folder_ / "none" / "run.csv");
   EXPECT_THROW(model_.fit(data, {.callbacks = {logger}, .verbose = 0}), DataError);
   EXPECT_EQ(model_.global_step(), 0U);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,8 @@
 // The callbacks that change learning rates.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/fit/callbacks/watched_fit.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::report_losses;
-using test::Training;
 
 class LearningRatesTest : public testing::Test {
  protected:
@@ -24,8 +14,8 @@ class LearningRatesTest : public testing::Test {
   }
 
   Training training_{2};
-  Model model_ = test::compiled(training_.strategy, test::small_mlp, sgd(0.5F));
-  Dataset data_ = test::blobs(40).batch({.global_batch = 8});
+  Model model_ = compiled(training_.strategy, small_mlp, sgd(0.5F));
+  Dataset data_ = blobs(40).batch({.global_batch = 8});
 };
 
 TEST_F(LearningRatesTest, APlateauReducesThem) {
@@ -73,9 +63,9 @@ TEST_F(LearningRatesTest, WhatCannotBeIsRefused) {
 TEST_F(LearningRatesTest, AFunctionOfTheEpochSetsThem) {
   const Callback halves = learning_rate_scheduler([](int epoch) { return 0.5 * std::pow(0.5, epoch); });
   const History history = model_.fit(data_, {.epochs = 3, .callbacks = {halves}, .verbose = 0});
-  EXPECT_THAT(history["learning_rate"], testing::ElementsAre(0.5, 0.25, 0.125));
-  Model other = test::compiled(training_.strategy, test::small_mlp,
-                               sgd(Schedule::piecewise({.rates = {0.5F, 0.25F, 0.125F}, .boundaries = {5, 10}})));
+  EXPECT_THAT(history["learning_rate"], ElementsAre(0.5, 0.25, 0.125));
+  Model other = compiled(training_.strategy, small_mlp,
+                         sgd(Schedule::piecewise({.rates = {0.5F, 0.25F, 0.125F}, .boundaries = {5, 10}})));
   other.fit(data_, {.epochs = 3, .verbose = 0});
   EXPECT_EQ(model_.weights_sha256(), other.weights_sha256());
 }
@@ -95,4 +85,4 @@ TEST_F(LearningRatesTest, AFunctionOfTheEpochNeedsAConstantRate) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test
