@@ -1,5 +1,8 @@
+// The trainer, and the documents' MNIST program.
 #include "headrace/train/trainer.h"
+#include "headrace/tests/support/data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/nets.h"
 
 namespace headrace::test {
 namespace {
@@ -90,6 +93,25 @@ TEST(Trainer, TheScheduleIsEvaluatedAtEveryStep) {
   const Schedule warmed = Schedule::linear_decay({.peak = 0.1F, .warmup_steps = 10, .total_steps = 20});
   EXPECT_NEAR(moved(warmed, 1), 0.1F * moved(0.1F, 1), 1e-6F);
   EXPECT_NEAR(moved(warmed, 25), moved(warmed, 20), 1e-7F) << "the rate is 0 at the end";
+}
+
+// The documents' MNIST program: their accuracy after one and two epochs.
+
+TEST(Mnist, TheMlpReachesTheDocumentedAccuracy) {
+  const auto folder = shared_data("mnist");
+  if (!folder) GTEST_SKIP() << "no MNIST: name the data's folder in HEADRACE_DATA";
+  const Dataset all = Dataset::from(idx_folder(*folder, Split::kTrain));
+  const Dataset train = all.take(50'000).shuffle().batch({.global_batch = 32});
+  const Dataset validation = all.skip(50'000).batch({.global_batch = 250});
+  const Dataset held_out = Dataset::from(idx_folder(*folder, Split::kTest)).batch({.global_batch = 250});
+
+  Training training;
+  Model model = training.strategy.build(mnist_mlp, {.fields = train.fields()});
+  model.compile({});
+  const History history = model.fit(train, {.epochs = 2, .validation = validation, .verbose = 0});
+  EXPECT_EQ(history["steps"][0], 1563);
+  EXPECT_GE(history["val_accuracy"][0], 0.957);
+  EXPECT_GE(model.evaluate(held_out).accuracy, 0.967);
 }
 
 }  // namespace

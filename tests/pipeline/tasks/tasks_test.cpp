@@ -1,10 +1,68 @@
-// What is asked for again, how often, and what is thrown in the end.
+// Tasks, the allowance of workers, and retries.
+#include <latch>
+
+#include "headrace/pipeline/compute_arena.h"
 #include "headrace/pipeline/tasks/retry.h"
+#include "headrace/pipeline/tasks/worker_allowance.h"
 #include "headrace/tests/support/fake_clock.h"
 #include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
+
+TEST(RunTasks, CallsEachOnceAndReturnsAfterTheLast) {
+  for (const int threads : {0, 1, 4}) {
+    for (const std::size_t count : {0U, 1U, 3U, 1000U}) {
+      std::vector<std::atomic<int>> calls(count);
+      run_tasks(threads, count, [&](std::size_t i) { ++calls[i]; });
+      for (const auto& each : calls) EXPECT_EQ(each.load(), 1) << threads << " threads";
+    }
+  }
+}
+
+TEST(RunTasks, OnOneThreadIsTheCallers) {
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  run_tasks(1, 100, [&](std::size_t) {
+    const std::lock_guard lock(mutex);
+    ids.insert(std::this_thread::get_id());
+  });
+  EXPECT_EQ(ids, std::set{std::this_thread::get_id()});
+}
+
+// Also where there are fewer processors.
+TEST(RunTasks, RunsAsManyAtATimeAsThereAreThreads) {
+  std::latch all(4);
+  run_tasks(4, 4, [&](std::size_t) { all.arrive_and_wait(); });
+}
+
+TEST(RunTasks, ThrowsWhatATaskThrew) {
+  EXPECT_THROW(run_tasks(2, 10, [](std::size_t i) { i == 7 ? throw std::runtime_error("seven") : void(); }),
+               std::runtime_error);
+}
+
+std::unique_ptr<WorkerAllowance>& last_one() {
+  static auto* const allowance = new std::unique_ptr<WorkerAllowance>;
+  return *allowance;
+}
+
+// What is registered before any library begins runs at exit when oneTBB's own objects are gone.
+void give_back(int, void*) { last_one().reset(); }
+void register_first() { ::on_exit(give_back, nullptr); }
+[[gnu::section(".preinit_array"), gnu::used]] void (*const registering)() = register_first;
+
+[[noreturn]] void keep_one_to_the_end() {
+  last_one() = std::make_unique<WorkerAllowance>(2);
+  std::exit(0);
+}
+
+// As a task does that is the last to leave a loader or a scan while main() returns.
+TEST(WorkerAllowance, MayBeGivenBackAfterOneTbbIsGone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(keep_one_to_the_end(), testing::ExitedWithCode(0), "");
+}
+
+// What is asked for again, how often, and what is thrown in the end.
 
 DataError data_error(ErrorCode code) { return DataError(code, "no", {.source = "somewhere", .record = 3}); }
 

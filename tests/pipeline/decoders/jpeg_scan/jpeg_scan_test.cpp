@@ -1,13 +1,62 @@
-// One block at a time, against a reader that takes one bit after the other as the standard says.
+// The entropy stream of a JPEG: codes, bits, the index.
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_scan.h"
 #include "headrace/pipeline/decoders/jpeg_scan/entropy_bit_reader.h"
+#include "headrace/pipeline/decoders/jpeg_scan/huffman_code.h"
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_index.h"
 #include "headrace/pipeline/decoders/jpeg_scan/unstuffed_bytes.h"
+#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
 
+using Counts = std::array<std::uint8_t, HuffmanCode::kMaxLength>;
+
+// Of T.81, table K.3: the levels of luminance.
+constexpr Counts kLuminance = {0, 1, 5, 1, 1, 1, 1, 1, 1};
+const std::vector<std::uint8_t> kSizes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+
+void expect_word(const HuffmanCode& code, std::uint64_t word, int length, int symbol) {
+  for (const std::uint64_t after : {std::uint64_t{0}, ~std::uint64_t{0}}) {
+    const HuffmanCode::Symbol read = code.read(word << (64 - length) | after >> length);
+    EXPECT_EQ(read.value, symbol);
+    EXPECT_EQ(read.length, length);
+  }
+}
+
+TEST(HuffmanCode, ReadsWhatTheStandardWrites) {
+  HuffmanCode code;
+  ASSERT_TRUE(code.assign(kLuminance, kSizes));
+  expect_word(code, 0b00, 2, 0);
+  expect_word(code, 0b010, 3, 1);
+  expect_word(code, 0b110, 3, 5);
+  expect_word(code, 0b1110, 4, 6);
+  expect_word(code, 0b111111110, 9, 11);
+  EXPECT_EQ(code.read(~std::uint64_t{0}).length, 0) << "all ones are no codeword";
+}
+
+TEST(HuffmanCode, ReadsWordsOfAllLengths) {
+  Counts counts;
+  counts.fill(1);
+  std::vector<std::uint8_t> symbols;
+  for (int i = 0; i < HuffmanCode::kMaxLength; ++i) symbols.push_back(static_cast<std::uint8_t>(200 - i));
+  HuffmanCode code;
+  ASSERT_TRUE(code.assign(counts, symbols));
+  for (int i = 0; i < HuffmanCode::kMaxLength; ++i) expect_word(code, (1U << (i + 1)) - 2, i + 1, 200 - i);
+}
+
+TEST(HuffmanCode, WhatIsNoPrefixCodeIsRefused) {
+  HuffmanCode code;
+  EXPECT_FALSE(code.assign(Counts{2}, std::vector<std::uint8_t>{0, 1})) << "uses the codeword of all ones";
+  EXPECT_FALSE(code.assign(Counts{3}, std::vector<std::uint8_t>{0, 1, 2}));
+  EXPECT_FALSE(code.assign(Counts{1, 2}, std::vector<std::uint8_t>{0, 1, 2}));
+  EXPECT_FALSE(code.assign(Counts{1}, std::vector<std::uint8_t>{0, 1})) << "one symbol too many";
+}
+
 using WordCounts = std::array<std::uint8_t, HuffmanCode::kMaxLength>;
 using BlockOfLevels = std::array<std::int16_t, 64>;
+
+// One block at a time, against a reader that takes one bit after the other as the standard says.
 
 constexpr std::array<int, 64> kZigzag = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
                                          12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
@@ -135,6 +184,75 @@ TEST_F(EntropyBitReaderTest, ReadsDifferencesOfAllSizes) {
     ASSERT_EQ(reader.at(), oracle.at);
   }
   EXPECT_GT(count, 20);
+}
+
+Bytes photograph(const JpegOptions& options = {}) { return encode_jpeg(make_picture(200, 300, 3, 4), options); }
+
+std::unique_ptr<const JpegIndex> index_with(JpegScan& scan, std::span<const std::byte> encoded) {
+  return scan.open(encoded, true) && scan.finish() ? scan.take_index() : nullptr;
+}
+
+std::unique_ptr<const JpegIndex> index_alone(std::span<const std::byte> encoded) {
+  JpegScan scan;
+  return index_with(scan, encoded);
+}
+
+TEST(JpegIndex, KnowsTheImageItWasMadeFrom) {
+  const Bytes encoded = photograph();
+  const auto index = index_alone(encoded);
+  ASSERT_NE(index, nullptr);
+  EXPECT_EQ(index->size().height, 200);
+  EXPECT_EQ(index->size().width, 300);
+  EXPECT_EQ(index->content(), JpegIndex::content_of(encoded));
+  EXPECT_NE(index->content(), JpegIndex::content_of(photograph({.quality = 89})));
+  EXPECT_LT(index->bytes(), encoded.size() / 5);
+}
+
+TEST(JpegIndex, EntriesFollowOneAnother) {
+  const Bytes encoded = photograph({.standard_tables = false});
+  const auto index = index_alone(encoded);
+  ASSERT_NE(index, nullptr);
+  for (std::int64_t row = 0; row < 13; ++row) {
+    const auto bits = static_cast<std::uint64_t>(index->row(encoded, row).size()) * 8;
+    for (std::int64_t i = 0; i < index->intervals(); ++i) {
+      EXPECT_LT(index->entry(row, i).bit, index->entry(row, i + 1).bit);
+    }
+    EXPECT_LT(index->entry(row, 0).bit, 8U) << "in its first byte";
+    EXPECT_LE(index->entry(row, index->intervals()).bit, bits);
+  }
+}
+
+TEST(JpegIndex, OthersHaveNone) {
+  JpegScan scan;
+  EXPECT_EQ(index_with(scan, {}), nullptr);
+  EXPECT_EQ(index_with(scan, photograph({.progressive = true})), nullptr);
+  EXPECT_EQ(index_with(scan, encode_png(make_picture(20, 20, 3, 1))), nullptr);
+  const Bytes encoded = photograph();
+  for (std::size_t size = 0; size < encoded.size(); size += 97) {
+    EXPECT_EQ(index_with(scan, std::span(encoded).first(size)), nullptr) << size;
+  }
+  EXPECT_NE(index_with(scan, encoded), nullptr) << "the same scan of a good one";
+}
+
+// Whether such a file can be decoded depends on how far a decoder reads ahead: with an index and without one,
+// different records would be bad.
+TEST(JpegIndex, AFileWithoutItsLastMarkerHasNone) {
+  for (const int width : {23, 300}) {
+    const Bytes whole = encode_jpeg(make_picture(8, width, 1, 3));
+    EXPECT_NE(index_alone(whole), nullptr);
+    for (const std::size_t missing : {1, 2}) {
+      EXPECT_EQ(index_alone(std::span(whole).first(whole.size() - missing)), nullptr) << missing;
+    }
+    Bytes other = whole;
+    other.back() = std::byte{0xD3};
+    EXPECT_EQ(index_alone(other), nullptr) << "a restart";
+    other.back() = std::byte{0};
+    EXPECT_EQ(index_alone(other), nullptr) << "stuffed ones";
+  }
+}
+
+TEST(JpegIndex, RestartMarkersBetweenRowsAreFine) {
+  for (const int rows : {1, 2, 5}) EXPECT_NE(index_alone(photograph({.restart_rows = rows})), nullptr) << rows;
 }
 
 }  // namespace
