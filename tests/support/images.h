@@ -1,10 +1,7 @@
 // Small pictures and their encoded forms.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

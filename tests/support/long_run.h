@@ -2,11 +2,7 @@
 // HEADRACE_LONG=1 is set (`tools/check long`, tests/README.md).
 #pragma once
 
-#include <gtest/gtest-spi.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string_view>
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,8 +1,6 @@
 #include "headrace/pipeline/operations/brightness_contrast.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/step.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
 namespace headrace::test {
 namespace {
@@ -64,28 +62,6 @@ TEST(BrightnessContrast, ChangesNothingWhereNothingIsAsked) {
   const PixelTone tone = draw_tone({}, random);
   EXPECT_EQ(tone.shift, 0);
   EXPECT_EQ(tone.gain, 1);
-}
-
-TEST(BrightnessContrast, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(flip() | to_planes() |
-                                        brightness_contrast({.brightness = 0.3F, .contrast = 0.4F}) | cutout(3)));
-}
-
-TEST(BrightnessContrast, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(brightness_contrast({}), rgb_field()),
-              HasSubstr("normalize() or cast() it first"));
-  EXPECT_EQ(refusal_of_operations(brightness_contrast({.brightness = 3, .contrast = 2}),
-                                  image_field({32, 48, 3}, DType::kF32)),
-            "");
-  EXPECT_THAT(
-      refusal_of_operations(brightness_contrast({.brightness = -1}), image_field({32, 48, 3}, DType::kF32)),
-      HasSubstr("negative"));
-  EXPECT_THAT(
-      refusal_of_operations(brightness_contrast({.contrast = kNan}), image_field({32, 48, 3}, DType::kF32)),
-      HasSubstr("finite"));
-  EXPECT_THAT(
-      refusal_of_operations(brightness_contrast({.contrast = kInfinity}), image_field({32, 48, 3}, DType::kF32)),
-      HasSubstr("finite"));
 }
 
 }  // namespace

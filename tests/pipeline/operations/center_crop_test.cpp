@@ -1,8 +1,6 @@
 #include "headrace/pipeline/operations/resize.h"
 #include "headrace/tests/pipeline/operations/crop_windows.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
 namespace headrace::test {
 namespace {
@@ -72,22 +70,6 @@ TEST(CenterCrop, DecodingOnlyWhatItLeavesChangesNothing) {
     EXPECT_EQ(run_encoded(resize(36) | center_crop(32), encoded), resized_and_cropped(decoded(encoded), 36, 32));
   }
 }
-
-TEST(CenterCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(resize(11) | center_crop(8)));
-}
-
-TEST(CenterCrop, TellsTheFieldAfterIt) {
-  EXPECT_EQ(field_after(resize(256) | center_crop(224), image_field({Shape::kDynamic, Shape::kDynamic, 3})),
-            image_field({224, 224, 3}));
-}
-
-TEST(CenterCrop, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(center_crop(-3), rgb_field()), HasSubstr("not positive"));
-  EXPECT_THAT(refusal_of_operations(center_crop(33), rgb_field()), HasSubstr("smaller than the crop"));
-}
-
-TEST(CenterCrop, IsNotRandom) { EXPECT_FALSE(is_random(center_crop(8).list()[0])); }
 
 }  // namespace
 }  // namespace headrace::test

@@ -1,7 +1,5 @@
 #include "headrace/pipeline/operations/kernels/blur_kernels.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
 namespace headrace::test {
 namespace {
@@ -95,32 +93,6 @@ TEST(GaussianBlur, IsTheSameOnEveryMachine) {
     }
   }
   EXPECT_EQ(sum, 2889970228274022040U);
-}
-
-TEST(GaussianBlur, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(pad_crop(9, 2) | gaussian_blur({.kernel_size = 5, .probability = 0.7F}) |
-                                        flip() | to_planes()));
-}
-
-TEST(GaussianBlur, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 4}), rgb_field()), HasSubstr("odd number"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 129}), rgb_field()), HasSubstr("odd number"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .min_sigma = 0}), rgb_field()),
-              HasSubstr("0 < min_sigma"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .min_sigma = 3}), rgb_field()),
-              HasSubstr("min_sigma <= max_sigma"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .max_sigma = kInfinity}), rgb_field()),
-              HasSubstr("finite"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.probability = 2}), rgb_field()), HasSubstr("probability"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 17}), image_field({8, 32, 3})),
-              HasSubstr("half of the kernel"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur(), image_field({32, 32, 3}, DType::kF32)), HasSubstr("uint8"));
-}
-
-TEST(GaussianBlur, IsRandomUnlessAllOfItIsGiven) {
-  EXPECT_TRUE(is_random(gaussian_blur().list()[0]));
-  EXPECT_TRUE(is_random(gaussian_blur({.min_sigma = 1, .max_sigma = 1, .probability = 0.5F}).list()[0]));
-  EXPECT_FALSE(is_random(gaussian_blur({.min_sigma = 1, .max_sigma = 1}).list()[0]));
 }
 
 }  // namespace

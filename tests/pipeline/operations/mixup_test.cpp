@@ -1,6 +1,5 @@
 #include "headrace/pipeline/operations/machinery/beta.h"
 #include "headrace/pipeline/operations/machinery/pairing.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
 namespace headrace::test {
@@ -51,28 +50,6 @@ TEST(Mixup, LeavesPairsAloneByItsProbability) {
   for (std::size_t i = 0; i < 53; ++i) same += half[0].images[i] == plain[0].images[i] ? 1 : 0;
   EXPECT_GT(same, 10);
   EXPECT_LT(same, 43);
-}
-
-TEST(Mixup, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(mixed(mixup(), to_planes()));
-  expect_operation_streams(mixed(mixup({.alpha = 1, .probability = 0.7F}), flip()));
-  expect_operation_streams(samples()
-                               .map(one_hot(10))
-                               .cache(memory())
-                               .map(flip() | to_floats())
-                               .batch({.global_batch = kGlobal})
-                               .map(mixup()));
-}
-
-TEST(Mixup, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(mixup({.alpha = kNan}), rgb_field()), HasSubstr("alpha"));
-  EXPECT_THAT(refusal_of_operations(mixup({.probability = 1.1F}), rgb_field()), HasSubstr("probability"));
-}
-
-TEST(Mixup, IsRandomAndOnBatches) {
-  const Operation blend_pairs = mixup().list()[0];
-  EXPECT_TRUE(is_random(blend_pairs) && is_batch_level(blend_pairs));
-  EXPECT_EQ(field_after(mixup(), rgb_field()), rgb_field());
 }
 
 }  // namespace

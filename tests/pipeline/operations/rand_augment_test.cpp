@@ -1,8 +1,7 @@
 // rand_augment() and trivial_augment_wide().
 #include "headrace/pipeline/operations/machinery/augmentation.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
@@ -117,24 +116,6 @@ TEST(RandAugment, IsTheSameOnEveryMachine) {
     }
   }
   EXPECT_EQ(sum, 7625760044578551857U);
-}
-
-TEST(RandAugment, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(pad_crop(12, 2) | rand_augment({.operations = 3}) | to_planes()));
-  expect_operation_streams(augmented_by(trivial_augment_wide() | flip()));
-}
-
-TEST(RandAugment, RefusesWhatCannotBe) {
-  const auto refusal = [](const RandAugment& options, const Field& field = rgb_field()) {
-    return refusal_of_operations(rand_augment(options), field);
-  };
-  EXPECT_THAT(refusal({.operations = 0}), HasSubstr("operations are not within"));
-  EXPECT_THAT(refusal({.magnitude = 31}), HasSubstr("none of the bins"));
-  EXPECT_THAT(refusal({.magnitude = -1}), HasSubstr("none of the bins"));
-  EXPECT_THAT(refusal({.bins = 1}), HasSubstr("bins are not within"));
-  EXPECT_THAT(refusal({.fill = {1, 2}}), HasSubstr("2 values for 3 channels"));
-  EXPECT_THAT(refusal({}, image_field({8, 8, 1})), HasSubstr("three channels"));
-  EXPECT_THAT(refusal_of_operations(trivial_augment_wide({.bins = 0}), rgb_field()), HasSubstr("bins"));
 }
 
 TEST(RandAugment, MovesNoMasksAlong) {

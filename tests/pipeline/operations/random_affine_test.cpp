@@ -1,7 +1,5 @@
 #include "headrace/pipeline/operations/kernels/affine_map.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
 namespace headrace::test {
 namespace {
@@ -54,24 +52,6 @@ TEST(RandomAffine, MovesPixelsByWhatItDraws) {
 TEST(RandomAffine, ChangesNothingByDefault) {
   const Image image = random_image(9, 12, 3, 1);
   expect_near(run_chain(random_affine({}), image, DType::kU8).values, image.values, 0);
-}
-
-TEST(RandomAffine, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(
-      random_affine({.min_degrees = -9, .max_degrees = 9, .translate_x = 0.2F, .min_scale = 0.8F}) | flip()));
-}
-
-TEST(RandomAffine, RefusesWhatCannotBe) {
-  const auto refusal = [](const RandomAffine& options) {
-    return refusal_of_operations(random_affine(options), rgb_field());
-  };
-  EXPECT_THAT(refusal({.min_degrees = 1}), HasSubstr("ends before it begins"));
-  EXPECT_THAT(refusal({.translate_x = 1.5F}), HasSubstr("to translate by is not within 0 and 1"));
-  EXPECT_THAT(refusal({.translate_y = kNan}), HasSubstr("to translate by"));
-  EXPECT_THAT(refusal({.min_scale = 0}), HasSubstr("0 < min_scale"));
-  EXPECT_THAT(refusal({.max_scale = 0.5F}), HasSubstr("min_scale <= max_scale"));
-  EXPECT_THAT(refusal({.max_shear_x = 90}), HasSubstr("shear are not within -89 and 89"));
-  EXPECT_THAT(refusal({.fill = {300}}), HasSubstr("0 and 255"));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "headrace/pipeline/operations/cutout.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
 namespace headrace::test {
 namespace {
@@ -57,24 +55,6 @@ TEST(RandomErasing, LeavesAnImageInWhichNothingFits) {
   const Image image = random_image(3, 9, 3, 1);
   const RandomErasing all{.probability = 1, .min_area = 1, .max_area = 1};
   expect_near(run_chain(random_erasing(all), image, DType::kU8).values, image.values, 0);
-}
-
-TEST(RandomErasing, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(flip() | random_erasing({.fill = {1, 2, 3}})));
-  expect_operation_streams(augmented_by(to_planes() | random_erasing()));
-}
-
-TEST(RandomErasing, RefusesWhatCannotBe) {
-  const auto refusal = [](const RandomErasing& options) {
-    return refusal_of_operations(random_erasing(options), rgb_field());
-  };
-  EXPECT_THAT(refusal({.probability = kNan}), HasSubstr("probability"));
-  EXPECT_THAT(refusal({.min_area = 0}), HasSubstr("0 < min_area"));
-  EXPECT_THAT(refusal({.max_area = 1.5F}), HasSubstr("max_area <= 1"));
-  EXPECT_THAT(refusal({.min_ratio = -1}), HasSubstr("0 < min_ratio"));
-  EXPECT_THAT(refusal({.max_ratio = kInfinity}), HasSubstr("infinity"));
-  EXPECT_THAT(refusal({.fill = {1, 2}}), HasSubstr("2 values for 3 channels"));
-  EXPECT_THAT(refusal({.fill = {-1}}), HasSubstr("0 and 255"));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "headrace/pipeline/operations/random_resized_crop.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
 namespace headrace::test {
 namespace {
@@ -96,28 +94,6 @@ TEST(RandomResizedCrop, DecodingOnlyTheWindowChangesNothing) {
   const auto expected = run_chain(crop, decoded(encoded), DType::kU8).values;
   EXPECT_EQ(run_encoded(crop, encoded), expected);
 }
-
-TEST(RandomResizedCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(random_resized_crop({.size = 7}) | flip()));
-}
-
-TEST(RandomResizedCrop, TellsTheFieldAfterIt) {
-  EXPECT_EQ(field_after(random_resized_crop(), rgb_field()), image_field({224, 224, 3}));
-}
-
-TEST(RandomResizedCrop, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.max_ratio = kInfinity}), rgb_field()),
-              HasSubstr("ratios"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_ratio = kNan}), rgb_field()), HasSubstr("ratios"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_area = kNan}), rgb_field()), HasSubstr("areas"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.size = 1 << 15}), rgb_field()),
-              HasSubstr("above 16384"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_area = 0.5F, .max_area = 0.1F}), rgb_field()),
-              HasSubstr("areas"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.min_ratio = 0}), rgb_field()), HasSubstr("ratios"));
-}
-
-TEST(RandomResizedCrop, IsRandom) { EXPECT_TRUE(is_random(random_resized_crop().list()[0])); }
 
 }  // namespace
 }  // namespace headrace::test

@@ -1,5 +1,4 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
 
 namespace headrace::test {
 namespace {
@@ -44,21 +43,6 @@ TEST(Resize, ToHeightAndWidthComputesOnlyWhatACropLeaves) {
     EXPECT_TRUE(std::equal(from, from + 24, cropped.values.data() + row * 24)) << row;
   }
 }
-
-TEST(Resize, TellsTheFieldAfterIt) {
-  EXPECT_EQ(field_after(resize(16), rgb_field()), image_field({16, 24, 3}));
-  EXPECT_EQ(field_after(resize(16, 9), rgb_field()), image_field({16, 9, 3}));
-}
-
-TEST(Resize, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(resize(1 << 30), rgb_field()), HasSubstr("above 16384"));
-  EXPECT_THAT(refusal_of_operations(resize(0), rgb_field()), HasSubstr("not positive"));
-  EXPECT_THAT(refusal_of_operations(resize(8, 0), rgb_field()), HasSubstr("not positive"));
-  EXPECT_THAT(refusal_of_operations(resize(1 << 30, 8), rgb_field()), HasSubstr("above 16384"));
-  EXPECT_THAT(refusal_of_operations(normalize({0}, {1}) | resize(8), rgb_field()), HasSubstr("uint8 is needed"));
-}
-
-TEST(Resize, IsNotRandom) { EXPECT_FALSE(is_random(resize(8).list()[0])); }
 
 }  // namespace
 }  // namespace headrace::test

@@ -12,16 +12,6 @@ TEST(ToLayout, ConvertsPlanesToInterleaved) {
   expect_near(back.values, image.values, 0);
 }
 
-TEST(ToLayout, TellsTheFieldAfterIt) {
-  const Field first = field_after(to_layout(ImageLayout::kChannelsFirst), rgb_field());
-  EXPECT_EQ(first.shape, (Shape{3, 32, 48}));
-  EXPECT_EQ(first.layout, ImageLayout::kChannelsFirst);
-  EXPECT_EQ(
-      field_after(to_layout(ImageLayout::kChannelsFirst) | to_layout(ImageLayout::kChannelsLast), rgb_field()),
-      rgb_field());
-  EXPECT_EQ(field_after(to_layout(ImageLayout::kChannelsLast), rgb_field()), rgb_field());
-}
-
 // The plan says where channels are, whatever the extents.
 TEST(Layout, IsThePlansAndNotOfExtents) {
   constexpr auto kFirst = ImageLayout::kChannelsFirst, kLast = ImageLayout::kChannelsLast;
