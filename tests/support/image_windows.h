@@ -1,9 +1,15 @@
 // Parts of an image, to compare with the same parts of the whole.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/decoders/image_size.h"
-#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -2,6 +2,8 @@
 // HEADRACE_LONG=1 is set (`tools/check long`, tests/README.md).
 #pragma once
 
+#include <gtest/gtest-spi.h>
+
 #include "headrace/tests/support/test.h"
 
 namespace headrace::test {

@@ -27,7 +27,7 @@ Dataset noise() {
   return labelled({8, 8, 3}, images, labels).shuffle().batch({.global_batch = 16});
 }
 
-Optimizer grouped(Optimizer optimizer) {
+Optimizer agreeing_groups(Optimizer optimizer) {
   optimizer.groups = {{.takes = VariableRule::of_rank(1),
                        .rule = SgdOptions{.momentum = 0.9F, .weight_decay = 1e-3F, .nesterov = true},
                        .learning_rate = 0.02F},
@@ -38,8 +38,8 @@ Optimizer grouped(Optimizer optimizer) {
 }
 
 // What trains the convolutions; Adam trains the head, SGD with other options what has one axis.
-Optimizer with_muon() { return grouped(muon(0.02F)); }
-Optimizer without_muon() { return grouped(sgd(0.02F, {.momentum = 0.8F})); }
+Optimizer with_muon() { return agreeing_groups(muon(0.02F)); }
+Optimizer without_muon() { return agreeing_groups(sgd(0.02F, {.momentum = 0.8F})); }
 
 // The mean loss of every step in f32.
 std::vector<double> losses(const std::string& kind, const Optimizer& optimizer, float disturbance = 0) {

@@ -192,14 +192,14 @@ constexpr int kFedSteps = 75;
 
 Dataset many_steps() { return blobs(kFedSteps * 8).shuffle({.seed = 4}).batch({.global_batch = 8}); }
 
-struct Outcome {
+struct FedOutcome {
   std::string weights;
   std::vector<double> losses, accuracies;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const FedOutcome&) const = default;
 };
 
 // `prefetch`: below 8 no batches come in bursts.
-Outcome outcome_of(int replicas, int accumulate, int prefetch) {
+FedOutcome outcome_of(int replicas, int accumulate, int prefetch) {
   Training training(replicas);
   Model model = training.strategy.build(small_mlp, {.seed = 3});
   model.compile({.optimizer = adam(1e-2F), .metrics = {accuracy()}});

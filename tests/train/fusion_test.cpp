@@ -79,12 +79,12 @@ FusedTrained train_fused(Strategy& strategy, Build build, Between between, const
   return trained;
 }
 
-struct Case {
+struct FusedCase {
   const char* name;
   Build build;
 };
 
-class FusionTest : public testing::TestWithParam<Case> {};
+class FusionTest : public testing::TestWithParam<FusedCase> {};
 
 // 37 examples in batches of 16: the last is smaller, and of three replicas one then has nothing to learn from.
 TEST_P(FusionTest, ChangesNoBit) {
@@ -111,8 +111,9 @@ TEST_P(FusionTest, ChangesNoBitOfAGpusKernelsInF32) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, FusionTest,
-                         testing::Values(Case{"chain", chain}, Case{"branches", branches}, Case{"first", first},
-                                         Case{"readers", readers}, Case{"patches", patches}),
+                         testing::Values(FusedCase{"chain", chain}, FusedCase{"branches", branches},
+                                         FusedCase{"first", first}, FusedCase{"readers", readers},
+                                         FusedCase{"patches", patches}),
                          [](const auto& each) { return std::string(each.param.name); });
 
 // What the activation is applied to is kept nowhere: a layer keeps its input and its result.

@@ -20,14 +20,15 @@ StreamOptions count_up(std::uint64_t count, std::function<void(std::uint64_t)> b
             };
           }};
 }
-SourcePtr stream_of(std::uint64_t count) { return record_stream(count_up(count)); }
+SourcePtr numbered_stream(std::uint64_t count) { return record_stream(count_up(count)); }
 
 using Plan = std::function<Dataset(const Dataset&)>;
 
 // The plan over a stream and over as many numbered records.
 void expect_same(const Plan& plan, std::uint64_t count, const LoaderOptions& options = {}) {
   SCOPED_TRACE(testing::Message() << count << " records");
-  const Dataset streamed = plan(Dataset::from(stream_of(count))), numbered = plan(Dataset::from(numbers(count)));
+  const Dataset streamed = plan(Dataset::from(numbered_stream(count))),
+                numbered = plan(Dataset::from(numbers(count)));
   EXPECT_EQ(digests_of(streamed, 1, options), cpu_digests_of(numbered, options));
 }
 
@@ -75,7 +76,8 @@ TEST(Streams, HaveTheStagesThatNeedNoNumbers) {
 }
 
 TEST(Streams, DoNotDependOnHowTheyAreRun) {
-  const Dataset plan = Dataset::from(stream_of(230)).shuffle_window({.size = 32}).batch({.global_batch = 12});
+  const Dataset plan =
+      Dataset::from(numbered_stream(230)).shuffle_window({.size = 32}).batch({.global_batch = 12});
   const std::vector<BatchDigest> expected = cpu_digests_of(plan, {.threads = 1, .prefetch = 0});
   for (const int replicas : {1, 2, 4, 8}) {
     for (const int threads : {1, 4}) {
@@ -89,7 +91,7 @@ TEST(Streams, DoNotDependOnHowTheyAreRun) {
 TEST(Streams, GoOnFromEveryPosition) {
   for (const std::uint64_t window : {1, 16, 50}) {
     const Dataset plan =
-        Dataset::from(stream_of(107)).shuffle_window({.size = window}).batch({.global_batch = 10});
+        Dataset::from(numbered_stream(107)).shuffle_window({.size = window}).batch({.global_batch = 10});
     const std::vector<BatchDigest> expected = cpu_digests_of(plan, {});
     DeviceGroup devices = test_devices(1);
     Loader whole(plan, devices);
@@ -140,7 +142,7 @@ TEST(Streams, WithoutEndAreServedInBoundedMemory) {
 }
 
 TEST(Streams, ServePartsOfAWorld) {
-  const Dataset plan = Dataset::from(stream_of(101)).shuffle_window({.size = 20}).batch({.global_batch = 9});
+  const Dataset plan = Dataset::from(numbered_stream(101)).shuffle_window({.size = 20}).batch({.global_batch = 9});
   Ledger ledger;
   for (const int first : {0, 2}) {
     DeviceGroup devices = test_devices(2);
@@ -290,7 +292,7 @@ TEST(Streams, KeepTheMemoryBudget) {
 }
 
 TEST(Streams, RefuseWhatNeedsNumbers) {
-  const Dataset data = Dataset::from(stream_of(10));
+  const Dataset data = Dataset::from(numbered_stream(10));
   DeviceGroup devices = test_devices(1);
   const auto open = [&](const Dataset& plan, const LoaderOptions& options = {}) {
     return message_of([&] { Loader(plan.batch({.global_batch = 2}), devices, options); });
@@ -309,7 +311,7 @@ TEST(Streams, RefuseWhatNeedsNumbers) {
   EXPECT_THAT(message_of([&] { concatenate({data, data}); }), HasSubstr("concatenate()"));
   EXPECT_THAT(message_of([&] { zip({data, data}); }), HasSubstr("zip()"));
   std::vector<std::byte> scratch;
-  EXPECT_THROW(data.streamed() ? stream_of(1)->read(0, scratch) : RecordView{}, DataError);
+  EXPECT_THROW(data.numbered_stream() ? numbered_stream(1)->read(0, scratch) : RecordView{}, DataError);
 }
 
 }  // namespace

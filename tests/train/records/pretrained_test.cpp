@@ -135,8 +135,10 @@ TEST_F(Pretrained, FiltersOfOtherConvolutionsAreTurned) {
 // What PyTorch computes of flattened pixels is followed to every layer that has a number for each of them.
 TEST_F(Pretrained, TheOrderOfFlattenedPixelsIsFollowed) {
   using Middle = std::function<Node(Graph&, Node)>;
-  constexpr std::size_t kPixels = 6, kChannels = 2, kAll = kPixels * kChannels;
-  const auto turned = [](std::size_t feature) { return feature % kChannels * kPixels + feature / kChannels; };
+  constexpr std::size_t kPixels = 6, kPixelChannels = 2, kAll = kPixels * kPixelChannels;
+  const auto turned = [](std::size_t feature) {
+    return feature % kPixelChannels * kPixels + feature / kPixelChannels;
+  };
   const std::map<std::string, Middle> middles{
       {"dropout", [](Graph& g, Node x) { return g.dropout(x, 0.5F); }},
       {"relu", [](Graph& g, Node x) { return g.relu(g.scale(x, 2)); }},

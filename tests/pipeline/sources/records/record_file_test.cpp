@@ -71,7 +71,7 @@ struct Contents {
   bool operator==(const Contents&) const = default;
 };
 
-Contents contents_of(const std::filesystem::path& path, Split split) {
+Contents record_contents(const std::filesystem::path& path, Split split) {
   const SourcePtr source = record_file(path, split);
   Contents contents{.records = read_all(*source),
                     .names = {},
@@ -87,7 +87,7 @@ TEST(RecordFileTest, KeepsBothSplitsNamesAndClasses) {
   const std::filesystem::path path = folder / "tiny";
   const std::uint64_t bytes = write_tiny(path);
   EXPECT_EQ(bytes, std::filesystem::file_size(path));
-  const Contents train = contents_of(path, Split::kTrain), test = contents_of(path, Split::kTest);
+  const Contents train = record_contents(path, Split::kTrain), test = record_contents(path, Split::kTest);
   ASSERT_EQ(train.records.size(), kTrain);
   ASSERT_EQ(test.records.size(), kTest);
   for (std::uint64_t i = 0; i < kTrain + kTest; ++i) {
@@ -133,14 +133,14 @@ TEST(RecordFileTest, AFlippedBitAnywhereIsAnErrorOrChangesNothing) {
   const std::filesystem::path path = folder / "tiny";
   write_tiny(path);
   const Bytes whole = read_whole_file(path);
-  const Contents train = contents_of(path, Split::kTrain), test = contents_of(path, Split::kTest);
+  const Contents train = record_contents(path, Split::kTrain), test = record_contents(path, Split::kTest);
   std::size_t refused = 0, wrong = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (const std::byte flip : {std::byte{1}, std::byte{0x80}, std::byte{0xFF}}) {
       TempFolder::patch(path, at, whole[at] ^ flip);
       for (const Split split : {Split::kTrain, Split::kTest}) {
         try {
-          wrong += contents_of(path, split) != (split == Split::kTrain ? train : test) ? 1 : 0;
+          wrong += record_contents(path, split) != (split == Split::kTrain ? train : test) ? 1 : 0;
         } catch (const DataError& error) {
           EXPECT_EQ(error.location().source, path.string());
           ++refused;

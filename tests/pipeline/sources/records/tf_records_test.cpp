@@ -74,7 +74,7 @@ using TfMakers = ::testing::Types<TfMaker, PackedTfMaker<&gzip>, PackedTfMaker<&
 INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, SourceSuite, TfMakers);
 INSTANTIATE_TYPED_TEST_SUITE_P(TfRecord, FileSourceSuite, TfMakers);
 
-std::int64_t label_field(const RecordView& view) {
+std::int64_t label_feature(const RecordView& view) {
   std::int64_t label = -99;
   std::memcpy(&label, view.fields[1].data(), sizeof label);
   return label;
@@ -88,7 +88,7 @@ TEST(TfRecordsTest, ReadsImagesAndLabels) {
   for (std::uint64_t i = 0; i < 7; ++i) {
     const RecordView view = source->read(i, scratch);
     EXPECT_EQ(to_bytes(view.fields[0]), image_of(i));
-    EXPECT_EQ(label_field(view), static_cast<std::int64_t>(i) - 2);
+    EXPECT_EQ(label_feature(view), static_cast<std::int64_t>(i) - 2);
   }
   EXPECT_EQ(source->describe(4), "b.tfrecord[1]");
   EXPECT_EQ(open_source(maker.root(), Split::kTrain)->info().records, 7U);
@@ -143,7 +143,7 @@ TEST(TfRecordsTest, AnExampleWithTwoImagesOrLabelsIsABadRecord) {
     const SourcePtr source = tf_records(folder.write("x", packed));
     ASSERT_EQ(source->info().records, 4U);
     std::vector<std::byte> scratch;
-    EXPECT_EQ(label_field(source->read(0, scratch)), 1);
+    EXPECT_EQ(label_feature(source->read(0, scratch)), 1);
     const char* const words[] = {"feature 'image' holds 2 images, not one",
                                  "feature 'label' holds 3 labels, not one",
                                  "feature 'label' holds 2 labels, not one"};
@@ -167,11 +167,11 @@ TEST(TfRecordsTest, TakesOtherKeysInTheirOrder) {
       "x", frame(example({entry("label", packed_feature(4)), entry("pixels", bytes_feature(image_of(1))),
                           entry("y", packed_feature(5)), entry("image", bytes_feature(image_of(2)))})));
   std::vector<std::byte> scratch;
-  EXPECT_EQ(label_field(tf_records(file)->read(0, scratch)), 4);
+  EXPECT_EQ(label_feature(tf_records(file)->read(0, scratch)), 4);
   const RecordView view =
       tf_records(file, {.image_keys = {"none", "pixels", "image"}, .label_keys = {"y", "label"}})
           ->read(0, scratch);
-  EXPECT_EQ(label_field(view), 5);
+  EXPECT_EQ(label_feature(view), 5);
   EXPECT_EQ(to_bytes(view.fields[0]), image_of(1));
 }
 
