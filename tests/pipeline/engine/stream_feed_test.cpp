@@ -311,7 +311,7 @@ TEST(Streams, RefuseWhatNeedsNumbers) {
   EXPECT_THAT(message_of([&] { concatenate({data, data}); }), HasSubstr("concatenate()"));
   EXPECT_THAT(message_of([&] { zip({data, data}); }), HasSubstr("zip()"));
   std::vector<std::byte> scratch;
-  EXPECT_THROW(data.numbered_stream() ? numbered_stream(1)->read(0, scratch) : RecordView{}, DataError);
+  EXPECT_THROW(data.streamed() ? numbered_stream(1)->read(0, scratch) : RecordView{}, DataError);
 }
 
 }  // namespace
