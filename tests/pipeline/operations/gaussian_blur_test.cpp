@@ -1,15 +1,8 @@
-#include <cmath>
-
 #include "headrace/pipeline/operations/kernels/blur_kernels.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 std::int64_t reflected(std::int64_t at, std::int64_t extent) {
   return at < 0 ? -at : at >= extent ? 2 * (extent - 1) - at : at;
@@ -101,31 +94,5 @@ TEST(GaussianBlur, IsTheSameOnEveryMachine) {
   EXPECT_EQ(sum, 2889970228274022040U);
 }
 
-TEST(GaussianBlur, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(pad_crop(9, 2) | gaussian_blur({.kernel_size = 5, .probability = 0.7F}) |
-                                        flip() | to_planes()));
-}
-
-TEST(GaussianBlur, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 4}), rgb_field()), HasSubstr("odd number"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 129}), rgb_field()), HasSubstr("odd number"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .sigma = {0, 2}}), rgb_field()),
-              HasSubstr("0 < minimum"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .sigma = {3, 2}}), rgb_field()),
-              HasSubstr("minimum <= maximum"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 3, .sigma = {0.1F, kInfinity}}), rgb_field()),
-              HasSubstr("finite"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.probability = 2}), rgb_field()), HasSubstr("probability"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur({.kernel_size = 17}), image_field({8, 32, 3})),
-              HasSubstr("half of the kernel"));
-  EXPECT_THAT(refusal_of_operations(gaussian_blur(), image_field({32, 32, 3}, DType::kF32)), HasSubstr("uint8"));
-}
-
-TEST(GaussianBlur, IsRandomUnlessAllOfItIsGiven) {
-  EXPECT_TRUE(is_random(gaussian_blur().list()[0]));
-  EXPECT_TRUE(is_random(gaussian_blur({.sigma = {1, 1}, .probability = 0.5F}).list()[0]));
-  EXPECT_FALSE(is_random(gaussian_blur({.sigma = {1, 1}}).list()[0]));
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,16 +1,8 @@
-#include <algorithm>
-#include <cmath>
-
 #include "headrace/pipeline/operations/kernels/affine_map.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Image naive_affine(const Image& image, const AffineMap& source, float fill) {
   Image out = image;
@@ -56,23 +48,5 @@ TEST(RandomAffine, ChangesNothingByDefault) {
   expect_near(run_chain(random_affine({}), image, DType::kU8).values, image.values, 0);
 }
 
-TEST(RandomAffine, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(
-      augmented_by(random_affine({.degrees = {-9, 9}, .translate = {0.2F, 0}, .scale = {0.8F, 1}}) | flip()));
-}
-
-TEST(RandomAffine, RefusesWhatCannotBe) {
-  const auto refusal = [](const RandomAffine& options) {
-    return refusal_of_operations(random_affine(options), rgb_field());
-  };
-  EXPECT_THAT(refusal({.degrees = {1, 0}}), HasSubstr("ends before it begins"));
-  EXPECT_THAT(refusal({.translate = {1.5F, 0}}), HasSubstr("to translate by is not within 0 and 1"));
-  EXPECT_THAT(refusal({.translate = {0, kNan}}), HasSubstr("to translate by"));
-  EXPECT_THAT(refusal({.scale = {0, 1}}), HasSubstr("0 < minimum"));
-  EXPECT_THAT(refusal({.scale = {1, 0.5F}}), HasSubstr("minimum <= maximum"));
-  EXPECT_THAT(refusal({.shear = {0, 90}}), HasSubstr("shear are not within -89 and 89"));
-  EXPECT_THAT(refusal({.fill = {300}}), HasSubstr("0 and 255"));
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,8 @@
 #include "headrace/pipeline/operations/random_resized_crop.h"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
-#include "headrace/tests/support/images.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(RandomWindow, KeepsAreaAndRatioAndStaysInside) {
   const ImageSize image{.height = 375, .width = 500};
@@ -105,29 +95,5 @@ TEST(RandomResizedCrop, DecodingOnlyTheWindowChangesNothing) {
   EXPECT_EQ(run_encoded(crop, encoded), expected);
 }
 
-TEST(RandomResizedCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(random_resized_crop({.size = 7}) | flip()));
-}
-
-TEST(RandomResizedCrop, TellsTheFieldAfterIt) {
-  EXPECT_EQ(field_after(random_resized_crop(), rgb_field()), image_field({224, 224, 3}));
-}
-
-TEST(RandomResizedCrop, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.ratio = {0.75F, kInfinity}}), rgb_field()),
-              HasSubstr("ratio must"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.ratio = {kNan, 1}}), rgb_field()),
-              HasSubstr("ratio must"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.area = {kNan, 1}}), rgb_field()),
-              HasSubstr("area must"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.size = 1 << 15}), rgb_field()),
-              HasSubstr("above 16384"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.area = {0.5F, 0.1F}}), rgb_field()),
-              HasSubstr("area must"));
-  EXPECT_THAT(refusal_of_operations(random_resized_crop({.ratio = {0, 1}}), rgb_field()), HasSubstr("ratio must"));
-}
-
-TEST(RandomResizedCrop, IsRandom) { EXPECT_TRUE(is_random(random_resized_crop().list()[0])); }
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

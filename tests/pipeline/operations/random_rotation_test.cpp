@@ -1,14 +1,7 @@
-#include <algorithm>
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Operations rotation_by(float degrees, Interpolation interpolation = Interpolation::kNearest) {
   return random_rotation({.degrees = {degrees, degrees}, .interpolation = interpolation});
@@ -90,25 +83,5 @@ TEST(RandomRotation, IsTheSameOnEveryMachine) {
   }
 }
 
-TEST(RandomRotation, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(
-      random_rotation({.degrees = {-90, 90}, .interpolation = Interpolation::kBilinear}) | flip() | to_planes()));
-}
-
-TEST(RandomRotation, RefusesWhatCannotBe) {
-  const auto refusal = [](const RandomRotation& options, const Field& field = rgb_field()) {
-    return refusal_of_operations(random_rotation(options), field);
-  };
-  EXPECT_THAT(refusal({.degrees = {11, 10}}), HasSubstr("ends before it begins"));
-  EXPECT_THAT(refusal({.degrees = {-10, kInfinity}}), HasSubstr("finite"));
-  EXPECT_THAT(refusal({.degrees = {-10, 2e6F}}), HasSubstr("not within"));
-  EXPECT_THAT(refusal({.fill = {1, 2}}), HasSubstr("2 values for 3 channels"));
-  EXPECT_THAT(refusal({.fill = {-1}}), HasSubstr("0 and 255"));
-  EXPECT_THAT(refusal({.probability = 1.5F}), HasSubstr("probability"));
-  EXPECT_THAT(refusal({}, image_field({8, 8, 5})), HasSubstr("more than 4 channels"));
-  EXPECT_THAT(refusal({}, image_field({8, 8, 3}, DType::kF32)), HasSubstr("uint8"));
-  EXPECT_EQ(refusal({}, image_field({28, 28, 1})), "");
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

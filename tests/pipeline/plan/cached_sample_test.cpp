@@ -1,12 +1,7 @@
 #include "headrace/pipeline/plan/cached_sample.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 struct Sample {
@@ -46,4 +41,4 @@ TEST(CachedSample, OneThatEndsEarlyIsRefused) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,15 +1,10 @@
 // Options that are changed by what they show to visitors, and whether they show all they have.
 #pragma once
 
-#include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <string>
 #include <type_traits>
-#include <vector>
 
 #include "headrace/devices/base/option_visitor.h"
-#include "headrace/devices/base/rng.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,7 +1,5 @@
 // pipeline/PARTS.md, which is printed from the fields: every source, stage, operation and loader with its
 // options.
-#include <string>
-
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/inspect.h"
 #include "headrace/pipeline/loader.h"
@@ -10,15 +8,13 @@
 #include "headrace/pipeline/plan/stages/stage_calls.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/tests/support/option_rows.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::OptionRows;
-using test::rows_of;
-
 std::string page_of_parts() {
-  const std::string head = test::kPartsHead;
+  const std::string head = kPartsHead;
   std::string text =
       "# Sources, stages, combinations, operations and loaders\n\n"
       "Printed from the code by `parts_page_test`, which says how. These are the names in a plan's JSON "
@@ -51,7 +47,7 @@ std::string page_of_parts() {
   return text;
 }
 
-TEST(PartsPage, IsPrintedFromTheFields) { test::expect_page("pipeline/PARTS.md", page_of_parts()); }
+TEST(PartsPage, IsPrintedFromTheFields) { expect_page("pipeline/PARTS.md", page_of_parts()); }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

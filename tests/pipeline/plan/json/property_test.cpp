@@ -1,12 +1,7 @@
 // Random plans, of all stages and operations that can stand together: written and read they are the same.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <vector>
-
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // Everything of a plan is drawn from its number.
@@ -121,16 +116,16 @@ TEST(PlanJsonProperty, RandomPlansAreTheSameOnceReadAgain) {
                       .version = 7,
                       .outputs = {{.name = "first", .dtype = DType::kU8, .shape = {1}}},
                       .function = [](UserSample& sample) { sample.put(0, sample.bytes(0).first(1)); }});
-  const PlanParts parts{.sources = {{"noise", test::noise_images(41, 12, 14)}}, .operations = {first_row}};
+  const PlanParts parts{.sources = {{"noise", noise_images(41, 12, 14)}}, .operations = {first_row}};
   constexpr std::uint64_t kPlans = 400, kRun = 40;  // of those, run to compare their streams
   for (std::uint64_t number = 0; number < kPlans; ++number) {
     SCOPED_TRACE(number);
     const Dataset plan = RandomPlans(parts, number).plan();
-    test::expect_same_plan(plan, parts);
-    if (number < kRun && plan.steps_per_epoch() > 0) test::expect_same_stream(plan, parts);
+    expect_same_plan(plan, parts);
+    if (number < kRun && plan.steps_per_epoch() > 0) expect_same_stream(plan, parts);
     if (HasFailure()) return;
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test
