@@ -68,7 +68,7 @@ HEADRACE_SIMD_MATH void strip_moments(const BFloat16* x, Moments& moments, std::
 // Computes the batch's mean and 1 / deviation of `width` channels from `channel` on, and updates the running
 // statistics.
 template <typename T>
-void strip_statistics(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, std::int64_t channel,
+void strip_statistics(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, std::int64_t channel,
                       std::int64_t width) {
   Moments moments;
   strip_moments(x + channel, moments, rows.real, rows.channels, width);
@@ -143,7 +143,7 @@ void parallel_strips(const NormRows& rows, const Function& function) {
 }
 
 // Without real rows the running statistics replace the batch's.
-void borrow_running_statistics(const NormRows& rows, const Kernels::BatchNorm& norm) {
+void borrow_running_statistics(const NormRows& rows, const kernel::BatchNorm& norm) {
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     norm.saved_mean.as<float>()[c] = norm.running_mean.as<float>()[c];
     norm.saved_inv_std.as<float>()[c] = 1 / std::sqrt(norm.running_var.as<float>()[c] + norm.epsilon);
@@ -153,7 +153,7 @@ void borrow_running_statistics(const NormRows& rows, const Kernels::BatchNorm& n
 }  // namespace
 
 template <typename T>
-void batch_norm_train(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y) {
+void batch_norm_train(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, T* y) {
   if (rows.real == 0) {
     borrow_running_statistics(rows, norm);
   } else {
@@ -168,7 +168,7 @@ void batch_norm_train(const NormRows& rows, const T* x, const Kernels::BatchNorm
 }
 
 template <typename T>
-void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y) {
+void batch_norm_infer(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, T* y) {
   float* scale = workspace_floats(rows.channels);
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     scale[c] = gamma_of(norm, c) / std::sqrt(norm.running_var.as<float>()[c] + norm.epsilon);
@@ -177,8 +177,8 @@ void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm
 }
 
 #define HEADRACE_BATCH_NORM_FORWARD(T)                                                      \
-  template void batch_norm_train(const NormRows&, const T*, const Kernels::BatchNorm&, T*); \
-  template void batch_norm_infer(const NormRows&, const T*, const Kernels::BatchNorm&, T*);
+  template void batch_norm_train(const NormRows&, const T*, const kernel::BatchNorm&, T*); \
+  template void batch_norm_infer(const NormRows&, const T*, const kernel::BatchNorm&, T*);
 HEADRACE_BATCH_NORM_FORWARD(float)
 HEADRACE_BATCH_NORM_FORWARD(BFloat16)
 #undef HEADRACE_BATCH_NORM_FORWARD
@@ -234,7 +234,7 @@ HEADRACE_SIMD_MATH void add_affine(const BFloat16* x, const float* offset, const
 
 }  // namespace
 
-void pack_statistics(const NormRows& rows, const Kernels::BatchNorm& norm, float* row) {
+void pack_statistics(const NormRows& rows, const kernel::BatchNorm& norm, float* row) {
   row[0] = static_cast<float>(rows.real);
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     const float inverse = norm.saved_inv_std.as<float>()[c];
@@ -244,7 +244,7 @@ void pack_statistics(const NormRows& rows, const Kernels::BatchNorm& norm, float
 }
 
 void join_statistics(const float* statistics, std::int64_t world_replicas, std::int64_t replica,
-                     const Kernels::BatchNorm& norm, float* variance, float* inverse_counts) {
+                     const kernel::BatchNorm& norm, float* variance, float* inverse_counts) {
   const std::int64_t channels = norm.saved_mean.elements();
   double count = 0;
   for (std::int64_t c = 0; c < channels; ++c) {
@@ -264,7 +264,7 @@ void join_statistics(const float* statistics, std::int64_t world_replicas, std::
 }
 
 template <typename T>
-void join_input_gradient(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, const float* own,
+void join_input_gradient(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, const float* own,
                          const float* joint, const float* inverse_counts, T* dx) {
   const std::int64_t channels = rows.channels;
   float* offset = workspace_floats(2 * channels);
@@ -281,9 +281,9 @@ void join_input_gradient(const NormRows& rows, const T* x, const Kernels::BatchN
   });
 }
 
-template void join_input_gradient(const NormRows&, const float*, const Kernels::BatchNorm&, const float*,
+template void join_input_gradient(const NormRows&, const float*, const kernel::BatchNorm&, const float*,
                                   const float*, const float*, float*);
-template void join_input_gradient(const NormRows&, const BFloat16*, const Kernels::BatchNorm&, const float*,
+template void join_input_gradient(const NormRows&, const BFloat16*, const kernel::BatchNorm&, const float*,
                                   const float*, const float*, BFloat16*);
 
 }  // namespace headrace::cpu

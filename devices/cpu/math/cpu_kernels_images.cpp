@@ -52,67 +52,61 @@ PoolGeometry pool_geometry(const TensorView& x, const PoolOptions& options) {
 
 }  // namespace
 
-void CpuKernels::shift_images(Stream& stream, const TensorView& x, const ImageShift& shift, const TensorView& y) {
-  check::shift("shift_images", x, shift, y, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::ShiftImages& of) {
   submit(stream, [=] {
-    const ImageGeometry geometry{x.shape[0], x.shape[1], x.shape[2], x.shape[3]};
-    with_type(x, [&]<typename T>(T) { cpu::shift_images(geometry, x.as<T>(), shift, y.as<T>()); });
+    const ImageGeometry geometry{of.x.shape[0], of.x.shape[1], of.x.shape[2], of.x.shape[3]};
+    with_type(of.x, [&]<typename T>(T) { cpu::shift_images(geometry, of.x.as<T>(), of.shift, of.y.as<T>()); });
   });
 }
 
-void CpuKernels::max_pool_forward(Stream& stream, const TensorView& x, const TensorView& y,
-                                  const TensorView& argmax, const PoolOptions& options) {
-  check::max_pool("max_pool_forward", x, y, argmax, options, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolForward& of) {
   submit(stream, [=] {
-    with_type(x, [&]<typename T>(T) {
-      cpu::max_pool_forward(pool_geometry(x, options), x.as<T>(), y.as<T>(), argmax.as<std::uint8_t>());
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::max_pool_forward(pool_geometry(of.x, of.options), of.x.as<T>(), of.y.as<T>(),
+                            of.argmax.as<std::uint8_t>());
     });
   });
 }
 
-void CpuKernels::max_pool_backward(Stream& stream, const TensorView& dy, const TensorView& argmax,
-                                   const TensorView& dx, const PoolOptions& options) {
-  check::max_pool("max_pool_backward", dx, dy, argmax, options, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolBackward& of) {
   submit(stream, [=] {
-    with_type(dx, [&]<typename T>(T) {
-      cpu::max_pool_backward(pool_geometry(dx, options), dy.as<T>(), argmax.as<std::uint8_t>(), dx.as<T>());
+    with_type(of.dx, [&]<typename T>(T) {
+      cpu::max_pool_backward(pool_geometry(of.dx, of.options), of.dy.as<T>(), of.argmax.as<std::uint8_t>(),
+                             of.dx.as<T>());
     });
   });
 }
 
-void CpuKernels::average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y,
-                                      const PoolOptions& options) {
-  check::average_pool("average_pool_forward", x, y, options, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::AveragePoolForward& of) {
   submit(stream, [=] {
-    with_type(x,
-              [&]<typename T>(T) { cpu::average_pool_forward(pool_geometry(x, options), x.as<T>(), y.as<T>()); });
-  });
-}
-
-void CpuKernels::average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx,
-                                       const PoolOptions& options) {
-  check::average_pool("average_pool_backward", dx, dy, options, kHalf);
-  submit(stream, [=] {
-    with_type(dx, [&]<typename T>(T) {
-      cpu::average_pool_backward(pool_geometry(dx, options), dy.as<T>(), dx.as<T>());
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::average_pool_forward(pool_geometry(of.x, of.options), of.x.as<T>(), of.y.as<T>());
     });
   });
 }
 
-void CpuKernels::global_average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y) {
-  check::global_pool("global_average_pool_forward", x, y, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::AveragePoolBackward& of) {
   submit(stream, [=] {
-    with_type(x, [&]<typename T>(T) {
-      cpu::global_average_forward(x.as<T>(), y.as<T>(), x.shape[0], x.shape[1] * x.shape[2], x.shape[3]);
+    with_type(of.dx, [&]<typename T>(T) {
+      cpu::average_pool_backward(pool_geometry(of.dx, of.options), of.dy.as<T>(), of.dx.as<T>());
     });
   });
 }
 
-void CpuKernels::global_average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx) {
-  check::global_pool("global_average_pool_backward", dx, dy, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::GlobalAveragePoolForward& of) {
   submit(stream, [=] {
-    with_type(dx, [&]<typename T>(T) {
-      cpu::global_average_backward(dy.as<T>(), dx.as<T>(), dx.shape[0], dx.shape[1] * dx.shape[2], dx.shape[3]);
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::global_average_forward(of.x.as<T>(), of.y.as<T>(), of.x.shape[0], of.x.shape[1] * of.x.shape[2],
+                                  of.x.shape[3]);
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::GlobalAveragePoolBackward& of) {
+  submit(stream, [=] {
+    with_type(of.dx, [&]<typename T>(T) {
+      cpu::global_average_backward(of.dy.as<T>(), of.dx.as<T>(), of.dx.shape[0], of.dx.shape[1] * of.dx.shape[2],
+                                   of.dx.shape[3]);
     });
   });
 }

@@ -15,73 +15,59 @@ NormRows norm_rows(const TensorView& x, std::int64_t examples) {
 
 }  // namespace
 
-void CpuKernels::batch_norm_train(Stream& stream, const TensorView& x, const BatchNorm& norm,
-                                  const StepScalars* scalars, const TensorView& y) {
-  check::batch_norm_training("batch_norm_train", x, norm, kHalf);
-  check::same("batch_norm_train", y, x, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::BatchNormTrain& of) {
   submit(stream, [=] {
-    with_type(
-        x, [&]<typename T>(T) { cpu::batch_norm_train(norm_rows(x, scalars->rows), x.as<T>(), norm, y.as<T>()); });
-  });
-}
-
-void CpuKernels::batch_norm_infer(Stream& stream, const TensorView& x, const BatchNorm& norm,
-                                  const TensorView& y) {
-  check::batch_norm("batch_norm_infer", x, norm, kHalf);
-  check::same("batch_norm_infer", y, x, kHalf);
-  submit(stream, [=] {
-    with_type(x,
-              [&]<typename T>(T) { cpu::batch_norm_infer(norm_rows(x, x.shape[0]), x.as<T>(), norm, y.as<T>()); });
-  });
-}
-
-void CpuKernels::batch_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy,
-                                     const BatchNorm& norm, const StepScalars* scalars, const TensorView& dgamma,
-                                     const TensorView& dbeta, const TensorView& dx) {
-  check::batch_norm_training("batch_norm_backward", x, norm, kHalf);
-  for (const TensorView& view : {dy, dx}) check::same("batch_norm_backward", view, x, kHalf);
-  check::norm_gradients("batch_norm_backward", dgamma, dbeta, x);
-  submit(stream, [=] {
-    with_type(x, [&]<typename T>(T) {
-      cpu::batch_norm_backward(norm_rows(x, scalars->rows), x.as<T>(), dy.as<T>(), norm, f32(dgamma), f32(dbeta),
-                               dx.as<T>());
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_train(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.norm, of.y.as<T>());
     });
   });
 }
 
-void CpuKernels::pack_statistics(Stream& stream, const TensorView& x, const BatchNorm& norm,
-                                 const StepScalars* scalars, const TensorView& row) {
-  check::batch_norm_training("pack_statistics", x, norm, kHalf);
-  check::numbers("pack_statistics", "row", row, 1 + 2 * x.shape.back());
-  submit(stream, [=] { cpu::pack_statistics(norm_rows(x, scalars->rows), norm, f32(row)); });
-}
-
-void CpuKernels::join_statistics(Stream& stream, const TensorView& statistics, int replica, const BatchNorm& norm,
-                                 const TensorView& variance, const TensorView& inverse_counts) {
-  check::statistics("join_statistics", statistics, replica, norm);
-  check::numbers("join_statistics", "variance", variance, norm.saved_mean.elements());
-  check::numbers("join_statistics", "inverse_counts", inverse_counts, 2);
+void CpuKernels::run(Stream& stream, const kernel::BatchNormInfer& of) {
   submit(stream, [=] {
-    cpu::join_statistics(f32(statistics), statistics.shape[0], replica, norm, f32(variance), f32(inverse_counts));
-  });
-}
-
-void CpuKernels::join_input_gradient(Stream& stream, const TensorView& x, const BatchNorm& norm,
-                                     const TensorView& own, const TensorView& joint,
-                                     const TensorView& inverse_counts, const StepScalars* scalars,
-                                     const TensorView& dx) {
-  check::batch_norm_training("join_input_gradient", x, norm, kHalf);
-  check::same("join_input_gradient", dx, x, kHalf);
-  for (const TensorView& sums : {own, joint}) {
-    check::numbers("join_input_gradient", "sums", sums, 2 * x.shape.back());
-  }
-  check::numbers("join_input_gradient", "inverse_counts", inverse_counts, 2);
-  submit(stream, [=] {
-    with_type(x, [&]<typename T>(T) {
-      cpu::join_input_gradient(norm_rows(x, scalars->rows), x.as<T>(), norm, f32(own), f32(joint),
-                               f32(inverse_counts), dx.as<T>());
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_infer(norm_rows(of.x, of.x.shape[0]), of.x.as<T>(), of.norm, of.y.as<T>());
     });
   });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::BatchNormBackward& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_backward(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.dy.as<T>(), of.norm,
+                               f32(of.dgamma), f32(of.dbeta), of.dx.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::PackStatistics& of) {
+  submit(stream, [=] { cpu::pack_statistics(norm_rows(of.x, of.scalars->rows), of.norm, f32(of.row)); });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::JoinStatistics& of) {
+  submit(stream, [=] {
+    cpu::join_statistics(f32(of.statistics), of.statistics.shape[0], of.replica, of.norm, f32(of.variance),
+                         f32(of.inverse_counts));
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::JoinInputGradient& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::join_input_gradient(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.norm, f32(of.own),
+                               f32(of.joint), f32(of.inverse_counts), of.dx.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolBatchNormTrain& of) {
+  run(stream, kernel::MaxPoolForward{of.x, of.pooled, of.pool.argmax, of.pool.options});
+  run(stream, kernel::BatchNormTrain{of.pooled, of.y, of.norm, of.scalars});
+}
+
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolBatchNormBackward& of) {
+  run(stream, kernel::BatchNormBackward{of.pooled, of.dy, of.dgamma, of.dbeta, of.dy, of.norm, of.scalars});
+  run(stream, kernel::MaxPoolBackward{of.dy, of.pool.argmax, of.dx, of.pool.options});
 }
 
 }  // namespace headrace::cpu

@@ -310,7 +310,7 @@ double cosine_vector(const float* x, const float* target, std::int64_t width, fl
     target_squares += static_cast<double>(target[k]) * static_cast<double>(target[k]);
     products += static_cast<double>(x[k]) * static_cast<double>(target[k]);
   }
-  constexpr double kLimit = Kernels::kMaxInverseNorm;
+  constexpr double kLimit = kernel::kMaxInverseNorm;
   const double inverse = std::min(1 / std::sqrt(squares), kLimit);
   const double by = inverse * std::min(1 / std::sqrt(target_squares), kLimit), cosine = products * by;
   if (gradient == nullptr) return -cosine;

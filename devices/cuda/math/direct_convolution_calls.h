@@ -1,7 +1,6 @@
 // Convolutions of GpuKernels that no library computes. Private to the CUDA backend.
 #pragma once
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/math/activation_math.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/direct_convolution.h"
@@ -168,81 +167,58 @@ void by_direct_convolution(const TensorView& y, const TensorView& weights, Activ
   });
 }
 
-template <typename Launcher>
-void submit_direct_convolution(Launcher& launch, const TensorView& x, const TensorView& weights,
-                               const TensorView& bias, const TensorView& y, const ConvOptions& options,
-                               Activation activation) {
-  by_direct_convolution(y, weights, activation, [&](auto type, auto which, auto window) {
-    using T = decltype(type);
-    using Window = decltype(window);
-    const std::int64_t outputs = y.shape[3];
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      if (computes_in_tiles(x, y)) {
-        return by_output_tiles(outputs, [&](auto tiles) {
-          launch.tiles(DirectForwardTiles<which(), Window, tiles()>{
-              direct_tiles<Window, tiles()>(x, weights, bias, y, options), y.as<BFloat16>(),
-              static_cast<std::int32_t>(outputs)});
-        });
+template <typename Launches>
+void GpuKernels<Launches>::convolve_directly(Stream& stream, const kernel::ConvForward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_direct_convolution(of.y, of.weights, of.activation, [&](auto type, auto which, auto window) {
+      using T = decltype(type);
+      using Window = decltype(window);
+      const std::int64_t outputs = of.y.shape[3];
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        if (computes_in_tiles(of.x, of.y)) {
+          return by_output_tiles(outputs, [&](auto tiles) {
+            launch.tiles(DirectForwardTiles<which(), Window, tiles()>{
+                direct_tiles<Window, tiles()>(of.x, of.weights, of.bias, of.y, of.options), of.y.as<BFloat16>(),
+                static_cast<std::int32_t>(outputs)});
+          });
+        }
       }
-    }
-    const DirectForward<T, which(), Window> work{direct_convolution<T, Window>(x, weights, bias, y, options),
-                                                 y.as<T>(), outputs};
-    constexpr int kWidth = std::is_same_v<T, float> ? kPackWidth<T> : 1;
-    by_width<kWidth>(packs_fit(kWidth, y), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(y.elements() / outputs, outputs, width()));
-    });
-  });
-}
-
-template <typename Launcher>
-void submit_direct_bias_gradient(Launcher& launch, const TensorView& x, const TensorView& weights,
-                                 const TensorView& bias, const TensorView& dy, const TensorView& dbias,
-                                 const ConvOptions& options, Activation activation, void* scratch) {
-  by_direct_convolution(dy, weights, activation, [&](auto type, auto which, auto window) {
-    using T = decltype(type);
-    using Window = decltype(window);
-    const std::int64_t outputs = dy.shape[3], pixels = dy.elements() / outputs;
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      if (computes_in_tiles(x, dy)) {
-        return by_output_tiles(outputs, [&](auto tiles) {
-          launch.reduce_tiles(
-              DirectBiasGradientTiles<which(), Window, tiles()>{
-                  direct_tiles<Window, tiles()>(x, weights, bias, dy, options), dy.as<BFloat16>(),
-                  static_cast<std::int32_t>(outputs), dbias.as<float>()},
-              scratch);
-        });
-      }
-    }
-    using Work = DirectBiasGradient<T, which(), Window>;
-    const Work work{direct_convolution<T, Window>(x, weights, bias, dy, options), dy.as<T>(), pixels, outputs,
-                    dbias.as<float>()};
-    constexpr int kWidth = std::is_same_v<T, float> ? kNarrowWidth : 1;
-    by_width<kWidth>(packs_fit(kWidth, dy), [&](auto width) {
-      launch.template reduce<width()>(work, column_grid(pixels, outputs, width(), max_reducing_blocks<Work>()),
-                                      scratch);
+      const DirectForward<T, which(), Window> work{
+          direct_convolution<T, Window>(of.x, of.weights, of.bias, of.y, of.options), of.y.as<T>(), outputs};
+      constexpr int kWidth = std::is_same_v<T, float> ? kPackWidth<T> : 1;
+      submit_columns<kWidth>(launch, work, of.y.elements() / outputs, outputs, of.y);
     });
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::direct_conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,
-                                               const TensorView& bias, const TensorView& y,
-                                               const ConvOptions& options, Activation activation) {
-  launches_.submit(stream, "conv_forward", [=](auto& launch) {
-    submit_direct_convolution(launch, x, weights, bias, y, options, activation);
-  });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::conv_bias_backward(Stream& stream, const TensorView& x, const TensorView& weights,
-                                              const TensorView& bias, const TensorView& dy,
-                                              const TensorView& dbias, const ConvOptions& options,
-                                              Activation activation) {
-  check::conv_bias("conv_bias_backward", x, weights, bias, dy, dbias, options, kHalf,
-                   check::half_weights(options.precision));
-  check::recomputed("conv_bias_backward", weights, computes_directly(dy.dtype, weights.shape, options));
-  launches_.submit(stream, "conv_bias_backward", reduction_scratch_bytes(dy), [=](auto& launch, void* scratch) {
-    submit_direct_bias_gradient(launch, x, weights, bias, dy, dbias, options, activation, scratch);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ConvBiasBackward& of) {
+  check_recomputed(of, computes_directly(of.dy.dtype, of.weights.shape, of.options));
+  launches_.submit(stream, name_of(of), reduction_scratch_bytes(of.dy), [=](auto& launch, void* scratch) {
+    by_direct_convolution(of.dy, of.weights, of.activation, [&](auto type, auto which, auto window) {
+      using T = decltype(type);
+      using Window = decltype(window);
+      const std::int64_t outputs = of.dy.shape[3], pixels = of.dy.elements() / outputs;
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        if (computes_in_tiles(of.x, of.dy)) {
+          return by_output_tiles(outputs, [&](auto tiles) {
+            launch.reduce_tiles(
+                DirectBiasGradientTiles<which(), Window, tiles()>{
+                    direct_tiles<Window, tiles()>(of.x, of.weights, of.bias, of.dy, of.options),
+                    of.dy.as<BFloat16>(), static_cast<std::int32_t>(outputs), of.dbias.as<float>()},
+                scratch);
+          });
+        }
+      }
+      using Work = DirectBiasGradient<T, which(), Window>;
+      const Work work{direct_convolution<T, Window>(of.x, of.weights, of.bias, of.dy, of.options), of.dy.as<T>(),
+                      pixels, outputs, of.dbias.as<float>()};
+      constexpr int kWidth = std::is_same_v<T, float> ? kNarrowWidth : 1;
+      by_width<kWidth>(packs_fit(kWidth, of.dy), [&](auto width) {
+        launch.template reduce<width()>(work, column_grid(pixels, outputs, width(), max_reducing_blocks<Work>()),
+                                        scratch);
+      });
+    });
   });
 }
 

@@ -5,10 +5,10 @@
 #include <limits>
 #include <vector>
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
+#include "headrace/devices/cuda/math/elementwise_work.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
 #include "headrace/devices/cuda/math/optimizer_work.h"
 #include "headrace/devices/kernels.h"
@@ -101,91 +101,66 @@ struct LookAhead {
   }
 };
 
-template <typename Launcher>
-void submit_squares(Launcher& launch, const TensorView& x, GradientNorm* norm, void* scratch) {
-  launch.template reduce<1>(SquareSums{x.as<float>(), x.elements(), norm}, square_grid(x), scratch);
-}
-
-template <typename Launcher>
-void submit_clamp(Launcher& launch, const TensorView& x, float limit) {
-  by_width<4>(packs_fit(4, x), [&](auto width) {
-    launch.template flat<width()>(Clamp{x.as<float>(), limit}, x.elements());
-  });
-}
-
-template <typename Launcher>
-void submit_average(Launcher& launch, const TensorView& weights, const StepScalars* scalars,
-                    const TensorView& average) {
-  by_width<4>(packs_fit(4, weights, average), [&](auto width) {
-    launch.template flat<width()>(Average{weights.as<float>(), scalars, average.as<float>()}, weights.elements());
-  });
-}
-
-template <typename Launcher>
-void submit_look_ahead(Launcher& launch, const Parameters& parameters, const StepScalars* scalars,
-                       const TensorView& slow) {
-  const auto& [values, rounded] = parameters;
-  by_width<4>(packs_fit(4, values, rounded, slow), [&](auto width) {
-    launch.template flat<width()>(LookAhead{values.as<float>(), rounded.as<BFloat16>(), scalars, slow.as<float>()},
-                                  values.elements());
-  });
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Adam& of) {
+  launches_.submit(
+      stream, name_of(of), [=, ranges = std::vector(of.ranges.begin(), of.ranges.end())](auto& launch) {
+        const auto& [values, rounded] = of.parameters;
+        const AdamRule rule{values.as<float>(),          rounded.as<BFloat16>(),       of.gradients.as<float>(),
+                            of.first_moment.as<float>(), of.second_moment.as<float>(), of.scalars};
+        submit_ranges(launch, rule, std::span(ranges),
+                      packs_fit(4, values, rounded, of.gradients, of.first_moment, of.second_moment));
+      });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
-                                const TensorView& first_moment, const TensorView& second_moment,
-                                std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-  check::adam(parameters, gradients, first_moment, second_moment, ranges);
-  launches_.submit(stream, "adam", [=, owned = std::vector(ranges.begin(), ranges.end())](auto& launch) {
-    submit_adam(launch, parameters, gradients, first_moment, second_moment, std::span(owned), scalars);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Sgd& of) {
+  launches_.submit(
+      stream, name_of(of), [=, ranges = std::vector(of.ranges.begin(), of.ranges.end())](auto& launch) {
+        const auto& [values, rounded] = of.parameters;
+        const SgdRule rule{values.as<float>(), rounded.as<BFloat16>(), of.gradients.as<float>(),
+                           of.velocity.as<float>(), of.scalars};
+        submit_ranges(launch, rule, std::span(ranges), packs_fit(4, values, rounded, of.gradients, of.velocity));
+      });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::AddSquares& of) {
+  launches_.submit(stream, name_of(of), square_scratch_bytes(of.x), [=](auto& launch, void* scratch) {
+    const SquareSums work{of.x.as<float>(), of.x.elements(), of.norm};
+    launch.template reduce<1>(work, square_grid(of.x), scratch);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients,
-                               const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
-                               const StepScalars* scalars) {
-  check::sgd(parameters, gradients, velocity, ranges);
-  launches_.submit(stream, "sgd", [=, owned = std::vector(ranges.begin(), ranges.end())](auto& launch) {
-    submit_sgd(launch, parameters, gradients, velocity, std::span(owned), scalars);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ClipFactor& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    launch.template flat<1>(ClipFactor{of.max_norm, of.norm}, 1);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::add_squares(Stream& stream, const TensorView& x, GradientNorm* norm) {
-  check::tensor("add_squares", "x", x);
-  launches_.submit(stream, "add_squares", square_scratch_bytes(x),
-                   [=](auto& launch, void* scratch) { submit_squares(launch, x, norm, scratch); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::clip_factor(Stream& stream, float max_norm, GradientNorm* norm) {
-  check::limit("clip_factor", max_norm);
-  launches_.submit(stream, "clip_factor", [=](auto& launch) {
-    launch.template flat<1>(ClipFactor{max_norm, norm}, 1);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Clamp& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    submit_flat<4>(launch, Clamp{of.x.as<float>(), of.limit}, of.x.elements(), of.x);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::clamp(Stream& stream, const TensorView& x, float limit) {
-  check::tensor("clamp", "x", x);
-  check::limit("clamp", limit);
-  launches_.submit(stream, "clamp", [=](auto& launch) { submit_clamp(launch, x, limit); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Average& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const Average work{of.weights.as<float>(), of.scalars, of.average.as<float>()};
+    submit_flat<4>(launch, work, of.weights.elements(), of.weights, of.average);
+  });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::average(Stream& stream, const TensorView& weights, const StepScalars* scalars,
-                                   const TensorView& average) {
-  for (const TensorView& view : {weights, average}) check::same("average", view, weights);
-  launches_.submit(stream, "average", [=](auto& launch) { submit_average(launch, weights, scalars, average); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::look_ahead(Stream& stream, const Parameters& parameters, const StepScalars* scalars,
-                                      const TensorView& slow) {
-  check::look_ahead(parameters, slow);
-  launches_.submit(stream, "look_ahead",
-                   [=](auto& launch) { submit_look_ahead(launch, parameters, scalars, slow); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::LookAhead& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const auto& [values, rounded] = of.parameters;
+    const LookAhead work{values.as<float>(), rounded.as<BFloat16>(), of.scalars, of.slow.as<float>()};
+    submit_flat<4>(launch, work, values.elements(), values, rounded, of.slow);
+  });
 }
 
 }  // namespace headrace::cuda

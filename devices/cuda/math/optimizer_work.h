@@ -148,26 +148,4 @@ void submit_ranges(Launcher& launch, const Rule& rule, std::span<const UpdateRan
   });
 }
 
-template <typename Launcher>
-void submit_adam(Launcher& launch, const Parameters& parameters, const TensorView& gradients,
-                 const TensorView& first, const TensorView& second,
-                 std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-  const auto& [values, rounded] = parameters;
-  submit_ranges(launch,
-                AdamRule{values.as<float>(), rounded.as<BFloat16>(), gradients.as<float>(), first.as<float>(),
-                         second.as<float>(), scalars},
-                ranges, packs_fit(4, values, rounded, gradients, first, second));
-}
-
-template <typename Launcher>
-void submit_sgd(Launcher& launch, const Parameters& parameters, const TensorView& gradients,
-                const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
-                const StepScalars* scalars) {
-  const auto& [values, rounded] = parameters;
-  submit_ranges(
-      launch,
-      SgdRule{values.as<float>(), rounded.as<BFloat16>(), gradients.as<float>(), velocity.as<float>(), scalars},
-      ranges, packs_fit(4, values, rounded, gradients, velocity));
-}
-
 }  // namespace headrace::cuda

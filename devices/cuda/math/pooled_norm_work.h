@@ -92,20 +92,19 @@ struct PoolingInputGradient {
 };
 
 template <typename Launcher>
-void submit_max_pool_batch_norm_train(Launcher& launch, const TensorView& x, const Kernels::MaxPool& pool,
-                                      const TensorView& pooled, const Kernels::BatchNorm& norm,
-                                      const StepScalars* scalars, const TensorView& y, void* scratch) {
-  const NormVectors vectors = norm_vectors(norm);
+void submit_max_pool_batch_norm_train(Launcher& launch, const kernel::MaxPoolBatchNormTrain& of, void* scratch) {
+  const NormVectors vectors = norm_vectors(of.norm);
+  const TensorView &x = of.x, &pooled = of.pooled, &argmax = of.pool.argmax;
   const std::int64_t columns = x.shape.back();
   by_type(x.dtype, [&](auto type) {
-    by_window(pool.options.window, [&](auto window) {
+    by_window(of.pool.options.window, [&](auto window) {
       using T = decltype(type);
       using Work = PoolingStatistics<T, window()>;
       const Work work{
-          {pool_shape(x, pooled, pool.options), x.as<T>(), pooled.as<T>(), pool.argmax.as<std::uint8_t>()},
-          {pooled.as<T>(), columns, real_rows(pooled, scalars), vectors}};
+          {pool_shape(x, pooled, of.pool.options), x.as<T>(), pooled.as<T>(), argmax.as<std::uint8_t>()},
+          {pooled.as<T>(), columns, real_rows(pooled, of.scalars), vectors}};
       constexpr int kWidth = kPackWidth<T>;
-      by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, pooled, pool.argmax), [&](auto width) {
+      by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, pooled, argmax), [&](auto width) {
         launch.template reduce<width()>(
             work, column_grid(pooled.elements() / columns, columns, width(), max_reducing_blocks<Work>()),
             scratch);
@@ -113,34 +112,33 @@ void submit_max_pool_batch_norm_train(Launcher& launch, const TensorView& x, con
     });
   });
   const auto apply = [&](auto type, auto width, auto activation) {
-    normalize<width(), decltype(type), activation()>(launch, pooled, vectors, y);
+    normalize<width(), decltype(type), activation()>(launch, pooled, vectors, of.y);
   };
-  by_norm(norm, apply, pooled, y);
+  by_norm(of.norm, apply, pooled, of.y);
 }
 
 // For overlapping windows a separate kernel writes each pixel, from the gradient in dy's place.
 template <typename Launcher>
-void submit_max_pool_batch_norm_backward(Launcher& launch, const TensorView& pooled, const TensorView& dy,
-                                         const Kernels::BatchNorm& norm, const StepScalars* scalars,
-                                         const TensorView& dgamma, const TensorView& dbeta,
-                                         const Kernels::MaxPool& pool, const TensorView& dx, void* scratch) {
-  if (pool.options.stride < pool.options.window) {
-    submit_batch_norm_backward(launch, pooled, dy, norm, scalars, dgamma, dbeta, dy, scratch);
-    return submit_max_pool_backward(launch, dy, pool.argmax, dx, pool.options);
+void submit_max_pool_batch_norm_backward(Launcher& launch, const kernel::MaxPoolBatchNormBackward& of,
+                                         void* scratch) {
+  const auto& [options, argmax] = of.pool;
+  kernel::BatchNormBackward norm{of.pooled, of.dy, of.dgamma, of.dbeta, of.dy, of.norm, of.scalars};
+  if (options.stride < options.window) {
+    submit_batch_norm_backward(launch, norm, scratch);
+    return submit_max_pool_backward(launch, kernel::MaxPoolBackward{of.dy, argmax, of.dx, options});
   }
+  norm.dx = {};  // the gradient goes on to the pixels
   const auto work = [&](auto type, auto width, auto activation) {
     using T = decltype(type);
-    T* nowhere = nullptr;
-    const auto apply = norm_gradients<width(), T, activation()>(launch, pooled, dy, norm, scalars, dgamma, dbeta,
-                                                                nowhere, scratch);
-    by_touching_window(pool.options, [&](auto window) {
+    const auto apply = norm_gradients<width(), T, activation()>(launch, norm, scratch);
+    by_touching_window(of.pool.options, [&](auto window) {
       launch.template columns<width()>(
-          PoolingInputGradient<T, activation(), window()>{pool_shape(dx, pooled, pool.options), apply,
-                                                          pool.argmax.as<std::uint8_t>(), dx.as<T>()},
-          column_grid(pooled.elements() / apply.columns, apply.columns, width()));
+          PoolingInputGradient<T, activation(), window()>{pool_shape(of.dx, of.pooled, of.pool.options), apply,
+                                                          of.pool.argmax.as<std::uint8_t>(), of.dx.as<T>()},
+          column_grid(of.pooled.elements() / apply.columns, apply.columns, width()));
     });
   };
-  by_norm(norm, work, pooled, dy, dx, pool.argmax);
+  by_norm(of.norm, work, of.pooled, of.dy, of.dx, of.pool.argmax);
 }
 
 }  // namespace headrace::cuda
