@@ -8,11 +8,11 @@
 namespace headrace::kernel {
 namespace {
 
-void elementwise(const char* kernel, Activation activation) {
+void elementwise(Name kernel, Activation activation) {
   if (activation == Activation::kSoftmax) refuse(kernel, "a softmax is not a function of single elements");
 }
 
-void convolved(const char* kernel, const char* axis, std::int64_t in, std::int64_t padding, std::int64_t window,
+void convolved(Name kernel, const char* axis, std::int64_t in, std::int64_t padding, std::int64_t window,
                std::int64_t stride, std::int64_t out) {
   const std::int64_t room = in + padding - window;
   if (room < 0) refuse(kernel, fmt::format("a window of {} does not fit a {} of {}", window, axis, in + padding));
@@ -20,7 +20,7 @@ void convolved(const char* kernel, const char* axis, std::int64_t in, std::int64
   refuse(kernel, fmt::format("the result's {} is {}, it must be {}", axis, out, room / stride + 1));
 }
 
-void images(const char* kernel, const TensorView& x, const TensorView& y) {
+void images(Name kernel, const TensorView& x, const TensorView& y) {
   ranked(kernel, "x", x, 4, Half::kAccepted);
   ranked(kernel, "y", y, 4, Half::kAccepted);
   need(x.shape[0] == y.shape[0], kernel, "x and y must hold equally many images", x, y);
@@ -30,13 +30,13 @@ void images(const char* kernel, const TensorView& x, const TensorView& y) {
          fmt::format("an image of x has shape {}, it must have fewer than 2^31 elements", x.shape.to_string()));
 }
 
-void at_least_1(const char* kernel, const char* name, const HeightWidth& numbers) {
+void at_least_1(Name kernel, const char* name, const HeightWidth& numbers) {
   if (numbers.height >= 1 && numbers.width >= 1) return;
   refuse(kernel, fmt::format("the {} is {} by {}, it must be at least 1", name, numbers.height, numbers.width));
 }
 
 // The windows of weights (.., KH, KW, ..) over images x give images y.
-void windows(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& y,
+void windows(Name kernel, const TensorView& x, const TensorView& weights, const TensorView& y,
              const ConvOptions& options) {
   at_least_1(kernel, "stride", options.stride);
   at_least_1(kernel, "dilation", options.dilation);
@@ -51,7 +51,7 @@ void windows(const char* kernel, const TensorView& x, const TensorView& weights,
 }
 
 // For these and the following, also the gradients in the place of what they are gradients of.
-void dense(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+void dense(Name kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
            const TensorView& y, Half weights_half = Half::kRefused) {
   ranked(kernel, "x", x, 2, Half::kAccepted);
   ranked(kernel, "weights", weights, 2, weights_half);
@@ -62,7 +62,7 @@ void dense(const char* kernel, const TensorView& x, const TensorView& weights, c
   if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
 }
 
-void convolution(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+void convolution(Name kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
                  const TensorView& y, const ConvOptions& options, Half weights_half) {
   images(kernel, x, y);
   ranked(kernel, "weights", weights, 4, weights_half);
@@ -77,7 +77,7 @@ void convolution(const char* kernel, const TensorView& x, const TensorView& weig
   if (bias.defined()) vector_of(kernel, "bias", bias, weights.shape[0]);
 }
 
-void depthwise(const char* kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
+void depthwise(Name kernel, const TensorView& x, const TensorView& weights, const TensorView& bias,
                const TensorView& y, const ConvOptions& options) {
   images(kernel, x, y);
   of_one_type(kernel, x, y);
@@ -90,13 +90,13 @@ void depthwise(const char* kernel, const TensorView& x, const TensorView& weight
 }
 
 // A bias's gradient without that of the weights.
-void bias_gradient(const char* kernel, const TensorView& dy, const TensorView& dbias) {
+void bias_gradient(Name kernel, const TensorView& dy, const TensorView& dbias) {
   if (!dbias.defined()) return;
   same(kernel, dy, dy, Half::kAccepted);
   channels(kernel, dbias, dy);
 }
 
-void pooled(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options) {
+void pooled(Name kernel, const TensorView& x, const TensorView& y, const PoolOptions& options) {
   images(kernel, x, y);
   of_one_type(kernel, x, y);
   need(x.shape[3] == y.shape[3], kernel, "x and y must have equally many channels", x, y);
@@ -112,42 +112,42 @@ void pooled(const char* kernel, const TensorView& x, const TensorView& y, const 
   convolved(kernel, "width", x.shape[2], 2 * options.pad, options.window, options.stride, y.shape[2]);
 }
 
-void unpadded(const char* kernel, const PoolOptions& options) {
+void unpadded(Name kernel, const PoolOptions& options) {
   if (options.pad != 0) refuse(kernel, "pads nothing; only max_pool_forward and max_pool_backward do");
 }
 
-void max_pool(const char* kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
+void max_pool(Name kernel, const TensorView& x, const TensorView& y, const TensorView& argmax,
               const PoolOptions& options) {
   pooled(kernel, x, y, options);
   need(argmax.defined() && argmax.shape == y.shape, kernel, "argmax must have y's shape", argmax, y);
   if (argmax.dtype != DType::kU8) refuse(kernel, "argmax must be uint8");
 }
 
-void average_pool(const char* kernel, const TensorView& x, const TensorView& y, const PoolOptions& options) {
+void average_pool(Name kernel, const TensorView& x, const TensorView& y, const PoolOptions& options) {
   unpadded(kernel, options);
   pooled(kernel, x, y, options);
 }
 
-void global_pool(const char* kernel, const TensorView& x, const TensorView& y) {
+void global_pool(Name kernel, const TensorView& x, const TensorView& y) {
   ranked(kernel, "x", x, 4, Half::kAccepted);
   ranked(kernel, "y", y, 2, Half::kAccepted);
   of_one_type(kernel, x, y);
   need(x.shape[0] == y.shape[0] && x.shape[3] == y.shape[1], kernel, "y must be (images, channels) of x", x, y);
 }
 
-void batch_norm(const char* kernel, const TensorView& x, const BatchNorm& norm) {
+void batch_norm(Name kernel, const TensorView& x, const BatchNorm& norm) {
   tensor(kernel, "x", x, Half::kAccepted);
   if (norm.gamma.defined()) channels(kernel, norm.gamma, x);
   fused(kernel, norm.activation);
   for (const TensorView& view : {norm.beta, norm.running_mean, norm.running_var}) channels(kernel, view, x);
 }
 
-void batch_norm_training(const char* kernel, const TensorView& x, const BatchNorm& norm) {
+void batch_norm_training(Name kernel, const TensorView& x, const BatchNorm& norm) {
   batch_norm(kernel, x, norm);
   for (const TensorView& view : {norm.saved_mean, norm.saved_inv_std}) channels(kernel, view, x);
 }
 
-void max_pool_batch_norm(const char* kernel, const TensorView& x, const MaxPool& pool, const TensorView& pooled,
+void max_pool_batch_norm(Name kernel, const TensorView& x, const MaxPool& pool, const TensorView& pooled,
                          const BatchNorm& norm, const TensorView& y) {
   unpadded(kernel, pool.options);
   max_pool(kernel, x, pooled, pool.argmax, pool.options);
@@ -155,7 +155,7 @@ void max_pool_batch_norm(const char* kernel, const TensorView& x, const MaxPool&
   same(kernel, y, pooled, Half::kAccepted);
 }
 
-void layer_norm(const char* kernel, const TensorView& x, const LayerNorm& norm) {
+void layer_norm(Name kernel, const TensorView& x, const LayerNorm& norm) {
   ranked(kernel, "x", x, 2);
   channels_if_defined(kernel, {norm.gamma, norm.beta}, x);
   for (const TensorView& view : {norm.saved_mean, norm.saved_inv_std}) {
@@ -164,7 +164,7 @@ void layer_norm(const char* kernel, const TensorView& x, const LayerNorm& norm) 
 }
 
 // V is at most 2^24, up to which f32 has all whole numbers.
-void embedding(const char* kernel, const TensorView& ids, const TensorView& table, const TensorView& y) {
+void embedding(Name kernel, const TensorView& ids, const TensorView& table, const TensorView& y) {
   ranked(kernel, "table", table, 2);
   ranked(kernel, "y", y, 2);
   vector_of(kernel, "ids", ids, y.shape[0]);
@@ -176,26 +176,24 @@ void embedding(const char* kernel, const TensorView& ids, const TensorView& tabl
 
 }  // namespace
 
-void check(const char* kernel, const Convert& of) {
+void check(Name kernel, const Convert& of) {
   tensor(kernel, "from", of.from, Half::kAccepted);
   tensor(kernel, "to", of.to, Half::kAccepted);
   need(of.from.shape == of.to.shape, kernel, "both tensors must have the same shape", of.from, of.to);
 }
 
-void check(const char* kernel, const DenseForward& of) {
+void check(Name kernel, const DenseForward& of) {
   fused(kernel, of.activation);
   dense(kernel, of.x, of.weights, of.bias, of.y, half_weights(of.precision));
 }
 
-void check(const char* kernel, const DenseBackwardData& of) {
+void check(Name kernel, const DenseBackwardData& of) {
   dense(kernel, of.dx, of.weights, {}, of.dy, half_weights(of.precision));
 }
 
-void check(const char* kernel, const DenseBackwardWeights& of) {
-  dense(kernel, of.x, of.dweights, of.dbias, of.dy);
-}
+void check(Name kernel, const DenseBackwardWeights& of) { dense(kernel, of.x, of.dweights, of.dbias, of.dy); }
 
-void check(const char* kernel, const BatchedMatmul& of) {
+void check(Name kernel, const BatchedMatmul& of) {
   const auto& [a, b, result, alpha, precision] = of;
   ranked(kernel, "a", a.tensor, 4, Half::kAccepted);
   ranked(kernel, "b", b.tensor, 4, Half::kAccepted);
@@ -221,7 +219,7 @@ void check(const char* kernel, const BatchedMatmul& of) {
        b.tensor, result.tensor);
 }
 
-void check(const char* kernel, const MaskScores& of) {
+void check(Name kernel, const MaskScores& of) {
   ranked(kernel, "scores", of.scores, 4);
   if (!of.mask.defined()) return;
   ranked(kernel, "the mask", of.mask, 2, Half::kAccepted);
@@ -229,21 +227,21 @@ void check(const char* kernel, const MaskScores& of) {
        "the mask must have a number for each example and each of its positions", of.mask, of.scores);
 }
 
-void check(const char* kernel, const ConvForward& of) {
+void check(Name kernel, const ConvForward& of) {
   fused(kernel, of.activation);
   convolution(kernel, of.x, of.weights, of.bias, of.y, of.options, half_weights(of.options.precision));
 }
 
-void check(const char* kernel, const ConvBackwardData& of) {
+void check(Name kernel, const ConvBackwardData& of) {
   convolution(kernel, of.dx, of.weights, {}, of.dy, of.options, half_weights(of.options.precision));
 }
 
-void check(const char* kernel, const ConvBackwardWeights& of) {
+void check(Name kernel, const ConvBackwardWeights& of) {
   if (!of.dweights.defined()) return bias_gradient(kernel, of.dy, of.dbias);
   convolution(kernel, of.x, of.dweights, of.dbias, of.dy, of.options, Half::kRefused);
 }
 
-void check(const char* kernel, const ConvBiasBackward& of) {
+void check(Name kernel, const ConvBiasBackward& of) {
   convolution(kernel, of.x, of.weights, of.bias, of.dy, of.options, half_weights(of.options.precision));
   of_one_type(kernel, of.x, of.dy);
   vector_of(kernel, "the bias's gradient", of.dbias, of.weights.shape[0]);
@@ -257,46 +255,47 @@ void check_recomputed(const ConvBiasBackward& of, bool recomputes) {
       "keep what the activation is applied to, and use activation_backward() and conv_backward_weights()");
 }
 
-void check(const char* kernel, const DepthwiseForward& of) {
+void check(Name kernel, const DepthwiseForward& of) {
   fused(kernel, of.activation);
   depthwise(kernel, of.x, of.weights, of.bias, of.y, of.options);
 }
 
-void check(const char* kernel, const DepthwiseBackwardData& of) {
+void check(Name kernel, const DepthwiseBackwardData& of) {
   depthwise(kernel, of.dx, of.weights, {}, of.dy, of.options);
 }
 
-void check(const char* kernel, const DepthwiseBackwardWeights& of) {
+void check(Name kernel, const DepthwiseBackwardWeights& of) {
   if (!of.dweights.defined()) return bias_gradient(kernel, of.dy, of.dbias);
   depthwise(kernel, of.x, of.dweights, of.dbias, of.dy, of.options);
 }
 
-void check(const char* kernel, const AddBias& of) {
+void check(Name kernel, const AddBias& of) {
   fused(kernel, of.activation);
   tensor(kernel, "y", of.y, Half::kAccepted);
   channels_if_defined(kernel, {of.bias}, of.y);
 }
 
-void check(const char* kernel, const ActivationForward& of) {
+void check(Name kernel, const ActivationForward& of) {
   elementwise(kernel, of.activation);
   alike(kernel, {of.x, of.y}, Half::kAccepted);
 }
 
-void check(const char* kernel, const ActivationBackward& of) {
+void check(Name kernel, const ActivationBackward& of) {
   elementwise(kernel, of.activation);
   alike(kernel, {of.x, of.dy, of.dx}, Half::kAccepted);
 }
 
-void check(const char* kernel, const Add& of) { alike(kernel, {of.a, of.b, of.sum}, Half::kAccepted); }
-void check(const char* kernel, const Accumulate& of) { alike(kernel, {of.x, of.into}, Half::kAccepted); }
-void check(const char* kernel, const SumTree& of) {
+void check(Name kernel, const Add& of) { alike(kernel, {of.a, of.b, of.sum}, Half::kAccepted); }
+void check(Name kernel, const Accumulate& of) { alike(kernel, {of.x, of.into}, Half::kAccepted); }
+
+void check(Name kernel, const SumTree& of) {
   if (of.parts.empty() || of.parts.size() > kMaxSummed) {
     throw ConfigError(fmt::format("{} of {} tensors: it sums 1 to {}", kernel, of.parts.size(), kMaxSummed));
   }
   for (const TensorView& part : of.parts) same(kernel, part, of.sum);
 }
 
-void check(const char* kernel, const Scale& of) {
+void check(Name kernel, const Scale& of) {
   TensorView values = of.x;
   if (of.x.dtype == DType::kU8 || of.x.dtype == DType::kI64) values.dtype = DType::kF32;
   tensor(kernel, "x", values, Half::kAccepted);
@@ -304,7 +303,7 @@ void check(const char* kernel, const Scale& of) {
   need(of.x.shape == of.y.shape, kernel, "x and y must have the same shape", of.x, of.y);
 }
 
-void check(const char* kernel, const Dropout& of) {
+void check(Name kernel, const Dropout& of) {
   if (!(of.rate >= 0 && of.rate < 1)) {
     refuse(kernel, fmt::format("the rate is {}, it must be in [0, 1)", of.rate));
   }
@@ -314,7 +313,7 @@ void check(const char* kernel, const Dropout& of) {
   alike(kernel, {of.x, of.y}, Half::kAccepted);
 }
 
-void check(const char* kernel, const CopyColumns& of) {
+void check(Name kernel, const CopyColumns& of) {
   const auto& [from, to, from_column, to_column, columns] = of;
   ranked(kernel, "from", from, 2, Half::kAccepted);
   ranked(kernel, "to", to, 2, Half::kAccepted);
@@ -328,7 +327,7 @@ void check(const char* kernel, const CopyColumns& of) {
                              to_column, to.shape.to_string()));
 }
 
-void check(const char* kernel, const ShiftImages& of) {
+void check(Name kernel, const ShiftImages& of) {
   const auto& [x, y, shift] = of;
   images(kernel, x, y);
   same(kernel, y, x, Half::kAccepted);
@@ -337,37 +336,35 @@ void check(const char* kernel, const ShiftImages& of) {
                              x.shape.to_string()));
 }
 
-void check(const char* kernel, const MaxPoolForward& of) { max_pool(kernel, of.x, of.y, of.argmax, of.options); }
-void check(const char* kernel, const MaxPoolBackward& of) {
-  max_pool(kernel, of.dx, of.dy, of.argmax, of.options);
-}
+void check(Name kernel, const MaxPoolForward& of) { max_pool(kernel, of.x, of.y, of.argmax, of.options); }
+void check(Name kernel, const MaxPoolBackward& of) { max_pool(kernel, of.dx, of.dy, of.argmax, of.options); }
+void check(Name kernel, const AveragePoolForward& of) { average_pool(kernel, of.x, of.y, of.options); }
+void check(Name kernel, const AveragePoolBackward& of) { average_pool(kernel, of.dx, of.dy, of.options); }
+void check(Name kernel, const GlobalAveragePoolForward& of) { global_pool(kernel, of.x, of.y); }
+void check(Name kernel, const GlobalAveragePoolBackward& of) { global_pool(kernel, of.dx, of.dy); }
 
-void check(const char* kernel, const AveragePoolForward& of) { average_pool(kernel, of.x, of.y, of.options); }
-void check(const char* kernel, const AveragePoolBackward& of) { average_pool(kernel, of.dx, of.dy, of.options); }
-void check(const char* kernel, const GlobalAveragePoolForward& of) { global_pool(kernel, of.x, of.y); }
-void check(const char* kernel, const GlobalAveragePoolBackward& of) { global_pool(kernel, of.dx, of.dy); }
-void check(const char* kernel, const BatchNormTrain& of) {
+void check(Name kernel, const BatchNormTrain& of) {
   batch_norm_training(kernel, of.x, of.norm);
   same(kernel, of.y, of.x, Half::kAccepted);
 }
 
-void check(const char* kernel, const BatchNormInfer& of) {
+void check(Name kernel, const BatchNormInfer& of) {
   batch_norm(kernel, of.x, of.norm);
   same(kernel, of.y, of.x, Half::kAccepted);
 }
 
-void check(const char* kernel, const BatchNormBackward& of) {
+void check(Name kernel, const BatchNormBackward& of) {
   batch_norm_training(kernel, of.x, of.norm);
   alike(kernel, {of.x, of.dy, of.dx}, Half::kAccepted);
   channels_if_defined(kernel, {of.dgamma, of.dbeta}, of.x);
 }
 
-void check(const char* kernel, const PackStatistics& of) {
+void check(Name kernel, const PackStatistics& of) {
   batch_norm_training(kernel, of.x, of.norm);
   numbers(kernel, "row", of.row, 1 + 2 * of.x.shape.back());
 }
 
-void check(const char* kernel, const JoinStatistics& of) {
+void check(Name kernel, const JoinStatistics& of) {
   const auto& [statistics, variance, inverse_counts, norm, replica] = of;
   ranked(kernel, "statistics", statistics, 2);
   const std::int64_t channels = norm.saved_mean.elements();
@@ -382,32 +379,33 @@ void check(const char* kernel, const JoinStatistics& of) {
   numbers(kernel, "inverse_counts", inverse_counts, 2);
 }
 
-void check(const char* kernel, const JoinInputGradient& of) {
+void check(Name kernel, const JoinInputGradient& of) {
   batch_norm_training(kernel, of.x, of.norm);
   same(kernel, of.dx, of.x, Half::kAccepted);
   for (const TensorView& sums : {of.own, of.joint}) numbers(kernel, "sums", sums, 2 * of.x.shape.back());
   numbers(kernel, "inverse_counts", of.inverse_counts, 2);
 }
 
-void check(const char* kernel, const LayerNormForward& of) {
+void check(Name kernel, const LayerNormForward& of) {
   layer_norm(kernel, of.x, of.norm);
   same(kernel, of.y, of.x);
 }
 
-void check(const char* kernel, const LayerNormBackward& of) {
+void check(Name kernel, const LayerNormBackward& of) {
   layer_norm(kernel, of.x, of.norm);
   same(kernel, of.dy, of.x);
   if (of.dx.defined()) same(kernel, of.dx, of.x);
   channels_if_defined(kernel, {of.dgamma, of.dbeta}, of.x);
 }
 
-void check(const char* kernel, const Embed& of) { embedding(kernel, of.ids, of.table, of.y); }
-void check(const char* kernel, const EmbedBackward& of) { embedding(kernel, of.ids, of.dtable, of.dy); }
-void check(const char* kernel, const MaxPoolBatchNormTrain& of) {
+void check(Name kernel, const Embed& of) { embedding(kernel, of.ids, of.table, of.y); }
+void check(Name kernel, const EmbedBackward& of) { embedding(kernel, of.ids, of.dtable, of.dy); }
+
+void check(Name kernel, const MaxPoolBatchNormTrain& of) {
   max_pool_batch_norm(kernel, of.x, of.pool, of.pooled, of.norm, of.y);
 }
 
-void check(const char* kernel, const MaxPoolBatchNormBackward& of) {
+void check(Name kernel, const MaxPoolBatchNormBackward& of) {
   max_pool_batch_norm(kernel, of.dx, of.pool, of.pooled, of.norm, of.dy);
   channels_if_defined(kernel, {of.dgamma, of.dbeta}, of.pooled);
 }
@@ -416,10 +414,10 @@ void check(const char* kernel, const MaxPoolBatchNormBackward& of) {
 
 namespace headrace {
 
-#define HEADRACE_KERNEL(function, Arguments)                            \
+#define HEADRACE_KERNEL(function, Arguments)                              \
   void Kernels::function(Stream& stream, const kernel::Arguments& call) { \
-    kernel::check(#function, call);                                     \
-    run(stream, call);                                                  \
+    kernel::check(#function, call);                                       \
+    run(stream, call);                                                    \
   }
 HEADRACE_KERNELS(HEADRACE_KERNEL)
 #undef HEADRACE_KERNEL

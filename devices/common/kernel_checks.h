@@ -8,10 +8,12 @@
 
 namespace headrace::kernel {
 
+using Name = const char*;  // of a kernel, in errors
+
 // Each kernel's check and name. A breach is a ConfigError with the name in front.
-#define HEADRACE_KERNEL(function, Arguments)           \
-  void check(const char* name, const Arguments& call); \
-  constexpr const char* name_of(const Arguments&) { return #function; }
+#define HEADRACE_KERNEL(function, Arguments)    \
+  void check(Name kernel, const Arguments& of); \
+  constexpr Name name_of(const Arguments&) { return #function; }
 HEADRACE_KERNELS(HEADRACE_KERNEL)
 #undef HEADRACE_KERNEL
 

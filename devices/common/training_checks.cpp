@@ -25,41 +25,41 @@ namespace headrace::kernel {
 namespace {
 
 // `labels` are f32 or i64.
-void numbers_or_classes(const char* kernel, const char* name, const TensorView& labels) {
+void numbers_or_classes(Name kernel, const char* name, const TensorView& labels) {
   if (labels.defined() && (labels.dtype == DType::kF32 || labels.dtype == DType::kI64)) return;
   refuse(kernel, fmt::format("{} must be float32 or int64", name));
 }
 
 // `counts` are i64.
-void counters(const char* kernel, const TensorView& counts) {
+void counters(Name kernel, const TensorView& counts) {
   if (!counts.defined() || counts.dtype != DType::kI64) refuse(kernel, "counts must be int64");
 }
 
 // The weights, if there are any, are one f32 for each row of x.
-void weights(const char* kernel, const ExampleRows& rows, const TensorView& x) {
+void weights(Name kernel, const ExampleRows& rows, const TensorView& x) {
   if (rows.weights.defined()) vector_of(kernel, "the weights", rows.weights, x.shape[0]);
 }
 
-void labelled(const char* kernel, const TensorView& logits, const TensorView& labels) {
+void labelled(Name kernel, const TensorView& logits, const TensorView& labels) {
   ranked(kernel, "logits", logits, 2);
   if (!labels.defined() || labels.dtype != DType::kI64) refuse(kernel, "labels must be int64");
   need(labels.shape.rank() == 1 && labels.shape[0] == logits.shape[0], kernel, "there must be one label a row",
        labels, logits);
 }
 
-void classes(const char* kernel, const TensorView& x, const TensorView& labels) {
+void classes(Name kernel, const TensorView& x, const TensorView& labels) {
   if (labels.dtype != DType::kF32) return labelled(kernel, x, labels);
   ranked(kernel, "x", x, 2);
   same(kernel, labels, x);
 }
 
-void group(const char* kernel, int group) {
+void group(Name kernel, int group) {
   if (group >= 0 && group < kMaxParameterGroups) return;
   refuse(kernel, fmt::format("parameter group {} does not exist, there are {}", group, kMaxParameterGroups));
 }
 
 // f32; a copy, if there is one, bf16 of their shape.
-void updated(const char* kernel, const Parameters& parameters) {
+void updated(Name kernel, const Parameters& parameters) {
   const auto& [values, rounded] = parameters;
   same(kernel, values, values);
   if (!rounded.defined()) return;
@@ -70,7 +70,7 @@ void updated(const char* kernel, const Parameters& parameters) {
 
 // The ranges are ascending and within the arena, each of an existing parameter group.
 template <typename Options>
-void within(const char* kernel, std::span<const UpdateRange<Options>> ranges, const TensorView& arena) {
+void within(Name kernel, std::span<const UpdateRange<Options>> ranges, const TensorView& arena) {
   std::int64_t before = 0;
   for (const auto& [begin, end, options] : ranges) {
     group(kernel, options.group);
@@ -82,28 +82,29 @@ void within(const char* kernel, std::span<const UpdateRange<Options>> ranges, co
 }
 
 // Of a norm or an element: a finite number above 0.
-void limited(const char* kernel, float limit) {
+void limited(Name kernel, float limit) {
   if (!(limit > 0 && std::isfinite(limit))) refuse(kernel, fmt::format("the limit is {}", limit));
 }
 
 }  // namespace
 
-void check(const char* kernel, const SoftmaxCrossEntropy& of) {
+void check(Name kernel, const SoftmaxCrossEntropy& of) {
   labelled(kernel, of.logits, of.labels);
   weights(kernel, of.rows, of.logits);
   if (of.dlogits.defined()) same(kernel, of.dlogits, of.logits);
 }
 
-void check(const char* kernel, const Softmax& of) { alike(kernel, {of.logits, of.probabilities}); }
-void check(const char* kernel, const SoftmaxBackward& of) { alike(kernel, {of.p, of.dy, of.dx}); }
-void check(const char* kernel, const SoftCrossEntropy& of) {
+void check(Name kernel, const Softmax& of) { alike(kernel, {of.logits, of.probabilities}); }
+void check(Name kernel, const SoftmaxBackward& of) { alike(kernel, {of.p, of.dy, of.dx}); }
+
+void check(Name kernel, const SoftCrossEntropy& of) {
   ranked(kernel, "logits", of.logits, 2);
   same(kernel, of.targets, of.logits);
   if (of.dlogits.defined()) same(kernel, of.dlogits, of.logits);
   weights(kernel, of.rows, of.logits);
 }
 
-void check(const char* kernel, const ElementLosses& of) {
+void check(Name kernel, const ElementLosses& of) {
   const auto& [loss, x, targets, dx, label_smoothing, rows, sums] = of;
   tensor(kernel, "x", x);
   numbers_or_classes(kernel, "targets", targets);
@@ -113,7 +114,7 @@ void check(const char* kernel, const ElementLosses& of) {
   weights(kernel, rows, x);
 }
 
-void check(const char* kernel, const CosineLoss& of) {
+void check(Name kernel, const CosineLoss& of) {
   const TensorView& x = of.x;
   same(kernel, of.targets, x);
   if (of.dx.defined()) same(kernel, of.dx, x);
@@ -124,7 +125,7 @@ void check(const char* kernel, const CosineLoss& of) {
 }
 
 // A scalar would be the sum or mean of a batch that may not be the whole one.
-void check(const char* kernel, const AddLosses& of) {
+void check(Name kernel, const AddLosses& of) {
   if (of.losses.defined() && of.losses.shape.rank() != 1) {
     refuse(kernel,
            fmt::format("losses of shape {}; one number an example is needed", of.losses.shape.to_string()));
@@ -133,13 +134,13 @@ void check(const char* kernel, const AddLosses& of) {
   weights(kernel, of.rows, of.losses);
 }
 
-void check(const char* kernel, const CountTop& of) {
+void check(Name kernel, const CountTop& of) {
   if (of.k < 1) refuse(kernel, fmt::format("the {} largest are asked for, it must be at least 1", of.k));
   classes(kernel, of.x, of.labels);
   weights(kernel, of.rows, of.x);
 }
 
-void check(const char* kernel, const CountConfusions& of) {
+void check(Name kernel, const CountConfusions& of) {
   classes(kernel, of.x, of.labels);
   counters(kernel, of.counts);
   const std::int64_t square = of.x.shape.back();
@@ -147,7 +148,7 @@ void check(const char* kernel, const CountConfusions& of) {
        of.x);
 }
 
-void check(const char* kernel, const CountScores& of) {
+void check(Name kernel, const CountScores& of) {
   const auto& [x, labels, counts, buckets, scalars] = of;
   ranked(kernel, "x", x, 2);
   numbers_or_classes(kernel, "labels", labels);
@@ -160,7 +161,7 @@ void check(const char* kernel, const CountScores& of) {
        x);
 }
 
-void check(const char* kernel, const ExampleWeights& of) {
+void check(Name kernel, const ExampleWeights& of) {
   const auto& [labels, given, weights, by_class] = of;
   ranked(kernel, "weights", weights, 1);
   if (given.defined()) vector_of(kernel, "the given weights", given, weights.elements());
@@ -171,7 +172,7 @@ void check(const char* kernel, const ExampleWeights& of) {
        "there must be a label for each row", labels, weights);
 }
 
-void check(const char* kernel, const Adam& of) {
+void check(Name kernel, const Adam& of) {
   updated(kernel, of.parameters);
   for (const TensorView& view : {of.gradients, of.first_moment, of.second_moment}) {
     same(kernel, view, of.parameters.values);
@@ -179,7 +180,7 @@ void check(const char* kernel, const Adam& of) {
   within(kernel, of.ranges, of.parameters.values);
 }
 
-void check(const char* kernel, const Sgd& of) {
+void check(Name kernel, const Sgd& of) {
   updated(kernel, of.parameters);
   same(kernel, of.gradients, of.parameters.values);
   const bool kept = std::ranges::any_of(of.ranges, [](const auto& range) { return range.options.momentum != 0; });
@@ -187,7 +188,7 @@ void check(const char* kernel, const Sgd& of) {
   within(kernel, of.ranges, of.parameters.values);
 }
 
-void check(const char* kernel, const Muon& of) {
+void check(Name kernel, const Muon& of) {
   group(kernel, of.options.group);
   if (of.options.iterations < 0) refuse(kernel, fmt::format("{} iterations", of.options.iterations));
   for (const MuonMatrix& matrix : of.matrices) {
@@ -198,14 +199,16 @@ void check(const char* kernel, const Muon& of) {
   }
 }
 
-void check(const char* kernel, const AddSquares& of) { tensor(kernel, "x", of.x); }
-void check(const char* kernel, const ClipFactor& of) { limited(kernel, of.max_norm); }
-void check(const char* kernel, const Clamp& of) {
+void check(Name kernel, const AddSquares& of) { tensor(kernel, "x", of.x); }
+void check(Name kernel, const ClipFactor& of) { limited(kernel, of.max_norm); }
+
+void check(Name kernel, const Clamp& of) {
   tensor(kernel, "x", of.x);
   limited(kernel, of.limit);
 }
-void check(const char* kernel, const Average& of) { alike(kernel, {of.weights, of.average}); }
-void check(const char* kernel, const LookAhead& of) {
+void check(Name kernel, const Average& of) { alike(kernel, {of.weights, of.average}); }
+
+void check(Name kernel, const LookAhead& of) {
   updated(kernel, of.parameters);
   same(kernel, of.slow, of.parameters.values);
 }

@@ -1,5 +1,5 @@
 // Batch normalisation as work for threads: one pass for sums, one that applies them, each way. An activation after
-// it is part of these passes, as is max pooling before it (pooled_norm_work.h). Private to the CUDA backend.
+// it is part of these passes, as is max pooling before it (norm_calls.h). Private to the CUDA backend.
 //
 // Bytes that move for an element of 2 bytes (bf16; of 4, twice as many), activation included:
 //            a kernel each                                                  fused
@@ -286,8 +286,7 @@ template <typename Launcher>
 void submit_batch_norm_train(Launcher& launch, const kernel::BatchNormTrain& of, void* scratch) {
   const NormVectors vectors = norm_vectors(of.norm);
   const std::int64_t columns = of.x.shape.back();
-  by_type(of.x.dtype, [&](auto type) {
-    using T = decltype(type);
+  by_type(of.x.dtype, [&]<typename T>(T) {
     by_width<kNarrowWidth>(columns % kNarrowWidth == 0 && packs_fit(kNarrowWidth, of.x), [&](auto width) {
       launch.template reduce<width()>(
           BatchStatistics<T>{of.x.as<T>(), columns, real_rows(of.x, of.scalars), vectors},

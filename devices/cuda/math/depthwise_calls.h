@@ -228,8 +228,7 @@ inline TensorView depthwise_products(const TensorView& dweights, const TensorVie
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::DepthwiseForward& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    const auto run = [&](auto type, auto which, auto window) {
-      using T = decltype(type);
+    const auto run = [&]<typename T>(T, auto which, auto window) {
       const DepthwiseShape shape = depthwise_shape(of.x, of.weights, of.y, of.options);
       const DepthwiseForward<T, which(), window()> work{shape,
                                                         {of.weights.as<float>(), shape.high * shape.wide},
@@ -252,9 +251,8 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::DepthwiseForward& o
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::DepthwiseBackwardData& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type(of.dx.dtype, [&](auto type) {
+    by_type(of.dx.dtype, [&]<typename T>(T) {
       by_depthwise_window(of.weights, [&](auto window) {
-        using T = decltype(type);
         const DepthwiseShape shape = depthwise_shape(of.dx, of.weights, of.dy, of.options);
         const DepthwiseInputGradient<T, window()> work{
             shape, {of.weights.as<float>(), shape.high * shape.wide}, of.dy.as<T>(), of.dx.as<T>()};
@@ -274,8 +272,7 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::DepthwiseBackwardWe
   const TensorView products = depthwise_products(of.dweights, of.dy);
   launches_.submit(stream, name_of(of), reduction_scratch_bytes(products), [=](auto& launch, void* scratch) {
     const std::int64_t pixels = products.shape[0], columns = products.shape[1];
-    by_type(of.dy.dtype, [&](auto type) {
-      using T = decltype(type);
+    by_type(of.dy.dtype, [&]<typename T>(T) {
       const DepthwiseWeightGradient<T> work{depthwise_shape(of.x, of.dweights, of.dy, of.options), of.x.as<T>(),
                                             of.dy.as<T>(), pixels, of.dweights.as<float>()};
       by_width<kNarrowWidth>(depthwise_packs_fit(of.x, of.dy), [&](auto width) {

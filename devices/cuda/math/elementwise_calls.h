@@ -98,8 +98,7 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::ActivationForward& 
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::ActivationBackward& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type_and_activation(of.x.dtype, of.activation, [&](auto type, auto which) {
-      using T = decltype(type);
+    by_type_and_activation(of.x.dtype, of.activation, [&]<typename T>(T, auto which) {
       const ActivationBackward<T, which()> work{of.x.as<T>(), of.dy.as<T>(), of.dx.as<T>()};
       submit_flat<kPackWidth<T>>(launch, work, of.x.elements(), of.x, of.dy, of.dx);
     });
@@ -145,8 +144,7 @@ template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::Dropout& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
     const std::int64_t rows = of.x.shape[0], columns = of.x.elements() / rows;
-    by_type(of.x.dtype, [&](auto type) {
-      using T = decltype(type);
+    by_type(of.x.dtype, [&]<typename T>(T) {
       const Dropout<T> work{of.x.as<T>(),
                             of.y.as<T>(),
                             columns,
@@ -163,8 +161,7 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::Dropout& of) {
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::ShiftImages& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type(of.x.dtype, [&](auto type) {
-      using T = decltype(type);
+    by_type(of.x.dtype, [&]<typename T>(T) {
       const std::int64_t channels = of.x.shape[3];
       const ShiftImages<T> work{{of.x.shape[1], of.x.shape[2]}, channels, of.shift, of.x.as<T>(), of.y.as<T>()};
       submit_columns<kPackWidth<T>>(launch, work, of.x.elements() / channels, channels, of.x, of.y);
@@ -209,9 +206,8 @@ void submit_bias_activation(Launcher& launch, const TensorView& y, const TensorV
     if (activation != Activation::kNone) submit_activation_forward(launch, activation, y, y);
     return;
   }
-  by_type(y.dtype, [&](auto type) {
+  by_type(y.dtype, [&]<typename T>(T) {
     by_fused_activation(activation, [&](auto which) {
-      using T = decltype(type);
       const std::int64_t columns = y.shape.back();
       const BiasActivation<T, which()> work{y.as<T>(), bias.as<float>(), columns};
       submit_columns<kPackWidth<T>>(launch, work, y.elements() / columns, columns, y);

@@ -122,16 +122,14 @@ void by_type_and_activation(DType dtype, Activation activation, const Function& 
 
 template <typename Launcher>
 void submit_activation_forward(Launcher& launch, Activation activation, const TensorView& x, const TensorView& y) {
-  by_type_and_activation(x.dtype, activation, [&](auto type, auto which) {
-    using T = decltype(type);
+  by_type_and_activation(x.dtype, activation, [&]<typename T>(T, auto which) {
     submit_flat<kPackWidth<T>>(launch, ActivationForward<T, which()>{x.as<T>(), y.as<T>()}, x.elements(), x, y);
   });
 }
 
 template <typename Launcher>
 void submit_add(Launcher& launch, const TensorView& a, const TensorView& b, const TensorView& sum) {
-  by_type(a.dtype, [&](auto type) {
-    using T = decltype(type);
+  by_type(a.dtype, [&]<typename T>(T) {
     submit_flat<kPackWidth<T>>(launch, Add<T>{a.as<T>(), b.as<T>(), sum.as<T>()}, a.elements(), a, b, sum);
   });
 }

@@ -159,9 +159,8 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::MaxPoolBackward& of
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::AveragePoolForward& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type(of.x.dtype, [&](auto type) {
+    by_type(of.x.dtype, [&]<typename T>(T) {
       by_window(of.options.window, [&](auto window) {
-        using T = decltype(type);
         const std::int64_t channels = of.y.shape[3];
         const AveragePoolForward<T, window()> work{pool_shape(of.x, of.y, of.options), of.x.as<T>(), of.y.as<T>()};
         submit_columns<kPackWidth<T>>(launch, work, of.y.elements() / channels, channels, of.x, of.y);
@@ -173,8 +172,7 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::AveragePoolForward&
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::AveragePoolBackward& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type(of.dy.dtype, [&](auto type) {
-      using T = decltype(type);
+    by_type(of.dy.dtype, [&]<typename T>(T) {
       const std::int64_t channels = of.dx.shape[3];
       const AveragePoolBackward<T> work{pool_shape(of.dx, of.dy, of.options), of.dy.as<T>(), of.dx.as<T>()};
       submit_columns<kPackWidth<T>>(launch, work, of.dx.elements() / channels, channels, of.dy, of.dx);
@@ -185,8 +183,7 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::AveragePoolBackward
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::CopyColumns& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type(of.from.dtype, [&](auto type) {
-      using T = decltype(type);
+    by_type(of.from.dtype, [&]<typename T>(T) {
       const std::int64_t from = of.from.shape[1], to = of.to.shape[1];
       const CopyColumns<T> work{of.from.as<T>() + of.from_column, of.to.as<T>() + of.to_column, from, to};
       constexpr int kWidth = kPackWidth<T>;
@@ -201,8 +198,7 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::CopyColumns& of) {
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::GlobalAveragePoolForward& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type(of.x.dtype, [&](auto type) {
-      using T = decltype(type);
+    by_type(of.x.dtype, [&]<typename T>(T) {
       const std::int64_t channels = of.y.shape[1];
       const GlobalAverageForward<T> work{of.x.as<T>(), of.y.as<T>(), of.x.shape[1] * of.x.shape[2], channels};
       submit_columns<kPackWidth<T>>(launch, work, of.y.shape[0], channels, of.x, of.y);
@@ -213,8 +209,7 @@ void GpuKernels<Launches>::run(Stream& stream, const kernel::GlobalAveragePoolFo
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::GlobalAveragePoolBackward& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type(of.dy.dtype, [&](auto type) {
-      using T = decltype(type);
+    by_type(of.dy.dtype, [&]<typename T>(T) {
       const std::int64_t channels = of.dy.shape[1], pixels = of.dx.shape[1] * of.dx.shape[2];
       const GlobalAverageBackward<T> work{of.dy.as<T>(), of.dx.as<T>(), pixels, channels, Divisor(pixels)};
       submit_columns<kPackWidth<T>>(launch, work, of.dx.elements() / channels, channels, of.dy, of.dx);

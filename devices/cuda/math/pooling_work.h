@@ -322,9 +322,8 @@ inline PoolShape pool_shape(const TensorView& x, const TensorView& y, const Pool
 
 template <typename Launcher>
 void submit_max_pool_forward(Launcher& launch, const kernel::MaxPoolForward& of) {
-  by_type(of.x.dtype, [&](auto type) {
+  by_type(of.x.dtype, [&]<typename T>(T) {
     by_window(of.options.window, [&](auto window) {
-      using T = decltype(type);
       const std::int64_t channels = of.y.shape[3], pixels = of.y.elements() / channels;
       const PoolShape shape = pool_shape(of.x, of.y, of.options);
       const auto run = [&](const auto& work) {
@@ -341,9 +340,8 @@ void submit_max_pool_forward(Launcher& launch, const kernel::MaxPoolForward& of)
 
 template <typename Launcher>
 void submit_max_pool_backward(Launcher& launch, const kernel::MaxPoolBackward& of) {
-  by_type(of.dy.dtype, [&](auto type) {
+  by_type(of.dy.dtype, [&]<typename T>(T) {
     by_touching_window(of.options, [&](auto window) {
-      using T = decltype(type);
       using Work = std::conditional_t<(window() > 0), MaxPoolScatter<T, window()>, MaxPoolBackward<T>>;
       const std::int64_t channels = of.dx.shape[3];
       const TensorView& pixels = window() > 0 ? of.dy : of.dx;

@@ -191,8 +191,7 @@ struct MaskScores {
 template <typename Launches>
 void GpuKernels<Launches>::run(Stream& stream, const kernel::MaskScores& of) {
   launches_.submit(stream, name_of(of), [=](auto& launch) {
-    by_type(of.mask.dtype, [&](auto type) {
-      using T = decltype(type);
+    by_type(of.mask.dtype, [&]<typename T>(T) {
       const MaskScores<T> work{of.mask.as<T>(),    of.scores.shape[1], of.scores.shape[2],
                                of.scores.shape[3], of.causal,          of.scores.as<float>()};
       submit_flat<1>(launch, work, of.scores.elements());
