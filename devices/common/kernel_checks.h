@@ -8,17 +8,15 @@
 
 namespace headrace::kernel {
 
-using Name = const char*;  // of a kernel, in errors
-
 // Each kernel's check and name. A breach is a ConfigError with the name in front.
-#define HEADRACE_KERNEL(function, Arguments)    \
-  void check(Name kernel, const Arguments& of); \
-  constexpr Name name_of(const Arguments&) { return #function; }
+#define HEADRACE_KERNEL(function, Arguments)           \
+  void check(const char* kernel, const Arguments& of); \
+  constexpr const char* name_of(const Arguments&) { return #function; }
 HEADRACE_KERNELS(HEADRACE_KERNEL)
 #undef HEADRACE_KERNEL
 
 // Throws ConfigError if the device does not recompute the activation's input.
-void check_recomputed(const ConvBiasBackward& call, bool recomputes);
+void check_recomputed(const ConvBiasBackward& of, bool recomputes);
 
 // Where the matrices of a batched product lie in memory: `outer` times `inner` matrices, each by rows; distances
 // in elements.

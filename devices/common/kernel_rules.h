@@ -9,9 +9,11 @@
 #include <string>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/kernels.h"
 
 namespace headrace::kernel {
+
+using Name = const char*;  // of a kernel, in errors
 
 // Whether a tensor may also be bf16: activations, and the weights of products in that precision.
 enum class Half { kRefused, kAccepted };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/common/kernel_rules.h"
 
 namespace headrace {

@@ -1,9 +1,10 @@
-#include "headrace/devices/cpu/math/batch_norm.h"
-
+// Batch normalisation with the statistics of one replica or several.
 #include <algorithm>
 #include <cmath>
 
 #include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/batch_norm.h"
+#include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/cpu/math/vector_math.h"
@@ -150,8 +151,6 @@ void borrow_running_statistics(const NormRows& rows, const kernel::BatchNorm& no
   }
 }
 
-}  // namespace
-
 template <typename T>
 void batch_norm_train(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, T* y) {
   if (rows.real == 0) {
@@ -176,14 +175,12 @@ void batch_norm_infer(const NormRows& rows, const T* x, const kernel::BatchNorm&
   normalize(rows, norm.activation, x, {norm.running_mean.as<float>(), scale, norm.beta.as<float>()}, y);
 }
 
-#define HEADRACE_BATCH_NORM_FORWARD(T)                                                      \
+#define HEADRACE_BATCH_NORM_FORWARD(T)                                                     \
   template void batch_norm_train(const NormRows&, const T*, const kernel::BatchNorm&, T*); \
   template void batch_norm_infer(const NormRows&, const T*, const kernel::BatchNorm&, T*);
 HEADRACE_BATCH_NORM_FORWARD(float)
 HEADRACE_BATCH_NORM_FORWARD(BFloat16)
 #undef HEADRACE_BATCH_NORM_FORWARD
-
-namespace {
 
 struct JoinedMoments {
   double count = 0, mean = 0, deviation = 0;  // deviation: the sum of squared distances from the mean
@@ -232,8 +229,6 @@ HEADRACE_SIMD_MATH void add_affine(const BFloat16* x, const float* offset, const
   add_affine_each(x, offset, slope, dx, rows, channels);
 }
 
-}  // namespace
-
 void pack_statistics(const NormRows& rows, const kernel::BatchNorm& norm, float* row) {
   row[0] = static_cast<float>(rows.real);
   for (std::int64_t c = 0; c < rows.channels; ++c) {
@@ -281,9 +276,55 @@ void join_input_gradient(const NormRows& rows, const T* x, const kernel::BatchNo
   });
 }
 
-template void join_input_gradient(const NormRows&, const float*, const kernel::BatchNorm&, const float*,
-                                  const float*, const float*, float*);
 template void join_input_gradient(const NormRows&, const BFloat16*, const kernel::BatchNorm&, const float*,
                                   const float*, const float*, BFloat16*);
+
+}  // namespace
+
+void CpuKernels::run(Stream& stream, const kernel::BatchNormTrain& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_train(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.norm, of.y.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::BatchNormInfer& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_infer(norm_rows(of.x, of.x.shape[0]), of.x.as<T>(), of.norm, of.y.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::PackStatistics& of) {
+  submit(stream, [=] { cpu::pack_statistics(norm_rows(of.x, of.scalars->rows), of.norm, f32(of.row)); });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::JoinStatistics& of) {
+  submit(stream, [=] {
+    cpu::join_statistics(f32(of.statistics), of.statistics.shape[0], of.replica, of.norm, f32(of.variance),
+                         f32(of.inverse_counts));
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::JoinInputGradient& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::join_input_gradient(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.norm, f32(of.own),
+                               f32(of.joint), f32(of.inverse_counts), of.dx.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolBatchNormTrain& of) {
+  run(stream, kernel::MaxPoolForward{of.x, of.pooled, of.pool.argmax, of.pool.options});
+  run(stream, kernel::BatchNormTrain{of.pooled, of.y, of.norm, of.scalars});
+}
+
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolBatchNormBackward& of) {
+  run(stream, kernel::BatchNormBackward{of.pooled, of.dy, of.dgamma, of.dbeta, of.dy, of.norm, of.scalars});
+  run(stream, kernel::MaxPoolBackward{of.dy, of.pool.argmax, of.dx, of.pool.options});
+}
 
 }  // namespace headrace::cpu

@@ -1,9 +1,10 @@
-#include "headrace/devices/cpu/math/batch_norm.h"
-
+// The gradients of batch normalisation.
 #include <algorithm>
 #include <cstring>
 
 #include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/batch_norm.h"
+#include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/cpu/math/vector_math.h"
@@ -178,8 +179,6 @@ void apply_sums(const NormRows& rows, const BackwardCall<T>& call, const kernel:
   }
 }
 
-}  // namespace
-
 template <typename T>
 void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const kernel::BatchNorm& norm,
                          float* dgamma, float* dbeta, T* dx) {
@@ -207,11 +206,22 @@ void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const ke
               static_cast<std::size_t>((rows.rows - rows.real) * channels) * sizeof(T));
 }
 
-#define HEADRACE_BATCH_NORM_BACKWARD(T)                                                                     \
+#define HEADRACE_BATCH_NORM_BACKWARD(T)                                                                    \
   template void batch_norm_backward(const NormRows&, const T*, const T*, const kernel::BatchNorm&, float*, \
                                     float*, T*);
 HEADRACE_BATCH_NORM_BACKWARD(float)
 HEADRACE_BATCH_NORM_BACKWARD(BFloat16)
 #undef HEADRACE_BATCH_NORM_BACKWARD
+
+}  // namespace
+
+void CpuKernels::run(Stream& stream, const kernel::BatchNormBackward& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_backward(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.dy.as<T>(), of.norm,
+                               f32(of.dgamma), f32(of.dbeta), of.dx.as<T>());
+    });
+  });
+}
 
 }  // namespace headrace::cpu

@@ -37,6 +37,31 @@ void with_type(const TensorView& view, const Function& function) {
   with_type(view.dtype, function);
 }
 
+// The rows of a loss or a count that are real, the factor of their gradients, and their weights.
+struct RealRows {
+  std::int64_t count = 0;
+  float factor = 0;
+  const float* weights = nullptr;  // null: 1
+
+  float weight(std::int64_t row) const noexcept { return weights == nullptr ? 1.0F : weights[row]; }
+};
+
+inline RealRows real_rows(const ExampleRows& rows) {
+  return {.count = rows.scalars->rows,
+          .factor = rows.scalars->inverse_global_rows,
+          .weights = rows.weights.as<const float>()};
+}
+
+// Submits the gradient of a bias; none if `sums` is undefined.
+inline void submit_column_sums(Stream& stream, const TensorView& matrix, const TensorView& sums) {
+  if (!sums.defined()) return;
+  submit(stream, [=] {
+    with_type(matrix, [&]<typename T>(T) {
+      cpu::column_sums(matrix.as<T>(), f32(sums), matrix.elements() / sums.elements(), sums.elements());
+    });
+  });
+}
+
 // The CPU's table of mathematics: binds arguments and submits.
 class CpuKernels final : public Kernels {
  public:
@@ -45,7 +70,7 @@ class CpuKernels final : public Kernels {
   bool prefers_bf16() const noexcept override;
   DType activation_type(Precision) const noexcept override;
 
-  // Defined by area: cpu_kernels_products.cpp, _elements, _images, _norms, _sequences, _losses, _counts, _updates.
+  // Defined by area: cpu_kernels_*.cpp, batch_norm*.cpp, depthwise.cpp, pooling.cpp.
   HEADRACE_KERNELS(HEADRACE_KERNEL_BODY)
 
  private:

@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
-#include "headrace/devices/cpu/math/loss.h"
 #include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/kernels.h"
 
@@ -116,10 +114,7 @@ void example_weights(const TensorView& labels, std::span<const float> by_class, 
 }
 
 ClassRows class_rows(const TensorView& x, const TensorView& labels, const ExampleRows& rows) {
-  return {.real = {.count = rows.scalars->rows, .weights = rows.weights.as<const float>()},
-          .classes = x.shape[1],
-          .x = f32(x),
-          .labels = labels};
+  return {.real = real_rows(rows), .classes = x.shape[1], .x = f32(x), .labels = labels};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The elementwise functions of the CPU's table, and those that join elements.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
@@ -103,6 +104,33 @@ void submit_add(Stream& stream, const TensorView& a, const TensorView& b, const 
          [=] { with_type(a, [&]<typename T>(T) { cpu::add(a.as<T>(), b.as<T>(), sum.as<T>(), a.elements()); }); });
 }
 
+// Makes shifted and mirrored copies of images.
+struct ImageGeometry {
+  std::int64_t images = 0, height = 0, width = 0, channels = 0;
+};
+
+template <typename T>
+void shift_row(const T* x, std::int64_t right, bool mirror, std::int64_t width, std::int64_t channels, T* y) {
+  for (std::int64_t column = 0; column < width; ++column) {
+    const std::int64_t from = reflected((mirror ? width - 1 - column : column) + right, width);
+    std::copy_n(x + from * channels, channels, y + column * channels);
+  }
+}
+
+// T is float or BFloat16.
+template <typename T>
+void shift_images(const ImageGeometry& geometry, const T* x, const ImageShift& shift, T* y) {
+  const std::int64_t row = geometry.width * geometry.channels;
+  parallel_ranges(geometry.images * geometry.height, row_grain(row), [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; ++at) {
+      const std::int64_t image = at / geometry.height;
+      const std::int64_t from = reflected(at % geometry.height + shift.down, geometry.height);
+      shift_row(x + (image * geometry.height + from) * row, shift.right, shift.mirror, geometry.width,
+                geometry.channels, y + at * row);
+    }
+  });
+}
+
 }  // namespace
 
 void CpuKernels::run(Stream& stream, const kernel::AddBias& of) {
@@ -188,6 +216,13 @@ void CpuKernels::run(Stream& stream, const kernel::CopyColumns& of) {
         std::memcpy(target + row * step(of.to), source + row * step(of.from), bytes);
       }
     });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::ShiftImages& of) {
+  submit(stream, [=] {
+    const ImageGeometry geometry{of.x.shape[0], of.x.shape[1], of.x.shape[2], of.x.shape[3]};
+    with_type(of.x, [&]<typename T>(T) { cpu::shift_images(geometry, of.x.as<T>(), of.shift, of.y.as<T>()); });
   });
 }
 

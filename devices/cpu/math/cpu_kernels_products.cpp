@@ -99,29 +99,6 @@ DenseShape dense_shape(const TensorView& x, const TensorView& weights, Precision
   return {.rows = x.shape[0], .inputs = x.shape[1], .outputs = weights.shape[0], .precision = precision};
 }
 
-ConvShape conv_shape(const TensorView& x, const TensorView& weights, const TensorView& y,
-                     const ConvOptions& options) {
-  return {.images = x.shape[0],
-          .height = x.shape[1],
-          .width = x.shape[2],
-          .channels = x.shape[3],
-          .out_height = y.shape[1],
-          .out_width = y.shape[2],
-          .outputs = y.shape[3],
-          .kernel_height = weights.shape[1],
-          .kernel_width = weights.shape[2],
-          .options = options};
-}
-
-void submit_column_sums(Stream& stream, const TensorView& matrix, const TensorView& sums) {
-  if (!sums.defined()) return;
-  submit(stream, [=] {
-    with_type(matrix, [&]<typename T>(T) {
-      cpu::column_sums(matrix.as<T>(), f32(sums), matrix.elements() / sums.elements(), sums.elements());
-    });
-  });
-}
-
 }  // namespace
 
 void CpuKernels::run(Stream& stream, const kernel::DenseForward& of) {
@@ -157,44 +134,6 @@ void CpuKernels::run(Stream& stream, const kernel::ConvBackwardWeights& of) {
   if (!of.dweights.defined()) return submit_column_sums(stream, of.dy, of.dbias);
   submit(stream, headrace::conv_backward_weights(onednn_, conv_shape(of.x, of.dweights, of.dy, of.options),
                                                  operand(of.x), operand(of.dy), f32(of.dweights), f32(of.dbias)));
-}
-
-void CpuKernels::run(Stream& stream, const kernel::ConvBiasBackward& of) {
-  check_recomputed(of, of.options.groups == 1);
-  submit(stream, [=, shape = conv_shape(of.x, of.weights, of.dy, of.options)] {
-    with_type(of.x, [&]<typename T>(T) {
-      with_type(of.weights, [&]<typename W>(W) {
-        const cpu::ConvBiasOperands<T, W> operands{of.x.as<T>(), of.weights.as<W>(), f32(of.bias), of.dy.as<T>()};
-        cpu::conv_bias_backward(shape, operands, of.activation, f32(of.dbias));
-      });
-    });
-  });
-}
-
-void CpuKernels::run(Stream& stream, const kernel::DepthwiseForward& of) {
-  submit(stream, [=, shape = conv_shape(of.x, of.weights, of.y, of.options)] {
-    with_type(of.x, [&]<typename T>(T) {
-      cpu::depthwise_forward(shape, of.x.as<T>(), f32(of.weights), f32(of.bias), of.activation, of.y.as<T>());
-    });
-  });
-}
-
-void CpuKernels::run(Stream& stream, const kernel::DepthwiseBackwardData& of) {
-  submit(stream, [=, shape = conv_shape(of.dx, of.weights, of.dy, of.options)] {
-    with_type(of.dx, [&]<typename T>(T) {
-      cpu::depthwise_backward_data(shape, of.dy.as<T>(), f32(of.weights), of.dx.as<T>());
-    });
-  });
-}
-
-void CpuKernels::run(Stream& stream, const kernel::DepthwiseBackwardWeights& of) {
-  submit_column_sums(stream, of.dy, of.dbias);
-  if (!of.dweights.defined()) return;
-  submit(stream, [=, shape = conv_shape(of.x, of.dweights, of.dy, of.options)] {
-    with_type(of.x, [&]<typename T>(T) {
-      cpu::depthwise_backward_weights(shape, of.x.as<T>(), of.dy.as<T>(), f32(of.dweights));
-    });
-  });
 }
 
 }  // namespace headrace::cpu

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/parallel.h"
 

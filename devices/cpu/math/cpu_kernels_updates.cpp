@@ -6,7 +6,6 @@
 
 #include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/onednn_products.h"
