@@ -1,4 +1,4 @@
-// What benchmarks of one device share.
+// Fixtures and arguments shared by the benchmarks of one device.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -21,7 +21,7 @@ const std::vector<const Backend*>& backends();
 // Returns why known backends are not in backends(), one finding each; empty if all are loaded.
 std::vector<Finding> missing_backends();
 
-// What devices are needed for.
+// The purpose for which devices are opened.
 enum class DeviceNeed {
   kMemory,   // hold batches: the input engine in front of somebody else's trainer
   kKernels,  // compute: Headrace's own trainer

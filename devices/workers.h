@@ -27,12 +27,13 @@ struct WorkerFact {
   std::string from = {};   // "MASTER_ADDR, MASTER_PORT + 1"
 };
 
-// What carries sums and broadcasts between processes. kMpiOrGloo: MPI if every worker can use it, else Gloo.
+// The library that carries sums and broadcasts between processes. kMpiOrGloo: MPI if every worker can use it, else
+// Gloo.
 enum class WorkerTransportKind { kGloo, kMpi, kMpiOrGloo };
 // Returns "gloo", "mpi" or "mpi or gloo".
 const char* to_string(WorkerTransportKind kind) noexcept;
 
-// What keeps strangers out of a world, all of it empty by default. The secret is never printed or written. See
+// Keeps strangers out of a world; all of it is empty by default. The secret is never printed or written. See
 // SECURITY.md.
 struct WorldGuard {
   std::string secret = {};       // at least 16 characters, the same on all workers
@@ -45,7 +46,7 @@ struct WorldGuard {
   bool has_tls() const noexcept { return !tls_key.empty(); }
 };
 
-// How this process joins the others, read only from its environment; nothing is opened.
+// The way this process joins the others, read only from its environment; nothing is opened.
 struct WorkerPlan {
   std::string launcher = {};  // "torchrun"; empty for a process that runs alone
   int rank = 0;

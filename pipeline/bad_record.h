@@ -73,10 +73,10 @@ constexpr std::array<const char*, 3> choice_names(OnError /*of*/) { return {"fai
 // retried, and a cache that holds it is not asked.
 struct ErrorPolicy {
   OnError on_error = OnError::kFail;
-  // Of all examples of an epoch, good and bad: 0.05 of 60 examples are 3. The size of an epoch is known before its
-  // first batch, so the stream always ends at the same record; only a loader that starts within an epoch counts
-  // from there. At any share, an epoch that is skipped from its first to its last example is an error. In a stream
-  // of unknown length, 10,000 examples in a row count as an epoch.
+  // The share of all examples of an epoch, good and bad: 0.05 of 60 examples are 3. The size of an epoch is known
+  // before its first batch, so the stream always ends at the same record; only a loader that starts within an
+  // epoch counts from there. At any share, an epoch that is skipped from its first to its last example is an
+  // error. In a stream of unknown length, 10,000 examples in a row count as an epoch.
   double max_bad_share = 0.01;
   // In the order of the stream: source, record, name, offset, operation, cause, code, epoch, step (both except for
   // convert_dataset()), action, substitute. Records used although their file is damaged, without a changed pixel,

@@ -19,7 +19,7 @@
 
 namespace HEADRACE_API headrace {
 
-// How the examples of a batch that the replicas do not divide are shared out.
+// The division of a batch's examples when the number of replicas does not divide them.
 enum class EvenShares {
   kOff,     // some replicas have one example more than others
   kRepeat,  // the batch's first examples come once more, after its last one, until all have as many

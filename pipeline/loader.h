@@ -33,10 +33,10 @@ struct Choice {
 struct LoaderState {
   std::uint64_t fingerprint = 0;  // of its plan, its seed and the records a filter could not judge
   std::uint64_t sequence = 0;     // all global batches below it were handed out to every replica
-  // Those beyond it that were handed out, too: ascending, none further away than 1,024. Empty if LoaderOptions::
+  // Later batches that were handed out, too: ascending, none further away than 1,024. Empty if LoaderOptions::
   // in_order was true from the start.
   std::vector<std::uint64_t> ahead = {};
-  // What the fingerprint is of, so that a loader of another stream can say what differs: the seed, and hashes of
+  // The parts of the fingerprint, so that a loader of another stream can say what differs: the seed, and hashes of
   // the data and of each stage, in the order of StreamPlan::identities(). Empty: not known.
   std::uint64_t seed = 0;
   std::vector<std::uint32_t> stages = {};

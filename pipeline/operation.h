@@ -22,7 +22,7 @@
 
 namespace HEADRACE_API headrace {
 
-// What happens to a box that lies outside the result.
+// The fate of a box that lies outside the result.
 enum class LostBoxes {
   kZero,  // four zeros in its place, so that other fields with a row for each box stay in line
   kDrop,  // the boxes after it move up; in a field of fixed length zeros follow them
@@ -186,8 +186,8 @@ Operations user_operation(UserOperation operation);
 // Returns the operation that a plan's JSON calls `name`, with options as the visitor sets them. Throws ConfigError
 // if there is no operation of this name.
 Operations operation(std::string_view name, OptionVisitor& options);
-// The same with options as in the plan's JSON, `{"size": 32}`; nothing stands for all defaults. Throws ConfigError
-// naming the place, as `pad_crop.size`.
+// Returns it with options as in the plan's JSON, `{"size": 32}`; an empty text stands for all defaults. Throws
+// ConfigError naming the place, as `pad_crop.size`.
 Operations operation(std::string_view name, std::string_view options = {});
 
 // Returns whether the result depends on random numbers: such an operation cannot stand before cache(). A user map

@@ -1,6 +1,5 @@
 // The engine's operations: each is a name and fields, which a plan's JSON and every language call alike. Joined
-// with
-// |, or given to Dataset::map() one after another.
+// with |, or given to Dataset::map() one after another. Two numbers for one property are its minimum and maximum.
 #pragma once
 
 #include <array>
@@ -27,26 +26,23 @@ struct PadCrop {
     visit("padding", padding, "What they hold: 0, or the image mirrored.");
   }
 };
-// How a pixel is made of those around the point that it comes from.
+// The way a pixel is made from those around the point it comes from.
 enum class Interpolation {
   kNearest,   // the pixel that the point lies in
   kBilinear,  // the four whose middles are around it, by their distances
 };
 constexpr std::array<const char*, 2> choice_names(Interpolation /*of*/) { return {"nearest", "bilinear"}; }
-enum class FlipDraw {
-  kEachPass,     // drawn again in each pass
-  kAlternating,  // drawn once per record, for pass 0; inverted from pass to pass
-};
-constexpr std::array<const char*, 2> choice_names(FlipDraw /*of*/) { return {"each_pass", "alternating"}; }
 // Mirrors left-right with `probability`.
 struct Flip {
   static constexpr const char* kName = "flip";
   float probability = 0.5F;
-  FlipDraw draw = FlipDraw::kEachPass;
+  bool alternating = false;
   Along along = {};
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of mirroring an image.");
-    visit("draw", draw, "When it is drawn.");
+    visit(
+        "alternating", alternating,
+        "Whether it is drawn once per record and inverted from pass to pass: two passes in a row show both ways.");
   }
 };
 // Turns upside down with `probability`.
@@ -63,44 +59,36 @@ struct VerticalFlip {
 // number, or one per channel, of four at most.
 struct RandomRotation {
   static constexpr const char* kName = "random_rotation";
-  float min_degrees = -10, max_degrees = 10;
+  std::array<float, 2> degrees = {-10, 10};
   Interpolation interpolation = Interpolation::kNearest;
   std::vector<float> fill = {0.0F};
   float probability = 1;
   Along along = {};
   void each_field(OptionVisitor& visit) {
-    visit("min_degrees", min_degrees, "The smallest angle, counter-clockwise.");
-    visit("max_degrees", max_degrees, "The largest.");
+    visit("degrees", degrees, "The angle, counter-clockwise: at least and at most.");
     visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
     visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
     visit("probability", probability, "The probability of changing an image at all.");
   }
 };
 // Like RandomRotation, by torchvision's affine(): sheared along both axes, turned clockwise, scaled, and moved by
-// whole pixels, up to translate_x of the width and translate_y of the height either way. All drawn uniformly.
+// whole pixels, up to `translate` of the width and height either way. All drawn uniformly.
 // Degrees of shear lie within -90 and 90.
 struct RandomAffine {
   static constexpr const char* kName = "random_affine";
-  float min_degrees = 0, max_degrees = 0;
-  float translate_x = 0, translate_y = 0;
-  float min_scale = 1, max_scale = 1;
-  float min_shear_x = 0, max_shear_x = 0;
-  float min_shear_y = 0, max_shear_y = 0;
+  std::array<float, 2> degrees = {};
+  std::array<float, 2> translate = {};
+  std::array<float, 2> scale = {1, 1};
+  std::array<float, 4> shear = {};
   Interpolation interpolation = Interpolation::kNearest;
   std::vector<float> fill = {0.0F};
   float probability = 1;
   Along along = {};
   void each_field(OptionVisitor& visit) {
-    visit("min_degrees", min_degrees, "The smallest angle, clockwise.");
-    visit("max_degrees", max_degrees, "The largest.");
-    visit("translate_x", translate_x, "The largest move either way, as a part of the width.");
-    visit("translate_y", translate_y, "The same of the height.");
-    visit("min_scale", min_scale, "The smallest scale.");
-    visit("max_scale", max_scale, "The largest.");
-    visit("min_shear_x", min_shear_x, "The smallest shear along x, in degrees.");
-    visit("max_shear_x", max_shear_x, "The largest.");
-    visit("min_shear_y", min_shear_y, "The smallest shear along y, in degrees.");
-    visit("max_shear_y", max_shear_y, "The largest.");
+    visit("degrees", degrees, "The angle, clockwise: at least and at most.");
+    visit("translate", translate, "The largest moves either way, as parts of the width and of the height.");
+    visit("scale", scale, "The scale: at least and at most.");
+    visit("shear", shear, "Degrees of shear along x, at least and at most, then along y.");
     visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
     visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -182,12 +170,11 @@ struct Grayscale {
 struct GaussianBlur {
   static constexpr const char* kName = "gaussian_blur";
   int kernel_size = 23;
-  float min_sigma = 0.1F, max_sigma = 2;
+  std::array<float, 2> sigma = {0.1F, 2};
   float probability = 1;
   void each_field(OptionVisitor& visit) {
     visit("kernel_size", kernel_size, "Pixels a side of the square that is averaged; odd.");
-    visit("min_sigma", min_sigma, "The smallest standard deviation, in pixels.");
-    visit("max_sigma", max_sigma, "The largest.");
+    visit("sigma", sigma, "The standard deviation, in pixels: at least and at most.");
     visit("probability", probability, "The probability of changing an image at all.");
   }
 };
@@ -309,15 +296,13 @@ struct Cutout {
 struct RandomErasing {
   static constexpr const char* kName = "random_erasing";
   float probability = 0.5F;
-  float min_area = 0.02F, max_area = 0.33F;
-  float min_ratio = 0.3F, max_ratio = 3.3F;
+  std::array<float, 2> area = {0.02F, 0.33F};
+  std::array<float, 2> ratio = {0.3F, 3.3F};
   std::vector<float> fill = {0.0F};
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of erasing a part of an image.");
-    visit("min_area", min_area, "The smallest area, as a part of the image's.");
-    visit("max_area", max_area, "The largest.");
-    visit("min_ratio", min_ratio, "The smallest height by width.");
-    visit("max_ratio", max_ratio, "The largest.");
+    visit("area", area, "The area, as a part of the image's: at least and at most.");
+    visit("ratio", ratio, "Height by width: at least and at most.");
     visit("fill", fill, "The value of erased pixels: one for all channels, or one a channel.");
   }
 };
@@ -362,15 +347,13 @@ struct Cutmix {
 struct RandomResizedCrop {
   static constexpr const char* kName = "random_resized_crop";
   int size = 224;
-  float min_area = 0.08F, max_area = 1.0F;
-  float min_ratio = 3.0F / 4, max_ratio = 4.0F / 3;
+  std::array<float, 2> area = {0.08F, 1};
+  std::array<float, 2> ratio = {3.0F / 4, 4.0F / 3};
   Along along = {};
   void each_field(OptionVisitor& visit) {
     visit("size", size, "Height and width of the result.");
-    visit("min_area", min_area, "The smallest area, as a part of the image's.");
-    visit("max_area", max_area, "The largest.");
-    visit("min_ratio", min_ratio, "The smallest width by height.");
-    visit("max_ratio", max_ratio, "The largest.");
+    visit("area", area, "The area, as a part of the image's: at least and at most.");
+    visit("ratio", ratio, "Width by height: at least and at most.");
   }
 };
 // Resizes the shorter side to `size` (antialiased triangle filter), keeping the aspect.

@@ -38,7 +38,7 @@ struct Field {
   DType dtype = DType::kF32;
   Shape shape;  // of one record; a dynamic extent varies between records
   Encoding encoding = Encoding::kRaw;
-  // Of an image of three axes: where its channels are, as the plan says it. Nothing said: last, and refused where
+  // The place of the channels of an image of three axes, as the plan says it. std::nullopt: last, and refused if
   // has_doubtful_layout(). Extents never decide.
   std::optional<ImageLayout> layout = {};
 

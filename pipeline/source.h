@@ -59,7 +59,7 @@ struct SourceInfo {
   // True if every image was decoded without an error when the data were written, and checksums show that it is
   // unchanged: then only the window in use is decoded.
   bool images_checked = false;
-  // What names were taken for split and class, and why: "train split: train/ (test: test/)". May be empty.
+  // The names taken for split and class, and why: "train split: train/ (test: test/)". May be empty.
   std::string reading = {};
   std::vector<LeftOut> left_out = {};
   std::vector<SourceColumn> columns = {};  // all columns of the data; empty for other formats

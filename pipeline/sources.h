@@ -85,7 +85,7 @@ SourcePtr idx_files(const std::filesystem::path& images, const std::filesystem::
 // labels), resident. Fields: image u8 (32, 32, 3), label i64.
 SourcePtr cifar_binary(const std::filesystem::path& folder, Split split);
 
-// How labels are read. kAuto: integers, or the names of classes; numbers that are not whole are refused, as they
+// The reading of labels. kAuto: integers, or the names of classes; numbers that are not whole are refused, as they
 // may be either of the others. kClass: each value that occurs is a class, numbers in numeric order, names in
 // bytewise order. kNumber: float32, to be predicted as they are: regression.
 enum class LabelType { kAuto, kClass, kNumber };

@@ -26,7 +26,7 @@ void add_report_command(CLI::App& program);
 void add_doctor_command(CLI::App& program);
 void add_shell_command(CLI::App& program);
 
-// What `headrace doctor --data` asks of a data set.
+// The options of `headrace doctor --data`.
 struct DataDoctorOptions {
   std::filesystem::path data = {};
   LayoutOptions layout = {};

@@ -142,7 +142,7 @@ Model restore_or_create(Strategy& strategy, const std::filesystem::path& folder,
 // else stays. Throws DataError if a variable is missing or has another shape.
 void load_weights(Model& model, const std::filesystem::path& file);
 
-// What load_pretrained() did with a file.
+// The result of load_pretrained().
 struct PretrainedReport {
   std::vector<std::string> loaded = {};    // variables
   std::vector<std::string> left_out = {};  // variables that keep their values: those of the last layers

@@ -134,7 +134,7 @@ struct Predictions {
 // std::nullopt for results that are not of one class or hold NaN, and of one value whose task is not known.
 std::optional<std::int64_t> predicted_class(const Predictions& predictions, std::size_t example);
 
-// What a source knows of the examples of predictions.
+// The names and labels of predicted examples, as far as their source knows them.
 struct ExampleNames {
   std::vector<std::string> names;                   // files, members of archives
   std::vector<std::optional<std::int64_t>> labels;  // known without reading the record

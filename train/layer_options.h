@@ -54,7 +54,7 @@ struct LayerOptions {
   std::string name = {};
 };
 
-// What the windows of convolutions have in common.
+// Shows the options that the windows of convolutions share.
 template <typename Options>
 void visit_window(OptionVisitor& visit, Options& options) {
   visit_extents(visit, "kernel", options.kernel,

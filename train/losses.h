@@ -25,12 +25,12 @@
 
 namespace HEADRACE_API headrace {
 
-// How the gradient combines the losses of a step's real examples. The loss that is reported is always their mean,
+// The combination of a step's losses in its gradient. The loss that is reported is always their mean,
 // so that it can be compared whatever the size of a batch.
 enum class Reduction { kMean, kSum };
 constexpr std::array<const char*, 2> choice_names(Reduction) { return {"mean", "sum"}; }
 
-// What an example's result says.
+// The task that a result solves.
 enum class Task {
   kRegression,   // numbers as they are
   kBinary,       // one number: whether the example is of class 1 rather than 0
@@ -53,7 +53,7 @@ struct ResultTask {
 // Returns e.g. "binary, from logits".
 std::string to_text(const ResultTask& task);
 
-// What is known of a result's values from the layers that it comes through.
+// The kind of a result's values, as far as its layers tell.
 enum class ResultValues {
   kUnknown,        // a custom layer's, for one
   kNumbers,        // any: the last layer that computes is one such as dense()

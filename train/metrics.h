@@ -116,8 +116,8 @@ struct Metric {
   std::string result = {};       // the output it applies to; empty: the first one
 };
 
-// What these metrics count depends on the result's task (Model::tasks()), which the loss and the last layer say;
-// compile() refuses a metric that does not fit it, or one of a result whose task nobody says.
+// These metrics depend on the result's task (Model::tasks()), which the loss and the last layer tell;
+// compile() refuses a metric that does not fit it, or one of a result whose task is unknown.
 
 // Counts the share of examples that are predicted right. Categorical: the largest result is the label's; labels
 // are class numbers, or f32 for each class: the label is then the largest one, and the first of equal values
@@ -139,7 +139,7 @@ Metric top_k(int k);
 // square table with one row and one column per class. Categorical, or binary: two classes, by 0.5.
 Metric confusion_matrix();
 
-// How the values of classes become one.
+// The average of the classes' values.
 enum class Average {
   kMacro,     // their mean
   kMicro,     // the value of the counts of all classes together

@@ -34,11 +34,10 @@ struct CompileOptions {
   Precision precision = Precision::kF32;
 };
 
-// What an output's results are.
+// The task of an output.
 struct OutputTask {
   std::string layer;
-  std::optional<ResultTask> task =
-      std::nullopt;  // std::nullopt: nothing says it; metrics that depend on it are refused
+  std::optional<ResultTask> task = std::nullopt;  // std::nullopt: unknown; metrics that depend on it are refused
 };
 
 // Made by Strategy::build(). Movable. Use from one thread at a time. REQUIRES: the strategy outlives it.

@@ -104,7 +104,7 @@ struct BuildOptions {
   void each_field(OptionVisitor& visit) { visit("seed", seed, "Of the initial parameters."); }
 };
 
-// How one value per replica is combined.
+// The combination of one value per replica.
 enum class ReduceOp {
   kSum,
   kMean,  // over the world's replicas, with equal weights: a mean of their means weighs examples unevenly

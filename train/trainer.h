@@ -42,7 +42,7 @@
 
 namespace HEADRACE_API headrace {
 
-// How Reducer sums the replicas' gradients, in buckets as the backward pass fills them.
+// The buckets in which Reducer sums the replicas' gradients as the backward pass fills them.
 struct ReducerOptions {
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   // For replicas that sum or update beside the backward pass: nothing hides the last bucket.

@@ -1,5 +1,5 @@
-// How gradients update parameters. A custom rule is a class derived from UpdateFunction or, for quick experiments,
-// a host_rule(); it is the rule of an optimizer or of one of its groups:
+// The rules by which gradients update parameters. A custom rule is a class derived from UpdateFunction or, for
+// quick experiments, a host_rule(); it is the rule of an optimizer or of one of its groups:
 //
 //   model.compile({.optimizer = {.rule = std::make_shared<Lion>(0.9F, 0.99F), .learning_rate = 1e-4F}});
 //

@@ -28,7 +28,7 @@ struct Target {
 enum class Pass { kForward, kBackwardData, kBackwardWeights };
 constexpr const char* kPassNames[] = {"forward", "backward_data", "backward_weights"};
 
-// What memory bounds is measured on this: kSide x kSide images of kChannels channels.
+// The images on which memory-bound kernels are measured: kSide x kSide images of kChannels channels.
 constexpr std::int64_t kSide = 32, kChannels = 64;
 
 inline Shape images_of(const Target& target, std::int64_t side) {
@@ -39,7 +39,7 @@ inline double bytes_of(const Target& target, DType type) {
 }
 
 inline const char* name_of(Precision precision) { return precision == Precision::kF32 ? "f32" : "bf16"; }
-// Of rows that exist in both types: what is kept in bf16 says so.
+// Returns the suffix of a row's name: rows that exist in both types mark those in bf16.
 inline const char* suffix_of(DType type) { return type == DType::kF32 ? "" : "_bf16"; }
 
 inline void count(benchmark::State& state, const char* unit, double work, double floor) {

@@ -68,7 +68,7 @@ Value choose(std::string_view option, std::string_view word,
   throw ConfigError(fmt::format("{} = \"{}\" is not known", option, word), "one of " + known);
 }
 
-// The same of an enumeration that has choice_names().
+// Returns the value of an enumeration that has choice_names(); throws as above.
 template <typename Choice>
 Choice choose(std::string_view option, std::string_view word) {
   static constexpr auto kNames = choice_names(Choice{});

@@ -1,4 +1,4 @@
-// What fails besides the user's data: invariants of Headrace, threads of which several fail, memory and threads
+// Failures that are not the data's: broken invariants, the first of several threads' errors, and memory or threads
 // that the system refuses.
 #pragma once
 

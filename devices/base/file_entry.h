@@ -1,4 +1,4 @@
-// What file.h, the system's files (system_file.h) and those behind URLs (remote.h) say of files to each other.
+// The types through which file.h reaches the system's files (system_file.h) and those behind URLs (remote.h).
 #pragma once
 
 #include <compare>

@@ -17,7 +17,7 @@ namespace HEADRACE_API headrace {
 // under it so that others can follow it; an existing file is still replaced by commit().
 enum class Appears { kWhole, kGrowing };
 
-// How symbolic links under the file's name are treated. kReplaced is for names that the program chose: a link or
+// The treatment of symbolic links under the file's name. kReplaced is for names that the program chose: a link or
 // pipe that others put there is replaced and never written to.
 enum class Links { kFollowed, kReplaced };
 

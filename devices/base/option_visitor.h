@@ -3,6 +3,8 @@
 // one, or explain them.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +16,8 @@
 #include <type_traits>
 #include <variant>
 #include <vector>
+
+#include "headrace/devices/base/error.h"
 
 namespace headrace {
 
@@ -33,6 +37,13 @@ class OptionVisitor {
   void operator()(const char* name, Value& value, const char* sentence = "") {
     sentence_ = sentence;
     visit(name, OptionPlace(&value));
+  }
+
+  // Visits a list of N numbers, which no visitor may lengthen or shorten.
+  template <std::size_t N>
+  void operator()(const char* name, std::array<float, N>& values, const char* sentence = "") {
+    sentence_ = sentence;
+    visit_numbers(name, values);
   }
 
   // Visits an enumeration, whose values count up from 0, by the names of its values: those that choice_names() of
@@ -77,6 +88,16 @@ class OptionVisitor {
   const char* sentence() const noexcept { return sentence_; }
 
   virtual void visit(const char* name, OptionPlace place) = 0;
+  // By default as a list of any length. Throws ConfigError if it then has another.
+  virtual void visit_numbers(const char* name, std::span<float> values) {
+    std::vector<float> list(values.begin(), values.end());
+    visit(name, OptionPlace(&list));
+    if (list.size() != values.size()) {
+      throw ConfigError(std::string(name) + " has " + std::to_string(list.size()) + " numbers where " +
+                        std::to_string(values.size()) + " are needed");
+    }
+    std::copy(list.begin(), list.end(), values.begin());
+  }
   // Visitors that never see choices or lists need not override these. `number` is the index of a choice, before
   // and after.
   virtual void visit_choice(const char* name, std::size_t& /*number*/, std::span<const char* const> /*choices*/) {

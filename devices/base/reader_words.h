@@ -1,4 +1,4 @@
-// How options are called: in messages as their reader calls them, in descriptions and fingerprints as text.
+// Names of options: in messages as the reader's language spells them, in descriptions and fingerprints as text.
 #pragma once
 
 #include <algorithm>

@@ -22,8 +22,8 @@ bool is_url(const std::filesystem::path& path) noexcept;
 
 namespace remote {
 
-// How requests are retried: a refusal that may pass (5xx, 429, a reset, a stall, a short or wrong answer) is
-// answered by another request after a growing, random pause, until nothing has arrived for `deadline`.
+// The pauses and limits of retries: a refusal that may pass (5xx, 429, a reset, a stall, a short or wrong answer)
+// is answered by another request after a growing, random pause, until nothing has arrived for `deadline`.
 struct Timing {
   std::chrono::milliseconds first_pause{100}, max_pause{5'000};
   std::chrono::milliseconds stall{10'000};  // without a byte, after which a request counts as failed
@@ -80,7 +80,7 @@ class Handle {
   virtual void will_read(std::span<const ByteExtent> extents) = 0;
 };
 
-// What file.h calls for URLs. Each throws DataError.
+// The functions that file.h calls for URLs. Each throws DataError.
 std::shared_ptr<Handle> open(const std::filesystem::path& url);
 PathKind kind(const std::filesystem::path& url);
 std::vector<DirectoryEntry> list(const std::filesystem::path& url);

@@ -1,6 +1,6 @@
-// How plain loops become vector code: compiled for several generations of x86-64, the best one chosen when the
-// program starts. All versions give the same bits: the floors are compiled with -ffp-contract=off, so that
-// multiplications and additions are never contracted.
+// Turns plain loops into vector code: they are compiled for several generations of x86-64, and the best version is
+// chosen when the program starts. All versions give the same bits: the floors are compiled with -ffp-contract=off,
+// so that multiplications and additions are never contracted.
 //
 // Inside such a function call only HEADRACE_INLINE ones (anything else, even std::sqrt or std::bit_cast, is
 // compiled for the oldest generation and keeps the loop scalar), and no lambdas.

@@ -1,4 +1,5 @@
-// How OpenMP threads wait: spinning while the machine is otherwise idle, else asleep. Private to the CPU backend.
+// Sets how OpenMP threads wait: spinning while the machine is otherwise idle, else asleep. Private to the CPU
+// backend.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What the CUDA backend makes: devices, streams of the embedding program, the collective of one GPU. Private to
+// Factories of the CUDA backend: devices, streams of the embedding program, the collective of one GPU. Private to
 // it.
 #pragma once
 

@@ -54,8 +54,8 @@ inline constexpr int kWorkerAbiVersion = 4;
 using WorkerModuleEntry = const WorkerModule* (*)(int abi_version);
 inline constexpr const char* kWorkerModuleEntryName = "headrace_workers";
 
-// What carries values between the workers' processes, and the interface of the MPI module: the library that the
-// workers module opens at run time if MPI may do it.
+// The transport that carries values between the workers' processes, and the interface of the MPI module: the
+// library that the workers module opens at run time if MPI may do it.
 
 // One thread at a time, except for abort(). Calls throw std::runtime_error or another std::exception that says
 // what happened but not which worker failed; after one that threw, every call throws.

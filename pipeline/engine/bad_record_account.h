@@ -12,7 +12,7 @@
 
 namespace headrace {
 
-// What was bad in a batch that is not handed out, and whose slot went on.
+// The bad records of a batch that is not handed out and whose slot was reused.
 struct EmptyBatch {
   BatchPosition position;
   std::optional<Failure> failure;

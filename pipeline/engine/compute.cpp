@@ -209,8 +209,8 @@ void Compute::run_rows(const Work& work, Lane& lane) {
     const auto records =
         std::span<const std::uint64_t>(slot.records)
             .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(share_end - first));
-    if (run_.copier) {
-      run_.copier->copy(records, slot.rows(r, first - share.first));
+    if (run_.copies_rows) {
+      run_.program.copy_rows(records, slot.rows(r, first - share.first));
       continue;
     }
     for (std::int64_t example = first; example < share_end; ++example) {

@@ -94,7 +94,7 @@ class Delivery {
   bool comes_unaided(std::uint64_t turn) const;
   bool gives_rows(const SlotShare& share) const noexcept;
 
-  // Where the epoch of a batch ends, for the replicas that have not taken it.
+  // The end of a batch's epoch, for the replicas that have not taken it.
   struct Ending {
     std::uint64_t end = 0;  // see end_of_epoch()
     int replicas = 0;

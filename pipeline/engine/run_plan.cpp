@@ -293,7 +293,7 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
                  : largest_of(shapes, range_of(options.world, devices.size()))),
       program(host),
       ragged(ragged_rows_of(plan)),
-      copier(filter_failures.empty() ? RowCopier::of(*plan.source, program) : std::nullopt) {
+      copies_rows(filter_failures.empty() && program.copies_columns()) {
   if (options.start) {
     if (options.start->fingerprint != fingerprint) {
       throw ConfigError("the loader state belongs to another stream: " +
@@ -323,7 +323,8 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
 
 bool RunPlan::suits_bursts(const DeviceGroup& devices) const {
   const auto rows = static_cast<std::size_t>(schedule.largest_batch());
-  return copier && options.in_order && rows * layout.sample_bytes <= kMaxBurstBatch && devices.in_host_memory();
+  return copies_rows && options.in_order && rows * layout.sample_bytes <= kMaxBurstBatch &&
+         devices.in_host_memory();
 }
 
 std::uint64_t RunPlan::whole_end(std::uint64_t sequence) const noexcept {

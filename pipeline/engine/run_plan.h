@@ -16,7 +16,7 @@
 #include "headrace/pipeline/plan/filter_failures.h"
 #include "headrace/pipeline/plan/index/batch_schedule.h"
 #include "headrace/pipeline/plan/placement.h"
-#include "headrace/pipeline/plan/row_copier.h"
+#include "headrace/pipeline/plan/sample_program.h"
 
 namespace headrace {
 
@@ -93,8 +93,8 @@ struct RunPlan {
   BatchLayout layout;                 // of the rows written by the host; of buckets, of their largest batches
   SampleProgram program;
   std::optional<RaggedRows> ragged;
-  std::optional<RowCopier> copier;  // set if rows are only copied
-  bool in_bursts = false;           // batches are made as LoaderOptions::in_bursts says
+  bool copies_rows = false;  // whether all rows are copied from the source's columns
+  bool in_bursts = false;    // batches are made as LoaderOptions::in_bursts says
   std::vector<Mixer> mixers;
   std::uint64_t first = 0;  // sequence of the first batch
   BatchSet earlier;         // what the earlier part of the run handed out: all below `first`, and perhaps more

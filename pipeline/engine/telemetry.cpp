@@ -45,6 +45,21 @@ void add_stage_times(LoaderStats& stats) {
   }
 }
 
+// Returns the sum of the caches' counters; misses are those of the first cache, after which a sample is made anew.
+CacheCounters cache_counters(const std::vector<PlannedCache>& caches) {
+  CacheCounters sum;
+  for (const PlannedCache& planned : caches) {
+    const CacheCounters one = planned.cache->counters();
+    if (planned.cache == caches.front().cache) sum.misses = one.misses;
+    sum.hits += one.hits;
+    sum.records += one.records;
+    sum.bytes += one.bytes;
+    sum.refused += one.refused;
+    sum.bad += one.bad;
+  }
+  return sum;
+}
+
 }  // namespace
 
 Telemetry::Telemetry(const Parts& parts) : at_(parts), start_ns_(parts.ring.clock().now()) {}
@@ -134,7 +149,7 @@ LoaderStats Telemetry::stats(const Delivery& delivery, const Tuning& tuning) con
   for (const auto& lane : at_.lanes.lanes()) stats.read_retries += lane->state.retries.load();
   for (const EngineThread& thread : at_.readers.threads()) stats.read_retries += thread.state().retries.load();
   stats.first_batch_ns = at_.ring.first_batch_ns();
-  stats.cache = counted(at_.run.plan.caches);
+  stats.cache = cache_counters(at_.run.plan.caches);
   for (const PlannedCache& planned : at_.run.plan.caches) {
     if (stats.cache_trouble.empty()) stats.cache_trouble = planned.cache->trouble();
   }

@@ -8,7 +8,6 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/machinery/definition.h"
-#include "headrace/pipeline/operations/machinery/sample_chains.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
@@ -18,7 +17,7 @@ class EnumerateStep final : public SampleStep {
  public:
   EnumerateStep(std::size_t field, std::size_t place) : field_(field), place_(place) {}
 
-  void run(SampleView& sample, const StepContext& context) const override {
+  void run(SampleView sample, const StepContext& context) const override {
     const auto number = static_cast<std::int64_t>(context.numbers[place_]);
     const std::span<std::byte> kept = context.scratch->grow(context.scratch->fields[field_], sizeof number);
     std::memcpy(kept.data(), &number, sizeof number);

@@ -10,7 +10,7 @@ class RandomMirroring final : public WindowChange {
   RandomMirroring(const Flip& options, std::uint16_t number) : options_(options), number_(number) {}
 
   void change(CropWindow& window, const StepContext& context) const override {
-    const bool alternating = options_.draw == FlipDraw::kAlternating;
+    const bool alternating = options_.alternating;
     const bool mirrored = context.random(number_, alternating ? 0 : context.pass).uniform() < options_.probability;
     window.mirrored ^= mirrored ^ (alternating && context.pass % 2 == 1);
   }
@@ -51,6 +51,6 @@ OperationPtr define(Flip options) { return std::make_shared<FlipDefinition>(opti
 
 Operations flip(float probability) { return Operation{Flip{.probability = probability}}; }
 
-Operations alternating_flip() { return Operation{Flip{.draw = FlipDraw::kAlternating}}; }
+Operations alternating_flip() { return Operation{Flip{.alternating = true}}; }
 
 }  // namespace headrace

@@ -12,15 +12,15 @@ class GaussianBlurDefinition final : public ImageOperation<GaussianBlur> {
   using ImageOperation::ImageOperation;
 
   bool is_random() const noexcept override {
-    const bool varies = options_.min_sigma != options_.max_sigma && options_.probability > 0;
+    const bool varies = options_.sigma[0] != options_.sigma[1] && options_.probability > 0;
     return varies || ImageOperation::is_random();
   }
 
   bool takes_long() const noexcept override { return true; }
 
   void change(const LevelWork& image, Philox& random, Scratch& scratch) const override {
-    const double range = static_cast<double>(options_.max_sigma) - options_.min_sigma;
-    const double sigma = options_.min_sigma + range * random.uniform();
+    const auto [low, high] = options_.sigma;
+    const double sigma = low + (static_cast<double>(high) - low) * random.uniform();
     if (image.height <= options_.kernel_size / 2 || image.width <= options_.kernel_size / 2) {
       throw Error(ErrorCode::kDataCorrupt,
                   fmt::format("an image of {} x {} is too small for {}", image.height, image.width, describe()),
@@ -36,10 +36,9 @@ class GaussianBlurDefinition final : public ImageOperation<GaussianBlur> {
     if (o.kernel_size < 1 || o.kernel_size > kMaxBlurTaps || o.kernel_size % 2 == 0) {
       checks.refuse(fmt::format("the kernel size is no odd number of 1 to {}", kMaxBlurTaps));
     }
-    checks.want_finite({o.min_sigma, o.max_sigma});
-    if (!(o.min_sigma > 0 && o.min_sigma <= o.max_sigma)) {
-      checks.refuse("sigmas must satisfy 0 < min_sigma <= max_sigma");
-    }
+    const auto [low, high] = o.sigma;
+    checks.want_finite(o.sigma);
+    if (!(low > 0 && low <= high)) checks.refuse("sigma must satisfy 0 < minimum <= maximum");
     for (int axis = 0; axis < 2; ++axis) {
       const std::int64_t extent = before.shape[axis];
       if (extent != Shape::kDynamic && extent <= o.kernel_size / 2) {

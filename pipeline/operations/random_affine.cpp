@@ -19,12 +19,12 @@ class RandomAffineDraw final : public AffineDraw {
     if (!(random.uniform() < o.probability)) return std::nullopt;
     const auto width = static_cast<double>(image.width), height = static_cast<double>(image.height);
     AffineParts parts{.center = {.x = width / 2, .y = height / 2}};
-    parts.degrees = drawn_between(o.min_degrees, o.max_degrees, random);
-    parts.move_x = std::nearbyint(width * drawn_between(-o.translate_x, o.translate_x, random));
-    parts.move_y = std::nearbyint(height * drawn_between(-o.translate_y, o.translate_y, random));
-    parts.scale = drawn_between(o.min_scale, o.max_scale, random);
-    parts.shear_x = drawn_between(o.min_shear_x, o.max_shear_x, random);
-    parts.shear_y = drawn_between(o.min_shear_y, o.max_shear_y, random);
+    parts.degrees = drawn_between(o.degrees[0], o.degrees[1], random);
+    parts.move_x = std::nearbyint(width * drawn_between(-o.translate[0], o.translate[0], random));
+    parts.move_y = std::nearbyint(height * drawn_between(-o.translate[1], o.translate[1], random));
+    parts.scale = drawn_between(o.scale[0], o.scale[1], random);
+    parts.shear_x = drawn_between(o.shear[0], o.shear[1], random);
+    parts.shear_y = drawn_between(o.shear[2], o.shear[3], random);
     return source_map(parts);
   }
 
@@ -39,16 +39,14 @@ class RandomAffineDefinition final : public AffineOperation<RandomAffine, Random
  private:
   void check(const FieldChecks& checks) const override {
     const RandomAffine& o = options_;
-    want_degrees(checks, o.min_degrees, o.max_degrees, "degrees", kMaxDegrees);
-    want_degrees(checks, o.min_shear_x, o.max_shear_x, "degrees of shear", kMaxShear);
-    want_degrees(checks, o.min_shear_y, o.max_shear_y, "degrees of shear", kMaxShear);
-    checks.want_finite({o.min_scale, o.max_scale});
-    if (!(o.translate_x >= 0 && o.translate_x <= 1 && o.translate_y >= 0 && o.translate_y <= 1)) {
-      checks.refuse("a part to translate by is not within 0 and 1");
+    want_degrees(checks, o.degrees, "degrees", kMaxDegrees);
+    want_degrees(checks, {o.shear[0], o.shear[1]}, "degrees of shear", kMaxShear);
+    want_degrees(checks, {o.shear[2], o.shear[3]}, "degrees of shear", kMaxShear);
+    checks.want_finite(o.scale);
+    for (const float part : o.translate) {
+      if (!(part >= 0 && part <= 1)) checks.refuse("a part to translate by is not within 0 and 1");
     }
-    if (!(o.min_scale > 0 && o.min_scale <= o.max_scale)) {
-      checks.refuse("scales must satisfy 0 < min_scale <= max_scale");
-    }
+    if (!(o.scale[0] > 0 && o.scale[0] <= o.scale[1])) checks.refuse("scale must satisfy 0 < minimum <= maximum");
   }
 };
 

@@ -19,13 +19,7 @@ class RandomErasingDefinition final : public DataOperation<RandomErasing> {
     const FieldChecks checks(*this, before);
     want_hole(checks, before, options_.fill);
     checks.want_probability(options_.probability);
-    const RandomErasing& o = options_;
-    if (!(o.min_area > 0 && o.min_area <= o.max_area && o.max_area <= 1)) {
-      checks.refuse("areas must satisfy 0 < min_area <= max_area <= 1");
-    }
-    if (!(o.min_ratio > 0 && o.min_ratio <= o.max_ratio && std::isfinite(o.max_ratio))) {
-      checks.refuse("ratios must satisfy 0 < min_ratio <= max_ratio < infinity");
-    }
+    checks.want_area_and_ratio(options_.area, options_.ratio);
     return before;
   }
 
@@ -47,10 +41,10 @@ Operations random_erasing(RandomErasing options) { return Operation{std::move(op
 ImageWindow draw_hole(const RandomErasing& options, const ImageSize& image, Philox& random) {
   if (!(random.uniform() < options.probability)) return {};
   const double area = static_cast<double>(image.height) * static_cast<double>(image.width);
-  const double low = logarithm(options.min_ratio), high = logarithm(options.max_ratio);
+  const double low = logarithm(options.ratio[0]), high = logarithm(options.ratio[1]);
   for (int i = 0; i < kErasingTries; ++i) {
     const double share =
-        options.min_area + (static_cast<double>(options.max_area) - options.min_area) * random.uniform();
+        options.area[0] + (static_cast<double>(options.area[1]) - options.area[0]) * random.uniform();
     const double ratio = exponential(low + (high - low) * random.uniform());
     const auto height = static_cast<std::int64_t>(std::lround(std::sqrt(area * share * ratio)));
     const auto width = static_cast<std::int64_t>(std::lround(std::sqrt(area * share / ratio)));

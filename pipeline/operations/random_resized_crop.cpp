@@ -76,13 +76,7 @@ class RandomResizedCropDefinition final : public MovingOperation<RandomResizedCr
     checks.want_channels_last();
     checks.want_type({DType::kU8});
     checks.want_size(options_.size);
-    const RandomResizedCrop& o = options_;
-    if (!(o.min_area > 0 && o.min_area <= o.max_area && o.max_area <= 1)) {
-      checks.refuse("areas must satisfy 0 < min_area <= max_area <= 1");
-    }
-    if (!(o.min_ratio > 0 && o.min_ratio <= o.max_ratio && std::isfinite(o.max_ratio))) {
-      checks.refuse("ratios must satisfy 0 < min_ratio <= max_ratio < infinity");
-    }
+    checks.want_area_and_ratio(options_.area, options_.ratio);
     return squared(before, options_.size);
   }
 
@@ -110,10 +104,10 @@ ImageWindow fallback(const RandomResizedCrop& options, const ImageSize& image) {
   const auto height = static_cast<double>(image.height);
   const auto width = static_cast<double>(image.width);
   ImageWindow window{.height = image.height, .width = image.width};
-  if (width / height < options.min_ratio) {
-    window.height = std::clamp<std::int64_t>(std::lround(width / options.min_ratio), 1, image.height);
-  } else if (width / height > options.max_ratio) {
-    window.width = std::clamp<std::int64_t>(std::lround(height * options.max_ratio), 1, image.width);
+  if (width / height < options.ratio[0]) {
+    window.height = std::clamp<std::int64_t>(std::lround(width / options.ratio[0]), 1, image.height);
+  } else if (width / height > options.ratio[1]) {
+    window.width = std::clamp<std::int64_t>(std::lround(height * options.ratio[1]), 1, image.width);
   }
   window.top = (image.height - window.height) / 2;
   window.left = (image.width - window.width) / 2;
@@ -128,11 +122,11 @@ Operations random_resized_crop(RandomResizedCrop options) { return Operation{opt
 
 ImageWindow draw_window(const RandomResizedCrop& options, const ImageSize& image, Philox& random) {
   const double area = static_cast<double>(image.height) * static_cast<double>(image.width);
-  const double low = logarithm(options.min_ratio);
-  const double high = logarithm(options.max_ratio);
+  const double low = logarithm(options.ratio[0]);
+  const double high = logarithm(options.ratio[1]);
   for (int i = 0; i < kTries; ++i) {
     const double share =
-        options.min_area + (static_cast<double>(options.max_area) - options.min_area) * random.uniform();
+        options.area[0] + (static_cast<double>(options.area[1]) - options.area[0]) * random.uniform();
     const double ratio = exponential(low + (high - low) * random.uniform());
     const auto width = static_cast<std::int64_t>(std::lround(std::sqrt(area * share * ratio)));
     const auto height = static_cast<std::int64_t>(std::lround(std::sqrt(area * share / ratio)));

@@ -10,9 +10,10 @@ class RotationDraw final : public AffineDraw {
 
   std::optional<AffineMap> draw(const ImageSize& image, Philox& random) const override {
     if (!(random.uniform() < options_.probability)) return std::nullopt;
-    const double range = static_cast<double>(options_.max_degrees) - options_.min_degrees;
+    const auto [low, high] = options_.degrees;
+    const double degrees = low + (static_cast<double>(high) - low) * random.uniform();
     const Point middle{.x = static_cast<double>(image.width) / 2, .y = static_cast<double>(image.height) / 2};
-    return source_map({.degrees = -(options_.min_degrees + range * random.uniform()), .center = middle});
+    return source_map({.degrees = -degrees, .center = middle});
   }
 
  private:
@@ -25,7 +26,7 @@ class RandomRotationDefinition final : public AffineOperation<RandomRotation, Ro
 
  private:
   void check(const FieldChecks& checks) const override {
-    want_degrees(checks, options_.min_degrees, options_.max_degrees, "degrees", kMaxDegrees);
+    want_degrees(checks, options_.degrees, "degrees", kMaxDegrees);
   }
 };
 

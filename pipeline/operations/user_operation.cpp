@@ -10,7 +10,6 @@
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/encoded_image.h"
 #include "headrace/pipeline/operations/machinery/field_checks.h"
-#include "headrace/pipeline/operations/machinery/sample_chains.h"
 #include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
@@ -65,7 +64,7 @@ class UserOperationStep final : public SampleStep {
     }
   }
 
-  void run(SampleView& sample, const StepContext& context) const override {
+  void run(SampleView sample, const StepContext& context) const override {
     std::array<UserSample::Input, kMaxFields> inputs;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       inputs[i] = {.bytes = sample[inputs_[i]].bytes, .shape = sample[inputs_[i]].shape};

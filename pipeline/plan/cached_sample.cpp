@@ -32,13 +32,12 @@ std::size_t append_field(std::vector<std::byte>& sample, std::size_t used, const
 }
 
 // A shape is made where it stays: a copy right after its extents were written is slow (Shape's constructor).
-void read_sample(std::span<const std::byte> sample, std::size_t count, SampleView& fields) {
-  for (std::size_t i = 0; i < count; ++i) {
+void read_sample(std::span<const std::byte> sample, SampleView fields) {
+  for (FieldView& field : fields) {
     HEADRACE_CHECK(sample.size() >= kUnit, "a cached sample ends early");
     const auto* header = reinterpret_cast<const std::int64_t*>(sample.data());
     const auto bytes = static_cast<std::size_t>(header[0]);
     HEADRACE_CHECK(sample.size() >= kUnit + padded(bytes), "a cached sample ends early");
-    FieldView& field = fields[i];
     field.bytes = sample.subspan(kUnit, bytes);
     std::construct_at(&field.shape, std::span(header + 2, static_cast<std::size_t>(header[1])));
     sample = sample.subspan(kUnit + padded(bytes));

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "headrace/pipeline/operations/machinery/sample_chains.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 
 namespace headrace {
 
@@ -15,7 +15,8 @@ std::size_t appended_bytes(const FieldView& field) noexcept;
 // Appends a field to `sample`, whose first `used` bytes are taken; returns the bytes taken afterwards.
 std::size_t append_field(std::vector<std::byte>& sample, std::size_t used, const FieldView& field);
 
-// Sets `fields` to views into the sample, as many as it has. Throws Error(kInternal) for a sample that ends early.
-void read_sample(std::span<const std::byte> sample, std::size_t count, SampleView& fields);
+// Sets `fields`, which are all that it has, to views into the sample. Throws Error(kInternal) for a sample that
+// ends early.
+void read_sample(std::span<const std::byte> sample, SampleView fields);
 
 }  // namespace headrace

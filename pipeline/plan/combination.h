@@ -21,9 +21,9 @@ struct ProcessedPart {
   std::shared_ptr<const StreamPlan> plan;  // what is done to its records; its index stages are the combination's
   std::uint64_t first_record = 0;          // in the combined source; not of zip()
   std::size_t first_field = 0;             // of zip(): in the combined record
-  // Of zip(): the record of the part's source. Null: the one of the combination's number.
+  // For zip(): returns the record of the part's source. Null: it has the combination's number.
   std::function<std::uint64_t(std::uint64_t)> record_at = {};
-  // Of zip(): writes the numbers of the part's enumerate() stages. Null: it has none.
+  // For zip(): writes the numbers of the part's enumerate() stages. Null: it has none.
   std::function<void(std::uint64_t, std::uint64_t*)> write_numbers = {};
 };
 

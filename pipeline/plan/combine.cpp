@@ -16,9 +16,7 @@
 #include "headrace/pipeline/plan/stages/stage_calls.h"
 #include "headrace/pipeline/plan/zipped_batches.h"
 #include "headrace/pipeline/source.h"
-#include "headrace/pipeline/sources/combined/joined_source.h"
-#include "headrace/pipeline/sources/combined/union_source.h"
-#include "headrace/pipeline/sources/combined/windowed_source.h"
+#include "headrace/pipeline/sources/combined/combined_sources.h"
 
 namespace headrace {
 namespace {

@@ -73,7 +73,7 @@ void EvaluationStages::undo_batch(StagePtr unbatch) {
   kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(batch_));
 }
 
-bool EvaluationStages::keeps(const Operation& operation) {
+bool EvaluationStages::keep_operation(const Operation& operation) {
   if (operation.definition().name() == nullptr) refuse_code(describe(operation));
   if (is_random(operation)) {
     leave_out(operation);
@@ -95,7 +95,7 @@ void EvaluationStages::leave_out(const Operation& operation) {
   field = *left;
 }
 
-// The images measure this as they are decoded; false where they are not known to.
+// Notes that decoded images have this shape. Returns false if something was done to them since.
 bool EvaluationStages::tell_size(const Shape& shape) {
   if (!as_decoded_) return false;
   decode_options_.height = shape[0];

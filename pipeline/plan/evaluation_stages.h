@@ -31,9 +31,9 @@ class EvaluationStages {
   void keep_batch(StagePtr stage, bool padded);
   // Drops the last batch(), unless it is a padded_batch(), which has changed the records: then keeps `unbatch`.
   void undo_batch(StagePtr unbatch);
-  // Returns whether an operation is kept, not one that draws random numbers. Throws ConfigError if an evaluation
-  // cannot do without it.
-  bool keeps(const Operation& operation);
+  // Applies an operation to fields() unless it draws random numbers, and returns whether it did: it is then kept.
+  // Throws ConfigError if an evaluation cannot do without it.
+  bool keep_operation(const Operation& operation);
   // Returns the fields of varying length, padded to the lengths that were found; `given`: those of padded_batch().
   std::vector<PadField> padding(const std::vector<PadField>& given) const;
 

@@ -26,7 +26,7 @@ struct PlannedCache {
   std::size_t stages = 0;  // leading stages whose result it holds
 };
 
-// What a message calls a stage, and a hash that tells it from others.
+// The name of a stage in messages, and a hash that tells it from others.
 struct StageIdentity {
   std::string text;
   std::uint32_t hash = 0;

@@ -15,6 +15,10 @@ nlohmann::ordered_json Stage::to_json(const PlanParts& /*parts*/, const std::str
   throw Error(ErrorCode::kInternal, fmt::format("to_json(): {} stands at {}", describe(), path));
 }
 
+void Stage::plan_into(PlanBuilder& /*plan*/) const {
+  throw Error(ErrorCode::kInternal, "only the planner makes the stage: " + describe());
+}
+
 Indexed Stage::index(const StageInput& /*before*/) const {
   throw Error(ErrorCode::kInternal, "not an index stage: " + describe());
 }

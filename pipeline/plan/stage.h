@@ -20,7 +20,7 @@ class PlanBuilder;
 class Stage;
 using StagePtr = std::shared_ptr<const Stage>;
 
-// What a stage does to positions, of records or, after batch(), of batches.
+// The effect of a stage on positions, of records or, after batch(), of batches.
 struct StageTraits {
   bool shuffles = false;     // the record at a position depends on the seed or the epoch
   bool orders = false;       // every position comes as often as any other, in some order
@@ -57,8 +57,9 @@ class Stage : public std::enable_shared_from_this<Stage> {
 
   // Returns the stage as explain() shows it and as fingerprints include it: "shuffle(seed=7)".
   virtual std::string describe() const = 0;
-  // Adds the stage to the plan. Throws ConfigError if it cannot stand there.
-  virtual void plan_into(PlanBuilder& plan) const = 0;
+  // Adds the stage to the plan. Throws ConfigError if it cannot stand there; Error(kInternal) if only the planner
+  // makes such stages.
+  virtual void plan_into(PlanBuilder& plan) const;
   // Returns {"shuffle": {...}}; `path` is the place of the object. Throws ConfigError if it is code that `parts`
   // do not hold.
   virtual nlohmann::ordered_json to_json(const PlanParts& parts, const std::string& path) const;
@@ -70,9 +71,9 @@ class Stage : public std::enable_shared_from_this<Stage> {
   // image. May read the source.
   virtual StagePtr sized(const Source& /*source*/) const { return nullptr; }
 
-  // Of index stages:
   virtual StageTraits traits() const { return {}; }
-  // Returns the index of the positions. May run a filter, which reads the source.
+
+  // Returns the index of an index stage's positions. May run a filter, which reads the source.
   virtual Indexed index(const StageInput& before) const;
   // Adds the records that it could not judge, by their number in the plan's source.
   virtual void add_failures(FilterFailures& /*all*/) const {}
@@ -84,7 +85,7 @@ struct Combination;
 struct Windowed;
 struct Zipped;
 
-// Where a plan's records come from.
+// The origin of a plan's records.
 struct PlanSource {
   SourcePtr source;  // of processed parts: its fields are those of samples, its bytes the parts'
   std::shared_ptr<const Combination> combination = {};  // whose parts' records `source` holds; null: of none
@@ -125,7 +126,7 @@ bool renumbers(const std::vector<StagePtr>& stages);
 std::size_t stages_before_order(const std::vector<StagePtr>& index_stages, bool numbers, const char* call,
                                 const char* hint);
 
-// Stages that not only their calls make.
+// Return the stages of decode() and unbatch(), which evaluation makes, too.
 StagePtr decode_stage(const DecodeOptions& options);
 StagePtr unbatch_stage();
 

@@ -38,7 +38,8 @@ struct ChosenField {
 // Chooses the fields of one source. All errors are ConfigErrors that begin with the source's name.
 class ColumnChooser {
  public:
-  // What messages call a column, and where columns are looked for: "member", " in its first samples".
+  // The word for a column in messages, and the place where columns are looked for: "member", " in its first
+  // samples".
   struct Words {
     const char* column = "column";
     const char* where = "";

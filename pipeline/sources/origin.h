@@ -1,4 +1,4 @@
-// How a source was opened, as data: recorded in a plan's JSON and used to reopen it.
+// The call that opened a source, as data: recorded in a plan's JSON and used to reopen it.
 #pragma once
 
 #include <cstdint>

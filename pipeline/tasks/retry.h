@@ -6,7 +6,7 @@
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
-#include "headrace/pipeline/operations/machinery/chain.h"
+#include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {

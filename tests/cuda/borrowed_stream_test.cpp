@@ -1,19 +1,9 @@
 // Streams of the embedding program on the CUDA backend: what they wait for, and what waits for them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dlpack.h"
 #include "headrace/pipeline/dlpack_structs.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace {
 namespace {

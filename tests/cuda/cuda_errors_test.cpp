@@ -1,14 +1,6 @@
 // What becomes of errors that the CUDA runtime answers: each is a DeviceError that names the device, none is lost.
-#include <gmock/gmock.h>
-
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <memory>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace {
 namespace {

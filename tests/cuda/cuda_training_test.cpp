@@ -1,18 +1,8 @@
 // A whole training through the CUDA backend's host side. Its kernels run on the host, so the weights are bit for
 // bit those of the same kernels on a CPU's streams: nothing is lost in graphs, pool, events and copies.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tools/recipes/speed_recipe.h"

@@ -1,15 +1,10 @@
 // The CUDA backend on the fake runtime, found by the registry as a real one is.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
-
 #include "headrace/devices/registry.h"
 #include "headrace/tests/support/fake_cuda/nccl.h"
 #include "headrace/tests/support/fake_cuda/runtime.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

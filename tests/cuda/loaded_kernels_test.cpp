@@ -1,16 +1,8 @@
 // When kernels are loaded: one that is loaded at its first use may wait for the GPU, where replicas may be waiting
 // for one another by then.
-#include <gmock/gmock.h>
-
-#include <algorithm>
-#include <iterator>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/collective.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace {
 namespace {

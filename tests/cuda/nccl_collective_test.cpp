@@ -1,18 +1,8 @@
 // The host's side of NCCL: how a group comes up, waits, is aborted and ends.
-#include <gmock/gmock.h>
-
-#include <algorithm>
-#include <chrono>
-#include <future>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/collective.h"
 #include "headrace/tests/conformance/nccl_suite.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/support/tree_collective.h"
 
 namespace headrace {

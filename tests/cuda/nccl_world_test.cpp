@@ -1,23 +1,9 @@
 // NCCL over several workers, on the host's side: workers are threads, and so are their replicas.
-#include <gmock/gmock.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <future>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/workers.h"
 #include "headrace/tests/conformance/replicas.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/support/thread_world.h"
 
 namespace headrace {

@@ -1,16 +1,8 @@
 // A step's graph has branches: gradients of weights and updates beside the rest of the backward pass. They change
 // when something runs, never what comes of it: whatever order the graph's edges allow, the weights are the same
 // bits.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

@@ -1,14 +1,8 @@
 #include "headrace/devices/buffer.h"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <utility>
-
 #include "headrace/devices/base/bf16.h"
-#include "headrace/devices/base/error.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 struct CountingOwner : BufferOwner {
@@ -79,4 +73,4 @@ TEST_F(BufferTest, ViewsGiveElementsOfTheirTypeAlone) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

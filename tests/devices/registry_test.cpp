@@ -1,18 +1,12 @@
-#include "headrace/devices/registry.h"
-
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
-#include <cstdlib>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_features.h"
+#include "headrace/devices/registry.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 // A CPU that passes for a GPU, with mathematics or without.
 class FakeGpu final : public Device {
@@ -227,4 +221,4 @@ TEST_F(RegistryTest, TheCpuDescribesItself) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

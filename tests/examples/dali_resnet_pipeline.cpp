@@ -27,9 +27,8 @@ Dataset create_dali_pipeline(const char* data, int crop, int size, std::int64_t 
   // fn.decoders.image_random_crop, which decodes no more than the crop, fn.resize and a coin flip; or
   // mode="not_smaller"
   const Operations pixels =
-      is_training
-          ? random_resized_crop({.size = crop, .min_area = 0.1F, .min_ratio = 0.8F, .max_ratio = 1.25F}) | flip()
-          : resize(size) | center_crop(crop);
+      is_training ? random_resized_crop({.size = crop, .area = {0.1F, 1}, .ratio = {0.8F, 1.25F}}) | flip()
+                  : resize(size) | center_crop(crop);
   // fn.crop_mirror_normalize(output_layout="CHW")
   return images
       .map(pixels | normalize({0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}) |

@@ -1,25 +1,19 @@
-// How many bad records a stream bears: exactly ErrorPolicy::max_bad_share of an epoch, however it is run.
+// How many records may be bad, and batches that are padded.
+#include <new>
+
 #include "headrace/pipeline/engine/bad_records.h"
-
-#include <gmock/gmock.h>
-
-#include <limits>
-
-#include "headrace/devices/base/error.h"
+#include "headrace/tests/faults/given_stream.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::test_devices;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+// How many bad records a stream bears: exactly ErrorPolicy::max_bad_share of an epoch, however it is run.
 
 // 60 records; bad are those that `is_bad` says.
 Dataset numbers_where(std::function<bool(std::uint64_t)> is_bad, std::int64_t global = 10) {
-  const auto source = std::make_shared<test::FakeSource>(60, [is_bad = std::move(is_bad)](std::uint64_t record) {
+  const auto source = std::make_shared<FakeSource>(60, [is_bad = std::move(is_bad)](std::uint64_t record) {
     if (!is_bad(record)) return;
     throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = record, .offset = 8 * record});
   });
@@ -38,12 +32,7 @@ LoaderOptions limit_options(double share, OnError on_error = OnError::kSkip) {
 std::string error_under(const Dataset& dataset, const LoaderOptions& with, int replicas = 1) {
   DeviceGroup devices = test_devices(replicas);
   Loader loader(dataset, devices, with);
-  try {
-    test::digests_of(loader, devices);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of<DataError>([&] { digests_of(loader, devices); });
 }
 
 TEST(BadRecordLimit, IsTheShareOfTheWhole) {
@@ -98,13 +87,9 @@ TEST(BadRecordLimit, AllReplicasAreRefusedTheSameBatch) {
   }
   for (const int replica : {0, 1}) {
     EXPECT_THROW(loader.next(replica), DataError);
-    try {
-      loader.next(replica);
-      FAIL() << "went on";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kCancelled);
-      EXPECT_THAT(error.what(), StartsWith("the stream ended with an error: fake: 4 of the 60 examples"));
-    }
+    const Error error = error_of([&] { loader.next(replica); });
+    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+    EXPECT_THAT(error.what(), StartsWith("the stream ended with an error: fake: 4 of the 60 examples"));
   }
 }
 
@@ -122,7 +107,7 @@ TEST(BadRecordLimit, IsCountedAnewInEveryEpoch) {
 }
 
 TEST(BadRecordLimit, NamesTheQuarantineFile) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   LoaderOptions with = limit_options(0);
   with.errors.quarantine = folder / "bad.jsonl";
   EXPECT_THAT(error_under(every_tenth_bad(), with),
@@ -165,5 +150,61 @@ TEST(BadRecordTally, CountsEachRecordOnce) {
   EXPECT_EQ(tally->count().first->record, 7U);
 }
 
+// Records that the pass which finds the longest one cannot read: bad ones of the stream.
+
+// Record r holds r % 5 pairs of i32, but for those that are broken.
+Dataset sequences(std::uint64_t count, std::function<void(std::uint64_t, RecordWriter&)> breaks) {
+  return Dataset::from(
+      generator({.name = "sequences",
+                 .fields = {{.name = "tokens", .dtype = DType::kI32, .shape = {Shape::kDynamic, 2}}},
+                 .records = count,
+                 .function = [breaks](std::uint64_t index, RecordWriter& record) {
+                   const std::vector<std::int32_t> tokens(index % 5 * 2);
+                   record.put(0, std::as_bytes(std::span(tokens)));
+                   breaks(index, record);
+                 }}));
+}
+
+// Two of which one is the longest, and one whose bytes are no whole entries.
+Dataset partly_broken() {
+  return sequences(9, [](std::uint64_t index, RecordWriter& record) {
+    if (index == 4 || index == 5) throw std::runtime_error("no luck");
+    const std::vector<std::byte> odd(100 * 8 + 1);
+    if (index == 7) record.put(0, odd);
+  });
+}
+
+TEST(PaddedBatchFaults, RecordsThatCannotBeMeasuredAreBadOnesOfTheStream) {
+  const Dataset dataset = partly_broken().padded_batch({.global_batch = 3});
+  EXPECT_EQ(dataset.fields()[0].shape, (Shape{3, 2})) << "the longest of those that can be read";
+  for (const int threads : {1, 4}) {
+    const GivenStream stream =
+        stream_of(dataset, {.threads = threads, .errors = {.on_error = OnError::kSkip, .max_bad_share = 1}});
+    EXPECT_THAT(stream.good, ElementsAre(0, 1, 2, 3, 6, 8));
+    EXPECT_THAT(stream.bad_records(), ElementsAre(4, 5, 7));
+  }
+}
+
+TEST(PaddedBatchFaults, TheErrorIsThatOfTheBatch) {
+  DeviceGroup devices = test_devices(1);
+  Loader loader(partly_broken().padded_batch({.global_batch = 3}), devices);
+  EXPECT_TRUE(loader.next());
+  const DataError error = error_of<DataError>([&] { loader.next(); });
+  EXPECT_EQ(error.location().record, 4U);
+  EXPECT_THAT(error.what(), HasSubstr("no luck"));
+}
+
+TEST(PaddedBatchFaults, WhereNoneCanBeReadThereIsStillALength) {
+  const Dataset none = sequences(4, [](std::uint64_t, RecordWriter&) { throw std::runtime_error("no luck"); });
+  EXPECT_EQ(none.padded_batch({}).fields()[0].shape, (Shape{1, 2}));
+}
+
+TEST(PaddedBatchFaults, RunningOutOfMemoryIsNobodysRecord) {
+  const Dataset starved = sequences(300, [](std::uint64_t index, RecordWriter&) {
+    if (index == 211) throw std::bad_alloc();
+  });
+  EXPECT_EQ(error_of([&] { starved.padded_batch({}); }).code(), ErrorCode::kOutOfMemory);
+}
+
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

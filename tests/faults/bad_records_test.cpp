@@ -1,29 +1,15 @@
 // Records that cannot be used, under each policy: the same ones at any number of threads and replicas, and the
 // others as if nothing had been.
-#include <gmock/gmock.h>
-
 #include <cerrno>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/system_file.h"
 #include "headrace/pipeline/ledger.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Bytes;
-using test::TempFolder;
-using test::test_devices;
-using ::testing::HasSubstr;
 
 constexpr int kImages = 60;
 // Truncated within the scan, of no bytes, not an image, a flipped bit in the header, cut in the header.
@@ -36,7 +22,7 @@ std::string name_of(int image) {
 // A folder of JPEGs; `damaged` or whole.
 void write_images(const TempFolder& folder, bool damaged) {
   for (int i = 0; i < kImages; ++i) {
-    Bytes bytes = test::encode_jpeg(test::make_picture(24 + i % 5, 30, 3, static_cast<std::uint64_t>(i)));
+    Bytes bytes = encode_jpeg(make_picture(24 + i % 5, 30, 3, static_cast<std::uint64_t>(i)));
     if (damaged && i == 4) bytes.resize(bytes.size() / 2);
     if (damaged && i == 17) bytes.clear();
     if (damaged && i == 18) bytes.assign(200, std::byte{'x'});
@@ -78,7 +64,7 @@ Samples samples_of(const Dataset& dataset, const LoaderOptions& with, std::vecto
   while (const auto batch = loader.next()) {
     batch->ready().wait();
     const TensorView& image = batch->tensor("image");
-    const Bytes images = test::download<std::byte>(devices[0], image.data, image.bytes());
+    const Bytes images = download<std::byte>(devices[0], image.data, image.bytes());
     const auto row = static_cast<std::ptrdiff_t>(image.bytes()) / image.shape[0];
     auto from = images.begin();
     for (const std::uint64_t record : batch->records()) {
@@ -108,13 +94,9 @@ TEST_F(BadRecords, FailNamesTheFirstOneOfTheStream) {
   for (const int threads : {1, 4}) {
     Loader loader(Dataset::from(damaged()).decode().map(resize(12) | center_crop(12)).batch({.global_batch = 8}),
                   devices, record_options(OnError::kFail, threads));
-    try {
-      loader.next();
-      FAIL() << "no error";
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.location().record, 4U);
-      EXPECT_THAT(error.what(), HasSubstr("cat/104.jpg"));
-    }
+    const DataError error = error_of<DataError>([&] { loader.next(); });
+    EXPECT_EQ(error.location().record, 4U);
+    EXPECT_THAT(error.what(), HasSubstr("cat/104.jpg"));
   }
 }
 
@@ -134,11 +116,11 @@ TEST_F(BadRecords, TheStreamIsTheSameHoweverItIsRun) {
   for (const OnError policy : {OnError::kSkip, OnError::kSubstitute}) {
     for (const bool mixed : {false, true}) {
       const Dataset dataset = mixed ? mixed_pipeline(damaged()) : pipeline(damaged());
-      const auto expected = test::cpu_digests_of(dataset, record_options(policy, 1));
+      const auto expected = cpu_digests_of(dataset, record_options(policy, 1));
       ASSERT_EQ(expected.size(), 16U);
       for (const int replicas : {1, 2, 3, 8}) {
         for (const int threads : {1, 4}) {
-          EXPECT_EQ(test::digests_of(dataset, replicas, record_options(policy, threads)), expected)
+          EXPECT_EQ(digests_of(dataset, replicas, record_options(policy, threads)), expected)
               << to_string(policy) << ", " << replicas << " replicas, " << threads << " threads";
         }
       }
@@ -177,11 +159,11 @@ TEST_F(BadRecords, AnImageOfAnotherSizeThanWasSaidIsOne) {
 TEST_F(BadRecords, CachesChangeNothing) {
   const auto stream = [&](const std::shared_ptr<SampleCache>& cache) {
     const Dataset decoded = Dataset::from(damaged()).decode();
-    return test::digests_of((cache ? decoded.cache(cache) : decoded)
-                                .shuffle()
-                                .map(random_resized_crop({.size = 12}))
-                                .batch({.global_batch = 8}),
-                            2, record_options(OnError::kSkip));
+    return digests_of((cache ? decoded.cache(cache) : decoded)
+                          .shuffle()
+                          .map(random_resized_crop({.size = 12}))
+                          .batch({.global_batch = 8}),
+                      2, record_options(OnError::kSkip));
   };
   const auto expected = stream(nullptr);
   const std::shared_ptr<SampleCache> in_memory = memory(), on_disk = disk(out_.path());
@@ -226,7 +208,7 @@ TEST_F(BadRecords, TheQuarantineFileIsTheSameHoweverItIsRun) {
       const auto path = out_ / ("bad" + std::to_string(files.size()));
       LoaderOptions with = record_options(OnError::kSkip, threads, 3);
       with.errors.quarantine = path;
-      test::digests_of(pipeline(damaged()), replicas, with);
+      digests_of(pipeline(damaged()), replicas, with);
       files.push_back(read_whole_file(path));
     }
   }
@@ -256,7 +238,7 @@ TEST_F(BadRecords, AQuarantineFileThatCannotBeWrittenIsRefusedAtOnce) {
 }
 
 TEST_F(BadRecords, ABatchOfNothingElseIsNotHandedOut) {
-  const auto source = std::make_shared<test::FakeSource>(30, [](std::uint64_t index) {
+  const auto source = std::make_shared<FakeSource>(30, [](std::uint64_t index) {
     if (index / 10 == 1) throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = index});
   });
   DeviceGroup devices = test_devices(2);
@@ -273,17 +255,12 @@ TEST_F(BadRecords, ABatchOfNothingElseIsNotHandedOut) {
 }
 
 TEST_F(BadRecords, WhereNoneIsGoodSubstitutionGivesUp) {
-  const auto source = std::make_shared<test::FakeSource>(30, [](std::uint64_t index) {
+  const auto source = std::make_shared<FakeSource>(30, [](std::uint64_t index) {
     throw DataError(ErrorCode::kDataCorrupt, "rotten", {.source = "fake", .record = index});
   });
   DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(source).batch({.global_batch = 10}), devices, record_options(OnError::kSubstitute));
-  try {
-    loader.next();
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("16 other records"));
-  }
+  EXPECT_THAT(error_of<DataError>([&] { loader.next(); }).what(), HasSubstr("16 other records"));
 }
 
 TEST_F(BadRecords, RunningOutOfMemoryIsNobodysRecord) {
@@ -292,14 +269,9 @@ TEST_F(BadRecords, RunningOutOfMemoryIsNobodysRecord) {
     throw std::bad_alloc();
   };
   DeviceGroup devices = test_devices(1);
-  Loader loader(Dataset::from(test::numbers(8)).map(user_map(std::move(map))).batch({.global_batch = 4}), devices,
+  Loader loader(Dataset::from(numbers(8)).map(user_map(std::move(map))).batch({.global_batch = 4}), devices,
                 record_options(OnError::kSkip));
-  try {
-    loader.next();
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-  }
+  EXPECT_EQ(error_of([&] { loader.next(); }).code(), ErrorCode::kOutOfMemory);
 }
 
 // Reads of some files fail a number of times.
@@ -325,12 +297,12 @@ class Refusals final : public FileFaults {
 };
 
 TEST_F(BadRecords, WhatTheSystemRefusesForAMomentIsTriedAgain) {
-  const auto expected = test::cpu_digests_of(pipeline(whole()), record_options(OnError::kFail));
+  const auto expected = cpu_digests_of(pipeline(whole()), record_options(OnError::kFail));
   const SourcePtr source = whole();
   const Refusals refusals("123.jpg", EIO, 2);
   DeviceGroup devices = test_devices(1);
   Loader loader(pipeline(source), devices, record_options(OnError::kFail));
-  EXPECT_EQ(test::digests_of(loader, devices), expected);
+  EXPECT_EQ(digests_of(loader, devices), expected);
   EXPECT_EQ(loader.stats().read_retries, 2U);
 }
 
@@ -361,17 +333,17 @@ TEST_F(BadRecords, FilesThatVanishOrChangeInTheMiddleAreBad) {
 
 TEST_F(BadRecords, AResumedStreamSkipsTheSame) {
   const Dataset dataset = pipeline(damaged());
-  const auto whole_stream = test::digests_of(dataset, 1, record_options(OnError::kSkip));
+  const auto whole_stream = digests_of(dataset, 1, record_options(OnError::kSkip));
   DeviceGroup devices = test_devices(1);
   LoaderState state = Loader(dataset, devices, record_options(OnError::kSkip)).state();
   for (std::size_t step = 0; step < whole_stream.size(); step += 3) {
     state.sequence = step;
     LoaderOptions with = record_options(OnError::kSkip, 3);
     with.start = state;
-    EXPECT_EQ(test::digests_of(dataset, 2, with),
+    EXPECT_EQ(digests_of(dataset, 2, with),
               std::vector(whole_stream.begin() + static_cast<std::ptrdiff_t>(step), whole_stream.end()));
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

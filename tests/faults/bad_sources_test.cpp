@@ -1,24 +1,14 @@
 // Records that a source itself knows to be bad: each policy deals with them as with any other.
-#include <gmock/gmock.h>
-
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/pipeline/inspect.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Bytes;
-using test::TempFolder;
-using ::testing::HasSubstr;
 
 // What is expected of record `record` of a source of ten.
 struct BadSource {
@@ -29,7 +19,7 @@ struct BadSource {
   std::string operation, cause, path;
 };
 
-Bytes image(std::uint64_t seed) { return test::encode_jpeg(test::make_picture(9, 9, 3, seed)); }
+Bytes image(std::uint64_t seed) { return encode_jpeg(make_picture(9, 9, 3, seed)); }
 
 BadSource csv_without_a_file(const TempFolder& folder) {
   std::string table = "path,label\n";
@@ -48,14 +38,14 @@ BadSource csv_without_a_file(const TempFolder& folder) {
 }
 
 BadSource archive_without_a_class(const TempFolder& folder, bool packed) {
-  test::TarBuilder tar;
+  TarBuilder tar;
   std::uint64_t offset = 0;
   for (std::uint64_t i = 0; i < 10; ++i) {
     if (i == 6) offset = tar.unfinished().size() + 512;
     tar.add(std::to_string(i) + ".jpg", image(i));
-    if (i != 6) tar.add(std::to_string(i) + ".cls", test::to_bytes("3"));
+    if (i != 6) tar.add(std::to_string(i) + ".cls", to_bytes("3"));
   }
-  const auto path = folder.write(packed ? "b.tar.gz" : "b.tar", packed ? test::gzip(tar.finish()) : tar.finish());
+  const auto path = folder.write(packed ? "b.tar.gz" : "b.tar", packed ? gzip(tar.finish()) : tar.finish());
   return {.about = packed ? "packed WebDataset" : "WebDataset",
           .source = open_source(path, Split::kTrain),
           .record = 6,
@@ -66,8 +56,8 @@ BadSource archive_without_a_class(const TempFolder& folder, bool packed) {
 }
 
 BadSource digits_with_a_wrong_label(const TempFolder& folder) {
-  const auto path = folder.write("train-images-idx3-ubyte", test::make_idx({10, 3, 3}));
-  Bytes labels = test::make_idx({10});
+  const auto path = folder.write("train-images-idx3-ubyte", make_idx({10, 3, 3}));
+  Bytes labels = make_idx({10});
   labels[8 + 7] = std::byte{200};
   folder.write("train-labels-idx1-ubyte", labels);
   return {.about = "IDX",
@@ -104,14 +94,11 @@ class BadSources : public testing::Test {
 
 TEST_F(BadSources, EndAStreamThatFails) {
   for (const BadSource& one : all()) {
-    try {
-      test::digests_of(pipeline(one.source), 1, options(OnError::kFail));
-      FAIL() << one.about;
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.location().record, one.record) << one.about;
-      EXPECT_EQ(error.location().offset, one.offset) << one.about;
-      EXPECT_THAT(error.what(), HasSubstr(one.cause)) << one.about;
-    }
+    const DataError error =
+        error_of<DataError>([&] { digests_of(pipeline(one.source), 1, options(OnError::kFail)); });
+    EXPECT_EQ(error.location().record, one.record) << one.about;
+    EXPECT_EQ(error.location().offset, one.offset) << one.about;
+    EXPECT_THAT(error.what(), HasSubstr(one.cause)) << one.about;
   }
 }
 
@@ -119,12 +106,12 @@ TEST_F(BadSources, AreSkippedOrReplacedOneByOne) {
   for (const BadSource& one : all()) {
     for (const OnError policy : {OnError::kSkip, OnError::kSubstitute}) {
       std::int64_t examples = 0;
-      for (const BatchDigest& batch : test::digests_of(pipeline(one.source), 1, options(policy))) {
+      for (const BatchDigest& batch : digests_of(pipeline(one.source), 1, options(policy))) {
         examples += batch.examples;
       }
       EXPECT_EQ(examples, policy == OnError::kSkip ? 18 : 20) << one.about;
-      EXPECT_EQ(test::digests_of(pipeline(one.source), 3, options(policy)),
-                test::digests_of(pipeline(one.source), 1, options(policy)))
+      EXPECT_EQ(digests_of(pipeline(one.source), 3, options(policy)),
+                digests_of(pipeline(one.source), 1, options(policy)))
           << one.about;
     }
   }
@@ -133,7 +120,7 @@ TEST_F(BadSources, AreSkippedOrReplacedOneByOne) {
 TEST_F(BadSources, AreListedInTheQuarantine) {
   for (const BadSource& one : all()) {
     const auto path = out_ / (std::string(one.about) + ".jsonl");
-    test::digests_of(pipeline(one.source), 1, options(OnError::kSkip, path));
+    digests_of(pipeline(one.source), 1, options(OnError::kSkip, path));
     std::ifstream lines(path);
     std::string text, more;
     ASSERT_TRUE(std::getline(lines, text)) << one.about;
@@ -162,17 +149,17 @@ TEST_F(BadSources, AreWhatAnInspectionFinds) {
 
 // An image cut short within a tar: the decoder does not know where it lies, the archive does.
 TEST_F(BadSources, ABadImageOfATarHasItsOffset) {
-  test::TarBuilder tar;
+  TarBuilder tar;
   Bytes cut = image(1);
   cut.resize(cut.size() / 2);
   tar.add("a/1.jpg", image(0));
   const std::uint64_t offset = tar.unfinished().size() + 512;
   const Bytes whole = tar.add("b/2.jpg", cut).finish();
   for (const bool packed : {false, true}) {
-    const auto path = tar_.write("images", packed ? test::gzip(whole) : whole);
+    const auto path = tar_.write("images", packed ? gzip(whole) : whole);
     const auto quarantine = out_ / (packed ? "packed" : "plain");
     LoaderOptions with = options(OnError::kSkip, quarantine);
-    test::digests_of(pipeline(image_archive(path)), 1, with);
+    digests_of(pipeline(image_archive(path)), 1, with);
     const Bytes text = read_whole_file(quarantine);
     const nlohmann::json line = nlohmann::json::parse(reinterpret_cast<const char*>(text.data()),
                                                       reinterpret_cast<const char*>(text.data() + text.size()));
@@ -186,7 +173,7 @@ TEST(Inspect, CountsClassesAndSizes) {
   const TempFolder folder;
   for (int i = 0; i < 30; ++i) {
     folder.write((i < 10 ? "a/" : "b/") + std::to_string(i) + ".jpg",
-                 test::encode_jpeg(test::make_picture(8 + i, 20, 3, static_cast<std::uint64_t>(i))));
+                 encode_jpeg(make_picture(8 + i, 20, 3, static_cast<std::uint64_t>(i))));
   }
   const SourcePtr source = open_source(folder.path(), Split::kTrain);
   const Inspection all = inspect_source(source);
@@ -214,4 +201,4 @@ TEST(Inspect, ListsTheFirstBadRecordsOnly) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

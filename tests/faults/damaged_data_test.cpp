@@ -1,21 +1,8 @@
 // A folder of images, every fifth of them damaged, and two pipelines over it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <fstream>
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 

@@ -1,35 +1,19 @@
 // Devices that fail under the engine: a clean error, no hang, nothing left behind.
-#include <gmock/gmock.h>
-
-#include <cstring>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/failing_device.h"
-#include "headrace/tests/support/test_devices.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using ::testing::HasSubstr;
-
-using test::BatchMemory;
-using test::DeviceCall;
-using test::FailingDevice;
-using test::Lives;
-
 DeviceGroup failing(const Lives& lives, BatchMemory memory = BatchMemory::kOwn) {
-  return test::devices_of<FailingDevice>(1, lives, memory);
+  return devices_of<FailingDevice>(1, lives, memory);
 }
 
-Dataset images() { return Dataset::from(test::noise_images(64, 8, 8)).batch({.global_batch = 8}); }
+Dataset images() { return Dataset::from(noise_images(64, 8, 8)).batch({.global_batch = 8}); }
 
 Dataset converted() {
-  return Dataset::from(test::noise_images(64, 8, 8))
+  return Dataset::from(noise_images(64, 8, 8))
       .map(pad_crop(8, 2) | normalize({0.5F, 0.5F, 0.5F}, {0.2F, 0.2F, 0.2F}))
       .batch({.global_batch = 8});
 }
@@ -42,13 +26,9 @@ void expect_nothing_left(DeviceGroup& devices) {
 TEST(DeviceFaults, PinnedMemoryThatRunsOutIsAnErrorAndIsGivenBack) {
   for (int allocations = 0; allocations < 3; ++allocations) {
     DeviceGroup devices = failing({.pinned = allocations});
-    try {
-      Loader loader(images(), devices, {.prefetch = 2});
-      FAIL() << "no error";
-    } catch (const DeviceError& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-      EXPECT_THAT(error.what(), HasSubstr("pinned"));
-    }
+    const DeviceError error = error_of<DeviceError>([&] { Loader loader(images(), devices, {.prefetch = 2}); });
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+    EXPECT_THAT(error.what(), HasSubstr("pinned"));
     expect_nothing_left(devices);
   }
 }
@@ -59,14 +39,10 @@ TEST(DeviceFaults, ALostDeviceEndsTheStreamAtTheBatchItWasLostAt) {
     {
       Loader loader(images(), devices, {.threads = 2, .prefetch = 2});
       for (int i = 0; i < copies; ++i) EXPECT_TRUE(loader.next());
-      try {
-        loader.next();
-        FAIL() << "no error";
-      } catch (const DeviceError& error) {
-        EXPECT_EQ(error.code(), ErrorCode::kDevice);
-        EXPECT_EQ(error.device(), "gpu:0");
-        EXPECT_STREQ(error.what(), "gpu:0: it fell off the bus [copy] (restart the machine)");
-      }
+      const DeviceError error = error_of<DeviceError>([&] { loader.next(); });
+      EXPECT_EQ(error.code(), ErrorCode::kDevice);
+      EXPECT_EQ(error.device(), "gpu:0");
+      EXPECT_STREQ(error.what(), "gpu:0: it fell off the bus [copy] (restart the machine)");
       EXPECT_THROW(loader.next(), Error) << "the stream has ended";
     }
     expect_nothing_left(devices);
@@ -127,7 +103,7 @@ TEST(DeviceFaults, EachCallOfTheEnginesThreadsMayFail) {
   constexpr int kEnough = 100;  // how often a device is asked whether it is done depends on the time
   for (const Use& use : uses()) {
     int failed = 0;
-    for (const DeviceCall& call : test::kDeviceCalls) {
+    for (const DeviceCall& call : kDeviceCalls) {
       int lives = 0;
       while (lives < kEnough && !survives(use, call, lives) && !HasFailure()) ++lives;
       failed += lives;
@@ -156,18 +132,13 @@ TEST(DeviceFaults, AnExceptionOfNoKnownTypeIsDelivered) {
     if (value == 13) throw 13;
     std::memcpy(out.data(), in.data(), out.size());
   };
-  DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(test::numbers(40)).map(user_map(std::move(map))).batch({.global_batch = 10}),
-                devices);
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(numbers(40)).map(user_map(std::move(map))).batch({.global_batch = 10}), devices);
   EXPECT_TRUE(loader.next());
-  try {
-    loader.next();
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.location().record, 13U);
-    EXPECT_THAT(error.what(), HasSubstr("no std::exception"));
-  }
+  const DataError error = error_of<DataError>([&] { loader.next(); });
+  EXPECT_EQ(error.location().record, 13U);
+  EXPECT_THAT(error.what(), HasSubstr("no std::exception"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

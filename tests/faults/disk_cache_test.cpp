@@ -1,18 +1,13 @@
 // The disk cache on a file system that fails: at every single call, with every error that calls give.
-#include "headrace/cache/disk_cache.h"
-
-#include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <atomic>
 #include <cerrno>
-#include <csignal>
 
+#include "headrace/cache/disk_cache.h"
 #include "headrace/devices/base/system_file.h"
 #include "headrace/tests/support/cache_samples.h"
 #include "headrace/tests/support/long_run.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
@@ -107,7 +102,7 @@ TEST_P(DiskCacheFaults, NoErrorAtAnyCallGivesAWrongSample) {
         serve(folder / "cache", &trouble);
       }
       if (GetParam().operation == FileOperation::kWrite && call == 0) {
-        EXPECT_THAT(trouble, testing::HasSubstr("stores nothing more"));
+        EXPECT_THAT(trouble, HasSubstr("stores nothing more"));
       }
       serve(folder / "cache", &trouble);  // the disk is well again
       EXPECT_EQ(trouble, "") << call;

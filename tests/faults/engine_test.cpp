@@ -1,30 +1,15 @@
 // What the input engine does when sources, user functions and consumers misbehave.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <thread>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/on_each.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/gate.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Blocker;
-using test::FakeSource;
-using test::numbers;
-using test::on_each;
-using test::test_devices;
-using ::testing::HasSubstr;
 
 std::function<void(std::int64_t)> throw_at(std::set<std::int64_t> records) {
   return [records = std::move(records)](std::int64_t record) {
@@ -70,15 +55,11 @@ TEST(EngineFaults, AFailedReadNamesRecordAndOffset) {
   {
     Loader loader(dataset, devices);
     EXPECT_TRUE(loader.next());
-    try {
-      loader.next();
-      FAIL() << "no error";
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kIo);
-      EXPECT_EQ(error.location().record, 7U);
-      EXPECT_EQ(error.location().offset, 512U);
-      EXPECT_STREQ(error.what(), "fake: item/7: source read: broken disk, record 7, byte offset 512");
-    }
+    const DataError error = error_of<DataError>([&] { loader.next(); });
+    EXPECT_EQ(error.code(), ErrorCode::kIo);
+    EXPECT_EQ(error.location().record, 7U);
+    EXPECT_EQ(error.location().offset, 512U);
+    EXPECT_STREQ(error.what(), "fake: item/7: source read: broken disk, record 7, byte offset 512");
   }
   Loader loader(
       dataset.prefetch(0), devices,
@@ -172,7 +153,7 @@ TEST(EngineFaults, ARecordOfAStreamOutlivesTheLoaderWhileForeignCodeReadsIt) {
 // Rows that came back are freed with the loader, though a thread in user code still holds the engine.
 TEST(EngineFaults, NoRowsOutliveTheLoaderWhileUserCodeRuns) {
   const Blocker blocker;
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   std::optional<Batch> kept;
   {
     Loader loader(Dataset::from(numbers(80)).map(on_each(blocker.at(78))).batch({.global_batch = 4}), devices,
@@ -217,12 +198,7 @@ TEST(EngineFaults, StopWakesAWaitingConsumer) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     loader.stop();
   });
-  try {
-    loader.next();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
-  }
+  EXPECT_EQ(error_of([&] { loader.next(); }).code(), ErrorCode::kCancelled);
   stopper.join();
   loader.stop();
   blocker.open();
@@ -252,7 +228,7 @@ std::size_t resident_bytes() {
 
 TEST(EngineFaults, LeavesNothingBehindAThousandTimesHoweverItIsLeft) {
   DeviceGroup devices = test_devices(2);
-  const test::TempFolder folder;
+  const TempFolder folder;
   const auto source = std::make_shared<FakeSource>(500);
   const Dataset plain = Dataset::from(source);
   const auto run = [&](int how) {
@@ -334,4 +310,4 @@ TEST(EngineFaults, SlowSamplesAreOvertakenWithinTheWindow) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,21 +1,12 @@
 // Errors that a filter meets and no record is to blame for at once: what the system refuses, a wrong
 // configuration, too little memory.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
 #include <new>
 
 #include "headrace/pipeline/dataset.h"
 #include "headrace/tests/faults/filter_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Reads of a record that the system refuses so many times.
 std::shared_ptr<FakeSource> refused(std::uint64_t which, int times, std::uint64_t records = kRecords) {
@@ -63,20 +54,17 @@ TEST(FilterFaults, AConfigErrorIsThrownAtOnceWhateverThePolicy) {
   const auto source = std::make_shared<FakeSource>(200000);
   const Dataset dataset = Dataset::from(source).filter(two_of_three(1000, "weight")).batch({.global_batch = 8});
   for (int i = 0; i < 2; ++i) {
-    try {
-      Loader(dataset, devices, filter_options(OnError::kSkip));
-      FAIL() << "no error";
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("filter(two of three, version 1): "));
-      EXPECT_THAT(error.what(), HasSubstr("'weight'"));
-    }
+    const ConfigError error =
+        error_of<ConfigError>([&] { Loader(dataset, devices, filter_options(OnError::kSkip)); });
+    EXPECT_THAT(error.what(), HasSubstr("filter(two of three, version 1): "));
+    EXPECT_THAT(error.what(), HasSubstr("'weight'"));
   }
   EXPECT_LT(source->reads(), 200000U) << "the others are not read for it";
 }
 
 TEST(FilterFaults, AConfigErrorWithinACombinationIsToo) {
-  const Dataset part = Dataset::from(test::numbers(20)).filter(two_of_three(1000, "weight"));
-  EXPECT_THROW(concatenate({Dataset::from(test::numbers(5)), part}).size(), ConfigError);
+  const Dataset part = Dataset::from(numbers(20)).filter(two_of_three(1000, "weight"));
+  EXPECT_THROW(concatenate({Dataset::from(numbers(5)), part}).size(), ConfigError);
   EXPECT_THROW(zip({part}), ConfigError);
 }
 
@@ -90,14 +78,11 @@ TEST(FilterFaults, RunningOutOfMemoryIsNobodysRecord) {
     if (record == 11) throw std::bad_alloc();
   });
   for (const Dataset& dataset :
-       {Dataset::from(test::numbers(30)).filter(greedy), Dataset::from(starved).filter(two_of_three())}) {
+       {Dataset::from(numbers(30)).filter(greedy), Dataset::from(starved).filter(two_of_three())}) {
     for (const OnError policy : {OnError::kFail, OnError::kSkip, OnError::kSubstitute}) {
-      try {
-        Loader(dataset.batch({.global_batch = 4}), devices, filter_options(policy));
-        FAIL() << "no error";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-      }
+      EXPECT_EQ(
+          error_of([&] { Loader(dataset.batch({.global_batch = 4}), devices, filter_options(policy)); }).code(),
+          ErrorCode::kOutOfMemory);
     }
   }
 }
@@ -108,9 +93,6 @@ TEST(FilterFaults, RunningOutOfMemoryIsNobodysRecord) {
 // once.
 
 namespace {
-
-using namespace test;
-using ::testing::ElementsAre;
 
 TEST(FilterFaults, ARecordAtSeveralPlacesIsBadAtAllOfThem) {
   const GivenStream stream =
@@ -157,7 +139,7 @@ TEST(FilterFaults, AllRowsOfABatchThatCannotBeJudgedAreBad) {
 
 TEST(FilterFaults, OneHalfOfAZippedRecordIsEnough) {
   const auto zipped = [](const SourcePtr& source) {
-    return zip({Dataset::from(source).filter(two_of_three()), Dataset::from(test::numbers(50))},
+    return zip({Dataset::from(source).filter(two_of_three()), Dataset::from(numbers(50))},
                {.suffixes = {"", "_2"}, .strict = false});
   };
   for (const int threads : {1, 4}) {
@@ -179,4 +161,4 @@ TEST(FilterFaults, OneHalfOfAZippedRecordIsEnough) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

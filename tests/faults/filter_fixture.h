@@ -1,18 +1,8 @@
 // A source with records that cannot be read, and a filter that cannot judge one of the others.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <mutex>
-#include <set>
-#include <stdexcept>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/faults/given_stream.h"
 #include "headrace/tests/pipeline/fake_source.h"
-#include "headrace/tests/pipeline/streams.h"
 
 namespace headrace::test {
 
@@ -62,7 +52,7 @@ inline GivenStream skipping(const Dataset& dataset, int threads = 2) {
 }
 
 // The error that the loader's `batch`-th batch is for every replica.
-inline std::string error_of(const Dataset& dataset, int batch, int threads, int replicas) {
+inline std::string error_of_stream(const Dataset& dataset, int batch, int threads, int replicas) {
   DeviceGroup devices = test_devices(replicas);
   Loader loader(dataset, devices, filter_options(OnError::kFail, threads));
   std::string text;
@@ -70,13 +60,9 @@ inline std::string error_of(const Dataset& dataset, int batch, int threads, int 
     for (int r = 0; r < replicas; ++r) EXPECT_TRUE(loader.next(r)) << "batches before it are handed out";
   }
   for (int r = 0; r < replicas; ++r) {
-    try {
-      loader.next(r);
-      ADD_FAILURE() << "no error";
-    } catch (const DataError& error) {
-      EXPECT_TRUE(text.empty() || text == error.what());
-      text = error.what();
-    }
+    const DataError error = error_of<DataError>([&] { loader.next(r); });
+    EXPECT_TRUE(text.empty() || text == error.what());
+    text = error.what();
   }
   return text;
 }

@@ -1,40 +1,27 @@
 // Records that a filter cannot read or judge: bad ones of the stream, wherever the filter stands and however the
 // stream is run.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/tests/faults/filter_fixture.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 TEST(FilterFaults, TheErrorIsThatOfTheBatchWhereTheRecordWouldBe) {
   for (const int threads : {1, 2, 4}) {
     for (const int replicas : {1, 2}) {
       // 0 2 3 5 | 6 7
       EXPECT_EQ(
-          error_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global_batch = 4}), 1, threads,
-                   replicas),
+          error_of_stream(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global_batch = 4}), 1,
+                          threads, replicas),
           "fake: item/7: source read: rotten, record 7, byte offset 107 (repair or remove the record, or pass "
           "over bad ones: ErrorPolicy::on_error = skip)");
       // 0 2 3 5 | 6 8 9 11 | 12 14 15 17 | 18 20
-      EXPECT_EQ(error_of(Dataset::from(rotten_at_first({})).filter(two_of_three()).batch({.global_batch = 4}), 3,
-                         threads, replicas),
-                "fake: item/20: filter(two of three, version 1): no luck, record 20");
+      EXPECT_EQ(
+          error_of_stream(Dataset::from(rotten_at_first({})).filter(two_of_three()).batch({.global_batch = 4}), 3,
+                          threads, replicas),
+          "fake: item/20: filter(two of three, version 1): no luck, record 20");
     }
   }
 }
@@ -45,8 +32,8 @@ TEST(FilterFaults, AnUnreadableRecordFailsAsItDoesWithoutAFilter) {
       if (record == 5) throw rotten(record);
     }));
   };
-  EXPECT_EQ(error_of(always().filter(two_of_three()).batch({.global_batch = 3}), 1, 2, 1),
-            error_of(always().batch({.global_batch = 5}), 1, 2, 1));
+  EXPECT_EQ(error_of_stream(always().filter(two_of_three()).batch({.global_batch = 3}), 1, 2, 1),
+            error_of_stream(always().batch({.global_batch = 5}), 1, 2, 1));
 }
 
 TEST(FilterFaults, TheStreamAndItsQuarantineAreTheSameHoweverItIsRun) {
@@ -65,7 +52,7 @@ TEST(FilterFaults, TheStreamAndItsQuarantineAreTheSameHoweverItIsRun) {
                                       .filter(two_of_three())
                                       .shuffle({.seed = 5})
                                       .batch({.global_batch = 8});
-          const auto digests = test::digests_of(dataset, replicas, with);
+          const auto digests = digests_of(dataset, replicas, with);
           const Bytes written = read_whole_file(path);
           std::filesystem::remove(path);
           if (expected.empty()) {
@@ -112,14 +99,10 @@ TEST(FilterFaults, AreCounted) {
     while (strict.next(0) && strict.next(1)) {
     }
   };
-  try {
-    drain();
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.location().record, 33U);
-    EXPECT_THAT(error.what(),
-                HasSubstr("3 of the " + std::to_string(dataset.size()) + " examples of an epoch are bad"));
-  }
+  const DataError error = error_of<DataError>([&] { drain(); });
+  EXPECT_EQ(error.location().record, 33U);
+  EXPECT_THAT(error.what(),
+              HasSubstr("3 of the " + std::to_string(dataset.size()) + " examples of an epoch are bad"));
 }
 
 TEST(FilterFaults, AreNotMoreThanWasSaid) {
@@ -129,18 +112,14 @@ TEST(FilterFaults, AreNotMoreThanWasSaid) {
                      }};
   const auto size = [&](std::uint64_t most) {
     picky.max_failures = most;
-    return Dataset::from(test::numbers(kRecords)).filter(picky).size();
+    return Dataset::from(numbers(kRecords)).filter(picky).size();
   };
   EXPECT_EQ(size(kRecords / 2), kRecords);
-  try {
-    size(kRecords / 2 - 1);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("more than 29 records could not be read or judged; one of them is"));
-    EXPECT_THAT(error.what(), HasSubstr("even"));
-    EXPECT_THAT(error.what(), HasSubstr("max_failures"));
-    EXPECT_EQ(error.location().record % 2, 0U);
-  }
+  const DataError error = error_of<DataError>([&] { size(kRecords / 2 - 1); });
+  EXPECT_THAT(error.what(), HasSubstr("more than 29 records could not be read or judged; one of them is"));
+  EXPECT_THAT(error.what(), HasSubstr("even"));
+  EXPECT_THAT(error.what(), HasSubstr("max_failures"));
+  EXPECT_EQ(error.location().record % 2, 0U);
 }
 
 TEST(FilterFaults, SubstitutesAreGoodOnes) {
@@ -161,8 +140,8 @@ TEST(FilterFaults, SubstitutesAreGoodOnes) {
 TEST(FilterFaults, WhereNothingCanBeJudgedSubstitutionGivesUp) {
   const RecordFilter none{.name = "none",
                           .keeps = [](const ExampleView&) -> bool { throw std::runtime_error("no"); }};
-  test::test_devices(1);  // skips here where there are none: EXPECT_THROW takes a skip for a wrong exception
-  EXPECT_THROW(stream_of(Dataset::from(test::numbers(30)).filter(none).batch({.global_batch = 5}),
+  test_devices(1);  // skips here where there are none: EXPECT_THROW takes a skip for a wrong exception
+  EXPECT_THROW(stream_of(Dataset::from(numbers(30)).filter(none).batch({.global_batch = 5}),
                          filter_options(OnError::kSubstitute)),
                DataError);
 }
@@ -171,7 +150,7 @@ TEST(FilterFaults, AreQuarantinedWithWhatTheFilterFound) {
   const TempFolder folder;
   LoaderOptions with = filter_options(OnError::kSkip);
   with.errors.quarantine = folder / "bad";
-  test::digests_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global_batch = 8}), 1, with);
+  digests_of(Dataset::from(rotten_at_first()).filter(two_of_three()).batch({.global_batch = 8}), 1, with);
   std::vector<nlohmann::json> found;
   std::ifstream lines(folder / "bad");
   for (std::string text; std::getline(lines, text);) found.push_back(nlohmann::json::parse(text));
@@ -191,14 +170,14 @@ TEST(FilterFaults, AreQuarantinedWithWhatTheFilterFound) {
 
 TEST(FilterFaults, ACacheThatHoldsTheRecordIsNotAsked) {
   const auto cache = memory();
-  test::digests_of(Dataset::from(rotten_at_first({})).cache(cache).batch({.global_batch = 8}), 1, {});
+  digests_of(Dataset::from(rotten_at_first({})).cache(cache).batch({.global_batch = 8}), 1, {});
   ASSERT_EQ(cache->counters().records, kRecords);
   const Dataset dataset = Dataset::from(rotten_at_first()).filter(two_of_three()).cache(cache);
   EXPECT_THAT(skipping(dataset).bad_records(), ElementsAre(7, 20, 33));
 }
 
 TEST(FilterFaults, RowsThatAreOnlyCopiedAreNoException) {
-  const Dataset dataset = Dataset::from(test::numbers(kRecords)).filter(two_of_three());
+  const Dataset dataset = Dataset::from(numbers(kRecords)).filter(two_of_three());
   EXPECT_THAT(skipping(dataset).bad_records(), ElementsAre(20));
 }
 
@@ -215,14 +194,14 @@ TEST(FilterFaults, AResumedStreamHasTheSame) {
   const auto dataset = [] {
     return Dataset::from(rotten_at_first()).filter(two_of_three()).shuffle().batch({.global_batch = 8});
   };
-  const auto whole = test::cpu_digests_of(dataset(), filter_options(OnError::kSkip));
+  const auto whole = cpu_digests_of(dataset(), filter_options(OnError::kSkip));
   DeviceGroup devices = test_devices(1);
   LoaderState state = Loader(dataset(), devices, filter_options(OnError::kSkip)).state();
   for (std::size_t step = 0; step < whole.size(); ++step) {
     state.sequence = step;
     LoaderOptions with = filter_options(OnError::kSkip, 3);
     with.start = state;
-    EXPECT_EQ(test::digests_of(dataset(), 2, with),
+    EXPECT_EQ(digests_of(dataset(), 2, with),
               std::vector(whole.begin() + static_cast<std::ptrdiff_t>(step), whole.end()));
   }
 }
@@ -264,7 +243,7 @@ TEST(FilterFaults, NothingIsLostAndNothingIsGoodThatWasNotJudged) {
     for (std::uint64_t record = 0; record < first; ++record) good.insert(record);
     for (const int threads : {1, 4}) {
       Dataset dataset = Dataset::from(rotten_at_first(unreadable, records)).filter(two_of_three(throwing));
-      if (first > 0) dataset = concatenate({Dataset::from(test::numbers(first)), dataset});
+      if (first > 0) dataset = concatenate({Dataset::from(numbers(first)), dataset});
       if (shuffled) dataset = dataset.shuffle({.seed = trial});
       const GivenStream stream = skipping(dataset, threads);
       const Records found_bad = stream.bad_records();
@@ -277,4 +256,4 @@ TEST(FilterFaults, NothingIsLostAndNothingIsGoodThatWasNotJudged) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

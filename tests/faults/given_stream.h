@@ -1,9 +1,6 @@
 // What a loader hands out, all of it.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "headrace/tests/pipeline/streams.h"
 
 namespace headrace::test {

@@ -1,31 +1,15 @@
 // A test that is killed: this program, started again for one disabled test, since oneTBB's workers do not survive
 // fork().
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <bit>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <bit>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <mutex>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <thread>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/file.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/ledger.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/long_run.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 

@@ -1,34 +1,17 @@
 // The engine as a guest of oneTBB: what the embedding program says holds, and nothing is left behind.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <thread>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/compute_arena.h"
 #include "headrace/tests/pipeline/on_each.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/gate.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Blocker;
-using test::cpu_digests_of;
-using test::cpu_replicas;
-using test::digests_of;
-using test::noise_images;
-using test::numbers;
-using test::on_each;
 
 // The most calls that were at work at the same time; each takes a while.
 struct Concurrency {
@@ -213,4 +196,4 @@ TEST(OneTbb, AThousandLoadersLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

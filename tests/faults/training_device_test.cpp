@@ -1,24 +1,11 @@
 // Devices that are lost under the trainer: an error that names the device, no hang, whatever call fails.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/support/failing_device.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::DeviceCall;
-using test::FailingDevice;
-using test::Lives;
-using ::testing::HasSubstr;
 
 constexpr int kReplicas = 2;
 
@@ -68,13 +55,13 @@ bool training_survives(const TrainingUse& use, int victim, const DeviceCall& cal
   left.*call.lives = lives;
   DeviceGroup devices = two_devices(victim, left);
   const auto& device = dynamic_cast<const FailingDevice&>(devices[victim]);
-  const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global_batch = 8});
+  const Dataset data = blobs(64, {6, 6, 2}).batch({.global_batch = 8});
   Stopwatch teardown;
   {
     std::unique_ptr<Strategy> strategy;
     try {
       strategy = std::make_unique<Strategy>(devices, StrategyOptions{.announce = false});
-      Model model = test::compiled(*strategy, test::norm_cnn);
+      Model model = compiled(*strategy, norm_cnn);
       Loader loader(data, devices, {.epochs = 2, .threads = 1, .stall_timeout_seconds = 30});
       Trainer trainer(*strategy, model, loader, {.step = {.accumulate = use.accumulate}});
       use.train(trainer);
@@ -102,7 +89,7 @@ TEST_P(TrainingDeviceFaults, EachCallOfTheTrainerMayFail) {
   constexpr int kEnough = 200;
   for (int victim = 0; victim < kReplicas; ++victim) {
     int failed = 0;
-    for (const DeviceCall& call : test::kDeviceCalls) {
+    for (const DeviceCall& call : kDeviceCalls) {
       // The first calls, then fewer and fewer: a long run makes the same ones again and again.
       int lives = 0;
       while (lives < kEnough && !training_survives(use, victim, call, lives) && !HasFailure()) {
@@ -117,4 +104,4 @@ TEST_P(TrainingDeviceFaults, EachCallOfTheTrainerMayFail) {
 INSTANTIATE_TEST_SUITE_P(Uses, TrainingDeviceFaults, testing::Range(0, static_cast<int>(training_uses().size())));
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -35,7 +35,7 @@ std::vector<Bytes> seeds() {
   const Operations chain =
       pad_crop(8, 2) | flip() | normalize({0.1F, 0.2F, 0.3F}, {0.5F, 0.2F, 0.3F}) | one_hot(10, 0.1F);
   const Operations bytes = random_resized_crop({.size = 6}) | resize(7) | color_jitter({.hue = 0.1F}) | cutout(3) |
-                           random_affine({.max_degrees = 9}) | rand_augment() | random_erasing();
+                           random_affine({.degrees = {0, 9}}) | rand_augment() | random_erasing();
   return {
       written(
           images.shuffle({.seed = 7}).map(chain).batch({.global_batch = 3}).map(mixup() | cutmix()).prefetch(2)),

@@ -2,22 +2,8 @@
 // bits.
 //   HEADRACE_FUZZ_CASES=1000   how many cases; HEADRACE_FUZZ_FIRST=17   from this one on
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 

@@ -1,16 +1,10 @@
 // A training that another program recorded: its losses step by step, and its weights at the end.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "headrace/tests/support/data.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/support/test_devices.h"
 #include "headrace/train/trainer.h"
 

@@ -1,8 +1,5 @@
 // The recipes cifar10-fast and cifar10-fast-b, on a narrow net, against PyTorch's (make_speed_expected.py wrote
 // speed_expected.json).
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "headrace/pipeline/loader.h"
@@ -10,9 +7,8 @@
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tools/recipes/speed_recipe.h"
 #include "headrace/train/nets.h"
-#include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using nlohmann::json;
@@ -57,15 +53,15 @@ std::vector<float> start(const std::string& name, const Shape& shape) {
   return {};
 }
 
-json expected_speed() { return test::read_expected("speed_expected.json"); }
+json expected_speed() { return read_expected("speed_expected.json"); }
 
 // A GPU's Muon multiplies in bf16 and is compared with PyTorch's that does. A sum that is rounded the other way
 // makes a difference of a bf16 step, which the next steps multiply: on an H200 single weights differed by up to
 // .26 of their typical size, norms by .4 %.
-double tolerance(double on_cpu) { return test::on_gpu() ? 0.02 : on_cpu; }
-double tolerance_of_weights(double on_cpu) { return test::on_gpu() ? 0.35 : on_cpu; }
+double tolerance(double on_cpu) { return on_gpu() ? 0.02 : on_cpu; }
+double tolerance_of_weights(double on_cpu) { return on_gpu() ? 0.35 : on_cpu; }
 
-const char* expected_recipes() { return test::on_gpu() ? "recipes_with_muon_in_bf16" : "recipes"; }
+const char* expected_recipes() { return on_gpu() ? "recipes_with_muon_in_bf16" : "recipes"; }
 
 void expect_summary(const std::string& name, const std::vector<float>& values, const json& expected) {
   double sum = 0, squares = 0;
@@ -90,7 +86,7 @@ class SpeedGolden : public testing::TestWithParam<tools::SpeedRecipe> {
     const std::int64_t count = batch_ * expected_["steps"].get<std::int64_t>();
     std::vector<std::int64_t> labels;
     for (std::int64_t i = 0; i < count; ++i) labels.push_back(mixed(static_cast<std::uint64_t>(i), 5) % 10);
-    return test::labelled({32, 32, 3}, numbers(count * 32 * 32 * 3, 7), labels).batch({.global_batch = batch_});
+    return labelled({32, 32, 3}, numbers(count * 32 * 32 * 3, 7), labels).batch({.global_batch = batch_});
   }
 
   Model build(Strategy& strategy) const {
@@ -119,7 +115,7 @@ class SpeedGolden : public testing::TestWithParam<tools::SpeedRecipe> {
 
 TEST_P(SpeedGolden, FollowsPyTorch) {
   const json& expected = expected_[expected_recipes()][GetParam().name];
-  test::Training training(1);  // whose batch norm sees the whole batch
+  Training training(1);  // whose batch norm sees the whole batch
   Model model = build(training.strategy);
   const Dataset data = this->data();
   Loader loader(data, training.devices);
@@ -136,7 +132,7 @@ TEST_P(SpeedGolden, FollowsPyTorch) {
   const double loss = expected["evaluation"]["loss"];
   EXPECT_NEAR(seen.loss, loss, tolerance(1e-5) * loss);
   EXPECT_NEAR(seen.accuracy * static_cast<double>(seen.examples), expected["evaluation"]["correct"].get<double>(),
-              test::on_gpu() ? 2 : 1e-6);
+              on_gpu() ? 2 : 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, SpeedGolden,
@@ -144,4 +140,4 @@ INSTANTIATE_TEST_SUITE_P(Recipes, SpeedGolden,
                          [](const auto& tested) { return tested.index == 0 ? "A" : "B"; });
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

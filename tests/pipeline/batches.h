@@ -1,12 +1,6 @@
 // Batches of numbers, for the tests of what stands in which batch.
 #pragma once
 
-#include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/streams.h"
 
 namespace headrace::test {
@@ -57,16 +51,6 @@ inline Batches batches_of_epoch(const Dataset& data, std::uint64_t epoch = 0, co
   const Batches all = batches_of(data, epoch + 1, {}, field);
   const auto steps = static_cast<std::ptrdiff_t>(data.steps_per_epoch());
   return {all.end() - steps, all.end()};
-}
-
-// The ConfigError's text; empty if there is none.
-inline std::string refusal_of_plan(const std::function<void()>& make) {
-  try {
-    make();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace headrace::test

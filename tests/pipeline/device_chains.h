@@ -1,8 +1,6 @@
 // Images, operations on them that devices can do, and devices that do them.
 #pragma once
 
-#include <vector>
-
 #include "headrace/tests/pipeline/streams.h"
 
 namespace headrace::test {

@@ -1,15 +1,9 @@
 // Sources that misbehave on request.
 #pragma once
 
-#include <atomic>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "headrace/pipeline/source.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

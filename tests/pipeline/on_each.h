@@ -1,12 +1,8 @@
 // A user's map that tests look through.
 #pragma once
 
-#include <cstring>
-#include <functional>
-#include <string>
-#include <utility>
-
 #include "headrace/pipeline/operations.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

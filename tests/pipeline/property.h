@@ -1,10 +1,6 @@
 // The property every stage of a plan keeps: one stream, however it is run and wherever it is continued.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <vector>
-
 #include "headrace/pipeline/ledger.h"
 #include "headrace/tests/pipeline/streams.h"
 

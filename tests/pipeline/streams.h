@@ -1,13 +1,10 @@
 // What the tests of running plans share: small sources and the digests of their streams.
 #pragma once
 
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "headrace/pipeline/digest.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {

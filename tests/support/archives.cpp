@@ -1,12 +1,8 @@
-#include "headrace/tests/support/archives.h"
-
 #include <zlib.h>
 #include <zstd.h>
 
-#include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <stdexcept>
+#include "headrace/tests/support/archives.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,12 +1,7 @@
 // Tar and zip archives, NumPy arrays and compressed bytes for tests.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,15 +1,8 @@
 // Arrow's arrays made by hand, in every layout that is read, and streams of them.
 #pragma once
 
-#include <cstring>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "headrace/pipeline/arrow_structs.h"
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

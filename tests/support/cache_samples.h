@@ -1,11 +1,8 @@
 // Samples for caches.
 #pragma once
 
-#include <cstdint>
-
 #include "headrace/cache/sample_cache.h"
-#include "headrace/devices/base/rng.h"
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,20 +1,12 @@
-#include "headrace/tests/support/command.h"
-
 #include <fcntl.h>
 #include <pty.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <stdexcept>
-#include <string_view>
+
+#include "headrace/tests/support/command.h"
+#include "headrace/tests/support/test.h"
 
 extern char** environ;  // NOLINT: POSIX's name
 

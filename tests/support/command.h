@@ -1,8 +1,7 @@
 // Runs a program as a user would and keeps what it said.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,6 +1,6 @@
-#include "headrace/tests/support/data.h"
-
 #include <cstdlib>
+
+#include "headrace/tests/support/data.h"
 
 namespace headrace::test {
 

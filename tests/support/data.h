@@ -1,9 +1,7 @@
 // Where tests find the real data sets, if this machine has them.
 #pragma once
 
-#include <filesystem>
-#include <optional>
-#include <string>
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

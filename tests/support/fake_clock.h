@@ -1,12 +1,8 @@
 // A clock that stands still until the test moves it.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <vector>
-
 #include "headrace/devices/base/clock.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,11 +1,9 @@
 // A gate that holds back a stream's work until the test opens it.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <functional>
 #include <latch>
-#include <memory>
+
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

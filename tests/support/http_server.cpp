@@ -1,17 +1,13 @@
-#include "headrace/tests/support/http_server.h"
-
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
 #include <cctype>
-#include <cstdio>
-#include <set>
-#include <stdexcept>
+
+#include "headrace/tests/support/http_server.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,18 +1,7 @@
 // An HTTP server of this process that can misbehave: files with ranges, ETags, an S3-like listing, a slow line.
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

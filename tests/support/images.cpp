@@ -1,13 +1,8 @@
-#include "headrace/tests/support/images.h"
-
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <stdexcept>
-
 #include <jpeglib.h>
 #include <png.h>
+
+#include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

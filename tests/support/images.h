@@ -1,12 +1,11 @@
 // Small pictures and their encoded forms.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
+
+using PixelBytes = std::vector<std::uint8_t>;
 
 // Interleaved samples, row by row.
 struct Picture {

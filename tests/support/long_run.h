@@ -3,10 +3,8 @@
 #pragma once
 
 #include <gtest/gtest-spi.h>
-#include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <string_view>
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,11 +1,9 @@
-#include "headrace/tests/support/message_names.h"
-
 #include <cctype>
-#include <filesystem>
 #include <regex>
 
 #include "headrace/tests/support/data.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/message_names.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,9 +1,7 @@
 // The texts in the sources of the floors, and the names in them that messages give in their reader's words.
 #pragma once
 
-#include <set>
-#include <string>
-#include <vector>
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

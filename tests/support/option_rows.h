@@ -2,16 +2,10 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/tests/support/data.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,13 +1,10 @@
 // Images whose EXIF data say which way up they are.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "headrace/pipeline/decoders/exif_orientation.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
-#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,11 +1,9 @@
 #include <jpeglib.h>
 #include <png.h>
-
 #include <csetjmp>
-#include <cstdio>
-#include <vector>
 
 #include "headrace/tests/support/plain_images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

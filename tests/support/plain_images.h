@@ -1,11 +1,8 @@
 // Encoded images that no encoder of the project writes.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <span>
-
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,14 +1,10 @@
-#include "headrace/tests/support/test_devices.h"
-
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/common/device_spec.h"
 #include "headrace/devices/cpu/cpu_features.h"
 #include "headrace/tests/support/discrete_device.h"
+#include "headrace/tests/support/test.h"
+#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
 
 namespace headrace::test {

@@ -12,16 +12,12 @@
 // every test. A test that asks for none runs. Tests name a device themselves only where they say why.
 #pragma once
 
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "headrace/devices/device.h"
 #include "headrace/devices/device_group.h"
 #include "headrace/devices/registry.h"
 #include "headrace/devices/tensor.h"
 #include "headrace/pipeline/batch.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

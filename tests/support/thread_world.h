@@ -3,25 +3,10 @@
 
 #include <unistd.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <cstring>
-#include <functional>
-#include <future>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/collective.h"
 #include "headrace/devices/workers.h"
 #include "headrace/devices/workers/transport.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

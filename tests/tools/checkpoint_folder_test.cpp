@@ -1,16 +1,7 @@
 // What `headrace train` does with a folder of checkpoints that is damaged, used, shared or tampered with.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <csignal>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 
@@ -18,9 +9,6 @@ namespace headrace::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using Words = std::vector<std::string>;
 
 class CheckpointFolder : public ::testing::Test {
@@ -213,7 +201,7 @@ TEST_F(CheckpointFolder, LosesWhatDeadProcessesLeft) {
   said_by({"--resume"}, 0);
   const std::vector<std::string> names = left_over();
   ASSERT_EQ(names.size(), 1U);
-  EXPECT_THAT(names.front(), ::testing::StartsWith("record.safetensors."));
+  EXPECT_THAT(names.front(), StartsWith("record.safetensors."));
 }
 
 TEST_F(CheckpointFolder, IsNotWrittenThroughALink) {

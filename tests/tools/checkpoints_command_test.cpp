@@ -1,16 +1,5 @@
 // `headrace train` killed, stopped and resumed: the result is that of the run that was left alone. And records
 // that other commands read.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <thread>
-
-#include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/file.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/tests/support/long_run.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
@@ -20,12 +9,10 @@
 namespace headrace::test {
 namespace {
 
-using ::testing::HasSubstr;
-
 // Of the command, by the three tests of killed trainings together.
 int wanted_kills() { return long_or(100, 6); }
 
-std::vector<nlohmann::json> lines_of(const std::filesystem::path& file) {
+std::vector<nlohmann::json> json_lines_of(const std::filesystem::path& file) {
   const std::vector<std::byte> bytes = read_whole_file(file);
   std::istringstream text(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   std::vector<nlohmann::json> lines;
@@ -36,7 +23,7 @@ std::vector<nlohmann::json> lines_of(const std::filesystem::path& file) {
 // What does not depend on the clock.
 nlohmann::json computed_lines(const std::filesystem::path& file) {
   nlohmann::json lines = nlohmann::json::array();
-  for (const nlohmann::json& line : lines_of(file)) {
+  for (const nlohmann::json& line : json_lines_of(file)) {
     nlohmann::json kept;
     for (const char* key : {"epoch", "steps", "loss", "accuracy", "val_loss", "val_accuracy", "test_loss",
                             "test_accuracy", "weights_sha256"}) {

@@ -1,23 +1,12 @@
 // `headrace doctor --cluster`, as launchers start it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "headrace/tests/support/command.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::CommandResult;
-using ::testing::AllOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 
 // Variables of one process, as RANK=1.
 using Variables = std::vector<std::string>;
@@ -27,7 +16,7 @@ CommandResult diagnose(const Variables& variables, const std::vector<std::string
   words.insert(words.end(), variables.begin(), variables.end());
   words.insert(words.end(), {HEADRACE_BINARY, "doctor", "--cluster"});
   words.insert(words.end(), options.begin(), options.end());
-  return test::run_command(words);
+  return run_command(words);
 }
 
 std::string port(int number) { return std::to_string(20'000 + (getpid() * 41 + number) % 20'000); }
@@ -128,7 +117,7 @@ TEST(ClusterDoctor, SaysWhetherThereIsASecret) {
     const bool secret = variables.size() > open.size();
     EXPECT_THAT(people.output, ContainsRegex(secret ? "secret +set +HEADRACE_WORLD_SECRET" : "secret +none"));
     EXPECT_EQ(nlohmann::json::parse(json.output)["secret"], secret);
-    EXPECT_THAT(people.output + people.errors + json.output + json.errors, ::testing::Not(HasSubstr("horse")));
+    EXPECT_THAT(people.output + people.errors + json.output + json.errors, Not(HasSubstr("horse")));
   }
 }
 
@@ -139,8 +128,8 @@ TEST(ClusterDoctor, MeetsOverMpi) {
   if (!std::filesystem::exists(module) || !std::filesystem::exists(mpirun)) {
     GTEST_SKIP() << "no MPI module, or no " << mpirun;
   }
-  const CommandResult result = test::run_command({mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2",
-                                                  HEADRACE_BINARY, "doctor", "--cluster", "--wait", "30"});
+  const CommandResult result = run_command({mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2",
+                                            HEADRACE_BINARY, "doctor", "--cluster", "--wait", "30"});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(result.output, ContainsRegex("agreed +mpi +all workers can use it: "));
 }
@@ -154,4 +143,4 @@ TEST(ClusterDoctor, OnlyReadsWithoutWaiting) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

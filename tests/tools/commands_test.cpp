@@ -1,19 +1,9 @@
 // The commands as scripts use them: exit status 0, the promised JSON keys, the same stream whatever the settings.
 #include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/cpu/cpu_features.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 

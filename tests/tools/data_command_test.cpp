@@ -1,21 +1,13 @@
 // What the commands say of the data: what was recognised, what was left out, what can be read in more than one
 // way.
-#include <gmock/gmock.h>
-
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 // The folder's images, and beside them some that are no JPEG or PNG.
 std::string write_images(const TempFolder& folder) {

@@ -1,28 +1,12 @@
 // Bad records in every command: what becomes of them, and what is said of them at the end.
-#include <gmock/gmock.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 
-#include "headrace/pipeline/decoders/exif_orientation.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 nlohmann::json last_line(const std::string& text) {
   nlohmann::json last;

@@ -1,23 +1,12 @@
 // Data that are not for a recipe or a pipeline, or nothing that is read at all: what fits is said.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
 
-#include <string>
-#include <vector>
-
 #include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
 
 void write_images_of_size(const TempFolder& folder, int height, int width) {
   for (int i = 0; i < 4; ++i) {

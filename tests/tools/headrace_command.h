@@ -2,27 +2,13 @@
 #pragma once
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <filesystem>
-#include <functional>
-#include <iterator>
-#include <set>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/tests/support/command.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

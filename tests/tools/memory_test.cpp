@@ -1,23 +1,12 @@
 // What the command takes of the memory, and that it asks before it takes.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/support/plain_images.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
@@ -113,9 +102,9 @@ TEST(Memory, WhereThereIsNoneTheMessageSaysForWhat) {
     if (result.status == 0 || result.status == 127) continue;  // 127: not even its libraries could be loaded
     ++failed;
     EXPECT_EQ(result.status, 1) << result.errors;
-    EXPECT_THAT(result.errors, ::testing::Not(HasSubstr("bad_alloc")));
-    EXPECT_THAT(result.errors, ::testing::AnyOf(HasSubstr("no memory left for "), HasSubstr("cannot allocate "),
-                                                HasSubstr("cannot start a thread for ")));
+    EXPECT_THAT(result.errors, Not(HasSubstr("bad_alloc")));
+    EXPECT_THAT(result.errors, AnyOf(HasSubstr("no memory left for "), HasSubstr("cannot allocate "),
+                                     HasSubstr("cannot start a thread for ")));
     EXPECT_THAT(result.errors, HasSubstr("hint: "));
   }
   EXPECT_GT(failed, 0) << "none of the limits was too low";

@@ -1,19 +1,10 @@
 // What the command writes never destroys what the user has: outputs that are inputs or no files are refused, what
 // exists is replaced by a finished file alone, and signals, full disks and closed pipes leave nothing behind.
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {

@@ -1,28 +1,14 @@
 // One's own photographs: JPEG and PNG files of many sizes in a folder a class, from `headrace train` to `predict`
 // and `evaluate` with the record alone.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
-
 #include "headrace/pipeline/decoders/jpeg_writer.h"
-#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/report/page_reader.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr const char* kClasses[] = {"earth", "sea", "sky"};
 
@@ -105,9 +91,9 @@ TEST_F(Photographs, AreLearntAndNamed) {
                                             "--split", "train", "--devices", "cpu", "--report", page});
   EXPECT_EQ(evaluated.status, 0) << evaluated.errors;
   const nlohmann::json shown = read_page(page);
-  EXPECT_THAT(shown["classes"], ::testing::Contains("sea"));
+  EXPECT_THAT(shown["classes"], Contains("sea"));
   EXPECT_EQ(shown["matrix"].size(), 3U);
-  EXPECT_THAT(shown["worst"], ::testing::Not(::testing::IsEmpty()));
+  EXPECT_THAT(shown["worst"], Not(IsEmpty()));
   EXPECT_THAT(shown["worst"].dump(), HasSubstr("\"sea\""));
 }
 

@@ -1,17 +1,6 @@
 // Records of programs, and what `headrace evaluate` and `headrace predict` make of them with the record alone: the
 // program's own figures, to the last digit, or a refusal that says what is missing.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 #include "headrace/tests/train/training_fixture.h"
@@ -22,10 +11,6 @@
 
 namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A program that trains on digits, normalised, and what it says of the test split.
 class RecordCommand : public ::testing::Test {

@@ -1,13 +1,4 @@
 // `headrace report`: real runs, whole and cut, as the data of their pages and as a browser draws them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <fstream>
-#include <string>
-#include <vector>
-
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 #include "headrace/tests/tools/report/page_reader.h"
@@ -15,12 +6,6 @@
 
 namespace headrace::test {
 namespace {
-
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 std::vector<nlohmann::json> history_lines(const std::filesystem::path& file) {
   std::vector<nlohmann::json> lines;

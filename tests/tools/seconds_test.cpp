@@ -1,19 +1,10 @@
 // What is measured for a while: how long that takes, what it says at its end.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
-#include <vector>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::ContainsRegex;
 
 TEST(Seconds, ABenchTakesThoseItIsGiven) {
   const Stopwatch watch;

@@ -1,14 +1,8 @@
 // Float images, 5,050 to train on and 20 to test with, of which record 17 has a pixel that is no number.
 #pragma once
 
-#include <filesystem>
-#include <limits>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,19 +1,10 @@
-// What a user sees on a terminal: bars that fit, a fresh line after Ctrl-C.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <sstream>
-#include <string>
-
-#include "headrace/tests/support/command.h"
+// Numbers and the terminal.
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+// What a user sees on a terminal: bars that fit, a fresh line after Ctrl-C.
 
 std::vector<std::string> train(const std::string& steps) {
   return {HEADRACE_BINARY, "train",    "--recipe", "mnist-mlp",         "--data", kFashion.string(), "--devices",
@@ -105,6 +96,43 @@ TEST(Terminals, ABenchShowsItsProgressAndTakesItAway) {
   EXPECT_EQ(run.status, 0) << run.text;
   EXPECT_THAT(run.text, HasSubstr("measuring: "));
   EXPECT_THAT(shown(run.text, 120).lines.front(), StartsWith("trivial: ")) << run.text;
+}
+
+// Numbers as options take them; tests/tools/wrong_values.h has those that are refused.
+
+std::string last_text_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n') + 1, begin = text.rfind('\n', end - 1);
+  return text.substr(begin + 1, end - begin - 1);
+}
+
+TEST(Numbers, AreReadAsTheyAreWritten) {
+  const auto final_digest = [](const std::string& seed) {
+    return last_text_line(headrace({"digest", "--pipeline", "trivial", "--seed", seed}).output);
+  };
+  const std::string eight = final_digest("8");
+  EXPECT_NE(eight, "");
+  EXPECT_EQ(final_digest("08"), eight);
+}
+
+TEST(Numbers, AreDecimal) {
+  const auto identity = [](const char* batch) {
+    return headrace({"digest", "--pipeline", "trivial", "--global-batch", batch}).output;
+  };
+  EXPECT_EQ(identity("0100000"), identity("100000"));
+  EXPECT_EQ(identity("+100000"), identity("100000"));
+}
+
+TEST(Numbers, ABatchBeyondTheDataIsTheWholeData) {
+  const auto final_digest = [](const std::string& global, const std::string& replicas) {
+    const CommandResult result =
+        headrace({"digest", "--pipeline", "trivial", "--global-batch", global, "--replicas", replicas});
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return last_text_line(result.output);
+  };
+  const std::string whole = final_digest("1048576", "1");
+  for (const char* global : {"1048577", "1000000000000", "2305843009213693952", "9223372036854775807"}) {
+    EXPECT_EQ(final_digest(global, "3"), whole) << global;
+  }
 }
 
 }  // namespace

@@ -1,11 +1,5 @@
 // What `headrace train` says and does where it is stopped, and how its options reach the input engine.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
@@ -13,10 +7,6 @@
 
 namespace headrace::test {
 namespace {
-
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::vector<nlohmann::json> json_lines(const std::string& text) {
   std::vector<nlohmann::json> lines;
@@ -191,7 +181,7 @@ TEST(BenchBaseline, IsThereForEveryPipeline) {
     if (line.contains("memory_ratio")) {
       EXPECT_EQ(line["samples"]["memory"].size(), line["samples"]["headrace"].size());
       EXPECT_GT(line["memory_images_per_second"], 0);
-      EXPECT_THAT(result.output + result.errors, testing::HasSubstr("memory alone: "));
+      EXPECT_THAT(result.output + result.errors, HasSubstr("memory alone: "));
     }
   }
 }

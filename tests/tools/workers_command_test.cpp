@@ -1,27 +1,13 @@
 // Commands that several processes run together, started in each of the ways that are known.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <csignal>
-#include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
-#include "headrace/devices/base/clock.h"
 #include "headrace/tests/support/free_coordinator.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 #include "headrace/tests/tools/report/page_reader.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 using Arguments = std::vector<std::string>;
 
@@ -107,7 +93,7 @@ TEST_P(LaunchedWorkers, TwoWorkersTrainAsTwoReplicasDo) {
   const TempFolder data, outputs;
   write_cifar(data);
   WorkerCommands workers(GetParam(), 2, outputs, train_small(data, "cpu:1", {}));
-  EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
+  EXPECT_THAT(workers.wait(), Each(0)) << workers[0].output() << workers[1].output();
   EXPECT_EQ(workers[1].output(), "");
   EXPECT_EQ(weights_in(workers[0].output()), weights_in(headrace(train_small(data, "cpu:2", {})).output));
 }
@@ -138,7 +124,7 @@ void expect_to_survive_the_loss_of(std::size_t lost) {
   EXPECT_THAT(first[1 - lost].output(), HasSubstr("was lost"));
 
   WorkerCommands second(kLaunchers[0], 2, outputs, train_small(data, "cpu:1", saved));
-  EXPECT_THAT(second.wait(), ::testing::Each(0)) << second[0].output() << second[1].output();
+  EXPECT_THAT(second.wait(), Each(0)) << second[0].output() << second[1].output();
   EXPECT_EQ(weights_in(second[0].output()), weights_in(headrace(train_small(data, "cpu:2", {})).output));
 }
 
@@ -275,7 +261,7 @@ TEST(LaunchedRecords, AreEvaluatedAndPredictedTogether) {
     alone.insert(alone.end(), {"--devices", "cpu:2"});
     shared.insert(shared.end(), {"--devices", "cpu:1"});
     WorkerCommands workers(kLaunchers[0], 2, outputs, shared);
-    EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
+    EXPECT_THAT(workers.wait(), Each(0)) << workers[0].output() << workers[1].output();
     const auto without_time = [](const std::string& text) { return text.substr(0, text.find(",\"seconds\"")); };
     const std::string chief =
         with_reading_apart({.status = 0, .output = "", .errors = workers[0].output()}).errors;  // both streams
@@ -289,7 +275,7 @@ TEST(LaunchedRecords, AReportHasARowForEachWorker) {
   write_cifar(data);
   const std::string run = (outputs / "run").string(), page = (outputs / "page.html").string();
   WorkerCommands workers(kLaunchers[0], 2, outputs, train_small(data, "cpu:1", {"--run-dir", run}));
-  EXPECT_THAT(workers.wait(), ::testing::Each(0)) << workers[0].output() << workers[1].output();
+  EXPECT_THAT(workers.wait(), Each(0)) << workers[0].output() << workers[1].output();
   ASSERT_EQ(headrace({"report", run, "--out", page}).status, 0);
   const nlohmann::json workers_shown = read_page(page)["epochs"].back()["workers"];
   ASSERT_EQ(workers_shown.size(), 2U);

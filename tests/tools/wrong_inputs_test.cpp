@@ -1,17 +1,9 @@
 // Hundreds of wrong inputs and option values: each ends soon with the right status and one clear message, and
 // changes nothing of the user's.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cctype>
 #include <iomanip>
-#include <map>
 #include <regex>
-#include <sstream>
 
-#include "headrace/tests/support/command.h"
-#include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/wrong_files.h"
 #include "headrace/tests/tools/wrong_values.h"
 

@@ -1,21 +1,11 @@
 // Attention and the layers of sequences around it, through whole nets.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/support/reference.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/nets.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Reals;
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr std::int64_t kPositions = 5, kFeatures = 6;
 
@@ -50,19 +40,18 @@ Reals attended(const Reals& q, const Reals& k, const Reals& v, std::size_t heads
 TEST(Attention, IsWhatThePlainestLoopsCompute) {
   constexpr std::int64_t kExamples = 3;
   const Shape sequence{kPositions, kFeatures};
-  const auto values = test::random_floats(kExamples * sequence.elements(), 1);
+  const auto values = random_floats(kExamples * sequence.elements(), 1);
   std::vector<float> mask;
   for (std::int64_t i = 0; i < kExamples * kPositions; ++i) mask.push_back(i % 3 == 1 ? 0.0F : 1.0F);
   const Dataset data =
-      Dataset::from(
-          in_memory("sequences", kExamples,
-                    {test::array_of("image", sequence, values), test::array_of("mask", {kPositions}, mask),
-                     test::array_of("label", Shape{}, std::vector<std::int64_t>(kExamples))}))
+      Dataset::from(in_memory("sequences", kExamples,
+                              {array_of("image", sequence, values), array_of("mask", {kPositions}, mask),
+                               array_of("label", Shape{}, std::vector<std::int64_t>(kExamples))}))
           .batch({.global_batch = 2});
   for (const int heads : {1, 2, 6}) {
     for (const bool causal : {false, true}) {
       for (const bool masked : {false, true}) {
-        test::Training training(1);
+        Training training(1);
         Model model = training.strategy.build([&](Graph& g) {
           const Node x = g.input("image", sequence);
           const Node hidden = masked ? g.input("mask", {kPositions}) : Node{};
@@ -83,7 +72,7 @@ TEST(Attention, IsWhatThePlainestLoopsCompute) {
           for (std::size_t i = 0; i < expected.size(); ++i) {
             // A row without any position has equal weights.
             if (masked && causal && i / kFeatures == 0 && mask[n * kPositions] == 0) continue;
-            ASSERT_NEAR(got[n * expected.size() + i], expected[i], 2e-6 * test::slack())
+            ASSERT_NEAR(got[n * expected.size() + i], expected[i], 2e-6 * slack())
                 << heads << causal << masked << " at " << i;
           }
         }
@@ -175,9 +164,8 @@ Dataset ordered_tokens(std::int64_t count, std::uint64_t seed = 4) {
     tokens.insert(tokens.end(), row.begin(), row.end());
     labels.push_back(first < second ? 1 : 0);
   }
-  return Dataset::from(
-      in_memory("tokens", static_cast<std::size_t>(count),
-                {test::array_of("tokens", {8}, tokens), test::array_of("label", Shape{}, labels)}));
+  return Dataset::from(in_memory("tokens", static_cast<std::size_t>(count),
+                                 {array_of("tokens", {8}, tokens), array_of("label", Shape{}, labels)}));
 }
 
 // The block of Keras's "Text classification with Transformer".
@@ -194,7 +182,7 @@ TEST(Attention, ATransformerLearnsTheOrderOfTokens) {
   const Dataset data = ordered_tokens(512).batch({.global_batch = 64}),
                 other = ordered_tokens(700, 5).batch({.global_batch = 64});
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
-    test::Training training(2);
+    Training training(2);
     Model model = training.strategy.build(transformer, {.seed = 3});
     model.compile({.optimizer = adam(5e-3F), .metrics = {accuracy()}, .precision = precision});
     const History history = model.fit(data, {.epochs = 40, .verbose = 0});
@@ -208,7 +196,7 @@ TEST(Attention, ATransformerLearnsTheOrderOfTokens) {
 TEST(Attention, IsTheSameForAnyNumberOfReplicasWithVirtualShards) {
   std::vector<std::string> weights;
   for (const int replicas : {1, 2}) {
-    test::Training training(replicas);
+    Training training(replicas);
     Model model = training.strategy.build(transformer, {.seed = 3});
     model.compile({.optimizer = adam(5e-3F)});
     model.fit(ordered_tokens(100).batch({.global_batch = 32}),
@@ -232,4 +220,4 @@ TEST(Attention, IsALayerOfASequential) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,30 +1,13 @@
 // Checkpoints in their folder: which there are, which is taken, what is made of it.
-#include "headrace/train/checkpoints.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/checkpoints.h"
 #include "headrace/train/records/record.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 void patch_bit(const std::filesystem::path& file, std::uint64_t offset) {
   TempFolder::patch(file, offset, read_whole_file(file)[offset] ^ std::byte{1});
@@ -105,10 +88,9 @@ TEST(Checkpoints, OthersInTheFolderAreLeftAlone) {
   save_model(model, folder / "saved.safetensors");
   model.fit(kept_data(),
             {.epochs = 3, .verbose = 0, .checkpoints = CheckpointOptions{.folder = folder.path(), .keep = 1}});
-  EXPECT_THAT(
-      names_in(folder.path()),
-      ElementsAre("checkpoint-15.safetensors", "notes.txt",
-                  ::testing::MatchesRegex("pretrained.safetensors.[0-9]+.[0-9]+.tmp"), "saved.safetensors"));
+  EXPECT_THAT(names_in(folder.path()),
+              ElementsAre("checkpoint-15.safetensors", "notes.txt",
+                          MatchesRegex("pretrained.safetensors.[0-9]+.[0-9]+.tmp"), "saved.safetensors"));
 }
 
 TEST(Checkpoints, UnfinishedFilesOfTheDeadAreRemoved) {
@@ -134,12 +116,7 @@ TEST(Checkpoints, AFolderHasOneTraining) {
   model.fit(kept_data(), options);
   EXPECT_THAT(names_in(folder.path()), ElementsAre("checkpoint-10.safetensors", "checkpoint-5.safetensors"));
   const auto refusal = [&](Model& other) -> std::string {
-    try {
-      other.fit(kept_data(), options);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return {};
+    return message_of([&] { other.fit(kept_data(), options); });
   };
   Model other = compiled(training.strategy, small_mlp);
   EXPECT_THAT(refusal(other),
@@ -193,13 +170,9 @@ TEST(Checkpoints, TheNewestCompleteOneIsTaken) {
   EXPECT_THAT(unreadable[0].why, HasSubstr(file(15).string() + ": is cut short"));
   EXPECT_EQ(unreadable[1].file, file(10));
   EXPECT_THAT(unreadable[1].why, HasSubstr(file(10).string() + ": is damaged: the checksum of tensor"));
-  try {
-    restore_model(training.strategy, file(10));
-    ADD_FAILURE();
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("tensor 'dense/weights'"));
-    EXPECT_EQ(error.location().offset, weights->offset);
-  }
+  const DataError error = error_of<DataError>([&] { restore_model(training.strategy, file(10)); });
+  EXPECT_THAT(error.what(), HasSubstr("tensor 'dense/weights'"));
+  EXPECT_EQ(error.location().offset, weights->offset);
 }
 
 TEST(Checkpoints, RestoreOrCreateSaysWhich) {
@@ -236,16 +209,14 @@ TEST(Checkpoints, NothingIsCreatedWhereNoneCanBeRead) {
     std::filesystem::resize_file(folder / name, 60);
   }
   for (const bool restoring : {true, false}) {
-    try {
+    const DataError error = error_of<DataError>([&] {
       Model begun = restoring ? restore_or_create(training.strategy, folder.path(), create) : create();
       begun.fit(kept_data(), {.verbose = 0, .checkpoints = files, .resume = true});
-      ADD_FAILURE();
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(),
-                  HasSubstr(folder.path().string() + ": holds 2 checkpoints, none of which can be read"));
-      EXPECT_THAT(error.what(), HasSubstr("checkpoint-5.safetensors: is cut short"));
-      EXPECT_THAT(error.what(), HasSubstr("checkpoint-10.safetensors: is cut short"));
-    }
+    });
+    EXPECT_THAT(error.what(),
+                HasSubstr(folder.path().string() + ": holds 2 checkpoints, none of which can be read"));
+    EXPECT_THAT(error.what(), HasSubstr("checkpoint-5.safetensors: is cut short"));
+    EXPECT_THAT(error.what(), HasSubstr("checkpoint-10.safetensors: is cut short"));
   }
 }
 
@@ -295,13 +266,9 @@ TEST(Checkpoints, NameLossesOfTheProgramsOwn) {
   Model model = training.strategy.build(small_mlp);
   model.compile({.loss = 0.5F * own + 2.0F * sparse_categorical_crossentropy()});
   save_model(model, folder / "model");
-  try {
-    restore_model(training.strategy, folder / "model");
-    ADD_FAILURE();
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.location().source, (folder / "model").string());
-    EXPECT_THAT(error.what(), HasSubstr("custom loss, 'my_loss' (hand it over in CustomParts::losses"));
-  }
+  const DataError error = error_of<DataError>([&] { restore_model(training.strategy, folder / "model"); });
+  EXPECT_EQ(error.location().source, (folder / "model").string());
+  EXPECT_THAT(error.what(), HasSubstr("custom loss, 'my_loss' (hand it over in CustomParts::losses"));
   Model same = restore_model(training.strategy, folder / "model", {.losses = {own}});
   ASSERT_EQ(same.state().compiled->loss.terms.size(), 2U);
   EXPECT_EQ(same.state().compiled->loss.terms[0].function->name(), "my_loss");

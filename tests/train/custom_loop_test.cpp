@@ -1,18 +1,9 @@
 // Custom training loops: a loss in the place of the built-in one, and the pieces of a step against the step.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::loop_data;
-using test::Training;
 
 // In a replica's share of a pass: cross-entropy as a user would write it. Returns each example's loss.
 std::vector<float> own_cross_entropy(const ReplicaContext& replica, const ForwardPass& pass) {
@@ -40,7 +31,7 @@ struct LoopRun {
   int replicas = 1;
   int accumulate = 1;
   std::int64_t batch = 16;
-  Net net = test::small_cnn;
+  Net net = small_cnn;
   Optimizer optimizer = adam(1e-2F);
 };
 
@@ -51,11 +42,10 @@ struct LoopOutcome {
 
 void expect_same_training(const LoopOutcome& a, const LoopOutcome& b) {
   ASSERT_EQ(a.losses.size(), b.losses.size());
-  for (std::size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i], b.losses[i], 1e-5 * test::slack());
+  for (std::size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i], b.losses[i], 1e-5 * slack());
   for (std::size_t v = 0; v < a.variables.size(); ++v) {
     for (std::size_t i = 0; i < a.variables[v].size(); ++i) {
-      ASSERT_NEAR(a.variables[v][i], b.variables[v][i], 1e-3 * test::slack())
-          << "variable " << v << "[" << i << "]";
+      ASSERT_NEAR(a.variables[v][i], b.variables[v][i], 1e-3 * slack()) << "variable " << v << "[" << i << "]";
     }
   }
 }
@@ -81,14 +71,14 @@ LoopOutcome train_with_own_loss(const LoopRun& run) {
   }
   trainer.finish();
   model.check_mirrored();
-  outcome.variables = test::variables_of(model);
+  outcome.variables = variables_of(model);
   return outcome;
 }
 
 // The same with the loss that the model is compiled with, in whole steps.
 LoopOutcome train_in_steps(const LoopRun& run) {
   Training training(run.replicas);
-  Model model = test::compiled(training.strategy, run.net, run.optimizer);
+  Model model = compiled(training.strategy, run.net, run.optimizer);
   Loader loader(loop_data(run.batch), training.devices, {.epochs = 2});
   Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = run.accumulate}});
   LoopOutcome outcome;
@@ -96,7 +86,7 @@ LoopOutcome train_in_steps(const LoopRun& run) {
     outcome.losses.push_back(mean_loss(trainer.finish()));
     trainer.reset_metrics();
   }
-  outcome.variables = test::variables_of(model);
+  outcome.variables = variables_of(model);
   return outcome;
 }
 
@@ -106,11 +96,11 @@ TEST(CustomLoop, ALossOfOnesOwnTrainsAsTheSameLossBuiltIn) {
 }
 
 TEST(CustomLoop, PiecesOfEveryOptimizerGiveTheStepsBits) {
-  for (const Net& net : {Net(test::small_cnn), Net(test::norm_cnn)}) {
-    const Optimizer optimizer = test::with_all_around(test::grouped());
+  for (const Net& net : {Net(small_cnn), Net(norm_cnn)}) {
+    const Optimizer optimizer = with_all_around(grouped());
     const LoopRun run{.replicas = 2, .net = net, .optimizer = optimizer};
     Training training(2);
-    Model model = test::compiled(training.strategy, net, optimizer);
+    Model model = compiled(training.strategy, net, optimizer);
     Loader loader(loop_data(), training.devices, {.epochs = 2});
     Trainer trainer(training.strategy, model, loader);
     while (std::optional<GlobalBatch> batches = trainer.take()) {
@@ -119,14 +109,14 @@ TEST(CustomLoop, PiecesOfEveryOptimizerGiveTheStepsBits) {
       trainer.apply_gradients();
     }
     trainer.finish();
-    EXPECT_EQ(test::variables_of(model), train_in_steps(run).variables);
+    EXPECT_EQ(variables_of(model), train_in_steps(run).variables);
   }
 }
 
 TEST(CustomLoop, GradientsOfSeveralBatchesAreThoseOfALargerOne) {
   for (const int replicas : {1, 2, 4}) {
     Training training(replicas);
-    Model model = test::compiled(training.strategy, test::small_cnn);
+    Model model = compiled(training.strategy, small_cnn);
     Loader loader(loop_data(4), training.devices,
                   {.epochs = 2});  // 13 batches an epoch, the last one of 2 examples
     Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = 4}});
@@ -150,7 +140,7 @@ TEST(CustomLoop, GradientsOfSeveralBatchesAreThoseOfALargerOne) {
     EXPECT_EQ(model.global_step(), 8U);
     LoopOutcome outcome = train_in_steps({});
     outcome.losses.clear();
-    expect_same_training(outcome, {.losses = {}, .variables = test::variables_of(model)});
+    expect_same_training(outcome, {.losses = {}, .variables = variables_of(model)});
   }
 }
 
@@ -158,7 +148,7 @@ TEST(CustomLoop, DiscardedGradientsLeaveNoTrace) {
   std::vector<std::string> weights;
   for (const bool discards : {false, true}) {
     Training training(2);
-    Model model = test::compiled(training.strategy, test::small_cnn);
+    Model model = compiled(training.strategy, small_cnn);
     Loader loader(loop_data(10), training.devices);
     Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = 2}});
     GlobalBatch first = *trainer.take();
@@ -176,7 +166,7 @@ TEST(CustomLoop, DiscardedGradientsLeaveNoTrace) {
 TEST(CustomLoop, AccumulatedPiecesGiveTheBitsOfAccumulatedSteps) {
   const LoopRun run{.replicas = 2, .accumulate = 2, .batch = 10};
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   Loader loader(loop_data(10), training.devices, {.epochs = 2});
   Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = 2}});
   int pending = 0;
@@ -189,7 +179,7 @@ TEST(CustomLoop, AccumulatedPiecesGiveTheBitsOfAccumulatedSteps) {
     pending = 0;
   }
   trainer.finish();
-  EXPECT_EQ(test::variables_of(model), train_in_steps(run).variables);
+  EXPECT_EQ(variables_of(model), train_in_steps(run).variables);
 }
 
 TEST(CustomLoop, PiecesOfVirtualShardsGiveTheStepsBits) {
@@ -197,7 +187,7 @@ TEST(CustomLoop, PiecesOfVirtualShardsGiveTheStepsBits) {
   for (const int replicas : {1, 2, 4}) {
     for (const bool pieces : {false, true}) {
       Training training(replicas);
-      Model model = test::compiled(training.strategy, test::norm_cnn);
+      Model model = compiled(training.strategy, norm_cnn);
       DeviceGroup repeated = training.devices.repeated(4 / replicas);
       Loader loader(loop_data(10), repeated, {.epochs = 2});
       Trainer trainer(training.strategy, model, loader, {.step = {.accumulate = 2, .virtual_shards = 4}});
@@ -222,7 +212,7 @@ TEST(CustomLoop, PiecesOfVirtualShardsGiveTheStepsBits) {
 
 TEST(CustomLoop, VirtualShardsKeepNoResultsApart) {
   Training training(1);
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   DeviceGroup repeated = training.devices.repeated(4);
   Loader loader(loop_data(), repeated);
   Trainer trainer(training.strategy, model, loader, {.step = {.virtual_shards = 4}});
@@ -231,4 +221,4 @@ TEST(CustomLoop, VirtualShardsKeepNoResultsApart) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,38 +1,16 @@
-// One Evaluator for all of it: passes over a loader or a data set, results, and what it refuses.
+// The evaluator, and records that are skipped.
 #include "headrace/train/evaluator.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::loop_data;
-using test::Training;
-using testing::HasSubstr;
-
-template <typename Call>
-std::string refused_call(const Call& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
+// One Evaluator for all of it: passes over a loader or a data set, results, and what it refuses.
 
 TEST(Evaluator, EachPassOverALoaderIsAnEvaluation) {
   const Dataset data = loop_data(16, 27);
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   Loader loader(data, training.devices, {.epochs = 3});
   Evaluator evaluator(model, loader, {.views = mirrored_views()});
   evaluator.warm_up();
@@ -49,7 +27,7 @@ TEST(Evaluator, EachPassOverALoaderIsAnEvaluation) {
 TEST(Evaluator, PredictsFromALoaderAsTheModelDoes) {
   const Dataset data = loop_data(16, 27);
   Training training(2);
-  Model model = training.strategy.build(test::small_cnn, {.seed = 3});  // not compiled
+  Model model = training.strategy.build(small_cnn, {.seed = 3});  // not compiled
   const Predictions expected = model.predict(data);
   Loader loader(data, training.devices, {.epochs = 2});
   Evaluator evaluator(model, loader, {}, Mode::kPredict);
@@ -64,16 +42,15 @@ TEST(Evaluator, PredictsFromALoaderAsTheModelDoes) {
 TEST(Evaluator, VirtualShardsOfALoader) {
   const Dataset data = loop_data(16, 27);
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   const Evaluation expected = model.evaluate(data, {.virtual_shards = 4});
   DeviceGroup shards = training.devices.repeated(2);
   Loader loader(data, shards, {.epochs = 2});
   Evaluator evaluator(model, loader, {.virtual_shards = 4});
   EXPECT_EQ(evaluator.evaluate().loss, expected.loss);
   EXPECT_TRUE(evaluator.step());
-  EXPECT_THAT(refused_call([&] { evaluator.forward(*evaluator.take()); }),
-              HasSubstr("virtual shards share memory"));
-  EXPECT_THAT(refused_call([&] { Evaluator(model, loader); }),
+  EXPECT_THAT(message_of([&] { evaluator.forward(*evaluator.take()); }), HasSubstr("virtual shards share memory"));
+  EXPECT_THAT(message_of([&] { Evaluator(model, loader); }),
               HasSubstr("among 4 replicas, the evaluation among 2"));
 }
 
@@ -83,7 +60,7 @@ TEST(Evaluator, AveragedWeightsBatchByBatch) {
   Training training(2);
   Optimizer averaging = sgd(0.1F);
   averaging.average = WeightAverage{.decay = 0.5F};
-  Model model = test::compiled(training.strategy, test::small_cnn, averaging);
+  Model model = compiled(training.strategy, small_cnn, averaging);
   Loader loader(data, training.devices);
   Evaluator evaluator(model, loader, {.averaged_weights = true});
   model.fit(data, {.epochs = 2, .verbose = 0});
@@ -96,7 +73,7 @@ TEST(Evaluator, AveragedWeightsBatchByBatch) {
 
 TEST(Evaluator, AStopEndsAPass) {
   Training training;
-  Model model = test::compiled(training.strategy, test::small_cnn);
+  Model model = compiled(training.strategy, small_cnn);
   const std::atomic<bool> stop = true;
   Loader loader(loop_data(), training.devices);
   Evaluator evaluator(model, loader, {.stop = &stop});
@@ -108,21 +85,96 @@ TEST(Evaluator, AStopEndsAPass) {
 
 TEST(Evaluator, RefusesWhatItsModeDoesNotDo) {
   Training training;
-  Model model = training.strategy.build(test::small_cnn);
+  Model model = training.strategy.build(small_cnn);
   const Dataset data = loop_data();
-  EXPECT_THAT(refused_call([&] { Evaluator(model, data); }), HasSubstr("needs a compiled model"));
-  EXPECT_THAT(refused_call([&] { Evaluator(model, data, {}, Mode::kTrain); }), HasSubstr("does not train"));
-  EXPECT_THAT(refused_call([&] { Evaluator(model, data, {.views = mirrored_views()}, Mode::kPredict); }),
+  EXPECT_THAT(message_of([&] { Evaluator(model, data); }), HasSubstr("needs a compiled model"));
+  EXPECT_THAT(message_of([&] { Evaluator(model, data, {}, Mode::kTrain); }), HasSubstr("does not train"));
+  EXPECT_THAT(message_of([&] { Evaluator(model, data, {.views = mirrored_views()}, Mode::kPredict); }),
               HasSubstr("takes no views"));
   Evaluator predicting(model, data, {}, Mode::kPredict);
-  EXPECT_THAT(refused_call([&] { predicting.evaluate(); }), HasSubstr("this Evaluator predicts"));
-  EXPECT_THAT(refused_call([&] { predicting.step(); }), HasSubstr("this Evaluator predicts"));
+  EXPECT_THAT(message_of([&] { predicting.evaluate(); }), HasSubstr("this Evaluator predicts"));
+  EXPECT_THAT(message_of([&] { predicting.step(); }), HasSubstr("this Evaluator predicts"));
   predicting.predict();
-  EXPECT_THAT(refused_call([&] { predicting.predict(); }), HasSubstr("this prediction has been run"));
+  EXPECT_THAT(message_of([&] { predicting.predict(); }), HasSubstr("this prediction has been run"));
   model.compile({});
   Evaluator counting(model, data);
-  EXPECT_THAT(refused_call([&] { counting.predict(); }), HasSubstr("this Evaluator counts"));
+  EXPECT_THAT(message_of([&] { counting.predict(); }), HasSubstr("this Evaluator counts"));
+}
+
+// Records that are skipped weigh nothing: not in a gradient, not in the loss, not in the accuracy.
+
+constexpr float kRotten = 99;
+const ErrorPolicy kSkip{.on_error = OnError::kSkip, .max_bad_share = 1};
+
+// 40 records; with `rotten` ones, every fifth more is one that cannot be used.
+Dataset records_with(bool rotten) {
+  std::vector<float> images;
+  std::vector<std::int64_t> labels;
+  Philox random({.seed = 1});
+  for (std::int64_t i = 0; i < 40; ++i) {
+    if (rotten && i % 4 == 1) {
+      images.insert(images.end(), 8, kRotten);
+      labels.push_back(0);
+    }
+    labels.push_back(i % 4);
+    for (std::int64_t k = 0; k < 8; ++k) images.push_back(random.uniform() + (k % 4 == i % 4 ? 1.0F : 0.0F));
+  }
+  UserMap inspect{.name = "inspect", .output = {.dtype = DType::kF32, .shape = {8}}};
+  inspect.function = [](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
+    float first = 0;
+    std::memcpy(&first, in.data(), sizeof first);
+    if (first == kRotten) throw std::runtime_error("rotten");
+    std::memcpy(out.data(), in.data(), out.size());
+  };
+  return labelled({8}, images, labels).map(user_map(std::move(inspect))).batch({.global_batch = rotten ? 10 : 8});
+}
+
+TEST(Skipped, TrainsAsIfTheyHadNeverBeen) {
+  for (const int replicas : {1, 3}) {
+    for (const int accumulate : {1, 2}) {
+      const auto run = [&](bool rotten, std::vector<float>& weights) {
+        Training training(replicas);
+        Model model = compiled(training.strategy, small_mlp);
+        const Dataset from = records_with(rotten);
+        History history = model.fit(from, {.epochs = 3,
+                                           .validation = from,
+                                           .verbose = 0,
+                                           .input = {.threads = 2, .errors = kSkip},
+                                           .step = {.accumulate = accumulate}});
+        weights = model.read_variable(model.variable_names().front());
+        const Evaluation test = model.evaluate(from, {.input = {.errors = kSkip}});
+        EXPECT_EQ(test.examples, 40);
+        return history;
+      };
+      std::vector<float> with, without;
+      const History rotten = run(true, with), good = run(false, without);
+      for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+        for (const char* figure : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
+          EXPECT_NEAR(rotten[figure][epoch], good[figure][epoch], 1e-5 * slack())
+              << figure << " of epoch " << epoch;
+        }
+      }
+      for (std::size_t i = 0; i < with.size(); ++i) EXPECT_NEAR(with[i], without[i], 1e-5 * slack()) << i;
+    }
+  }
+}
+
+TEST(Skipped, AnEpochOfNothingElseIsAnErrorAndChangesNothing) {
+  Training training(2);
+  Model model = compiled(training.strategy, small_mlp, sgd(0.1F));
+  const Dataset rotten = labelled({8}, std::vector<float>(64, kRotten), std::vector<std::int64_t>(8, 1))
+                             .map(user_map({.name = "never",
+                                            .output = {.dtype = DType::kF32, .shape = {8}},
+                                            .function = [](auto&&...) { throw std::runtime_error("rotten"); }}))
+                             .batch({.global_batch = 4});
+  const std::string before = model.weights_sha256();
+  EXPECT_THROW(model.fit(rotten, {.verbose = 0, .input = {.errors = kSkip}}), DataError);
+  EXPECT_EQ(model.weights_sha256(), before);
+  EXPECT_THROW(model.evaluate(rotten, {.input = {.errors = kSkip}}), DataError);
+  // Nor is a part of an epoch.
+  EXPECT_THROW(model.fit(rotten, {.steps_per_epoch = 1, .verbose = 0, .input = {.errors = kSkip}}), Error);
+  EXPECT_THROW(model.evaluate(rotten, {.steps = 1, .input = {.errors = kSkip}}), Error);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

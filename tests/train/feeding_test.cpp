@@ -1,12 +1,4 @@
 // Training on a stream of unknown length.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <limits>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/evaluator.h"
@@ -63,12 +55,9 @@ TEST(Streamed, EndsWhereTheStreamEnds) {
 TEST(Streamed, NeedsToBeToldHowLongAnEpochIs) {
   Training training(1);
   Model model = compiled(training.strategy, small_mlp);
-  try {
-    model.fit(streamed(toy_source(), 100).batch({.global_batch = 10}), {});
-    ADD_FAILURE() << "it knew";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(std::string(error.what()) + error.hint(), testing::HasSubstr("FitOptions::steps_per_epoch"));
-  }
+  const ConfigError error =
+      test::error_of<ConfigError>([&] { model.fit(streamed(toy_source(), 100).batch({.global_batch = 10}), {}); });
+  EXPECT_THAT(std::string(error.what()) + error.hint(), testing::HasSubstr("FitOptions::steps_per_epoch"));
 }
 
 }  // namespace
@@ -199,18 +188,18 @@ TEST(TrainingInAnyOrder, IsNoneForEvaluations) {
 
 namespace {
 
-constexpr int kSteps = 75;
+constexpr int kFedSteps = 75;
 
-Dataset many_steps() { return blobs(kSteps * 8).shuffle({.seed = 4}).batch({.global_batch = 8}); }
+Dataset many_steps() { return blobs(kFedSteps * 8).shuffle({.seed = 4}).batch({.global_batch = 8}); }
 
-struct Outcome {
+struct FedOutcome {
   std::string weights;
   std::vector<double> losses, accuracies;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const FedOutcome&) const = default;
 };
 
 // `prefetch`: below 8 no batches come in bursts.
-Outcome outcome_of(int replicas, int accumulate, int prefetch) {
+FedOutcome outcome_of(int replicas, int accumulate, int prefetch) {
   Training training(replicas);
   Model model = training.strategy.build(small_mlp, {.seed = 3});
   model.compile({.optimizer = adam(1e-2F), .metrics = {accuracy()}});
@@ -233,22 +222,18 @@ TEST(TrainingInBursts, HasTheBitsOfATrainingWithout) {
 
 // The batch that fails is named by its step, whichever step it is and however many were submitted after it.
 TEST(TrainingInBursts, NamesTheStepThatFailed) {
-  for (const int bad : {0, 1, 15, 16, 17, 40, kSteps - 1}) {
-    std::vector<float> images(kSteps * 8, 1.0F);
+  for (const int bad : {0, 1, 15, 16, 17, 40, kFedSteps - 1}) {
+    std::vector<float> images(kFedSteps * 8, 1.0F);
     images[static_cast<std::size_t>(bad) * 8] = std::numeric_limits<float>::quiet_NaN();
     const Dataset data =
-        Dataset::from(in_memory("one is not a number", kSteps,
+        Dataset::from(in_memory("one is not a number", kFedSteps,
                                 {array_of("image", Shape{8}, images),
-                                 array_of("label", Shape{}, std::vector<std::int64_t>(kSteps, 1))}))
+                                 array_of("label", Shape{}, std::vector<std::int64_t>(kFedSteps, 1))}))
             .batch({.global_batch = 1});
     Training training(1);
     Model model = compiled(training.strategy, [](Graph& g) { return g.dense(g.input("image", {8}), 4); });
-    try {
-      model.fit(data, {.epochs = 1, .verbose = 0});
-      ADD_FAILURE() << "step " << bad << " passed";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("step " + std::to_string(bad)), std::string::npos) << error.what();
-    }
+    const Error error = test::error_of([&] { model.fit(data, {.epochs = 1, .verbose = 0}); });
+    EXPECT_NE(std::string(error.what()).find("step " + std::to_string(bad)), std::string::npos) << error.what();
   }
 }
 

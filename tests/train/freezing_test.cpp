@@ -1,28 +1,11 @@
 // What is frozen keeps its bits and costs no backward pass; it learns again when it is unfrozen.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/step/program.h"
 #include "headrace/train/step/update_plan.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-
-template <typename Action>
-std::string freezing_refusal(Action action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
-}
 
 Node three_layers(Graph& g) {
   Node x = g.dense(g.input("image", {8}), 6, {.activation = Activation::kRelu, .name = "first"});
@@ -36,10 +19,10 @@ Node normed(Graph& g) {
 }
 
 std::vector<std::string> changed_by(Model& model) {
-  const auto before = test::variables_of(model);
-  model.fit(test::blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
+  const auto before = variables_of(model);
+  model.fit(blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
   model.check_mirrored();
-  const auto after = test::variables_of(model);
+  const auto after = variables_of(model);
   std::vector<std::string> changed;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i] != after[i]) changed.push_back(model.variable_names()[i]);
@@ -50,17 +33,17 @@ std::vector<std::string> changed_by(Model& model) {
 // With decay, momentum, averages and limits of the norm, all of which touch more than gradients do.
 TEST(Freezing, KeepsTheBitsUntilUnfrozen) {
   for (const int replicas : {1, 3}) {
-    test::Training training(replicas);
+    Training training(replicas);
     Model model = training.strategy.build(three_layers, {.seed = 3});
     EXPECT_THAT(model.freeze("first/*"), ElementsAre("first/weights", "first/bias"));
     model.freeze("head/bias");
-    const CompileOptions options{.optimizer = test::with_all_around(test::grouped())};
+    const CompileOptions options{.optimizer = with_all_around(grouped())};
     model.compile(options);
     EXPECT_THAT(changed_by(model), ElementsAre("second/weights", "second/bias", "head/weights")) << replicas;
     EXPECT_THAT(model.frozen_variables(), ElementsAre("first/bias", "first/weights", "head/bias"));
     model.unfreeze("*");
-    EXPECT_THAT(freezing_refusal([&] { changed_by(model); }),
-                testing::AllOf(HasSubstr("was unfrozen after compile()"), HasSubstr("call model.compile")));
+    EXPECT_THAT(message_of([&] { changed_by(model); }),
+                AllOf(HasSubstr("was unfrozen after compile()"), HasSubstr("call model.compile")));
     model.compile(options);
     EXPECT_EQ(changed_by(model).size(), 6U);
   }
@@ -72,14 +55,14 @@ class FreezingTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(R, FreezingTest, testing::Values(1, 2, 4));
 
 TEST_P(FreezingTest, TrainsAsIfTheOthersWereConstants) {
-  test::Training training(GetParam());
+  Training training(GetParam());
   Optimizer optimizer = sgd(0.1F, {.momentum = 0.9F});
   optimizer.clip.max_norm = 0.01F;
   const auto trained = [&](const std::string& pattern, const Optimizer& by) {
     Model model = training.strategy.build(three_layers, {.seed = 3});
     if (!pattern.empty()) model.freeze(pattern);
     model.compile({.optimizer = by});
-    model.fit(test::blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
+    model.fit(blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
     return model.read_variable("head/weights");
   };
   Optimizer still = optimizer;  // a rate that is 0 from the beginning
@@ -90,7 +73,7 @@ TEST_P(FreezingTest, TrainsAsIfTheOthersWereConstants) {
   model.freeze("first/*");
   model.freeze("second/bias");
   model.compile({.optimizer = optimizer});
-  model.fit(test::blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
+  model.fit(blobs(48).batch({.global_batch = 16}), {.epochs = 2, .verbose = 0});
   EXPECT_EQ(model.read_variable("head/weights"), trained("", still));
   EXPECT_NE(model.read_variable("head/weights"), trained("", optimizer));
 }
@@ -125,7 +108,7 @@ std::size_t bytes_sent(const Model& model, const ReplicaStreams& streams) {
 
 // 24 + 4 elements of the head lie first, then 36 + 6, then 48 + 6; each variable begins on a multiple of 16.
 TEST(Freezing, SendsNoGradientOfWhatIsFrozen) {
-  test::Training training(1);
+  Training training(1);
   Model model = training.strategy.build(three_layers);
   const auto sent = [&](const std::vector<std::string>& frozen) {
     model.unfreeze("*");
@@ -145,18 +128,18 @@ TEST(Freezing, SendsNoGradientOfWhatIsFrozen) {
 
 // A replica's own part of the batch is what it has of a frozen variable whose layer learns.
 TEST_P(FreezingTest, SumsWhatLearnsAlone) {
-  test::Training training(GetParam());
+  Training training(GetParam());
   Model model = training.strategy.build(three_layers, {.seed = 3});
   model.freeze("second/bias");
   model.compile({});
-  Loader loader(test::blobs(32).batch({.global_batch = 32}), training.devices);
+  Loader loader(blobs(32).batch({.global_batch = 32}), training.devices);
   Trainer trainer(training.strategy, model, loader, {.step = {.gradient_norms = true}});
   trainer.gradients(std::move(*trainer.take()));
   trainer.all_reduce();
   trainer.finish();
   for (int r = 1; r < GetParam(); ++r) {
-    const auto first = test::gradients_of(model, training.strategy, 0);
-    const auto mine = test::gradients_of(model, training.strategy, r);
+    const auto first = gradients_of(model, training.strategy, 0);
+    const auto mine = gradients_of(model, training.strategy, r);
     for (const Variable& variable : model.state().layout.variables()) {
       const auto of = [&](const std::vector<float>& arena) {
         const auto begin = arena.begin() + variable.offset;
@@ -169,11 +152,11 @@ TEST_P(FreezingTest, SumsWhatLearnsAlone) {
   const std::optional<GradientNorms> norms = trainer.gradient_norms();
   ASSERT_EQ(norms->by_variable.size(), 5U);
   for (const auto& [name, norm] : norms->by_variable) EXPECT_NE(name, "second/bias");
-  EXPECT_THAT(freezing_refusal([&] { trainer.gradient("second/bias", 0); }), HasSubstr("frozen"));
+  EXPECT_THAT(message_of([&] { trainer.gradient("second/bias", 0); }), HasSubstr("frozen"));
 }
 
 TEST(Freezing, LeavesOutTheBackwardPassBelow) {
-  test::Training training(1);
+  Training training(1);
   Model model = training.strategy.build(three_layers);
   model.freeze("first/*");
   model.compile({});
@@ -189,14 +172,14 @@ TEST(Freezing, LeavesOutTheBackwardPassBelow) {
 
 TEST(Freezing, StatisticsAreThoseOfTheEvaluation) {
   for (const int replicas : {1, 2, 3}) {
-    test::Training training(replicas);
+    Training training(replicas);
     Model model = training.strategy.build(normed, {.seed = 3});
     model.compile({});
     changed_by(model);  // statistics of their own
     model.freeze("first/*");
     model.freeze("norm/*");
     model.compile({.optimizer = sgd(0.1F)});
-    const Dataset data = test::blobs(16).batch({.global_batch = 16});
+    const Dataset data = blobs(16).batch({.global_batch = 16});
     const double evaluated = model.evaluate(data).loss;
     const History history = model.fit(data, {.verbose = 0});
     EXPECT_NEAR(history["loss"].front(), evaluated, 1e-6) << "the first step's loss";
@@ -205,17 +188,16 @@ TEST(Freezing, StatisticsAreThoseOfTheEvaluation) {
 }
 
 TEST(Freezing, RefusesWhatCannotBe) {
-  test::Training training(1);
+  Training training(1);
   Model model = training.strategy.build(normed);
-  EXPECT_THAT(freezing_refusal([&] { model.freeze("conv/*"); }), HasSubstr("'conv/*'"));
+  EXPECT_THAT(message_of([&] { model.freeze("conv/*"); }), HasSubstr("'conv/*'"));
   model.freeze("norm/running_mean");
-  EXPECT_THAT(freezing_refusal([&] { model.compile({}); }),
-              testing::AllOf(HasSubstr("'norm'"), HasSubstr("learn")));
+  EXPECT_THAT(message_of([&] { model.compile({}); }), AllOf(HasSubstr("'norm'"), HasSubstr("learn")));
   model.freeze("*");
-  EXPECT_THAT(freezing_refusal([&] { model.compile({}); }), HasSubstr("nothing to train"));
+  EXPECT_THAT(message_of([&] { model.compile({}); }), HasSubstr("nothing to train"));
   model.unfreeze("*");
   EXPECT_NO_THROW(model.compile({}));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

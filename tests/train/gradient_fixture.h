@@ -1,15 +1,8 @@
 // Gradients of whole nets against central differences of the loss.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"
 
 namespace headrace::test {

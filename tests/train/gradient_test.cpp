@@ -1,16 +1,12 @@
 // Every layer's gradient against central differences of the loss, through whole nets.
-#include <gtest/gtest.h>
-
 #include "headrace/tests/train/gradient_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::GradientCase;
 
 class GradientTest : public testing::TestWithParam<GradientCase> {};
 
-TEST_P(GradientTest, EqualsTheDifferenceQuotient) { test::expect_gradients_equal_differences(GetParam()); }
+TEST_P(GradientTest, EqualsTheDifferenceQuotient) { expect_gradients_equal_differences(GetParam()); }
 
 Node head(Graph& g, Node x) { return g.dense(x, 3, {.name = "head"}); }
 
@@ -388,4 +384,4 @@ INSTANTIATE_TEST_SUITE_P(Layers, GradientTest, testing::ValuesIn(kCases),
                          [](const auto& each) { return each.param.name; });
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

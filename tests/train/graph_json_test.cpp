@@ -1,17 +1,9 @@
-#include "headrace/train/graph.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/graph.h"
 #include "headrace/train/nets.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 struct JsonCase {
   std::string name;
@@ -155,7 +147,7 @@ const JsonCase kJsonCases[] = {
 class GraphJsonTest : public testing::TestWithParam<JsonCase> {};
 
 TEST_P(GraphJsonTest, GoesThereAndBack) {
-  test::Training training(1);
+  Training training(1);
   Model model = training.strategy.build(GetParam().net, {.seed = 3});
   const std::string text = to_json(model.graph());
   Model same = training.strategy.build(net_from_json(text), {.seed = 3});
@@ -163,7 +155,7 @@ TEST_P(GraphJsonTest, GoesThereAndBack) {
   EXPECT_EQ(same.summary(), model.summary());
   EXPECT_EQ(same.variable_names(), model.variable_names());
   EXPECT_EQ(same.weights_sha256(), model.weights_sha256());
-  const Dataset data = test::blobs(6, GetParam().shape, 3).batch({.global_batch = 4});
+  const Dataset data = blobs(6, GetParam().shape, 3).batch({.global_batch = 4});
   EXPECT_EQ(same.predict(data).values, model.predict(data).values);
 }
 
@@ -179,12 +171,7 @@ TEST(GraphJson, IsTextThatAPersonCanRead) {
 }
 
 std::string refusal(const std::string& json) {
-  try {
-    graph_from_json(json);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
+  return message_of([&] { graph_from_json(json); });
 }
 
 std::string with_layer(const std::string& layer) {
@@ -243,4 +230,4 @@ TEST(GraphJson, ErrorsNameThePlace) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

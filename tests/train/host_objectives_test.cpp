@@ -1,30 +1,17 @@
 // Losses and metrics that the host computes a batch at a time: the numbers of their built-in and per-example
 // forms, on devices with and without memory of their own.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cmath>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/score_fixture.h"
-#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr std::int64_t kInputs = 6, kResults = 3;
 
 Node line(Graph& g) { return g.dense(g.input("image", {kInputs}), kResults); }
 
 // Uneven: the last batch has six examples, which leaves some of four replicas with fewer.
-Dataset float_batches() { return test::float_data(38, kInputs, kResults).dataset().batch({.global_batch = 8}); }
+Dataset float_batches() { return float_data(38, kInputs, kResults).dataset().batch({.global_batch = 8}); }
 
 Loss log_cosh_of_batch() {
   return host_batch_loss("log_cosh", [](const HostBatch& batch) {
@@ -65,7 +52,7 @@ Metric r_squared() {
 }
 
 Training training_on(bool own_memory, int replicas) {
-  return own_memory ? Training(test::own_memory_devices(replicas, "discrete", DeviceNeed::kKernels))
+  return own_memory ? Training(own_memory_devices(replicas, "discrete", DeviceNeed::kKernels))
                     : Training(replicas);
 }
 
@@ -73,7 +60,7 @@ TEST(HostBatchLoss, TrainsTheWeightsOfTheSameFunctionByExample) {
   for (const bool own_memory : {false, true}) {
     for (const int replicas : {1, 3}) {
       std::vector<std::string> weights;
-      for (const Loss& loss : {log_cosh_of_batch(), test::log_cosh()}) {
+      for (const Loss& loss : {log_cosh_of_batch(), log_cosh()}) {
         Training training = training_on(own_memory, replicas);
         Model model = training.strategy.build(line, {.seed = 3});
         model.compile({.optimizer = adam(1e-2F), .loss = loss, .metrics = {}});
@@ -99,8 +86,8 @@ TEST(HostBatchLoss, TakesLabelsOfAnyTypeAndSeesRealExamplesOnly) {
                  .metrics = {}});
   const Dataset data =
       Dataset::from(in_memory("bytes", 14,
-                              {test::array_of("image", Shape{kInputs}, std::vector<float>(14 * kInputs)),
-                               test::array_of("label", Shape{2}, std::vector<std::uint8_t>(28))}))
+                              {array_of("image", Shape{kInputs}, std::vector<float>(14 * kInputs)),
+                               array_of("label", Shape{2}, std::vector<std::uint8_t>(28))}))
           .batch({.global_batch = 8});
   EXPECT_EQ(model.evaluate(data).loss, 1);
   EXPECT_EQ(seen, 14);
@@ -113,7 +100,7 @@ TEST(HostMetric, HasTheValueOfAllExamplesTogether) {
       Model model = training.strategy.build(line, {.seed = 3});
       model.compile({.loss = mean_squared_error(), .metrics = {r_squared(), mean_absolute_error()}});
       const Evaluation found = model.evaluate(float_batches());
-      const test::FloatData data = test::float_data(38, kInputs, kResults);
+      const FloatData data = float_data(38, kInputs, kResults);
       const std::vector<float> results = model.predict(float_batches()).values;
       double count = 0, labels = 0, squares = 0, errors = 0;
       for (std::size_t i = 0; i < data.labels.size(); ++i) {
@@ -142,7 +129,7 @@ TEST(HostMetric, CountsOnAfterAResumption) {
                                     .value = [](std::span<const double> sums) -> MetricValue {
                                       return {.values = {sums[0], sums[1]}, .shape = {2}};
                                     }});
-  const test::TempFolder folder;
+  const TempFolder folder;
   std::vector<double> values;
   const Callback keep{.on_epoch_end = [&](const EpochReport& report, FitControl&) {
     values = find_metric(report.metrics, "count")->values;
@@ -157,7 +144,7 @@ TEST(HostMetric, CountsOnAfterAResumption) {
                                 .stop_after_steps = stop,
                                 .checkpoints = CheckpointOptions{.folder = folder / "run"},
                                 .resume = true});
-    EXPECT_THAT(values, stop > 0 ? testing::ElementsAre(16, 4) : testing::ElementsAre(38, 10));
+    EXPECT_THAT(values, stop > 0 ? ElementsAre(16, 4) : ElementsAre(38, 10));
   }
 }
 
@@ -182,12 +169,11 @@ TEST(HostMetric, IsWeightedOnRequest) {
   Model model = training.strategy.build([](Graph& g) { return g.dense(g.input("image", {1}), 1); });
   model.compile(
       {.loss = mean_squared_error().weighted_by("weight"), .metrics = {mean(true), mean(true).weighted()}});
-  const Dataset data =
-      Dataset::from(in_memory("weighted", 4,
-                              {test::array_of("image", Shape{1}, std::vector<float>(4)),
-                               test::array_of("label", Shape{1}, std::vector<float>{1, 2, 3, 4}),
-                               test::array_of("weight", Shape{}, std::vector<float>{0, 0, 1, 3})}))
-          .batch({.global_batch = 4});
+  const Dataset data = Dataset::from(in_memory("weighted", 4,
+                                               {array_of("image", Shape{1}, std::vector<float>(4)),
+                                                array_of("label", Shape{1}, std::vector<float>{1, 2, 3, 4}),
+                                                array_of("weight", Shape{}, std::vector<float>{0, 0, 1, 3})}))
+                           .batch({.global_batch = 4});
   const Evaluation found = model.evaluate(data);
   EXPECT_EQ(find_metric(found.metrics, "mean")->number(), 2.5);
   EXPECT_EQ(find_metric(found.metrics, "weighted_mean")->number(), 3.75);
@@ -204,13 +190,9 @@ TEST(HostMetric, WhatIsIncompleteIsRefusedAndExceptionsEndTheRun) {
        .metrics = {host_metric({.name = "picky",
                                 .add = [](const HostBatch&, std::span<double>) { throw ConfigError("not these"); },
                                 .value = [](std::span<const double>) { return MetricValue{.values = {0}}; }})}});
-  try {
-    model.fit(float_batches(), {.verbose = 0});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("not these"), HasSubstr("replica")));
-  }
+  EXPECT_THAT(error_of([&] { model.fit(float_batches(), {.verbose = 0}); }).what(),
+              AllOf(HasSubstr("not these"), HasSubstr("replica")));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

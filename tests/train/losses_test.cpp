@@ -1,29 +1,13 @@
 // Losses through whole nets: their gradients against difference quotients, their values against double precision,
 // on one replica and on several.
 #include "headrace/train/losses.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/support/reference.h"
 #include "headrace/tests/train/score_fixture.h"
-#include "headrace/tests/train/training_fixture.h"
-#include "headrace/train/model/model_state.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Reals;
-using test::Training;
-using testing::AllOf;
-using testing::HasSubstr;
 
 // One example's loss, in double.
 using RealLoss = std::function<double(const Reals& result, const Reals& labels)>;
@@ -31,7 +15,7 @@ using RealLoss = std::function<double(const Reals& result, const Reals& labels)>
 RealLoss real_elements(ElementLoss loss, double smoothing = 0) {
   return [=](const Reals& x, Reals t) {
     for (double& value : t) value = (1 - smoothing) * value + smoothing / 2;
-    return test::element_loss(loss, x, t);
+    return element_loss(loss, x, t);
   };
 }
 
@@ -53,8 +37,8 @@ Node plain_net(Graph& g) {
 Node softmax_net(Graph& g) { return g.softmax(plain_net(g)); }
 
 Dataset data_of(const LossCase& given, std::int64_t count) {
-  if (given.class_numbers) return test::blobs(count, {kWidth}, kOutputs, 2);
-  return test::float_data(count, kWidth, kOutputs).dataset();
+  if (given.class_numbers) return blobs(count, {kWidth}, kOutputs, 2);
+  return float_data(count, kWidth, kOutputs).dataset();
 }
 
 Model model_of(Training& training, const LossCase& given) {
@@ -65,17 +49,17 @@ Model model_of(Training& training, const LossCase& given) {
 
 const LossCase kLosses[] = {
     {"sparse", sparse_categorical_crossentropy({.label_smoothing = 0.1F}),
-     [](const Reals& x, const Reals& t) { return test::cross_entropy(x, static_cast<std::size_t>(t[0]), 0.1F); },
-     false, true},
+     [](const Reals& x, const Reals& t) { return cross_entropy(x, static_cast<std::size_t>(t[0]), 0.1F); }, false,
+     true},
     {"dense", categorical_crossentropy(),
-     [](const Reals& x, const Reals& t) { return test::soft_cross_entropy(x, t, 0); }},
+     [](const Reals& x, const Reals& t) { return soft_cross_entropy(x, t, 0); }},
     {"dense_smoothed_from_probabilities",
      categorical_crossentropy({.from_logits = false, .label_smoothing = 0.2F}),
      // The softmax's results: their logarithms are logits.
      [](const Reals& p, const Reals& t) {
        Reals z(p);
        for (double& value : z) value = std::log(value);
-       return test::soft_cross_entropy(z, t, 0.2F);
+       return soft_cross_entropy(z, t, 0.2F);
      },
      true},
     {"mean_squared_error", mean_squared_error(), real_elements(ElementLoss::kSquaredError)},
@@ -84,8 +68,8 @@ const LossCase kLosses[] = {
     {"huber", huber(), real_elements(ElementLoss::kHuber)},
     {"hinge", hinge(), real_elements(ElementLoss::kHinge)},
     {"kl_divergence", kl_divergence(), real_elements(ElementLoss::kKullbackLeibler), true},
-    {"cosine_similarity", cosine_similarity(), test::cosine_loss},
-    {"cosine_similarity_of_probabilities", cosine_similarity(), test::cosine_loss, true},
+    {"cosine_similarity", cosine_similarity(), cosine_loss},
+    {"cosine_similarity_of_probabilities", cosine_similarity(), cosine_loss, true},
     {"binary", binary_crossentropy(), real_elements(ElementLoss::kBinaryFromLogits)},
     {"binary_of_probabilities", binary_crossentropy({.from_logits = false}),
      real_elements(ElementLoss::kBinaryFromProbabilities), true},
@@ -94,18 +78,18 @@ const LossCase kLosses[] = {
     {"binary_smoothed_of_probabilities", binary_crossentropy({.from_logits = false, .label_smoothing = 0.2F}),
      real_elements(ElementLoss::kBinaryFromProbabilities, 0.2), true},
     {"weighted", 0.25F * mean_squared_error(),
-     [](const Reals& x, const Reals& t) { return 0.25 * test::element_loss(ElementLoss::kSquaredError, x, t); }},
+     [](const Reals& x, const Reals& t) { return 0.25 * element_loss(ElementLoss::kSquaredError, x, t); }},
     {"weighted_sum", 2 * categorical_crossentropy() + 0.5F * mean_squared_error() + binary_crossentropy(),
      [](const Reals& x, const Reals& t) {
-       return 2 * test::soft_cross_entropy(x, t, 0) + 0.5 * test::element_loss(ElementLoss::kSquaredError, x, t) +
-              test::element_loss(ElementLoss::kBinaryFromLogits, x, t);
+       return 2 * soft_cross_entropy(x, t, 0) + 0.5 * element_loss(ElementLoss::kSquaredError, x, t) +
+              element_loss(ElementLoss::kBinaryFromLogits, x, t);
      }},
-    {"composed", std::make_shared<test::SoftenedCrossEntropy>(2.5F),
+    {"composed", std::make_shared<SoftenedCrossEntropy>(2.5F),
      [](Reals x, const Reals& t) {
        for (double& value : x) value /= 2.5;
-       return test::soft_cross_entropy(x, t, 0);
+       return soft_cross_entropy(x, t, 0);
      }},
-    {"on_the_host", test::log_cosh(),
+    {"on_the_host", log_cosh(),
      [](const Reals& x, const Reals& t) {
        double loss = 0;
        for (std::size_t i = 0; i < x.size(); ++i) loss += std::log(std::cosh(x[i] - t[i]));
@@ -132,7 +116,7 @@ TEST_P(LossTest, TheGradientIsTheDifferenceQuotient) {
   };
   for (const Variable& variable : model.state().layout.variables()) {
     loss();
-    const std::vector<float> all = test::gradients_of(model, training.strategy);
+    const std::vector<float> all = gradients_of(model, training.strategy);
     std::vector<float> values = model.read_variable(variable.name);
     double error = 0, norm = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -190,7 +174,7 @@ TEST_P(LossTest, TheValueIsThatOfDoublePrecision) {
       expected += GetParam().real(Reals(first, first + kOutputs), labels[i]);
     }
     const Evaluation evaluation = model.evaluate(data);
-    EXPECT_NEAR(evaluation.loss, expected / 53, 2e-6 * (1 + expected / 53) * test::slack());
+    EXPECT_NEAR(evaluation.loss, expected / 53, 2e-6 * (1 + expected / 53) * slack());
     EXPECT_EQ(evaluation.examples, 53);
   }
 }
@@ -205,7 +189,7 @@ TEST_P(LossTest, SeveralReplicasTrainAsOne) {
     model.check_mirrored();
     std::vector<double> seen = history["loss"];
     seen.insert(seen.end(), history["val_loss"].begin(), history["val_loss"].end());
-    for (const std::vector<float>& variable : test::variables_of(model)) {
+    for (const std::vector<float>& variable : variables_of(model)) {
       seen.insert(seen.end(), variable.begin(), variable.end());
     }
     return seen;
@@ -217,7 +201,7 @@ TEST_P(LossTest, SeveralReplicasTrainAsOne) {
     const std::vector<double> many = run(replicas, accumulate, 21 / accumulate);
     ASSERT_EQ(many.size(), one.size());
     for (std::size_t i = 0; i < one.size(); ++i) {
-      ASSERT_NEAR(many[i], one[i], 2e-4 * test::slack()) << replicas << " replicas, number " << i;
+      ASSERT_NEAR(many[i], one[i], 2e-4 * slack()) << replicas << " replicas, number " << i;
     }
     EXPECT_EQ(many, run(replicas, accumulate, 21 / accumulate)) << "the same run, the same bits";
   }
@@ -225,21 +209,11 @@ TEST_P(LossTest, SeveralReplicasTrainAsOne) {
 
 class LossesTest : public testing::Test {
  protected:
-  template <typename Thrown, typename Action>
-  static std::string told(Action action) {
-    try {
-      action();
-    } catch (const Thrown& error) {
-      return error.what();
-    }
-    return "nothing was thrown";
-  }
-
   Training training_{2};
 };
 
 TEST_F(LossesTest, ASumEqualsItsTermsInAnyOtherForm) {
-  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
+  const Dataset data = float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
   const auto weights = [&](const Loss& loss) {
     Model model = training_.strategy.build(plain_net, {.seed = 3});
     model.compile({.optimizer = sgd(0.1F), .loss = loss, .metrics = {}});
@@ -255,8 +229,8 @@ TEST_F(LossesTest, ASumEqualsItsTermsInAnyOtherForm) {
 
 // The softmax stays, its result and gradient are f32 among activations in bf16.
 TEST_F(LossesTest, ProbabilitiesLearnInBf16) {
-  const Net net = [](Graph& g) { return g.softmax(test::small_cnn(g)); };
-  const Dataset data = test::blobs(64, {6, 6, 2}).map(one_hot(4)).batch({.global_batch = 16});
+  const Net net = [](Graph& g) { return g.softmax(small_cnn(g)); };
+  const Dataset data = blobs(64, {6, 6, 2}).map(one_hot(4)).batch({.global_batch = 16});
   std::vector<double> last;
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     Model model = training_.strategy.build(net, {.seed = 3});
@@ -269,7 +243,7 @@ TEST_F(LossesTest, ProbabilitiesLearnInBf16) {
 }
 
 TEST_F(LossesTest, ARegressionOfOneNumberTakesScalarLabelsAndOtherFields) {
-  const auto data = test::float_data(200, 4, 0);
+  const auto data = float_data(200, 4, 0);
   const Net net = [](Graph& g) { return g.dense(g.input("image", {4}), 1, {.name = "angle"}); };
   Model model = training_.strategy.build(net, {.seed = 3});
   model.compile({.optimizer = adam(2e-2F),
@@ -293,25 +267,24 @@ TEST_F(LossesTest, BinaryCrossEntropyTakesClassNumbers) {
   Model model = training_.strategy.build([](Graph& g) { return g.dense(g.input("image", {2}), 1); }, {.seed = 3});
   model.compile({.optimizer = adam(0.1F), .loss = binary_crossentropy(), .metrics = {}});
   const History history =
-      model.fit(test::labelled({2}, images, labels).batch({.global_batch = 20}), {.epochs = 30, .verbose = 0});
+      model.fit(labelled({2}, images, labels).batch({.global_batch = 20}), {.epochs = 30, .verbose = 0});
   EXPECT_LT(history["loss"].back(), 0.2);
 }
 
 TEST_F(LossesTest, WhatDoesNotFitIsRefusedBeforeTheFirstStep) {
   Model model = training_.strategy.build(plain_net);
   const auto compile = [&](const Loss& loss, const std::vector<Metric>& metrics = {}) {
-    return told<ConfigError>([&] { model.compile({.loss = loss, .metrics = metrics}); });
+    return message_of([&] { model.compile({.loss = loss, .metrics = metrics}); });
   };
   EXPECT_THAT(compile(categorical_crossentropy({.from_logits = false})), HasSubstr("is no softmax"));
   EXPECT_THAT(compile(mean_squared_error().of("tail")), AllOf(HasSubstr("'tail'"), HasSubstr("'dense_1'")));
   EXPECT_THAT(compile(Loss{}), HasSubstr("no terms"));
   EXPECT_THAT(compile(categorical_crossentropy(), {top_k(9)}), AllOf(HasSubstr("top_9"), HasSubstr("(3,)")));
   EXPECT_THAT(compile(categorical_crossentropy(), {accuracy(), accuracy()}), HasSubstr("two metrics"));
-  EXPECT_THAT(told<ConfigError>([] { return -1 * mean_squared_error(); }), HasSubstr("positive"));
-  EXPECT_THAT(
-      told<ConfigError>([] { return mean_squared_error() + mean_squared_error({.reduction = Reduction::kSum}); }),
-      HasSubstr("reduction"));
-  EXPECT_THAT(told<ConfigError>([] { return Metric(mean_squared_error() + mean_absolute_error()); }),
+  EXPECT_THAT(message_of([] { return -1 * mean_squared_error(); }), HasSubstr("positive"));
+  EXPECT_THAT(message_of([] { return mean_squared_error() + mean_squared_error({.reduction = Reduction::kSum}); }),
+              HasSubstr("reduction"));
+  EXPECT_THAT(message_of([] { return Metric(mean_squared_error() + mean_absolute_error()); }),
               HasSubstr("one loss"));
   EXPECT_THROW(categorical_crossentropy({.label_smoothing = -0.1F}), ConfigError);
   EXPECT_THROW(binary_crossentropy({.label_smoothing = 1}), ConfigError);
@@ -319,30 +292,30 @@ TEST_F(LossesTest, WhatDoesNotFitIsRefusedBeforeTheFirstStep) {
 
   Model probabilities = training_.strategy.build(softmax_net);
   EXPECT_THAT(
-      told<ConfigError>([&] {
+      message_of([&] {
         probabilities.compile({.loss = categorical_crossentropy({.from_logits = false}) + mean_squared_error()});
       }),
       HasSubstr("logits of the softmax"));
   const auto fit = [&](const Loss& loss, const Dataset& data) {
     model.compile({.loss = loss, .metrics = {}});
-    return told<ConfigError>([&] { model.fit(data.batch({.global_batch = 4}), {.verbose = 0}); });
+    return message_of([&] { model.fit(data.batch({.global_batch = 4}), {.verbose = 0}); });
   };
-  const Dataset numbers = test::blobs(8, {kWidth}, 3), shares = test::float_data(8, kWidth, 3).dataset();
+  const Dataset numbers = blobs(8, {kWidth}, 3), shares = float_data(8, kWidth, 3).dataset();
   EXPECT_THAT(fit(cosine_similarity(), numbers), AllOf(HasSubstr("cosine_similarity"), HasSubstr("float32")));
   EXPECT_THAT(fit(categorical_crossentropy(), numbers), AllOf(HasSubstr("int64"), HasSubstr("one_hot()")));
   EXPECT_THAT(fit(sparse_categorical_crossentropy(), shares),
               AllOf(HasSubstr("float32"), HasSubstr("(3,)"), HasSubstr("categorical_crossentropy()")));
-  EXPECT_THAT(fit(mean_squared_error(), test::float_data(8, kWidth, 2).dataset()),
+  EXPECT_THAT(fit(mean_squared_error(), float_data(8, kWidth, 2).dataset()),
               AllOf(HasSubstr("(2,)"), HasSubstr("(3,)")));
   EXPECT_THAT(fit(mean_squared_error().against("angle"), shares), HasSubstr("'angle'"));
 }
 
 TEST_F(LossesTest, AFloatLabelThatIsNoNumberEndsTheFit) {
-  test::FloatData data = test::float_data(40, kWidth, kOutputs);
+  FloatData data = float_data(40, kWidth, kOutputs);
   data.labels[20 * kOutputs] = std::numeric_limits<float>::quiet_NaN();
   Model model = training_.strategy.build(plain_net);
   model.compile({.loss = mean_squared_error(), .metrics = {}});
-  EXPECT_THAT(told<Error>([&] { model.fit(data.dataset().batch({.global_batch = 8}), {.verbose = 0}); }),
+  EXPECT_THAT(message_of<Error>([&] { model.fit(data.dataset().batch({.global_batch = 8}), {.verbose = 0}); }),
               AllOf(HasSubstr("not a finite number"), HasSubstr("step 2")));
 }
 
@@ -366,23 +339,24 @@ class WrongLoss final : public LossFunction {
 };
 
 TEST_F(LossesTest, AScalarLossAndOneThatCountsNothingAreRefused) {
-  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
+  const Dataset data = float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
   Model model = training_.strategy.build(plain_net);
   model.compile({.loss = std::make_shared<WrongLoss>(true), .metrics = {}});
-  EXPECT_THAT(told<ConfigError>([&] { model.fit(data, {.verbose = 0}); }), HasSubstr("one number an example"));
+  EXPECT_THAT(message_of([&] { model.fit(data, {.verbose = 0}); }), HasSubstr("one number an example"));
   model.compile({.loss = std::make_shared<WrongLoss>(false), .metrics = {}});
-  EXPECT_THAT(told<Error>([&] { model.fit(data, {.verbose = 0}); }),
+  EXPECT_THAT(message_of<Error>([&] { model.fit(data, {.verbose = 0}); }),
               AllOf(HasSubstr("'wrong'"), HasSubstr("did not count")));
 }
 
 TEST_F(LossesTest, AnExceptionOfAHostLossEndsTheRunWithItsText) {
-  const Dataset data = test::float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
+  const Dataset data = float_data(40, kWidth, kOutputs).dataset().batch({.global_batch = 8});
   Model model = training_.strategy.build(plain_net);
   model.compile(
       {.loss = host_loss("picky",
                          [](const HostExample&) -> double { throw ConfigError("I do not like this example"); }),
        .metrics = {}});
-  EXPECT_THAT(told<Error>([&] { model.fit(data, {.verbose = 0}); }), HasSubstr("I do not like this example"));
+  EXPECT_THAT(message_of<Error>([&] { model.fit(data, {.verbose = 0}); }),
+              HasSubstr("I do not like this example"));
 }
 
 TEST(AverageLoss, DividesByTheGlobalBatchAndRefusesANumber) {
@@ -392,13 +366,9 @@ TEST(AverageLoss, DividesByTheGlobalBatchAndRefusesANumber) {
   EXPECT_EQ(compute_average_loss(std::span<const float>(), 0), 0);
   EXPECT_THROW(compute_average_loss(losses, 2), ConfigError);
   EXPECT_THROW(compute_average_loss(TensorView{losses.data(), Shape{}, DType::kF32}, 10), ConfigError);
-  try {
-    compute_average_loss(2.5, 10);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("one loss an example"));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] { compute_average_loss(2.5, 10); }).what(),
+              HasSubstr("one loss an example"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,29 +1,13 @@
 #include "headrace/train/model.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/nets.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::message_of;
-using test::ModelTest;
-using test::Training;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::SizeIs;
 
 TEST_F(ModelTest, LearnsWhatCanBeLearned) {
   for (const Optimizer& optimizer : {adam(1e-2F), sgd(0.1F, {.momentum = 0.9F, .nesterov = true}), sgd(0.3F)}) {
-    Model model = make(test::small_mlp, optimizer);
+    Model model = make(small_mlp, optimizer);
     const double before = model.evaluate(fresh_).accuracy;
     model.fit(data_, {.epochs = 5, .verbose = 0});
     const Evaluation after = model.evaluate(fresh_);
@@ -41,7 +25,7 @@ TEST_F(ModelTest, HistoryHasOneEntryAnEpochInEveryList) {
         "input_stall_fraction", "exposed_copy_fraction", "device_idle_fraction"}) {
     EXPECT_THAT(history[name], SizeIs(3)) << name;
   }
-  EXPECT_THAT(history["steps"], testing::Each(20.0));
+  EXPECT_THAT(history["steps"], Each(20.0));
   EXPECT_EQ(history.epochs(), 3U);
   EXPECT_LT(history["loss"][2], history["loss"][0]);
   EXPECT_EQ(model.global_step(), 60U);
@@ -61,14 +45,14 @@ TEST_F(ModelTest, WithoutMetricsThereIsOnlyTheLoss) {
 
 TEST_F(ModelTest, StepsPerEpochGoesOnThroughTheData) {
   // 20 batches a pass; the learning rate is 0, so an epoch's loss says which records it saw.
-  Model model = make(test::small_mlp, sgd(0.0F));
-  const Dataset ordered = test::blobs(400).batch({.global_batch = 20});
+  Model model = make(small_mlp, sgd(0.0F));
+  const Dataset ordered = blobs(400).batch({.global_batch = 20});
   const double whole = model.fit(ordered, {.verbose = 0})["loss"][0];
   const History parts = model.fit(ordered, {.epochs = 5, .steps_per_epoch = 8, .verbose = 0});
-  EXPECT_THAT(parts["steps"], testing::Each(8.0));
+  EXPECT_THAT(parts["steps"], Each(8.0));
   EXPECT_NE(parts["loss"][0], parts["loss"][1]);
   // 5 x 8 steps are two passes.
-  EXPECT_NEAR(std::accumulate(parts["loss"].begin(), parts["loss"].end(), 0.0) / 5, whole, 1e-6 * test::slack());
+  EXPECT_NEAR(std::accumulate(parts["loss"].begin(), parts["loss"].end(), 0.0) / 5, whole, 1e-6 * slack());
 }
 
 TEST_F(ModelTest, FitContinuesWhereTheLastOneStopped) {
@@ -81,9 +65,9 @@ TEST_F(ModelTest, FitContinuesWhereTheLastOneStopped) {
 }
 
 TEST_F(ModelTest, PredictGivesEveryRecordsResultInOrder) {
-  const Net probabilities = [](Graph& g) { return g.softmax(test::small_mlp(g)); };
+  const Net probabilities = [](Graph& g) { return g.softmax(small_mlp(g)); };
   Model model = training_.strategy.build(probabilities, {.seed = 3});
-  const Predictions all = model.predict(test::blobs(53).batch({.global_batch = 10}));
+  const Predictions all = model.predict(blobs(53).batch({.global_batch = 10}));
   EXPECT_EQ(all.shape, (Shape{53, 4}));
   ASSERT_THAT(all.values, SizeIs(53 * 4));
   for (std::size_t i = 0; i < 53; ++i) {
@@ -91,18 +75,17 @@ TEST_F(ModelTest, PredictGivesEveryRecordsResultInOrder) {
     const float sum = std::accumulate(&all.values[4 * i], &all.values[4 * i] + 4, 0.0F);
     EXPECT_NEAR(sum, 1.0F, 1e-5F);
   }
-  const Predictions whole = model.predict(test::blobs(53).batch({.global_batch = 64}));
+  const Predictions whole = model.predict(blobs(53).batch({.global_batch = 64}));
   ASSERT_EQ(all.values.size(), whole.values.size());
   // A result does not depend on its batch, but for the order of sums.
-  const float tolerance = test::sums_by_shape() ? 1e-6F : 0;
+  const float tolerance = sums_by_shape() ? 1e-6F : 0;
   for (std::size_t i = 0; i < all.values.size(); ++i) ASSERT_NEAR(all.values[i], whole.values[i], tolerance) << i;
-  EXPECT_THAT(model.predict(test::blobs(53).batch({.global_batch = 10}), {.steps = 2}).records, SizeIs(20));
+  EXPECT_THAT(model.predict(blobs(53).batch({.global_batch = 10}), {.steps = 2}).records, SizeIs(20));
 }
 
 TEST_F(ModelTest, ASoftmaxAtTheEndIsFusedWithTheLoss) {
   Model logits = make();
-  Model probabilities =
-      training_.strategy.build([](Graph& g) { return g.softmax(test::small_mlp(g)); }, {.seed = 3});
+  Model probabilities = training_.strategy.build([](Graph& g) { return g.softmax(small_mlp(g)); }, {.seed = 3});
   probabilities.compile(
       {.optimizer = adam(1e-2F), .loss = sparse_categorical_crossentropy({.from_logits = false})});
   const History a = logits.fit(data_, {.epochs = 2, .verbose = 0});
@@ -119,12 +102,11 @@ TEST_F(ModelTest, BytesAreTakenAsShareOfTheirRange) {
     floats[i] = static_cast<float>(bytes[i]) * (1.0F / 255.0F);
   }
   const std::vector<std::int64_t> labels(40, 1);
-  const Dataset raw = Dataset::from(in_memory(
-      "bytes", 40, {test::array_of("image", Shape{8}, bytes), test::array_of("label", Shape{}, labels)}));
+  const Dataset raw = Dataset::from(
+      in_memory("bytes", 40, {array_of("image", Shape{8}, bytes), array_of("label", Shape{}, labels)}));
   Model model = make();
   EXPECT_NEAR(model.evaluate(raw.batch({.global_batch = 16})).loss,
-              model.evaluate(test::labelled({8}, floats, labels).batch({.global_batch = 16})).loss,
-              1e-6 * test::slack());
+              model.evaluate(labelled({8}, floats, labels).batch({.global_batch = 16})).loss, 1e-6 * slack());
 }
 
 TEST_F(ModelTest, DropoutActsOnlyInTraining) {
@@ -136,10 +118,10 @@ TEST_F(ModelTest, DropoutActsOnlyInTraining) {
 
 TEST_F(ModelTest, BatchNormUsesRunningStatisticsOnlyOutsideTraining) {
   Training single(1);
-  Model model = test::compiled(
+  Model model = compiled(
       single.strategy,
       [](Graph& g) { return g.dense(g.batch_norm(g.input("image", {8}), {.momentum = 0.0F}), 4); }, sgd(0.0F));
-  const Dataset one_batch = test::blobs(200, {8}, 4, 99).batch({.global_batch = 200});
+  const Dataset one_batch = blobs(200, {8}, 4, 99).batch({.global_batch = 200});
   const double before = model.evaluate(one_batch).loss;
   const double trained = model.fit(one_batch, {.verbose = 0})["loss"][0];
   const double after = model.evaluate(one_batch).loss;
@@ -159,7 +141,7 @@ TEST_F(ModelTest, KnowsItsStepsBeforeItTrains) {
 }
 
 TEST_F(ModelTest, ValidatesWithTheShareThatItHoldsOut) {
-  const Dataset records = test::blobs(203);
+  const Dataset records = blobs(203);
   const Dataset train = records.take(162).shuffle({.seed = 5}).batch({.global_batch = 10});
   const FitOptions split{.epochs = 2, .validation_split = 0.2, .verbose = 0};
   Model model = make(), other = make();
@@ -178,9 +160,9 @@ TEST_F(ModelTest, PrintsALineAnEpochWhereThereIsNoTerminal) {
   testing::internal::CaptureStdout();
   model.fit(data_, {.epochs = 2, .validation = fresh_, .verbose = 1});
   const std::string printed = testing::internal::GetCapturedStdout();
-  EXPECT_THAT(printed, testing::ContainsRegex(
-                           "^Epoch 1/2\n20/20 - [0-9.]+s - [0-9.]+[mu]s/step - loss: [0-9.]+ - accuracy: "
-                           "[0-9.]+ - val_loss: [0-9.]+ - val_accuracy: [0-9.]+\nEpoch 2/2\n"));
+  EXPECT_THAT(printed,
+              ContainsRegex("^Epoch 1/2\n20/20 - [0-9.]+s - [0-9.]+[mu]s/step - loss: [0-9.]+ - accuracy: "
+                            "[0-9.]+ - val_loss: [0-9.]+ - val_accuracy: [0-9.]+\nEpoch 2/2\n"));
   testing::internal::CaptureStdout();
   model.fit(data_, {.verbose = 0});
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
@@ -200,20 +182,20 @@ TEST_F(ModelTest, SequentialIsTheSameNet) {
 
 TEST_F(ModelTest, InitialParametersFollowFromTheSeed) {
   EXPECT_EQ(make().weights_sha256(), make().weights_sha256());
-  Model other = training_.strategy.build(test::small_mlp, {.seed = 4});
+  Model other = training_.strategy.build(small_mlp, {.seed = 4});
   EXPECT_NE(other.weights_sha256(), make().weights_sha256());
   const float limit = std::sqrt(6.0F / (8 + 16));
   float largest = 0;
   for (const float value : other.read_variable("dense/weights", 1)) largest = std::max(largest, std::abs(value));
   EXPECT_LE(largest, limit);
   EXPECT_GT(largest, 0.9F * limit);
-  EXPECT_THAT(other.read_variable("dense/bias"), testing::Each(0.0F));
+  EXPECT_THAT(other.read_variable("dense/bias"), Each(0.0F));
 }
 
 TEST_F(ModelTest, VariablesCanBeReadAndWritten) {
   Model model = make();
   EXPECT_THAT(model.variable_names(),
-              testing::ElementsAre("dense/weights", "dense/bias", "dense_1/weights", "dense_1/bias"));
+              ElementsAre("dense/weights", "dense/bias", "dense_1/weights", "dense_1/bias"));
   EXPECT_EQ(model.variable_shape("dense/weights"), (Shape{16, 8}));
   const std::vector<float> values(16, 0.5F);
   model.write_variable("dense/bias", values);
@@ -224,4 +206,4 @@ TEST_F(ModelTest, VariablesCanBeReadAndWritten) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

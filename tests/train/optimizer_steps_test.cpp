@@ -1,26 +1,19 @@
 // Many steps of whole optimizers, with what goes on around an update, against their formulas in double.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <string>
-
 #include "headrace/tests/support/reference_optimizers.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/train/user_rule.h"
 #include "headrace/train/step/update_plan.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 constexpr int kOptimizerSteps = 24;
 
 // An optimizer of one variable in double. Its gradients are those of the net in f32.
 struct RealVariable {
-  test::RealMatrix weights, velocity;
-  test::Reals second, slow, average;
+  RealMatrix weights, velocity;
+  Reals second, slow, average;
 };
 
 struct RealOptimizer {
@@ -31,18 +24,18 @@ struct RealOptimizer {
 
   void begin(const Model& model) {
     for (const Variable& variable : state.layout.variables()) {
-      const test::Reals values = test::reals(model.read_variable(variable.name));
+      const Reals values = reals(model.read_variable(variable.name));
       const std::size_t rows =
           variable.spec.shape.rank() > 1 ? static_cast<std::size_t>(variable.spec.shape[0]) : 1;
       RealVariable& of = variables[variable.name];
       of.weights = {rows, values.size() / rows, values};
-      of.velocity = {rows, values.size() / rows, test::Reals(values.size())};
-      of.second = test::Reals(values.size());
+      of.velocity = {rows, values.size() / rows, Reals(values.size())};
+      of.second = Reals(values.size());
       of.slow = of.average = values;
     }
   }
 
-  void clip(std::map<std::string, test::Reals>& gradients) const {
+  void clip(std::map<std::string, Reals>& gradients) const {
     double squares = 0;
     for (auto& [name, values] : gradients) {
       for (double& value : values) {
@@ -61,7 +54,7 @@ struct RealOptimizer {
   }
 
   // By the rules of user_rule.h as they are among the cases.
-  void move_by(const std::string& rule, RealVariable& of, const test::Reals& gradient, double rate) const {
+  void move_by(const std::string& rule, RealVariable& of, const Reals& gradient, double rate) const {
     double squares = 0;
     for (const double g : gradient) squares += g * g;
     for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -82,23 +75,22 @@ struct RealOptimizer {
     }
   }
 
-  void move(RealVariable& of, const test::Reals& gradient, const StepScalars& scalars) const {
+  void move(RealVariable& of, const Reals& gradient, const StepScalars& scalars) const {
     if (const auto* rule = std::get_if<MuonOptions>(&optimizer.rule); rule != nullptr && of.weights.rows > 1) {
-      const test::RealMatrix as_matrix{of.weights.rows, of.weights.columns, gradient};
-      return test::muon_step(of.weights, as_matrix, of.velocity, *rule,
-                             static_cast<double>(scalars.learning_rates[0]));
+      const RealMatrix as_matrix{of.weights.rows, of.weights.columns, gradient};
+      return muon_step(of.weights, as_matrix, of.velocity, *rule, static_cast<double>(scalars.learning_rates[0]));
     }
     if (const auto* own = std::get_if<CustomRule>(&optimizer.rule)) {
       return move_by(own->function->name(), of, gradient, static_cast<double>(scalars.learning_rates[0]));
     }
     for (std::size_t i = 0; i < gradient.size(); ++i) {
-      test::Trained each{of.weights.values[i], of.velocity.values[i], of.second[i]};
+      Trained each{of.weights.values[i], of.velocity.values[i], of.second[i]};
       const bool grouped = !optimizer.groups.empty() && of.weights.rows == 1;
       const UpdateRule& rule = grouped ? optimizer.groups[0].rule : optimizer.rule;
       if (const auto* as_adam = std::get_if<AdamOptions>(&rule))
-        each = test::adam_step(each, gradient[i], *as_adam, scalars);
+        each = adam_step(each, gradient[i], *as_adam, scalars);
       if (const auto* as_sgd = std::get_if<SgdOptions>(&rule))
-        each = test::sgd_step(each, gradient[i], *as_sgd, scalars);
+        each = sgd_step(each, gradient[i], *as_sgd, scalars);
       of.weights.values[i] = each.parameter;
       of.velocity.values[i] = each.first;
       of.second[i] = each.second;
@@ -106,7 +98,7 @@ struct RealOptimizer {
   }
 
   void follow(RealVariable& of) const {
-    test::Reals& w = of.weights.values;
+    Reals& w = of.weights.values;
     for (std::size_t i = 0; i < w.size(); ++i) {
       if (optimizer.lookahead && (step + 1) % optimizer.lookahead->every == 0) {
         w[i] = of.slow[i] += static_cast<double>(optimizer.lookahead->share) * (w[i] - of.slow[i]);
@@ -120,7 +112,7 @@ struct RealOptimizer {
     }
   }
 
-  void update(std::map<std::string, test::Reals> gradients) {
+  void update(std::map<std::string, Reals> gradients) {
     clip(gradients);
     StepScalars scalars;
     UpdatePlan(*state.graph, state.layout, optimizer).set_rates(step, scalars);
@@ -137,18 +129,17 @@ struct RealOptimizer {
   }
 };
 
-std::map<std::string, test::Reals> summed_gradients(Model& model, Strategy& strategy) {
-  const std::vector<float> arena = test::gradients_of(model, strategy);
-  std::map<std::string, test::Reals> gradients;
+std::map<std::string, Reals> summed_gradients(Model& model, Strategy& strategy) {
+  const std::vector<float> arena = gradients_of(model, strategy);
+  std::map<std::string, Reals> gradients;
   for (const Variable& variable : model.state().layout.variables()) {
     const auto first = arena.begin() + variable.offset;
-    gradients[variable.name] =
-        test::reals({first, first + static_cast<std::ptrdiff_t>(variable.spec.shape.elements())});
+    gradients[variable.name] = reals({first, first + static_cast<std::ptrdiff_t>(variable.spec.shape.elements())});
   }
   return gradients;
 }
 
-void expect_near(const std::vector<float>& actual, const test::Reals& expected, double tolerance,
+void expect_near(const std::vector<float>& actual, const Reals& expected, double tolerance,
                  const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -177,20 +168,19 @@ std::vector<OptimizerCase> optimizer_cases() {
                        .learning_rate = 1e-2F}};
   Optimizer values = sgd(0.05F);
   values.clip = {.max_norm = 0.2F, .max_value = 0.01F};
-  return {
-      {"adam", adam(5e-3F)},
-      {"adamw", adamw(Schedule::warm_up(4, Schedule::cosine_decay({.peak = 5e-3F, .total_steps = 20})))},
-      {"sgd", sgd(cycle, {.momentum = 0.9F, .weight_decay = 1e-2F, .nesterov = true})},
-      {"muon", with_bias_group, 1e-4},
-      {"values", values},
-      {"own_of_kernels", own(std::make_shared<test::Lion>(0.9F, 0.99F, 0.1F), 1e-3F)},
-      {"own_on_the_host", own(test::rmsprop(), cycle), 1e-4},
-      {"own_of_variables", own(std::make_shared<test::LimitedDescent>(0.05F), 0.5F)},
-      {"own_with_all", test::with_all_around(own(std::make_shared<test::Lion>(0.9F, 0.99F, 0.1F), cycle)), 1e-4},
-      {"two_adams", two_adams},
-      {"adam_with_all", test::with_all_around(adam(5e-3F))},
-      {"sgd_with_all", test::with_all_around(sgd(0.1F, {.momentum = 0.9F}))},
-      {"muon_with_all", test::with_all_around(with_bias_group), 1e-4}};
+  return {{"adam", adam(5e-3F)},
+          {"adamw", adamw(Schedule::warm_up(4, Schedule::cosine_decay({.peak = 5e-3F, .total_steps = 20})))},
+          {"sgd", sgd(cycle, {.momentum = 0.9F, .weight_decay = 1e-2F, .nesterov = true})},
+          {"muon", with_bias_group, 1e-4},
+          {"values", values},
+          {"own_of_kernels", own(std::make_shared<Lion>(0.9F, 0.99F, 0.1F), 1e-3F)},
+          {"own_on_the_host", own(rmsprop(), cycle), 1e-4},
+          {"own_of_variables", own(std::make_shared<LimitedDescent>(0.05F), 0.5F)},
+          {"own_with_all", with_all_around(own(std::make_shared<Lion>(0.9F, 0.99F, 0.1F), cycle)), 1e-4},
+          {"two_adams", two_adams},
+          {"adam_with_all", with_all_around(adam(5e-3F))},
+          {"sgd_with_all", with_all_around(sgd(0.1F, {.momentum = 0.9F}))},
+          {"muon_with_all", with_all_around(with_bias_group), 1e-4}};
 }
 
 class OptimizerStepsTest : public testing::TestWithParam<int> {};
@@ -198,9 +188,9 @@ INSTANTIATE_TEST_SUITE_P(R, OptimizerStepsTest, testing::Values(1, 2, 4));
 
 TEST_P(OptimizerStepsTest, FollowTheFormulas) {
   for (const auto& [name, optimizer, tolerance] : optimizer_cases()) {
-    test::Training training(GetParam());
-    Model model = test::compiled(training.strategy, test::small_mlp, optimizer);
-    Loader loader(test::blobs(96).batch({.global_batch = 16}), training.devices, {.epochs = 8});
+    Training training(GetParam());
+    Model model = compiled(training.strategy, small_mlp, optimizer);
+    Loader loader(blobs(96).batch({.global_batch = 16}), training.devices, {.epochs = 8});
     Trainer trainer(training.strategy, model, loader);
     RealOptimizer expected{.optimizer = model.state().compiled->optimizer, .state = model.state()};
     expected.begin(model);
@@ -212,7 +202,7 @@ TEST_P(OptimizerStepsTest, FollowTheFormulas) {
       trainer.apply_gradients();
       trainer.finish();
       // A GPU's Muon multiplies in bf16.
-      const double allowed = (name.starts_with("muon") && test::on_gpu() ? 2e-2 : tolerance) * test::slack();
+      const double allowed = (name.starts_with("muon") && on_gpu() ? 2e-2 : tolerance) * slack();
       for (const auto& [variable, of] : expected.variables) {
         const std::string what = name + ", step " + std::to_string(step) + ", " + variable;
         expect_near(model.read_variable(variable), of.weights.values, allowed, what);
@@ -229,9 +219,9 @@ TEST_P(OptimizerStepsTest, StepsInPiecesAreTheSame) {
   for (const auto& [name, optimizer, tolerance] : optimizer_cases()) {
     std::vector<std::vector<float>> left[2];
     for (const bool pieces : {false, true}) {
-      test::Training training(GetParam());
-      Model model = test::compiled(training.strategy, test::small_cnn, optimizer);
-      Loader loader(test::blobs(60, {6, 6, 2}).batch({.global_batch = 16}), training.devices, {.epochs = 3});
+      Training training(GetParam());
+      Model model = compiled(training.strategy, small_cnn, optimizer);
+      Loader loader(blobs(60, {6, 6, 2}).batch({.global_batch = 16}), training.devices, {.epochs = 3});
       // Whatever the buckets are: none of them is updated before all are summed.
       Trainer trainer(training.strategy, model, loader, {.buckets = {.bucket_bytes = 64}});
       trainer.warm_up();
@@ -246,7 +236,7 @@ TEST_P(OptimizerStepsTest, StepsInPiecesAreTheSame) {
       }
       trainer.finish();
       model.check_mirrored();
-      left[pieces] = test::variables_of(model);
+      left[pieces] = variables_of(model);
       for (const std::string& variable : model.optimizer_variable_names()) {
         left[pieces].push_back(model.read_variable(variable));
       }
@@ -256,4 +246,4 @@ TEST_P(OptimizerStepsTest, StepsInPiecesAreTheSame) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

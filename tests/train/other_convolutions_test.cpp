@@ -1,17 +1,10 @@
 // Transposed, depthwise, grouped and uneven convolutions through whole nets, against the plainest loops.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "headrace/tests/support/reference_layers.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/graph.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::ConvSizes;
-using test::Reals;
 
 constexpr std::int64_t kImages = 3;
 
@@ -23,16 +16,16 @@ struct LayerRun {
 };
 
 LayerRun run_layer(const Net& net, const Shape& image) {
-  test::Training training(1);
+  Training training(1);
   Model model = training.strategy.build(net, {.seed = 3});
-  const auto images = test::random_floats(kImages * image.elements(), 1);
-  LayerRun seen{.x = test::reals(images), .weights = {}, .bias = {}, .result = {}, .shape = {}};
+  const auto images = random_floats(kImages * image.elements(), 1);
+  LayerRun seen{.x = reals(images), .weights = {}, .bias = {}, .result = {}, .shape = {}};
   for (const std::string& name : model.variable_names()) {
-    const auto values = test::random_floats(static_cast<std::int64_t>(model.read_variable(name).size()), 2);
+    const auto values = random_floats(static_cast<std::int64_t>(model.read_variable(name).size()), 2);
     model.write_variable(name, values);
-    (name.ends_with("bias") ? seen.bias : seen.weights) = test::reals(values);
+    (name.ends_with("bias") ? seen.bias : seen.weights) = reals(values);
   }
-  const Dataset data = test::labelled(image, images, {0, 0, 0}).batch({.global_batch = 2});
+  const Dataset data = labelled(image, images, {0, 0, 0}).batch({.global_batch = 2});
   seen.result = model.predict(data).values;
   seen.shape = model.graph().layer(model.graph().output()).shape();
   return seen;
@@ -42,7 +35,7 @@ void expect_close(const std::vector<float>& actual, const Reals& expected, const
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double added = bias.empty() ? 0 : bias[i % bias.size()];
-    ASSERT_NEAR(actual[i], expected[i] + added, 2e-5 * test::slack()) << i;
+    ASSERT_NEAR(actual[i], expected[i] + added, 2e-5 * slack()) << i;
   }
 }
 
@@ -113,7 +106,7 @@ TEST(OtherConvolutions, ATransposedOneIsTheGradientOfAConvolution) {
     const ConvSizes sizes{kImages, each.height, each.width, 6, 2, kernel.height, kernel.width, each.of};
     ASSERT_EQ(sizes.out_height(), 3);
     ASSERT_EQ(sizes.out_width(), 4);
-    expect_close(got.result, test::conv_backward_data(sizes, got.x, got.weights), got.bias);
+    expect_close(got.result, conv_backward_data(sizes, got.x, got.weights), got.bias);
   }
 }
 
@@ -149,7 +142,7 @@ TEST(OtherConvolutions, OnesOfGroupsAndUnevenWindowsAreTheirLoops) {
     EXPECT_EQ(got.shape, (Shape{each.height, each.width, 8}));
     const HeightWidth kernel = each.options.kernel;
     const ConvSizes sizes{kImages, 7, 8, 4, 8, kernel.height, kernel.width, each.of};
-    expect_close(got.result, test::conv_forward(sizes, got.x, got.weights, {}), got.bias);
+    expect_close(got.result, conv_forward(sizes, got.x, got.weights, {}), got.bias);
   }
 }
 
@@ -166,12 +159,12 @@ TEST(OtherConvolutions, ADepthwiseOneTakesEachChannelByItself) {
     EXPECT_EQ(got.shape, (Shape{3, 4, 3 * multiplier}));
     const ConvOptions of{.stride = {2, 1}, .pad_top = 1, .pad_bottom = 1, .pad_right = 1, .groups = 3};
     const ConvSizes sizes{kImages, 5, 4, 3, 3 * multiplier, 3, 2, of};
-    expect_close(got.result, test::conv_forward(sizes, got.x, got.weights, {}), got.bias);
+    expect_close(got.result, conv_forward(sizes, got.x, got.weights, {}), got.bias);
   }
 }
 
 double limit_of(const Net& net) {
-  test::Training training(1);
+  Training training(1);
   Model model = training.strategy.build(net, {.seed = 3});
   double largest = 0;
   for (const float value : model.read_variable("layer/weights"))
@@ -207,15 +200,14 @@ TEST(OtherConvolutions, BeginWithinKerasLimits) {
 // the same weights on all replicas.
 TEST(OtherConvolutions, LearnToCopyImages) {
   const Shape image{8, 8, 2};
-  const auto values = test::random_floats(32 * image.elements(), 5);
+  const auto values = random_floats(32 * image.elements(), 5);
   std::vector<float> smooth(values.size());
   for (std::size_t i = 0; i < smooth.size(); ++i) smooth[i] = values[i / 16 * 16 + i % 2];
   const Dataset data =
-      Dataset::from(in_memory("copies", 32,
-                              {test::array_of("image", image, smooth), test::array_of("label", image, smooth)}))
+      Dataset::from(in_memory("copies", 32, {array_of("image", image, smooth), array_of("label", image, smooth)}))
           .batch({.global_batch = 16});
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
-    test::Training training(2);
+    Training training(2);
     Model model = training.strategy.build(
         [&](Graph& g) {
           Node x = g.conv(g.input("image", image), 8, {.stride = 2, .activation = Activation::kRelu});
@@ -234,10 +226,10 @@ TEST(OtherConvolutions, LearnToCopyImages) {
 // Where a dense layer follows, activations are stored in bf16, and on GPUs the weights of products have a copy in
 // it.
 TEST(OtherConvolutions, LearnInBf16AsInF32) {
-  const Dataset data = test::loop_data();
+  const Dataset data = loop_data();
   std::vector<double> last;
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
-    test::Training training(2);
+    Training training(2);
     Model model = training.strategy.build(
         [](Graph& g) {
           Node x = g.conv(g.input("image", {6, 6, 2}), 8, {.stride = 2, .activation = Activation::kRelu});
@@ -257,4 +249,4 @@ TEST(OtherConvolutions, LearnInBf16AsInF32) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,32 +1,17 @@
 // Replicas with memory of their own sum gradients beside the backward pass; that changes when, never what.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <thread>
-#include <utility>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/support/gate.h"
-#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 // The test devices, or a GPU's kernels on the host. Tests that hook into kernels are of the latter alone.
-DeviceGroup own_memory(int replicas) { return test::own_memory_devices(replicas, "twin", DeviceNeed::kKernels); }
+DeviceGroup own_memory(int replicas) { return own_memory_devices(replicas, "twin", DeviceNeed::kKernels); }
 
 // A GPU's kernels on the host, with more submitted before the loss and behind the gradient of weights.
-class HookedKernels final : public test::TwinKernels {
+class HookedKernels final : public TwinKernels {
  public:
   using TwinKernels::TwinKernels;
 
@@ -43,7 +28,7 @@ class HookedKernels final : public test::TwinKernels {
   }
 };
 
-class HookedTwin final : public test::TwinDevice {
+class HookedTwin final : public TwinDevice {
  public:
   explicit HookedTwin(std::unique_ptr<Device> cpu) : TwinDevice(std::move(cpu)), hooked_(this->inner()) {}
 
@@ -54,7 +39,7 @@ class HookedTwin final : public test::TwinDevice {
 };
 
 // The same replica with the host's memory: it sums on its compute stream.
-class InPlaceTwin final : public test::TwinDevice {
+class InPlaceTwin final : public TwinDevice {
  public:
   explicit InPlaceTwin(std::unique_ptr<Device> cpu) : TwinDevice(std::move(cpu)), info_(TwinDevice::info()) {
     info_.host_memory = true;
@@ -76,12 +61,12 @@ bool eventually(const Event& event) {
   return event.ready();
 }
 
-Dataset blob_batches() { return test::blobs(48).batch({.global_batch = 8}); }
+Dataset blob_batches() { return blobs(48).batch({.global_batch = 8}); }
 
 // A small net on its way, with buckets of a few gradients. The step is captured here: hooks come before it.
 struct TrainingRun {
   explicit TrainingRun(Strategy& strategy)
-      : model(test::compiled(strategy, test::small_mlp)),
+      : model(compiled(strategy, small_mlp)),
         loader(blob_batches(), strategy.devices()),
         trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}}) {}
 
@@ -115,10 +100,10 @@ TEST(Overlap, StreamsOfTheirOwnAreForReplicasWithMemoryOfTheirOwn) {
 }
 
 TEST(Overlap, ABucketIsSummedBeforeTheBackwardPassEnds) {
-  DeviceGroup devices = test::devices_of<HookedTwin>(2);
+  DeviceGroup devices = devices_of<HookedTwin>(2);
   Strategy strategy(devices, {.announce = false});
   const auto summed = devices[0].create_event();
-  test::Gate gate;
+  Gate gate;
   std::atomic<bool> recorded{false};
   // The first layer's gradients come last: by then those of the second have left.
   hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
@@ -138,10 +123,10 @@ TEST(Overlap, ABucketIsSummedBeforeTheBackwardPassEnds) {
 }
 
 TEST(Overlap, TheBackwardPassDoesNotWaitForASum) {
-  DeviceGroup devices = test::devices_of<HookedTwin>(2);
+  DeviceGroup devices = devices_of<HookedTwin>(2);
   Strategy strategy(devices, {.announce = false});
   const auto backward_done = devices[0].create_event();
-  test::Gate gate;
+  Gate gate;
   std::atomic<bool> recorded{false};
   hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
     if (weights.shape != Shape{16, 8}) return;
@@ -161,35 +146,35 @@ TEST(Overlap, TheBackwardPassDoesNotWaitForASum) {
 // --- what ---
 
 struct Recipe {
-  Net net = test::small_cnn;
-  Optimizer optimizer = test::grouped();
+  Net net = small_cnn;
+  Optimizer optimizer = grouped();
   std::int64_t bucket_bytes = 64;
   int accumulate = 1;
 };
 
 std::vector<std::vector<float>> overlapped_weights(DeviceGroup devices, const Recipe& run) {
   Strategy strategy(devices, {.announce = false});
-  Model model = test::compiled(strategy, run.net, run.optimizer);
-  Loader loader(test::blobs(53, {6, 6, 2}).batch({.global_batch = 8}), devices, {.epochs = 2});
+  Model model = compiled(strategy, run.net, run.optimizer);
+  Loader loader(blobs(53, {6, 6, 2}).batch({.global_batch = 8}), devices, {.epochs = 2});
   Trainer trainer(strategy, model, loader,
                   {.step = {.accumulate = run.accumulate, .mirror_check_every = 1},
                    .buckets = {.bucket_bytes = run.bucket_bytes, .bucket_bytes_apart = run.bucket_bytes}});
   while (trainer.step()) {
   }
   trainer.finish();
-  return test::variables_of(model);
+  return variables_of(model);
 }
 
 class OverlapTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(R, OverlapTest, testing::Values(1, 2, 4));
 
 TEST_P(OverlapTest, WeightsOfTwinsAreTheSameBitsForAllSizesOfBucketsAndAsWithoutIt) {
-  const Recipe recipes[]{{}, {.accumulate = 3}, {.net = test::norm_cnn, .optimizer = adam(1e-2F)}};
+  const Recipe recipes[]{{}, {.accumulate = 3}, {.net = norm_cnn, .optimizer = adam(1e-2F)}};
   for (Recipe run : recipes) {
-    const auto expected = overlapped_weights(test::devices_of<InPlaceTwin>(GetParam()), run);
+    const auto expected = overlapped_weights(devices_of<InPlaceTwin>(GetParam()), run);
     for (const std::int64_t bytes : {4, 64, 300, 1 << 20}) {
       run.bucket_bytes = bytes;
-      EXPECT_EQ(overlapped_weights(test::twin_devices(GetParam()), run), expected)
+      EXPECT_EQ(overlapped_weights(twin_devices(GetParam()), run), expected)
           << bytes << " bytes, " << run.accumulate << " batches a step";
     }
   }
@@ -207,7 +192,7 @@ TEST_P(OverlapTest, TrainsAsOneReplicaDoes) {
   const auto one = overlapped_weights(own_memory(1), {});
   const auto several = overlapped_weights(own_memory(GetParam()), {});
   // A GPU's Muon rounds its products to bf16, the other way where sums differ in their last bit.
-  const double tolerance = test::on_gpu() ? 0.02 : 1e-4;
+  const double tolerance = on_gpu() ? 0.02 : 1e-4;
   for (std::size_t v = 0; v < one.size(); ++v) {
     for (std::size_t i = 0; i < one[v].size(); ++i) ASSERT_NEAR(several[v][i], one[v][i], tolerance) << v;
   }
@@ -219,20 +204,18 @@ class OverlapFailureTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(R, OverlapFailureTest, testing::Values(2, 4));
 
 void expect_named(Trainer& trainer, int victim, const char* message) {
-  try {
-    while (trainer.step()) {
-    }
-    trainer.finish();
-    FAIL();
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("replica " + std::to_string(victim)), HasSubstr(message)));
-  }
+  EXPECT_THAT(error_of<DeviceError>([&] {
+                while (trainer.step()) {
+                }
+                trainer.finish();
+              }).what(),
+              AllOf(HasSubstr("replica " + std::to_string(victim)), HasSubstr(message)));
 }
 
 TEST_P(OverlapFailureTest, AReplicaThatFailsBetweenStepsIsNamed) {
   DeviceGroup devices = own_memory(GetParam());
   Strategy strategy(devices, {.announce = false});
-  Model model = test::compiled(strategy, test::small_mlp);
+  Model model = compiled(strategy, small_mlp);
   {
     Loader loader(blob_batches(), devices);
     Trainer trainer(strategy, model, loader, {.buckets = {.bucket_bytes_apart = 64}});
@@ -250,7 +233,7 @@ TEST_P(OverlapFailureTest, AReplicaThatFailsBetweenStepsIsNamed) {
 // Its first buckets have left, the others never will.
 TEST_P(OverlapFailureTest, AReplicaThatFailsWithinTheBackwardPassIsNamed) {
   for (const Shape& layer : {Shape{4, 16}, Shape{16, 8}}) {
-    DeviceGroup devices = test::devices_of<HookedTwin>(GetParam());
+    DeviceGroup devices = devices_of<HookedTwin>(GetParam());
     Strategy strategy(devices, {.announce = false});
     const auto steps = std::make_shared<int>(0);
     hooks(devices, 1).after_gradient = [&](Stream& stream, const TensorView& weights) {
@@ -265,10 +248,10 @@ TEST_P(OverlapFailureTest, AReplicaThatFailsWithinTheBackwardPassIsNamed) {
 }
 
 TEST(Overlap, AFailureOfOneReplicaReleasesTheOthersThatSumAlready) {
-  DeviceGroup devices = test::devices_of<HookedTwin>(2);
+  DeviceGroup devices = devices_of<HookedTwin>(2);
   Strategy strategy(devices, {.announce = false});
   const auto backward_done = devices[0].create_event();
-  test::Gate gate;
+  Gate gate;
   std::atomic<bool> recorded{false};
   hooks(devices, 0).after_gradient = [&](Stream& stream, const TensorView& weights) {
     if (weights.shape != Shape{16, 8}) return;
@@ -288,4 +271,4 @@ TEST(Overlap, AFailureOfOneReplicaReleasesTheOthersThatSumAlready) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

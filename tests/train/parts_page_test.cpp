@@ -1,21 +1,17 @@
 // train/PARTS.md, which is printed from the fields: layers, losses, metrics, optimizers, schedules, callbacks and
 // the options of a fit.
-#include <string>
-
 #include "headrace/tests/support/option_rows.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/train/fit_options.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/optimizers.h"
 #include "headrace/train/strategy.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::OptionRows;
-using test::rows_of;
-
 std::string section(const std::string& title, const std::string& text) {
-  return "\n## " + title + "\n\n" + text + (text.empty() ? "" : "\n\n") + test::kPartsHead;
+  return "\n## " + title + "\n\n" + text + (text.empty() ? "" : "\n\n") + kPartsHead;
 }
 
 // What a visitor is shown of each of the kinds.
@@ -60,7 +56,7 @@ std::string page_of_parts() {
   return text;
 }
 
-TEST(TrainersPartsPage, IsPrintedFromTheFields) { test::expect_page("train/PARTS.md", page_of_parts()); }
+TEST(TrainersPartsPage, IsPrintedFromTheFields) { expect_page("train/PARTS.md", page_of_parts()); }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,8 @@
 // The number of replicas changes where the work is done, not what comes out.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
 
 struct ReplicasOutcome {
   History history;
@@ -17,7 +11,7 @@ struct ReplicasOutcome {
 };
 
 struct Run {
-  Net net = test::small_cnn;
+  Net net = small_cnn;
   std::int64_t examples = 100;
   std::int64_t batch = 16;
   int replicas = 1;
@@ -31,12 +25,12 @@ ReplicasOutcome train(const Run& run) {
   Model model = training.strategy.build(run.net, {.seed = 3});
   model.compile(
       {.optimizer = run.optimizer, .loss = sparse_categorical_crossentropy({.reduction = run.reduction})});
-  const Dataset data = test::blobs(run.examples, {6, 6, 2}).batch({.global_batch = run.batch});
+  const Dataset data = blobs(run.examples, {6, 6, 2}).batch({.global_batch = run.batch});
   ReplicasOutcome outcome;
   outcome.history =
       model.fit(data, {.epochs = 3, .validation = data, .verbose = 0, .step = {.accumulate = run.accumulate}});
   model.check_mirrored();
-  outcome.variables = test::variables_of(model);
+  outcome.variables = variables_of(model);
   for (const std::string& name : model.optimizer_variable_names()) {
     if (!name.ends_with("moment")) outcome.variables.push_back(model.read_variable(name));
   }
@@ -44,7 +38,7 @@ ReplicasOutcome train(const Run& run) {
   return outcome;
 }
 
-void expect_equal(const ReplicasOutcome& a, const ReplicasOutcome& b, double tolerance = 1e-5 * test::slack()) {
+void expect_equal(const ReplicasOutcome& a, const ReplicasOutcome& b, double tolerance = 1e-5 * slack()) {
   for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
     ASSERT_EQ(a.history[name].size(), b.history[name].size());
     for (std::size_t i = 0; i < a.history[name].size(); ++i) {
@@ -75,12 +69,12 @@ TEST_P(ReplicasTest, TrainAsOneDoesWhenSomeHaveNoRows) {
 
 TEST_P(ReplicasTest, TrainAsOneDoesWithParameterGroups) {
   // A GPU's Muon rounds its products to bf16, the other way where sums differ in their last bit.
-  expect_equal(train({.optimizer = test::grouped()}),
-               train({.replicas = GetParam(), .optimizer = test::grouped()}), test::on_gpu() ? 0.02 : 1e-5);
+  expect_equal(train({.optimizer = grouped()}), train({.replicas = GetParam(), .optimizer = grouped()}),
+               on_gpu() ? 0.02 : 1e-5);
 }
 
 TEST_P(ReplicasTest, TrainAsOneDoesWithLimitsLookaheadAndAverages) {
-  const Optimizer optimizer = test::with_all_around(adam(Schedule::one_cycle({.peak = 1e-2F, .total_steps = 30})));
+  const Optimizer optimizer = with_all_around(adam(Schedule::one_cycle({.peak = 1e-2F, .total_steps = 30})));
   for (const int accumulate : {1, 3}) {
     expect_equal(train({.accumulate = accumulate, .optimizer = optimizer}),
                  train({.replicas = GetParam(), .accumulate = accumulate, .optimizer = optimizer}));
@@ -109,8 +103,7 @@ INSTANTIATE_TEST_SUITE_P(R, ReplicasTest, testing::Values(1, 2, 4));
 
 TEST(Replicas, StayInSyncWithBatchNorm) {
   for (const std::int64_t examples : {40, 33, 3}) {
-    const ReplicasOutcome outcome =
-        train({.net = test::norm_cnn, .examples = examples, .batch = 16, .replicas = 4});
+    const ReplicasOutcome outcome = train({.net = norm_cnn, .examples = examples, .batch = 16, .replicas = 4});
     EXPECT_TRUE(std::isfinite(outcome.evaluated));
   }
 }
@@ -119,12 +112,12 @@ TEST(Replicas, AverageTheirRunningStatistics) {
   // Two replicas see records of constant value 1 and 3; one replica of all sees the mean of their means, too.
   std::vector<float> images;
   for (const float value : {1.0F, 1.0F, 3.0F, 3.0F}) images.insert(images.end(), 8, value);
-  const Dataset data = test::labelled({2, 2, 2}, images, {0, 1, 0, 1}).batch({.global_batch = 4});
+  const Dataset data = labelled({2, 2, 2}, images, {0, 1, 0, 1}).batch({.global_batch = 4});
   const Net net = [](Graph& g) {
     return g.dense(g.flatten(g.batch_norm(g.input("image", {2, 2, 2}), {.momentum = 0.5F})), 2);
   };
   Training training(2);
-  Model model = test::compiled(training.strategy, net);
+  Model model = compiled(training.strategy, net);
   model.fit(data, {.verbose = 0});
   for (int replica = 0; replica < 2; ++replica) {
     for (const float mean : model.read_variable("batch_norm/running_mean", replica)) EXPECT_FLOAT_EQ(mean, 1.0F);
@@ -135,8 +128,8 @@ TEST(Replicas, AverageTheirRunningStatistics) {
 TEST(Replicas, TheSameSeedGivesTheSameBits) {
   const auto hash = [](std::uint64_t seed, int replicas) {
     Training training(replicas);
-    Model model = test::compiled(training.strategy, test::small_cnn);
-    model.fit(test::blobs(50, {6, 6, 2}).shuffle().batch({.global_batch = 16}),
+    Model model = compiled(training.strategy, small_cnn);
+    model.fit(blobs(50, {6, 6, 2}).shuffle().batch({.global_batch = 16}),
               {.epochs = 2, .verbose = 0, .input = {.seed = seed}});
     return model.weights_sha256();
   };
@@ -147,24 +140,24 @@ TEST(Replicas, TheSameSeedGivesTheSameBits) {
 }
 
 TEST(Replicas, CountEveryViewOfEveryExample) {
-  const Dataset data = test::blobs(53, {6, 6, 2}).batch({.global_batch = 7});
+  const Dataset data = blobs(53, {6, 6, 2}).batch({.global_batch = 7});
   std::vector<Evaluation> seen;
   for (const int replicas : {1, 2, 4}) {
     Training training(replicas);
-    Model model = test::compiled(training.strategy, test::small_cnn);
+    Model model = compiled(training.strategy, small_cnn);
     seen.push_back(model.evaluate(data, {.views = mirrored_and_shifted_views()}));
     EXPECT_EQ(seen.back().examples, 53);
     EXPECT_EQ(seen.back().accuracy, seen.front().accuracy);
-    EXPECT_NEAR(seen.back().loss, seen.front().loss, 1e-6 * test::slack());
+    EXPECT_NEAR(seen.back().loss, seen.front().loss, 1e-6 * slack());
   }
 }
 
 TEST(Replicas, GiveBackAllMemory) {
-  DeviceGroup devices = test::test_devices(2, DeviceNeed::kKernels);
+  DeviceGroup devices = test_devices(2, DeviceNeed::kKernels);
   {
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, test::norm_cnn);
-    const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global_batch = 8});
+    Model model = compiled(strategy, norm_cnn);
+    const Dataset data = blobs(30, {6, 6, 2}).batch({.global_batch = 8});
     model.fit(data, {.validation = data, .verbose = 0, .step = {.accumulate = 2}});
     model.predict(data);
     model.evaluate(data, {.views = mirrored_views()});
@@ -177,4 +170,4 @@ TEST(Replicas, GiveBackAllMemory) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

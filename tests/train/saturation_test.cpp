@@ -1,25 +1,18 @@
 // What the steps' times say of runs whose bottleneck is known. On the CPU, beside a bus that the test makes slow:
 // a GPU's steps would be shorter than the times that are told apart here.
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <thread>
-
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/long_run.h"
-#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using std::chrono::milliseconds;
-using test::undisturbed;
 
 constexpr int kSaturatedBatch = 32, kSaturatedSteps = 30;
 
-DeviceGroup slow_bus_device() { return test::devices_of<test::SlowBusDevice>(1); }
+DeviceGroup slow_bus_device() { return devices_of<SlowBusDevice>(1); }
 
 // A net whose step on a batch takes some milliseconds.
 Node wide_mlp(Graph& g) {
@@ -42,17 +35,16 @@ double sum(const StepTimes& times) {
 
 TEST(Saturation, ASlowInputIsAStallAndNothingElse) {
   undisturbed([](int slower) {
-    test::Training training("cpu", 2);
-    Model model = test::compiled(training.strategy, test::small_mlp);
+    Training training("cpu", 2);
+    Model model = compiled(training.strategy, small_mlp);
     const UserMap slow{.name = "slow",
                        .output = {.dtype = DType::kF32, .shape = {8}},
                        .function = [slower](auto in, const Shape&, auto out, Philox&) {
                          std::this_thread::sleep_for(std::chrono::microseconds(500 * slower));
                          std::ranges::copy(in, out.begin());
                        }};
-    const Dataset data = test::blobs(kSaturatedBatch * kSaturatedSteps)
-                             .map(user_map(slow))
-                             .batch({.global_batch = kSaturatedBatch});
+    const Dataset data =
+        blobs(kSaturatedBatch * kSaturatedSteps).map(user_map(slow)).batch({.global_batch = kSaturatedBatch});
     Loader loader(data, training.devices, {.threads = 1});
     Trainer trainer(training.strategy, model, loader);
     const StepTimes times = times_of_epoch(trainer);
@@ -70,9 +62,9 @@ TEST(Saturation, ASlowBusIsAnExposedCopy) {
   undisturbed([](int slower) {
     DeviceGroup devices = slow_bus_device();
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, test::small_mlp);
-    dynamic_cast<test::SlowBusDevice&>(devices[0]).slow_down(milliseconds(8 * slower));
-    Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global_batch = kSaturatedBatch}), devices,
+    Model model = compiled(strategy, small_mlp);
+    dynamic_cast<SlowBusDevice&>(devices[0]).slow_down(milliseconds(8 * slower));
+    Loader loader(blobs(kSaturatedBatch * kSaturatedSteps).batch({.global_batch = kSaturatedBatch}), devices,
                   {.threads = 1, .prefetch = 2});
     Trainer trainer(strategy, model, loader);
     const StepTimes times = times_of_epoch(trainer);
@@ -86,8 +78,8 @@ TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
   undisturbed([](int slower) {
     DeviceGroup devices = slow_bus_device();
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, wide_mlp);
-    Loader loader(test::blobs(4 * 256, Shape{256}).batch({.global_batch = 256}), devices,
+    Model model = compiled(strategy, wide_mlp);
+    Loader loader(blobs(4 * 256, Shape{256}).batch({.global_batch = 256}), devices,
                   {.epochs = 10U * static_cast<unsigned>(slower), .threads = 1, .prefetch = 3, .headspace = 4});
     Trainer trainer(strategy, model, loader);
     for (int i = 0; i < 5; ++i) trainer.step();  // the ring fills
@@ -106,9 +98,9 @@ TEST(Saturation, ADeviceThatIsAlwaysBusyShowsNoneOfThem) {
 // A host that is late with its steps is neither.
 TEST(Saturation, ALateHostIsIdleTime) {
   undisturbed([](int slower) {
-    test::Training training("cpu", 1);
-    Model model = test::compiled(training.strategy, test::small_mlp);
-    Loader loader(test::blobs(kSaturatedBatch * kSaturatedSteps).batch({.global_batch = kSaturatedBatch}),
+    Training training("cpu", 1);
+    Model model = compiled(training.strategy, small_mlp);
+    Loader loader(blobs(kSaturatedBatch * kSaturatedSteps).batch({.global_batch = kSaturatedBatch}),
                   training.devices, {.threads = 1});
     Trainer trainer(training.strategy, model, loader);
     trainer.reset_metrics();
@@ -130,7 +122,7 @@ TEST(Saturation, ALateHostIsIdleTime) {
 TEST(Saturation, TrainingIsTheSameThroughTheBus) {
   const auto weights = [](DeviceGroup& devices, ConvertAt at) {
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, test::small_mlp);
+    Model model = compiled(strategy, small_mlp);
     std::vector<std::uint8_t> pixels;
     std::vector<std::int64_t> labels;
     Philox random({.seed = 3});
@@ -138,11 +130,11 @@ TEST(Saturation, TrainingIsTheSameThroughTheBus) {
       labels.push_back(i % 4);
       for (int k = 0; k < 2 * 2 * 2; ++k) pixels.push_back(static_cast<std::uint8_t>(random.below(256)));
     }
-    const Dataset data = Dataset::from(in_memory("pixels", labels.size(),
-                                                 {test::array_of("image", {2, 2, 2}, pixels),
-                                                  test::array_of("label", Shape{}, labels)}))
-                             .map(flip() | normalize({0.5F}, {0.25F}) | flatten())
-                             .batch({.global_batch = 16});
+    const Dataset data =
+        Dataset::from(in_memory("pixels", labels.size(),
+                                {array_of("image", {2, 2, 2}, pixels), array_of("label", Shape{}, labels)}))
+            .map(flip() | normalize({0.5F}, {0.25F}) | flatten())
+            .batch({.global_batch = 16});
     model.fit(data, {.epochs = 2, .verbose = 0, .input = {.convert = at}});
     return model.weights_sha256();
   };
@@ -150,9 +142,9 @@ TEST(Saturation, TrainingIsTheSameThroughTheBus) {
   const std::string expected = weights(cpu, ConvertAt::kAuto);
   EXPECT_EQ(weights(gpu, ConvertAt::kDevice), expected);
   EXPECT_EQ(weights(gpu, ConvertAt::kHost), expected);
-  DeviceGroup tested = test::own_memory_devices(2, "twin", DeviceNeed::kKernels);
+  DeviceGroup tested = own_memory_devices(2, "twin", DeviceNeed::kKernels);
   EXPECT_EQ(weights(tested, ConvertAt::kDevice), weights(tested, ConvertAt::kHost));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

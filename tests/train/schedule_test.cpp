@@ -1,32 +1,8 @@
+#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/optimizers.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <functional>
-#include <numbers>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
-#include "headrace/tests/train/training_fixture.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using testing::HasSubstr;
-
-std::string refusal_of_schedule(const std::function<void()>& make) {
-  try {
-    make();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
-}
 
 TEST(Schedule, ANumberIsConstant) {
   const Schedule rate = 0.25F;
@@ -135,25 +111,25 @@ TEST(Schedule, AnExponentialEndsWhereFloatsDo) {
 
 TEST(Schedule, RefusesWhatCannotBe) {
   EXPECT_THROW(Schedule::linear_decay({.warmup_steps = 5, .total_steps = 5}), ConfigError);
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::cosine_decay({.peak = -1}); }), HasSubstr("peak is -1"));
-  EXPECT_THAT(refusal_of_schedule([] {
+  EXPECT_THAT(message_of([] { Schedule::cosine_decay({.peak = -1}); }), HasSubstr("peak is -1"));
+  EXPECT_THAT(message_of([] {
                 Schedule::piecewise({.rates = {1, 2}, .boundaries = {}});
               }),
               HasSubstr("0 boundaries part 1 rates, got 2"));
-  EXPECT_THAT(refusal_of_schedule([] {
+  EXPECT_THAT(message_of([] {
                 Schedule::piecewise({.rates = {1, 2, 3}, .boundaries = {4, 4}});
               }),
               HasSubstr("at step 4 does not lie after 4"));
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::chained({1, 2}, {0}); }), HasSubstr("at step 0"));
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::chained({}, {}); }), HasSubstr("got 0"));
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::exponential_decay({.factor = 1.5F}); }), HasSubstr("1.5"));
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::exponential_decay({.every_steps = 0}); }), HasSubstr("0 steps"));
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::one_cycle({.total_steps = 3}); }), HasSubstr("3 steps"));
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::one_cycle({.total_steps = 10, .warmup_share = 1}); }),
+  EXPECT_THAT(message_of([] { Schedule::chained({1, 2}, {0}); }), HasSubstr("at step 0"));
+  EXPECT_THAT(message_of([] { Schedule::chained({}, {}); }), HasSubstr("got 0"));
+  EXPECT_THAT(message_of([] { Schedule::exponential_decay({.factor = 1.5F}); }), HasSubstr("1.5"));
+  EXPECT_THAT(message_of([] { Schedule::exponential_decay({.every_steps = 0}); }), HasSubstr("0 steps"));
+  EXPECT_THAT(message_of([] { Schedule::one_cycle({.total_steps = 3}); }), HasSubstr("3 steps"));
+  EXPECT_THAT(message_of([] { Schedule::one_cycle({.total_steps = 10, .warmup_share = 1}); }),
               HasSubstr("share of 1"));
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::one_cycle({.total_steps = 10, .initial_divisor = 0.5F}); }),
+  EXPECT_THAT(message_of([] { Schedule::one_cycle({.total_steps = 10, .initial_divisor = 0.5F}); }),
               HasSubstr("divide its peak by 0.5"));
-  EXPECT_THAT(refusal_of_schedule([] { Schedule::warm_up(0, 1.0F); }), HasSubstr("got 0"));
+  EXPECT_THAT(message_of([] { Schedule::warm_up(0, 1.0F); }), HasSubstr("got 0"));
 }
 
 // A schedule of any form, whose interesting steps lie within the first `steps`.
@@ -219,10 +195,10 @@ TEST(Schedules, CountOptimizerStepsWhateverAnEpochIs) {
   const Schedule three = Schedule::piecewise({.rates = {0.1F, 0}, .boundaries = {3}});
   for (const int accumulate : {1, 2, 5}) {
     for (const std::uint64_t steps_per_epoch : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4}}) {
-      test::Training training(2);
-      Model model = test::compiled(training.strategy, test::small_mlp, sgd(three));
-      const Dataset data = test::blobs(80).batch({.global_batch = 8});
-      std::vector<std::vector<float>> last = test::variables_of(model);
+      Training training(2);
+      Model model = compiled(training.strategy, small_mlp, sgd(three));
+      const Dataset data = blobs(80).batch({.global_batch = 8});
+      std::vector<std::vector<float>> last = variables_of(model);
       for (std::uint64_t step = 1; step <= 5; ++step) {
         model.fit(data, {.epochs = 10,
                          .steps_per_epoch = steps_per_epoch,
@@ -230,7 +206,7 @@ TEST(Schedules, CountOptimizerStepsWhateverAnEpochIs) {
                          .step = {.accumulate = accumulate},
                          .stop_after_steps = step});
         ASSERT_EQ(model.global_step(), step);
-        const std::vector<std::vector<float>> now = test::variables_of(model);
+        const std::vector<std::vector<float>> now = variables_of(model);
         EXPECT_EQ(now != last, step <= 3) << accumulate << " batches, " << steps_per_epoch << " steps, " << step;
         last = now;
       }
@@ -239,4 +215,4 @@ TEST(Schedules, CountOptimizerStepsWhateverAnEpochIs) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,6 @@
 // Data with float labels, and losses as a program outside the tree would write them.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/losses.h"
 #include "headrace/train/metrics.h"

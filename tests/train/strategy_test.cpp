@@ -1,31 +1,9 @@
 #include "headrace/train/strategy.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <limits>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/train/training_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::ElementsAre;
-using testing::HasSubstr;
-
-template <typename Call>
-std::string strategy_refusal(const Call& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 TEST(Strategy, RunsAFunctionOnceAReplicaInOrder) {
   Training training(3);
@@ -48,7 +26,7 @@ TEST(Strategy, GivesEachReplicaItsShareOfABatch) {
   std::vector<float> values(14);
   std::vector<std::int64_t> labels(14);
   for (std::size_t i = 0; i < 14; ++i) labels[i] = static_cast<std::int64_t>(10 + i);
-  Loader loader(test::labelled({1}, values, labels).batch({.global_batch = 7}), training.devices);
+  Loader loader(labelled({1}, values, labels).batch({.global_batch = 7}), training.devices);
   std::vector<std::int64_t> seen;
   for (int step = 0; step < 2; ++step) {
     GlobalBatch batches;
@@ -58,7 +36,7 @@ TEST(Strategy, GivesEachReplicaItsShareOfABatch) {
       seen.insert(seen.end(), mine.begin(), mine.begin() + replica.batch->examples());
     });
     batches.pop_back();
-    EXPECT_THAT(strategy_refusal([&] { training.strategy.run(batches, [](const ReplicaContext&) {}); }),
+    EXPECT_THAT(message_of([&] { training.strategy.run(batches, [](const ReplicaContext&) {}); }),
                 HasSubstr("a batch of 2 shares for 3 replicas"));
   }
   EXPECT_EQ(seen, labels);
@@ -71,9 +49,8 @@ TEST(Strategy, ReadsAndWritesTensorsOfOneType) {
     const TensorView tensor = memory.view(Shape{3}, DType::kF32);
     replica.write<float>(tensor, std::vector<float>{1, 2, 3});
     EXPECT_THAT(replica.read<float>(tensor), ElementsAre(1.0F, 2.0F, 3.0F));
-    EXPECT_THAT(strategy_refusal([&] { replica.read<std::int64_t>(tensor); }), HasSubstr("int64"));
-    EXPECT_THAT(strategy_refusal([&] { replica.write<float>(tensor, std::vector<float>(2)); }),
-                HasSubstr("2 values"));
+    EXPECT_THAT(message_of([&] { replica.read<std::int64_t>(tensor); }), HasSubstr("int64"));
+    EXPECT_THAT(message_of([&] { replica.write<float>(tensor, std::vector<float>(2)); }), HasSubstr("2 values"));
   });
 }
 
@@ -101,12 +78,12 @@ TEST(Strategy, ReducesListsElementByElement) {
   EXPECT_THAT(training.strategy.reduce(ReduceOp::kMean, lists), ElementsAre(5.5, 11.0, -13.5));
   EXPECT_THAT(training.strategy.reduce(ReduceOp::kMax, lists), ElementsAre(10.0, 20.0, 3.0));
   const std::vector<std::vector<float>> uneven = {{1, 2}, {1}};
-  EXPECT_THAT(strategy_refusal([&] { training.strategy.reduce(ReduceOp::kSum, uneven); }), HasSubstr("2 and 1"));
+  EXPECT_THAT(message_of([&] { training.strategy.reduce(ReduceOp::kSum, uneven); }), HasSubstr("2 and 1"));
 }
 
 TEST(Strategy, ReducesOneValueAReplica) {
   Training training(2);
-  EXPECT_THAT(strategy_refusal([&] { training.strategy.reduce(ReduceOp::kSum, std::vector<double>{1.0}); }),
+  EXPECT_THAT(message_of([&] { training.strategy.reduce(ReduceOp::kSum, std::vector<double>{1.0}); }),
               HasSubstr("1 values to reduce over 2 replicas"));
 }
 
@@ -125,7 +102,7 @@ TEST(Strategy, SumsTensorsOnTheDevices) {
     EXPECT_THAT(replica.read<float>(tensors[static_cast<std::size_t>(replica.index)]), ElementsAre(3.0F, 30.0F));
   });
   tensors.back().shape = Shape{1};
-  EXPECT_THAT(strategy_refusal([&] { training.strategy.all_reduce(tensors); }), HasSubstr("one shape"));
+  EXPECT_THAT(message_of([&] { training.strategy.all_reduce(tensors); }), HasSubstr("one shape"));
 }
 
 TEST(Strategy, PlacesWorkOnTheDeviceThatIsNamed) {
@@ -146,10 +123,10 @@ TEST(Strategy, PlacesWorkOnTheDeviceThatIsNamed) {
 TEST(Strategy, NamesItsDevicesWhereOneIsNotThere) {
   Training training(2);
   const auto nothing = [](const ReplicaContext&) {};
-  EXPECT_THAT(strategy_refusal([&] { training.strategy.on("tpu:7", nothing); }),
-              testing::AllOf(HasSubstr("no device 'tpu:7'"), HasSubstr(training.devices.to_string())));
-  EXPECT_THAT(strategy_refusal([&] { training.strategy.on(2, nothing); }),
-              testing::AllOf(HasSubstr("no replica 2"), HasSubstr("0 to 1")));
+  EXPECT_THAT(message_of([&] { training.strategy.on("tpu:7", nothing); }),
+              AllOf(HasSubstr("no device 'tpu:7'"), HasSubstr(training.devices.to_string())));
+  EXPECT_THAT(message_of([&] { training.strategy.on(2, nothing); }),
+              AllOf(HasSubstr("no replica 2"), HasSubstr("0 to 1")));
 }
 
 // The first replica waits for the second within a sum that this one never joins.
@@ -177,32 +154,32 @@ TEST(Strategy, RecoversFromAnExceptionOfOneReplica) {
 
 TEST(Strategy, AnswersWhatItIsNot) {
   EXPECT_NO_THROW(require_mirrored("mirrored"));
-  EXPECT_THAT(strategy_refusal([] { require_mirrored("parameter-server"); }),
-              testing::AllOf(HasSubstr("'parameter-server' is not provided"), HasSubstr("multi-worker mirrored")));
-  EXPECT_THAT(strategy_refusal([] { require_mirrored("tpu"); }),
-              testing::AllOf(HasSubstr("'tpu' is not provided"), HasSubstr("use mirrored")));
+  EXPECT_THAT(message_of([] { require_mirrored("parameter-server"); }),
+              AllOf(HasSubstr("'parameter-server' is not provided"), HasSubstr("multi-worker mirrored")));
+  EXPECT_THAT(message_of([] { require_mirrored("tpu"); }),
+              AllOf(HasSubstr("'tpu' is not provided"), HasSubstr("use mirrored")));
   EXPECT_NO_THROW(require_mirrored("multi-worker-mirrored"));
-  EXPECT_THAT(strategy_refusal([] { require_mirrored("miror"); }), HasSubstr("there is no strategy 'miror'"));
+  EXPECT_THAT(message_of([] { require_mirrored("miror"); }), HasSubstr("there is no strategy 'miror'"));
 }
 
 TEST(Strategy, TrainsOnAPartOfAGroupFromAnyDeviceOn) {
-  const Dataset data = test::blobs(40, {6, 6, 2}).batch({.global_batch = 8});
+  const Dataset data = blobs(40, {6, 6, 2}).batch({.global_batch = 8});
   const auto weights = [&](DeviceGroup& devices) {
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, test::small_cnn);
+    Model model = compiled(strategy, small_cnn);
     model.fit(data, {.verbose = 0});
     return model.weights_sha256();
   };
-  DeviceGroup first = test::test_devices(4, DeviceNeed::kKernels);
+  DeviceGroup first = test_devices(4, DeviceNeed::kKernels);
   const std::string third = first[2].info().name;
   DeviceGroup rest = first.split(2);
   EXPECT_EQ(rest[0].info().name, third);
   EXPECT_EQ(rest.size(), 2);
   EXPECT_EQ(first.size(), 2);
   EXPECT_EQ(weights(first), weights(rest));
-  EXPECT_THAT(strategy_refusal([&] { first.split(2); }), HasSubstr("a group of 2 devices"));
-  EXPECT_THAT(strategy_refusal([&] { first.split(0); }), HasSubstr("cannot be split at device 0"));
+  EXPECT_THAT(message_of([&] { first.split(2); }), HasSubstr("a group of 2 devices"));
+  EXPECT_THAT(message_of([&] { first.split(0); }), HasSubstr("cannot be split at device 0"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

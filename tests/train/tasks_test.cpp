@@ -1,22 +1,10 @@
 // What a net's results are follows from the loss and the last layer; metrics count by it, and what does not fit is
 // refused.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/score_fixture.h"
-#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/training_record.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr std::int64_t kTaskExamples = 61, kTaskFeatures = 5, kLabels = 3;
 
@@ -39,8 +27,7 @@ struct Data {
   template <typename Label>
   Dataset dataset(const std::vector<Label>& labels, const Shape& shape) const {
     return Dataset::from(in_memory("tasks", static_cast<std::size_t>(kTaskExamples),
-                                   {test::array_of("image", Shape{kTaskFeatures}, x),
-                                    test::array_of("label", shape, labels)}))
+                                   {array_of("image", Shape{kTaskFeatures}, x), array_of("label", shape, labels)}))
         .batch({.global_batch = 16});
   }
 };
@@ -111,7 +98,7 @@ TEST(Tasks, BinaryAndMultiLabelMetricsAreOfEachLabelByItself) {
             figures.insert(figures.end(), each.values.begin(), each.values.end());
           }
           if (expected.empty()) expected = figures;
-          EXPECT_THAT(figures, testing::Pointwise(testing::DoubleNear(1e-6), expected));
+          EXPECT_THAT(figures, Pointwise(DoubleNear(1e-6), expected));
           if (outputs > 1) continue;
           double found = 0, positive = 0;
           for (std::size_t i = 0; i < data.shares.size(); ++i) {
@@ -141,7 +128,7 @@ TEST(Tasks, TwoClassesAreTwo) {
   const Evaluation seen = model.evaluate(data.dataset(data.numbers, Shape{}));
   const auto& matrix = find_metric(seen.metrics, "confusion_matrix")->values;
   EXPECT_THAT(find_metric(seen.metrics, "precision")->values,
-              testing::ElementsAre(matrix[0] / (matrix[0] + matrix[2]), matrix[3] / (matrix[1] + matrix[3])));
+              ElementsAre(matrix[0] / (matrix[0] + matrix[2]), matrix[3] / (matrix[1] + matrix[3])));
   EXPECT_DOUBLE_EQ(metric(seen, "recall"),
                    (matrix[0] / (matrix[0] + matrix[1]) + matrix[3] / (matrix[2] + matrix[3])) / 2);
 }
@@ -210,18 +197,18 @@ const Fit kFits[] = {
      true},
     {"one_against_the_rest", 3, End::kLogits, binary_crossentropy().for_task(Task::kCategorical),
      "categorical, from logits", true},
-    {"custom", 3, End::kLogits, test::log_cosh(), "", false},
-    {"custom_of_softmax", 3, End::kSoftmax, test::log_cosh(), "categorical, from probabilities", true},
-    {"custom_said", 3, End::kLogits, test::log_cosh().for_task(Task::kMultiLabel, true),
-     "multi_label, from logits", true},
-    {"custom_half_said", 3, End::kLogits, test::log_cosh().for_task(Task::kMultiLabel), "logits or probabilities",
+    {"custom", 3, End::kLogits, log_cosh(), "", false},
+    {"custom_of_softmax", 3, End::kSoftmax, log_cosh(), "categorical, from probabilities", true},
+    {"custom_said", 3, End::kLogits, log_cosh().for_task(Task::kMultiLabel, true), "multi_label, from logits",
+     true},
+    {"custom_half_said", 3, End::kLogits, log_cosh().for_task(Task::kMultiLabel), "logits or probabilities",
      false},
-    {"said_wrong", 3, End::kLogits, test::log_cosh().for_task(Task::kBinary, true), "gives (3,)", false},
+    {"said_wrong", 3, End::kLogits, log_cosh().for_task(Task::kBinary, true), "gives (3,)", false},
     {"contradicted", 3, End::kLogits, categorical_crossentropy().for_task(Task::kMultiLabel), "are categorical",
      false},
     {"contradicted_form", 1, End::kSigmoid, mean_squared_error().for_task(Task::kBinary, true),
      "gives probabilities", false},
-    {"with_a_penalty", 3, End::kLogits, categorical_crossentropy() + test::log_cosh() + mean_squared_error(),
+    {"with_a_penalty", 3, End::kLogits, categorical_crossentropy() + log_cosh() + mean_squared_error(),
      "categorical, from logits", true},
     {"of_two_minds", 3, End::kLogits, categorical_crossentropy() + binary_crossentropy(), "", false},
 };
@@ -235,12 +222,7 @@ TEST_P(TaskTest, IsSaidOrRefusedByCompile) {
   Training training(1);
   Model model = training.strategy.build(net_ending(fit.outputs, fit.end));
   const auto refusal = [&](const std::vector<Metric>& metrics) -> std::string {
-    try {
-      model.compile({.loss = fit.loss, .metrics = metrics});
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return {};
+    return message_of([&] { model.compile({.loss = fit.loss, .metrics = metrics}); });
   };
   const std::string refused = refusal({});
   if (!refused.empty()) {
@@ -264,14 +246,13 @@ TEST_P(TaskTest, IsSaidOrRefusedByCompile) {
 TEST(Tasks, AreInRecordsAndPredictions) {
   const Data data(1);
   const Dataset labelled = data.dataset(data.numbers, Shape{});
-  const test::TempFolder folder;
+  const TempFolder folder;
   Training training(1);
   Model model = training.strategy.build(net_ending(1, End::kLogits), {.seed = 3});
   EXPECT_EQ(model.predict(labelled).task, std::nullopt);
-  model.compile({.loss = test::log_cosh().for_task(Task::kBinary, true), .metrics = {accuracy()}});
+  model.compile({.loss = log_cosh().for_task(Task::kBinary, true), .metrics = {accuracy()}});
   save_model(model, folder / "model.safetensors");
-  const Model again =
-      restore_model(training.strategy, folder / "model.safetensors", {.losses = {test::log_cosh()}});
+  const Model again = restore_model(training.strategy, folder / "model.safetensors", {.losses = {log_cosh()}});
   EXPECT_EQ(again.tasks().front().task, (ResultTask{Task::kBinary, true}));
   model.compile({.loss = binary_crossentropy()});
   save_model(model, folder / "model.safetensors");
@@ -290,11 +271,11 @@ TEST(Tasks, AreInRecordsAndPredictions) {
 
 TEST(Tasks, ClassWeightsAreOfClasses) {
   Training training(1);
-  for (const Loss& loss : {binary_crossentropy(), mean_squared_error(), test::log_cosh()}) {
+  for (const Loss& loss : {binary_crossentropy(), mean_squared_error(), log_cosh()}) {
     Model model = training.strategy.build(net_ending(3, End::kLogits));
     EXPECT_THROW(model.compile({.loss = loss.class_weighted({1, 2, 3}), .metrics = {}}), ConfigError);
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

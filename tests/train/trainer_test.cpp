@@ -1,24 +1,20 @@
+// The trainer, and the documents' MNIST program.
 #include "headrace/train/trainer.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
+#include "headrace/tests/support/data.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/train/nets.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::Training;
-
-Dataset toy() { return test::blobs(50, {6, 6, 2}).batch({.global_batch = 16}); }
+Dataset toy() { return blobs(50, {6, 6, 2}).batch({.global_batch = 16}); }
 
 TEST(Trainer, TheStepInPiecesEqualsTheStep) {
   std::vector<std::string> hashes;
   std::vector<double> losses;
   for (const bool pieces : {false, true}) {
     Training training(2);
-    Model model = test::compiled(training.strategy, test::norm_cnn);
+    Model model = compiled(training.strategy, norm_cnn);
     Loader loader(toy(), training.devices);
     Trainer trainer(training.strategy, model, loader);
     if (!pieces) {
@@ -43,8 +39,8 @@ TEST(Trainer, TheStepInPiecesEqualsTheStep) {
 
 TEST(Trainer, MetricsCountEveryExampleOnce) {
   Training training(4);
-  Model model = test::compiled(training.strategy, test::small_cnn, sgd(0.0F));
-  Loader loader(test::blobs(7, {6, 6, 2}).batch({.global_batch = 3}), training.devices);
+  Model model = compiled(training.strategy, small_cnn, sgd(0.0F));
+  Loader loader(blobs(7, {6, 6, 2}).batch({.global_batch = 3}), training.devices);
   Trainer trainer(training.strategy, model, loader);
   EXPECT_TRUE(trainer.step());
   EXPECT_EQ(trainer.finish().examples, 3);
@@ -58,28 +54,22 @@ TEST(Trainer, MetricsCountEveryExampleOnce) {
 
 TEST(Trainer, RefusesAModelOfAnotherStrategy) {
   Training mine, other;
-  Model model = test::compiled(other.strategy, test::small_cnn);
+  Model model = compiled(other.strategy, small_cnn);
   Loader loader(toy(), mine.devices);
-  try {
-    Trainer trainer(mine.strategy, model, loader);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("another strategy"));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] { Trainer trainer(mine.strategy, model, loader); }).what(),
+              HasSubstr("another strategy"));
 }
 
 TEST(Trainer, RefusesALoaderThatServesOtherReplicas) {
-  test::Training training(2);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Training training(2);
+  Model model = compiled(training.strategy, small_mlp);
   EXPECT_EQ(training.strategy.world(), (World{.total = 2}));
   for (const World world : {World{.total = 4}, World{.total = 4, .first = 2}}) {
-    Loader loader(test::blobs(20).batch({.global_batch = 5}), training.devices, {.world = world});
-    try {
-      Trainer trainer(training.strategy, model, loader);
-      ADD_FAILURE() << "was accepted";
-    } catch (const ConfigError& error) {
-      EXPECT_NE(error.message().find("of 4, the training has those from 0 on of 2"), std::string::npos);
-    }
+    Loader loader(blobs(20).batch({.global_batch = 5}), training.devices, {.world = world});
+    EXPECT_NE(error_of<ConfigError>([&] { Trainer trainer(training.strategy, model, loader); })
+                  .message()
+                  .find("of 4, the training has those from 0 on of 2"),
+              std::string::npos);
   }
 }
 
@@ -87,7 +77,7 @@ TEST(Trainer, TheScheduleIsEvaluatedAtEveryStep) {
   // With plain SGD on a constant gradient direction the first update is exactly rate x gradient.
   const auto moved = [](const Schedule& rate, int steps) {
     Training training;
-    Model model = test::compiled(training.strategy, test::small_cnn, sgd(rate));
+    Model model = compiled(training.strategy, small_cnn, sgd(rate));
     const std::vector<float> before = model.read_variable("dense/bias");
     LoaderOptions options;
     options.epochs = 10;
@@ -105,5 +95,24 @@ TEST(Trainer, TheScheduleIsEvaluatedAtEveryStep) {
   EXPECT_NEAR(moved(warmed, 25), moved(warmed, 20), 1e-7F) << "the rate is 0 at the end";
 }
 
+// The documents' MNIST program: their accuracy after one and two epochs.
+
+TEST(Mnist, TheMlpReachesTheDocumentedAccuracy) {
+  const auto folder = shared_data("mnist");
+  if (!folder) GTEST_SKIP() << "no MNIST: name the data's folder in HEADRACE_DATA";
+  const Dataset all = Dataset::from(idx_folder(*folder, Split::kTrain));
+  const Dataset train = all.take(50'000).shuffle().batch({.global_batch = 32});
+  const Dataset validation = all.skip(50'000).batch({.global_batch = 250});
+  const Dataset held_out = Dataset::from(idx_folder(*folder, Split::kTest)).batch({.global_batch = 250});
+
+  Training training;
+  Model model = training.strategy.build(mnist_mlp, {.fields = train.fields()});
+  model.compile({});
+  const History history = model.fit(train, {.epochs = 2, .validation = validation, .verbose = 0});
+  EXPECT_EQ(history["steps"][0], 1563);
+  EXPECT_GE(history["val_accuracy"][0], 0.957);
+  EXPECT_GE(model.evaluate(held_out).accuracy, 0.967);
+}
+
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

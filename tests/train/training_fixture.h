@@ -1,21 +1,9 @@
 // What tests of the trainer begin with: toy data, small nets, models, checkpoints.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <exception>
-#include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "headrace/devices/base/file.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tests/support/test_devices.h"
 #include "headrace/train/model.h"
 #include "headrace/train/model/model_state.h"
@@ -140,19 +128,7 @@ inline Node norm_cnn(Graph& g) {
   return g.dense(g.global_average_pool(x), 4);
 }
 
-// A model on two devices with data that it can learn, and what it says where it refuses something.
-
-template <typename Thrown, typename Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Thrown& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another exception: ") + error.what();
-  }
-  return "no exception";
-}
+// A model on two devices with data that it can learn.
 
 class ModelTest : public ::testing::Test {
  protected:

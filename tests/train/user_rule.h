@@ -1,11 +1,7 @@
 // Update rules as a program outside the tree would write them.
 #pragma once
 
-#include <cmath>
-#include <memory>
-#include <string>
-#include <vector>
-
+#include "headrace/tests/support/test.h"
 #include "headrace/train/optimizers.h"
 #include "headrace/train/update_rules.h"
 

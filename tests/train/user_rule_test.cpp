@@ -1,39 +1,28 @@
-// A user's update rule is one like the library's own: it is chosen for groups, written down, saved and continued,
-// and gives one result on any number of replicas. That it follows its formula is in optimizer_steps_test.cpp.
+// Layers and update rules of users.
 #include "headrace/tests/train/user_rule.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <mutex>
-#include <set>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/train/gradient_fixture.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/tests/train/user_layer.h"
+#include "headrace/train/graph.h"
 #include "headrace/train/trainer.h"
 #include "headrace/train/training_record.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::Lion;
-using test::Training;
-using testing::ElementsAre;
-using testing::HasSubstr;
+// A user's update rule is one like the library's own: it is chosen for groups, written down, saved and continued,
+// and gives one result on any number of replicas. That it follows its formula is in optimizer_steps_test.cpp.
 
 // One's own rules for some variables, and one of the library's for the others.
 Optimizer with_own_groups() {
   Optimizer optimizer = adam(1e-2F);
-  optimizer.groups = {
-      {.takes = VariableRule::named("conv/weights"),
-       .rule = std::make_shared<Lion>(),
-       .learning_rate = Schedule::linear_decay({.peak = 1e-2F, .total_steps = 30})},
-      {.takes = VariableRule::named("dense/weights"), .rule = test::rmsprop(), .learning_rate = 1e-3F},
-      {.takes = VariableRule::named("dense/bias"),
-       .rule = std::make_shared<test::LimitedDescent>(0.05F),
-       .learning_rate = 0.1F}};
+  optimizer.groups = {{.takes = VariableRule::named("conv/weights"),
+                       .rule = std::make_shared<Lion>(),
+                       .learning_rate = Schedule::linear_decay({.peak = 1e-2F, .total_steps = 30})},
+                      {.takes = VariableRule::named("dense/weights"), .rule = rmsprop(), .learning_rate = 1e-3F},
+                      {.takes = VariableRule::named("dense/bias"),
+                       .rule = std::make_shared<LimitedDescent>(0.05F),
+                       .learning_rate = 0.1F}};
   return optimizer;
 }
 
@@ -42,29 +31,20 @@ const UpdateMakers& own_makers() {
       {"lion", Lion::from},
       {"rmsprop",
        [](const Attributes& of) {
-         return test::rmsprop(of.number("alpha"), of.number("momentum"), of.number("epsilon"));
+         return rmsprop(of.number("alpha"), of.number("momentum"), of.number("epsilon"));
        }},
       {"limited_descent",
-       [](const Attributes& of) { return std::make_shared<test::LimitedDescent>(of.number("max_norm")); }}};
+       [](const Attributes& of) { return std::make_shared<LimitedDescent>(of.number("max_norm")); }}};
   return makers;
-}
-
-std::string rule_refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
 }
 
 TEST(UserRule, KeepsItsStateUnderItsOwnNames) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn, with_own_groups());
+  Model model = compiled(training.strategy, small_cnn, with_own_groups());
   EXPECT_THAT(model.optimizer_variable_names(),
               ElementsAre("conv/weights:momentum", "conv/bias:first_moment", "conv/bias:second_moment",
                           "dense/weights:squares", "dense/weights:buffer"));
-  model.fit(test::loop_data(), {.verbose = 0});
+  model.fit(loop_data(), {.verbose = 0});
   for (const std::string& name : model.optimizer_variable_names()) {
     const std::vector<float> values = model.read_variable(name);
     EXPECT_NE(values, std::vector<float>(values.size())) << name;
@@ -77,8 +57,8 @@ TEST(UserRule, GivesOneResultOnAnyNumberOfReplicas) {
   std::vector<std::string> weights;
   for (const int replicas : {1, 2, 4}) {
     Training training(replicas);
-    Model model = test::compiled(training.strategy, test::small_cnn, test::with_all_around(with_own_groups()));
-    model.fit(test::loop_data(), {.epochs = 3, .verbose = 0, .step = {.accumulate = 2, .virtual_shards = 4}});
+    Model model = compiled(training.strategy, small_cnn, with_all_around(with_own_groups()));
+    model.fit(loop_data(), {.epochs = 3, .verbose = 0, .step = {.accumulate = 2, .virtual_shards = 4}});
     model.check_mirrored();
     weights.push_back(model.weights_sha256());
   }
@@ -92,9 +72,9 @@ TEST(UserRule, DoesNotDependOnTheBucketsAndKeepsBf16CopiesUpToDate) {
     std::vector<std::string> weights;
     for (const std::int64_t bytes : {64, 1 << 20}) {
       Training training(2);
-      Model model = training.strategy.build(test::small_cnn, {.seed = 3});
+      Model model = training.strategy.build(small_cnn, {.seed = 3});
       model.compile({.optimizer = with_own_groups(), .precision = precision});
-      Loader loader(test::loop_data(), training.devices);
+      Loader loader(loop_data(), training.devices);
       Trainer trainer(training.strategy, model, loader, {.buckets = {.bucket_bytes = bytes}});
       trainer.warm_up();
       while (trainer.step()) {
@@ -109,14 +89,14 @@ TEST(UserRule, DoesNotDependOnTheBucketsAndKeepsBf16CopiesUpToDate) {
 
 TEST(UserRule, FrozenVariablesAndARateOfZeroStayAsTheyAre) {
   Training training(2);
-  Model model = training.strategy.build(test::small_cnn, {.seed = 3});
+  Model model = training.strategy.build(small_cnn, {.seed = 3});
   model.freeze("conv/weights");
   Optimizer optimizer = with_own_groups();
   optimizer.groups[1].learning_rate = 0;
   model.compile({.optimizer = optimizer});
-  const auto before = test::variables_of(model);
-  model.fit(test::loop_data(), {.verbose = 0});
-  const auto after = test::variables_of(model);
+  const auto before = variables_of(model);
+  model.fit(loop_data(), {.verbose = 0});
+  const auto after = variables_of(model);
   for (std::size_t i = 0; i < before.size(); ++i) {
     const std::string name = model.variable_names()[i];
     EXPECT_EQ(before[i] == after[i], name.ends_with("weights")) << name;
@@ -131,22 +111,20 @@ TEST(UserRule, GoesThroughJson) {
   EXPECT_EQ(to_json(read), json);
   EXPECT_EQ(Optimizer{.rule = std::make_shared<Lion>()}.name(), "lion");
   EXPECT_FALSE(Optimizer{.rule = std::make_shared<Lion>()} == Optimizer{.rule = std::make_shared<Lion>(0.8F)});
-  EXPECT_THAT(rule_refusal([&] { optimizer_from_json(json); }),
-              testing::AllOf(HasSubstr("groups[0].rule"), HasSubstr("'lion'"), HasSubstr("hand over")));
-  EXPECT_THAT(rule_refusal([] { optimizer_from_json(R"({"rule": {"lion": {"beta1": 0.9}}})", own_makers()); }),
-              testing::AllOf(HasSubstr("rule.lion"), HasSubstr("there is no attribute")));
+  EXPECT_THAT(message_of([&] { optimizer_from_json(json); }),
+              AllOf(HasSubstr("groups[0].rule"), HasSubstr("'lion'"), HasSubstr("hand over")));
+  EXPECT_THAT(message_of([] { optimizer_from_json(R"({"rule": {"lion": {"beta1": 0.9}}})", own_makers()); }),
+              AllOf(HasSubstr("rule.lion"), HasSubstr("there is no attribute")));
 }
 
 // Stopped within an epoch and continued by another program, which makes the rules again from the file.
 TEST(UserRule, ContinuesFromACheckpointWithTheSameBits) {
-  const Dataset data = test::blobs(64, {6, 6, 2}).shuffle().batch({.global_batch = 8});
-  const auto build = [](Training& training) {
-    return test::compiled(training.strategy, test::small_cnn, with_own_groups());
-  };
+  const Dataset data = blobs(64, {6, 6, 2}).shuffle().batch({.global_batch = 8});
+  const auto build = [](Training& training) { return compiled(training.strategy, small_cnn, with_own_groups()); };
   Training straight(2);
   Model whole = build(straight);
   whole.fit(data, {.epochs = 3, .verbose = 0});
-  const test::TempFolder folder;
+  const TempFolder folder;
   const auto fit = [&](Model& model, std::uint64_t stop) {
     return model.fit(data, {.epochs = 3,
                             .verbose = 0,
@@ -159,13 +137,9 @@ TEST(UserRule, ContinuesFromACheckpointWithTheSameBits) {
   fit(begun, 11);
   const auto file = newest_checkpoint(folder.path());
   ASSERT_TRUE(file);
-  try {
-    restore_model(other.strategy, *file);
-    ADD_FAILURE() << "made a rule that it does not know";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.location().source, file->string());
-    EXPECT_THAT(error.what(), HasSubstr("'lion'"));
-  }
+  const DataError error = error_of<DataError>([&] { restore_model(other.strategy, *file); });
+  EXPECT_EQ(error.location().source, file->string());
+  EXPECT_THAT(error.what(), HasSubstr("'lion'"));
   Model continued = restore_model(other.strategy, *file, {.rules = own_makers()});
   for (const std::string& name : begun.optimizer_variable_names()) {
     EXPECT_EQ(continued.read_variable(name), begun.read_variable(name)) << name;
@@ -179,12 +153,12 @@ TEST(UserRule, ContinuesFromACheckpointWithTheSameBits) {
 
 // Nothing is updated then: whoever evaluates a record needs no rule.
 TEST(UserRule, IsNotNeededToEvaluateARecord) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   Training training(2), other(1);
-  Model model = test::compiled(training.strategy, test::small_cnn, with_own_groups());
+  Model model = compiled(training.strategy, small_cnn, with_own_groups());
   const SourcePtr source = in_memory("ones", 4,
-                                     {test::array_of("image", Shape{6, 6, 2}, std::vector<float>(4 * 72, 1.0F)),
-                                      test::array_of("label", Shape{}, std::vector<std::int64_t>{0, 1, 2, 3})});
+                                     {array_of("image", Shape{6, 6, 2}, std::vector<float>(4 * 72, 1.0F)),
+                                      array_of("label", Shape{}, std::vector<std::int64_t>{0, 1, 2, 3})});
   save_model(model, folder / "net.safetensors", Dataset::from(source).batch({.global_batch = 4}));
   const Evaluation elsewhere = evaluate_record(other.strategy, folder / "net.safetensors", source);
   EXPECT_NEAR(elsewhere.loss, model.evaluate(Dataset::from(source).batch({.global_batch = 4})).loss, 1e-6);
@@ -221,8 +195,8 @@ TEST(UserRule, OfTheHostMayTakeWholeVariables) {
           shapes.insert(update.shape.to_string());
         },
         {}, scope);
-    Model model = test::compiled(training.strategy, test::small_mlp, {.rule = rule, .learning_rate = 0.1F});
-    model.fit(test::blobs(64).batch({.global_batch = 8}), {.verbose = 0});
+    Model model = compiled(training.strategy, small_mlp, {.rule = rule, .learning_rate = 0.1F});
+    model.fit(blobs(64).batch({.global_batch = 8}), {.verbose = 0});
     if (scope == UpdateScope::kVariable) {
       EXPECT_THAT(shapes, ElementsAre("(16, 8)", "(16,)", "(4, 16)", "(4,)"));
     } else {
@@ -236,7 +210,7 @@ TEST(UserRule, RefusesWhatCannotBe) {
   const auto refusal = [&](const CustomRule& rule) {
     Optimizer optimizer = adam();
     optimizer.groups = {{.takes = VariableRule::named("*"), .rule = rule}};
-    return rule_refusal([&] { test::compiled(training.strategy, test::small_mlp, optimizer); });
+    return message_of([&] { compiled(training.strategy, small_mlp, optimizer); });
   };
   EXPECT_THAT(refusal({}), HasSubstr("no function"));
   EXPECT_THAT(refusal(std::make_shared<Picky>("adam")), HasSubstr("'adam'"));
@@ -252,14 +226,65 @@ TEST(UserRule, AnExceptionEndsTheRunWithItsStep) {
   const auto broken = host_rule("broken", {}, [&](const HostUpdate& update) {
     if (update.step == 2 && !thrown.exchange(true)) throw std::runtime_error("out of luck");
   });
-  Model model = test::compiled(training.strategy, test::small_mlp, {.rule = broken, .learning_rate = 0.1F});
-  try {
-    model.fit(test::blobs(64).batch({.global_batch = 8}), {.verbose = 0});
-    FAIL() << "it goes on";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("out of luck"));
+  Model model = compiled(training.strategy, small_mlp, {.rule = broken, .learning_rate = 0.1F});
+  EXPECT_THAT(error_of([&] { model.fit(blobs(64).batch({.global_batch = 8}), {.verbose = 0}); }).what(),
+              HasSubstr("out of luck"));
+}
+
+// A user's layer is trained, written and read like the tree's own.
+
+Node stepped(Graph& g) {
+  const Node x = g.dense(g.input("image", {8}), 6);
+  const Node y = g.call(std::make_shared<ResidualStep>("step", g.shape(x), 0.5F), {x});
+  return g.dense(y, 4);
+}
+
+TEST(UserLayer, HasTheGradientsOfItsDifferences) { expect_gradients_equal_differences({"user", stepped, {8}}); }
+
+TEST(UserLayer, CalledAgainSharesItsVariables) {
+  const Net twice = [](Graph& g) {
+    const Node x = g.dense(g.input("image", {8}), 6);
+    const auto step = std::make_shared<ResidualStep>("step", g.shape(x), 0.5F);
+    return g.dense(g.call(step, {g.relu(g.call(step, {x}))}, {.name = "second"}), 4);
+  };
+  expect_gradients_equal_differences({"user_twice", twice, {8}});
+  Training training(1);
+  const Model model = training.strategy.build(twice);
+  EXPECT_THAT(model.variable_names(), ElementsAre("dense/weights", "dense/bias", "step/weights", "step/bias",
+                                                  "dense_1/weights", "dense_1/bias"));
+  EXPECT_EQ(model.parameter_count(), 8 * 6 + 6 + 6 * 6 + 6 + 6 * 4 + 4);
+}
+
+TEST(UserLayer, LearnsOnSeveralReplicasInBothPrecisions) {
+  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+    Training training(2);
+    Model model = training.strategy.build(stepped, {.seed = 3});
+    model.compile({.optimizer = adam(1e-2F), .precision = precision});
+    const History history = model.fit(blobs(64).batch({.global_batch = 16}), {.epochs = 8, .verbose = 0});
+    EXPECT_LT(history["loss"].back(), 0.3 * history["loss"].front());
+    model.check_mirrored();
   }
 }
 
+TEST(UserLayer, IsMadeAgainByTheMakerThatIsHandedOver) {
+  Training training(1);
+  Model model = training.strategy.build(stepped, {.seed = 3});
+  const std::string text = to_json(model.graph());
+  Model same = training.strategy.build(net_from_json(text, {{"residual_step", ResidualStep::from}}), {.seed = 3});
+  const Dataset data = blobs(6).batch({.global_batch = 4});
+  EXPECT_EQ(same.predict(data).values, model.predict(data).values);
+  EXPECT_EQ(to_json(same.graph()), text);
+  EXPECT_THAT(error_of<ConfigError>([&] { graph_from_json(text); }).what(),
+              AllOf(HasSubstr("'step'"), HasSubstr("'residual_step'"), HasSubstr("hand over")));
+}
+
+TEST(UserLayer, NeedsANameAndALayer) {
+  Graph g;
+  const Node x = g.input("image", {8});
+  EXPECT_THROW(g.call(std::shared_ptr<const Layer>(), {x}), ConfigError);
+  g.call(std::make_shared<ResidualStep>("step", Shape{8}, 1.0F), {x});
+  EXPECT_THROW(g.call(std::make_shared<ResidualStep>("step", Shape{8}, 1.0F), {x}), ConfigError);
+}
+
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,21 +1,10 @@
 // With virtual shards the number of replicas, and that of their threads, changes no bit of the result.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstring>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr int kShards = 8;
 
@@ -38,7 +27,7 @@ Node sharded_groups(Graph& g) {
 
 struct ShardedRun {
   Net net = sharded_cnn;
-  std::function<Dataset()> data = [] { return test::blobs(100, {6, 6, 2}).shuffle().batch({.global_batch = 16}); };
+  std::function<Dataset()> data = [] { return blobs(100, {6, 6, 2}).shuffle().batch({.global_batch = 16}); };
   CompileOptions compiled = {.optimizer = adam(1e-2F)};
   FitOptions fit = {};
   int shards = kShards;
@@ -96,15 +85,15 @@ TEST(VirtualShards, GiveOneResultWithAPartialLastBatch) { expect_independent({})
 TEST(VirtualShards, GiveOneResultWithConvolutionsOfGroups) { expect_independent({.net = sharded_groups}); }
 
 TEST(VirtualShards, GiveOneResultWhenABatchIsNotDivisible) {
-  expect_independent({.data = [] { return test::blobs(53, {6, 6, 2}).batch({.global_batch = 19}); }});
+  expect_independent({.data = [] { return blobs(53, {6, 6, 2}).batch({.global_batch = 19}); }});
 }
 
 TEST(VirtualShards, GiveOneResultWhenSomeHaveNoExamples) {
-  expect_independent({.data = [] { return test::blobs(11, {6, 6, 2}).batch({.global_batch = 7}); }});
+  expect_independent({.data = [] { return blobs(11, {6, 6, 2}).batch({.global_batch = 7}); }});
 }
 
 TEST(VirtualShards, GiveOneResultWhenBatchesAreSummed) {
-  ShardedRun run{.data = [] { return test::blobs(53, {6, 6, 2}).batch({.global_batch = 9}); }};
+  ShardedRun run{.data = [] { return blobs(53, {6, 6, 2}).batch({.global_batch = 9}); }};
   run.fit.step.accumulate = 3;
   expect_independent(run);
   run.compiled.loss = sparse_categorical_crossentropy({.reduction = Reduction::kSum});
@@ -114,14 +103,14 @@ TEST(VirtualShards, GiveOneResultWhenBatchesAreSummed) {
 
 TEST(VirtualShards, GiveOneResultWithEveryKindOfUpdate) {
   ShardedRun run;
-  run.compiled.optimizer = test::with_all_around(test::grouped());
+  run.compiled.optimizer = with_all_around(grouped());
   run.fit.validate_averaged = true;
   expect_independent(run);
 }
 
 TEST(VirtualShards, GiveOneResultWithMixedLabels) {
   ShardedRun run{.data = [] {
-    return test::blobs(53, {6, 6, 2}).map(one_hot(4)).shuffle().batch({.global_batch = 16}).map(mixup());
+    return blobs(53, {6, 6, 2}).map(one_hot(4)).shuffle().batch({.global_batch = 16}).map(mixup());
   }};
   run.compiled.loss = categorical_crossentropy();
   run.compiled.metrics = {accuracy(), confusion_matrix()};
@@ -151,7 +140,7 @@ TEST(VirtualShards, GiveOneResultWhereRecordsAreSkipped) {
       if (first > 1.2F) throw std::runtime_error("too bright");
       std::memcpy(out.data(), in.data(), out.size());
     };
-    return test::blobs(100, {6, 6, 2}).map(user_map(std::move(inspect))).batch({.global_batch = 16});
+    return blobs(100, {6, 6, 2}).map(user_map(std::move(inspect))).batch({.global_batch = 16});
   }};
   run.fit.input.errors = {.on_error = OnError::kSkip, .max_bad_share = 1};
   expect_independent(run);
@@ -178,15 +167,15 @@ TEST(VirtualShards, DoNotDependOnThreads) {
 TEST(VirtualShards, AreAStepWithoutThem) {
   const auto fit = [](int shards) {
     Training training(1);
-    Model model = test::compiled(training.strategy, test::small_cnn);
-    model.fit(test::blobs(100, {6, 6, 2}).batch({.global_batch = 16}),
+    Model model = compiled(training.strategy, small_cnn);
+    model.fit(blobs(100, {6, 6, 2}).batch({.global_batch = 16}),
               {.verbose = 0, .step = {.virtual_shards = shards}});
-    return test::variables_of(model);
+    return variables_of(model);
   };
   const auto plain = fit(0), sharded = fit(4);
   for (std::size_t v = 0; v < plain.size(); ++v) {
     for (std::size_t i = 0; i < plain[v].size(); ++i) {
-      ASSERT_NEAR(plain[v][i], sharded[v][i], 1e-4 * test::slack()) << "variable " << v << "[" << i << "]";
+      ASSERT_NEAR(plain[v][i], sharded[v][i], 1e-4 * slack()) << "variable " << v << "[" << i << "]";
     }
   }
 }
@@ -195,9 +184,9 @@ TEST(VirtualShards, TakeAStepInPieces) {
   std::vector<std::string> hashes;
   for (const bool pieces : {false, true}) {
     Training training(2);
-    Model model = test::compiled(training.strategy, sharded_cnn);
+    Model model = compiled(training.strategy, sharded_cnn);
     DeviceGroup shards = training.devices.repeated(2);
-    Loader loader(test::blobs(50, {6, 6, 2}).batch({.global_batch = 16}), shards);
+    Loader loader(blobs(50, {6, 6, 2}).batch({.global_batch = 16}), shards);
     Trainer trainer(training.strategy, model, loader, {.step = {.virtual_shards = 4}});
     if (!pieces) {
       trainer.warm_up();
@@ -219,7 +208,7 @@ TEST(VirtualShards, TakeAStepInPieces) {
 
 TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
   Training training(1);
-  Model model = training.strategy.build(test::small_cnn, {.seed = 3});
+  Model model = training.strategy.build(small_cnn, {.seed = 3});
   std::atomic<int> seen = 0;
   model.compile({.optimizer = sgd(0.1F),
                  .loss = host_loss("picky",
@@ -229,18 +218,14 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
                                      return 1.0;
                                    }),
                  .metrics = {}});
-  const Dataset data = test::blobs(64, {6, 6, 2}).batch({.global_batch = 16});
+  const Dataset data = blobs(64, {6, 6, 2}).batch({.global_batch = 16});
   const auto fit = [&] { model.fit(data, {.verbose = 0, .step = {.virtual_shards = 4}}); };
-  try {
-    fit();
-    FAIL();
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("replica 0"), HasSubstr("step 1"), HasSubstr("not this one")));
-  }
+  EXPECT_THAT(error_of<DeviceError>([&] { fit(); }).what(),
+              AllOf(HasSubstr("replica 0"), HasSubstr("step 1"), HasSubstr("not this one")));
   // The first step is done; of the second one not a part.
-  const auto weights = test::variables_of(model);
+  const auto weights = variables_of(model);
   Training other(1);
-  Model once = other.strategy.build(test::small_cnn, {.seed = 3});
+  Model once = other.strategy.build(small_cnn, {.seed = 3});
   once.compile({.optimizer = sgd(0.1F),
                 .loss = host_loss("plain",
                                   [](const HostExample& example) {
@@ -249,16 +234,16 @@ TEST(VirtualShards, WhereOneFailsNothingIsUpdated) {
                                   }),
                 .metrics = {}});
   once.fit(data, {.verbose = 0, .step = {.virtual_shards = 4}, .stop_after_steps = 1});
-  EXPECT_EQ(weights, test::variables_of(once));
+  EXPECT_EQ(weights, variables_of(once));
   EXPECT_NO_THROW(fit()) << "the model can be used again";
 }
 
 TEST(VirtualShards, GiveBackAllMemory) {
-  DeviceGroup devices = test::test_devices(2, DeviceNeed::kKernels);
+  DeviceGroup devices = test_devices(2, DeviceNeed::kKernels);
   {
     Strategy strategy(devices, {.announce = false});
-    Model model = test::compiled(strategy, sharded_cnn);
-    const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global_batch = 8});
+    Model model = compiled(strategy, sharded_cnn);
+    const Dataset data = blobs(30, {6, 6, 2}).batch({.global_batch = 8});
     model.fit(data, {.validation = data, .verbose = 0, .step = {.accumulate = 2, .virtual_shards = 8}});
     model.evaluate(data, {.views = mirrored_views(), .virtual_shards = 8});
   }
@@ -270,22 +255,17 @@ TEST(VirtualShards, GiveBackAllMemory) {
 
 TEST(VirtualShards, PredictionsHaveNone) {
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_cnn);
-  const Dataset data = test::blobs(30, {6, 6, 2}).batch({.global_batch = 8});
+  Model model = compiled(training.strategy, small_cnn);
+  const Dataset data = blobs(30, {6, 6, 2}).batch({.global_batch = 8});
   EXPECT_EQ(model.predict(data, {.virtual_shards = 8}).values, model.predict(data).values);
 }
 
 TEST(VirtualShards, WrongNumbersAreRefused) {
-  const Dataset data = test::blobs(32).batch({.global_batch = 8});
+  const Dataset data = blobs(32).batch({.global_batch = 8});
   const auto refusal = [&](int replicas, int shards) -> std::string {
     Training training(replicas);
-    Model model = test::compiled(training.strategy, test::small_mlp);
-    try {
-      model.fit(data, {.verbose = 0, .step = {.virtual_shards = shards}});
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    Model model = compiled(training.strategy, small_mlp);
+    return message_of([&] { model.fit(data, {.verbose = 0, .step = {.virtual_shards = shards}}); });
   };
   EXPECT_THAT(refusal(1, 6), HasSubstr("a power of two"));
   EXPECT_THAT(refusal(1, -8), HasSubstr("a power of two"));
@@ -293,10 +273,10 @@ TEST(VirtualShards, WrongNumbersAreRefused) {
   EXPECT_THAT(refusal(4, 2), AllOf(HasSubstr("2 virtual shards"), HasSubstr("4 replicas")));
   EXPECT_THAT(refusal(3, 8), HasSubstr("3 replicas"));
   Training training(2);
-  Model model = test::compiled(training.strategy, test::small_mlp);
+  Model model = compiled(training.strategy, small_mlp);
   Loader loader(data, training.devices);
   EXPECT_THROW(Trainer(training.strategy, model, loader, {.step = {.virtual_shards = 8}}), ConfigError);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

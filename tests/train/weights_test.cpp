@@ -1,19 +1,11 @@
 // Weights of examples and of classes: in the loss, its gradients and the metrics, as Keras defines them, whatever
 // the replicas.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/support/reference.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::HasSubstr;
 
 constexpr std::int64_t kWeighedCount = 53;
 constexpr std::size_t kWeighedClasses = 4;
@@ -32,10 +24,9 @@ struct WeightedData {
     }
   }
   Dataset dataset(const std::vector<float>& given, std::int64_t batch = 7) const {
-    return Dataset::from(
-               in_memory("weighted", numbers.size(),
-                         {test::array_of("image", Shape{8}, images), test::array_of("label", Shape{}, numbers),
-                          test::array_of("weight", Shape{}, given)}))
+    return Dataset::from(in_memory("weighted", numbers.size(),
+                                   {array_of("image", Shape{8}, images), array_of("label", Shape{}, numbers),
+                                    array_of("weight", Shape{}, given)}))
         .batch({.global_batch = batch});
   }
   Dataset dataset(std::int64_t batch = 7) const { return dataset(weights, batch); }
@@ -52,7 +43,7 @@ struct WeightedData {
 Loss weighted_loss() { return sparse_categorical_crossentropy().weighted_by("weight"); }
 
 Model compiled_with(Training& training, const Loss& loss, const std::vector<Metric>& metrics = {}) {
-  Model model = training.strategy.build(test::small_mlp, {.seed = 3});
+  Model model = training.strategy.build(small_mlp, {.seed = 3});
   model.compile({.optimizer = sgd(0.1F, {.momentum = 0.9F}), .loss = loss, .metrics = metrics});
   return model;
 }
@@ -69,12 +60,11 @@ TEST(Weights, AreInTheMeanAndInWeightedMetrics) {
     const Predictions all = model.predict(data.dataset());
     double loss = 0, weight = 0, hits = 0, weighted_hits = 0;
     for (std::size_t i = 0; i < data.numbers.size(); ++i) {
-      const test::Reals logits(&all.values[i * kWeighedClasses],
-                               &all.values[i * kWeighedClasses] + kWeighedClasses);
+      const Reals logits(&all.values[i * kWeighedClasses], &all.values[i * kWeighedClasses] + kWeighedClasses);
       const auto label = static_cast<std::size_t>(data.numbers[i]);
       const bool hit = std::ranges::max_element(logits) - logits.begin() == data.numbers[i];
       const auto mine = static_cast<double>(data.weights[i]);
-      loss += mine * test::cross_entropy(logits, label, 0);
+      loss += mine * cross_entropy(logits, label, 0);
       weight += mine;
       hits += hit ? 1 : 0;
       weighted_hits += hit ? mine : 0;
@@ -135,7 +125,7 @@ TEST(Weights, ChangeNothingAboutReplicasAndAccumulation) {
     Model model = compiled_with(training, weighted_loss());
     model.fit(data.dataset(batch),
               {.verbose = 0, .step = {.accumulate = accumulate}, .class_weight = kClassWeights});
-    return test::variables_of(model);
+    return variables_of(model);
   };
   const auto whole = variables(16, 1), parts = variables(4, 4);
   for (std::size_t v = 0; v < whole.size(); ++v) {
@@ -148,7 +138,7 @@ TEST(Weights, OfClassesCountInOneFitsTrainingOnly) {
   const WeightedData data;
   Training training(2);
   const Dataset all = data.dataset();
-  Model model = training.strategy.build(test::small_mlp, {.seed = 3});
+  Model model = training.strategy.build(small_mlp, {.seed = 3});
   model.compile({.optimizer = sgd(0.0F), .metrics = {accuracy().weighted()}});
   const History history = model.fit(all, {.validation = all, .verbose = 0, .class_weight = kClassWeights});
   const Evaluation plain = model.evaluate(all);
@@ -162,7 +152,7 @@ TEST(Weights, OfClassesCountInOneFitsTrainingOnly) {
 
 TEST(Weights, AreInCheckpointsAndAResumptionNamesOthers) {
   const WeightedData data;
-  const test::TempFolder folder;
+  const TempFolder folder;
   Training training(1);
   const Loss loss = weighted_loss();
   const auto fit = [&](Model& model, std::vector<float> classes, int epochs, bool resume) {
@@ -178,12 +168,10 @@ TEST(Weights, AreInCheckpointsAndAResumptionNamesOthers) {
   EXPECT_EQ(again.evaluate(data.dataset()).loss, model.evaluate(data.dataset()).loss);
   EXPECT_NE(find_metric(again.evaluate(data.dataset()).metrics, "weighted_accuracy"), nullptr);
   Model other = compiled_with(training, loss, {accuracy().weighted()});
-  try {
-    fit(other, {1, 1, 1, 1}, 3, true);
-    FAIL() << "the weights of classes differ";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("loss.terms[0].class_weights"));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] {
+                fit(other, {1, 1, 1, 1}, 3, true);
+              }).what(),
+              HasSubstr("loss.terms[0].class_weights"));
   Model resumed = compiled_with(training, loss, {accuracy().weighted()});
   fit(resumed, kClassWeights, 3, true);
   EXPECT_EQ(resumed.global_step(), 3 * model.global_step() / 2);
@@ -194,12 +182,8 @@ TEST(Weights, AreRefusedWhereTheyDoNotFit) {
   Training training(1);
   const Loss plain = sparse_categorical_crossentropy();
   const auto expect_refused = [&](const Loss& loss, const FitOptions& options, const std::string& why) {
-    try {
-      weights_after_fit(training, data.dataset(), loss, options);
-      FAIL() << why;
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(why));
-    }
+    EXPECT_THAT(error_of<ConfigError>([&] { weights_after_fit(training, data.dataset(), loss, options); }).what(),
+                HasSubstr(why));
   };
   expect_refused(plain, {.class_weight = {1, 2}}, "2 class weights");
   expect_refused(plain.weighted_by("label"), {}, "a weight is one float32");
@@ -213,11 +197,11 @@ TEST(Weights, AreRefusedWhereTheyDoNotFit) {
 TEST(Weights, AreThoseOfALossOnTheHostToo) {
   const WeightedData data;
   Training training(2);
-  const Dataset all = Dataset::from(in_memory("weighted", data.numbers.size(),
-                                              {test::array_of("image", Shape{8}, data.images),
-                                               test::array_of("label", Shape{8}, data.images),
-                                               test::array_of("weight", Shape{}, data.weights)}))
-                          .batch({.global_batch = 7});
+  const Dataset all =
+      Dataset::from(in_memory("weighted", data.numbers.size(),
+                              {array_of("image", Shape{8}, data.images), array_of("label", Shape{8}, data.images),
+                               array_of("weight", Shape{}, data.weights)}))
+          .batch({.global_batch = 7});
   const Loss squares = host_loss("squares", [](const HostExample& example) {
     double sum = 0;
     for (std::size_t i = 0; i < example.result.size(); ++i) {
@@ -233,7 +217,7 @@ TEST(Weights, AreThoseOfALossOnTheHostToo) {
     Model model = training.strategy.build([](Graph& g) { return g.dense(g.input("image", {8}), 8); }, {.seed = 3});
     model.compile({.optimizer = sgd(0.1F), .loss = loss.weighted_by("weight"), .metrics = {}});
     losses.push_back(model.fit(all, {.epochs = 3, .verbose = 0})["loss"].back());
-    variables.push_back(test::variables_of(model));
+    variables.push_back(variables_of(model));
   }
   EXPECT_NEAR(losses[0], losses[1], 1e-6);
   for (std::size_t v = 0; v < variables[0].size(); ++v) {
@@ -243,4 +227,4 @@ TEST(Weights, AreThoseOfALossOnTheHostToo) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,29 +1,10 @@
 // A world that cannot begin ends at once for all who wait.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <future>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/workers/module/meshes.h"
 #include "headrace/tests/workers/fake_worker.h"
 #include "headrace/tests/workers/world_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::FakeWorker;
-using test::plans_of;
-using test::run_workers;
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr WorkerOptions kLong{.start_timeout_seconds = 60, .call_timeout_seconds = 60};
 
@@ -139,4 +120,4 @@ TEST(EarlyEnds, OneLostWhileOthersConnectToIt) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -3,17 +3,11 @@
 
 #include <coordinator.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
-
-#include <chrono>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "headrace/devices/workers.h"
 #include "headrace/devices/workers/module/meshes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,34 +1,12 @@
 // A training of several workers is that of one process with as many replicas.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <functional>
-#include <map>
 #include <ostream>
-#include <stdexcept>
-#include <utility>
 
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/registry.h"
-#include "headrace/tests/support/temp_folder.h"
-#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/workers/world_fixture.h"
 #include "headrace/train/checkpoints.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::FloatNear;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pointwise;
 
 // All that a step depends on or changes.
 Node shared_net(Graph& g) {

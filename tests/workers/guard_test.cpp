@@ -1,35 +1,13 @@
 // Who may enter a world: the secret, TLS, the address that worker 0 listens at.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fstream>
-#include <functional>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/workers/module/listening.h"
 #include "headrace/devices/workers/module/world_secret.h"
 #include "headrace/tests/workers/fake_worker.h"
 #include "headrace/tests/workers/world_fixture.h"
 #include "headrace/tests/workers/world_of_processes.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::FakeWorker;
-using test::plans_of;
-using test::run_workers;
-using test::ScratchFolder;
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 const std::string kSecret = "correct horse battery staple";
 constexpr WorkerOptions kBrief{.start_timeout_seconds = 1.5, .call_timeout_seconds = 20};
@@ -83,7 +61,7 @@ TEST(WorldSecret, OneThatIsTooShortOrMissingIsRefused) {
 
 // One that reaches the port neither joins a world that begins, nor ends one, nor is told of its values.
 TEST(WorldSecret, AStrangerChangesNothing) {
-  for (const char* build : {test::kOwnBuild, "Headrace 9.9"}) {
+  for (const char* build : {kOwnBuild, "Headrace 9.9"}) {
     const std::vector<WorkerPlan> plans = plans_with({kSecret, kSecret});
     std::vector<workers::ExchangeReply> replies;
     const auto world = run_workers(plans, kPatient, [&](Workers& workers) {
@@ -248,4 +226,4 @@ TEST_F(WorldTls, AFileThatCannotBeReadIsNamed) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

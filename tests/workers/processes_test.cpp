@@ -1,26 +1,14 @@
 // Worlds of real processes over each transport: what they compute, and how they end if one is killed or stopped.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
-
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/tests/workers/world_fixture.h"
 #include "headrace/tests/workers/world_of_processes.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::ChildProcess;
-using test::ScratchFolder;
-using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::Eq;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr double kPatience = 40;  // for what takes a moment on an idle machine
 // A second on an idle machine (tests/cluster measures it); well before the limits of calls where that matters.
@@ -58,7 +46,7 @@ class TransportTest : public ::testing::TestWithParam<std::string> {
   }
 
   void start_each(int workers, const std::vector<std::string>& program) {
-    const std::string coordinator = test::free_coordinator();
+    const std::string coordinator = free_coordinator();
     for (int rank = 0; rank < workers; ++rank) {
       std::vector<std::string> variables = common();
       variables.push_back("RANK=" + std::to_string(rank));
@@ -119,7 +107,7 @@ TEST_P(TransportFailures, OneThatIsKilledIsNamedWithinASecond) {
     const std::string values = victim == 1 ? "1000000" : "20000";
     start(3, {"loop", "30", values}, {"--enable-recovery"});
     const std::vector<pid_t> processes = await_all(3);
-    ASSERT_THAT(processes, Not(::testing::Contains(-1)));
+    ASSERT_THAT(processes, Not(Contains(-1)));
     ::kill(processes[static_cast<std::size_t>(victim)], SIGKILL);
     const Stopwatch since;
     for (int rank = 0; rank < 3; ++rank) {
@@ -140,7 +128,7 @@ TEST_P(TransportFailures, OneThatIsStoppedIsNamedAtTheDeadline) {
   for (const int victim : {0, 2}) {
     start(3, {"loop", "2", "20000"}, {"--enable-recovery"});
     const std::vector<pid_t> processes = await_all(3);
-    ASSERT_THAT(processes, Not(::testing::Contains(-1)));
+    ASSERT_THAT(processes, Not(Contains(-1)));
     ::kill(processes[static_cast<std::size_t>(victim)], SIGSTOP);
     const Stopwatch since;
     for (int rank = 0; rank < 3; ++rank) {
@@ -160,7 +148,7 @@ TEST_P(TransportFailures, OneThatIsStoppedIsNamedAtTheDeadline) {
 TEST_P(LauncherFailures, SurvivorsSpeakBeforeTheirLauncherEndsThem) {
   start(3, {"loop", "30", "20000"});
   const std::vector<pid_t> processes = await_all(3);
-  ASSERT_THAT(processes, Not(::testing::Contains(-1)));
+  ASSERT_THAT(processes, Not(Contains(-1)));
   ::kill(processes[1], SIGKILL);
   for (const int rank : {0, 2}) EXPECT_THAT(await_end(rank), HasSubstr("worker 1 ("));
   EXPECT_THAT(children_[0]->wait(kPatience), Not(AnyOf(Eq(0), Eq(-1))));
@@ -174,4 +162,4 @@ INSTANTIATE_TEST_SUITE_P(By, TransportFailures, ::testing::Values("gloo", "mpi")
                          [](const auto& each) { return each.param; });
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,20 +1,9 @@
 // The workers of a fit read the same data: by their content, wherever they lie.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/file.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/workers/world_fixture.h"
 #include "headrace/train/graph.h"
 #include "headrace/train/model.h"
@@ -24,10 +13,6 @@ namespace headrace::test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr int kImages = 40;
 constexpr std::size_t kBytes = 400;  // of every file: what follows the image's end is passed over

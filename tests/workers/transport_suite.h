@@ -1,14 +1,8 @@
 // What every transport of values must do, run by each worker of a world.
 #pragma once
 
-#include <cmath>
-#include <cstring>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/workers.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,8 +1,4 @@
 // Processes that train together, as threads with a membership each.
-#include "headrace/devices/workers.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
@@ -10,40 +6,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <future>
-#include <mutex>
-#include <string>
-#include <vector>
-
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
+#include "headrace/devices/workers.h"
 #include "headrace/tests/workers/transport_suite.h"
 #include "headrace/tests/workers/world_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::plans_of;
-using test::run_workers;
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 TEST(Workers, SumAsOneTreeOverRanks) {
   for (const int world : {2, 3, 4, 5, 6, 7, 8}) {
     const auto errors = run_workers(world, [&](Workers& workers) {
-      for (const std::size_t count : {1, 7, 1000, 70'001}) test::require_tree_sums(workers, count);
+      for (const std::size_t count : {1, 7, 1000, 70'001}) require_tree_sums(workers, count);
     });
     EXPECT_THAT(errors, Each(IsEmpty())) << world << " workers";
   }
 }
 
 TEST(Workers, SumAndSendInAnyMixOfSizes) {
-  EXPECT_THAT(run_workers(3, test::require_any_mix_of_sizes), Each(IsEmpty()));
+  EXPECT_THAT(run_workers(3, require_any_mix_of_sizes), Each(IsEmpty()));
 }
 
 bool has_ipv6() {
@@ -109,7 +90,7 @@ TEST(Workers, RefuseTwoOfOneRankAndOtherCounts) {
   plans[2].rank = 1;
   const WorkerOptions brief{.start_timeout_seconds = 1, .call_timeout_seconds = 20};
   EXPECT_THAT(run_workers(plans, brief, [](Workers&) {}),
-              ::testing::Contains(HasSubstr("two processes say that they are worker 1")));
+              Contains(HasSubstr("two processes say that they are worker 1")));
   plans = plans_of(2);
   plans[1].workers = 3;
   EXPECT_THAT(run_workers(plans, brief, [](Workers&) {})[1],
@@ -282,9 +263,9 @@ TEST(WorkerFailures, OneThatIsStoppedIsNamedThoughNoCallWaitsForIt) {
       });
   kill(process, SIGKILL);
   waitpid(process, nullptr, 0);
-  EXPECT_THAT(errors, ElementsAre(AllOf(HasSubstr("worker 1 ("), HasSubstr("is late"),
-                                        ::testing::ContainsRegex("within [0-3]\\."))));
+  EXPECT_THAT(errors,
+              ElementsAre(AllOf(HasSubstr("worker 1 ("), HasSubstr("is late"), ContainsRegex("within [0-3]\\."))));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,28 +1,10 @@
 // Replicas of several workers sum as those of one process do.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cmath>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/registry.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/workers/world_fixture.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::run_workers;
-using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr std::size_t kCount = 5000;
 
@@ -80,7 +62,7 @@ TEST(WorldCollective, SumsTensorsOfAnySizeInMemoryOfTheDevices) {
   constexpr std::size_t kElements = 2'500'000;
   for (const int each : {1, 3}) {
     const auto errors = run_workers(2, [&](Workers& joined) {
-      DeviceGroup devices = test::devices_of<test::DiscreteDevice>(each);
+      DeviceGroup devices = devices_of<DiscreteDevice>(each);
       const auto world = create_collective(devices, std::shared_ptr<Workers>(&joined, [](Workers*) {}));
       std::vector<std::unique_ptr<Stream>> streams;
       std::vector<std::vector<float>> values;
@@ -128,7 +110,7 @@ TEST(WorldCollective, AnAbortIsTheWorkersAndNamesItsReason) {
       throw ConfigError(joined.failure());
     }
   });
-  EXPECT_THAT(errors[0], ::testing::AllOf(HasSubstr("worker 1 ("), HasSubstr("failed: the disk is full")));
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("worker 1 ("), HasSubstr("failed: the disk is full")));
 }
 
 TEST(WorldCollective, WantsAsManyReplicasOfEachWorker) {
@@ -141,4 +123,4 @@ TEST(WorldCollective, WantsAsManyReplicasOfEachWorker) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

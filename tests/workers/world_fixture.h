@@ -1,16 +1,9 @@
 // A world of several workers within one process, each on a thread of its own.
 #pragma once
 
-#include <cstdlib>
-#include <exception>
-#include <functional>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "headrace/devices/workers.h"
 #include "headrace/tests/support/free_coordinator.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,20 +1,11 @@
-#include "headrace/tests/workers/world_of_processes.h"
-
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>  // NOLINT: mkdtemp is POSIX's
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <fstream>
-#include <iterator>
-#include <memory>
-#include <stdexcept>
-#include <thread>
-
 #include "headrace/devices/base/clock.h"
+#include "headrace/tests/workers/world_of_processes.h"
 
 extern char** environ;  // NOLINT: POSIX's name
 

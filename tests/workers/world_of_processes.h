@@ -3,9 +3,7 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
-#include <string>
-#include <vector>
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

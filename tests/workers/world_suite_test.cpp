@@ -1,10 +1,6 @@
 // The collective of a world against the suite of collectives: workers as threads, over gRPC and Gloo.
 #include <fmt/format.h>
 
-#include <memory>
-#include <string>
-
-#include "headrace/devices/registry.h"
 #include "headrace/tests/conformance/collective_suite.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/test_devices.h"

@@ -19,7 +19,7 @@ std::string description_of(const CLI::Option& option);
 std::vector<const CLI::App*> commands_of(const CLI::App& command);
 std::vector<const CLI::Option*> options_of(const CLI::App& command);
 
-// What the help of the program and the man page end with.
+// The end of the program's help and of the man page.
 struct NamedText {
   const char *name, *text;
 };

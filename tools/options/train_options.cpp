@@ -16,6 +16,11 @@
 #include "headrace/train/trainer.h"
 
 namespace headrace::tools {
+namespace {
+
+constexpr Range<double> kFieldSteps{.min = 0, .max = 9.2e18};
+
+}  // namespace
 
 void CheckpointFlags::add_to(CLI::App& command) {
   auto* into = command
@@ -23,20 +28,12 @@ void CheckpointFlags::add_to(CLI::App& command) {
                                "folder for checkpoints; SIGTERM, SIGHUP and the first Ctrl-C then leave one, too")
                    ->type_name("FOLDER")
                    ->excludes("--runs");
-  add_number(command, "--checkpoint-every", every, "a checkpoint every N optimizer steps; 0: every epoch", kSteps)
+  add_field(command, options, {.field = "every_steps", .name = "--checkpoint-every", .range = kFieldSteps})
       ->needs(into);
-  add_number(command, "--checkpoint-keep", keep, "the latest checkpoints that stay; 0: all", {.min = 0})
-      ->needs(into)
-      ->capture_default_str();
-  auto* by =
-      command
-          .add_option("--checkpoint-best", best, "keep the epoch that is best by this, too, as best.safetensors")
-          ->type_name("METRIC")
-          ->needs(into);
-  add_choice(command, "--checkpoint-best-mode", best_mode,
-             "whether a larger or a smaller value is better; auto: what the metric says", {"auto", "max", "min"})
-      ->needs(by)
-      ->capture_default_str();
+  add_field(command, options, {.field = "keep", .name = "--checkpoint-keep", .range = {.min = 0}})->needs(into);
+  auto* by = add_field(command, options, {.field = "best", .name = "--checkpoint-best"});
+  by->type_name("METRIC")->needs(into);
+  add_field(command, options, {.field = "best_mode", .name = "--checkpoint-best-mode"})->needs(by);
   command
       .add_flag("--resume", resume,
                 "go on from the newest checkpoint in the folder, if there is one, with the options it was begun "
@@ -49,11 +46,6 @@ void CheckpointFlags::add_to(CLI::App& command) {
       ->excludes("--runs");
 }
 
-Better CheckpointFlags::better() const {
-  if (best_mode == "auto") return Better::kAuto;
-  return best_mode == "max" ? Better::kHigher : Better::kLower;
-}
-
 void CheckpointFlags::check() const {
   if (folder.empty() || resume || !holds_training(folder)) return;
   throw ConfigError("--checkpoint-dir " + folder + " holds checkpoints of an earlier training",
@@ -62,14 +54,11 @@ void CheckpointFlags::check() const {
 
 void CheckpointFlags::apply(const Recipe& recipe, FitOptions& fit) const {
   if (!on()) return;
-  fit.checkpoints = CheckpointOptions{.folder = folder,
-                                      .record = record,
-                                      .every_steps = every,
-                                      .keep = keep,
-                                      .best = best,
-                                      .best_mode = better(),
-                                      .input = recipe.test,
-                                      .views = recipe.views};
+  fit.checkpoints = options;
+  fit.checkpoints->folder = folder;
+  fit.checkpoints->record = record;
+  fit.checkpoints->input = recipe.test;
+  fit.checkpoints->views = recipe.views;
   fit.resume = resume;
 }
 
@@ -113,24 +102,18 @@ void ObserveOptions::add_to(CLI::App& command) {
                   "folder for an event file: losses, metrics, rates, waits, learning rates and norms by step")
       ->type_name("FOLDER")
       ->excludes("--runs");
-  add_number(command, "--tensorboard-steps", tensorboard_steps,
-             "with --tensorboard: also exactly every N steps, for which the devices wait; 0: epochs alone",
-             kSteps);
-  add_number(command, "--histograms", histograms,
-             "with --tensorboard: how each variable's values are spread, every N epochs; 0: never", {.min = 0});
+  add_field(command, tensorboard_options,
+            {.field = "every_steps", .name = "--tensorboard-steps", .range = kFieldSteps});
+  add_field(command, tensorboard_options,
+            {.field = "histograms_every_epochs", .name = "--histograms", .range = {.min = 0}});
   command.add_option("--csv", csv, "file of comma-separated values, one line an epoch")
       ->type_name("FILE")
       ->excludes("--runs");
-  command.add_flag(
-      "--gradient-norms", gradient_norms,
-      "compute the norm of all gradients and of each variable's in every step, for --tensorboard, --json "
-      "and --csv");
+  add_field(command, step, {.field = "gradient_norms"});
   command.add_flag(
       "--debug-nan", debug_nan,
       "where a loss or gradient is not finite, name the operation that made the first such number; slow");
-  add_number(command, "--mirror-check-every", mirror_check_every,
-             "compare the hashes of all replicas' variables every N steps, and name one that differs; 0: never",
-             kSteps);
+  add_field(command, step, {.field = "mirror_check_every", .range = kFieldSteps});
   add_number(command, "--clip-norm", clip_norm, "limit the norm of all gradients together; 0: no limit", kLimit);
   add_number(command, "--clip-value", clip_value,
              "limit the magnitude of each element of the gradients; 0: no limit", kLimit);
@@ -141,13 +124,14 @@ void ObserveOptions::add_to(CLI::App& command) {
 }
 
 void ObserveOptions::check(bool reports) const {
-  if (gradient_norms && !reports && tensorboard.empty() && csv.empty()) {
+  if (step.gradient_norms && !reports && tensorboard.empty() && csv.empty()) {
     throw ConfigError("--gradient-norms computes norms that nothing writes down",
                       "give --json, --run-dir, --csv or --tensorboard, too");
   }
-  if (tensorboard.empty() && (tensorboard_steps > 0 || histograms > 0)) {
+  const auto& [every_steps, histograms_every_epochs] = tensorboard_options;
+  if (tensorboard.empty() && (every_steps > 0 || histograms_every_epochs > 0)) {
     throw ConfigError(
-        std::string(tensorboard_steps > 0 ? "--tensorboard-steps" : "--histograms") + " needs --tensorboard",
+        std::string(every_steps > 0 ? "--tensorboard-steps" : "--histograms") + " needs --tensorboard",
         "name the folder for the event file");
   }
   if (path_kind(tensorboard) == PathKind::kFile || path_kind(tensorboard) == PathKind::kPipe) {
@@ -157,12 +141,11 @@ void ObserveOptions::check(bool reports) const {
 
 void ObserveOptions::apply(FitOptions& fit) const {
   if (debug_nan) fit.step.nan = NanPolicy::kTrace;
-  if (mirror_check_every > 0) fit.step.mirror_check_every = mirror_check_every;
-  if (gradient_norms) fit.step.gradient_norms = true;
+  if (step.mirror_check_every > 0) fit.step.mirror_check_every = step.mirror_check_every;
+  if (step.gradient_norms) fit.step.gradient_norms = true;
   if (averages()) fit.validate_averaged = true;
   if (!tensorboard.empty()) {
-    fit.callbacks.push_back(headrace::tensorboard(
-        tensorboard, {.every_steps = tensorboard_steps, .histograms_every_epochs = histograms}));
+    fit.callbacks.push_back(headrace::tensorboard(tensorboard, tensorboard_options));
   }
   if (!csv.empty()) fit.callbacks.push_back(csv_logger(csv));
 }

@@ -20,31 +20,23 @@ namespace headrace::tools {
 // --checkpoint-dir, --checkpoint-every, --checkpoint-keep, --checkpoint-best, --checkpoint-best-mode, --resume and
 // --record.
 struct CheckpointFlags {
-  std::string folder = {};
-  std::uint64_t every = 0;  // 0: every epoch
-  int keep = 3;
-  std::string best = {}, best_mode = "auto";
+  std::string folder = {}, record = {};
+  CheckpointOptions options = {};  // without these two
   bool resume = false;
-  std::string record = {};
 
   void add_to(CLI::App& command);
   bool on() const noexcept { return !folder.empty() || !record.empty(); }
   // Throws ConfigError if the folder holds another training.
   void check() const;
   void apply(const Recipe& recipe, FitOptions& fit) const;
-
- private:
-  Better better() const;
 };
 
 struct ObserveOptions {
   std::string tensorboard;  // folder
-  std::uint64_t tensorboard_steps = 0;
-  int histograms = 0;
+  TensorBoardOptions tensorboard_options = {};
   std::string csv;
-  bool gradient_norms = false;
+  StepOptions step = {};
   bool debug_nan = false;
-  std::uint64_t mirror_check_every = 0;
   // For the optimizer; 0: the recipe's value.
   double clip_norm = 0, clip_value = 0;
   double average_decay = 0;

@@ -1,4 +1,4 @@
-// What a command writes of its results for other programs: JSON lines, predictions, a replica's share of a batch.
+// Writes a command's results for other programs: JSON lines, predictions, a replica's share of a batch.
 #pragma once
 
 #include <nlohmann/json.hpp>

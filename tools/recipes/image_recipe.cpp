@@ -87,7 +87,7 @@ Recipe make_image_recipe(const ImageRecipe& recipe, const RecipeOptions& options
   const Dataset train =
       batched(decoded_photographs(data.train, image, options)
                   .shuffle()
-                  .map(random_resized_crop({.size = size, .min_area = recipe.min_area}) | flip() | normal),
+                  .map(random_resized_crop({.size = size, .area = {recipe.min_area, 1}}) | flip() | normal),
               {.global_batch = batch, .drop_remainder = drop_remainder}, options);
   const auto evaluated = [&](const Dataset& images) {
     return batched(

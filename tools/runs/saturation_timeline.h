@@ -1,4 +1,4 @@
-// What a training tells of its input: the engine's statistics over epochs, and the timeline of saturation.
+// Reports on the input of a training: the engine's statistics over epochs, and the timeline of saturation.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What a fit or an evaluation makes of its options: its loaders, its validation, the class weights of its loss.
+// Turns the options of a fit or an evaluation into its loaders, its validation, and the class weights of its loss.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the workers of a fit or an evaluation tell each other: before it, whether they are about to do the same,
-// and while it runs.
+// Keeps the workers of a fit or an evaluation in agreement: checks beforehand that they are about to do the same,
+// and lets them stop together.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,6 @@
 #include "headrace/train/strategy.h"
 
 namespace headrace {
-
-// What the workers of a fit or an evaluation tell each other while it runs.
 
 // Decides when to stop: all workers end after the same step, whichever of them was told to. They meet about once a
 // second, after a number of steps that follows from the slowest one's pace. One process alone never meets, and

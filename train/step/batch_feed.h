@@ -1,4 +1,4 @@
-// What a program's inputs are loaded with: a batch's fields, or several views of its images.
+// Loads a program's inputs from a batch: its fields, or several views of its images.
 #pragma once
 
 #include <string>

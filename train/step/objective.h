@@ -1,4 +1,4 @@
-// What a program's results are, and the loss and metrics computed from them.
+// The tasks of a program's results, and the loss and metrics computed from them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace headrace {
 
-// What a net's results are, from the layers that they come through and the losses that are of them.
+// Tell a net's results from the layers that they come through and the losses on them.
 
 // Returns the output named after this layer, the first one for an empty name. Throws ConfigError naming `who` if
 // there is none.

@@ -41,7 +41,7 @@ def pad_crop(size: int = 32, pad: int = 4, *, padding: Literal["zero", "reflect"
 
 def flip(probability: float = 0.5, *, alternating: bool = False) -> Operations:
     """Mirrors left-right with this probability. alternating: each two passes in a row show a record both ways."""
-    return operation("flip", draw="alternating") if alternating else operation("flip", probability=probability)
+    return operation("flip", probability=probability, alternating=alternating)
 
 
 def vertical_flip(probability: float = 0.5) -> Operations:
@@ -52,8 +52,7 @@ def vertical_flip(probability: float = 0.5) -> Operations:
 def random_rotation(degrees: float | Sequence[float], *, interpolation: Interpolation = "nearest",
                     fill: float | Sequence[float] = 0.0, probability: float = 1.0) -> Operations:
     """Turns a uint8 image around its middle, counter-clockwise: by up to `degrees` either way, or (min, max)."""
-    low, high = _around_zero("degrees", degrees)
-    return operation("random_rotation", min_degrees=low, max_degrees=high, interpolation=interpolation,
+    return operation("random_rotation", degrees=_around_zero("degrees", degrees), interpolation=interpolation,
                      fill=_numbers(fill), probability=probability)
 
 
@@ -66,14 +65,10 @@ def random_affine(degrees: float | Sequence[float] = 0.0, *, translate: Sequence
     degrees: up to, or (min, max). translate: parts of width and height. shear: degrees along x up to, or (min, max), or
     both of x and both of y. fill: one number, or one a channel.
     """
-    low, high = _around_zero("degrees", degrees)
     shears = [*_around_zero("shear", shear, 4), 0.0, 0.0][:4]
-    _several("translate", translate, 2)
-    _several("scale", scale, 2)
-    return operation("random_affine", min_degrees=low, max_degrees=high, translate_x=translate[0],
-                     translate_y=translate[1], min_scale=scale[0], max_scale=scale[1], min_shear_x=shears[0],
-                     max_shear_x=shears[1], min_shear_y=shears[2], max_shear_y=shears[3],
-                     interpolation=interpolation, fill=_numbers(fill), probability=probability)
+    return operation("random_affine", degrees=_around_zero("degrees", degrees), translate=_several("translate", translate, 2),
+                     scale=_several("scale", scale, 2), shear=shears, interpolation=interpolation, fill=_numbers(fill),
+                     probability=probability)
 
 
 def normalize(mean: float | Sequence[float] | NDArray[Any], std: float | Sequence[float] | NDArray[Any]) -> Operations:
@@ -108,9 +103,7 @@ def flatten() -> Operations:
 def random_resized_crop(size: int = 224, *, area: tuple[float, float] = (0.08, 1.0),
                         ratio: tuple[float, float] = (0.75, 4 / 3)) -> Operations:
     """A window of random area and aspect ratio, resized (antialiased) to size x size."""
-    (min_area, max_area), (min_ratio, max_ratio) = _several("area", area, 2), _several("ratio", ratio, 2)
-    return operation("random_resized_crop", size=size, min_area=min_area, max_area=max_area, min_ratio=min_ratio,
-                     max_ratio=max_ratio)
+    return operation("random_resized_crop", size=size, area=_several("area", area, 2), ratio=_several("ratio", ratio, 2))
 
 
 def resize(size: int | tuple[int, int]) -> Operations:
@@ -141,8 +134,7 @@ def grayscale(channels: Literal[1, 3] = 3, *, probability: float = 1.0) -> Opera
 def gaussian_blur(kernel_size: int = 23, *, sigma: float | Sequence[float] = (0.1, 2.0),
                   probability: float = 1.0) -> Operations:
     """Blurs over kernel_size x kernel_size pixels; sigma is drawn from the range, or is one number."""
-    low, high = _range("sigma", sigma)
-    return operation("gaussian_blur", kernel_size=kernel_size, min_sigma=low, max_sigma=high, probability=probability)
+    return operation("gaussian_blur", kernel_size=kernel_size, sigma=_range("sigma", sigma), probability=probability)
 
 
 def invert(probability: float = 0.5) -> Operations:
@@ -206,9 +198,8 @@ def cutout(size: int = 8, *, fill: float | Sequence[float] = 0.0) -> Operations:
 def random_erasing(probability: float = 0.5, *, area: Sequence[float] = (0.02, 0.33),
                    ratio: Sequence[float] = (0.3, 3.3), fill: float | Sequence[float] = 0.0) -> Operations:
     """Sets a rectangle of random area and aspect ratio to a value, with this probability."""
-    (min_area, max_area), (min_ratio, max_ratio) = _several("area", area, 2), _several("ratio", ratio, 2)
-    return operation("random_erasing", probability=probability, min_area=min_area, max_area=max_area,
-                     min_ratio=min_ratio, max_ratio=max_ratio, fill=_numbers(fill))
+    return operation("random_erasing", probability=probability, area=_several("area", area, 2),
+                     ratio=_several("ratio", ratio, 2), fill=_numbers(fill))
 
 
 def one_hot(classes: int, *, smoothing: float = 0.0) -> Operations:

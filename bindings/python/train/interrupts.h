@@ -1,5 +1,5 @@
-// What ends a run of the trainer: signals, and Python code that writes its progress; Python's sys.stdout as a C
-// stream.
+// Interrupts a run of the trainer on signals and on errors of Python code that writes its progress, and presents
+// Python's sys.stdout as a C stream.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -20,8 +20,8 @@
 
 namespace headrace::python {
 
-// What one process made, with threads and locks that a process forked from it lacks: there it can neither be used
-// nor ended.
+// An object whose threads and locks exist only in the process that made it: a forked process can neither use nor
+// destroy it.
 template <typename Object>
 class OfProcess {
  public:

@@ -1,4 +1,4 @@
-// How long the network is waited for: pauses between attempts, and the waits of callers, which can be polled.
+// Waits for the network: pauses between attempts, and the waits of callers, which can be polled.
 #pragma once
 
 #include <chrono>

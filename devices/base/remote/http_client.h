@@ -23,7 +23,7 @@ struct HttpRequest {
   std::shared_ptr<const S3Access> access = {};                        // null: plain HTTP, which follows redirects
 };
 
-// What came of one attempt.
+// The outcome of one attempt.
 struct HttpAnswer {
   long status = 0;  // 0: none came
   std::string etag = {}, last_modified = {}, content_range = {}, location = {}, bucket_region = {};

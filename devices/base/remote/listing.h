@@ -1,4 +1,4 @@
-// What an S3-compatible store lists below a prefix: pages of XML, and all of them.
+// Lists the objects of an S3-compatible store below a prefix, from pages of XML.
 #pragma once
 
 #include <cstddef>

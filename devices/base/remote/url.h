@@ -30,7 +30,7 @@ std::string percent_encoded(std::string_view text, bool keeps_slashes);
 // Returns the text with %XX replaced by bytes.
 std::string percent_decoded(std::string_view text);
 
-// How the objects of S3-compatible stores are reached: from the environment alone, and shown nowhere.
+// Access to S3-compatible stores, read from the environment alone and never shown.
 
 struct S3Access {
   std::string endpoint;  // "http://127.0.0.1:9000"; empty: Amazon's of the region

@@ -1,5 +1,5 @@
-// What an answer that is no success means and what to do next; short requests whose whole answer is waited for:
-// what a file is, what a store lists.
+// Explains answers that report no success, and makes short requests whose whole answer is waited for: the kind of
+// a file, the list of a store.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace headrace::remote {
 
-// What an answer that is no success means, and what to do next.
+// Explain an answer that reports no success, and say what to do next.
 
 // An error that every reader throws a copy of; null: none.
 using Refusal = std::shared_ptr<const DataError>;

@@ -1,4 +1,4 @@
-// Where worker 0 listens, and TLS for those who call it.
+// The addresses on which worker 0 listens, and TLS for those who connect.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

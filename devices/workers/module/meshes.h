@@ -1,4 +1,4 @@
-// What carries values between the workers: Gloo, or MPI where it may.
+// The meshes that carry values between the workers: Gloo, or MPI if all workers can use it.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,7 @@ class GlooMesh final : public Mesh {
 
 // Which mesh the workers use: MPI's if all can, as they agree through the coordinator.
 
-// What one worker says about MPI.
+// One worker's answer on whether it can use MPI.
 struct MpiOffer {
   WorkerTransportKind wanted = WorkerTransportKind::kGloo;
   std::string why_not = {};  // empty if it can use MPI

@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-// What one symbol and the bits after it say.
+// The meaning of one symbol and the bits after it.
 struct AcSymbol {
   int run = 0;        // zero coefficients before this one
   int size = 0;       // bits of the coefficient after the codeword; 0: it is zero

@@ -27,7 +27,8 @@ inline AffineMap inverse_of(const AffineMap& map) noexcept {
   return back;
 }
 
-// What turns, scales, shears and moves an image around a point, in the terms of torchvision's affine().
+// The parts of a map that turns, scales, shears and moves an image around a point, in the terms of torchvision's
+// affine().
 struct AffineParts {
   double degrees = 0;  // clockwise
   double move_x = 0, move_y = 0;

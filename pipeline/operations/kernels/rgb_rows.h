@@ -1,4 +1,4 @@
-// What the RGB kernels share on all processors: the rows of an image, and the parts of rows that fill no vector.
+// Parts of the RGB kernels for all processors: the rows of an image, and the parts of rows that fill no vector.
 #pragma once
 
 #include <cstdint>

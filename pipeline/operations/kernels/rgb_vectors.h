@@ -1,4 +1,4 @@
-// What the RGB kernels of x86-64 share: 16 pixels in three vectors of 16 bytes, taken apart by byte shuffles, and
+// Parts of the RGB kernels for x86-64: 16 pixels in three vectors of 16 bytes, taken apart by byte shuffles, and
 // the choice among a kernel's forms.
 #pragma once
 

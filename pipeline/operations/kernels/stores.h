@@ -1,4 +1,4 @@
-// How a kernel moves memory.
+// Options for the memory traffic of a kernel.
 #pragma once
 
 #include <cstddef>

@@ -80,8 +80,9 @@ void want_fill(const FieldChecks& checks, const Field& image, const std::vector<
   }
 }
 
-void want_degrees(const FieldChecks& checks, float low, float high, const char* what, float limit) {
-  checks.want_finite({low, high});
+void want_degrees(const FieldChecks& checks, const std::array<float, 2>& degrees, const char* what, float limit) {
+  checks.want_finite(degrees);
+  const auto [low, high] = degrees;
   if (!(low <= high)) checks.refuse(fmt::format("the range of {} ends before it begins", what));
   if (low < -limit || high > limit)
     checks.refuse(fmt::format("the {} are not within -{} and {}", what, limit, limit));

@@ -22,7 +22,7 @@ class AffineDraw {
   virtual std::optional<AffineMap> draw(const ImageSize& image, Philox& random) const = 0;
 };
 
-// How pixels are made, and what shows beyond the image.
+// The interpolation of pixels, and the pixel that shows beyond the image.
 struct WarpStyle {
   Interpolation interpolation = Interpolation::kNearest;
   std::vector<std::byte> fill;  // a pixel
@@ -33,7 +33,7 @@ WarpStyle warp_style(Interpolation interpolation, const std::vector<float>& fill
 void want_fill(const FieldChecks& checks, const Field& image, const std::vector<float>& fill);
 // Refuses a range that is none, or that reaches beyond `limit` degrees either way.
 inline constexpr float kMaxDegrees = 1e6F, kMaxShear = 89;
-void want_degrees(const FieldChecks& checks, float low, float high, const char* what, float limit);
+void want_degrees(const FieldChecks& checks, const std::array<float, 2>& degrees, const char* what, float limit);
 // Draws the u8 image anew.
 void warp(const WarpWork& work, Interpolation interpolation);
 

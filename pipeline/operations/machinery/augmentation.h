@@ -29,7 +29,7 @@ enum class AugmentationKind {
 };
 inline constexpr std::uint32_t kAugmentations = 14;
 
-// What each does at its full magnitude.
+// The strength of each at its full magnitude.
 struct AugmentationSpace {
   double shear = 0;                                                 // pixels a row or column
   std::int64_t translate_numerator = 0, translate_denominator = 1;  // a part of the side, or pixels
@@ -49,7 +49,7 @@ struct Augmentation {
 Augmentation draw_augmentation(const AugmentationSpace& space, int bin, int bins, const ImageSize& image,
                                Philox& random);
 
-// What shows beyond an RGB image, and how its pixels are made.
+// The pixel that shows beyond an RGB image, and the interpolation of its pixels.
 struct AugmentationStyle {
   std::array<std::byte, 3> fill{};
   Interpolation interpolation = Interpolation::kNearest;

@@ -71,7 +71,7 @@ class OperationDefinition {
   virtual bool touches(const std::string& name) const { return name == field(); }
   // Returns the fields of a sample after it, existing ones in their places. Throws ConfigError as apply() does.
   virtual Fields apply_to_sample(const Fields& before) const;
-  // Returns its step; null if it belongs to the chain of one field.
+  // Returns its step; null if it changes one field alone.
   virtual std::unique_ptr<const SampleStep> create_step(std::uint16_t number, const Fields& before) const;
   // Returns the operation with these fields moved along; null if it moves no pixels (MovingOperation).
   virtual OperationPtr with_along(const Along& /*fields*/) const { return nullptr; }

@@ -12,7 +12,7 @@
 
 namespace headrace {
 
-// What some operations draw first for each record of a block. Belongs to one thread.
+// The first random numbers of some operations for each record of a block. Belongs to one thread.
 class DrawnAhead {
  public:
   static constexpr std::size_t kRecords = 64;  // of a block, at most

@@ -45,7 +45,7 @@ void FieldChecks::want_size(int size) const {
   if (size > kMaxSide) refuse(fmt::format("size {} is above {}", size, kMaxSide));
 }
 
-void FieldChecks::want_finite(const std::vector<float>& values) const {
+void FieldChecks::want_finite(std::span<const float> values) const {
   for (const float value : values) {
     if (!std::isfinite(value)) refuse(fmt::format("{} is no finite number", value));
   }
@@ -53,6 +53,15 @@ void FieldChecks::want_finite(const std::vector<float>& values) const {
 
 void FieldChecks::want_probability(float probability) const {
   if (!(probability >= 0 && probability <= 1)) refuse("the probability is not within 0 and 1");
+}
+
+void FieldChecks::want_area_and_ratio(const std::array<float, 2>& area, const std::array<float, 2>& ratio) const {
+  if (!(area[0] > 0 && area[0] <= area[1] && area[1] <= 1)) {
+    refuse("area must satisfy 0 < minimum <= maximum <= 1");
+  }
+  if (!(ratio[0] > 0 && ratio[0] <= ratio[1] && std::isfinite(ratio[1]))) {
+    refuse("ratio must satisfy 0 < minimum <= maximum < infinity");
+  }
 }
 
 Field squared(const Field& image, int size) {

@@ -1,8 +1,10 @@
 // Checks of fields and options for operations; each throws a ConfigError that says what is wrong.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,8 +43,13 @@ class FieldChecks {
   void want_type(std::initializer_list<DType> types) const;  // u8, or u8 and f32
   // Checks a side of the result.
   void want_size(int size) const;
-  void want_finite(const std::vector<float>& values) const;
+  void want_finite(std::span<const float> values) const;
+  void want_finite(std::initializer_list<float> values) const {
+    want_finite(std::span(values.begin(), values.size()));
+  }
   void want_probability(float probability) const;
+  // Checks the parts of an image's area and the ratios of sides that windows may have, at least and at most.
+  void want_area_and_ratio(const std::array<float, 2>& area, const std::array<float, 2>& ratio) const;
 
  private:
   const OperationDefinition& operation_;

@@ -12,7 +12,7 @@
 
 namespace headrace {
 
-// What such an operation does to one image. Immutable and thread-safe.
+// Changes one image. Immutable and thread-safe.
 class ImageChanger {
  public:
   virtual ~ImageChanger() = default;

@@ -29,12 +29,10 @@ bool LabelCheck::holds(std::span<const std::byte> label) const noexcept {
   return value >= 0 && static_cast<std::uint64_t>(value) < count_;
 }
 
-void LabelCheck::check(const RecordView& record) const {
-  if (does_nothing() || holds(record.fields[field_])) return;
+void LabelCheck::check(std::span<const std::byte> label) const {
+  if (holds(label)) return;
   std::int64_t value = -1;
-  if (record.fields[field_].size() == sizeof value) {
-    std::memcpy(&value, record.fields[field_].data(), sizeof value);
-  }
+  if (label.size() == sizeof value) std::memcpy(&value, label.data(), sizeof value);
   throw StepError(ErrorCode::kDataCorrupt, "label check",
                   "label " + std::to_string(value) + " where there are " + std::to_string(count_) + " classes",
                   "correct the label, or the list of classes");

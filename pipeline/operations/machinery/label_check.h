@@ -15,8 +15,13 @@ class LabelCheck {
 
   // Returns true if the source does not state the number of classes, or no label can be wrong.
   bool does_nothing() const noexcept { return field_ == kMaxFields; }
+  // Returns the checked field. REQUIRES: !does_nothing().
+  std::size_t field() const noexcept { return field_; }
   // Throws StepError if the record's label is not one of them.
-  void check(const RecordView& record) const;
+  void check(const RecordView& record) const {
+    if (!does_nothing()) check(record.fields[field_]);
+  }
+  void check(std::span<const std::byte> label) const;
 
  private:
   bool holds(std::span<const std::byte> label) const noexcept;

@@ -60,7 +60,7 @@ class AlongStep final : public SampleStep {
   void add_boxes(MovedField field) { boxes_.push_back(std::move(field)); }
   void add_rows(MovedField field) { rows_.push_back(std::move(field)); }
 
-  void run(SampleView& sample, const StepContext& context) const override {
+  void run(SampleView sample, const StepContext& context) const override {
     Scratch& scratch = *context.scratch;
     const FieldView image = sample[image_];
     const ImageSize size{.height = image.shape[0], .width = image.shape[1]};
@@ -110,7 +110,7 @@ class AlongStep final : public SampleStep {
     std::swap(scratch.made, scratch.fields[mask.place]);
   }
 
-  void move_boxes(const MovedField& boxes, const PixelMove& move, SampleView& sample,
+  void move_boxes(const MovedField& boxes, const PixelMove& move, SampleView sample,
                   const StepContext& context) const {
     Scratch& scratch = *context.scratch;
     FieldView& view = sample[boxes.place];
@@ -137,7 +137,7 @@ class AlongStep final : public SampleStep {
     }
   }
 
-  static void write_length(const MovedField& field, std::size_t kept, SampleView& sample, Scratch& scratch) {
+  static void write_length(const MovedField& field, std::size_t kept, SampleView sample, Scratch& scratch) {
     if (!field.length) return;
     const auto length = static_cast<std::int64_t>(kept);
     const std::span<std::byte> out = scratch.grow(scratch.fields[*field.length], sizeof length);

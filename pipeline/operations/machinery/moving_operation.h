@@ -19,8 +19,8 @@
 
 namespace headrace {
 
-// What becomes of the pixels of one image: a window of it is resized, then mirrored; or each pixel of the result
-// comes from where a map says.
+// The move of one image's pixels: a window of it is resized, then mirrored; or a map gives the source of each
+// pixel of the result.
 struct PixelMove {
   ImageWindow window = {};  // may reach beyond the image, where there is padding
   ImageSize size;           // of the result
@@ -49,8 +49,8 @@ std::unique_ptr<const SampleStep> along_step(const Along& along, const Fields& b
                                              std::unique_ptr<const Step> image_step,
                                              std::shared_ptr<const PixelMover> mover);
 
-// An operation with a member `along` among its options. Without fields to move along it is part of its field's
-// chain, as all others are.
+// An operation with a member `along` among its options. Without fields to move along it changes
+// its own field alone, as all others do.
 template <typename Options>
 class MovingOperation : public DataOperation<Options> {
  public:

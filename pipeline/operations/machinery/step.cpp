@@ -24,6 +24,14 @@ FieldView view_of(const Field& field, std::span<const std::byte> bytes) noexcept
   return {.bytes = bytes, .shape = shape_of_length(field.shape, size_of(field.dtype), bytes.size())};
 }
 
+StepError name_step(const std::string& name, const std::exception& cause) {
+  if (const auto* error = dynamic_cast<const Error*>(&cause)) {
+    return {error->code(), name, error->message(), error->hint()};
+  }
+  if (is_bare_refusal(cause)) return name_step(name, explain_refusal(cause, "a sample"));
+  return {ErrorCode::kInvalidArgument, name, cause.what()};
+}
+
 std::size_t Scratch::bytes() const noexcept {
   std::size_t between = made.capacity();
   for (const std::vector<std::byte>& field : fields) between += field.capacity();

@@ -1,4 +1,4 @@
-// The data between the steps of a compiled chain of operations, and the resources of a step.
+// The steps of compiled operations, the data between them, and their resources.
 #pragma once
 
 #include <array>
@@ -70,6 +70,7 @@ struct Scratch {
   std::array<std::vector<std::byte>, kMaxFields> fields;  // between operations on several fields
   std::vector<std::byte> made;                            // by such an operation
   std::deque<std::vector<std::byte>> samples_made;        // whole samples: on their way to a cache, or of a part
+  std::vector<FieldView> views{2 * kMaxFields + 2};       // of the fields of a sample in progress
   std::vector<std::byte> read;                            // for Source::read()
   DrawnAhead drawn;                                       // for the rows of a block
   ImageNotes notes;                                       // since they were last taken
@@ -169,7 +170,7 @@ class StepOutput {
 
 struct EncodedImages;
 
-// One step of a compiled chain, run for each record. Const and shared by all threads.
+// An operation on one field, compiled; run for each record. Const and shared by all threads.
 class Step {
  public:
   virtual ~Step() = default;
@@ -182,14 +183,14 @@ class Step {
 };
 
 // The fields of one sample in progress, in the order of its Fields.
-using SampleView = PerField<FieldView>;
+using SampleView = std::span<FieldView>;
 
 // An operation on several fields, compiled. Const and shared by all threads.
 class SampleStep {
  public:
   virtual ~SampleStep() = default;
-  // Replaces the fields it changes with scratch memory, and adds its own.
-  virtual void run(SampleView& sample, const StepContext& context) const = 0;
+  // Replaces the fields it changes with scratch memory, and sets those that it adds. `sample` has room for these.
+  virtual void run(SampleView sample, const StepContext& context) const = 0;
 };
 
 // A batch-level operation on the rows of two examples, compiled. Const and thread-safe for different pairs.
@@ -212,14 +213,14 @@ class StepError final : public Error {
   std::string step_, cause_;
 };
 
-// A step of a chain of operations during compilation.
+// Returns an error with the step's name before its message. Keeps the code of an Error.
+StepError name_step(const std::string& name, const std::exception& cause);
+
+// A step of one field's operations, compiled.
 struct NamedStep {
   std::unique_ptr<Step> step;
   std::string name;
-  bool takes_long = false;     // as the step says
-  const char* span = nullptr;  // the name, kept by the trace
-  std::size_t stage = 0;       // of the program, to which its cost counts
-  std::size_t decode = 0;      // to which its decoding counts
+  bool takes_long = false;  // as the step says
 };
 
 // The steps so far. An operation adds its step, or replaces the last one with one that does both.

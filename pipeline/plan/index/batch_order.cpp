@@ -203,10 +203,6 @@ std::string BatchOrderStage::describe() const {
   return text + " | unbatch()";
 }
 
-void BatchOrderStage::plan_into(PlanBuilder& /*plan*/) const {
-  throw Error(ErrorCode::kInternal, "the planner makes an order of batches");
-}
-
 StageTraits BatchOrderStage::traits() const {
   return {.shuffles = is_shuffled(stages_), .repeats = renumbers(stages_)};
 }

@@ -29,7 +29,6 @@ class BatchOrderStage final : public Stage {
       : batch_(batch), stages_(std::move(stages)), combined_(std::move(combined)) {}
 
   std::string describe() const override;
-  void plan_into(PlanBuilder& plan) const override;  // never
   StageTraits traits() const override;
   // Throws ConfigError if a smaller batch is among the chosen ones in some epochs only, so that they differ in
   // length.

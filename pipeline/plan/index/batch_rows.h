@@ -1,4 +1,4 @@
-// Where the rows of each batch stand among the positions before batch().
+// The places of each batch's rows among the positions before batch().
 #pragma once
 
 #include <cstdint>

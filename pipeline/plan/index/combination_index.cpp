@@ -217,10 +217,6 @@ std::string CombineStage::describe() const {
   return text;
 }
 
-void CombineStage::plan_into(PlanBuilder& /*plan*/) const {
-  throw Error(ErrorCode::kInternal, "datasets are combined before anything else");
-}
-
 StageTraits CombineStage::traits() const {
   StageTraits traits{.shuffles = std::holds_alternative<MixOptions>(combination_->how)};
   for (const CombinedPart& part : combination_->parts) {

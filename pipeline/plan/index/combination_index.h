@@ -17,7 +17,6 @@ class CombineStage final : public Stage {
   const Combination& combination() const noexcept { return *combination_; }
 
   std::string describe() const override;
-  void plan_into(PlanBuilder& plan) const override;  // never: the planner begins with it
   StageTraits traits() const override;
   // Throws ConfigError if a mix cannot be made.
   Indexed index(const StageInput& before) const override;

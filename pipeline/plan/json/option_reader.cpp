@@ -97,6 +97,16 @@ void OptionReader::visit(const char* name, OptionPlace place) {
   if (is_path(place) && !paths_have_defaults_) object_.refuse(fmt::format("'{}' is missing", name));
 }
 
+void OptionReader::visit_numbers(const char* name, std::span<float> values) {
+  if (!object_.has(name)) return;
+  const JsonPlace place = object_.member(name);
+  const std::vector<JsonPlace> items = place.items();
+  if (items.size() != values.size()) {
+    place.refuse(fmt::format("{} numbers where {} are needed", items.size(), values.size()));
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) ValueReader(items[i], options_)(&values[i]);
+}
+
 void OptionReader::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {
   if (!object_.has(name)) return;
   const JsonPlace place = object_.member(name);

@@ -126,6 +126,8 @@ Dataset Dataset::batch(BatchOptions options) const {
 
 Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   // Refuses what makes no sense before any record is read.
+  const BatchOptions batch =
+      checked({.global_batch = options.global_batch, .drop_remainder = options.drop_remainder});
   const StreamPlan plan = make_stream_plan(plan_);
   if (!plan.parts.empty()) {
     throw ConfigError("padded_batch() after a combination of datasets that were decoded, mapped or cached",
@@ -137,8 +139,6 @@ Dataset Dataset::padded_batch(PaddedBatchOptions options) const {
   require_lengths_of_stream(source->info(), paddings);
   origin.unpadded = source;
   origin.source = std::make_shared<PaddedSource>(source, with_lengths(source, std::move(paddings)));
-  const BatchOptions batch =
-      checked({.global_batch = options.global_batch, .drop_remainder = options.drop_remainder});
   auto stage = std::make_shared<const PaddedBatchStage>(batch, std::move(options.pad));
   return Dataset(add_stage(with_source(plan_, std::move(origin)), std::move(stage)));
 }

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +17,14 @@
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/evaluation_stages.h"
 #include "headrace/pipeline/plan/index/enumerate_index.h"
+#include "headrace/pipeline/plan/index/index_map.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
-#include "headrace/pipeline/plan/scan/bucket_scan.h"
+#include "headrace/pipeline/plan/scan/record_scan.h"
+#include "headrace/pipeline/plan/scan/scan_findings.h"
 #include "headrace/pipeline/plan/stages/option_stage.h"
 #include "headrace/pipeline/plan/stages/stage_calls.h"
 #include "headrace/pipeline/sources/combined/padded_source.h"
+#include "headrace/pipeline/tasks/failure.h"
 
 namespace headrace {
 namespace {
@@ -39,6 +44,96 @@ std::vector<StagePtr> judged_stages(const StreamPlan& plan) {
   return stages;
 }
 
+constexpr std::uint64_t kMaxUnread = 65536;  // as RecordFilter::max_failures
+
+class BucketPass final : public RecordScan {
+ public:
+  BucketPass(const SourcePtr& source, const std::vector<StagePtr>& index_stages, const PaddedField& judged,
+             std::vector<std::int64_t> boundaries, IndexMap map)
+      : RecordScan(source, map.size(), kScanStallSeconds),
+        judged_(judged),
+        boundaries_(std::move(boundaries)),
+        map_(std::move(map)),
+        earlier_(FilterFailures::of(index_stages)),
+        findings_(kMaxUnread, "see what is wrong with the data"),
+        found_{.buckets = std::vector<std::uint8_t>(map_.size()),
+               .counts = std::vector<std::uint64_t>(boundaries_.size() + 1)} {}
+
+  BucketScan take() {
+    for (const std::uint8_t bucket : found_.buckets) ++found_.counts[bucket];
+    found_.failures = findings_.take();
+    return std::move(found_);
+  }
+
+ private:
+  class Judge;
+  std::unique_ptr<Visitor> create_visitor(ThreadState& state) override;
+  std::uint64_t record_at(std::uint64_t position) const override {
+    return IndexCursor(map_).locate(0, position).record;
+  }
+  void merge(std::int64_t longest) {
+    const std::lock_guard lock(mutex_);
+    found_.longest = std::max(found_.longest, longest);
+  }
+
+  PaddedField judged_;
+  std::vector<std::int64_t> boundaries_;
+  IndexMap map_;
+  FilterFailures earlier_;  // of filters
+  ScanFindings findings_;
+  std::mutex mutex_;
+  BucketScan found_;  // a position's bucket is one thread's; `longest` by mutex_
+};
+
+class BucketPass::Judge final : public Visitor {
+ public:
+  Judge(BucketPass& pass, ThreadState& state) : pass_(pass), state_(state), cursor_(pass.map_) {}
+
+  void visit(std::uint64_t position) override {
+    const std::uint64_t record = cursor_.locate(0, position).record;
+    if (pass_.earlier_.contains(record)) return;
+    try {
+      pass_.found_.buckets[position] = bucket_of(pass_.read(record, scratch_, state_));
+    } catch (const std::exception& error) {
+      Failure failure = Failure::of_record(pass_.source(), record, 0, error);
+      if (!failure.is_of_record()) failure.raise();
+      pass_.findings_.note(position, record, std::move(failure));
+    }
+  }
+  void finish() override { pass_.merge(longest_); }
+
+ private:
+  std::uint8_t bucket_of(const RecordView& view) {
+    const std::size_t bytes = view.fields[pass_.judged_.field].size();
+    const auto length = static_cast<std::int64_t>(bytes / pass_.judged_.row_bytes);
+    longest_ = std::max(longest_, length);
+    return static_cast<std::uint8_t>(std::ranges::lower_bound(pass_.boundaries_, length) -
+                                     pass_.boundaries_.begin());
+  }
+
+  BucketPass& pass_;
+  ThreadState& state_;
+  IndexCursor cursor_;
+  std::int64_t longest_ = 0;
+  std::vector<std::byte> scratch_;
+};
+
+std::unique_ptr<RecordScan::Visitor> BucketPass::create_visitor(ThreadState& state) {
+  return std::make_unique<Judge>(*this, state);
+}
+
+// Reads the record at every position of `index_stages`, as RecordScan does, and judges the length of its field
+// `judged`: bucket b has the lengths up to boundaries[b], the last bucket all others. Records that filters among
+// the stages could not judge stay theirs. Throws as RecordScan::run() does, and DataError if too many cannot be
+// read.
+BucketScan run_bucket_scan(const SourcePtr& source, const std::vector<StagePtr>& index_stages,
+                           const PaddedField& judged, const std::vector<std::int64_t>& boundaries) {
+  IndexMap map(source->info().records, index_stages, 0);
+  const auto pass = std::make_shared<BucketPass>(source, index_stages, judged, boundaries, std::move(map));
+  RecordScan::run(pass);
+  return pass->take();
+}
+
 // Numbers positions, by which their buckets are found.
 class BucketStage final : public Stage {
  public:
@@ -46,7 +141,6 @@ class BucketStage final : public Stage {
       : buckets_(std::move(buckets)), place_(place) {}
 
   std::string describe() const override { return fmt::format("length of '{}'", buckets_->options().field); }
-  void plan_into(PlanBuilder& plan) const override { plan.add_index_stage(shared_from_this()); }
   StageTraits traits() const override { return {.keeps_order = true, .numbers = true}; }
   Indexed index(const StageInput& before) const override {
     return {.positions = before.positions,

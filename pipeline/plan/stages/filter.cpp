@@ -3,19 +3,25 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/plan/evaluation_stages.h"
 #include "headrace/pipeline/plan/filter_failures.h"
 #include "headrace/pipeline/plan/index/bit_select.h"
+#include "headrace/pipeline/plan/index/index_map.h"
 #include "headrace/pipeline/plan/json/named_parts.h"
-#include "headrace/pipeline/plan/scan/filter_scan.h"
+#include "headrace/pipeline/plan/sample_program.h"
+#include "headrace/pipeline/plan/scan/record_scan.h"
+#include "headrace/pipeline/plan/scan/scan_findings.h"
 #include "headrace/pipeline/plan/scan/scan_once.h"
 #include "headrace/pipeline/plan/stages/option_stage.h"
 #include "headrace/pipeline/plan/stages/stage_calls.h"
@@ -46,6 +52,124 @@ struct LabelOptions {
 std::size_t stages_before_filter(const std::vector<StagePtr>& index_stages) {
   return stages_before_order(index_stages, /*numbers=*/false, "filter()",
                              "put filter() first, before shuffling, mixing and taking parts");
+}
+
+struct FilterScan {
+  BitSelect kept;  // positions before the filter; includes those of `filter_failures`
+  FilterFailures filter_failures;
+};
+
+// Judges the record at every position of a plan: the bits of one word are one thread's.
+class FilterPass final : public RecordScan {
+ public:
+  FilterPass(const StreamPlan& plan, const std::vector<StagePtr>& index_stages,
+             const std::vector<SampleStage>& sample_stages, IndexMap map, const RecordFilter& filter)
+      : RecordScan(plan.source, map.size(), filter.stall_timeout_seconds),
+        filter_(filter),
+        program_(plan, sample_stages),
+        step_(describe(filter)),
+        map_(std::move(map)),
+        earlier_(FilterFailures::of(index_stages)),
+        words_(static_cast<std::size_t>((map_.size() + kBlock - 1) / kBlock)),
+        findings_(filter.max_failures, joined({"see what is wrong with the data",
+                                               advice("raise {}", named("RecordFilter::max_failures"))})) {}
+
+  FilterScan take() { return {.kept = BitSelect(std::move(words_)), .filter_failures = findings_.take()}; }
+
+ private:
+  static_assert(kBlock == 64);
+
+  class Judge;
+  std::unique_ptr<Visitor> create_visitor(ThreadState& state) override;
+  std::uint64_t record_at(std::uint64_t position) const override {
+    return IndexCursor(map_).locate(0, position).record;
+  }
+
+  RecordFilter filter_;
+  SampleProgram program_;  // what is done to a record before it is judged
+  std::string step_;
+  IndexMap map_;
+  FilterFailures earlier_;  // of filters before this one
+  std::vector<std::uint64_t> words_;
+  ScanFindings findings_;
+};
+
+class FilterPass::Judge final : public Visitor {
+ public:
+  Judge(FilterPass& pass, ThreadState& state) : pass_(pass), state_(state), cursor_(pass.map_) {}
+
+  void visit(std::uint64_t position) override {
+    if (keeps(position)) pass_.words_[position / kBlock] |= std::uint64_t{1} << (position % kBlock);
+  }
+
+ private:
+  bool keeps(std::uint64_t position) {
+    const std::uint64_t record = cursor_.locate(0, position).record;
+    if (pass_.earlier_.contains(record)) return true;
+    try {
+      return judge(record, pass_.read(record, scratch_, state_));
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const std::exception& error) {
+      Failure failure = Failure::of_record(pass_.source(), record, 0, error);
+      if (!failure.is_of_record()) failure.raise();
+      pass_.findings_.note(position, record, std::move(failure));
+      return true;
+    }
+  }
+
+  bool judge(std::uint64_t record, const RecordView& view) {
+    const Fields& fields = pass_.program_.fields();
+    if (pass_.program_.does_nothing()) return judge(record, ExampleView(fields, view));
+    cursor_.write_numbers(numbers_.data());
+    const StepContext context{
+        .record = record, .scratch = &working_, .probe = &state_, .numbers = numbers_.data()};
+    RecordView processed;
+    std::array<Shape, kMaxFields> shapes;
+    std::size_t count = 0;
+    for (const FieldView& field : pass_.program_.make_sample(view, context)) {
+      processed.fields[count] = field.bytes;
+      shapes[count++] = field.shape;
+    }
+    return judge(record, ExampleView(fields, processed, std::span(shapes).first(count)));
+  }
+
+  bool judge(std::uint64_t record, const ExampleView& seen) {
+    bool keeps = false;
+    state_.begin(pass_.step_, record);
+    try {
+      run_user_code(state_, [&] { keeps = pass_.filter_.keeps(seen); });
+    } catch (const ConfigError& error) {
+      throw ConfigError(pass_.step_ + ": " + error.message(), error.hint());
+    } catch (const std::exception& error) {
+      throw name_step(pass_.step_, error);
+    }
+    return keeps;
+  }
+
+  FilterPass& pass_;
+  ThreadState& state_;
+  IndexCursor cursor_;
+  std::vector<std::byte> scratch_;
+  Scratch working_;
+  std::array<std::uint64_t, kMaxFields> numbers_{};  // of enumerate() stages
+};
+
+std::unique_ptr<RecordScan::Visitor> FilterPass::create_visitor(ThreadState& state) {
+  return std::make_unique<Judge>(*this, state);
+}
+
+// Reads and judges the record at every position of `index_stages`, as RecordScan does, or the result of
+// `sample_stages` if it is not empty; of a combination of processed parts, the combined sample instead of the
+// record. Keeps, without judging again, records that filters among the stages could not judge. Throws the error of
+// the smallest position: the filter's ConfigError or an error for which no record is at fault, such as running out
+// of memory; and as RecordScan::run() does.
+FilterScan run_filter(const StreamPlan& plan, const std::vector<StagePtr>& index_stages,
+                      const std::vector<SampleStage>& sample_stages, const RecordFilter& filter) {
+  IndexMap map(plan.source->info().records, index_stages, 0);
+  const auto pass = std::make_shared<FilterPass>(plan, index_stages, sample_stages, std::move(map), filter);
+  RecordScan::run(pass);
+  return pass->take();
 }
 
 // The records that a filter keeps. Shared by all plans derived from one filter(). Thread-safe.
@@ -129,6 +253,7 @@ class FilterStage final : public Stage {
     if (filter.keeps.target<LabelFilter>() == nullptr) refuse_code(headrace::describe(filter));
     stages.keep(shared_from_this());
   }
+  StageTraits traits() const override { return {.keeps_order = true}; }
   StagePtr after(const PlanPtr& before) const override {
     return std::make_shared<const FilterStage>(std::make_shared<const Selection>(before, selection_->filter()));
   }

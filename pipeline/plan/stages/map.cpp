@@ -46,7 +46,7 @@ class MapStage final : public Stage {
   void evaluate(EvaluationStages& stages) const override {
     std::vector<Operation> kept;
     for (const Operation& operation : operations_) {
-      if (stages.keeps(operation)) kept.push_back(operation);
+      if (stages.keep_operation(operation)) kept.push_back(operation);
     }
     if (!kept.empty()) stages.keep(std::make_shared<const MapStage>(std::move(kept)));
   }

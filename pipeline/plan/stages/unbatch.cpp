@@ -12,7 +12,7 @@
 #include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/stages/option_stage.h"
 #include "headrace/pipeline/plan/stages/stage_calls.h"
-#include "headrace/pipeline/sources/combined/unbatched_source.h"
+#include "headrace/pipeline/sources/combined/combined_sources.h"
 
 namespace headrace {
 namespace {

@@ -25,7 +25,7 @@ struct NpyHeader {
   std::vector<std::int64_t> extents = {};  // outermost first; the first counts the records
   std::uint64_t data_offset = 0;           // of the elements, back to back to the end of the file
   std::vector<NpyMember> members = {};     // of a structured array
-  // Of one member of a structured array: the bytes from one record to the next, and where it begins in each.
+  // For a member of a structured array: the bytes from one record to the next, and its offset in each.
   std::uint64_t row_bytes = 0, row_offset = 0;
 
   std::uint64_t records() const noexcept { return static_cast<std::uint64_t>(extents.front()); }

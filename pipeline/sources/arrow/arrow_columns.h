@@ -35,7 +35,7 @@ struct ArrowColumns {
   std::vector<SourceColumn> all;
 };
 
-// What the values of a column of bytes begin as.
+// The formats recognised at the beginning of a column's bytes.
 struct ArrowBytes {
   bool images = false;          // some as a JPEG or PNG file
   const char* other = nullptr;  // some as an image that is not read: "WebP"

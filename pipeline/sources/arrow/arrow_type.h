@@ -1,4 +1,4 @@
-// What an ArrowSchema says, parsed.
+// An ArrowSchema, parsed.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/combined/joined_source.h"
+#include "headrace/pipeline/sources/combined/combined_sources.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// How one field of varying length is padded.
+// The padding of one field of varying length.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
-#include "headrace/pipeline/sources/combined/joined_source.h"
+#include "headrace/pipeline/sources/combined/combined_sources.h"
 #include "headrace/pipeline/sources/image_names.h"
 
 namespace headrace {

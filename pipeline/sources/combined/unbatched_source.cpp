@@ -1,4 +1,4 @@
-#include "headrace/pipeline/sources/combined/unbatched_source.h"
+#include "headrace/pipeline/sources/combined/combined_sources.h"
 
 #include <fmt/format.h>
 

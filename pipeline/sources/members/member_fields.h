@@ -35,7 +35,7 @@ class SampleMembers {
   virtual void read(std::size_t member, std::span<std::byte> into) const = 0;
 };
 
-// How many samples the fields are learned from.
+// The number of samples from which the fields are learned.
 inline constexpr std::size_t kSamplesLearnedFrom = 256;
 
 // A member as it was chosen.

@@ -1,18 +1,12 @@
 // Every function that a message names to a C program is in <headrace/headrace.h>, every option there or in the
 // pages of plans.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <headrace/headrace.h>
-
-#include <filesystem>
 #include <regex>
-#include <string>
-#include <vector>
 
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/tests/support/data.h"
 #include "headrace/tests/support/message_names.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,12 +1,9 @@
 // C and C++ say the same: one plan has one fingerprint, one stream and one text for what is wrong with it.
-#include <gtest/gtest.h>
 #include <headrace/headrace.h>
-
-#include <memory>
 #include <nlohmann/json.hpp>
 
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace {
 namespace {

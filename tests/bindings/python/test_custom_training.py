@@ -16,15 +16,6 @@ PROGRAM = Path(__file__).resolve().parents[3] / "bindings/python/examples/custom
 
 
 @pytest.fixture
-def easy():
-    """Images whose brightness tells their class."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(EXAMPLES) % CLASSES
-    images = (80 * labels[:, None, None, None] + rng.integers(0, 40, (EXAMPLES, 6, 6, 1))).astype(np.uint8)
-    return hr.from_arrays({"image": images, "label": labels})
-
-
-@pytest.fixture
 def batches(easy):
     return easy.shuffle(1).batch(16)  # the last one has 10, of several replicas with padding
 

@@ -19,15 +19,6 @@ EXAMPLES, CLASSES = 96, 3
 
 
 @pytest.fixture
-def easy():
-    """Images whose brightness tells their class."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(EXAMPLES) % CLASSES
-    images = (80 * labels[:, None, None, None] + rng.integers(0, 40, (EXAMPLES, 6, 6, 1))).astype(np.uint8)
-    return hr.from_arrays({"image": images, "label": labels})
-
-
-@pytest.fixture
 def batches(easy):
     return easy.shuffle(1).batch(16)
 

@@ -1,11 +1,5 @@
 // Files of a disk cache that were damaged, cut short or lost: no wrong sample is ever served.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
 #include "headrace/cache/cache_report.h"
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/tests/cache/disk/disk_cache_fixture.h"
 
 namespace headrace::test {

@@ -1,18 +1,10 @@
 // A disk cache of 700 records in a folder of its own.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "headrace/cache/disk/segment_file.h"
 #include "headrace/cache/disk_cache.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/tests/support/cache_samples.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,14 +1,9 @@
-#include <gtest/gtest.h>
-
 #include <barrier>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <vector>
 
 #include "headrace/cache/lookup/record_table.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // More threads than there are tallies for one each, all alive.
@@ -60,4 +55,4 @@ TEST(ThreadNumber, IsOneThreadsWhileItLives) {
 
 }  // namespace
 
-}  // namespace headrace
+}  // namespace headrace::test

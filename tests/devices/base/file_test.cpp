@@ -1,35 +1,13 @@
-#include "headrace/devices/base/file.h"
-
-#include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <thread>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/devices/base/file.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-// The DataError of an action; fails the test where there is none.
-template <typename Action>
-DataError error_of(const Action& action) {
-  try {
-    action();
-  } catch (const DataError& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return DataError(ErrorCode::kInternal, "no error", {});
-}
-
-std::string text_of(const std::filesystem::path& path) {
+std::string whole_text_of(const std::filesystem::path& path) {
   const auto bytes = read_whole_file(path);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -52,7 +30,7 @@ TEST(FileTest, AShortFileIsAnErrorWithItsOffset) {
   const auto path = folder.write("a", "0123456789");
   const File file = File::open(path);
   Bytes bytes(4);
-  const DataError error = error_of([&] { file.read_exact(8, bytes); });
+  const DataError error = error_of<DataError>([&] { file.read_exact(8, bytes); });
   EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
   EXPECT_EQ(error.location().source, path.string());
   EXPECT_EQ(error.location().offset, 10U);
@@ -64,7 +42,7 @@ TEST(FileTest, NoticesThatAFileWasCutShort) {
   const File file = File::open(path);
   std::filesystem::resize_file(path, 5000);
   Bytes bytes(10000);
-  EXPECT_EQ(error_of([&] { file.read_exact(0, bytes); }).location().offset, 5000U);
+  EXPECT_EQ(error_of<DataError>([&] { file.read_exact(0, bytes); }).location().offset, 5000U);
 }
 
 TEST(FileTest, IsReadByManyThreads) {
@@ -89,13 +67,15 @@ TEST(FileTest, IsReadByManyThreads) {
 
 TEST(FileTest, RefusesWhatIsNoFile) {
   TempFolder folder;
-  EXPECT_EQ(error_of([&] { File::open(folder / "gone"); }).code(), ErrorCode::kNotFound);
-  EXPECT_EQ(error_of([&] { File::open(folder.write("a", "x") / "below"); }).code(), ErrorCode::kNotFound);
-  EXPECT_EQ(error_of([&] { File::open(folder.path()); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of<DataError>([&] { File::open(folder / "gone"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of<DataError>([&] { File::open(folder.write("a", "x") / "below"); }).code(),
+            ErrorCode::kNotFound);
+  EXPECT_EQ(error_of<DataError>([&] { File::open(folder.path()); }).code(), ErrorCode::kInvalidArgument);
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(error_of([&] { File::open(folder / "pipe"); }).code(), ErrorCode::kInvalidArgument)
+  EXPECT_EQ(error_of<DataError>([&] { File::open(folder / "pipe"); }).code(), ErrorCode::kInvalidArgument)
       << "and does not wait";
-  EXPECT_THAT(error_of([&] { File::open(folder / "gone"); }).what(), HasSubstr((folder / "gone").string()));
+  EXPECT_THAT(error_of<DataError>([&] { File::open(folder / "gone"); }).what(),
+              HasSubstr((folder / "gone").string()));
 }
 
 TEST(FileTest, SaysThatItMayNotRead) {
@@ -103,7 +83,7 @@ TEST(FileTest, SaysThatItMayNotRead) {
   TempFolder folder;
   const auto path = folder.write("a", "x");
   std::filesystem::permissions(path, std::filesystem::perms::none);
-  const DataError error = error_of([&] { File::open(path); });
+  const DataError error = error_of<DataError>([&] { File::open(path); });
   EXPECT_EQ(error.code(), ErrorCode::kIo);
   EXPECT_THAT(error.hint(), HasSubstr("permissions"));
 }
@@ -135,9 +115,9 @@ TEST(FileTest, ClosesWhatItOpened) {
 TEST(ReadWholeFileTest, KeepsToItsLimit) {
   TempFolder folder;
   const auto path = folder.write("a", "0123456789");
-  EXPECT_EQ(text_of(path), "0123456789");
+  EXPECT_EQ(whole_text_of(path), "0123456789");
   EXPECT_EQ(read_whole_file(path, 10).size(), 10U);
-  EXPECT_EQ(error_of([&] { read_whole_file(path, 9); }).code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(error_of<DataError>([&] { read_whole_file(path, 9); }).code(), ErrorCode::kOutOfMemory);
   EXPECT_TRUE(read_whole_file(folder.write("empty", "")).empty());
 }
 
@@ -146,9 +126,9 @@ TEST(WriteFileAtomicallyTest, ReplacesTheWholeFileAndLeavesNothingElse) {
   const auto path = folder / "a";
   write_file_atomically(path, "first, and longer");
   write_file_atomically(path, "second");
-  EXPECT_EQ(text_of(path), "second");
+  EXPECT_EQ(whole_text_of(path), "second");
   write_file_atomically(path, std::span<const std::byte>());
-  EXPECT_EQ(text_of(path), "");
+  EXPECT_EQ(whole_text_of(path), "");
   EXPECT_EQ(list_directory(folder.path()).size(), 1U);
 }
 
@@ -156,11 +136,12 @@ TEST(WriteFileAtomicallyTest, LeavesTheOldFileWhereItFails) {
   TempFolder folder;
   std::filesystem::create_directories(folder / "a");
   folder.write("a/inside", "x");
-  const DataError error = error_of([&] { write_file_atomically(folder / "a", "text"); });
+  const DataError error = error_of<DataError>([&] { write_file_atomically(folder / "a", "text"); });
   EXPECT_EQ(error.location().source, (folder / "a").string()) << "a folder is not replaced";
-  EXPECT_EQ(text_of(folder / "a/inside"), "x");
+  EXPECT_EQ(whole_text_of(folder / "a/inside"), "x");
   EXPECT_EQ(list_directory(folder.path()).size(), 1U) << "no temporary file is left";
-  EXPECT_EQ(error_of([&] { write_file_atomically(folder / "gone/a", "text"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of<DataError>([&] { write_file_atomically(folder / "gone/a", "text"); }).code(),
+            ErrorCode::kNotFound);
 }
 
 TEST(WriteFileAtomicallyTest, ReadersSeeOneVersionOrTheOther) {
@@ -172,7 +153,7 @@ TEST(WriteFileAtomicallyTest, ReadersSeeOneVersionOrTheOther) {
   std::atomic<int> mixed{0};
   std::jthread reader([&] {
     while (!done) {
-      const std::string text = text_of(path);
+      const std::string text = whole_text_of(path);
       if (text != versions[0] && text != versions[1]) ++mixed;
     }
   });
@@ -205,9 +186,9 @@ TEST(ListDirectoryTest, SortsBytewiseAndFollowsLinks) {
   EXPECT_EQ(entries[5].identity, entries[4].identity) << "of what it leads to";
   EXPECT_EQ(entries[5].identity, identity_of(folder / "dir"));
   EXPECT_NE(entries[4].identity, identity_of(folder.path()));
-  EXPECT_EQ(error_of([&] { identity_of(folder / "gone"); }).code(), ErrorCode::kNotFound);
-  EXPECT_EQ(error_of([&] { list_directory(folder / "gone"); }).code(), ErrorCode::kNotFound);
-  EXPECT_EQ(error_of([&] { list_directory(folder / "b"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of<DataError>([&] { identity_of(folder / "gone"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of<DataError>([&] { list_directory(folder / "gone"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of<DataError>([&] { list_directory(folder / "b"); }).code(), ErrorCode::kNotFound);
 }
 
 TEST(PathKindTest, TellsFilesFromFolders) {

@@ -1,13 +1,13 @@
-#include "headrace/devices/base/file_writer.h"
-
-#include <gtest/gtest.h>
+// Files that are written as a whole, and locks.
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cerrno>
 
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/devices/base/clock.h"
+#include "headrace/devices/base/file_lock.h"
+#include "headrace/devices/base/file_writer.h"
+#include "headrace/devices/base/system_file.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
@@ -62,7 +62,7 @@ TEST(FileWriterTest, ReplacesAFileAndNoFolder) {
 
 // Under a name that the program chose nothing that others put there is written to.
 TEST(FileWriterTest, ReplacesALinkOrPipeWhereLinksAreNotFollowed) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   folder.write("theirs", "theirs");
   std::filesystem::create_symlink("theirs", folder / "link");
   std::filesystem::create_symlink("made", folder / "dangling");
@@ -84,7 +84,7 @@ TEST(FileWriterTest, ReplacesALinkOrPipeWhereLinksAreNotFollowed) {
 
 // Of a process that had the same number, as the first one of every container has.
 TEST(FileWriterTest, TakesAnotherNameWhereItsTemporaryOneIsTaken) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   { const FileWriter probe(folder / "probe"); }
   for (int number = 0; number < 200; ++number) {
     folder.write("a." + std::to_string(::getpid()) + "." + std::to_string(number) + ".tmp", "left");
@@ -134,6 +134,85 @@ TEST(FileWriterTest, UnfinishedFilesAreRemovedAtOnce) {
   };
   EXPECT_EXIT(end_in_the_middle(), testing::ExitedWithCode(0), "");
   EXPECT_EQ(list_directory(folder.path()).size(), 2U);
+}
+
+constexpr std::chrono::milliseconds kNow{0}, kShort{50};
+
+TEST(FolderLock, IsHeldByOneAtATime) {
+  const TempFolder folder;
+  std::optional<FolderLock> first(std::in_place, folder / "", kNow);
+  EXPECT_TRUE(first->held());
+  const Stopwatch watch;
+  EXPECT_FALSE(FolderLock(folder / "", kShort).held());
+  EXPECT_GE(watch.seconds(), 0.05) << "it waits as long as it was told to";
+  first.reset();
+  EXPECT_TRUE(FolderLock(folder / "", kNow).held());
+}
+
+TEST(FolderLock, IsNotHeldWhereThereIsNoFolder) {
+  const TempFolder folder;
+  EXPECT_FALSE(FolderLock(folder / "missing", kShort).held());
+  EXPECT_FALSE(FolderLock(folder.write("file", "x"), kShort).held());
+}
+
+TEST(FolderLock, TellsThatItIsAnothers) {
+  const TempFolder folder;
+  const FolderLock first(folder / "", kNow);
+  EXPECT_FALSE(first.is_anothers());
+  EXPECT_TRUE(FolderLock(folder / "", kShort).is_anothers());
+  EXPECT_FALSE(FolderLock(folder / "missing", kShort).is_anothers());
+}
+
+TEST(LeftOver, IsATemporaryFileThatNobodyHolds) {
+  const TempFolder folder;
+  for (const char* name :
+       {"a.12.0.tmp", "a.b.4194304.17.tmp", "a.tmp", "a.b.tmp", ".1.2.tmp", "a.1.2", "1.2.tmp"}) {
+    folder.write(name, "left");
+  }
+  std::filesystem::create_symlink("a", folder / "linked.1.2.tmp");
+  const FileWriter alive(folder / "alive");
+  std::vector<std::string> found;
+  for (const DirectoryEntry& entry : list_directory(folder.path())) {
+    if (is_left_over(entry)) found.push_back(entry.path.filename().string());
+  }
+  EXPECT_EQ(found, (std::vector<std::string>{"a.12.0.tmp", "a.b.4194304.17.tmp"}));
+}
+
+// Every lock fails with `error`, as on Lustre without flock, or on NFS without its lock service.
+class WithoutLocks final : public FileFaults {
+ public:
+  explicit WithoutLocks(int error) : error_(error), before_(set_file_faults(this)) {}
+  ~WithoutLocks() override { set_file_faults(before_); }
+  WithoutLocks(const WithoutLocks&) = delete;
+  WithoutLocks& operator=(const WithoutLocks&) = delete;
+
+  int before(FileOperation operation, const std::filesystem::path&, std::uint64_t, std::size_t&) override {
+    return operation == FileOperation::kLock ? error_ : 0;
+  }
+
+ private:
+  int error_;
+  FileFaults* before_;
+};
+
+TEST(FileSystemWithoutLocks, IsWrittenToAndNamedOnce) {
+  for (const int error : {ENOSYS, ENOLCK, EOPNOTSUPP, ENOTSUP}) {
+    const TempFolder folder;
+    const WithoutLocks faults(error);
+    testing::internal::CaptureStderr();
+    for (const char* name : {"a", "b", "a"}) write_file_atomically(folder / name, "text");
+    FileWriter(folder / "growing", Appears::kGrowing).append(std::as_bytes(std::span("x", 1)));
+    const FolderLock lock(folder.path(), kShort);
+    EXPECT_FALSE(lock.held() || lock.is_anothers());
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::filesystem::file_size(folder / "a"), 4U);
+    EXPECT_EQ(said.find("headrace: warning: "), said.rfind("headrace: warning: ")) << said;
+    EXPECT_NE(said.find(folder.path().filename().string() + " has no locks"), std::string::npos) << said;
+  }
+  const TempFolder folder;
+  const WithoutLocks broken(EIO);
+  EXPECT_THROW(write_file_atomically(folder / "a", "text"), DataError)
+      << "a lock that fails otherwise is an error";
 }
 
 }  // namespace

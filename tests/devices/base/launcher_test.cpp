@@ -1,21 +1,8 @@
 #include "headrace/devices/base/launcher.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
-#include <map>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 using Variables = std::map<std::string, std::string>;
 
@@ -220,18 +207,16 @@ TEST(Launcher, WhatCannotBeReadNamesTheVariable) {
 }
 
 TEST(Launcher, ARefusalSaysWhatToDo) {
-  try {
+  const ConfigError error = error_of<ConfigError>([&] {
     refuse_to_run_beside_others(environment_of({{"JOB_COMPLETION_INDEX", "2"}}), "pass --standalone");
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_EQ(error.message(),
-              "this process is rank 2 of an unknown number of workers (Kubernetes: JOB_COMPLETION_INDEX=2), and "
-              "would do the same work as the others, alone beside them");
-    EXPECT_EQ(error.hint(),
-              "start one process, set JOB_COMPLETIONS=1 where it is the only one, or pass --standalone");
-  }
+  });
+  EXPECT_EQ(error.message(),
+            "this process is rank 2 of an unknown number of workers (Kubernetes: JOB_COMPLETION_INDEX=2), and "
+            "would do the same work as the others, alone beside them");
+  EXPECT_EQ(error.hint(),
+            "start one process, set JOB_COMPLETIONS=1 where it is the only one, or pass --standalone");
   EXPECT_NO_THROW(refuse_to_run_beside_others(environment_of({{"WORLD_SIZE", "1"}}), "pass --standalone"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,5 @@
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
@@ -67,13 +59,9 @@ TEST(NulInPath, IsRefusedByEveryCall) {
   };
   const auto before = test::contents_of(folder.path());
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    try {
-      calls[i]();
-      ADD_FAILURE() << "call " << i << " took it";
-    } catch (const DataError& error) {
-      EXPECT_NE(std::string(error.what()).find("\\x00"), std::string::npos) << i << ": " << error.what();
-      EXPECT_NE(std::string(error.what()).find("NUL"), std::string::npos) << i << ": " << error.what();
-    }
+    const DataError error = test::error_of<DataError>([&] { calls[i](); });
+    EXPECT_NE(std::string(error.what()).find("\\x00"), std::string::npos) << i << ": " << error.what();
+    EXPECT_NE(std::string(error.what()).find("NUL"), std::string::npos) << i << ": " << error.what();
   }
   EXPECT_EQ(path_kind(path), PathKind::kMissing);
   EXPECT_EQ(test::contents_of(folder.path()), before);

@@ -1,12 +1,7 @@
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/text.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using namespace std::string_literals;
@@ -79,7 +74,7 @@ TEST(DidYouMean, IsAQuestionOrNothing) {
 }
 
 TEST(DidYouMean, LooksAtWhatIsThere) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   folder.write("photos/train/cat/0.jpg", "x");
   const std::string root = folder.path().string();
   EXPECT_EQ(did_you_mean_path(root + "/fotos"), ": did you mean '" + root + "/photos'?");
@@ -102,4 +97,4 @@ TEST(FitLine, KeepsTheImportantPartsInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

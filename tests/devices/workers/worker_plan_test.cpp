@@ -1,21 +1,9 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
+// Who a worker is, and where.
 #include "headrace/devices/workers.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 using LaunchVariables = std::map<std::string, std::string>;
 
@@ -27,12 +15,7 @@ WorkerPlan plan_of(const LaunchVariables& variables) {
 }
 
 std::string plan_complaint(const LaunchVariables& variables) {
-  try {
-    plan_of(variables);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of([&] { plan_of(variables); });
 }
 
 // "coordinator = node-a:1 (HEADRACE_COORDINATOR)"
@@ -90,7 +73,7 @@ TEST(WorkerPlan, FindsTheFirstHostOfSlurmsCompressedList) {
   };
   for (const auto& [nodes, first] : std::vector<std::pair<std::string, std::string>>{
            {"gpu[03-07,9],login", "gpu03:"}, {"n1,n2", "n1:"}, {"host", "host:"}, {"r[7,9]-ib", "r7-ib:"}}) {
-    EXPECT_THAT(coordinator_in(nodes, "0"), ::testing::StartsWith(first));
+    EXPECT_THAT(coordinator_in(nodes, "0"), StartsWith(first));
   }
   EXPECT_NE(coordinator_in("n1", "0"), coordinator_in("n1", "1"));  // two steps run side by side
 }
@@ -100,7 +83,7 @@ TEST(WorkerPlan, FindsWorkersOfMpiOnOneHost) {
                             {"OMPI_COMM_WORLD_SIZE", "2"},
                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                             {"PMIX_NAMESPACE", "1234.1"}};
-  EXPECT_THAT(plan_of(variables).coordinator, ::testing::StartsWith("127.0.0.1:"));
+  EXPECT_THAT(plan_of(variables).coordinator, StartsWith("127.0.0.1:"));
   variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
   EXPECT_THAT(plan_complaint(variables),
               AllOf(HasSubstr("does not say where worker 0 is"), HasSubstr("HEADRACE_COORDINATOR=HOST:PORT")));
@@ -211,5 +194,39 @@ TEST(WorkerPlan, RefusesATransportThatCannotBe) {
             HasSubstr("start them with mpirun")));
 }
 
+WorkerPlan place_of(const std::map<std::string, std::string>& variables) {
+  return place_worker([&variables](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(WorkerPlace, NeedsNoAddress) {
+  const WorkerPlan place = place_of({{"JOB_COMPLETION_INDEX", "2"}, {"JOB_COMPLETIONS", "3"}});
+  EXPECT_EQ(place.rank, 2);
+  EXPECT_EQ(place.workers, 3);
+  EXPECT_EQ(place.local_rank, -1);
+  EXPECT_THAT(place.coordinator, IsEmpty());
+}
+
+TEST(WorkerPlace, IsWithinTheHostToo) {
+  const WorkerPlan place = place_of(
+      {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}, {"MASTER_PORT", "x"}});
+  EXPECT_EQ(place.rank, 5);
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.local_workers, 4);
+}
+
+TEST(WorkerPlace, IsThatOfOneWithoutALauncher) { EXPECT_TRUE(place_of({}).alone()); }
+
+TEST(WorkerPlace, IsRefusedWhereAVariableIsMissing) {
+  EXPECT_THROW(place_of({{"JOB_COMPLETION_INDEX", "2"}}), ConfigError);
+}
+
+TEST(DevicesOfWorker, AreThoseThatAProcessAloneNames) {
+  EXPECT_EQ(devices_of_worker("auto", nullptr), "auto");
+  EXPECT_EQ(devices_of_worker("cpu:4", nullptr), "cpu:4");
+}
+
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,6 @@
-#include <gtest/gtest.h>
-
-#include <random>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {

@@ -1,13 +1,8 @@
-#include <gtest/gtest.h>
-
-#include <random>
-
-#include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/support/data.h"
 #include "headrace/tests/support/image_windows.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/plain_images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
@@ -73,7 +68,7 @@ ImageWindow random_window(const ImageSize& size, std::mt19937& random) {
   return window;
 }
 
-std::string text_of(const ImageSize& size, const ImageWindow& window) {
+std::string text_of_window(const ImageSize& size, const ImageWindow& window) {
   return std::to_string(window.height) + "x" + std::to_string(window.width) + " at " + std::to_string(window.top) +
          "," + std::to_string(window.left) + " of " + std::to_string(size.height) + "x" +
          std::to_string(size.width);
@@ -97,7 +92,7 @@ TEST_P(DecodeWindowTest, EqualsACropOfTheWholeOnRandomWindows) {
     EXPECT_NE(checker.has_index(), GetParam().options.progressive);
     for (int i = 0; i < 60; ++i) {
       const ImageWindow window = random_window(checker.size(), random);
-      ASSERT_TRUE(checker.equal(window)) << text_of(checker.size(), window);
+      ASSERT_TRUE(checker.equal(window)) << text_of_window(checker.size(), window);
     }
   }
 }
@@ -110,8 +105,8 @@ TEST_P(DecodeWindowTest, EqualsACropOfTheWholeOnEverySmallWindow) {
       for (std::int64_t extent = 1; extent <= std::min<std::int64_t>(3, side - at); ++extent) {
         const ImageWindow tall{.top = 0, .left = at, .height = side, .width = extent};
         const ImageWindow wide{.top = at, .left = 0, .height = extent, .width = side};
-        ASSERT_TRUE(checker.equal(tall)) << text_of(checker.size(), tall);
-        ASSERT_TRUE(checker.equal(wide)) << text_of(checker.size(), wide);
+        ASSERT_TRUE(checker.equal(tall)) << text_of_window(checker.size(), tall);
+        ASSERT_TRUE(checker.equal(wide)) << text_of_window(checker.size(), wide);
       }
     }
   }
@@ -141,7 +136,7 @@ TEST(DecodeWindowPngTest, EqualsACropOfTheWhole) {
     WindowChecker checker(encoded);
     for (int i = 0; i < 200; ++i) {
       const ImageWindow window = random_window(checker.size(), random);
-      ASSERT_TRUE(checker.equal(window)) << text_of(checker.size(), window);
+      ASSERT_TRUE(checker.equal(window)) << text_of_window(checker.size(), window);
     }
   }
 }
@@ -156,7 +151,7 @@ TEST(DecodeWindowPhotographTest, EqualsACropOfTheWhole) {
     WindowChecker checker(source->read(i, scratch).fields[0]);
     for (int k = 0; k < 4; ++k) {
       const ImageWindow window = random_window(checker.size(), random);
-      ASSERT_TRUE(checker.equal(window)) << source->describe(i) << ": " << text_of(checker.size(), window);
+      ASSERT_TRUE(checker.equal(window)) << source->describe(i) << ": " << text_of_window(checker.size(), window);
     }
   }
 }

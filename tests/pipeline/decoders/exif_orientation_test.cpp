@@ -1,14 +1,9 @@
 #include "headrace/pipeline/decoders/exif_orientation.h"
-
-#include <gtest/gtest.h>
-
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
 
 constexpr Orientation kAll[] = {Orientation::kTopLeft,     Orientation::kTopRight,  Orientation::kBottomRight,
                                 Orientation::kBottomLeft,  Orientation::kLeftTop,   Orientation::kRightTop,
@@ -105,4 +100,4 @@ TEST(ExifOrientation, AWindowIsTurnedAsTheWholeImageIs) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

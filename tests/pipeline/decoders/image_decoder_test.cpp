@@ -1,18 +1,9 @@
 #include "headrace/pipeline/decoders/image_decoder.h"
-
-#include <gmock/gmock.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
-using PixelBytes = std::vector<std::uint8_t>;
 
 PixelBytes decode(ImageDecoder& decoder, const Bytes& encoded) {
   const ImageSize size = decoder.read_size(encoded);

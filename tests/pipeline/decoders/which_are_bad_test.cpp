@@ -1,25 +1,13 @@
 // pipeline/decoders/README.md, "Which records are bad": one answer, however much of an image is wanted and
 // whatever is known of it already.
-#include <gmock/gmock.h>
-
-#include <map>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/pipeline/decoders/image_decoder.h"
-#include "headrace/tests/support/bytes.h"
 #include "headrace/tests/support/image_windows.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/plain_images.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using namespace test;
-using PixelBytes = std::vector<std::uint8_t>;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
-constexpr int kHeight = 61, kWidth = 77;
+constexpr int kImageHeight = 61, kImageWidth = 77;
 
 struct PrefixVerdict {
   std::string error;    // empty: good
@@ -66,7 +54,8 @@ PrefixVerdict judge_indexed(ImageDecoder& decoder, const Bytes& encoded, const J
 }
 
 std::map<std::string, Bytes> images() {
-  const Picture color = make_picture(kHeight, kWidth, 3, 8), gray = make_picture(kHeight, kWidth, 1, 9);
+  const Picture color = make_picture(kImageHeight, kImageWidth, 3, 8),
+                gray = make_picture(kImageHeight, kImageWidth, 1, 9);
   Picture shown;
   return {{"4:2:0", encode_jpeg(color, {.quality = 70})},
           {"4:4:4", encode_jpeg(color, {.quality = 70, .horizontal = 1, .vertical = 1})},
@@ -74,7 +63,7 @@ std::map<std::string, Bytes> images() {
           {"own tables", encode_jpeg(color, {.quality = 70, .standard_tables = false})},
           {"progressive", encode_jpeg(color, {.quality = 70, .progressive = true})},
           {"grey", encode_jpeg(gray, {.quality = 70})},
-          {"ink", encode_jpeg(make_picture(kHeight, kWidth, 4, 3), {.quality = 70})},
+          {"ink", encode_jpeg(make_picture(kImageHeight, kImageWidth, 4, 3), {.quality = 70})},
           {"png", encode_png(color)},
           {"interlaced png", encode_png(color, {.interlaced = true})},
           {"palette png", encode_palette_png(color, shown)}};
@@ -293,4 +282,4 @@ TEST_F(WhichAreBad, InkWithoutAdobesMarkerIsReadAsWithIt) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,15 +1,8 @@
 #include "headrace/pipeline/engine/autotuner.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-
-#include <algorithm>
-
-#include "headrace/devices/base/rng.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 // A machine as the tuner sees it: what limits the rate, and what the clocks show then.
 struct Machine {
@@ -138,4 +131,4 @@ TEST(Autotuner, NeverGoesBeyondItsLimits) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

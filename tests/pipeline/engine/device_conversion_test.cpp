@@ -1,27 +1,9 @@
 // The last operations on the device: the same stream, fewer bytes on the bus.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
 #include "headrace/devices/base/bf16.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/device_chains.h"
-#include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::convertible;
-using test::cpu_digests_of;
-using test::digests_of;
-using test::images_with;
-using test::kMean;
-using test::kRunShapes;
-using test::kStd;
-using test::noise_images;
-using test::own_memory_devices;
-using ::testing::HasSubstr;
 
 // On the host of CPU replicas, and by devices of their own: one stream, however it is run.
 TEST(DeviceConversion, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
@@ -46,16 +28,15 @@ TEST(DeviceConversion, ABatchsSha256DoesNotTellWhoConvertedIt) {
   const Dataset dataset = images_with(pad_crop(9, 4, Padding::kReflect) | flip() | normalize(kMean, kStd) |
                                       to_layout(ImageLayout::kChannelsFirst));
   const auto expected = cpu_digests_of(dataset, {.seed = 5, .epochs = 3, .threads = 1});
-  for (const std::string& kind : {std::string("discrete"), std::string("twin"), test::test_kind()}) {
+  for (const std::string& kind : {std::string("discrete"), std::string("twin"), test_kind()}) {
     for (const ConvertAt at : {ConvertAt::kAuto, ConvertAt::kHost}) {
       for (const Residency resident : {Residency::kAuto, Residency::kNever}) {
-        DeviceGroup devices = test::devices_of_kind(kind, 2);
+        DeviceGroup devices = devices_of_kind(kind, 2);
         Loader loader(dataset, devices, {.seed = 5, .epochs = 3, .convert = at, .resident = resident});
         EXPECT_EQ(digests_of(loader, devices), expected) << kind;
         const bool converts = at == ConvertAt::kAuto && !devices[0].info().host_memory;
-        EXPECT_EQ(test::value_of(loader, "conversion") == "on the device", converts) << kind;
-        EXPECT_EQ(test::value_of(loader, "samples") == "kept on the device",
-                  converts && resident == Residency::kAuto)
+        EXPECT_EQ(value_of(loader, "conversion") == "on the device", converts) << kind;
+        EXPECT_EQ(value_of(loader, "samples") == "kept on the device", converts && resident == Residency::kAuto)
             << kind;
       }
     }
@@ -74,8 +55,8 @@ TEST(DeviceConversion, RoundsToBf16WhereAskedTo) {
       ASSERT_TRUE(rounded);
       ASSERT_EQ(rounded->tensor("image").dtype, DType::kBF16);
       ASSERT_EQ(rounded->tensor("image").shape, batch->tensor("image").shape);
-      const auto floats = test::download<float>(devices[0], *batch, "image");
-      const auto halves = test::download<BFloat16>(devices[0], *rounded, "image");
+      const auto floats = download<float>(devices[0], *batch, "image");
+      const auto halves = download<BFloat16>(devices[0], *rounded, "image");
       for (std::size_t i = 0; i < floats.size(); ++i) {
         ASSERT_EQ(halves[i].bits, nearest_bf16(floats[i]).bits) << dataset.explain() << i;
       }
@@ -90,7 +71,7 @@ TEST(DeviceConversion, ContinuesFromAnyStepWhereverItWasConverted) {
   const Dataset dataset = images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd));
   const auto whole = cpu_digests_of(dataset, {.seed = 5, .threads = 1});
   for (std::size_t step = 0; step < whole.size(); ++step) {
-    DeviceGroup host = test::cpu_replicas(2);
+    DeviceGroup host = cpu_replicas(2);
     LoaderState state;
     {
       Loader loader(dataset, host, {.seed = 5, .threads = 1});
@@ -170,7 +151,7 @@ TEST(DeviceConversion, ReplaysInHeadspace) {
   std::vector<std::vector<float>> seen;
   for (int i = 0; i < 20; ++i) {
     const auto batch = loader.next();
-    seen.push_back(test::download<float>(devices[0], *batch, "image"));
+    seen.push_back(download<float>(devices[0], *batch, "image"));
     if (i >= 2) {
       EXPECT_EQ(seen.back(), seen[seen.size() - 3]) << i;
     }
@@ -179,11 +160,11 @@ TEST(DeviceConversion, ReplaysInHeadspace) {
 }
 
 TEST(DeviceConversion, ExplainSaysWhereEachStepRunsAndWhy) {
-  DeviceGroup gpu = own_memory_devices(1), cpu = test::cpu_replicas(1);
+  DeviceGroup gpu = own_memory_devices(1), cpu = cpu_replicas(1);
   const Dataset dataset = images_with(cutout(3) | flip() | normalize({0.5F}, {0.5F}));
   const std::string on_gpu = dataset.explain(gpu);
   EXPECT_THAT(on_gpu,
-              HasSubstr("cutout(size=3, fill=[0])\nflip(probability=0.5, draw=each_pass)  [on the device]\n"));
+              HasSubstr("cutout(size=3, fill=[0])\nflip(probability=0.5, alternating=false)  [on the device]\n"));
   EXPECT_THAT(on_gpu, HasSubstr("normalize(mean=[0.5], std=[0.5])  [on the device]\n"));
   EXPECT_THAT(on_gpu, HasSubstr("conversion on the device: 'image' crosses the bus as uint8 (9, 12, 3) instead of "
                                 "float32 (9, 12, 3)\n"));
@@ -194,8 +175,8 @@ TEST(DeviceConversion, ExplainSaysWhereEachStepRunsAndWhy) {
 }
 
 TEST(DeviceConversion, IsAChoiceOfTheLoader) {
-  DeviceGroup gpu = own_memory_devices(1), cpu = test::cpu_replicas(1);
-  const auto value = [](const Loader& loader) { return test::value_of(loader, "conversion"); };
+  DeviceGroup gpu = own_memory_devices(1), cpu = cpu_replicas(1);
+  const auto value = [](const Loader& loader) { return value_of(loader, "conversion"); };
   const Dataset floats = images_with(normalize(kMean, kStd));
   EXPECT_EQ(value(Loader(floats, gpu)), "on the device");
   EXPECT_EQ(value(Loader(floats, gpu, {.convert = ConvertAt::kHost})), "on the host");
@@ -208,12 +189,10 @@ TEST(DeviceConversion, WhatADeviceCannotDoIsTheHosts) {
     const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1});
     Loader loader(dataset, devices, {.seed = 5});
     EXPECT_EQ(digests_of(loader, devices), expected);
-    try {
-      const Loader forced(dataset, devices, {.convert = ConvertAt::kDevice});
-      FAIL() << "no error for " << dataset.explain();
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(reason));
-    }
+    EXPECT_THAT(error_of<ConfigError>([&] {
+                  const Loader forced(dataset, devices, {.convert = ConvertAt::kDevice});
+                }).what(),
+                HasSubstr(reason));
   };
   const char* nothing = "no image of uint8 becomes a larger one of float32";
   refuses(images_with(flip()), nothing);
@@ -230,7 +209,7 @@ TEST(DeviceConversion, WhatADeviceCannotDoIsTheHosts) {
               .batch({.global_batch = 16})
               .map(mixup()),
           "mixup(alpha=0.2, probability=1) mixes finished examples on the host");
-  DeviceGroup cpu = test::cpu_replicas(1);
+  DeviceGroup cpu = cpu_replicas(1);
   EXPECT_THROW(Loader(images_with(normalize(kMean, kStd)), cpu, {.convert = ConvertAt::kDevice}), ConfigError);
 }
 
@@ -241,11 +220,11 @@ TEST(DeviceConversion, SendsNeverMoreThanTheResult) {
                               .batch({.global_batch = 8});
   DeviceGroup devices = own_memory_devices(1);
   EXPECT_THAT(dataset.explain(devices),
-              HasSubstr("center_crop(size=8)\nflip(probability=0.5, draw=each_pass)  [on the device]\n"));
+              HasSubstr("center_crop(size=8)\nflip(probability=0.5, alternating=false)  [on the device]\n"));
   const auto expected = cpu_digests_of(dataset, {.seed = 5, .threads = 1});
   Loader loader(dataset, devices, {.seed = 5});
   EXPECT_EQ(digests_of(loader, devices), expected);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,15 +1,16 @@
-#include "headrace/pipeline/engine/lanes.h"
-
-#include <gtest/gtest.h>
-
+// Tasks of the engine, their claims and the engine's threads.
 #include <deque>
 #include <latch>
-#include <thread>
 
+#include "headrace/pipeline/engine/claim_counter.h"
+#include "headrace/pipeline/engine/engine_thread.h"
+#include "headrace/pipeline/engine/lanes.h"
+#include "headrace/pipeline/operations.h"
 #include "headrace/pipeline/tasks/worker_allowance.h"
 #include "headrace/tests/support/fake_clock.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using std::chrono::seconds;
@@ -48,7 +49,7 @@ class CountedWork : public LaneBody {
 struct LaneRun {
   LaneRun(std::shared_ptr<ComputeArena> arena, int max_lanes, LaneBody& body)
       : lanes(std::move(arena), max_lanes, 1, body, budget, clock) {}
-  test::FakeClock clock;
+  FakeClock clock;
   MemoryBudget budget{"none", 0};
   Lanes lanes;
 };
@@ -210,5 +211,169 @@ TEST(Lanes, AreLeftToUserCodeThatDoesNotComeBack) {
   EXPECT_FALSE(work->went_on.load());
 }
 
+TEST(ClaimCounter, GivesEveryNumberOutInOrderAndSaysWhichIsLast) {
+  ClaimCounter counter;
+  EXPECT_TRUE(counter.empty());
+  EXPECT_EQ(counter.claim(5).count, 0);
+  counter.offer(7);
+  EXPECT_FALSE(counter.empty());
+  const ClaimCounter::Range first = counter.claim(5), second = counter.claim(5), none = counter.claim(5);
+  EXPECT_EQ(first.first, 0);
+  EXPECT_EQ(first.count, 5);
+  EXPECT_FALSE(first.is_last);
+  EXPECT_EQ(second.first, 5);
+  EXPECT_EQ(second.count, 2);
+  EXPECT_TRUE(second.is_last);
+  EXPECT_EQ(none.count, 0);
+  EXPECT_FALSE(none.is_last);
+  EXPECT_TRUE(counter.empty());
+}
+
+TEST(ClaimCounter, HoldsTheLargestOffer) {
+  ClaimCounter counter;
+  counter.offer(ClaimCounter::kMaxCount);
+  EXPECT_EQ(counter.claim(ClaimCounter::kMaxCount - 1).count, ClaimCounter::kMaxCount - 1);
+  const ClaimCounter::Range last = counter.claim(10);
+  EXPECT_EQ(last.first, ClaimCounter::kMaxCount - 1);
+  EXPECT_EQ(last.count, 1);
+  EXPECT_TRUE(last.is_last);
+}
+
+// Offers follow one another as soon as one is used up, while late threads still look at the one before: as slots
+// do that are filled again.
+TEST(ClaimCounter, GivesEveryNumberOfEveryOfferToOneThread) {
+  constexpr int kThreads = 4, kOffers = 2000;
+  constexpr std::int64_t kCount = 37;
+  ClaimCounter counter;
+  std::atomic<std::int64_t> pending{0}, sum{0};
+  std::atomic<int> last{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        const ClaimCounter::Range range = counter.claim(3);
+        for (std::int64_t i = range.first; i < range.first + range.count; ++i) sum += i;
+        last += range.is_last ? 1 : 0;
+        pending -= range.count;
+        if (range.count == 0) std::this_thread::yield();
+      }
+    });
+  }
+  for (int i = 0; i < kOffers; ++i) {
+    pending = kCount;
+    counter.offer(kCount);
+    while (pending != 0) std::this_thread::yield();
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(sum.load(), kOffers * (kCount * (kCount - 1) / 2));
+  EXPECT_EQ(last.load(), kOffers);
+}
+
+TEST(EngineThread, IsJoinedWhenItsBodyEnds) {
+  const FakeClock clock;
+  std::atomic<int> ran{0};
+  EngineThread thread([&](ThreadState&) { ++ran; });
+  thread.end(clock, clock.now());
+  EXPECT_EQ(ran.load(), 1);
+  thread.end(clock, clock.now());  // again: nothing to do
+}
+
+TEST(EngineThread, IsWaitedForWhileItRunsOurCode) {
+  FakeClock clock;
+  std::latch leave{1};
+  std::atomic<bool> done{false}, ended{false};
+  EngineThread thread([&](ThreadState&) {
+    leave.wait();
+    done = true;
+  });
+  std::thread stopper([&] {
+    thread.end(clock, clock.after(1));
+    ended = true;
+  });
+  for (int i = 0; i < 5; ++i) {
+    clock.await_waiting(1);
+    clock.advance(seconds(1));
+  }
+  clock.await_waiting(1);
+  EXPECT_FALSE(ended.load());
+  leave.count_down();
+  stopper.join();
+  EXPECT_TRUE(done.load());
+}
+
+TEST(EngineThread, IsGivenUpInsideUserCodeAndEndsAfterIt) {
+  struct Shared {
+    std::latch entered{1}, leave{1}, gone{1};
+    std::atomic<bool> went_on{false};
+  };
+  const auto shared = std::make_shared<Shared>();
+  // Tells when the body has ended, however it does.
+  struct Farewell {
+    std::shared_ptr<Shared> shared;
+    ~Farewell() { shared->gone.count_down(); }
+  };
+  FakeClock clock;
+  {
+    EngineThread thread([shared](ThreadState& state) {
+      const Farewell farewell{shared};
+      state.enter_user_code();
+      shared->entered.count_down();
+      shared->leave.wait();
+      state.leave_user_code();
+      shared->went_on = true;
+    });
+    shared->entered.wait();
+    std::thread stopper([&] { thread.end(clock, clock.after(30)); });
+    clock.await_waiting(1);
+    clock.advance(seconds(30));
+    stopper.join();
+  }
+  shared->leave.count_down();
+  shared->gone.wait();
+  EXPECT_FALSE(shared->went_on.load());
+}
+
+// Notes the thread that destroys it.
+struct KeptByThread {
+  explicit KeptByThread(std::shared_ptr<std::promise<std::thread::id>> gone) : gone_(std::move(gone)) {}
+  ~KeptByThread() { gone_->set_value(std::this_thread::get_id()); }
+  std::shared_ptr<std::promise<std::thread::id>> gone_;
+};
+
+TEST(EngineThread, LetsGoOfWhatUserCodeKeptOnItsOwnThread) {
+  for (const bool abandoned : {false, true}) {
+    const auto gone = std::make_shared<std::promise<std::thread::id>>();
+    std::thread::id own;
+    std::latch kept{1}, leave{1};
+    EngineThread thread([&](ThreadState& state) {
+      own = std::this_thread::get_id();
+      run_user_code(state, [&] { *kept_by_user_code() = std::make_shared<KeptByThread>(gone); });
+      EXPECT_EQ(kept_by_user_code(), nullptr) << "outside of user code";
+      run_user_code(state, [&] {
+        EXPECT_NE(*kept_by_user_code(), nullptr) << "from call to call";
+        kept.count_down();
+        if (abandoned) leave.wait();
+      });
+    });
+    kept.wait();
+    thread.end(system_clock(), system_clock().after(abandoned ? 0 : 30));
+    leave.count_down();
+    EXPECT_EQ(gone->get_future().get(), own);
+  }
+  EXPECT_EQ(kept_by_user_code(), nullptr) << "on a thread that no engine runs";
+}
+
+TEST(ThreadState, TellsWhatItDoes) {
+  ThreadState state;
+  const std::string step = "decode";
+  EXPECT_EQ(state.doing(), "");
+  state.begin(step, 7);
+  EXPECT_EQ(state.doing(), "decode on record 7");
+  state.idle();
+  EXPECT_EQ(state.doing(), "");
+}
+
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,24 +1,10 @@
 #include "headrace/pipeline/loader.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <thread>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/gate.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::cpu_digests_of;
-using test::digests_of;
-using test::noise_images;
-using test::numbers;
-using test::own_memory_devices;
-using test::test_devices;
 
 Dataset augmented(const SourcePtr& source, std::int64_t global) {
   return Dataset::from(source)
@@ -29,7 +15,7 @@ Dataset augmented(const SourcePtr& source, std::int64_t global) {
 }
 
 std::vector<std::int64_t> device_values(Device& device, const Batch& batch) {
-  return test::download<std::int64_t>(device, batch, "value");
+  return download<std::int64_t>(device, batch, "value");
 }
 
 TEST(Loader, GivesTheSameBitsForAnyThreadsReplicasAndPrefetch) {
@@ -67,7 +53,7 @@ TEST(Loader, GivesTheSameBitsThroughPinnedMemoryAndCopies) {
 }
 
 TEST(Loader, ReadsAheadWhereTheSourceBlocks) {
-  const auto source = std::make_shared<test::FakeSource>(
+  const auto source = std::make_shared<FakeSource>(
       40, [](std::uint64_t index) { std::this_thread::sleep_for(std::chrono::milliseconds(index % 7)); });
   const Dataset dataset = Dataset::from(source).shuffle().batch({.global_batch = 6});
   const auto expected = cpu_digests_of(dataset, {.seed = 1, .threads = 1, .reader_threads = 1});
@@ -125,7 +111,7 @@ TEST(Loader, EndsAtOnceWhereThereIsNothing) {
 }
 
 TEST(Loader, PointsIntoItsSlotsOnHostMemory) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(Dataset::from(numbers(40)).batch({.global_batch = 4}), devices, {.prefetch = 1});
   std::set<const void*> places;
   while (const auto batch = loader.next()) {
@@ -137,11 +123,11 @@ TEST(Loader, PointsIntoItsSlotsOnHostMemory) {
 
 TEST(Loader, RefillsOnlyAfterTheConsumersStream) {
   for (const bool copied : {false, true}) {
-    DeviceGroup devices = copied ? own_memory_devices(1) : test::cpu_replicas(1);
+    DeviceGroup devices = copied ? own_memory_devices(1) : cpu_replicas(1);
     Loader loader(Dataset::from(numbers(8)).batch({.global_batch = 4}), devices,
                   {.prefetch = 0, .stall_timeout_seconds = copied ? 60 : 1.0});
     const auto stream = devices[0].create_stream();
-    test::Gate gate;
+    Gate gate;
     auto batch = loader.next();
     stream->wait(batch->ready());
     stream->call(gate.blocker());
@@ -193,7 +179,7 @@ TEST(Loader, ServesReplicasFromTheirOwnThreads) {
 
 TEST(Loader, CountsWhatItDoes) {
   DeviceGroup devices = test_devices(1);
-  const auto source = std::make_shared<test::FakeSource>(
+  const auto source = std::make_shared<FakeSource>(
       20, [](std::uint64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
   Loader loader(Dataset::from(source).batch({.global_batch = 5}), devices, {.threads = 1, .reader_threads = 1});
   while (loader.next()) {
@@ -240,4 +226,4 @@ TEST(Loader, RefusesWrongOptions) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

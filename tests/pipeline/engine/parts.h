@@ -1,16 +1,11 @@
 // The engine's parts without its threads: a test does by hand what they do, at the time that it sets.
 #pragma once
 
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include "headrace/pipeline/engine/delivery.h"
 #include "headrace/pipeline/engine/slot_memory.h"
 #include "headrace/pipeline/engine/transfer.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/fake_clock.h"
-#include "headrace/tests/support/test_devices.h"
 
 namespace headrace::test {
 

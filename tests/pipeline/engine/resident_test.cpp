@@ -1,34 +1,16 @@
 // Samples that devices keep: the same stream, and a record crosses the bus once.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/device_chains.h"
 #include "headrace/tests/pipeline/fake_source.h"
-#include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/failing_device.h"
-#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/support/twin_kernels.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::cpu_digests_of;
-using test::devices_of;
-using test::digests_of;
-using test::images_with;
-using test::kMean;
-using test::kStd;
-using test::noise_images;
-using test::own_memory_devices;
-using ::testing::HasSubstr;
-
-constexpr std::uint64_t kRecords = 211, kSampleBytes = 9 * 12 * 3;
+constexpr std::uint64_t kResidentRecords = 211, kSampleBytes = 9 * 12 * 3;
 
 // With little memory left.
-class FullDevice final : public test::DiscreteDevice {
+class FullDevice final : public DiscreteDevice {
  public:
   FullDevice(std::unique_ptr<Device> inner, std::uint64_t free) : DiscreteDevice(std::move(inner)), free_(free) {}
   std::uint64_t free_bytes() const override { return free_; }
@@ -49,18 +31,18 @@ Choice kept(const Loader& loader) {
 // Chains that leave a random operation to the host are among them: their samples cannot be kept.
 TEST(Resident, GivesTheSameBitsForAnyReplicasThreadsAndPrefetch) {
   int resident = 0;
-  for (const Operations& operations : test::convertible()) {
+  for (const Operations& operations : convertible()) {
     const Dataset dataset = images_with(operations);
     const auto expected = cpu_digests_of(dataset, {.seed = 5, .epochs = 3, .threads = 1, .prefetch = 0});
     ASSERT_EQ(expected.size(), 15U);
-    for (const auto& [replicas, threads, prefetch] : test::kRunShapes) {
+    for (const auto& [replicas, threads, prefetch] : kRunShapes) {
       DeviceGroup devices = own_memory_devices(replicas);
       Loader loader(dataset, devices, {.seed = 5, .epochs = 3, .threads = threads, .prefetch = prefetch});
       EXPECT_EQ(digests_of(loader, devices), expected)
           << dataset.explain() << replicas << " replicas, " << threads << " threads, prefetch " << prefetch;
       const bool keeps = kept(loader).value == "kept on the device";
       resident += keeps ? 1 : 0;
-      EXPECT_EQ(loader.stats().kept_records, keeps ? kRecords : 0);
+      EXPECT_EQ(loader.stats().kept_records, keeps ? kResidentRecords : 0);
     }
   }
   EXPECT_EQ(resident, 16 * 6);
@@ -70,7 +52,7 @@ TEST(Resident, TheGpusKernelGivesTheSameBits) {
   for (const ImageLayout layout : {ImageLayout::kChannelsLast, ImageLayout::kChannelsFirst}) {
     const Dataset dataset =
         images_with(pad_crop(9, 4, Padding::kReflect) | flip() | normalize(kMean, kStd) | to_layout(layout));
-    DeviceGroup devices = test::twin_devices(1);
+    DeviceGroup devices = twin_devices(1);
     Loader loader(dataset, devices, {.seed = 5, .epochs = 2, .resident = Residency::kAlways});
     EXPECT_EQ(digests_of(loader, devices), cpu_digests_of(dataset, {.seed = 5, .epochs = 2}));
   }
@@ -108,7 +90,7 @@ TEST(Resident, AnyOrderOfRecords) {
 
 // Only what was still on its way when the first epoch ended is read a second time.
 TEST(Resident, ReadsEachRecordAboutOnce) {
-  const auto source = test::fake_jpegs(64);
+  const auto source = fake_jpegs(64);
   const Dataset dataset = Dataset::from(source)
                               .decode()
                               .shuffle()
@@ -127,9 +109,9 @@ TEST(Resident, ReadsEachRecordAboutOnce) {
 TEST(Resident, KeepsDecodedImages) {
   std::vector<std::vector<std::byte>> images;
   for (int i = 0; i < 40; ++i) {
-    images.push_back(test::encode_jpeg(test::make_picture(16, 20, 3, static_cast<std::uint64_t>(i))));
+    images.push_back(encode_jpeg(make_picture(16, 20, 3, static_cast<std::uint64_t>(i))));
   }
-  const Dataset all = Dataset::from(std::make_shared<test::FakeSource>(std::move(images)));
+  const Dataset all = Dataset::from(std::make_shared<FakeSource>(std::move(images)));
   for (const Dataset& decoded :
        {all.decode({.height = 16, .width = 20}), all.decode({.height = 16, .width = 20}).cache(memory())}) {
     const Dataset dataset = decoded.shuffle()
@@ -174,7 +156,7 @@ TEST(Resident, ReplaysInHeadspace) {
   std::vector<std::vector<float>> seen;
   for (int i = 0; i < 20; ++i) {
     const auto batch = loader.next();
-    seen.push_back(test::download_examples<float>(devices[0], *batch, "image"));
+    seen.push_back(download_examples<float>(devices[0], *batch, "image"));
     if (i >= 2) {
       EXPECT_EQ(seen.back(), seen[seen.size() - 3]) << i;
     }
@@ -189,10 +171,10 @@ TEST(Resident, AllocatesOnceAndGivesEverythingBack) {
   };
   constexpr std::uint64_t kSlots = 2, kSent = 48 * kSampleBytes, kPlaces = 192;
   EXPECT_EQ(device_bytes(Residency::kAlways),
-            device_bytes(Residency::kNever) + kRecords * kSampleBytes - kSlots * (kSent - kPlaces));
+            device_bytes(Residency::kNever) + kResidentRecords * kSampleBytes - kSlots * (kSent - kPlaces));
   {
     Loader loader(moved(), devices, {.epochs = 3});
-    EXPECT_EQ(loader.stats().kept_bytes, kRecords * kSampleBytes);
+    EXPECT_EQ(loader.stats().kept_bytes, kResidentRecords * kSampleBytes);
     const MemoryUse before = devices[0].memory_use();
     while (loader.next()) {
     }
@@ -204,17 +186,15 @@ TEST(Resident, AllocatesOnceAndGivesEverythingBack) {
 
 TEST(Resident, ALostDeviceEndsTheStreamWithNothingLeft) {
   for (int copies = 1; copies < 14; ++copies) {
-    DeviceGroup devices = devices_of<test::FailingDevice>(1, test::Lives{.copies = copies});
+    DeviceGroup devices = devices_of<FailingDevice>(1, Lives{.copies = copies});
     {
       Loader loader(moved(), devices, {.epochs = 3, .prefetch = 2});
-      try {
+      const Error error = error_of([&] {
         while (loader.next()) {
         }
-        FAIL() << "no error after " << copies << " copies";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::kDevice);
-        EXPECT_THAT(error.what(), HasSubstr("fell off the bus"));
-      }
+      });
+      EXPECT_EQ(error.code(), ErrorCode::kDevice);
+      EXPECT_THAT(error.what(), HasSubstr("fell off the bus"));
       EXPECT_THROW(loader.next(), Error);
     }
     EXPECT_EQ(devices[0].memory_use().device_bytes, 0U);
@@ -223,7 +203,7 @@ TEST(Resident, ALostDeviceEndsTheStreamWithNothingLeft) {
 }
 
 TEST(Resident, SaysWhyOrWhyNot) {
-  DeviceGroup gpu = own_memory_devices(1), cpu = test::cpu_replicas(1);
+  DeviceGroup gpu = own_memory_devices(1), cpu = cpu_replicas(1);
   const auto reason = [&](const Dataset& dataset, LoaderOptions options) {
     const Choice choice = kept(Loader(dataset, gpu, options));
     return choice.value + ": " + choice.reason;
@@ -258,20 +238,16 @@ TEST(Resident, TakesAQuarterOfWhatIsFreeUnlessItMust) {
     DeviceGroup devices = devices_of<FullDevice>(1, free);
     return kept(Loader(moved(), devices, {.epochs = 2, .resident = resident})).value;
   };
-  constexpr std::uint64_t kBytes = kRecords * kSampleBytes;
+  constexpr std::uint64_t kBytes = kResidentRecords * kSampleBytes;
   EXPECT_EQ(with_free(4 * kBytes, Residency::kAuto), "kept on the device");
   EXPECT_EQ(with_free(4 * kBytes - 4, Residency::kAuto), "not kept on the device");
   EXPECT_EQ(with_free(kBytes, Residency::kAlways), "kept on the device");
-  try {
-    with_free(kBytes - 1, Residency::kAlways);
-    FAIL() << "no error";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cannot be kept on the device: 211 records take 68364 bytes"));
-    EXPECT_THAT(error.what(), HasSubstr("LoaderOptions::resident = auto"));
-  }
-  DeviceGroup cpu = test::cpu_replicas(1);
+  const ConfigError error = error_of<ConfigError>([&] { with_free(kBytes - 1, Residency::kAlways); });
+  EXPECT_THAT(error.what(), HasSubstr("cannot be kept on the device: 211 records take 68364 bytes"));
+  EXPECT_THAT(error.what(), HasSubstr("LoaderOptions::resident = auto"));
+  DeviceGroup cpu = cpu_replicas(1);
   EXPECT_THROW(Loader(moved(), cpu, {.epochs = 2, .resident = Residency::kAlways}), ConfigError);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,22 +1,59 @@
-// A loader continued from a state hands out what the uninterrupted one would have, at every step and with
-// other replicas, threads and prefetch.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <vector>
-
-#include "headrace/devices/base/error.h"
+// States of a loader, and continuing from them.
+#include "headrace/pipeline/loader.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::cpu_digests_of;
-using test::digests_of;
-using test::noise_images;
-using test::test_devices;
+TEST(LoaderState, SurvivesBeingWritten) {
+  const LoaderState state{.fingerprint = 0x0123456789ABCDEF, .sequence = 98765};
+  EXPECT_EQ(state.serialize(), "headrace-loader-2 0123456789abcdef 98765 0 -");
+  EXPECT_EQ(LoaderState::parse(state.serialize()), state);
+  EXPECT_EQ(LoaderState::parse(state.serialize() + "\n"), state);
+}
+
+TEST(LoaderState, SurvivesBeingWrittenWithStagesAndBatchesAhead) {
+  const LoaderState state{.fingerprint = 0x0123456789ABCDEF,
+                          .sequence = 7,
+                          .ahead = {8, 10, 13, 16},
+                          .seed = 42,
+                          .stages = {0x1A2B, 0xFFFFFFFF}};
+  EXPECT_EQ(state.serialize(), "headrace-loader-2 0123456789abcdef 7 42 00001a2bffffffff 521");
+  EXPECT_EQ(LoaderState::parse(state.serialize()), state);
+  LoaderState full{.fingerprint = 1, .sequence = 0xFFFFFFFFFFFF};
+  for (std::uint64_t i = 1; i <= 1024; ++i) full.ahead.push_back(full.sequence + i);
+  EXPECT_LE(full.serialize().size(), 4096U);
+  EXPECT_EQ(LoaderState::parse(full.serialize()), full);
+}
+
+TEST(LoaderState, RefusesBatchesAheadThatCannotBe) {
+  for (const std::vector<std::uint64_t>& ahead :
+       std::vector<std::vector<std::uint64_t>>{{7}, {6}, {9, 8}, {8, 8}, {7 + 1025}}) {
+    const LoaderState state{.fingerprint = 1, .sequence = 7, .ahead = ahead};
+    EXPECT_THROW(state.serialize(), ConfigError) << ahead.front();
+  }
+}
+
+TEST(LoaderState, RefusesAnythingElse) {
+  for (const char* text :
+       {"", "headrace-loader-1 0123456789abcdef 1", "headrace-loader-2 0123456789abcdef 1",
+        "headrace-loader-2 0123456789abcdef 1 0", "headrace-loader-2 0123456789abcdeg 1 0 -",
+        "headrace-loader-2 0123456789abcdef 1x 0 -", "headrace-loader-2 0123456789abcdef -1 0 -",
+        "headrace-loader-2 0123456789abcdef 1 -1 -", "headrace-loader-2 0123456789abcdef 1 0 ",
+        "headrace-loader-2 123 4 0 -", "headrace-loader-2 0123456789abcdef 99999999999999999999999 0 -",
+        "headrace-loader-2 0123456789abcdef 1 0 0123456", "headrace-loader-2 0123456789abcdef 1 0 0123456g",
+        "headrace-loader-2 0123456789abcdef 1 0 - ", "headrace-loader-2 0123456789abcdef 1 0 - 0",
+        "headrace-loader-2 0123456789abcdef 1 0 - 10", "headrace-loader-2 0123456789abcdef 1 0 - A",
+        "headrace-loader-2 0123456789abcdef 1 0 - 1 1",
+        "headrace-loader-2 0123456789abcdef 18446744073709551615 0 - 1"}) {
+    EXPECT_THROW(LoaderState::parse(text), ConfigError) << text;
+  }
+}
+
+// A loader continued from a state hands out what the uninterrupted one would have, at every step and with
+// other replicas, threads and prefetch.
 
 Dataset dataset() {
   return Dataset::from(noise_images(53, 8, 8))
@@ -53,8 +90,8 @@ TEST(Resume, ContinuesAtEveryStepWithAnyReplicasAndThreads) {
 
 // JPEGs, decoded whole and by their crop's window, without a cache and with one that is empty, half full or full.
 TEST(Resume, ContinuesAtEveryStepOfJpegsWhateverTheirCacheHolds) {
-  const auto source = test::fake_jpegs(23);
-  const test::TempFolder folder;
+  const auto source = fake_jpegs(23);
+  const TempFolder folder;
   const auto stream = [&](const std::shared_ptr<SampleCache>& cache) {
     const Dataset decoded = Dataset::from(source).decode();
     return (cache ? decoded.cache(cache) : decoded)
@@ -118,12 +155,11 @@ TEST(Resume, SaysWhatDiffersInAnotherStream) {
   const Dataset source = Dataset::from(noise_images(40, 8, 8));
   const Dataset plain = source.batch({.global_batch = 8}),
                 shuffled = source.shuffle({.seed = 1}).batch({.global_batch = 8});
-  EXPECT_THAT(
-      refusal(plain, state_of(source.batch({.global_batch = 5}), 4)),
-      ::testing::HasSubstr(begin + "it had another stage, or other options, in place of batch(global_batch=8"));
-  EXPECT_THAT(refusal(shuffled, state_of(plain, 4)), ::testing::HasSubstr(begin + "its plan had no shuffle("));
+  EXPECT_THAT(refusal(plain, state_of(source.batch({.global_batch = 5}), 4)),
+              HasSubstr(begin + "it had another stage, or other options, in place of batch(global_batch=8"));
+  EXPECT_THAT(refusal(shuffled, state_of(plain, 4)), HasSubstr(begin + "its plan had no shuffle("));
   EXPECT_THAT(refusal(plain, state_of(shuffled, 4)),
-              ::testing::HasSubstr(begin + "its plan had a further stage before batch("));
+              HasSubstr(begin + "its plan had a further stage before batch("));
   EXPECT_EQ(refusal(plain, state_of(plain.take(2), 4)), begin + "its plan had a further stage at its end");
   EXPECT_EQ(
       refusal(plain, state_of(Dataset::from(noise_images(41, 8, 8)).batch({.global_batch = 8}), 3)),
@@ -144,4 +180,4 @@ TEST(Resume, RefusesAnotherStream) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,8 @@
 #include "headrace/pipeline/stats.h"
+#include "headrace/tests/support/test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <limits>
-
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 TEST(LoaderStats, TwoIntervalsTogetherAreTheWhole) {
   LoaderStats earlier{.elapsed_ns = 100,
@@ -146,4 +140,4 @@ TEST(WaitHistogram, IntervalsAreDifferences) {
 
 }  // namespace
 
-}  // namespace headrace
+}  // namespace headrace::test

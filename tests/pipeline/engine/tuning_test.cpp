@@ -1,26 +1,14 @@
 // What the engine chooses for itself, and the budgets it chooses within: the stream is the same whatever it does.
 // Choices and budgets are looked at on CPU replicas, where nothing but the host's work and memory is among them.
-#include <gmock/gmock.h>
-
-#include <algorithm>
-#include <memory>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/engine/engine.h"
 #include "headrace/pipeline/engine/lanes.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/fake_clock.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using std::chrono::milliseconds;
-using test::cpu_digests_of;
-using test::cpu_replicas;
-using test::digests_of;
-using test::noise_images;
-using test::value_of;
-using ::testing::HasSubstr;
 
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 30;
 
@@ -49,7 +37,7 @@ struct TimedEngine {
     return batches;
   }
 
-  test::FakeClock clock;
+  FakeClock clock;
   DeviceGroup devices = cpu_replicas(1);
   std::shared_ptr<Engine> engine;
 };
@@ -118,13 +106,10 @@ TEST(Budgets, AShortOneMakesThePrefetchShallower) {
 
 TEST(Budgets, OneThatHoldsNoBatchIsRefusedWithWhatIsNeeded) {
   DeviceGroup devices = cpu_replicas(1);
-  try {
-    Loader loader(augmented_noise(), devices, {.memory_budget_bytes = 1000});
-    FAIL() << "was accepted";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.message(), HasSubstr("memory_budget_bytes = 1000 does not hold 2 batches"));
-    EXPECT_THAT(error.message(), HasSubstr("bytes are needed"));
-  }
+  const ConfigError error =
+      error_of<ConfigError>([&] { Loader loader(augmented_noise(), devices, {.memory_budget_bytes = 1000}); });
+  EXPECT_THAT(error.message(), HasSubstr("memory_budget_bytes = 1000 does not hold 2 batches"));
+  EXPECT_THAT(error.message(), HasSubstr("bytes are needed"));
 }
 
 TEST(Budgets, ARecordThatDoesNotFitFailsItsBatch) {
@@ -138,15 +123,13 @@ TEST(Budgets, ARecordThatDoesNotFitFailsItsBatch) {
                               .map(flip() | user_map(std::move(shrink)))
                               .batch({.global_batch = 4});
   Loader loader(dataset, devices, {.threads = 1, .memory_budget_bytes = 100'000});
-  try {
+  const Error error = error_of([&] {
     while (loader.next()) {
     }
-    FAIL() << "nothing was said";
-  } catch (const Error& error) {
-    EXPECT_THAT(std::string(error.what()), HasSubstr("working memory"));
-    EXPECT_THAT(std::string(error.what()), HasSubstr("memory_budget_bytes"));
-  }
+  });
+  EXPECT_THAT(std::string(error.what()), HasSubstr("working memory"));
+  EXPECT_THAT(std::string(error.what()), HasSubstr("memory_budget_bytes"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

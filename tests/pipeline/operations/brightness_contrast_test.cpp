@@ -1,21 +1,9 @@
 #include "headrace/pipeline/operations/brightness_contrast.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <vector>
-
 #include "headrace/pipeline/operations/machinery/definition.h"
 #include "headrace/pipeline/operations/machinery/step.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(BrightnessContrast, ShiftsThenScalesAllNumbersByWhatIsDrawnForTheRecord) {
   const BrightnessContrast options{.brightness = 0.5F, .contrast = 0.25F};
@@ -76,27 +64,5 @@ TEST(BrightnessContrast, ChangesNothingWhereNothingIsAsked) {
   EXPECT_EQ(tone.gain, 1);
 }
 
-TEST(BrightnessContrast, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(flip() | to_planes() |
-                                        brightness_contrast({.brightness = 0.3F, .contrast = 0.4F}) | cutout(3)));
-}
-
-TEST(BrightnessContrast, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(brightness_contrast({}), rgb_field()),
-              HasSubstr("normalize() or cast() it first"));
-  EXPECT_EQ(refusal_of_operations(brightness_contrast({.brightness = 3, .contrast = 2}),
-                                  image_field({32, 48, 3}, DType::kF32)),
-            "");
-  EXPECT_THAT(
-      refusal_of_operations(brightness_contrast({.brightness = -1}), image_field({32, 48, 3}, DType::kF32)),
-      HasSubstr("negative"));
-  EXPECT_THAT(
-      refusal_of_operations(brightness_contrast({.contrast = kNan}), image_field({32, 48, 3}, DType::kF32)),
-      HasSubstr("finite"));
-  EXPECT_THAT(
-      refusal_of_operations(brightness_contrast({.contrast = kInfinity}), image_field({32, 48, 3}, DType::kF32)),
-      HasSubstr("finite"));
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,18 +1,9 @@
-#include <utility>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations/resize.h"
 #include "headrace/tests/pipeline/operations/crop_windows.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
-#include "headrace/tests/support/images.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 // As Python's round((height - size) / 2) for the sizes' differences 0, 1, 2 ...
 TEST(CenterCrop, RoundsAsTorchvisionDoes) {
@@ -80,21 +71,5 @@ TEST(CenterCrop, DecodingOnlyWhatItLeavesChangesNothing) {
   }
 }
 
-TEST(CenterCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(resize(11) | center_crop(8)));
-}
-
-TEST(CenterCrop, TellsTheFieldAfterIt) {
-  EXPECT_EQ(field_after(resize(256) | center_crop(224), image_field({Shape::kDynamic, Shape::kDynamic, 3})),
-            image_field({224, 224, 3}));
-}
-
-TEST(CenterCrop, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(center_crop(-3), rgb_field()), HasSubstr("not positive"));
-  EXPECT_THAT(refusal_of_operations(center_crop(33), rgb_field()), HasSubstr("smaller than the crop"));
-}
-
-TEST(CenterCrop, IsNotRandom) { EXPECT_FALSE(is_random(center_crop(8).list()[0])); }
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,9 +1,8 @@
 // The windows that chains of operations leave of images.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include "headrace/pipeline/operations/machinery/pixel_pass.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,14 +1,8 @@
-#include <algorithm>
-
 #include "headrace/pipeline/operations/machinery/pairing.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Cutmix, ExchangesOneRectangleAndBlendsLabelsByItsArea) {
   constexpr std::size_t kRows = 12, kColumns = 10;
@@ -54,21 +48,5 @@ TEST(Cutmix, ExchangesOneRectangleAndBlendsLabelsByItsArea) {
   }
 }
 
-TEST(Cutmix, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(mixed(cutmix(), to_planes()));
-  expect_operation_streams(mixed(cutmix({.alpha = 0.3F}), flip()));
-  expect_operation_streams(mixed(cutmix() | mixup(), to_floats() | cutout(3)));
-}
-
-TEST(Cutmix, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(cutmix({.alpha = 1e9F}), rgb_field()), HasSubstr("alpha"));
-  EXPECT_THAT(refusal_of_operations(cutmix(), image_field({32})), HasSubstr("three axes"));
-}
-
-TEST(Cutmix, IsOnBatches) {
-  EXPECT_TRUE(is_batch_level(cutmix().list()[0]));
-  EXPECT_EQ(field_after(cutmix(), rgb_field()), rgb_field());
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

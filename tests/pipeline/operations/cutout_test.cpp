@@ -1,14 +1,8 @@
 #include "headrace/pipeline/operations/cutout.h"
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Image naive_cutout(Image image, std::int64_t size, const std::vector<float>& fill, Philox random) {
   const std::int64_t top =
@@ -70,28 +64,5 @@ TEST(Cutout, LiesAnywhere) {
   for (const int count : hit) EXPECT_NEAR(count, 100, 40);
 }
 
-TEST(Cutout, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(cutout(4, {1, 2, 3})));
-  expect_operation_streams(augmented_by(to_planes() | cutout(5)));
-}
-
-TEST(Cutout, TellsTheFieldAfterIt) { EXPECT_EQ(field_after(cutout(100, {1, 2, 3}), rgb_field()), rgb_field()); }
-
-TEST(Cutout, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(cutout(0), rgb_field()), HasSubstr("not positive"));
-  EXPECT_THAT(refusal_of_operations(cutout(3, {1, 2}), rgb_field()), HasSubstr("2 values for 3 channels"));
-  EXPECT_THAT(refusal_of_operations(cutout(3, {}), rgb_field()), HasSubstr("0 values"));
-  EXPECT_THAT(refusal_of_operations(cutout(3, {256}), rgb_field()), HasSubstr("0 and 255"));
-  EXPECT_EQ(refusal_of_operations(cutout(3, {-256}), image_field({8, 8, 3}, DType::kF32)), "");
-  EXPECT_THAT(refusal_of_operations(cutout(3, {kNan}), rgb_field()), HasSubstr("finite"));
-  EXPECT_THAT(refusal_of_operations(flatten() | cutout(3), rgb_field()), HasSubstr("three axes"));
-}
-
-TEST(Cutout, IsRandomAndDescribesItself) {
-  EXPECT_TRUE(is_random(cutout(1).list()[0]));
-  EXPECT_FALSE(is_batch_level(cutout(3).list()[0]));
-  EXPECT_EQ(describe(cutout(8, {1, 2, 3}).list()[0]), "cutout(size=8, fill=[1, 2, 3])");
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,16 +1,9 @@
 // decode({.apply_orientation = true}): pipelines of images that are stored another way up.
-#include <gmock/gmock.h>
-
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 // Each orientation as a baseline JPEG, a progressive one and a PNG.
 class OrientedPipelines : public testing::Test {
@@ -65,4 +58,4 @@ TEST_F(OrientedPipelines, ThePlanAndItsFingerprintSaySo) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,8 @@
+// Flips, in both directions.
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Flip, TwiceIsNothing) {
   const Image image = random_image(5, 21, 3, 3);
@@ -28,21 +25,30 @@ TEST(Flip, AlternatingTurnsRoundFromPassToPass) {
   EXPECT_LT(mirrored_first, 30);
 }
 
-TEST(Flip, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(flip(kNan), rgb_field()), HasSubstr("probability"));
-  EXPECT_THAT(refusal_of_operations(flip(1.5F), rgb_field()), HasSubstr("probability"));
-  EXPECT_THAT(refusal_of_operations(to_layout(ImageLayout::kChannelsFirst) | flip(), rgb_field()),
-              HasSubstr("channels come first"));
-  EXPECT_THAT(refusal_of_operations(flatten() | flip(), rgb_field()), HasSubstr("(H, W, C)"));
+Image upside_down(const Image& image) {
+  Image out = image;
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t x = 0; x < image.width; ++x) {
+      for (std::int64_t c = 0; c < image.channels; ++c) out.at(y, x, c) = image.at(image.height - 1 - y, x, c);
+    }
+  }
+  return out;
 }
 
-TEST(Flip, IsRandomAndDescribesItself) {
-  EXPECT_EQ(field_of(flip().list()[0]), "image");
-  EXPECT_TRUE(is_random(flip().list()[0]));
-  EXPECT_TRUE(is_random(alternating_flip().list()[0]));
-  EXPECT_EQ(describe(flip().list()[0]), "flip(probability=0.5, draw=each_pass)");
-  EXPECT_EQ(describe(alternating_flip().list()[0]), "flip(probability=0.5, draw=alternating)");
+TEST(VerticalFlip, TurnsUpsideDownWhereItIsDrawn) {
+  int turned = 0;
+  for (std::uint64_t record = 0; record < 60; ++record) {
+    const Image image = random_image(5, 8, 3, record);
+    const bool drawn = draws(0, record).uniform() < 0.3F;
+    const Image expected = drawn ? upside_down(image) : image;
+    for (const DType type : {DType::kU8, DType::kF32}) {
+      expect_near(run_chain(vertical_flip(0.3F), image, type, record).values, expected.values, 0);
+    }
+    turned += drawn ? 1 : 0;
+  }
+  EXPECT_GT(turned, 8);
+  EXPECT_LT(turned, 30);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,7 @@
-#include <cmath>
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Image naive_grey(const Image& image, std::int64_t channels) {
   Image grey{.height = image.height, .width = image.width, .channels = channels, .values = {}};
@@ -50,23 +43,5 @@ TEST(Grayscale, ChangesAsManyImagesAsItSays) {
   EXPECT_NEAR(changed, 0.2 * kRecords, 50);
 }
 
-TEST(Grayscale, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(grayscale({.probability = 0.5F}) | flip() | to_planes()));
-}
-
-TEST(Grayscale, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(grayscale({.channels = 2}), rgb_field()), HasSubstr("neither 1 nor 3"));
-  EXPECT_THAT(refusal_of_operations(grayscale({.channels = 1, .probability = 0.5F}), rgb_field()),
-              HasSubstr("ask for three channels"));
-  EXPECT_THAT(refusal_of_operations(grayscale({.probability = kNan}), rgb_field()), HasSubstr("probability"));
-  EXPECT_THAT(refusal_of_operations(grayscale(), image_field({8, 8, 1})), HasSubstr("three channels"));
-  EXPECT_THAT(refusal_of_operations(grayscale(), image_field({8, 8, 3}, DType::kF32)), HasSubstr("uint8"));
-}
-
-TEST(Grayscale, IsRandomOnlyIfItMayLeaveAnImageAlone) {
-  EXPECT_FALSE(is_random(grayscale().list()[0]));
-  EXPECT_TRUE(is_random(grayscale({.probability = 0.1F}).list()[0]));
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

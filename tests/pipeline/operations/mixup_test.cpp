@@ -1,15 +1,9 @@
-#include <string>
-
 #include "headrace/pipeline/operations/machinery/beta.h"
 #include "headrace/pipeline/operations/machinery/pairing.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Mixup, BlendsEachExampleWithItsPartnersOriginal) {
   for (const bool bytes : {false, true}) {
@@ -58,27 +52,5 @@ TEST(Mixup, LeavesPairsAloneByItsProbability) {
   EXPECT_LT(same, 43);
 }
 
-TEST(Mixup, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(mixed(mixup(), to_planes()));
-  expect_operation_streams(mixed(mixup({.alpha = 1, .probability = 0.7F}), flip()));
-  expect_operation_streams(samples()
-                               .map(one_hot(10))
-                               .cache(memory())
-                               .map(flip() | to_floats())
-                               .batch({.global_batch = kGlobal})
-                               .map(mixup()));
-}
-
-TEST(Mixup, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(mixup({.alpha = kNan}), rgb_field()), HasSubstr("alpha"));
-  EXPECT_THAT(refusal_of_operations(mixup({.probability = 1.1F}), rgb_field()), HasSubstr("probability"));
-}
-
-TEST(Mixup, IsRandomAndOnBatches) {
-  const Operation blend_pairs = mixup().list()[0];
-  EXPECT_TRUE(is_random(blend_pairs) && is_batch_level(blend_pairs));
-  EXPECT_EQ(field_after(mixup(), rgb_field()), rgb_field());
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,8 @@
 // What operations make of a field, and what they refuse.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <limits>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/operations.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 
@@ -29,12 +23,7 @@ inline Field field_after(const Operations& operations, Field field) {
 
 // Empty: they take the field.
 inline std::string refusal_of_operations(const Operations& operations, const Field& field) {
-  try {
-    field_after(operations, field);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of([&] { field_after(operations, field); });
 }
 
 }  // namespace headrace::test

@@ -1,17 +1,9 @@
-#include <set>
-#include <utility>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/operations/crop_windows.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(PadCrop, EveryPlaceComesUpAndNoOther) {
   const WindowChooser crop = chooser(pad_crop(6, 2));
@@ -48,27 +40,5 @@ TEST(PadCrop, DrawsAnewForEveryRecordAndPass) {
   EXPECT_GE(other_pass, 8);
 }
 
-TEST(PadCrop, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(pad_crop(10, 3, Padding::kReflect) | flip() | to_planes()));
-}
-
-TEST(PadCrop, TellsTheFieldAfterIt) {
-  EXPECT_EQ(field_after(pad_crop(32, 4), rgb_field()), image_field({32, 32, 3}));
-}
-
-TEST(PadCrop, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(pad_crop(32, 2'000'000'000), rgb_field()), HasSubstr("padding is above"));
-  EXPECT_THAT(refusal_of_operations(pad_crop(64, 4), rgb_field()), HasSubstr("smaller than the crop"));
-  EXPECT_THAT(refusal_of_operations(pad_crop(8, 32, Padding::kReflect), rgb_field()), HasSubstr("reflection"));
-  EXPECT_THAT(refusal_of_operations(pad_crop(0, 4), rgb_field()), HasSubstr("not positive"));
-  EXPECT_THAT(refusal_of_operations(pad_crop(8, -1), rgb_field()), HasSubstr("negative"));
-}
-
-TEST(PadCrop, IsRandomAndDescribesItself) {
-  const Operation crop = pad_crop(32, 4, Padding::kReflect).list()[0];
-  EXPECT_TRUE(is_random(crop));
-  EXPECT_EQ(describe(crop), "pad_crop(size=32, pad=4, padding=reflect)");
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

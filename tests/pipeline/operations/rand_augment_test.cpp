@@ -1,19 +1,10 @@
 // rand_augment() and trivial_augment_wide().
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <set>
-
 #include "headrace/pipeline/operations/machinery/augmentation.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 constexpr AugmentationSpace kSpace{.shear = 0.3,
                                    .translate_numerator = 150,
@@ -127,34 +118,12 @@ TEST(RandAugment, IsTheSameOnEveryMachine) {
   EXPECT_EQ(sum, 7625760044578551857U);
 }
 
-TEST(RandAugment, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(pad_crop(12, 2) | rand_augment({.operations = 3}) | to_planes()));
-  expect_operation_streams(augmented_by(trivial_augment_wide() | flip()));
-}
-
-TEST(RandAugment, RefusesWhatCannotBe) {
-  const auto refusal = [](const RandAugment& options, const Field& field = rgb_field()) {
-    return refusal_of_operations(rand_augment(options), field);
-  };
-  EXPECT_THAT(refusal({.operations = 0}), HasSubstr("operations are not within"));
-  EXPECT_THAT(refusal({.magnitude = 31}), HasSubstr("none of the bins"));
-  EXPECT_THAT(refusal({.magnitude = -1}), HasSubstr("none of the bins"));
-  EXPECT_THAT(refusal({.bins = 1}), HasSubstr("bins are not within"));
-  EXPECT_THAT(refusal({.fill = {1, 2}}), HasSubstr("2 values for 3 channels"));
-  EXPECT_THAT(refusal({}, image_field({8, 8, 1})), HasSubstr("three channels"));
-  EXPECT_THAT(refusal_of_operations(trivial_augment_wide({.bins = 0}), rgb_field()), HasSubstr("bins"));
-}
-
 TEST(RandAugment, MovesNoMasksAlong) {
   for (const Operations& chain : {flip() | rand_augment(), flip() | trivial_augment_wide()}) {
-    try {
-      (void)chain.along({.masks = {"mask"}});
-      FAIL() << "masks would stay where they are";
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("cannot be moved along"));
-    }
+    EXPECT_THAT(error_of<ConfigError>([&] { (void)chain.along({.masks = {"mask"}}); }).what(),
+                HasSubstr("cannot be moved along"));
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

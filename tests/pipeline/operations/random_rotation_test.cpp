@@ -1,17 +1,10 @@
-#include <algorithm>
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
-#include "headrace/tests/pipeline/operations/operation_streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using namespace test;
-using ::testing::HasSubstr;
-
 Operations rotation_by(float degrees, Interpolation interpolation = Interpolation::kNearest) {
-  return random_rotation({.min_degrees = degrees, .max_degrees = degrees, .interpolation = interpolation});
+  return random_rotation({.degrees = {degrees, degrees}, .interpolation = interpolation});
 }
 
 // The column right of the middle becomes the row above it.
@@ -43,8 +36,8 @@ TEST(RandomRotation, TurnsCounterClockwise) {
 TEST(RandomRotation, ShowsTheFillBeyondTheImage) {
   Image image = random_image(20, 20, 3, 1);
   std::ranges::fill(image.values, 200.0F);
-  const Operations chain = random_rotation(
-      {.min_degrees = 45, .max_degrees = 45, .interpolation = Interpolation::kBilinear, .fill = {1, 2, 3}});
+  const Operations chain =
+      random_rotation({.degrees = {45, 45}, .interpolation = Interpolation::kBilinear, .fill = {1, 2, 3}});
   const Image turned{
       .height = 20, .width = 20, .channels = 3, .values = run_chain(chain, image, DType::kU8).values};
   for (std::int64_t c = 0; c < 3; ++c) {
@@ -56,7 +49,7 @@ TEST(RandomRotation, ShowsTheFillBeyondTheImage) {
 }
 
 TEST(RandomRotation, DrawsTheAngleAfterWhetherToTurn) {
-  const RandomRotation options{.min_degrees = -40, .max_degrees = 70, .probability = 0.5F};
+  const RandomRotation options{.degrees = {-40, 70}, .probability = 0.5F};
   int turned = 0;
   for (std::uint64_t record = 0; record < 40; ++record) {
     const Image image = random_image(13, 17, 3, record);
@@ -81,7 +74,7 @@ TEST(RandomRotation, IsTheSameOnEveryMachine) {
     std::uint64_t sum = 0;
     for (std::uint64_t record = 0; record < 30; ++record) {
       const Image image = random_image(19, 23, 3, record);
-      const Operations chain = random_rotation({.min_degrees = -180, .max_degrees = 180, .interpolation = how});
+      const Operations chain = random_rotation({.degrees = {-180, 180}, .interpolation = how});
       for (const float value : run_chain(chain, image, DType::kU8, record).values) {
         sum = sum * 31 + static_cast<std::uint64_t>(value);
       }
@@ -90,26 +83,5 @@ TEST(RandomRotation, IsTheSameOnEveryMachine) {
   }
 }
 
-TEST(RandomRotation, IsOneStreamForAnyThreadsReplicasPrefetchAndResumePoint) {
-  expect_operation_streams(augmented_by(
-      random_rotation({.min_degrees = -90, .max_degrees = 90, .interpolation = Interpolation::kBilinear}) |
-      flip() | to_planes()));
-}
-
-TEST(RandomRotation, RefusesWhatCannotBe) {
-  const auto refusal = [](const RandomRotation& options, const Field& field = rgb_field()) {
-    return refusal_of_operations(random_rotation(options), field);
-  };
-  EXPECT_THAT(refusal({.min_degrees = 11}), HasSubstr("ends before it begins"));
-  EXPECT_THAT(refusal({.max_degrees = kInfinity}), HasSubstr("finite"));
-  EXPECT_THAT(refusal({.max_degrees = 2e6F}), HasSubstr("not within"));
-  EXPECT_THAT(refusal({.fill = {1, 2}}), HasSubstr("2 values for 3 channels"));
-  EXPECT_THAT(refusal({.fill = {-1}}), HasSubstr("0 and 255"));
-  EXPECT_THAT(refusal({.probability = 1.5F}), HasSubstr("probability"));
-  EXPECT_THAT(refusal({}, image_field({8, 8, 5})), HasSubstr("more than 4 channels"));
-  EXPECT_THAT(refusal({}, image_field({8, 8, 3}, DType::kF32)), HasSubstr("uint8"));
-  EXPECT_EQ(refusal({}, image_field({28, 28, 1})), "");
-}
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,11 +1,7 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
-#include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(Resize, ToTheShorterSide) {
   const Image image = random_image(20, 45, 3, 2);
@@ -17,7 +13,7 @@ TEST(Resize, ToTheShorterSide) {
 TEST(Resize, RefusesToMakeALineMorePixelsThanAnImageMayHave) {
   const Field field{.name = "image", .dtype = DType::kU8, .shape = {Shape::kDynamic, Shape::kDynamic, 3}};
   const auto stages = planned(resize(16384) | center_crop(8));
-  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  const Chain chain(field, stages);
   Scratch scratch;
   QuietProbe probe;
   const std::vector<std::byte> line(3 * 20'000);
@@ -48,20 +44,5 @@ TEST(Resize, ToHeightAndWidthComputesOnlyWhatACropLeaves) {
   }
 }
 
-TEST(Resize, TellsTheFieldAfterIt) {
-  EXPECT_EQ(field_after(resize(16), rgb_field()), image_field({16, 24, 3}));
-  EXPECT_EQ(field_after(resize(16, 9), rgb_field()), image_field({16, 9, 3}));
-}
-
-TEST(Resize, RefusesWhatCannotBe) {
-  EXPECT_THAT(refusal_of_operations(resize(1 << 30), rgb_field()), HasSubstr("above 16384"));
-  EXPECT_THAT(refusal_of_operations(resize(0), rgb_field()), HasSubstr("not positive"));
-  EXPECT_THAT(refusal_of_operations(resize(8, 0), rgb_field()), HasSubstr("not positive"));
-  EXPECT_THAT(refusal_of_operations(resize(1 << 30, 8), rgb_field()), HasSubstr("above 16384"));
-  EXPECT_THAT(refusal_of_operations(normalize({0}, {1}) | resize(8), rgb_field()), HasSubstr("uint8 is needed"));
-}
-
-TEST(Resize, IsNotRandom) { EXPECT_FALSE(is_random(resize(8).list()[0])); }
-
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

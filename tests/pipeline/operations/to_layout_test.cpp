@@ -1,10 +1,8 @@
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
 
 TEST(ToLayout, ConvertsPlanesToInterleaved) {
   const Image image = random_image(6, 7, 3, 8);
@@ -12,16 +10,6 @@ TEST(ToLayout, ConvertsPlanesToInterleaved) {
       run_chain(to_layout(ImageLayout::kChannelsFirst) | to_layout(ImageLayout::kChannelsLast), image, DType::kU8);
   EXPECT_EQ(back.field.shape, (Shape{6, 7, 3}));
   expect_near(back.values, image.values, 0);
-}
-
-TEST(ToLayout, TellsTheFieldAfterIt) {
-  const Field first = field_after(to_layout(ImageLayout::kChannelsFirst), rgb_field());
-  EXPECT_EQ(first.shape, (Shape{3, 32, 48}));
-  EXPECT_EQ(first.layout, ImageLayout::kChannelsFirst);
-  EXPECT_EQ(
-      field_after(to_layout(ImageLayout::kChannelsFirst) | to_layout(ImageLayout::kChannelsLast), rgb_field()),
-      rgb_field());
-  EXPECT_EQ(field_after(to_layout(ImageLayout::kChannelsLast), rgb_field()), rgb_field());
 }
 
 // The plan says where channels are, whatever the extents.
@@ -37,13 +25,13 @@ TEST(Layout, IsThePlansAndNotOfExtents) {
     const std::vector<float> each(static_cast<std::size_t>(shape[2]), 0.5F);
     EXPECT_EQ(field_after(normalize(each, each), last).shape, shape);
     EXPECT_EQ(field_after(normalize(each, each), first).shape, first.shape);
-    EXPECT_THAT(refusal_of_operations(flip(), first), ::testing::HasSubstr("channels come first"));
+    EXPECT_THAT(refusal_of_operations(flip(), first), HasSubstr("channels come first"));
     EXPECT_EQ(field_after(layout_is(kFirst) | to_layout(kLast), image_field(first.shape)), last);
-    EXPECT_THAT(refusal_of_operations(layout_is(kLast), first), ::testing::HasSubstr("the other one"));
+    EXPECT_THAT(refusal_of_operations(layout_is(kLast), first), HasSubstr("the other one"));
   }
   const std::vector<float> nine(9, 0.5F);
   EXPECT_THAT(refusal_of_operations(normalize(nine, nine), image_field({9, 9, 13})),
-              ::testing::HasSubstr("9 means for 13 channels"));
+              HasSubstr("9 means for 13 channels"));
 }
 
 TEST(Layout, IsAskedForWhereExtentsSuggestAnother) {
@@ -53,7 +41,7 @@ TEST(Layout, IsAskedForWhereExtentsSuggestAnother) {
     const Field doubtful = image_field(shape);
     for (const Operations& chain : {flip(), normalize(three, three), to_layout(ImageLayout::kChannelsFirst),
                                     resize(8), center_crop(2), pad_crop(2, 1), cutout(3), Operations(cutmix())}) {
-      EXPECT_THAT(refusal_of_operations(chain, doubtful), ::testing::HasSubstr("nothing says where they are"))
+      EXPECT_THAT(refusal_of_operations(chain, doubtful), HasSubstr("nothing says where they are"))
           << shape.to_string();
     }
     // What does not depend on it, and what says it itself.
@@ -86,4 +74,4 @@ TEST(Layout, MovesAllBandsOfAPixel) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,23 +1,11 @@
 // The caller's own operation: any fields, its own outputs, its place in the stream, and what happens when it
 // fails.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstring>
-#include <numeric>
-#include <stdexcept>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 #include "headrace/tests/pipeline/operations/operation_fields.h"
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 const Field kSum{.name = "sum", .dtype = DType::kI64, .shape = {}};
 
@@ -34,18 +22,18 @@ UserOperation sum_of_image_and_label() {
 template <typename Element>
 std::vector<Element> elements_of(const Dataset& dataset, const std::string& field,
                                  const LoaderOptions& options = {}) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(dataset, devices, options);
   std::vector<Element> all;
   while (auto batch = loader.next()) {
-    const auto values = test::download_examples<Element>(devices[0], *batch, field);
+    const auto values = download_examples<Element>(devices[0], *batch, field);
     all.insert(all.end(), values.begin(), values.end());
   }
   return all;
 }
 
 TEST(UserOperation, AddsAFieldOfItsOwnMadeOfSeveral) {
-  const Dataset base = Dataset::from(test::noise_images(13, 4, 5));
+  const Dataset base = Dataset::from(noise_images(13, 4, 5));
   const Dataset summed = base.map(user_operation(sum_of_image_and_label())).batch({.global_batch = 4});
   ASSERT_EQ(summed.fields().size(), 3U);
   EXPECT_EQ(summed.fields()[2], kSum);
@@ -70,7 +58,7 @@ TEST(UserOperation, ReplacesFieldsBetweenOtherOperations) {
                                sample.put(0, std::as_bytes(std::span(&label, 1)));
                                sample.put(1, sample.bytes(1).first(15));
                              }};
-  const Dataset base = Dataset::from(test::noise_images(6, 4, 5));
+  const Dataset base = Dataset::from(noise_images(6, 4, 5));
   const auto mapped = base.map(flip(1) | user_operation(shrink) | cast(DType::kF32)).batch({.global_batch = 6});
   const auto whole = elements_of<std::uint8_t>(base.map(flip(1)).batch({.global_batch = 6}), "image");
   const auto rows = elements_of<float>(mapped, "image");
@@ -78,7 +66,7 @@ TEST(UserOperation, ReplacesFieldsBetweenOtherOperations) {
   for (std::size_t i = 0; i < 6; ++i) {
     for (std::size_t p = 0; p < 15; ++p) EXPECT_EQ(rows[i * 15 + p], whole[i * 60 + p]);
   }
-  EXPECT_THAT(elements_of<std::int64_t>(mapped, "label"), testing::ElementsAre(0, -1, -2, -3, -4, -5));
+  EXPECT_THAT(elements_of<std::int64_t>(mapped, "label"), ElementsAre(0, -1, -2, -3, -4, -5));
 }
 
 UserOperation position_and_draw() {
@@ -95,7 +83,7 @@ UserOperation position_and_draw() {
 }
 
 TEST(UserOperation, SeesItsRecordItsPassAndItsRandomNumbers) {
-  const Dataset dataset = Dataset::from(test::numbers(7)).map(user_operation(position_and_draw()));
+  const Dataset dataset = Dataset::from(numbers(7)).map(user_operation(position_and_draw()));
   const auto all =
       elements_of<std::int64_t>(dataset.repeat(2).batch({.global_batch = 3}), "where", {.seed = 5, .epochs = 2});
   ASSERT_EQ(all.size(), 4U * 7 * 3);
@@ -109,21 +97,20 @@ TEST(UserOperation, SeesItsRecordItsPassAndItsRandomNumbers) {
 }
 
 TEST(UserOperation, IsTheSameStreamForAnyNumberOfReplicasThreadsAndWithACache) {
-  const Dataset base = Dataset::from(test::noise_images(50, 6, 6)).map(user_operation(sum_of_image_and_label()));
+  const Dataset base = Dataset::from(noise_images(50, 6, 6)).map(user_operation(sum_of_image_and_label()));
   const auto finish = [](const Dataset& dataset) {
     return dataset.shuffle().map(pad_crop(6, 1) | user_operation(position_and_draw())).batch({.global_batch = 10});
   };
-  const auto expected = test::cpu_digests_of(finish(base), {.seed = 3, .epochs = 2, .threads = 1});
-  EXPECT_EQ(test::cpu_digests_of(finish(base.cache(memory())), {.seed = 3, .epochs = 2}), expected);
-  EXPECT_EQ(test::digests_of(finish(base), 3, {.seed = 3, .epochs = 2, .threads = 4}), expected);
+  const auto expected = cpu_digests_of(finish(base), {.seed = 3, .epochs = 2, .threads = 1});
+  EXPECT_EQ(cpu_digests_of(finish(base.cache(memory())), {.seed = 3, .epochs = 2}), expected);
+  EXPECT_EQ(digests_of(finish(base), 3, {.seed = 3, .epochs = 2, .threads = 4}), expected);
 }
 
 std::string user_error_of(UserOperation operation) {
   operation.name = "mine";
-  DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(
-      Dataset::from(test::numbers(9)).map(user_operation(std::move(operation))).batch({.global_batch = 3}),
-      devices, {.threads = 1});
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(numbers(9)).map(user_operation(std::move(operation))).batch({.global_batch = 3}),
+                devices, {.threads = 1});
   try {
     while (loader.next()) {
     }
@@ -173,54 +160,45 @@ TEST(UserOperation, ASkippedRecordIsLeftOut) {
   };
   LoaderOptions options;
   options.errors = {.on_error = OnError::kSkip, .max_bad_share = 1};
-  const Dataset dataset = Dataset::from(test::numbers(6)).map(user_operation(picky)).batch({.global_batch = 6});
-  EXPECT_THAT(elements_of<std::int64_t>(dataset, "same", options), testing::ElementsAre(0, 1, 2, 3, 5));
+  const Dataset dataset = Dataset::from(numbers(6)).map(user_operation(picky)).batch({.global_batch = 6});
+  EXPECT_THAT(elements_of<std::int64_t>(dataset, "same", options), ElementsAre(0, 1, 2, 3, 5));
 }
 
-std::string refusal_of(const UserOperation& operation) {
-  try {
-    Dataset::from(test::noise_images(4, 2, 2)).map(user_operation(operation)).fields();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+std::string refusal_of_user(const UserOperation& operation) {
+  return message_of([&] { Dataset::from(noise_images(4, 2, 2)).map(user_operation(operation)).fields(); });
 }
 
 TEST(UserOperation, RefusesWhatCannotBe) {
   UserOperation operation{.name = "f", .outputs = {kSum}};
-  EXPECT_THAT(refusal_of(operation), HasSubstr("no function"));
+  EXPECT_THAT(refusal_of_user(operation), HasSubstr("no function"));
   operation.function = [](UserSample&) {};
-  EXPECT_EQ(refusal_of(operation), "");
+  EXPECT_EQ(refusal_of_user(operation), "");
   operation.inputs = {"picture"};
-  EXPECT_THAT(refusal_of(operation), HasSubstr("picture"));
+  EXPECT_THAT(refusal_of_user(operation), HasSubstr("picture"));
   operation.inputs = {};
   operation.outputs[0].shape = {Shape::kDynamic};
-  EXPECT_THAT(refusal_of(operation), HasSubstr("fixed shape"));
+  EXPECT_THAT(refusal_of_user(operation), HasSubstr("fixed shape"));
   operation.outputs = {kSum, kSum};
-  EXPECT_THAT(refusal_of(operation), HasSubstr("two outputs"));
+  EXPECT_THAT(refusal_of_user(operation), HasSubstr("two outputs"));
   operation.outputs = {kSum};
   for (std::size_t i = 2; i < kMaxFields; ++i) {
     operation.outputs.push_back({.name = "f" + std::to_string(i), .shape = {}});
   }
-  EXPECT_THAT(refusal_of(operation), HasSubstr("65 fields; 64 are possible"));
+  EXPECT_THAT(refusal_of_user(operation), HasSubstr("65 fields; 64 are possible"));
   operation.outputs = {};
-  EXPECT_THAT(refusal_of(operation), HasSubstr("no outputs"));
+  EXPECT_THAT(refusal_of_user(operation), HasSubstr("no outputs"));
   operation.outputs = {kSum};
   operation.each_pass_anew = true;
-  EXPECT_THROW(Dataset::from(test::numbers(3)).map(user_operation(operation)).cache(memory()).fields(),
-               ConfigError);
+  EXPECT_THROW(Dataset::from(numbers(3)).map(user_operation(operation)).cache(memory()).fields(), ConfigError);
 }
 
 TEST(UserOperation, IsPartOfTheStreamsIdentity) {
   UserOperation operation = sum_of_image_and_label();
-  const Dataset base = Dataset::from(test::noise_images(4, 2, 2));
+  const Dataset base = Dataset::from(noise_images(4, 2, 2));
   const std::uint64_t before = base.map(user_operation(operation)).batch({}).fingerprint();
   operation.version = 2;
   EXPECT_NE(base.map(user_operation(operation)).batch({}).fingerprint(), before);
 }
-
-using namespace test;
-using ::testing::HasSubstr;
 
 TEST(UserMap, GetsInputAndRandomNumbers) {
   UserMap map{.name = "sum", .output = {.dtype = DType::kF32, .shape = {2}}};
@@ -246,4 +224,4 @@ TEST(UserMap, KnowsItsField) { EXPECT_EQ(field_of(user_map({.field = "x"}).list(
 
 }  // namespace
 
-}  // namespace headrace
+}  // namespace headrace::test

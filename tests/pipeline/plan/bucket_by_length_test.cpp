@@ -1,20 +1,10 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <ranges>
 
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::refusal_of;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::int64_t list_length(std::uint64_t record) { return static_cast<std::int64_t>(record * 7 % 13); }
 
@@ -32,7 +22,7 @@ SourcePtr list_source(std::uint64_t count, std::uint64_t bad = ~std::uint64_t{0}
                       record.put(1, std::as_bytes(std::span(entries)));
                     }});
 }
-Dataset lists(std::uint64_t count) { return Dataset::from(list_source(count)); }
+Dataset listed_rows(std::uint64_t count) { return Dataset::from(list_source(count)); }
 
 BucketOptions in_buckets(bool drop_remainder = false) {
   return {.field = "x", .boundaries = {3, 8}, .batch_sizes = {5, 3, 2}, .drop_remainder = drop_remainder};
@@ -48,7 +38,7 @@ struct Seen {
 
 std::vector<Seen> bucketed_batches_of(const Dataset& data, LoaderOptions options = {.seed = 4, .threads = 2},
                                       int replicas = 1) {
-  DeviceGroup devices = test::cpu_replicas(replicas);
+  DeviceGroup devices = cpu_replicas(replicas);
   Loader loader(data, devices, std::move(options));
   std::vector<Seen> all;
   for (;;) {
@@ -57,9 +47,9 @@ std::vector<Seen> bucketed_batches_of(const Dataset& data, LoaderOptions options
       const auto batch = loader.next(r);
       if (!batch) return all;
       const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-      append(seen.values, test::download_examples<std::int64_t>(devices[r], *batch, "value"));
-      append(seen.lengths, test::download_examples<std::int64_t>(devices[r], *batch, "x_length"));
-      append(seen.x, test::download_examples<std::int32_t>(devices[r], *batch, "x"));
+      append(seen.values, download_examples<std::int64_t>(devices[r], *batch, "value"));
+      append(seen.lengths, download_examples<std::int64_t>(devices[r], *batch, "x_length"));
+      append(seen.x, download_examples<std::int32_t>(devices[r], *batch, "x"));
       seen.shape = batch->tensor("x").shape.without_front();
       seen.bucket = batch->position().bucket;
     }
@@ -93,7 +83,7 @@ std::vector<std::vector<std::int64_t>> values_in(const std::vector<Seen>& batche
 // The order of the records is that of the same plan with batches of one.
 void expect_arranged(const Dataset& before, bool drop, std::uint64_t epochs = 2) {
   std::vector<std::vector<std::int64_t>> expected;
-  for (const auto& epoch : test::values_of(before.padded_batch({.global_batch = 1}), epochs)) {
+  for (const auto& epoch : values_of(before.padded_batch({.global_batch = 1}), epochs)) {
     for (auto& batch : arranged(epoch, drop)) expected.push_back(std::move(batch));
   }
   const Dataset data = before.bucket_by_length(in_buckets(drop));
@@ -106,17 +96,17 @@ void expect_arranged(const Dataset& before, bool drop, std::uint64_t epochs = 2)
 
 TEST(BucketByLength, BatchesComeWhereTheirLastExampleArrives) {
   for (const bool drop : {false, true}) {
-    expect_arranged(lists(50), drop);
-    expect_arranged(lists(50).shuffle(), drop);
-    expect_arranged(lists(50).skip(3).shard(2, 1).shuffle().repeat(2), drop);
-    expect_arranged(lists(50).repeat(2).shuffle(), drop);
-    expect_arranged(concatenate({lists(20), lists(13)}).take(31).shuffle_window({.size = 7}), drop);
+    expect_arranged(listed_rows(50), drop);
+    expect_arranged(listed_rows(50).shuffle(), drop);
+    expect_arranged(listed_rows(50).skip(3).shard(2, 1).shuffle().repeat(2), drop);
+    expect_arranged(listed_rows(50).repeat(2).shuffle(), drop);
+    expect_arranged(concatenate({listed_rows(20), listed_rows(13)}).take(31).shuffle_window({.size = 7}), drop);
   }
 }
 
 TEST(BucketByLength, PadsToTheBucket) {
   for (const int replicas : {1, 2}) {
-    for (const Seen& batch : bucketed_batches_of(lists(50).shuffle().bucket_by_length(in_buckets()),
+    for (const Seen& batch : bucketed_batches_of(listed_rows(50).shuffle().bucket_by_length(in_buckets()),
                                                  {.seed = 4, .epochs = 2, .threads = 2}, replicas)) {
       const std::int64_t padded = std::vector<std::int64_t>{3, 8, 12}[batch.bucket];
       EXPECT_EQ(batch.shape, (Shape{padded, 2}));
@@ -139,8 +129,8 @@ TEST(BucketByLength, PadsToTheBucket) {
 // Rows without an example are zero, whatever the slot held before.
 TEST(BucketByLength, RowsWithoutAnExampleAreZero) {
   for (const bool owned : {false, true}) {
-    DeviceGroup devices = test::cpu_replicas(2);
-    Loader loader(lists(50).shuffle().bucket_by_length(in_buckets()), devices,
+    DeviceGroup devices = cpu_replicas(2);
+    Loader loader(listed_rows(50).shuffle().bucket_by_length(in_buckets()), devices,
                   {.seed = 4, .epochs = 3, .threads = 1, .prefetch = 0, .owned_batches = owned});
     for (;;) {
       for (int r = 0; r < 2; ++r) {
@@ -156,16 +146,16 @@ TEST(BucketByLength, RowsWithoutAnExampleAreZero) {
 }
 
 TEST(BucketByLength, IsOneStream) {
-  test::expect_one_stream(lists(50).shuffle().repeat(2).bucket_by_length(in_buckets()));
-  test::expect_one_stream(lists(50).shuffle().bucket_by_length(in_buckets()).shuffle().skip(1));
-  test::expect_one_stream(
-      lists(50).cache(memory()).shuffle().enumerate().bucket_by_length(in_buckets(true)).repeat(2));
-  test::expect_one_stream(lists(30).shuffle().bucket_by_length(in_buckets()).repeat(2).shuffle());
+  expect_one_stream(listed_rows(50).shuffle().repeat(2).bucket_by_length(in_buckets()));
+  expect_one_stream(listed_rows(50).shuffle().bucket_by_length(in_buckets()).shuffle().skip(1));
+  expect_one_stream(
+      listed_rows(50).cache(memory()).shuffle().enumerate().bucket_by_length(in_buckets(true)).repeat(2));
+  expect_one_stream(listed_rows(30).shuffle().bucket_by_length(in_buckets()).repeat(2).shuffle());
 }
 
 TEST(BucketByLength, OperationsKeepTheLength) {
   const auto batches = bucketed_batches_of(
-      lists(20)
+      listed_rows(20)
           .map(user_map({.name = "negate",
                          .field = "value",
                          .output = {.dtype = DType::kI64, .shape = {}},
@@ -177,7 +167,7 @@ TEST(BucketByLength, OperationsKeepTheLength) {
 }
 
 TEST(BucketByLength, StagesOnItsBatchesAndSizes) {
-  const Dataset data = lists(50).bucket_by_length(in_buckets());
+  const Dataset data = listed_rows(50).bucket_by_length(in_buckets());
   const auto all = values_in(bucketed_batches_of(data));
   const auto chosen = values_in(bucketed_batches_of(data.skip(2).take(3)));
   EXPECT_EQ(chosen, std::vector(all.begin() + 2, all.begin() + 5));
@@ -187,20 +177,20 @@ TEST(BucketByLength, StagesOnItsBatchesAndSizes) {
   EXPECT_EQ(data.size(), 50U);
   EXPECT_EQ(data.global_batch(), 5);
   EXPECT_TRUE(data.has_buckets());
-  EXPECT_FALSE(lists(5).padded_batch({}).has_buckets());
+  EXPECT_FALSE(listed_rows(5).padded_batch({}).has_buckets());
   EXPECT_TRUE(data.fields()[1].shape.is_dynamic());
 }
 
 TEST(BucketByLength, EmptyBucketsAndDataHaveNoBatches) {
   const BucketOptions options{.field = "x", .boundaries = {1, 40, 100}, .batch_sizes = {4}, .max_length = 200};
-  EXPECT_EQ(bucketed_batches_of(lists(9).bucket_by_length(options)).size(), 3U);
-  EXPECT_EQ(bucketed_batches_of(lists(9).take(0).bucket_by_length(options)).size(), 0U);
+  EXPECT_EQ(bucketed_batches_of(listed_rows(9).bucket_by_length(options)).size(), 3U);
+  EXPECT_EQ(bucketed_batches_of(listed_rows(9).take(0).bucket_by_length(options)).size(), 0U);
 }
 
 TEST(BucketByLength, PadsOtherFieldsAlongAndWithBytes) {
   BucketOptions options = in_buckets();
   options.pad = {{.field = "x", .value = 0xFF}};
-  for (const Seen& batch : bucketed_batches_of(lists(20).bucket_by_length(options))) {
+  for (const Seen& batch : bucketed_batches_of(listed_rows(20).bucket_by_length(options))) {
     for (std::size_t i = 0; i < batch.values.size(); ++i) {
       const auto row = static_cast<std::size_t>(batch.shape.elements());
       const auto used = static_cast<std::size_t>(2 * batch.lengths[i]);
@@ -215,8 +205,8 @@ TEST(BucketByLength, IsPartOfThePlan) {
   BucketOptions options = in_buckets(true);
   options.max_length = 20;
   options.pad = {{.field = "x", .length = 0, .value = 7}};
-  test::expect_same_stream(from.shuffle().bucket_by_length(options), parts);
-  test::expect_same_stream(from.take(30).shuffle().bucket_by_length(in_buckets()).shuffle().prefetch(3), parts);
+  expect_same_stream(from.shuffle().bucket_by_length(options), parts);
+  expect_same_stream(from.take(30).shuffle().bucket_by_length(in_buckets()).shuffle().prefetch(3), parts);
   EXPECT_THAT(from.shuffle().bucket_by_length(in_buckets()).explain(),
               AllOf(HasSubstr("bucket_by_length(field=x, boundaries=[3, 8], batch_sizes=[5, 3, 2], max_length=0"),
                     HasSubstr("4 bytes each"), HasSubstr("length of 'x'  [on indices]")));
@@ -226,7 +216,7 @@ TEST(BucketByLength, IsPartOfThePlan) {
 TEST(BucketByLength, LongerRecordsAreBad) {
   BucketOptions options = in_buckets();
   options.max_length = 10;
-  const Dataset data = lists(30).bucket_by_length(options);
+  const Dataset data = listed_rows(30).bucket_by_length(options);
   EXPECT_THROW(bucketed_batches_of(data), DataError);
   std::vector<std::int64_t> left;
   for (const Seen& batch : bucketed_batches_of(
@@ -257,7 +247,7 @@ TEST(BucketByLength, RefusesWhatMakesNoSense) {
   const auto with = [](auto change) {
     BucketOptions options = in_buckets();
     change(options);
-    return refusal_of([&] { lists(9).bucket_by_length(options).explain(); });
+    return message_of([&] { listed_rows(9).bucket_by_length(options).explain(); });
   };
   EXPECT_THAT(with([](BucketOptions& o) { o.boundaries = {}; }), HasSubstr("no boundaries"));
   EXPECT_THAT(with([](BucketOptions& o) { o.boundaries = {3, 3}; }), HasSubstr("do not ascend"));
@@ -269,17 +259,17 @@ TEST(BucketByLength, RefusesWhatMakesNoSense) {
   EXPECT_THAT(with([](BucketOptions& o) { o.field = "value"; }), HasSubstr("cannot be padded"));
   EXPECT_THAT(with([](BucketOptions& o) { o.pad = {{.field = "x", .length = 9}}; }),
               HasSubstr("leave its length out"));
-  const Dataset data = lists(9).bucket_by_length(in_buckets());
-  EXPECT_THAT(refusal_of([&] { data.unbatch().explain(); }), HasSubstr("padded_batch()"));
-  EXPECT_THAT(refusal_of([&] { data.batch({}).explain(); }), HasSubstr("a batch of batches"));
-  EXPECT_THAT(refusal_of([&] { data.evaluation_json(); }), HasSubstr("several shapes"));
-  EXPECT_THAT(refusal_of([&] { lists(9).shuffle().take(4).bucket_by_length(in_buckets()).size(); }),
+  const Dataset data = listed_rows(9).bucket_by_length(in_buckets());
+  EXPECT_THAT(message_of([&] { data.unbatch().explain(); }), HasSubstr("padded_batch()"));
+  EXPECT_THAT(message_of([&] { data.batch({}).explain(); }), HasSubstr("a batch of batches"));
+  EXPECT_THAT(message_of([&] { data.evaluation_json(); }), HasSubstr("several shapes"));
+  EXPECT_THAT(message_of([&] { listed_rows(9).shuffle().take(4).bucket_by_length(in_buckets()).size(); }),
               HasSubstr("changes from epoch to epoch"));
   const PlanParts parts{.sources = {{"lists", list_source(9)}}};
   const std::string json = Dataset::from(parts.sources.at("lists")).bucket_by_length(in_buckets()).to_json(parts);
-  EXPECT_THAT(refusal_of([&] { Dataset::from_json(json, {.parts = parts, .global_batch = 9}); }),
+  EXPECT_THAT(message_of([&] { Dataset::from_json(json, {.parts = parts, .global_batch = 9}); }),
               HasSubstr("batch_sizes"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

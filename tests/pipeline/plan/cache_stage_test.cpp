@@ -1,20 +1,10 @@
 // A cache in the plan changes how often the source is read and nothing else.
-#include <gtest/gtest.h>
-
 #include "headrace/cache/cache_report.h"
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::cpu_digests_of;
-using test::digests_of;
-using test::fake_jpegs;
 
 Dataset finish(const Dataset& decoded) {
   return decoded.shuffle()
@@ -45,7 +35,7 @@ TEST(CacheStage, OnDiskLeavesTheStreamAsItIs) {
   const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
   const auto expected = cpu_digests_of(finish(base), {.seed = 2, .epochs = 2, .threads = 1});
-  const test::TempFolder folder;
+  const TempFolder folder;
   for (int replicas : {1, 3}) {
     for (int threads : {1, 4}) {
       const auto place = folder / ("cache" + std::to_string(10 * replicas + threads));
@@ -64,7 +54,7 @@ TEST(CacheStage, OnDiskSurvivesDamage) {
   const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
   const auto expected = cpu_digests_of(finish(base), {.seed = 2, .epochs = 2, .threads = 1});
-  const test::TempFolder folder;
+  const TempFolder folder;
   const LoaderOptions options{.seed = 2, .epochs = 2, .threads = 2};
   EXPECT_EQ(digests_of(finish(base.cache(disk(folder.path()))), 1, options), expected);
   Philox random({.seed = 3});
@@ -84,7 +74,7 @@ TEST(CacheStage, OnDiskSurvivesDamage) {
 TEST(CacheStage, OnDiskIsKeyedByWhatIsCached) {
   const auto source = fake_jpegs(4);
   const Dataset base = Dataset::from(source).decode();
-  const test::TempFolder folder;
+  const TempFolder folder;
   digests_of(base.map(center_crop(8)).cache(disk(folder.path())).batch({.global_batch = 2}), 1, {});
   digests_of(base.map(center_crop(10)).cache(disk(folder.path())).batch({.global_batch = 2}), 1, {});
   EXPECT_EQ(inspect_cache(folder.path(), Thoroughness::kEveryByte).size(), 2U);
@@ -120,7 +110,7 @@ TEST(CacheStage, WorksWhenOnlyAPartFits) {
 TEST(CacheStage, RefusesAnotherStreamsCache) {
   const auto source = fake_jpegs(4);
   const auto cache = memory();
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   const Dataset base = Dataset::from(source).decode();
   Loader first(finish(base.cache(cache)), devices);
   EXPECT_THROW(Loader(base.map(center_crop(8)).cache(cache).batch({.global_batch = 2}), devices), ConfigError);
@@ -129,7 +119,7 @@ TEST(CacheStage, RefusesAnotherStreamsCache) {
 TEST(CacheStage, RefusesAUserMapThatDrawsRandomNumbers) {
   UserMap map{.name = "dice", .output = {.dtype = DType::kU8, .shape = {1}}};
   map.function = [](auto&&, auto&&, auto&&, Philox& random) { random.next_u32(); };
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(
       Dataset::from(fake_jpegs(4)).decode().map(user_map(map)).cache(memory()).batch({.global_batch = 2}),
       devices);
@@ -137,4 +127,4 @@ TEST(CacheStage, RefusesAUserMapThatDrawsRandomNumbers) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,12 +1,7 @@
 #include "headrace/pipeline/plan/cached_sample.h"
+#include "headrace/tests/support/test.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
-#include "headrace/devices/base/error.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 struct Sample {
@@ -22,8 +17,7 @@ struct Sample {
   }
 };
 
-void expect_sample(const SampleView& read, const Sample& sample, const Shape& image) {
-  ASSERT_EQ(read.size(), 3u);
+void expect_sample(std::span<const FieldView> read, const Sample& sample, const Shape& image) {
   EXPECT_EQ(read[0].shape, image);
   EXPECT_TRUE(std::ranges::equal(read[0].bytes, sample.pixels));
   EXPECT_EQ(read[1].shape, Shape{});
@@ -34,17 +28,17 @@ void expect_sample(const SampleView& read, const Sample& sample, const Shape& im
 
 TEST(CachedSample, GivesBackWhatWasPutIn) {
   const Sample sample({10, 5, 2});
-  SampleView read;
-  read_sample(sample.bytes, 3, read);
+  std::vector<FieldView> read(3);
+  read_sample(sample.bytes, read);
   expect_sample(read, sample, {10, 5, 2});
 }
 
 TEST(CachedSample, OneThatEndsEarlyIsRefused) {
   const Sample sample({10, 5, 2});
   const std::span<const std::byte> early = std::span(sample.bytes).first(sample.bytes.size() - 64);
-  SampleView read;
-  EXPECT_THROW(read_sample(early, 3, read), Error);
+  std::vector<FieldView> read(3);
+  EXPECT_THROW(read_sample(early, read), Error);
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,29 +1,10 @@
 // concatenate, interleave, mix, zip and unbatch: what comes where, and that it is one stream.
 #include "headrace/pipeline/dataset.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <set>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/property.h"
-#include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::values_of;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Values first, first + 1, ...
 Dataset counting(std::int64_t first, std::uint64_t count, const std::string& field = "value") {
@@ -45,12 +26,7 @@ std::vector<std::int64_t> sorted(std::vector<std::int64_t> values) {
 }
 
 std::string refusal_of_combining(const std::function<Dataset()>& make) {
-  try {
-    make().explain();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return message_of([&] { make().explain(); });
 }
 
 TEST(Concatenate, IsOneAfterTheOther) {
@@ -88,7 +64,7 @@ TEST(Mix, WithoutWeightsGivesEachRecordOnce) {
   for (const auto& epoch : epochs)
     EXPECT_EQ(sorted(epoch), first_epoch_of(concatenate({counting(0, 30), counting(100, 10)})));
   EXPECT_NE(epochs[0], epochs[1]) << "another merge each epoch";
-  test::expect_contents(mixed.batch({.global_batch = 7}), EpochContents::all(40), 3);
+  expect_contents(mixed.batch({.global_batch = 7}), EpochContents::all(40), 3);
 }
 
 TEST(Mix, EndsWithTheFirstThatEnds) {
@@ -127,10 +103,10 @@ TEST(Zip, PutsFieldsTogether) {
   ASSERT_EQ(zipped.fields().size(), 2U);
   EXPECT_EQ(zipped.fields()[1].name, "other");
   EXPECT_THAT(first_epoch_of(zipped), ElementsAre(0, 1, 2));
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(zipped.batch({.global_batch = 3}), devices);
   const auto batch = loader.next();
-  EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "other"), ElementsAre(13, 15, 17));
+  EXPECT_THAT(download<std::int64_t>(devices[0], *batch, "other"), ElementsAre(13, 15, 17));
 }
 
 TEST(Zip, WantsEqualLengthsUnlessTold) {
@@ -152,8 +128,8 @@ TEST(Zip, WantsEqualLengthsUnlessTold) {
 
 // What zip() says of two folders of files with these names; empty: it pairs them.
 std::string refusal_of_names(const std::vector<std::string>& images, const std::vector<std::string>& others) {
-  const test::TempFolder folder;
-  const auto png = test::encode_png(test::make_picture(2, 2, 1, 1));
+  const TempFolder folder;
+  const auto png = encode_png(make_picture(2, 2, 1, 1));
   for (const std::string& name : images) folder.write("a/" + name, png);
   for (const std::string& name : others) folder.write("b/" + name, png);
   const auto open = [&](const char* name) {
@@ -206,16 +182,16 @@ TEST(Zip, TellsEqualNamesApart) {
 }
 
 TEST(Zip, KeepsTheBytesOfSourcesThatRead) {
-  const auto make = [](std::uint64_t count) { return Dataset::from(std::make_shared<test::FakeSource>(count)); };
+  const auto make = [](std::uint64_t count) { return Dataset::from(std::make_shared<FakeSource>(count)); };
   const Dataset inner = zip({make(20), make(20).skip(1)}, {.suffixes = {"_a", "_b"}, .strict = false});
   const Dataset zipped = zip({inner, make(20).skip(2), counting(0, 30, "c")}, {.strict = false});
   EXPECT_EQ(zipped.size(), 18U);
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(zipped.shuffle().batch({.global_batch = 5}), devices, {.threads = 2});
   std::uint64_t seen = 0;
   while (const auto batch = loader.next()) {
     const auto values = [&](const char* field) {
-      return test::download_examples<std::int64_t>(devices[0], *batch, field);
+      return download_examples<std::int64_t>(devices[0], *batch, field);
     };
     const auto a = values("value_a"), b = values("value_b"), third = values("value"), c = values("c");
     for (std::size_t i = 0; i < a.size(); ++i, ++seen) {
@@ -265,7 +241,7 @@ TEST(Window, MayHaveFewerRecordsAtTheEnd) {
 }
 
 TEST(Window, IsOneStream) {
-  test::expect_one_stream(
+  expect_one_stream(
       counting(0, 40).window({.size = 4, .shift = 1}).shuffle().repeat(2).batch({.global_batch = 7}));
   EXPECT_NE(counting(0, 9).window({.size = 3}).fingerprint(),
             counting(0, 9).window({.size = 3, .shift = 2}).fingerprint());
@@ -278,25 +254,24 @@ TEST(Window, IsOneStream) {
 
 TEST(Combine, IsOneStream) {
   const Dataset a = counting(0, 31).shuffle({.seed = 1}), b = counting(100, 14).repeat(2).shuffle();
-  const auto read = [](std::uint64_t count) { return Dataset::from(std::make_shared<test::FakeSource>(count)); };
-  test::expect_one_stream(concatenate({a, b, read(9)}).shuffle().batch({.global_batch = 6}));
-  test::expect_one_stream(interleave({a, b, read(9)}, {.block = 3}).batch({.global_batch = 6}));
-  test::expect_one_stream(mix({a, b, read(9)}, {.weights = {1, 2, 0.5}, .seed = 3}).batch({.global_batch = 6}));
-  test::expect_one_stream(mix({a, b}, {.weights = {5, 1}, .end = MixEnd::kAllSeen}).batch({.global_batch = 6}));
-  test::expect_one_stream(
+  const auto read = [](std::uint64_t count) { return Dataset::from(std::make_shared<FakeSource>(count)); };
+  expect_one_stream(concatenate({a, b, read(9)}).shuffle().batch({.global_batch = 6}));
+  expect_one_stream(interleave({a, b, read(9)}, {.block = 3}).batch({.global_batch = 6}));
+  expect_one_stream(mix({a, b, read(9)}, {.weights = {1, 2, 0.5}, .seed = 3}).batch({.global_batch = 6}));
+  expect_one_stream(mix({a, b}, {.weights = {5, 1}, .end = MixEnd::kAllSeen}).batch({.global_batch = 6}));
+  expect_one_stream(
       zip({counting(0, 29).skip(2), read(27)}, {.suffixes = {"", "_2"}}).shuffle().batch({.global_batch = 5}));
-  test::expect_one_stream(batches_of_four().shuffle().unbatch().batch({.global_batch = 6}));
-  const Dataset images = Dataset::from(test::noise_images(20, 8, 8));
-  test::expect_one_stream(
+  expect_one_stream(batches_of_four().shuffle().unbatch().batch({.global_batch = 6}));
+  const Dataset images = Dataset::from(noise_images(20, 8, 8));
+  expect_one_stream(
       concatenate({images, images}).shuffle().map(pad_crop(8, 2) | flip()).batch({.global_batch = 7}));
 }
 
 TEST(Combine, GivesEachRecordOnce) {
   const Dataset a = counting(0, 31).shuffle(), b = counting(100, 14).shuffle();
-  test::expect_contents(concatenate({a, b}).shuffle().batch({.global_batch = 6}), EpochContents::all(45), 3);
-  test::expect_contents(interleave({a, b}, {.block = 4}).batch({.global_batch = 6}), EpochContents::all(45), 3);
-  test::expect_contents(batches_of_four().shuffle().unbatch().batch({.global_batch = 6}), EpochContents::all(20),
-                        3);
+  expect_contents(concatenate({a, b}).shuffle().batch({.global_batch = 6}), EpochContents::all(45), 3);
+  expect_contents(interleave({a, b}, {.block = 4}).batch({.global_batch = 6}), EpochContents::all(45), 3);
+  expect_contents(batches_of_four().shuffle().unbatch().batch({.global_batch = 6}), EpochContents::all(20), 3);
 }
 
 TEST(Combine, IsExplainedAndFingerprinted) {
@@ -331,7 +306,7 @@ TEST(Combine, RefusesWhatDoesNotFit) {
                 return concatenate({a, counting(0, 5, "other")});
               }),
               HasSubstr("same fields"));
-  const Dataset images = Dataset::from(test::noise_images(5, 8, 8));
+  const Dataset images = Dataset::from(noise_images(5, 8, 8));
   EXPECT_THAT(refusal_of_combining([&] {
                 return concatenate({images, images.map(cast(DType::kF32))});
               }),
@@ -341,7 +316,7 @@ TEST(Combine, RefusesWhatDoesNotFit) {
               }),
               HasSubstr("has a batch() and that of counting has none"));
   EXPECT_THAT(refusal_of_combining([&] { return mix({images.map(flip())}).filter(with_labels({1})); }),
-              HasSubstr("flip(probability=0.5, draw=each_pass): its result changes"));
+              HasSubstr("flip(probability=0.5, alternating=false): its result changes"));
   EXPECT_THAT(refusal_of_combining([&] {
                 return mix({a, a}, {.weights = {1}});
               }),
@@ -352,4 +327,4 @@ TEST(Combine, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,29 +1,12 @@
-// concatenate, interleave and mix of datasets that were batched: each batch of theirs is one of the result's.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
+// Batches that are combined and zipped.
 #include "headrace/pipeline/held_out.h"
 #include "headrace/tests/pipeline/batches.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::Batches;
-using test::batches_of_epoch;
-using test::counted;
-using test::refusal_of_plan;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+// concatenate, interleave and mix of datasets that were batched: each batch of theirs is one of the result's.
 
 Dataset cut_in(std::int64_t first, std::uint64_t count, std::int64_t global, bool drop_remainder = false) {
   return counted(first, count).batch({.global_batch = global, .drop_remainder = drop_remainder});
@@ -147,7 +130,7 @@ class RandomCombination {
     constexpr std::uint64_t kKeyOfBatches = 0xBA7C;
     Batches all;
     for (const auto& one :
-         test::batches_of(orders_.batch({.global_batch = 1}), 2, {}, {}, mix_seed(seed, kKeyOfBatches))) {
+         batches_of(orders_.batch({.global_batch = 1}), 2, {}, {}, mix_seed(seed, kKeyOfBatches))) {
       all.push_back(known_[static_cast<std::size_t>(one.front())]);
     }
     return all;
@@ -186,10 +169,9 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
     SCOPED_TRACE(std::to_string(number) + ": " + made.batches.explain());
     const Batches expected = made.expected(4);
     ASSERT_EQ(made.batches.steps_per_epoch() * 2, expected.size());
-    ASSERT_EQ(test::batches_of(made.batches, 2, {.total = 1}), expected);
-    ASSERT_EQ(test::batches_of(made.batches, 2, {.total = 3}), expected) << "three replicas";
-    ASSERT_EQ(test::batches_of(made.batches, 2, {.total = 4, .local = 2}), expected)
-        << "two parts of a world of 4";
+    ASSERT_EQ(batches_of(made.batches, 2, {.total = 1}), expected);
+    ASSERT_EQ(batches_of(made.batches, 2, {.total = 3}), expected) << "three replicas";
+    ASSERT_EQ(batches_of(made.batches, 2, {.total = 4, .local = 2}), expected) << "two parts of a world of 4";
     const Dataset records = made.batches.unbatch();
     try {
       ASSERT_EQ(records.size(), made.batches.size());
@@ -199,7 +181,7 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
       continue;
     }
     ++unbatched;
-    EXPECT_EQ(all_values(test::batches_of(records.batch({.global_batch = 4}), 2, {})),
+    EXPECT_EQ(all_values(batches_of(records.batch({.global_batch = 4}), 2, {})),
               all_values(made.expected(seed_after_combination)));
   }
   EXPECT_GT(unbatched, 60);
@@ -209,17 +191,17 @@ TEST(CombinedBatches, ComeInTheOrderOfCombinedRecords) {
 TEST(CombinedBatches, AreOneStream) {
   const Dataset a = counted(0, 23).shuffle().batch({.global_batch = 4}).shuffle();
   const Dataset b = counted(100, 17).batch({.global_batch = 3, .drop_remainder = true}).repeat(2);
-  test::expect_one_stream(concatenate({a, b}).shuffle());
-  test::expect_one_stream(interleave({a, interleave({b, a}, {.block = 2})}, {.block = 1}).skip(1));
-  test::expect_one_stream(mix({a, b}, {.weights = {1, 2}, .end = MixEnd::kAllSeen}));
-  test::expect_one_stream(mix({a, b}).unbatch().batch({.global_batch = 5}).take(7));
+  expect_one_stream(concatenate({a, b}).shuffle());
+  expect_one_stream(interleave({a, interleave({b, a}, {.block = 2})}, {.block = 1}).skip(1));
+  expect_one_stream(mix({a, b}, {.weights = {1, 2}, .end = MixEnd::kAllSeen}));
+  expect_one_stream(mix({a, b}).unbatch().batch({.global_batch = 5}).take(7));
   const auto images = [](std::uint64_t count, std::int64_t global) {
-    return Dataset::from(test::noise_images(count, 6, 6))
+    return Dataset::from(noise_images(count, 6, 6))
         .map(cast(DType::kF32) | flip() | one_hot(10))
         .shuffle()
         .batch({.global_batch = global});
   };
-  test::expect_one_stream(interleave({images(11, 4), images(7, 3)}).map(mixup()));
+  expect_one_stream(interleave({images(11, 4), images(7, 3)}).map(mixup()));
 }
 
 TEST(CombinedBatches, AreWrittenInThePlan) {
@@ -270,15 +252,12 @@ TEST(CombinedBatches, EvaluateAsThePartsDo) {
   EXPECT_THAT(data.evaluation_json(),
               AllOf(HasSubstr("\"global_batch\": 2"), HasSubstr("\"drop_remainder\": false")));
   const Dataset uneven = concatenate({a, counted(0, 5).batch({.global_batch = 3})});
-  EXPECT_THAT(refusal_of_plan([&] { uneven.evaluation_json(); }),
-              HasSubstr("batched or unbatched in different ways"));
+  EXPECT_THAT(message_of([&] { uneven.evaluation_json(); }), HasSubstr("batched or unbatched in different ways"));
 }
 
 TEST(CombinedBatches, RefuseWhatHasNoMeaning) {
   const Dataset a = counted(0, 5), b = a.batch({.global_batch = 2});
-  const auto refusal = [](const std::function<Dataset()>& make) {
-    return refusal_of_plan([&] { make().explain(); });
-  };
+  const auto refusal = [](const std::function<Dataset()>& make) { return message_of([&] { make().explain(); }); };
   EXPECT_THAT(refusal([&] {
                 return concatenate({b, a});
               }),
@@ -301,8 +280,8 @@ TEST(CombinedBatches, RefuseWhatHasNoMeaning) {
               }),
               HasSubstr("split of batches that are combined"));
   EXPECT_THAT(refusal([&] { return mix({b, b}).take(2).unbatch(); }), IsEmpty()) << "only if it is counted";
-  EXPECT_THAT(refusal_of_plan([&] { mix({b, b}).take(2).unbatch().size(); }), HasSubstr("unbatch() each dataset"));
-  const Dataset images = Dataset::from(test::noise_images(5, 4, 4)).map(cast(DType::kF32) | one_hot(10));
+  EXPECT_THAT(message_of([&] { mix({b, b}).take(2).unbatch().size(); }), HasSubstr("unbatch() each dataset"));
+  const Dataset images = Dataset::from(noise_images(5, 4, 4)).map(cast(DType::kF32) | one_hot(10));
   const Dataset mixed = images.batch({.global_batch = 2}).map(mixup());
   EXPECT_THAT(refusal([&] {
                 return interleave({mixed, mixed});
@@ -315,12 +294,12 @@ TEST(CombinedBatches, RefuseBatchesOfDifferentShapes) {
   const Dataset ragged = lists.ragged_batch({.global_batch = 2});
   const Dataset buckets = lists.bucket_by_length({.field = "value", .boundaries = {1}, .batch_sizes = {2}});
   EXPECT_THAT(
-      refusal_of_plan([&] {
+      message_of([&] {
         mix({ragged, ragged});
       }),
       AllOf(HasSubstr("whose samples differ in length"), HasSubstr("call ragged_batch() on the result of mix()")));
   EXPECT_THAT(
-      refusal_of_plan([&] {
+      message_of([&] {
         zip({buckets, buckets});
       }),
       AllOf(HasSubstr("whose batches differ in shape"), HasSubstr("call bucket_by_length() on the result")));
@@ -328,5 +307,106 @@ TEST(CombinedBatches, RefuseBatchesOfDifferentShapes) {
   EXPECT_EQ(batches_of_epoch(concatenate({padded, padded})).size(), 4U);
 }
 
+// zip of datasets that were batched: batch n has the rows of all datasets' batches n side by side.
+
+const ZipOptions kSuffixes{.suffixes = {"", "_2"}, .strict = false};
+
+// Values that are ten times as large.
+Operations tenfold() {
+  return user_map({.name = "tenfold",
+                   .field = "value",
+                   .output = {.dtype = DType::kI64, .shape = {}},
+                   .function = [](std::span<const std::byte> in, const Shape&, std::span<std::byte> out, Philox&) {
+                     std::int64_t value = 0;
+                     std::memcpy(&value, in.data(), sizeof value);
+                     value *= 10;
+                     std::memcpy(out.data(), &value, sizeof value);
+                   }});
+}
+
+Dataset cut(std::int64_t first, std::uint64_t count, std::int64_t global, bool drop_remainder = false) {
+  return counted(first, count).batch({.global_batch = global, .drop_remainder = drop_remainder});
+}
+
+void expect_pairs(const Dataset& zipped, const Batches& a, const Batches& b) {
+  EXPECT_EQ(batches_of_epoch(zipped, 0, "value"), a);
+  EXPECT_EQ(batches_of_epoch(zipped, 0, "value_2"), b);
+}
+
+TEST(ZippedBatches, StandSideBySide) {
+  expect_pairs(zip({cut(0, 5, 2), cut(10, 5, 2)}, kSuffixes), {{0, 1}, {2, 3}, {4}}, {{10, 11}, {12, 13}, {14}});
+  expect_pairs(zip({cut(0, 9, 2), cut(10, 5, 2, true)}, kSuffixes), {{0, 1}, {2, 3}}, {{10, 11}, {12, 13}});
+  expect_pairs(zip({cut(0, 9, 2).skip(1), cut(10, 5, 2).take(2)}, kSuffixes), {{2, 3}, {4, 5}},
+               {{10, 11}, {12, 13}});
+  expect_pairs(zip({cut(0, 12, 2).shard(2, 1), cut(10, 4, 2).repeat(2)}, kSuffixes), {{2, 3}, {6, 7}, {10, 11}},
+               {{10, 11}, {12, 13}, {10, 11}});
+  expect_pairs(zip({counted(0, 6).skip(2).map(tenfold()).batch({.global_batch = 2}), cut(10, 9, 2)}, kSuffixes),
+               {{20, 30}, {40, 50}}, {{10, 11}, {12, 13}});
+  const Dataset joined = concatenate({cut(20, 2, 2), cut(30, 4, 2)});
+  expect_pairs(zip({interleave({cut(0, 4, 2), cut(10, 2, 2)}), joined.map(tenfold())}, kSuffixes),
+               {{0, 1}, {10, 11}, {2, 3}}, {{200, 210}, {300, 310}, {320, 330}});
+}
+
+TEST(ZippedBatches, MayBeOrderedAndUndone) {
+  const Dataset zipped = zip({cut(0, 7, 2).skip(1), cut(10, 5, 2)}, kSuffixes);
+  EXPECT_EQ(zipped.size(), 5U);
+  EXPECT_EQ(zipped.steps_per_epoch(), 3U);
+  expect_pairs(zipped.shard(2, 0), {{2, 3}, {6}}, {{10, 11}, {14}});
+  expect_pairs(zipped.skip(1).unbatch().batch({.global_batch = 3}), {{4, 5, 6}}, {{12, 13, 14}});
+  expect_pairs(zipped.repeat(2).map(tenfold()).skip(2).take(2), {{60}, {20, 30}}, {{14}, {10, 11}});
+  const Dataset parts = concatenate({zipped, zip({cut(50, 3, 3), cut(60, 3, 3)}, kSuffixes)});
+  expect_pairs(parts, {{2, 3}, {4, 5}, {6}, {50, 51, 52}}, {{10, 11}, {12, 13}, {14}, {60, 61, 62}});
+  expect_pairs(parts.skip(2).unbatch().batch({.global_batch = 4}), {{6, 50, 51, 52}}, {{14, 60, 61, 62}});
+}
+
+TEST(ZippedBatches, KeepTheNumbersOfTheirRecords) {
+  const Dataset numbered = counted(0, 8).enumerate({.field = "number"}).batch({.global_batch = 2}).skip(1);
+  const Dataset zipped = zip({numbered, cut(10, 4, 2)}, kSuffixes);
+  EXPECT_THAT(batches_of_epoch(zipped, 0, "number"), ElementsAre(ElementsAre(2, 3), ElementsAre(4, 5)));
+}
+
+TEST(ZippedBatches, AreOneStream) {
+  const Dataset zipped = zip({cut(0, 23, 4).skip(1), concatenate({cut(50, 8, 4), cut(70, 11, 4)})}, kSuffixes);
+  expect_one_stream(zipped.shuffle());
+  expect_one_stream(mix({zipped, zipped.take(3)}));
+}
+
+TEST(ZippedBatches, AreWrittenInThePlan) {
+  const PlanParts parts{.sources = {{"a", counted(0, 9).source()}, {"b", counted(100, 5).source()}}};
+  const Dataset data = zip({cut(0, 9, 2).skip(1), cut(100, 5, 2, true)}, kSuffixes).shuffle().prefetch(1);
+  const Dataset read = Dataset::from_json(data.to_json(parts), {.parts = parts});
+  EXPECT_EQ(read.fingerprint(), data.fingerprint());
+  EXPECT_EQ(batches_of_epoch(read), batches_of_epoch(data));
+  EXPECT_THAT(data.explain(), HasSubstr("batch(global_batch=2, drop_remainder=false)\nshuffle(seed=0, "
+                                        "reshuffle_each_epoch=true)  [on batches]\nprefetch(batches=1)"));
+  const auto of = [](const Dataset& a) { return zip({a, cut(100, 4, 2)}, kSuffixes).fingerprint(); };
+  EXPECT_NE(of(cut(0, 9, 2)), of(cut(0, 9, 2).skip(1)));
+  EXPECT_NE(of(cut(0, 9, 2)),
+            zip({counted(0, 9), counted(100, 4)}, kSuffixes).batch({.global_batch = 2}).fingerprint());
+}
+
+TEST(ZippedBatches, OfDifferentSizesAreRefused) {
+  EXPECT_THAT(message_of([] {
+                zip({cut(0, 8, 2), cut(0, 8, 4)}, kSuffixes);
+              }),
+              AllOf(HasSubstr("batch 0 has 2 examples of counted and 4 of counted"),
+                    HasSubstr("give all datasets batches of one size")));
+  EXPECT_THAT(message_of([] {
+                zip({cut(0, 9, 2), cut(0, 5, 2)}, kSuffixes);
+              }),
+              AllOf(HasSubstr("batch 2 has 2 examples of counted and 1 of counted"), HasSubstr("take(2)")));
+  EXPECT_THAT(
+      message_of([] {
+        zip({cut(0, 5, 2).repeat(2), cut(0, 5, 2).repeat(2)}, kSuffixes);
+      }),
+      AllOf(HasSubstr("batch 2 has 1 examples, not 2"), HasSubstr("repeat() and shuffle() on the result")));
+  EXPECT_THAT(message_of([] {
+                zip({cut(0, 5, 2).shuffle(), cut(0, 5, 2)}, kSuffixes);
+              }),
+              HasSubstr("shuffle after zip()"));
+  EXPECT_THAT(message_of([] { zip({cut(0, 5, 2), counted(0, 5)}, kSuffixes); }), HasSubstr("has none"));
+  EXPECT_THAT(message_of([] { zip({cut(0, 5, 2), cut(0, 5, 2)}); }), HasSubstr("a field 'value'"));
+}
+
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,25 +1,13 @@
-#include "headrace/pipeline/plan/content_sample.h"
-
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/plan/content_sample.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // Notes what is read of it.
@@ -101,7 +89,7 @@ TEST(ContentSample, LooksIntoFilesOfTheTimeZeroAndWhatHasNoIdentity) {
 
 // Two folders alike in names, sizes and times, as `touch -d @0` makes them, and one disk cache.
 TEST(ContentSample, OneDiskCacheKeepsAlikeDataSetsApart) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const auto stream = [&](const std::string& name, std::uint8_t value) {
     for (int i = 0; i < 6; ++i) {
       const std::string text = "P" + std::string(63, static_cast<char>(value + i));
@@ -119,12 +107,12 @@ TEST(ContentSample, OneDiskCacheKeepsAlikeDataSetsApart) {
 }
 
 // Images alike in names and sizes; another seed makes other pixels.
-Dataset timeless_archive(const test::TempFolder& folder, const std::string& name, std::uint8_t seed) {
-  test::TarBuilder tar;
+Dataset timeless_archive(const TempFolder& folder, const std::string& name, std::uint8_t seed) {
+  TarBuilder tar;
   for (std::uint8_t i = 0; i < 6; ++i) {
-    test::Picture picture = test::make_picture(6, 5, 3, 1);
+    Picture picture = make_picture(6, 5, 3, 1);
     picture.samples[0] = static_cast<std::uint8_t>(seed + i);
-    test::Bytes png = test::encode_png(picture);
+    Bytes png = encode_png(picture);
     png.resize(1000);  // what follows the image's end is passed over
     tar.add(std::string(i % 2 == 0 ? "a/" : "b/") + std::to_string(i) + ".png", png);
   }
@@ -137,10 +125,10 @@ Dataset timeless_archive(const test::TempFolder& folder, const std::string& name
 
 // As reproducible builds, container layers and package stores leave their files: last changed at the time 0.
 TEST(ContentSample, CachesKeepArchivesOfTheTimeZeroApart) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const Dataset one = timeless_archive(folder, "one.tar", 10), other = timeless_archive(folder, "other.tar", 90);
   const auto digests = [](const Dataset& dataset) {
-    return test::cpu_digests_of(dataset.batch({.global_batch = 3}), {.threads = 2});
+    return cpu_digests_of(dataset.batch({.global_batch = 3}), {.threads = 2});
   };
   EXPECT_EQ(std::filesystem::file_size(folder / "one.tar"), std::filesystem::file_size(folder / "other.tar"));
   ASSERT_NE(digests(one), digests(other));
@@ -155,7 +143,7 @@ TEST(ContentSample, CachesKeepArchivesOfTheTimeZeroApart) {
 
 // A function whose maker gave no fingerprint is known by what it makes.
 TEST(ContentSample, DiskCachesKeepFunctionsWithoutIdentityApart) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   const auto digests = [&](std::int64_t first) {
     const Dataset dataset =
         Dataset::from(generator({.fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
@@ -163,8 +151,8 @@ TEST(ContentSample, DiskCachesKeepFunctionsWithoutIdentityApart) {
                                  .function = [first](std::uint64_t index, RecordWriter& record) {
                                    record.put(0, first + static_cast<std::int64_t>(index));
                                  }}));
-    return std::pair(test::cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global_batch = 5}), {}),
-                     test::cpu_digests_of(dataset.batch({.global_batch = 5}), {}));
+    return std::pair(cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global_batch = 5}), {}),
+                     cpu_digests_of(dataset.batch({.global_batch = 5}), {}));
   };
   for (const std::int64_t first : {0, 100, 0}) {
     const auto [cached, plain] = digests(first);
@@ -195,14 +183,14 @@ class Forgetful final : public Source {
 };
 
 TEST(ContentSample, DiskCachesKeepSourcesWithoutFingerprintApart) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   for (const std::int64_t first : {0, 100, 0}) {
     const Dataset dataset = Dataset::from(std::make_shared<Forgetful>(first));
-    EXPECT_EQ(test::cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global_batch = 5}), {}),
-              test::cpu_digests_of(dataset.batch({.global_batch = 5}), {}))
+    EXPECT_EQ(cpu_digests_of(dataset.cache(disk(folder.path())).batch({.global_batch = 5}), {}),
+              cpu_digests_of(dataset.batch({.global_batch = 5}), {}))
         << "given another source's samples";
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

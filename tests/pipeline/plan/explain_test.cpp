@@ -1,30 +1,17 @@
 // Real runs whose culprit is known: what the counters say of them, and the verdict.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <thread>
 
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/stats.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/discrete_device.h"
 #include "headrace/tests/support/long_run.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 using std::chrono::milliseconds;
-using test::cpu_replicas;
-using test::noise_images;
-using test::numbers;
-using test::undisturbed;
 
 constexpr std::uint64_t kWithoutEnd = 1'000'000;
 
@@ -52,7 +39,7 @@ const StageStats& stage_of(const LoaderStats& stats, const std::string& name) {
 }
 
 SourcePtr slow_source(milliseconds pause) {
-  return std::make_shared<test::FakeSource>(64, [pause](std::uint64_t) { std::this_thread::sleep_for(pause); });
+  return std::make_shared<FakeSource>(64, [pause](std::uint64_t) { std::this_thread::sleep_for(pause); });
 }
 
 Operations busy_map(double busy_seconds) {
@@ -232,9 +219,8 @@ TEST(Explain, StagesCountWhatWentThroughThem) {
     EXPECT_GT(stage.waits.count(), 0U) << stage.name;
     busy += stage.busy_ns;
   }
-  EXPECT_THAT(
-      names, ::testing::ElementsAre("assemble", ::testing::HasSubstr("normalize"), ::testing::HasSubstr("one_hot"),
-                                    "write rows", ::testing::HasSubstr("mixup"), "consumer"));
+  EXPECT_THAT(names, ElementsAre("assemble", HasSubstr("normalize"), HasSubstr("one_hot"), "write rows",
+                                 HasSubstr("mixup"), "consumer"));
   EXPECT_EQ(stats.operate_ns, busy);
   EXPECT_LE(busy, 2 * stats.elapsed_ns);
   const StageStats& consumer = stats.stages.back();
@@ -243,7 +229,7 @@ TEST(Explain, StagesCountWhatWentThroughThem) {
 }
 
 TEST(Explain, CopiesAreCounted) {
-  DeviceGroup devices = test::own_memory_devices(1);
+  DeviceGroup devices = own_memory_devices(1);
   Loader loader(Dataset::from(noise_images(64, 32, 32)).batch({.global_batch = 64}), devices,
                 {.epochs = kWithoutEnd, .threads = 1, .trace_spans = 64});
   const LoaderStats stats = stats_after(loader, 1, 20);
@@ -309,7 +295,7 @@ TEST(Explain, TheTraceOutlivesItsLoader) {
                   {.epochs = kWithoutEnd, .threads = 1, .trace = trace});
     stats_after(loader, 1, 20);
   }
-  EXPECT_THAT(trace->to_json(), ::testing::HasSubstr("\"map user_map 'busy'\""));
+  EXPECT_THAT(trace->to_json(), HasSubstr("\"map user_map 'busy'\""));
 }
 
 TEST(Explain, ATraceMustBeAskedFor) {
@@ -319,4 +305,4 @@ TEST(Explain, ATraceMustBeAskedFor) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

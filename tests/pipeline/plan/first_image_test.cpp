@@ -1,23 +1,11 @@
 // decode() without a size before batch(): the size of the source's first image counts.
 #include "headrace/pipeline/plan/first_image.h"
-
-#include <gmock/gmock.h>
-
-#include <functional>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/oriented.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using namespace test;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 constexpr int kAlike = 12;
 
@@ -34,16 +22,6 @@ class FirstImage : public testing::Test {
 
   TempFolder folder_;
 };
-
-template <typename Failing>
-std::string error_text(const Failing& failing) {
-  try {
-    failing();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST_F(FirstImage, GivesTheSizeThatThePlanNeeds) {
   const DecodeOptions said{.height = 9, .width = 11};
@@ -84,7 +62,7 @@ TEST_F(FirstImage, MakesAnotherSizeABadRecord) {
   };
   for (const int threads : {1, 3}) {
     const Dataset shuffled = images().decode().shuffle();
-    EXPECT_THAT(error_text([&] { run(shuffled, OnError::kFail, 5, threads); }),
+    EXPECT_THAT(message_of<Error>([&] { run(shuffled, OnError::kFail, 5, threads); }),
                 AllOf(HasSubstr("b/107.jpg"), HasSubstr("record 7"),
                       HasSubstr("an image of 10 x 11 pixels where the first image, a/100.jpg, has 9 x 11"),
                       HasSubstr("resize() or random_resized_crop()"), HasSubstr("decode(height=, width=)")));
@@ -118,7 +96,7 @@ TEST_F(FirstImage, PassesOverBadRecords) {
   write(1, {});
   EXPECT_THAT(images().decode().batch({.global_batch = 4}).explain(), HasSubstr("the first image, a/102.jpg]"));
   for (int i = 0; i < kAlike; ++i) write(i, to_bytes("no image"));
-  EXPECT_THAT(error_text([&] { images().decode().batch({.global_batch = 4}).explain(); }),
+  EXPECT_THAT(message_of<Error>([&] { images().decode().batch({.global_batch = 4}).explain(); }),
               AllOf(HasSubstr("batch(): the size of field 'image'"), HasSubstr("decode(height=, width=)")));
 }
 
@@ -145,7 +123,7 @@ TEST_F(FirstImage, CannotBeLookedAtInAStream) {
                                                       ADD_FAILURE() << "opened to look";
                                                       return [](RecordWriter&) { return false; };
                                                     }}));
-  EXPECT_THAT(error_text([&] { data.decode().batch({.global_batch = 2}).explain(); }),
+  EXPECT_THAT(message_of<Error>([&] { data.decode().batch({.global_batch = 2}).explain(); }),
               HasSubstr("decode(height=, width=)"));
 }
 
@@ -174,4 +152,4 @@ TEST_F(FirstImage, IsNotReplacedWhereItCannotBeReadNow) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,14 +1,7 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Record r holds r % 5 pairs of i32, all of value r, and r itself.
 Dataset sequences(std::uint64_t count) {
@@ -24,27 +17,18 @@ Dataset sequences(std::uint64_t count) {
                  }}));
 }
 
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST(PaddedBatch, PadsToTheLongestAndSaysTheLengths) {
   const Dataset dataset = sequences(8).padded_batch({.global_batch = 4});
   ASSERT_EQ(dataset.fields().size(), 3U);
   EXPECT_EQ(dataset.fields()[1].shape, (Shape{4, 2}));
   EXPECT_EQ(dataset.fields()[2].name, "tokens_length");
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(dataset, devices, {.threads = 1});
   loader.next();
   const auto batch = loader.next();
-  EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "tokens_length"), ElementsAre(4, 0, 1, 2));
+  EXPECT_THAT(download<std::int64_t>(devices[0], *batch, "tokens_length"), ElementsAre(4, 0, 1, 2));
   EXPECT_THAT(
-      test::download<std::int32_t>(devices[0], *batch, "tokens"),
+      download<std::int32_t>(devices[0], *batch, "tokens"),
       ElementsAre(4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 6, 6, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7, 0, 0, 0, 0));
 }
 
@@ -52,34 +36,37 @@ TEST(PaddedBatch, PadsToAGivenLengthWithAGivenByte) {
   const Dataset dataset = sequences(3).skip(1).padded_batch(
       {.global_batch = 2, .pad = {{.field = "tokens", .length = 6, .value = 0xFF}}});
   EXPECT_EQ(dataset.fields()[1].shape, (Shape{6, 2}));
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(dataset, devices, {.threads = 1});
   const auto batch = loader.next();
-  std::vector<std::int32_t> tokens = test::download<std::int32_t>(devices[0], *batch, "tokens");
+  std::vector<std::int32_t> tokens = download<std::int32_t>(devices[0], *batch, "tokens");
   tokens.resize(12);  // of the first record
   EXPECT_THAT(tokens, ElementsAre(1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
 }
 
 TEST(PaddedBatch, IsOneStream) {
-  test::expect_one_stream(sequences(41).shuffle().repeat(2).padded_batch({.global_batch = 6}));
-  test::expect_one_stream(sequences(41).cache(memory()).padded_batch({.global_batch = 6}));
+  expect_one_stream(sequences(41).shuffle().repeat(2).padded_batch({.global_batch = 6}));
+  expect_one_stream(sequences(41).cache(memory()).padded_batch({.global_batch = 6}));
 }
 
 TEST(PaddedBatch, RefusesALongerRecordByName) {
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(sequences(8).padded_batch({.global_batch = 8, .pad = {{.field = "tokens", .length = 3}}}),
                 devices);
-  const std::string error = error_of([&] { loader.next(); });
+  const std::string error = message_of<Error>([&] { loader.next(); });
   EXPECT_THAT(error, HasSubstr("4 entries, more than the 3"));
   EXPECT_THAT(error, HasSubstr("record 4"));
 }
 
 TEST(PaddedBatch, RefusesWhatCannotBePadded) {
-  EXPECT_THAT(error_of([] { sequences(8).batch({.global_batch = 2}).explain(); }), HasSubstr("padded_batch()"));
-  const Dataset fixed = Dataset::from(test::numbers(5));
-  EXPECT_THAT(error_of([&] { fixed.padded_batch({}); }), HasSubstr("use batch()"));
-  EXPECT_THAT(error_of([&] { fixed.padded_batch({.pad = {{.field = "value"}}}); }), HasSubstr("cannot be padded"));
-  EXPECT_THAT(error_of([] { sequences(8).padded_batch({.pad = {{.field = "token"}}}); }), HasSubstr("tokens"));
+  EXPECT_THAT(message_of<Error>([] { sequences(8).batch({.global_batch = 2}).explain(); }),
+              HasSubstr("padded_batch()"));
+  const Dataset fixed = Dataset::from(numbers(5));
+  EXPECT_THAT(message_of<Error>([&] { fixed.padded_batch({}); }), HasSubstr("use batch()"));
+  EXPECT_THAT(message_of<Error>([&] { fixed.padded_batch({.pad = {{.field = "value"}}}); }),
+              HasSubstr("cannot be padded"));
+  EXPECT_THAT(message_of<Error>([] { sequences(8).padded_batch({.pad = {{.field = "token"}}}); }),
+              HasSubstr("tokens"));
 }
 
 // The records of sequences() as a stream.
@@ -98,12 +85,11 @@ Dataset streamed_sequences(std::uint64_t count) {
 }
 
 std::vector<std::int32_t> all_tokens(const Dataset& data, const LoaderOptions& options) {
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(data, devices, options);
   std::vector<std::int32_t> all;
   while (const auto batch = loader.next()) {
-    for (const std::int32_t token : test::download<std::int32_t>(devices[0], *batch, "tokens"))
-      all.push_back(token);
+    for (const std::int32_t token : download<std::int32_t>(devices[0], *batch, "tokens")) all.push_back(token);
   }
   return all;
 }
@@ -118,10 +104,10 @@ TEST(PaddedBatch, OfAStreamWhoseLengthsAreGiven) {
 TEST(PaddedBatch, ALongerRecordOfAStreamIsBad) {
   const PaddedBatchOptions options{.global_batch = 4, .pad = {{.field = "tokens", .length = 3}}};
   LoaderOptions run{.epochs = 1, .threads = 2};
-  EXPECT_THAT(error_of([&] { all_tokens(streamed_sequences(11).padded_batch(options), run); }),
+  EXPECT_THAT(message_of<Error>([&] { all_tokens(streamed_sequences(11).padded_batch(options), run); }),
               HasSubstr("field 'tokens' has 4 entries, more than the 3 it is padded to"));
   run.errors = {.on_error = OnError::kSkip, .max_bad_share = 1};
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(streamed_sequences(11).padded_batch(options), devices, run);
   std::int64_t examples = 0;
   while (const auto batch = loader.next()) examples += batch->examples();
@@ -129,9 +115,9 @@ TEST(PaddedBatch, ALongerRecordOfAStreamIsBad) {
 }
 
 TEST(PaddedBatch, AStreamDoesNotTellItsLongestRecord) {
-  EXPECT_THAT(error_of([] { streamed_sequences(3).padded_batch({.global_batch = 2}); }),
+  EXPECT_THAT(message_of<Error>([] { streamed_sequences(3).padded_batch({.global_batch = 2}); }),
               AllOf(HasSubstr("longest record of a stream"), HasSubstr("the field 'tokens' is padded")));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,22 +1,9 @@
 // Datasets that were decoded, mapped or cached before they were combined, and plans with several caches.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <functional>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/property.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::numbers;
-using test::values_of;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // value -> factor * value, plus a random number below `noise`.
 Operations times(std::int64_t factor, std::uint32_t noise = 0) {
@@ -65,40 +52,40 @@ TEST(ProcessedParts, OfZipEachSeeTheirFields) {
   const Dataset a = Dataset::from(numbers(5)).skip(1).map(times(10)).cache(memory()).map(times(2));
   const Dataset b = Dataset::from(numbers(9)).shard(2, 1).map(times(100));
   const Dataset zipped = zip({a, b}, {.suffixes = {"", "_2"}});
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   for (int run = 0; run < 2; ++run) {
     Loader loader(zipped.map(times(3)).batch({.global_batch = 4}), devices);
     const auto batch = loader.next();
-    EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "value"), ElementsAre(60, 120, 180, 240));
-    EXPECT_THAT(test::download<std::int64_t>(devices[0], *batch, "value_2"), ElementsAre(100, 300, 500, 700));
+    EXPECT_THAT(download<std::int64_t>(devices[0], *batch, "value"), ElementsAre(60, 120, 180, 240));
+    EXPECT_THAT(download<std::int64_t>(devices[0], *batch, "value_2"), ElementsAre(100, 300, 500, 700));
   }
 }
 
 TEST(ProcessedParts, OfZipDrawDifferentNumbers) {
   const auto noise = [] { return Dataset::from(numbers(50)).map(times(0, 1 << 20)); };
   const Dataset zipped = zip({noise(), noise()}, {.suffixes = {"", "_2"}}).batch({.global_batch = 50});
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(zipped, devices);
   const auto batch = loader.next();
-  EXPECT_NE(test::download<std::int64_t>(devices[0], *batch, "value"),
-            test::download<std::int64_t>(devices[0], *batch, "value_2"));
+  EXPECT_NE(download<std::int64_t>(devices[0], *batch, "value"),
+            download<std::int64_t>(devices[0], *batch, "value_2"));
 }
 
 Dataset cropped_jpegs(int count, int size) {
-  return Dataset::from(test::fake_jpegs(count)).decode().map(random_resized_crop({.size = size}) | flip());
+  return Dataset::from(fake_jpegs(count)).decode().map(random_resized_crop({.size = size}) | flip());
 }
 
 TEST(ProcessedParts, AreOneStream) {
-  test::expect_one_stream(
+  expect_one_stream(
       mix({cropped_jpegs(7, 12), cropped_jpegs(6, 12).shuffle().repeat(2)}).shuffle().batch({.global_batch = 4}));
-  test::expect_one_stream(concatenate({cropped_jpegs(7, 12).take(5), cropped_jpegs(6, 12)})
-                              .repeat(2)
-                              .map(flip())
-                              .batch({.global_batch = 4})
-                              .shuffle());
-  test::expect_one_stream(zip({cropped_jpegs(8, 12), Dataset::from(numbers(8)).map(times(3, 5))})
-                              .shuffle()
-                              .batch({.global_batch = 3}));
+  expect_one_stream(concatenate({cropped_jpegs(7, 12).take(5), cropped_jpegs(6, 12)})
+                        .repeat(2)
+                        .map(flip())
+                        .batch({.global_batch = 4})
+                        .shuffle());
+  expect_one_stream(zip({cropped_jpegs(8, 12), Dataset::from(numbers(8)).map(times(3, 5))})
+                        .shuffle()
+                        .batch({.global_batch = 3}));
   EXPECT_THAT(concatenate({cropped_jpegs(7, 12), cropped_jpegs(2, 12)}).explain(),
               HasSubstr("records of dataset 1:\n  decode()\n"));
   EXPECT_NE(concatenate({cropped_jpegs(7, 12), cropped_jpegs(2, 12)}).fingerprint(),
@@ -114,32 +101,32 @@ TEST(ProcessedParts, SayWhatIsRead) {
 
 TEST(ProcessedParts, AsTheyWouldBeAfterCombining) {
   const auto digests = [](const Dataset& data) {
-    return test::cpu_digests_of(data.shuffle().batch({.global_batch = 4}), {.seed = 3, .epochs = 2, .threads = 2});
+    return cpu_digests_of(data.shuffle().batch({.global_batch = 4}), {.seed = 3, .epochs = 2, .threads = 2});
   };
-  const auto decoded = [](int count) { return Dataset::from(test::fake_jpegs(count)).decode(); };
-  const auto encoded = [](int count) { return Dataset::from(test::fake_jpegs(count)); };
+  const auto decoded = [](int count) { return Dataset::from(fake_jpegs(count)).decode(); };
+  const auto encoded = [](int count) { return Dataset::from(fake_jpegs(count)); };
   const Operations chain = random_resized_crop({.size = 12}) | flip();
   EXPECT_EQ(digests(concatenate({decoded(7).map(chain), decoded(6).map(chain)})),
             digests(concatenate({encoded(7), encoded(6)}).decode().map(chain)));
 }
 
 TEST(SeveralCaches, LeaveTheStreamAsItIs) {
-  const auto source = test::fake_jpegs(25);
+  const auto source = fake_jpegs(25);
   const Dataset base = Dataset::from(source).decode();
   const auto end = [](const Dataset& data) { return data.shuffle().map(flip()).batch({.global_batch = 7}); };
   const LoaderOptions options{.seed = 2, .epochs = 2, .threads = 2};
-  const auto expected = test::cpu_digests_of(end(base.map(resize(20) | center_crop(16))), options);
-  const test::TempFolder folder;
+  const auto expected = cpu_digests_of(end(base.map(resize(20) | center_crop(16))), options);
+  const TempFolder folder;
   const auto place = folder / "cache";
   for (const std::uint64_t budget : {std::uint64_t{0}, std::uint64_t{8000}}) {
     const auto outer = memory(budget);
     const Dataset cached = base.cache(disk(place)).map(resize(20) | center_crop(16)).cache(outer);
-    EXPECT_EQ(test::digests_of(end(cached), 2, options), expected) << "cold";
+    EXPECT_EQ(digests_of(end(cached), 2, options), expected) << "cold";
     const std::uint64_t reads = source->reads();
-    EXPECT_EQ(test::digests_of(end(cached), 3, options), expected) << "warm";
-    EXPECT_EQ(test::digests_of(end(base.cache(disk(place)).map(resize(20) | center_crop(16)).cache(memory())), 1,
-                               options),
-              expected)
+    EXPECT_EQ(digests_of(end(cached), 3, options), expected) << "warm";
+    EXPECT_EQ(
+        digests_of(end(base.cache(disk(place)).map(resize(20) | center_crop(16)).cache(memory())), 1, options),
+        expected)
         << "from the inner cache";
     EXPECT_EQ(source->reads(), reads) << "a warm cache needs no source";
   }
@@ -148,4 +135,4 @@ TEST(SeveralCaches, LeaveTheStreamAsItIs) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

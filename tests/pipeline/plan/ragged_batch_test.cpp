@@ -1,11 +1,3 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/arrow.h"
 #include "headrace/pipeline/arrow_structs.h"
 #include "headrace/pipeline/dlpack.h"
@@ -13,13 +5,8 @@
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 #include "headrace/tests/pipeline/property.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::refusal_of;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::int64_t pairs_of(std::uint64_t record) { return static_cast<std::int64_t>(record * 7 % 5); }
 
@@ -50,11 +37,11 @@ Dataset ragged_records(std::uint64_t count) { return Dataset::from(ragged_source
 
 // Expects of one replica's batch that row i holds what the record of its value does. Returns the values.
 std::vector<std::int64_t> checked_values(Device& device, const Batch& batch) {
-  const auto values = test::download_examples<std::int64_t>(device, batch, "value");
-  const auto x = test::download<std::int32_t>(device, batch, "x");
-  const auto offsets = test::download<std::int64_t>(device, batch, "x_offsets");
-  const auto text = test::download<char>(device, batch, "text");
-  const auto text_offsets = test::download<std::int64_t>(device, batch, "text_offsets");
+  const auto values = download_examples<std::int64_t>(device, batch, "value");
+  const auto x = download<std::int32_t>(device, batch, "x");
+  const auto offsets = download<std::int64_t>(device, batch, "x_offsets");
+  const auto text = download<char>(device, batch, "text");
+  const auto text_offsets = download<std::int64_t>(device, batch, "text_offsets");
   std::vector<std::int32_t> expected;
   std::vector<std::int64_t> begins{0};
   std::string letters;
@@ -96,7 +83,7 @@ TEST(RaggedBatch, HoldsTheEntriesOfItsRows) {
   const Dataset data = ragged_records(41).shuffle().ragged_batch({.global_batch = 6});
   for (const std::string& kind : {std::string("cpu"), std::string("discrete"), std::string("twin")}) {
     for (const int replicas : {1, 2, 3}) {
-      const auto seen = checked_stream(data, test::devices_of_kind(kind, replicas),
+      const auto seen = checked_stream(data, devices_of_kind(kind, replicas),
                                        {.seed = 4, .epochs = 2, .threads = 2, .prefetch = 1});
       EXPECT_EQ(seen.size(), 82U) << kind << ", " << replicas << " replicas";
     }
@@ -105,7 +92,7 @@ TEST(RaggedBatch, HoldsTheEntriesOfItsRows) {
 
 TEST(RaggedBatch, BatchesThatTakeTheirRowsAlong) {
   const Dataset data = ragged_records(41).shuffle().ragged_batch({.global_batch = 6});
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(data, devices, {.seed = 4, .epochs = 3, .threads = 2, .prefetch = 0, .owned_batches = true});
   std::vector<Batch> held;
   while (auto batch = loader.next()) held.push_back(std::move(*batch));
@@ -114,12 +101,11 @@ TEST(RaggedBatch, BatchesThatTakeTheirRowsAlong) {
 }
 
 TEST(RaggedBatch, IsOneStream) {
-  test::expect_one_stream(ragged_records(41).shuffle().repeat(2).ragged_batch({.global_batch = 6}));
-  test::expect_one_stream(
+  expect_one_stream(ragged_records(41).shuffle().repeat(2).ragged_batch({.global_batch = 6}));
+  expect_one_stream(
       ragged_records(41).shuffle().ragged_batch({.global_batch = 6, .drop_remainder = true}).shuffle());
-  test::expect_one_stream(
-      ragged_records(41).cache(memory()).shuffle().enumerate().ragged_batch({.global_batch = 5}));
-  test::expect_one_stream(
+  expect_one_stream(ragged_records(41).cache(memory()).shuffle().enumerate().ragged_batch({.global_batch = 5}));
+  expect_one_stream(
       concatenate({ragged_records(9).cache(memory()), ragged_records(17)})
           .ragged_batch({.global_batch = 6,
                          .fields = {{.field = "x", .max_length = 4}, {.field = "text", .max_length = 2}}}));
@@ -129,8 +115,8 @@ TEST(RaggedBatch, APartOfTheWorldHasOffsetsOfItsOwn) {
   const Dataset data = ragged_records(41).shuffle().ragged_batch({.global_batch = 7});
   std::vector<std::vector<std::int64_t>> parts;
   for (const int first : {0, 1, 2}) {
-    parts.push_back(checked_stream(data, test::cpu_replicas(1),
-                                   {.seed = 4, .world = {.total = 3, .first = first}, .threads = 2}));
+    parts.push_back(
+        checked_stream(data, cpu_replicas(1), {.seed = 4, .world = {.total = 3, .first = first}, .threads = 2}));
   }
   EXPECT_EQ(parts[0].size() + parts[1].size() + parts[2].size(), 41U);
 }
@@ -148,32 +134,31 @@ TEST(RaggedBatch, OfAStreamWhoseMaximaAreGiven) {
   };
   const RaggedBatchOptions given{.global_batch = 6,
                                  .fields = {{.field = "x", .max_length = 4}, {.field = "text", .max_length = 2}}};
-  EXPECT_EQ(checked_stream(stream().ragged_batch(given), test::cpu_replicas(2), {.threads = 2}).size(), 20U);
-  DeviceGroup devices = test::cpu_replicas(1);
-  EXPECT_THAT(refusal_of([&] { Loader(stream().ragged_batch({}), devices); }), HasSubstr("max_length"));
+  EXPECT_EQ(checked_stream(stream().ragged_batch(given), cpu_replicas(2), {.threads = 2}).size(), 20U);
+  DeviceGroup devices = cpu_replicas(1);
+  EXPECT_THAT(message_of([&] { Loader(stream().ragged_batch({}), devices); }), HasSubstr("max_length"));
 }
 
 TEST(RaggedBatch, EmptyValuesAndBatches) {
   const Dataset data = ragged_records(1).ragged_batch({.global_batch = 4});
-  EXPECT_EQ(checked_stream(data, test::cpu_replicas(3), {.threads = 1}).size(), 1U);
-  EXPECT_EQ(test::digests_of(data, 2, {.threads = 1}), test::cpu_digests_of(data, {.threads = 2}));
+  EXPECT_EQ(checked_stream(data, cpu_replicas(3), {.threads = 1}).size(), 1U);
+  EXPECT_EQ(digests_of(data, 2, {.threads = 1}), cpu_digests_of(data, {.threads = 2}));
 }
 
 TEST(RaggedBatch, LongerAndUnreadableRecordsAreBad) {
   const Dataset data =
       Dataset::from(ragged_source(41, /*bad=*/11))
           .ragged_batch({.global_batch = 6, .fields = {{.field = "x", .max_length = 3}, {.field = "text"}}});
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(data, devices);
   EXPECT_THROW(loader.next(), DataError);
   std::size_t good = 0;
   for (std::uint64_t record = 0; record < 41; ++record) good += record != 11 && pairs_of(record) <= 3 ? 1 : 0;
-  const auto left = checked_stream(data, test::cpu_replicas(2),
+  const auto left = checked_stream(data, cpu_replicas(2),
                                    {.threads = 2, .errors = {.on_error = OnError::kSkip, .max_bad_share = 1}});
   EXPECT_EQ(left.size(), good);
-  const auto all =
-      checked_stream(data, test::cpu_replicas(2),
-                     {.threads = 2, .errors = {.on_error = OnError::kSubstitute, .max_bad_share = 1}});
+  const auto all = checked_stream(
+      data, cpu_replicas(2), {.threads = 2, .errors = {.on_error = OnError::kSubstitute, .max_bad_share = 1}});
   EXPECT_EQ(all.size(), 41U);
 }
 
@@ -189,15 +174,15 @@ TEST(RaggedBatch, ImagesThatStayEncodedAreBytes) {
                                  const std::string bytes(index + 1, static_cast<char>('a' + index));
                                  record.put(0, std::as_bytes(std::span(bytes)));
                                }}));
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   Loader loader(data.ragged_batch({.global_batch = 3, .fields = {{.field = "image"}}}), devices);
   const auto batch = loader.next();
-  EXPECT_THAT(test::download<char>(devices[0], *batch, "image"), ElementsAre('a', 'b', 'b', 'c', 'c', 'c'));
-  EXPECT_THAT(refusal_of([&] { data.ragged_batch({}).explain(); }), HasSubstr("no field differs in length"));
+  EXPECT_THAT(download<char>(devices[0], *batch, "image"), ElementsAre('a', 'b', 'b', 'c', 'c', 'c'));
+  EXPECT_THAT(message_of([&] { data.ragged_batch({}).explain(); }), HasSubstr("no field differs in length"));
 }
 
 TEST(RaggedBatch, OtherLibrariesSeeAllEntries) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(ragged_records(5).ragged_batch({.global_batch = 7}), devices);
   const SharedBatch batch(std::move(*loader.next()));
   ASSERT_EQ(batch->examples(), 5);
@@ -230,8 +215,8 @@ TEST(RaggedBatch, IsPartOfThePlan) {
   const Dataset from = Dataset::from(parts.sources.at("ragged"));
   const RaggedBatchOptions options{
       .global_batch = 4, .drop_remainder = true, .fields = {{.field = "text", .max_length = 7}, {.field = "x"}}};
-  test::expect_same_stream(from.shuffle().ragged_batch(options), parts);
-  test::expect_same_stream(from.ragged_batch({.global_batch = 4}).shuffle().prefetch(3), parts);
+  expect_same_stream(from.shuffle().ragged_batch(options), parts);
+  expect_same_stream(from.ragged_batch({.global_batch = 4}).shuffle().prefetch(3), parts);
   EXPECT_THAT(from.ragged_batch(options).explain(),
               AllOf(HasSubstr("ragged_batch(global_batch=4, drop_remainder=true, fields=[(field=text, "
                               "max_length=7), (field=x, max_length=0)])"),
@@ -246,13 +231,13 @@ TEST(RaggedBatch, IsPartOfThePlan) {
 TEST(RaggedBatch, UnbatchUndoesIt) {
   const auto seen = checked_stream(
       ragged_records(12).ragged_batch({.global_batch = 4}).skip(1).unbatch().ragged_batch({.global_batch = 5}),
-      test::cpu_replicas(1), {.threads = 1});
+      cpu_replicas(1), {.threads = 1});
   EXPECT_THAT(seen, ElementsAre(4, 5, 6, 7, 8, 9, 10, 11));
 }
 
 TEST(RaggedBatch, RefusesWhatMakesNoSense) {
   const auto with = [](std::vector<RaggedField> fields) {
-    return refusal_of(
+    return message_of(
         [&] { ragged_records(9).ragged_batch({.global_batch = 3, .fields = std::move(fields)}).explain(); });
   };
   EXPECT_THAT(with({{.field = "y"}}), HasSubstr("'y'"));
@@ -260,16 +245,15 @@ TEST(RaggedBatch, RefusesWhatMakesNoSense) {
   EXPECT_THAT(with({{.field = "x"}}), HasSubstr("'text'"));
   EXPECT_THAT(with({{.field = "x", .max_length = -1}}), HasSubstr("-1"));
   EXPECT_THAT(with({{.field = "x"}, {.field = "x"}}), HasSubstr("twice"));
-  EXPECT_THAT(refusal_of([] { ragged_records(9).ragged_batch({.global_batch = 0}); }),
+  EXPECT_THAT(message_of([] { ragged_records(9).ragged_batch({.global_batch = 0}); }),
               HasSubstr("at least one example"));
-  EXPECT_THAT(refusal_of([] { Dataset::from(test::numbers(5)).ragged_batch({}).explain(); }),
-              HasSubstr("use batch()"));
-  EXPECT_THAT(refusal_of([] { ragged_records(9).batch({}).explain(); }), HasSubstr("ragged_batch()"));
-  DeviceGroup devices = test::cpu_replicas(1);
+  EXPECT_THAT(message_of([] { Dataset::from(numbers(5)).ragged_batch({}).explain(); }), HasSubstr("use batch()"));
+  EXPECT_THAT(message_of([] { ragged_records(9).batch({}).explain(); }), HasSubstr("ragged_batch()"));
+  DeviceGroup devices = cpu_replicas(1);
   const Dataset processed = concatenate({ragged_records(9).cache(memory()), ragged_records(9)});
-  EXPECT_THAT(refusal_of([&] { Loader(processed.ragged_batch({.global_batch = 3}), devices); }),
+  EXPECT_THAT(message_of([&] { Loader(processed.ragged_batch({.global_batch = 3}), devices); }),
               HasSubstr("max_length"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

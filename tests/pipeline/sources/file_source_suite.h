@@ -1,12 +1,7 @@
 // What every source that reads files promises when they are missing, unreadable, or change under it.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <filesystem>
-#include <string>
-#include <vector>
 
 #include "headrace/tests/pipeline/sources/source_suite.h"
 
@@ -38,28 +33,22 @@ TYPED_TEST_SUITE_P(FileSourceSuite);
 
 TYPED_TEST_P(FileSourceSuite, NamesAPathThatIsMissing) {
   const std::filesystem::path missing = this->maker_.root().string() + ".gone";
-  try {
-    this->maker_.open_at(missing);
-    FAIL() << "opened what is not there";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-    EXPECT_NE(std::string(error.what()).find(missing.string()), std::string::npos) << error.what();
-  }
+  const DataError error = error_of<DataError>([&] { this->maker_.open_at(missing); });
+  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  EXPECT_NE(std::string(error.what()).find(missing.string()), std::string::npos) << error.what();
 }
 
 TYPED_TEST_P(FileSourceSuite, SaysWhichFileCannotBeRead) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
   const std::filesystem::path file = this->maker_.files().front();
   std::filesystem::permissions(file, std::filesystem::perms::none);
-  try {
+  const DataError error = error_of<DataError>([&] {
     const SourcePtr source = this->maker_.open();
     std::vector<std::byte> scratch;
     source->read(0, scratch);
-    FAIL() << "read what may not be read";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kIo);
-    EXPECT_NE(std::string(error.what()).find(file.filename().string()), std::string::npos) << error.what();
-  }
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kIo);
+  EXPECT_NE(std::string(error.what()).find(file.filename().string()), std::string::npos) << error.what();
 }
 
 TYPED_TEST_P(FileSourceSuite, NeverGivesWrongBytesFromFilesCutShortUnderIt) {

@@ -1,24 +1,17 @@
-#include <gmock/gmock.h>
-
-#include "headrace/devices/base/error.h"
+// What a path holds, by the table of formats.
+#include "headrace/pipeline/record.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/formats.h"
+#include "headrace/pipeline/sources/origin.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 std::string error_of_opening(const std::filesystem::path& path) {
-  try {
-    open_source(path, Split::kTrain);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<DataError>([&] { open_source(path, Split::kTrain); });
 }
 
 TEST(OpenSourceTest, RecognisesWhatLiesThere) {
@@ -105,6 +98,80 @@ TEST(ParseSplitTest, KnowsTwoNames) {
   EXPECT_EQ(parse_split("train"), Split::kTrain);
   EXPECT_EQ(parse_split("test"), Split::kTest);
   EXPECT_THROW(parse_split("Train"), ConfigError);
+}
+
+// The first form of the table that recognises the path.
+std::string form_at(const std::filesystem::path& path, const SourceOptions& options = {}) {
+  const FoundPath found(path, options);
+  for (const SourceFormat& format : source_formats()) {
+    for (const SourceForm& form : format.forms) {
+      if (form.kind == found.kind() && form.recognise(found)) return form.name;
+    }
+  }
+  return "nothing";
+}
+
+TEST(Formats, EachOpenerStandsInOneRow) {
+  std::set<std::string> openers{source_origins().front()->name()};
+  for (const SourceFormat& format : source_formats()) {
+    EXPECT_FALSE(format.forms.empty()) << format.accepts;
+    EXPECT_THAT(accepted_formats(), HasSubstr(format.accepts));
+    for (const SourceOriginPtr& opener : format.openers) {
+      EXPECT_TRUE(openers.insert(opener->name()).second) << opener->name();
+      EXPECT_EQ(find_source_origin(opener->name()), opener);
+    }
+  }
+  EXPECT_EQ(openers.size(), source_origins().size());
+}
+
+// What a folder is taken for does not depend on what else lies in it, but where that says more.
+TEST(Formats, AFolderOfSeveralThingsIsWhatSaysMost) {
+  TempFolder idx, archives, arrays, images, shards, classes;
+  idx.write("train-images-idx3-ubyte", make_idx({5, 2, 2}));
+  idx.write("a.npy", "");
+  idx.write("a.tfrecord", "");
+  EXPECT_EQ(form_at(idx.path()), "IDX files");
+  archives.write("a.zip", "");
+  archives.write("b.npy", "");
+  EXPECT_EQ(form_at(archives.path()), "WebDataset archives");
+  arrays.write("x.npy", "");
+  arrays.write("README", "");
+  EXPECT_EQ(form_at(arrays.path()), "NumPy arrays");
+  for (const char* name : {"a.zip", "b.npy", "n01440764_1.JPEG"}) images.write(name, "");
+  EXPECT_EQ(form_at(images.path()), "images in folders");
+  images.write("c.tar", "");
+  EXPECT_EQ(form_at(images.path()), "WebDataset archives");
+  shards.write("a.tfrecord", "");
+  shards.write("more/b.txt", "");
+  shards.write("c.tar", "");
+  EXPECT_EQ(form_at(shards.path()), "TFRecord files");
+  classes.write("cat/1.jpg", "");
+  classes.write("old.tfrecord", "");
+  classes.write("old.tar", "");
+  EXPECT_EQ(form_at(classes.path()), "images in folders");
+}
+
+TEST(Formats, AFileIsWhatItsContentSays) {
+  TempFolder folder;
+  const Bytes tar = pack_images(make_image_files()).finish();
+  EXPECT_EQ(form_at(folder.write("a.npy", tar)), "images in the folders of an archive");
+  EXPECT_EQ(form_at(folder.write("b", "path,label\n")), "a CSV table of images");
+  EXPECT_EQ(form_at(folder.write("c.csv", "file,kind\n")), "nothing");
+  EXPECT_EQ(form_at(folder / "c.csv", {.columns = {.image_column = "picture"}}), "a CSV table of images");
+  EXPECT_EQ(form_at(folder.write("d.tfrecord", "no record")), "nothing");
+  EXPECT_EQ(form_at(folder / "missing"), "nothing");
+}
+
+TEST(FindFieldTest, FindsByNameOrListsTheNames) {
+  Fields fields(2);
+  fields[0].name = "image";
+  fields[1].name = "label";
+  EXPECT_EQ(find_field(fields, "image"), 0U);
+  EXPECT_EQ(find_field(fields, "label"), 1U);
+  const ConfigError error = error_of<ConfigError>([&] { find_field(fields, "labels"); });
+  EXPECT_THAT(error.what(), HasSubstr("'labels'"));
+  EXPECT_THAT(error.hint(), HasSubstr("image, label"));
+  EXPECT_THROW(find_field({}, "image"), ConfigError);
 }
 
 }  // namespace

@@ -1,12 +1,9 @@
 // The ways a test's bytes are packed.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/tests/support/archives.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,18 +1,8 @@
 // What every source promises, whatever it reads: instantiated once a source.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstring>
-#include <set>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/source.h"
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 
@@ -121,12 +111,7 @@ TYPED_TEST_P(SourceSuite, RefusesARecordBeyondTheEnd) {
   const SourcePtr source = this->maker_.open();
   std::vector<std::byte> scratch;
   for (const std::uint64_t index : {TypeParam::kRecords, TypeParam::kRecords + 1, ~std::uint64_t{0} / 2}) {
-    try {
-      source->read(index, scratch);
-      FAIL() << "record " << index;
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.location().record, index);
-    }
+    EXPECT_EQ(error_of<DataError>([&] { source->read(index, scratch); }).location().record, index);
   }
 }
 

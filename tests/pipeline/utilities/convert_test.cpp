@@ -1,26 +1,16 @@
 #include "headrace/pipeline/convert.h"
-
-#include <gmock/gmock.h>
-
-#include <algorithm>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
 #include "headrace/pipeline/bad_record.h"
 #include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/pipeline/sources/source_suite.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::HasSubstr;
-
 // Every field of every record, the classes, and the names of those that have one.
-void expect_same(const std::filesystem::path& data, const std::filesystem::path& packed, Split split) {
+void expect_same_records(const std::filesystem::path& data, const std::filesystem::path& packed, Split split) {
   const SourcePtr before = open_source(data, split), after = open_source(packed, split);
   EXPECT_EQ(after->info().fields, before->info().fields);
   EXPECT_EQ(after->info().classes, before->info().classes);
@@ -35,12 +25,7 @@ void expect_same(const std::filesystem::path& data, const std::filesystem::path&
 template <typename Error>
 std::string error_of_converting(const std::filesystem::path& data, const std::filesystem::path& to,
                                 const ConvertOptions& options = {}) {
-  try {
-    convert_dataset(data, to, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<Error>([&] { convert_dataset(data, to, options); });
 }
 
 void write_idx(const TempFolder& folder) {
@@ -81,12 +66,12 @@ TEST(Convert, KeepsEveryKindOfDataAsItIs) {
     EXPECT_EQ(result.records, records) << data;
     EXPECT_EQ(result.bytes, std::filesystem::file_size(out / "packed"));
     EXPECT_FALSE(result.absent);
-    expect_same(data, out / "packed", Split::kTrain);
-    expect_same(data, out / "packed", Split::kTest);
+    expect_same_records(data, out / "packed", Split::kTrain);
+    expect_same_records(data, out / "packed", Split::kTest);
     // A record file is a data set like the others.
     convert_dataset(out / "packed", out / "again");
     EXPECT_EQ(read_whole_file(out / "packed").size(), read_whole_file(out / "again").size());
-    expect_same(data, out / "again", Split::kTest);
+    expect_same_records(data, out / "again", Split::kTest);
   }
 }
 
@@ -154,12 +139,12 @@ TEST(Convert, TakesOneSplitOrWhatThereIs) {
   const ConvertResult result = convert_dataset(train_only, folder / "a");
   EXPECT_EQ(result.absent, Split::kTest);
   EXPECT_EQ(result.records, kTrainImages);
-  expect_same(train_only, folder / "a", Split::kTrain);
+  expect_same_records(train_only, folder / "a", Split::kTrain);
   EXPECT_THROW(open_source(folder / "a", Split::kTest), ConfigError);
 
   const std::filesystem::path both = folder.write("both.tar", pack_images(make_image_files()).finish());
   EXPECT_EQ(convert_dataset(both, folder / "b", {.split = Split::kTest}).records, kTestImages);
-  expect_same(both, folder / "b", Split::kTest);
+  expect_same_records(both, folder / "b", Split::kTest);
   EXPECT_THROW(open_source(folder / "b", Split::kTrain), ConfigError);
 }
 
@@ -263,13 +248,10 @@ TEST(Convert, NamesAnImageThatCannotBeDecodedAndLeavesNothing) {
   bad.resize(bad.size() / 2);
   const std::filesystem::path data = folder.write("a.tar", pack_images(files).finish());
   for (const int quality : {0, 80}) {
-    try {
-      convert_dataset(data, folder / "packed", {.quality = quality});
-      FAIL() << "packed half an image";
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.location().record, 5U);
-      EXPECT_THAT(error.what(), HasSubstr("train/dog/1.jpg: convert: "));
-    }
+    const DataError error =
+        error_of<DataError>([&] { convert_dataset(data, folder / "packed", {.quality = quality}); });
+    EXPECT_EQ(error.location().record, 5U);
+    EXPECT_THAT(error.what(), HasSubstr("train/dog/1.jpg: convert: "));
     EXPECT_EQ(list_directory(folder.path()).size(), 1U);
   }
 }

@@ -1,24 +1,12 @@
 // A batch's tensors in other libraries' hands: no copy, no host wait, and nothing lost when the loader goes.
 #include "headrace/pipeline/dlpack.h"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <numeric>
-#include <thread>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dlpack_structs.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/gate.h"
 #include "headrace/tests/support/lending_device.h"
-#include "headrace/tests/support/test_devices.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::LendingDevice;
 
 // Owned, as its consumer has it.
 template <typename Managed>
@@ -54,14 +42,13 @@ Imported<DLManagedTensorVersioned> import(const SharedBatch& batch, const std::s
 }
 
 Dataset numbers_in_batches(std::uint64_t count, std::int64_t global) {
-  return Dataset::from(test::numbers(count)).batch({.global_batch = global});
+  return Dataset::from(numbers(count)).batch({.global_batch = global});
 }
 
 TEST(Dlpack, PointsToTheBatchItself) {
-  DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(
-      Dataset::from(test::noise_images(8, 5, 6)).map(normalize({0.5F}, {0.5F})).batch({.global_batch = 4}),
-      devices);
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(noise_images(8, 5, 6)).map(normalize({0.5F}, {0.5F})).batch({.global_batch = 4}),
+                devices);
   const SharedBatch batch(*loader.next());
   const auto image = import(batch, "image"), label = import(batch, "label");
   EXPECT_EQ(image.tensor().data, batch->tensor("image").data);
@@ -84,8 +71,8 @@ TEST(Dlpack, PointsToTheBatchItself) {
 }
 
 TEST(Dlpack, TheLegacyStructSaysTheSame) {
-  DeviceGroup devices = test::cpu_replicas(1);
-  Loader loader(Dataset::from(test::noise_images(4, 2, 2)).batch({.global_batch = 4}), devices);
+  DeviceGroup devices = cpu_replicas(1);
+  Loader loader(Dataset::from(noise_images(4, 2, 2)).batch({.global_batch = 4}), devices);
   const SharedBatch batch(*loader.next());
   const Imported image(to_legacy_dlpack(batch, "image"));
   EXPECT_EQ(image.tensor().data, batch->tensor("image").data);
@@ -95,7 +82,7 @@ TEST(Dlpack, TheLegacyStructSaysTheSame) {
 }
 
 TEST(Dlpack, ShowsTheRealExamplesUnlessAskedForThePadding) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(numbers_in_batches(6, 4), devices);
   loader.next();
   const SharedBatch batch(*loader.next());
@@ -104,7 +91,7 @@ TEST(Dlpack, ShowsTheRealExamplesUnlessAskedForThePadding) {
 }
 
 TEST(Dlpack, IsReadOnlyWhereTheBytesAreHandedOutAgain) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader plain(numbers_in_batches(8, 4), devices), replayed(numbers_in_batches(8, 4), devices, {.headspace = 2});
   const SharedBatch own(*plain.next()), shared(*replayed.next());
   EXPECT_EQ(import(own, "value")->flags, 0U);
@@ -113,7 +100,7 @@ TEST(Dlpack, IsReadOnlyWhereTheBytesAreHandedOutAgain) {
 }
 
 TEST(Dlpack, TheLastTensorGivesTheSlotBack) {
-  DeviceGroup devices = test::cpu_replicas(1);
+  DeviceGroup devices = cpu_replicas(1);
   Loader loader(numbers_in_batches(100, 2), devices, {.prefetch = 1, .stall_timeout_seconds = 1});
   std::optional<SharedBatch> first(*loader.next());
   auto one = import(*first, "value"), other = import(*first, "value");
@@ -130,7 +117,7 @@ TEST(Dlpack, TheLastTensorGivesTheSlotBack) {
 TEST(Dlpack, OutlivesTheLoaderWithItsSlotAlone) {
   for (const char* kind : {"cpu", "discrete"}) {
     SCOPED_TRACE(kind);
-    auto devices = std::make_shared<DeviceGroup>(test::devices_of_kind(kind, 1));
+    auto devices = std::make_shared<DeviceGroup>(devices_of_kind(kind, 1));
     Device& device = (*devices)[0];
     auto loader = std::make_unique<Loader>(numbers_in_batches(4096, 512), *devices, LoaderOptions{.prefetch = 3});
     std::optional<SharedBatch> batch(std::in_place, *loader->next(), devices);
@@ -150,7 +137,7 @@ TEST(Dlpack, OutlivesTheLoaderWithItsSlotAlone) {
 }
 
 TEST(Dlpack, ABatchFreesItsSlotWhenTheLoaderIsGone) {
-  DeviceGroup devices = test::devices_of_kind("discrete", 2);
+  DeviceGroup devices = devices_of_kind("discrete", 2);
   auto loader = std::make_unique<Loader>(numbers_in_batches(64, 8), devices);
   std::optional<Batch> first = loader->next(0), other = loader->next(1);
   loader.reset();
@@ -180,10 +167,10 @@ class DlpackStreams : public ::testing::Test {
     consumer->copy(to.data(), tensor.tensor().data, to.size() * sizeof to[0]);
   }
 
-  DeviceGroup devices = test::devices_of<LendingDevice>(1);
+  DeviceGroup devices = devices_of<LendingDevice>(1);
   std::unique_ptr<Stream> consumer = devices[0].create_stream();
   std::optional<Loader> loader;
-  test::Gate copies;
+  Gate copies;
 };
 
 TEST_F(DlpackStreams, TheConsumersStreamWaitsAndTheHostDoesNot) {
@@ -215,7 +202,7 @@ TEST_F(DlpackStreams, WithoutAStreamTheHostWaits) {
 
 TEST_F(DlpackStreams, ASlotIsRefilledAfterTheConsumersWork) {
   copies.open();
-  test::Gate work;
+  Gate work;
   std::vector<std::int64_t> seen(4);
   {
     const auto tensor = import(SharedBatch(*loader->next()), "value", in_stream());
@@ -231,7 +218,7 @@ TEST_F(DlpackStreams, ASlotIsRefilledAfterTheConsumersWork) {
 
 TEST_F(DlpackStreams, AndAfterThatOfEveryStream) {
   copies.open();
-  test::Gate work;
+  Gate work;
   std::vector<std::int64_t> seen(4);
   const std::unique_ptr<Stream> side = devices[0].create_stream();
   {
@@ -250,7 +237,7 @@ TEST_F(DlpackStreams, AndAfterThatOfEveryStream) {
 
 TEST_F(DlpackStreams, WithoutALoaderTheMemoryWaitsForTheConsumersWork) {
   copies.open();
-  test::Gate work;
+  Gate work;
   std::vector<std::int64_t> seen(4);
   auto tensor = import(SharedBatch(*loader->next()), "value", in_stream());
   loader.reset();
@@ -267,15 +254,15 @@ TEST_F(DlpackStreams, WithoutALoaderTheMemoryWaitsForTheConsumersWork) {
 }
 
 TEST(Dlpack, ADeviceWithoutStreamsOfOthersRefusesThem) {
-  DeviceGroup devices = test::devices_of_kind("discrete", 1);
+  DeviceGroup devices = devices_of_kind("discrete", 1);
   Loader loader(numbers_in_batches(8, 4), devices);
   const SharedBatch batch(*loader.next());
   EXPECT_THROW(to_dlpack(batch, "value", {.stream = 1}), DeviceError);
-  DeviceGroup in_place = test::cpu_replicas(1);
+  DeviceGroup in_place = cpu_replicas(1);
   Loader on_host(numbers_in_batches(8, 4), in_place);
   EXPECT_EQ(import(SharedBatch(*on_host.next()), "value", {.stream = 1}).values<std::int64_t>()[3], 3)
       << "the host waits, whatever the stream";
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

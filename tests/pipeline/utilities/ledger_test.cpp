@@ -1,16 +1,12 @@
+// The ledger, digests and labels of a stream.
 #include "headrace/pipeline/ledger.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "headrace/pipeline/digest.h"
+#include "headrace/pipeline/inspect.h"
+#include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::numbers;
-using test::test_devices;
-using ::testing::HasSubstr;
 
 Ledger ledger_of(const Dataset& dataset, int replicas, std::uint64_t epochs) {
   DeviceGroup devices = test_devices(replicas);
@@ -70,5 +66,31 @@ TEST(Ledger, NamesWhatIsMissingOrSurplus) {
   EXPECT_THAT(ledger.find_breach(2, EpochContents::all(5)).value_or(""), HasSubstr("record 9"));
 }
 
+TEST(StreamDigest, HashesNamesTypesShapesAndRows) {
+  DeviceGroup devices = test_devices(2);
+  Loader loader(Dataset::from(numbers(5)).batch({.global_batch = 4}), devices);
+  StreamDigest digest(devices);
+  const auto first = digest.next(loader);
+  const auto second = digest.next(loader);
+  EXPECT_FALSE(digest.next(loader));
+
+  Sha256 expected;
+  const auto rows = [&](std::initializer_list<std::int64_t> values) {
+    expected.update("value").update("int64").update("()");
+    for (std::int64_t value : values) expected.update(std::as_bytes(std::span(&value, 1)));
+    return expected.finish_hex();
+  };
+  EXPECT_EQ(*first, (BatchDigest{.epoch = 0, .step = 0, .examples = 4, .sha256 = rows({0, 1, 2, 3})}));
+  EXPECT_EQ(*second, (BatchDigest{.epoch = 0, .step = 1, .examples = 1, .sha256 = rows({4})}));
+  EXPECT_EQ(digest.finish(), expected.update(first->sha256).update(second->sha256).finish_hex());
+}
+
+TEST(ReadLabel, TakesEightBytesAndNoOther) {
+  std::vector<std::byte> scratch;
+  EXPECT_EQ(read_label(FakeSource(5), 3, 0, scratch), 3);
+  const FakeSource cut(std::vector<std::vector<std::byte>>{std::vector<std::byte>(7)});
+  EXPECT_THROW(read_label(cut, 0, 0, scratch), DataError);
+}
+
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,21 +1,10 @@
 // What `headrace train` writes and looks for beside its results.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <string>
-#include <vector>
-
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 #include "headrace/tests/tools/spoilt_images.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 class ObserveOptionsTest : public ::testing::Test {
  protected:
@@ -51,11 +40,11 @@ TEST_F(ObserveOptionsTest, WatchingChangesNoWeights) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(csv, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 4U);
-  EXPECT_THAT(lines[0], testing::StartsWith("epoch,loss,accuracy,val_loss,val_accuracy,"));
+  EXPECT_THAT(lines[0], StartsWith("epoch,loss,accuracy,val_loss,val_accuracy,"));
   std::vector<std::filesystem::path> events;
   for (const auto& entry : std::filesystem::directory_iterator(made_ / "logs")) events.push_back(entry.path());
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_THAT(events[0].filename().string(), testing::StartsWith("events.out.tfevents."));
+  EXPECT_THAT(events[0].filename().string(), StartsWith("events.out.tfevents."));
   EXPECT_GT(std::filesystem::file_size(events[0]), 2000U);
 }
 

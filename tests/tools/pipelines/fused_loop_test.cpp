@@ -1,19 +1,10 @@
 // The loops that the engine is compared with do the same work: their batches are the engine's.
-#include "headrace/tools/pipelines/baseline.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <optional>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/registry.h"
 #include "headrace/pipeline/loader.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
 #include "headrace/tests/tools/recipes/small_data.h"
+#include "headrace/tools/pipelines/baseline.h"
 
 namespace headrace::tools {
 namespace {

@@ -1,9 +1,4 @@
 #include "headrace/tools/recipes/recipes.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 #include "headrace/train/graph.h"
@@ -212,12 +207,8 @@ TEST(ImageRecipes, WhatTheyCannotHonourIsRefused) {
 }
 
 TEST_F(Recipes, AnUnknownNameListsTheRecipes) {
-  try {
-    make_recipe("alchemy", {});
-    FAIL() << "no error";
-  } catch (const ConfigError& error) {
-    for (const std::string& name : recipe_names()) EXPECT_THAT(error.what(), HasSubstr(name));
-  }
+  const ConfigError error = test::error_of<ConfigError>([&] { make_recipe("alchemy", {}); });
+  for (const std::string& name : recipe_names()) EXPECT_THAT(error.what(), HasSubstr(name));
 }
 
 }  // namespace

@@ -1,11 +1,7 @@
 // Small data sets on disk of the kinds that the recipes train on.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
-#include "headrace/tests/support/bytes.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

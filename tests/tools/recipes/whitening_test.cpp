@@ -1,13 +1,5 @@
-#include "headrace/tools/recipes/speed_recipe.h"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <optional>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/test_devices.h"
 #include "headrace/tests/train/training_fixture.h"
+#include "headrace/tools/recipes/speed_recipe.h"
 
 namespace headrace::tools {
 namespace {

@@ -1,14 +1,10 @@
 // A page of the command: the data in it, and what a browser makes of it.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "headrace/tests/support/command.h"
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,13 +1,9 @@
-#include <gtest/gtest.h>
+// A run's timeline, and the traces of its workers.
 #include <nlohmann/json.hpp>
 
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "headrace/tests/support/temp_folder.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/tools/runs/saturation_timeline.h"
+#include "headrace/tools/runs/worker_run.h"
 
 namespace headrace::tools {
 namespace {
@@ -151,6 +147,31 @@ TEST(SaturationTimeline, NumbersTrainings) {
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0]["training"], 1);
   EXPECT_EQ(lines[1]["training"], 2);
+}
+
+std::string trace_of(const char* name, std::uint64_t begin_ns) {
+  Trace trace(4);
+  trace.ring("loader").add({.name = name, .begin_ns = begin_ns, .end_ns = begin_ns + 500, .batch = 1, .items = 2});
+  return trace.to_json();
+}
+
+// Worker 1's clock is 7 ms ahead: its span began 2 us after worker 0's.
+TEST(WorkerTraces, AreOnTheChiefsClock) {
+  const auto merged = nlohmann::json::parse(
+      merge_traces({trace_of("read", 1'000'000), trace_of("decode", 8'002'000)}, {0, 7'000'000}, {"a", "b"}));
+  std::map<std::string, nlohmann::json> events;
+  for (const nlohmann::json& event : merged["traceEvents"]) {
+    if (event["ph"] == "X") events[event["name"]] = event;
+    if (event["name"] == "process_name" && event["pid"] == 2) {
+      EXPECT_EQ(event["args"]["name"], "b");
+    }
+  }
+  EXPECT_EQ(events["read"]["pid"], 1);
+  EXPECT_DOUBLE_EQ(events["read"]["ts"], 0);
+  EXPECT_EQ(events["decode"]["pid"], 2);
+  EXPECT_DOUBLE_EQ(events["decode"]["ts"], 2);
+  EXPECT_DOUBLE_EQ(events["decode"]["dur"], 0.5);
+  EXPECT_EQ(merged["otherData"]["dropped"], 0);
 }
 
 }  // namespace

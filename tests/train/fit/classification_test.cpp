@@ -1,18 +1,12 @@
 // Predictions beside labels: the matrix and the worst examples.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/tests/support/test.h"
 #include "headrace/train/evaluator.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-SourcePtr labelled(const std::vector<std::int64_t>& labels) {
+SourcePtr labelled_records(const std::vector<std::int64_t>& labels) {
   return generator(
       {.name = "labelled",
        .fields = {{.name = "label", .dtype = DType::kI64, .shape = {}}},
@@ -30,7 +24,7 @@ Predictions three(bool probabilities) {
 }
 
 TEST(Classification, CountsByLabelAndPrediction) {
-  const SourcePtr source = labelled({1, 0, 1, 1});
+  const SourcePtr source = labelled_records({1, 0, 1, 1});
   const Classification found = classify(three(true), *source, 2);
   EXPECT_EQ(found.classes, 2);
   EXPECT_EQ(found.count(0, 0) + found.count(0, 1), 0U);
@@ -44,7 +38,7 @@ TEST(Classification, CountsByLabelAndPrediction) {
 }
 
 TEST(Classification, TheLossOfLogitsIsThatOfTheirSoftmax) {
-  const Classification found = classify(three(false), *labelled({1, 0, 0, 1}));
+  const Classification found = classify(three(false), *labelled_records({1, 0, 0, 1}));
   ASSERT_EQ(found.worst.size(), 3U);
   EXPECT_EQ(found.worst[0].record, 2U);
   EXPECT_NEAR(found.worst[0].loss, 7 + std::log1p(std::exp(-7.0)), 1e-6);
@@ -55,21 +49,21 @@ TEST(Classification, NaNIsNoClass) {
   for (const std::size_t at : {0U, 3U}) {
     Predictions found = three(true);
     found.values[at] = std::nanf("");
-    EXPECT_THROW(classify(found, *labelled({1, 0, 1, 1})), DataError);
+    EXPECT_THROW(classify(found, *labelled_records({1, 0, 1, 1})), DataError);
   }
 }
 
 TEST(Classification, WhatHasNoMatrixIsRefused) {
   Predictions image = three(true);
   image.shape = {3, 1, 2};
-  EXPECT_THROW(classify(image, *labelled({1, 0, 1, 1})), ConfigError);
+  EXPECT_THROW(classify(image, *labelled_records({1, 0, 1, 1})), ConfigError);
   const SourcePtr numbers =
       generator({.fields = {{.name = "value", .dtype = DType::kI64, .shape = {}}},
                  .records = 4,
                  .function = [](std::uint64_t, RecordWriter& record) { record.put(0, std::int64_t{0}); }});
   EXPECT_THROW(classify(three(true), *numbers), ConfigError);
-  EXPECT_EQ(classify(three(true), *labelled({9, 0, 1, -1})).worst.size(), 1U) << "9 and -1 are no classes";
+  EXPECT_EQ(classify(three(true), *labelled_records({9, 0, 1, -1})).worst.size(), 1U) << "9 and -1 are no classes";
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

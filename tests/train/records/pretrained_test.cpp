@@ -1,29 +1,13 @@
 // Weights of other programs, by the names and layouts of PyTorch.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
 
-#include <cstring>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/tests/train/user_layer.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/graph.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 // A file as the safetensors package writes it.
 class OtherFile {
@@ -83,8 +67,8 @@ class Pretrained : public testing::Test {
   Model model() { return training_.strategy.build(turned_net, {.seed = 3}); }
   std::filesystem::path write(const OtherFile& file) const { return folder_.write("w.safetensors", file.bytes()); }
 
-  test::TempFolder folder_;
-  test::Training training_{2};
+  TempFolder folder_;
+  Training training_{2};
 };
 
 TEST_F(Pretrained, PyTorchsFiltersAndPixelsAreTurned) {
@@ -151,8 +135,10 @@ TEST_F(Pretrained, FiltersOfOtherConvolutionsAreTurned) {
 // What PyTorch computes of flattened pixels is followed to every layer that has a number for each of them.
 TEST_F(Pretrained, TheOrderOfFlattenedPixelsIsFollowed) {
   using Middle = std::function<Node(Graph&, Node)>;
-  constexpr std::size_t kPixels = 6, kChannels = 2, kAll = kPixels * kChannels;
-  const auto turned = [](std::size_t feature) { return feature % kChannels * kPixels + feature / kChannels; };
+  constexpr std::size_t kPixels = 6, kPixelChannels = 2, kAll = kPixels * kPixelChannels;
+  const auto turned = [](std::size_t feature) {
+    return feature % kPixelChannels * kPixels + feature / kPixelChannels;
+  };
   const std::map<std::string, Middle> middles{
       {"dropout", [](Graph& g, Node x) { return g.dropout(x, 0.5F); }},
       {"relu", [](Graph& g, Node x) { return g.relu(g.scale(x, 2)); }},
@@ -209,8 +195,7 @@ TEST_F(Pretrained, AnUnknownOrderIsRefused) {
        }},
       {"'mine' (residual_step) may change", [](Graph& g) -> Results {
          const Node x = g.flatten(g.input("image", {2, 3, 2}));
-         const Node y =
-             g.call(std::make_shared<test::ResidualStep>("mine", g.shape(x), 0.5F), {x}, {.name = "mine"});
+         const Node y = g.call(std::make_shared<ResidualStep>("mine", g.shape(x), 0.5F), {x}, {.name = "mine"});
          return g.dense(y, 2, {.bias = false, .name = "fc"});
        }}};
   for (const auto& [text, net] : nets) {
@@ -219,12 +204,10 @@ TEST_F(Pretrained, AnUnknownOrderIsRefused) {
     file.add("d.weight", "F32", "12,12", std::vector<float>(144));
     file.add("fc.weight", "F32", "2,12", std::vector<float>(24));
     const std::string before = loaded.weights_sha256();
-    try {
-      load_pretrained(loaded, write(file), {.match = PretrainedMatch::kAny});
-      FAIL() << text;
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(text));
-    }
+    EXPECT_THAT(error_of<DataError>([&] {
+                  load_pretrained(loaded, write(file), {.match = PretrainedMatch::kAny});
+                }).what(),
+                HasSubstr(text));
     EXPECT_EQ(loaded.weights_sha256(), before);
     // In our own order they are taken as they are.
     const auto ours = [](const std::string& name) { return name.substr(0, name.find('.')) + "/weights"; };
@@ -248,13 +231,10 @@ TEST_F(Pretrained, TensorsAreRenamedAndAllMustMatch) {
   Model loaded = model();
   const std::string before = loaded.weights_sha256();
   const auto rename = [](const std::string& name) { return name == "body.bn.weight" ? "stem.bn/gamma" : name; };
-  try {
-    load_pretrained(loaded, write(file), {.rename = rename, .match = PretrainedMatch::kAll});
-    FAIL() << "no DataError";
-  } catch (const DataError& error) {
-    for (const char* text : {"'stem.conv.weight'", "'fc.bias'", "no variable of the model is for: extra.bias"}) {
-      EXPECT_THAT(error.what(), HasSubstr(text));
-    }
+  const DataError error = error_of<DataError>(
+      [&] { load_pretrained(loaded, write(file), {.rename = rename, .match = PretrainedMatch::kAll}); });
+  for (const char* text : {"'stem.conv.weight'", "'fc.bias'", "no variable of the model is for: extra.bias"}) {
+    EXPECT_THAT(error.what(), HasSubstr(text));
   }
   EXPECT_EQ(loaded.weights_sha256(), before);
   const auto report = load_pretrained(loaded, write(file), {.rename = rename, .match = PretrainedMatch::kAny});
@@ -270,12 +250,7 @@ TEST_F(Pretrained, WeightsOfAnotherNetChangeNothing) {
   Model loaded = model();
   const std::string before = loaded.weights_sha256();
   const auto refusal = [&](const std::filesystem::path& file) -> std::string {
-    try {
-      load_pretrained(loaded, file);
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "no DataError";
+    return message_of<DataError>([&] { load_pretrained(loaded, file); });
   };
   OtherFile missing;
   missing.add("stem.conv.weight", "F32", "2,2,3,3", counting(36));
@@ -291,4 +266,4 @@ TEST_F(Pretrained, WeightsOfAnotherNetChangeNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,13 +1,7 @@
+#include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/trainer.h"
 
-#include <gtest/gtest.h>
-
-#include <utility>
-#include <vector>
-
-#include "headrace/tests/train/training_fixture.h"
-
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // One replica of a world, whose slices it notes.
@@ -40,7 +34,7 @@ class ReducerTest : public testing::Test {
  protected:
   ReplicaStreams streams() const { return {.compute = training_.strategy.stream(0)}; }
 
-  test::Training training_{1};
+  Training training_{1};
   std::vector<float> memory_ = std::vector<float>(1000);
   TensorView arena_{memory_.data(), Shape{1000}, DType::kF32};
 };
@@ -137,4 +131,4 @@ TEST_F(ReducerTest, AWorldOfOneSendsNothing) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

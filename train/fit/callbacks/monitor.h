@@ -1,4 +1,4 @@
-// What callbacks share: their state as JSON text, and the value of each epoch that some watch.
+// Helpers of callbacks: their state as JSON text, and the value of each epoch that some watch.
 #pragma once
 
 #include <fmt/format.h>

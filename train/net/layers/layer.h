@@ -1,4 +1,4 @@
-// What the built-in layers share. Private to train/net.
+// Bases and helpers of the built-in layers. Private to train/net.
 #pragma once
 
 #include <memory>

@@ -1,11 +1,6 @@
 #include "headrace/devices/base/remote/url.h"
-
-#include <gmock/gmock.h>
-
-#include <cstdlib>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/devices/base/remote.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::remote {
 namespace {
@@ -15,12 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string refusal_of(const std::string& text) {
-  try {
-    parse_url(text);
-    return "";
-  } catch (const DataError& error) {
-    return error.what();
-  }
+  return test::message_of<DataError>([&] { parse_url(text); });
 }
 
 TEST(Urls, HaveTheirParts) {

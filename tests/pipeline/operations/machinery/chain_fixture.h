@@ -1,4 +1,4 @@
-// Runs a chain of operations on one image, and the same with naive code.
+// Runs operations on one field, and the same with naive code.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "headrace/pipeline/operations/machinery/chain.h"
+#include "headrace/cache/memory_cache.h"
+#include "headrace/pipeline/plan/cached_sample.h"
+#include "headrace/pipeline/plan/sample_program.h"
 #include "headrace/tests/support/bytes.h"
 
 namespace headrace::test {
@@ -74,6 +76,47 @@ inline std::vector<SampleStage> planned(const Operations& operations) {
   return stages;
 }
 
+// The operations on one field of any shape, as a plan runs them on what a cache holds.
+class Chain {
+ public:
+  Chain(const Field& field, const std::vector<SampleStage>& stages) : program_(plan_of(field, stages)) {}
+
+  const Field& output() const { return program_.fields()[0]; }
+  bool is_slow() const { return program_.is_slow(); }
+  void run_into(const FieldView& in, const StepContext& context, std::span<std::byte> row) const {
+    std::vector<std::byte> sample;
+    sample.resize(append_field(sample, 0, in));
+    SampleRows rows;
+    rows[0] = row.data();
+    const std::size_t bytes = row.size();
+    StepContext sized = context;
+    sized.row_bytes = &bytes;
+    program_.run_cached({.bytes = sample}, sized, rows);
+  }
+
+ private:
+  class OneField final : public Source {
+   public:
+    explicit OneField(const Field& field) { info_.fields = {field}; }
+    const SourceInfo& info() const noexcept override { return info_; }
+    RecordView read(std::uint64_t, std::vector<std::byte>&) const override { return {}; }
+    std::string describe(std::uint64_t) const override { return {}; }
+
+   private:
+    SourceInfo info_;
+  };
+
+  static StreamPlan plan_of(const Field& field, const std::vector<SampleStage>& stages) {
+    StreamPlan plan;
+    plan.source = std::make_shared<OneField>(field);
+    plan.sample_stages = stages;
+    plan.caches.push_back({.cache = memory(), .stages = 0});
+    return plan;
+  }
+
+  SampleProgram program_;
+};
+
 struct ChainResult {
   Field field;
   std::vector<float> values;
@@ -84,7 +127,7 @@ inline ChainResult run_chain(const Operations& operations, const Image& image, D
                              std::uint64_t record = 0, std::uint64_t pass = 0) {
   const Field field{.name = "image", .dtype = type, .shape = {image.height, image.width, image.channels}};
   const std::vector<SampleStage> stages = planned(operations);
-  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  const Chain chain(field, stages);
   const Field& output = chain.output();
   std::vector<std::byte> row(static_cast<std::size_t>(output.shape.elements()) * size_of(output.dtype));
   const std::vector<std::byte> bytes = to_elements(image.values, type);
@@ -155,7 +198,7 @@ inline std::vector<float> run_encoded(const Operations& operations, const Bytes&
   std::vector<SampleStage> stages = planned(operations);
   stages.insert(stages.begin(), DecodeStage{});
   const Field field{.name = "image", .dtype = DType::kU8, .shape = {}, .encoding = Encoding::kImage};
-  const Chain chain(field, stages, ChainPlace::kAfterCache);
+  const Chain chain(field, stages);
   std::vector<std::byte> row(static_cast<std::size_t>(chain.output().shape.elements()));
   Scratch scratch;
   QuietProbe probe;

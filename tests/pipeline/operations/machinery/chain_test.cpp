@@ -1,5 +1,3 @@
-#include "headrace/pipeline/operations/machinery/chain.h"
-
 #include "headrace/tests/pipeline/operations/machinery/chain_fixture.h"
 
 namespace headrace {

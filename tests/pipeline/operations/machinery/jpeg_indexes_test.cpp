@@ -1,18 +1,12 @@
 #include "headrace/pipeline/operations/machinery/jpeg_indexes.h"
-
-#include <gtest/gtest.h>
-
-#include <thread>
-
 #include "headrace/tests/support/image_windows.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using namespace test;
-
-Bytes picture(std::uint64_t seed, const JpegOptions& options = {}) {
+Bytes indexed_picture(std::uint64_t seed, const JpegOptions& options = {}) {
   return encode_jpeg(make_picture(64, 80, 3, seed), options);
 }
 
@@ -29,7 +23,7 @@ class JpegIndexesTest : public ::testing::Test {
 };
 
 TEST_F(JpegIndexesTest, AnIndexIsMadeOnceAndKept) {
-  const Bytes encoded = picture(1);
+  const Bytes encoded = indexed_picture(1);
   {
     JpegIndexes indexes(3, budget_);
     const JpegIndex* first = find(indexes, 2, encoded);
@@ -43,7 +37,7 @@ TEST_F(JpegIndexesTest, AnIndexIsMadeOnceAndKept) {
 
 TEST_F(JpegIndexesTest, NothingIsKnownOfAFileThatWasWrittenAnew) {
   JpegIndexes indexes(1, budget_);
-  const Bytes before = picture(1), after = picture(2);
+  const Bytes before = indexed_picture(1), after = indexed_picture(2);
   const JpegIndex* first = find(indexes, 0, before);
   EXPECT_FALSE(indexes.find(0, after).good) << "the kept index would lie";
   indexes.keep(0, index_of(decoder_, after));
@@ -53,11 +47,11 @@ TEST_F(JpegIndexesTest, NothingIsKnownOfAFileThatWasWrittenAnew) {
 
 TEST_F(JpegIndexesTest, ThatAnImageIsGoodIsKeptByItsBytes) {
   JpegIndexes indexes(1, budget_);
-  const Bytes encoded = picture(1);
+  const Bytes encoded = indexed_picture(1);
   indexes.keep_good(0, encoded);
   EXPECT_TRUE(indexes.find(0, encoded).good);
   EXPECT_EQ(indexes.find(0, encoded).index, nullptr);
-  EXPECT_FALSE(indexes.find(0, picture(2)).good);
+  EXPECT_FALSE(indexes.find(0, indexed_picture(2)).good);
   const JpegIndex* index = find(indexes, 0, encoded);
   ASSERT_NE(index, nullptr) << "one that is made later is kept";
   indexes.keep_good(0, encoded);
@@ -67,7 +61,7 @@ TEST_F(JpegIndexesTest, ThatAnImageIsGoodIsKeptByItsBytes) {
 TEST_F(JpegIndexesTest, WithoutRoomForAnIndexItIsStillKeptThatTheImageIsGood) {
   MemoryBudget small("memory_budget_bytes", 800);
   JpegIndexes indexes(1, small);
-  const Bytes encoded = picture(1);
+  const Bytes encoded = indexed_picture(1);
   EXPECT_FALSE(indexes.is_full());
   indexes.keep(0, index_of(decoder_, encoded));
   EXPECT_TRUE(indexes.is_full());
@@ -83,9 +77,9 @@ TEST_F(JpegIndexesTest, WithoutAnyRoomNothingIsKnown) {
   MemoryBudget small("memory_budget_bytes", 8);
   JpegIndexes indexes(1, small);
   EXPECT_TRUE(indexes.is_full());
-  indexes.keep(0, index_of(decoder_, picture(1)));
-  indexes.keep_good(0, picture(1));
-  EXPECT_FALSE(indexes.find(0, picture(1)).good);
+  indexes.keep(0, index_of(decoder_, indexed_picture(1)));
+  indexes.keep_good(0, indexed_picture(1));
+  EXPECT_FALSE(indexes.find(0, indexed_picture(1)).good);
   EXPECT_EQ(small.used(), 0U);
 }
 
@@ -93,7 +87,7 @@ TEST_F(JpegIndexesTest, ManyThreadsGetTheSame) {
   constexpr std::uint64_t kPictures = 8;
   JpegIndexes indexes(kPictures, budget_);
   std::vector<Bytes> images;
-  for (std::uint64_t i = 0; i < kPictures; ++i) images.push_back(picture(i));
+  for (std::uint64_t i = 0; i < kPictures; ++i) images.push_back(indexed_picture(i));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -113,4 +107,4 @@ TEST_F(JpegIndexesTest, ManyThreadsGetTheSame) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

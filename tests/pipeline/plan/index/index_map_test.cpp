@@ -1,23 +1,18 @@
+// Stages as functions of positions, against the stage done literally on a list.
 #include "headrace/pipeline/plan/index/index_map.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <set>
-#include <span>
-#include <vector>
-
+#include "headrace/pipeline/plan/index/bit_select.h"
+#include "headrace/pipeline/plan/index/interleaving.h"
+#include "headrace/pipeline/plan/index/mixing.h"
 #include "headrace/tests/pipeline/fake_source.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // The last stage of a plan that `add` makes.
 template <typename Add>
 StagePtr last_stage(const Add& add) {
-  return add(Dataset::from(std::make_shared<test::FakeSource>(1))).plan()->stage;
+  return add(Dataset::from(std::make_shared<FakeSource>(1))).plan()->stage;
 }
 StagePtr take(std::uint64_t count) {
   return last_stage([&](const Dataset& data) { return data.take(count); });
@@ -181,5 +176,120 @@ TEST(IndexMap, MayBeEmpty) {
   EXPECT_EQ(IndexMap(5, {shard(9, 7)}, 1).size(), 0U);
 }
 
+std::vector<Share> shares_of(const Mixing& mixing, std::uint64_t pass) {
+  MixedStretch stretch;
+  std::vector<Share> shares;
+  for (std::uint64_t i = 0; i < mixing.size(); ++i) shares.push_back(mixing.locate(pass, i, stretch));
+  return shares;
+}
+
+std::vector<std::size_t> parts_of(const std::vector<Share>& shares) {
+  std::vector<std::size_t> parts;
+  for (const Share& share : shares) parts.push_back(share.part);
+  return parts;
+}
+
+TEST(Mixing, GivesEveryPositionOfEachPartOnceAndInOrder) {
+  const std::vector<std::vector<std::uint64_t>> cases{{1},       {64},        {65, 0},         {3, 5, 0, 1},
+                                                      {1000, 1}, {333, 1, 7}, {500, 500, 501}, {1, 1, 1, 1, 9999}};
+  for (const auto& counts : cases) {
+    const Mixing mixing(counts, 5);
+    EXPECT_EQ(mixing.size(), std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
+    for (std::uint64_t pass : {0, 1, 7}) {
+      std::vector<std::uint64_t> next(counts.size());
+      for (const Share& share : shares_of(mixing, pass)) ASSERT_EQ(share.position, next[share.part]++);
+      EXPECT_EQ(next, counts);
+    }
+  }
+}
+
+TEST(Mixing, IsTheSameInAnyOrderOfAsking) {
+  const Mixing mixing({300, 41, 7}, 9);
+  const auto expected = shares_of(mixing, 3);
+  MixedStretch stretch;
+  for (std::uint64_t i = 0; i < mixing.size(); ++i) {
+    const std::uint64_t at = i * 101 % mixing.size();
+    mixing.locate(i % 5, at / 2, stretch);
+    const Share share = mixing.locate(3, at, stretch);
+    ASSERT_EQ(share.part, expected[at].part);
+    ASSERT_EQ(share.position, expected[at].position);
+  }
+}
+
+TEST(Mixing, DependsOnKeyAndPass) {
+  const auto of = [](std::uint64_t key, std::uint64_t pass) {
+    return parts_of(shares_of(Mixing({50, 50}, key), pass));
+  };
+  EXPECT_EQ(of(1, 0), of(1, 0));
+  EXPECT_NE(of(1, 0), of(1, 1));
+  EXPECT_NE(of(1, 0), of(2, 0));
+}
+
+// Long stretches have the proportions of the whole; which part comes at one position is by chance.
+TEST(Mixing, KeepsTheProportionsEverywhere) {
+  constexpr std::uint64_t kFirst = 20'000, kSecond = 80'000;
+  const Mixing mixing({kFirst, kSecond}, 3);
+  const auto shares = shares_of(mixing, 0);
+  for (std::size_t begin = 0; begin + 1000 <= shares.size(); begin += 777) {
+    int first = 0;
+    for (std::size_t i = begin; i < begin + 1000; ++i) first += shares[i].part == 0 ? 1 : 0;
+    EXPECT_NEAR(first, 200, 25) << "from " << begin;
+  }
+  int at_start = 0;
+  MixedStretch stretch;
+  for (std::uint64_t pass = 0; pass < 1000; ++pass) at_start += mixing.locate(pass, 0, stretch).part == 0 ? 1 : 0;
+  EXPECT_NEAR(at_start, 200, 5 * std::sqrt(1000 * 0.2 * 0.8));
+}
+
+using Places = std::vector<std::pair<std::size_t, std::uint64_t>>;
+
+// The turns taken literally.
+Places naive_places(const std::vector<std::uint64_t>& sizes, std::uint64_t block) {
+  Places places;
+  std::vector<std::uint64_t> given(sizes.size());
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t part = 0; part < sizes.size(); ++part) {
+      for (std::uint64_t i = 0; i < block && given[part] < sizes[part]; ++i)
+        places.emplace_back(part, given[part]++);
+      more = more || given[part] < sizes[part];
+    }
+  }
+  return places;
+}
+
+TEST(Interleaving, EqualsTakingTurns) {
+  const std::vector<std::vector<std::uint64_t>> cases{{},     {0},          {5},           {3, 3},
+                                                      {7, 2}, {0, 4, 0, 9}, {10, 1, 5, 5}, {1, 2, 3, 4, 5, 6}};
+  for (const auto& sizes : cases) {
+    for (std::uint64_t block : {1, 2, 3, 5, 100}) {
+      const Interleaving interleaving(sizes, block);
+      const Places expected = naive_places(sizes, block);
+      ASSERT_EQ(interleaving.size(), expected.size());
+      for (std::uint64_t i = 0; i < expected.size(); ++i) {
+        const Share share = interleaving.locate(i);
+        ASSERT_EQ(std::pair(share.part, share.position), expected[i]) << "block " << block << ", position " << i;
+      }
+    }
+  }
+}
+
+TEST(BitSelect, FindsEveryMember) {
+  for (const std::uint32_t one_in : {1U, 2U, 7U, 400U}) {
+    for (const std::size_t words : {0U, 1U, 8U, 9U, 100U}) {
+      Philox random({.seed = one_in, .record = words});
+      std::vector<std::uint64_t> bits(words), members;
+      for (std::uint64_t i = 0; i < words * 64; ++i) {
+        if (random.below(one_in) != 0) continue;
+        bits[i / 64] |= std::uint64_t{1} << (i % 64);
+        members.push_back(i);
+      }
+      const BitSelect select(bits);
+      ASSERT_EQ(select.count(), members.size());
+      for (std::size_t n = 0; n < members.size(); ++n) ASSERT_EQ(select.select(n), members[n]);
+    }
+  }
+}
+
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

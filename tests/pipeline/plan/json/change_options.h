@@ -1,15 +1,10 @@
 // Options that are changed by what they show to visitors, and whether they show all they have.
 #pragma once
 
-#include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <string>
 #include <type_traits>
-#include <vector>
 
 #include "headrace/devices/base/option_visitor.h"
-#include "headrace/devices/base/rng.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 
@@ -23,6 +18,10 @@ class ChangeAll final : public OptionVisitor {
   void visit(const char* /*name*/, OptionPlace place) override {
     ++count_;
     std::visit([this](auto* value) { change(*value); }, place);
+  }
+  void visit_numbers(const char* /*name*/, std::span<float> values) override {
+    ++count_;
+    for (float& value : values) change(value);
   }
   void visit_choice(const char* /*name*/, std::size_t& number, std::span<const char* const> choices) override {
     ++count_;

@@ -1,29 +1,20 @@
 // What is no plan is refused with the place, what was found there and what to write instead.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <vector>
-
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 class PlanJsonErrors : public ::testing::Test {
  protected:
   std::string refusal_of(const std::string& text) const {
-    return test::refusal_of([&] { Dataset::from_json(text, {.parts = parts_}); });
+    return message_of([&] { Dataset::from_json(text, {.parts = parts_}); });
   }
   // Of a plan with these stages, written as JSON.
   std::string refusal_of_stages(const std::string& stages) const {
     return refusal_of(R"({"headrace_plan": 2, "source": {"named": "images"}, "stages": [)" + stages + "]}");
   }
 
-  PlanParts parts_{.sources = {{"images", test::noise_images(13, 8, 8)}, {"numbers", test::numbers(5)}}};
+  PlanParts parts_{.sources = {{"images", noise_images(13, 8, 8)}, {"numbers", numbers(5)}}};
 };
 
 TEST_F(PlanJsonErrors, NameThePlace) {
@@ -146,19 +137,19 @@ TEST_F(PlanJsonErrors, OfTooManyStages) {
   EXPECT_THAT(refusal_of_stages(stages), StartsWith("plan at stages[1000]: the plan has more than 1000 stages"));
   Dataset dataset = Dataset::from(parts_.sources.at("images"));
   for (int i = 0; i < 1001; ++i) dataset = dataset.take(3);
-  EXPECT_THAT(test::refusal_of([&] { dataset.to_json(parts_); }), HasSubstr("more than 1000 stages"));
+  EXPECT_THAT(message_of([&] { dataset.to_json(parts_); }), HasSubstr("more than 1000 stages"));
 }
 
 TEST_F(PlanJsonErrors, OfWhatCannotBeWritten) {
   const Dataset images = Dataset::from(parts_.sources.at("images"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(test::refusal_of([&] {
+  EXPECT_THAT(message_of([&] {
                 images.map(flip() | normalize({0.5F, nan}, {1, 1})).to_json(parts_);
               }),
               StartsWith("to_json(): stages[0].map[1].normalize.mean: nan is no number that JSON has"));
-  EXPECT_THAT(test::refusal_of([&] { images.cache(disk("/tmp/\xff\xff")).to_json(parts_); }),
+  EXPECT_THAT(message_of([&] { images.cache(disk("/tmp/\xff\xff")).to_json(parts_); }),
               StartsWith("to_json(): stages[0].cache.disk.folder: the text is no UTF-8"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,22 +1,11 @@
 // What of a plan evaluates the model that was trained by it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // The stages as JSON, without spaces.
 std::vector<std::string> stages_of_evaluation(const Dataset& data) {
@@ -29,18 +18,18 @@ std::vector<std::string> stages_of_evaluation(const Dataset& data) {
 }
 
 std::string refusal_of_evaluation(const Dataset& data) {
-  return test::refusal_of([&] { data.evaluation_json(); });
+  return message_of([&] { data.evaluation_json(); });
 }
 
 class EvaluationJson : public ::testing::Test {
  protected:
   EvaluationJson() {
-    for (const auto& [name, bytes] : test::make_image_files()) folder_.write("images/" + name, bytes);
+    for (const auto& [name, bytes] : make_image_files()) folder_.write("images/" + name, bytes);
   }
   Dataset encoded() const { return Dataset::from(image_folder(folder_ / "images", Split::kTrain)); }
-  Dataset pixels() const { return Dataset::from(test::noise_images(13, 8, 8)); }
+  Dataset pixels() const { return Dataset::from(noise_images(13, 8, 8)); }
 
-  const test::TempFolder folder_;
+  const TempFolder folder_;
   const std::string decoded_ = R"({"decode":{"height":8,"width":8,"apply_orientation":false}})";
   const std::string halves_ = R"({"map":[{"normalize":{"mean":[0.5],"std":[0.25]}}]})";
   const std::string batch_ = R"({"batch":{"global_batch":5,"drop_remainder":false}})";
@@ -108,7 +97,7 @@ TEST_F(EvaluationJson, RefusesCode) {
               HasSubstr("filter(even, version 1)"));
   EXPECT_THAT(
       refusal_of_evaluation(
-          zip({pixels(), Dataset::from(test::numbers(13))}, {.suffixes = {"", "_2"}}).batch({.global_batch = 5})),
+          zip({pixels(), Dataset::from(numbers(13))}, {.suffixes = {"", "_2"}}).batch({.global_batch = 5})),
       HasSubstr("zip()"));
 }
 
@@ -143,9 +132,9 @@ TEST_F(EvaluationJson, HasTheLastBatchAndDropsWhatIsDoneToBatches) {
 TEST_F(EvaluationJson, RunsOnOtherData) {
   const auto on = [&](const Dataset& data) { return data.map(normal_).batch({.global_batch = 5}); };
   const std::string json = on(pixels().shuffle()).evaluation_json();
-  const SourcePtr others = test::noise_images(7, 8, 8);
-  EXPECT_EQ(test::cpu_digests_of(Dataset::from_json(json, {.allow_paths = false, .data = others}), {}),
-            test::cpu_digests_of(on(Dataset::from(others)), {}));
+  const SourcePtr others = noise_images(7, 8, 8);
+  EXPECT_EQ(cpu_digests_of(Dataset::from_json(json, {.allow_paths = false, .data = others}), {}),
+            cpu_digests_of(on(Dataset::from(others)), {}));
   const Dataset images = Dataset::from_json(json, {.data = image_folder(folder_ / "images", Split::kTrain)});
   EXPECT_THAT(images.explain(), HasSubstr("decode(8 x 8)")) << "where they are encoded";
   EXPECT_EQ(Dataset::from_json(json, {.data = others, .global_batch = 3}).global_batch(), 3);
@@ -165,4 +154,4 @@ TEST_F(EvaluationJson, PadsToTheLengthThatWasFound) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,7 +1,5 @@
 // pipeline/PARTS.md, which is printed from the fields: every source, stage, operation and loader with its
 // options.
-#include <string>
-
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/inspect.h"
 #include "headrace/pipeline/loader.h"
@@ -10,20 +8,18 @@
 #include "headrace/pipeline/plan/stages/stage_calls.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/tests/support/option_rows.h"
+#include "headrace/tests/support/test.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
-using test::OptionRows;
-using test::rows_of;
-
 std::string page_of_parts() {
-  const std::string head = test::kPartsHead;
+  const std::string head = kPartsHead;
   std::string text =
       "# Sources, stages, combinations, operations and loaders\n\n"
       "Printed from the code by `parts_page_test`, which says how. These are the names in a plan's JSON "
-      "([PLAN.md](PLAN.md)), C and C++; Python's functions take some of them in another form, such as "
-      "`degrees=(-10, 10)` for `min_degrees` and `max_degrees`.\n\n## Sources\n\n" +
+      "([PLAN.md](PLAN.md)), C, C++ and Python, whose functions also take one number for two, such as "
+      "`degrees=10` for `degrees=(-10, 10)`.\n\n## Sources\n\n" +
       head;
   for (const SourceOriginPtr& one : source_origins()) {
     OptionRows rows(one->name());
@@ -51,7 +47,7 @@ std::string page_of_parts() {
   return text;
 }
 
-TEST(PartsPage, IsPrintedFromTheFields) { test::expect_page("pipeline/PARTS.md", page_of_parts()); }
+TEST(PartsPage, IsPrintedFromTheFields) { expect_page("pipeline/PARTS.md", page_of_parts()); }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

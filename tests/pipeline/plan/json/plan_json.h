@@ -1,12 +1,6 @@
 // What the tests of plans as JSON share.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <string>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/tests/pipeline/streams.h"
 
@@ -34,16 +28,6 @@ inline void expect_same_stream(const Dataset& dataset, const PlanParts& parts = 
   const auto digests = cpu_digests_of(dataset, options);
   EXPECT_FALSE(digests.empty());
   EXPECT_EQ(cpu_digests_of(written_and_read(dataset, parts), options), digests);
-}
-
-// What a ConfigError says; empty: there was none.
-inline std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace headrace::test

@@ -1,12 +1,7 @@
 // Random plans, of all stages and operations that can stand together: written and read they are the same.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <vector>
-
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // Everything of a plan is drawn from its number.
@@ -91,14 +86,15 @@ class RandomPlans {
     switch (below(11)) {
       case 0: return pad_crop(size, 4, one_in(2) ? Padding::kZero : Padding::kReflect);
       case 1:
-        return random_resized_crop({.size = size, .min_area = 0.1F + 0.5F * part(), .max_ratio = 1 + part()});
+        return random_resized_crop(
+            {.size = size, .area = {0.1F + 0.5F * part(), 1}, .ratio = {0.75F, 1 + part()}});
       case 2: return resize(size);
       case 3: return color_jitter({.brightness = part(), .saturation = part(), .hue = 0.5F * part()});
       case 4: return cutout(1 + static_cast<int>(below(5)), {255 * part()});
       case 5: return alternating_flip();
       case 6: return rand_augment({.magnitude = static_cast<int>(below(31)), .fill = {255 * part()}});
-      case 7: return random_affine({.max_degrees = 90 * part(), .min_scale = 0.5F + 0.5F * part()});
-      case 8: return gaussian_blur({.kernel_size = 3, .max_sigma = 1 + part(), .probability = part()});
+      case 7: return random_affine({.degrees = {0, 90 * part()}, .scale = {0.5F + 0.5F * part(), 1}});
+      case 8: return gaussian_blur({.kernel_size = 3, .sigma = {0.1F, 1 + part()}, .probability = part()});
       case 9: return random_erasing({.probability = part(), .fill = {255 * part()}});
       default: return flip(part());
     }
@@ -120,16 +116,16 @@ TEST(PlanJsonProperty, RandomPlansAreTheSameOnceReadAgain) {
                       .version = 7,
                       .outputs = {{.name = "first", .dtype = DType::kU8, .shape = {1}}},
                       .function = [](UserSample& sample) { sample.put(0, sample.bytes(0).first(1)); }});
-  const PlanParts parts{.sources = {{"noise", test::noise_images(41, 12, 14)}}, .operations = {first_row}};
+  const PlanParts parts{.sources = {{"noise", noise_images(41, 12, 14)}}, .operations = {first_row}};
   constexpr std::uint64_t kPlans = 400, kRun = 40;  // of those, run to compare their streams
   for (std::uint64_t number = 0; number < kPlans; ++number) {
     SCOPED_TRACE(number);
     const Dataset plan = RandomPlans(parts, number).plan();
-    test::expect_same_plan(plan, parts);
-    if (number < kRun && plan.steps_per_epoch() > 0) test::expect_same_stream(plan, parts);
+    expect_same_plan(plan, parts);
+    if (number < kRun && plan.steps_per_epoch() > 0) expect_same_stream(plan, parts);
     if (HasFailure()) return;
   }
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,10 +1,4 @@
 // Sources say how they were opened: every opener's data are opened again from JSON.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-#include <set>
-
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/tests/pipeline/fake_source.h"
@@ -12,41 +6,36 @@
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
 #include "headrace/tests/pipeline/sources/records/tf_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 namespace fs = std::filesystem;
-using test::expect_same_plan;
-using test::to_bytes;
-using ::testing::HasSubstr;
 
 class PlanJsonSources : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto files = test::make_image_files();
+    const auto files = make_image_files();
     for (const auto& [name, bytes] : files) folder_.write("images/" + name, bytes);
-    folder_.write("images.tar", test::pack_images(files).finish());
-    const test::Bytes picture = test::encode_jpeg(test::make_picture(8, 8, 3, 1));
+    folder_.write("images.tar", pack_images(files).finish());
+    const Bytes picture = encode_jpeg(make_picture(8, 8, 3, 1));
     for (const char* shard : {"web/train-0.tar", "web/train-1.tar"}) {
-      test::TarBuilder tar;
+      TarBuilder tar;
       tar.add("a.jpg", picture).add("a.cls", to_bytes("1"));
       folder_.write(shard, tar.finish());
     }
-    test::Bytes records = test::frame(test::example(
-        {test::entry("image", test::bytes_feature(picture)), test::entry("label", test::packed_feature(1))}));
+    Bytes records = frame(example({entry("image", bytes_feature(picture)), entry("label", packed_feature(1))}));
     folder_.write("tf/x.tfrecord", records);
     folder_.write("table.csv", "file,path,kind\na,images/train/cat/0.jpg,3\n");
     folder_.write("numbers.csv", "y,a,b,town\n1,2,3,Ulm\n");
-    const test::Bytes numbers(24, std::byte{1});
-    folder_.write("npy/x_train.npy", test::make_npy("|u1", "(6, 4)", numbers));
+    const Bytes numbers(24, std::byte{1});
+    folder_.write("npy/x_train.npy", make_npy("|u1", "(6, 4)", numbers));
   }
 
   fs::path at(const std::string& name) const { return folder_ / name; }
 
-  test::TempFolder folder_;
+  TempFolder folder_;
 };
 
 // The name of the only member of "source".
@@ -57,9 +46,9 @@ std::string kind_of(const Dataset& dataset) {
 }
 
 TEST_F(PlanJsonSources, AreOpenedAgain) {
-  const test::TempFolder cifar, digits;
-  test::write_cifar(cifar);
-  test::write_digits(digits, 50);
+  const TempFolder cifar, digits;
+  write_cifar(cifar);
+  write_digits(digits, 50);
   std::set<std::string> seen;
   const auto expect_opened = [&](const SourcePtr& source) {
     const Dataset dataset = Dataset::from(source);
@@ -91,7 +80,6 @@ TEST_F(PlanJsonSources, AreOpenedAgain) {
 
 // An option that an opener forgets to show would be lost.
 TEST_F(PlanJsonSources, ShowEveryArgument) {
-  using test::count_members;
   const int split = 1, path = 1, layout = count_members<LayoutOptions>();
   const std::map<std::string, int> arguments{
       {"open", path + split + count_members<SourceOptions>() - 2 + layout + count_members<ColumnOptions>()},
@@ -109,7 +97,7 @@ TEST_F(PlanJsonSources, ShowEveryArgument) {
       {"cifar_binary", path + split},
   };
   for (const SourceOriginPtr& origin : source_origins()) {
-    test::ChangeAll all(0);
+    ChangeAll all(0);
     origin->visit_arguments(all);
     EXPECT_EQ(all.count(), arguments.at(origin->name())) << origin->name();
   }
@@ -117,10 +105,10 @@ TEST_F(PlanJsonSources, ShowEveryArgument) {
 
 TEST_F(PlanJsonSources, ServeTheSameStream) {
   const Dataset images = Dataset::from(open_source(at("images"), Split::kTrain));
-  test::expect_same_stream(
+  expect_same_stream(
       images.shuffle({.seed = 7}).decode().map(random_resized_crop({.size = 6})).batch({.global_batch = 5}));
   const Dataset turned = images.decode({.height = 9, .width = 12, .apply_orientation = true}).map(center_crop(8));
-  test::expect_same_plan(turned.batch({.global_batch = 5}));
+  expect_same_plan(turned.batch({.global_batch = 5}));
 }
 
 TEST_F(PlanJsonSources, RelativePathsBeginAtTheBase) {
@@ -128,10 +116,10 @@ TEST_F(PlanJsonSources, RelativePathsBeginAtTheBase) {
       R"({"headrace_plan": 2, "source": {"open": {"path": "images"}}, "stages": [{"decode": {}},
           {"cache": {"disk": {"folder": "kept"}}}]})";
   const Dataset read = Dataset::from_json(json, {.base = folder_.path()});
-  EXPECT_EQ(read.size(), test::kTrainImages);
+  EXPECT_EQ(read.size(), kTrainImages);
   EXPECT_THAT(read.explain(), HasSubstr("cache(disk " + at("kept").string()));
   const std::string absolute = Dataset::from(open_source(at("images"), Split::kTrain)).to_json();
-  EXPECT_EQ(Dataset::from_json(absolute, {.base = "/nowhere"}).size(), test::kTrainImages);
+  EXPECT_EQ(Dataset::from_json(absolute, {.base = "/nowhere"}).size(), kTrainImages);
   EXPECT_THROW(Dataset::from_json(json), DataError);
 }
 
@@ -143,21 +131,21 @@ TEST_F(PlanJsonSources, PathsStayAsTheyWereGiven) {
 
 TEST_F(PlanJsonSources, PathsCanBeRefused) {
   const std::string source = Dataset::from(open_source(at("images"), Split::kTrain)).to_json();
-  EXPECT_THAT(test::refusal_of([&] { Dataset::from_json(source, {.allow_paths = false}); }),
+  EXPECT_THAT(message_of([&] { Dataset::from_json(source, {.allow_paths = false}); }),
               HasSubstr("plan at source.open.path: names a path, and this plan may name none"));
   const std::string cache = R"({"headrace_plan": 2, "source": {"named": "n"},
                                 "stages": [{"cache": {"disk": {"folder": "x"}}}]})";
-  const PlanOptions options{.parts = {.sources = {{"n", test::numbers(3)}}}, .allow_paths = false};
-  EXPECT_THAT(test::refusal_of([&] { Dataset::from_json(cache, options); }),
+  const PlanOptions options{.parts = {.sources = {{"n", numbers(3)}}}, .allow_paths = false};
+  EXPECT_THAT(message_of([&] { Dataset::from_json(cache, options); }),
               HasSubstr("plan at stages[0].cache.disk.folder: names a path"));
 }
 
 // A source that hands on another's description is not that source.
 TEST_F(PlanJsonSources, OnlyWhatWasOpenedHasAnOrigin) {
-  EXPECT_EQ(test::numbers(3)->origin(), nullptr);
-  EXPECT_THAT(test::refusal_of([] { Dataset::from(test::fake_jpegs(2)).to_json(); }),
+  EXPECT_EQ(numbers(3)->origin(), nullptr);
+  EXPECT_THAT(message_of([] { Dataset::from(fake_jpegs(2)).to_json(); }),
               HasSubstr("to_json(): source: the source fake images is code, which JSON cannot hold"));
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,21 +1,12 @@
 // Every stage and every combination goes through JSON and gives the same stream.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <typeinfo>
 
 #include "headrace/pipeline/plan/stages/stage_calls.h"
 #include "headrace/tests/pipeline/plan/json/change_options.h"
 #include "headrace/tests/pipeline/plan/json/plan_json.h"
-#include "headrace/tests/support/temp_folder.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::expect_same_stream;
-using test::noise_images;
-using test::numbers;
-using ::testing::HasSubstr;
 
 class PlanJsonStages : public ::testing::Test {
  protected:
@@ -57,7 +48,7 @@ TEST_F(PlanJsonStages, ShardsOfFiles) {
 
 TEST_F(PlanJsonStages, OfBatches) {
   expect_same_stream(first().batch({.global_batch = 7, .drop_remainder = true}).prefetch(0), parts_);
-  const Dataset read = test::written_and_read(first().batch({.global_batch = 7}).prefetch(5), parts_);
+  const Dataset read = written_and_read(first().batch({.global_batch = 7}).prefetch(5), parts_);
   EXPECT_THAT(read.explain(), HasSubstr("prefetch(batches=5)"));
   EXPECT_EQ(read.global_batch(), 7);
   expect_same_stream(
@@ -81,7 +72,7 @@ TEST_F(PlanJsonStages, LabelsAreData) {
 }
 
 TEST_F(PlanJsonStages, Caches) {
-  const test::TempFolder folder;
+  const TempFolder folder;
   expect_same(images().cache(memory(1 << 20)).map(flip()));
   expect_same(images().cache(disk(folder / "inner")).map(center_crop(4)).cache(memory()).map(flip()));
   expect_same(
@@ -145,7 +136,7 @@ TEST_F(PlanJsonStages, PaddedBatches) {
 template <typename Options>
 void expect_shows(int members) {
   Options options;
-  test::ChangeAll all(1);
+  ChangeAll all(1);
   options.each_field(all);
   EXPECT_EQ(all.count(), members) << typeid(Options).name();
 }
@@ -162,7 +153,6 @@ int shown_options_of(const std::string& label) {
 
 // An option that is added and not shown would be lost.
 TEST_F(PlanJsonStages, ShowEveryOption) {
-  using test::count_members;
   expect_shows<DecodeOptions>(count_members<DecodeOptions>());
   expect_shows<ShuffleOptions>(count_members<ShuffleOptions>());
   expect_shows<ShuffleWindowOptions>(count_members<ShuffleWindowOptions>());
@@ -197,7 +187,7 @@ TEST_F(PlanJsonStages, AreReadable) {
                            .map(normalize({0.1F, 0.2F, 0.3F}, {1, 1, 1}) | flip())
                            .batch({.global_batch = 8});
   const std::string json = plan.to_json(parts_);
-  EXPECT_THAT(json, ::testing::StartsWith("{\n  \"headrace_plan\": 2,\n  \"source\": {\"named\": \"images\", "));
+  EXPECT_THAT(json, StartsWith("{\n  \"headrace_plan\": 2,\n  \"source\": {\"named\": \"images\", "));
   EXPECT_THAT(json, HasSubstr(R"(
   "stages": [
     {"shuffle": {"seed": 7, "reshuffle_each_epoch": true}},
@@ -207,7 +197,7 @@ TEST_F(PlanJsonStages, AreReadable) {
         {
           "flip": {
             "probability": 0.5,
-            "draw": "each_pass",
+            "alternating": false,
             "masks": [],
             "boxes": [],
             "lost_boxes": "zero",
@@ -223,4 +213,4 @@ TEST_F(PlanJsonStages, AreReadable) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

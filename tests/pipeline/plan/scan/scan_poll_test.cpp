@@ -1,18 +1,11 @@
 // A thread that waits for a pass over all records looks for signals, and may leave it.
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <functional>
-#include <thread>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/inspect.h"
 #include "headrace/tests/pipeline/fake_source.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/gate.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
 
 // Gives up, as a program does that was interrupted, once a pass over 100 records stands still at its seventh.
@@ -36,7 +29,7 @@ class Interrupted : public ::testing::Test {
       block(static_cast<std::uint64_t>(record.integer("value")));
       return true;
     };
-    return Dataset::from(test::numbers(100)).filter(filter);
+    return Dataset::from(numbers(100)).filter(filter);
   }
   // Nobody is interrupted any more, and nothing stands still.
   void go_on() {
@@ -47,20 +40,16 @@ class Interrupted : public ::testing::Test {
     if (!done_.load()) go_on();
   }
 
-  const test::Blocker blocker_;
+  const Blocker blocker_;
   std::atomic<bool> inside_{false};
   std::atomic<int> looks_{0};
   std::atomic<bool> done_{false};
 };
 
 void expect_interrupted(const std::function<void()>& call) {
-  try {
-    call();
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
-    EXPECT_EQ(error.message(), "interrupted");
-  }
+  const Error error = error_of([&] { call(); });
+  EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+  EXPECT_EQ(error.message(), "interrupted");
 }
 
 TEST_F(Interrupted, WhileAFilterIsCounted) {
@@ -73,7 +62,7 @@ TEST_F(Interrupted, WhileAFilterIsCounted) {
 }
 
 TEST_F(Interrupted, WhileALoaderOpens) {
-  DeviceGroup devices = test::test_devices(1);
+  DeviceGroup devices = test_devices(1);
   const Dataset dataset = all_judged().batch({.global_batch = 10});
   expect_interrupted([&] { const Loader loader(dataset, devices, {.while_waiting = look()}); });
   go_on();
@@ -96,7 +85,7 @@ TEST_F(Interrupted, WhileTheLongestRecordIsFound) {
 }
 
 TEST_F(Interrupted, WhileASourceIsInspected) {
-  const SourcePtr source = std::make_shared<test::FakeSource>(100, block());
+  const SourcePtr source = std::make_shared<FakeSource>(100, block());
   const ScanPoll poll(look());
   expect_interrupted([&] { inspect_source(source); });
   go_on();
@@ -139,4 +128,4 @@ TEST(ScanPoll, TheInnermostCounts) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

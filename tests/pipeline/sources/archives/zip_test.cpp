@@ -1,20 +1,12 @@
 // Zip archives: the directory, the members, and images in them.
-#include <gmock/gmock.h>
-
-#include <cstring>
-
-#include "headrace/devices/base/file.h"
-#include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/zip_directory.h"
 #include "headrace/tests/pipeline/property.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::HasSubstr;
 using ZipMember = ZipBuilder::Member;
 
 struct Listed {
@@ -246,13 +238,9 @@ TEST(ZipImagesTest, RefusesEncryptedImagesAndSaysSo) {
   TempFolder folder;
   const auto path = folder.write(
       "a.zip", ZipBuilder().add({.path = "c/1.jpg", .bytes = kText, .flags = 1}).add("c/2.jpg", kText).finish());
-  try {
-    open_source(path, Split::kTrain);
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
-    EXPECT_THAT(error.what(), HasSubstr("'c/1.jpg' is encrypted"));
-  }
+  const DataError error = error_of<DataError>([&] { open_source(path, Split::kTrain); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("'c/1.jpg' is encrypted"));
 }
 
 TEST(ZipImagesTest, SeesTheContentInItsFingerprint) {

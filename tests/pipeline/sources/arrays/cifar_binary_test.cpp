@@ -1,13 +1,6 @@
 #include "headrace/pipeline/sources/arrays/array_formats.h"
-
-#include <gmock/gmock.h>
-
-#include <cstring>
-
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/pipeline/streams.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
@@ -113,13 +106,9 @@ TEST(CifarBinaryTest, EveryTruncationIsAnErrorWithItsOffset) {
   for (std::size_t size = 0; size < whole.size(); size += size < 64 ? 1 : 97) {
     if (size == whole.size() / 2) continue;  // one whole record
     maker.folder().write(CifarMaker::name(2), std::span(whole).first(size));
-    try {
-      maker.open();
-      ADD_FAILURE() << "opened " << size << " bytes";
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.location().offset, size / 3073 * 3073);
-      EXPECT_NE(error.location().source.find("data_batch_3.bin"), std::string::npos);
-    }
+    const DataError error = error_of<DataError>([&] { maker.open(); });
+    EXPECT_EQ(error.location().offset, size / 3073 * 3073);
+    EXPECT_NE(error.location().source.find("data_batch_3.bin"), std::string::npos);
   }
 }
 
@@ -130,25 +119,17 @@ TEST(CifarBinaryTest, ALabelOutOfRangeIsABadRecord) {
   maker.folder().write(CifarMaker::name(0), bytes);
   DeviceGroup devices = test_devices(1);
   Loader loader(Dataset::from(maker.open()).batch({.global_batch = 2}), devices);
-  try {
-    loader.next();
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.location().record, 1U);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("label 10 where there are 10 classes"));
-  }
+  const DataError error = error_of<DataError>([&] { loader.next(); });
+  EXPECT_EQ(error.location().record, 1U);
+  EXPECT_THAT(error.what(), HasSubstr("label 10 where there are 10 classes"));
 }
 
 TEST(CifarBinaryTest, NamesAMissingBatch) {
   CifarMaker maker;
   std::filesystem::remove(maker.folder() / CifarMaker::name(3));
-  try {
-    maker.open();
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-    EXPECT_NE(std::string(error.what()).find("data_batch_4.bin"), std::string::npos);
-  }
+  const DataError error = error_of<DataError>([&] { maker.open(); });
+  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  EXPECT_NE(std::string(error.what()).find("data_batch_4.bin"), std::string::npos);
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 // IDX files made for tests.
 #pragma once
 
-#include <cstdint>
 #include <initializer_list>
 
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

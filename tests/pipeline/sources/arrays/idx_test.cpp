@@ -1,14 +1,10 @@
-#include "headrace/pipeline/sources/arrays/array_formats.h"
-
-#include <cstring>
-
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/sources.h"
+#include "headrace/pipeline/sources/arrays/array_formats.h"
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/data.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
@@ -38,13 +34,9 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Idx, FileSourceSuite, IdxMaker);
 
 // Opening must fail with a place in the named file.
 void expect_data_error(const TempFolder& folder, const std::string& file) {
-  try {
-    idx_folder(folder.path(), Split::kTrain);
-    ADD_FAILURE() << "opened a damaged " << file;
-  } catch (const DataError& error) {
-    EXPECT_NE(error.location().source.find(file), std::string::npos) << error.what();
-    EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
-  }
+  const DataError error = error_of<DataError>([&] { idx_folder(folder.path(), Split::kTrain); });
+  EXPECT_NE(error.location().source.find(file), std::string::npos) << error.what();
+  EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
 }
 
 TEST(IdxTest, ReadsPixelsAndLabels) {

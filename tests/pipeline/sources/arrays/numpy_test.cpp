@@ -1,28 +1,20 @@
 // NumPy's arrays: headers, element types, orders, and the three places where they lie.
-#include <gmock/gmock.h>
-
-#include <cstring>
-
-#include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/arrays/npy_header.h"
 #include "headrace/tests/pipeline/property.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/support/archives.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
 
-using ::testing::HasSubstr;
-
-Bytes counting(std::size_t size, unsigned first = 0) {
+Bytes counting_bytes(std::size_t size, unsigned first = 0) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(first + i);
   return bytes;
 }
 
 template <typename Value>
-Bytes bytes_of(const std::vector<Value>& values, bool big_endian = false) {
+Bytes bytes_of_array(const std::vector<Value>& values, bool big_endian = false) {
   Bytes bytes;
   for (const Value& value : values) {
     Bytes one = to_bytes(std::as_bytes(std::span(&value, 1)));
@@ -33,7 +25,7 @@ Bytes bytes_of(const std::vector<Value>& values, bool big_endian = false) {
 }
 
 template <typename Value>
-std::vector<Value> values_of(const Source& source, std::size_t field = 0) {
+std::vector<Value> values_of_field(const Source& source, std::size_t field = 0) {
   std::vector<Value> values;
   std::vector<std::byte> scratch;
   for (std::uint64_t i = 0; i < source.info().records; ++i) {
@@ -47,10 +39,10 @@ std::vector<Value> values_of(const Source& source, std::size_t field = 0) {
 // Keras's mnist.npz in small.
 Bytes mnist(unsigned first = 0) {
   ZipBuilder zip;
-  zip.add("x_test.npy", make_npy("|u1", "(2, 4, 5)", counting(40, 100)), true);
-  zip.add("x_train.npy", make_npy("|u1", "(7, 4, 5)", counting(140, first)), true);
-  zip.add("y_train.npy", make_npy("|u1", "(7,)", counting(7)));
-  zip.add("y_test.npy", make_npy("|u1", "(2,)", counting(2)));
+  zip.add("x_test.npy", make_npy("|u1", "(2, 4, 5)", counting_bytes(40, 100)), true);
+  zip.add("x_train.npy", make_npy("|u1", "(7, 4, 5)", counting_bytes(140, first)), true);
+  zip.add("y_train.npy", make_npy("|u1", "(7,)", counting_bytes(7)));
+  zip.add("y_test.npy", make_npy("|u1", "(2,)", counting_bytes(2)));
   return zip.finish();
 }
 
@@ -76,8 +68,8 @@ struct NpyMaker {
   static constexpr bool kResident = false;
 
   NpyMaker() {
-    folder_.write("data/x_train.npy", make_npy("|u1", "(7, 4, 5)", counting(140)));
-    folder_.write("data/y_train.npy", make_npy(">i2", "(7,)", counting(14)));
+    folder_.write("data/x_train.npy", make_npy("|u1", "(7, 4, 5)", counting_bytes(140)));
+    folder_.write("data/y_train.npy", make_npy(">i2", "(7,)", counting_bytes(14)));
   }
   std::filesystem::path root() const { return folder_ / "data"; }
   std::vector<std::filesystem::path> files() const {
@@ -85,7 +77,7 @@ struct NpyMaker {
   }
   SourcePtr open() const { return open_at(root()); }
   SourcePtr open_at(const std::filesystem::path& path) const { return numpy_arrays(path, {.memory_limit = 100}); }
-  void change() { folder_.write("data/y_train.npy", make_npy(">i4", "(7,)", counting(28))); }
+  void change() { folder_.write("data/y_train.npy", make_npy(">i4", "(7,)", counting_bytes(28))); }
 
  private:
   TempFolder folder_;
@@ -100,8 +92,8 @@ TEST(NumpyTest, ReadsKerasMnist) {
   const SourcePtr train = open_source(maker.root(), Split::kTrain), test = open_source(maker.root(), Split::kTest);
   EXPECT_EQ(train->info().fields[0], (Field{.name = "image", .dtype = DType::kU8, .shape = {4, 5, 1}}));
   EXPECT_EQ(train->info().fields[1], (Field{.name = "label", .dtype = DType::kI64, .shape = {}}));
-  EXPECT_EQ(values_of<std::uint8_t>(*test).front(), 100);
-  EXPECT_EQ(values_of<std::int64_t>(*train, 1), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values_of_field<std::uint8_t>(*test).front(), 100);
+  EXPECT_EQ(values_of_field<std::int64_t>(*train, 1), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(test->info().records, 2U);
 }
 
@@ -122,27 +114,28 @@ TEST(NumpyTest, ConvertsEveryElementTypeInBothOrders) {
       };
       const auto expect_i32 = [&](const SourcePtr& source, const std::vector<std::int32_t>& values) {
         EXPECT_EQ(source->info().fields[0].dtype, DType::kI32);
-        EXPECT_EQ(values_of<std::int32_t>(*source), values);
+        EXPECT_EQ(values_of_field<std::int32_t>(*source), values);
       };
       const auto expect_i64 = [&](const SourcePtr& source, const std::vector<std::int64_t>& values) {
         EXPECT_EQ(source->info().fields[0].dtype, DType::kI64);
-        EXPECT_EQ(values_of<std::int64_t>(*source), values);
+        EXPECT_EQ(values_of_field<std::int64_t>(*source), values);
       };
-      expect_i32(open("i1", bytes_of<std::int8_t>({-3, 127})), {-3, 127});
-      expect_i32(open("i2", bytes_of<std::int16_t>({-300, 7}, big)), {-300, 7});
-      expect_i32(open("u2", bytes_of<std::uint16_t>({65535, 7}, big)), {65535, 7});
-      expect_i32(open("i4", bytes_of<std::int32_t>({-70000, 7}, big)), {-70000, 7});
-      expect_i64(open("u4", bytes_of<std::uint32_t>({4000000000U, 7}, big)), {4000000000, 7});
-      expect_i64(open("i8", bytes_of<std::int64_t>({-5000000000, 7}, big)), {-5000000000, 7});
-      expect_i64(open("u8", bytes_of<std::uint64_t>({1ULL << 62, 7}, big)), {1LL << 62, 7});
-      const SourcePtr flags = open("b1", counting(2)), single = open("f4", bytes_of<float>({1.5F, -0.1F}, big)),
-                      twice = open("f8", bytes_of<double>({1.5, -0.1}, big)),
-                      half = open("f2", bytes_of<std::uint16_t>({0x3C00, 0x1234}, big));
-      EXPECT_EQ(values_of<std::uint8_t>(*flags), (std::vector<std::uint8_t>{0, 1}));
-      EXPECT_EQ(values_of<float>(*single), (std::vector<float>{1.5F, -0.1F}));
-      EXPECT_EQ(values_of<float>(*twice), (std::vector<float>{1.5F, -0.1F}));
+      expect_i32(open("i1", bytes_of_array<std::int8_t>({-3, 127})), {-3, 127});
+      expect_i32(open("i2", bytes_of_array<std::int16_t>({-300, 7}, big)), {-300, 7});
+      expect_i32(open("u2", bytes_of_array<std::uint16_t>({65535, 7}, big)), {65535, 7});
+      expect_i32(open("i4", bytes_of_array<std::int32_t>({-70000, 7}, big)), {-70000, 7});
+      expect_i64(open("u4", bytes_of_array<std::uint32_t>({4000000000U, 7}, big)), {4000000000, 7});
+      expect_i64(open("i8", bytes_of_array<std::int64_t>({-5000000000, 7}, big)), {-5000000000, 7});
+      expect_i64(open("u8", bytes_of_array<std::uint64_t>({1ULL << 62, 7}, big)), {1LL << 62, 7});
+      const SourcePtr flags = open("b1", counting_bytes(2)),
+                      single = open("f4", bytes_of_array<float>({1.5F, -0.1F}, big)),
+                      twice = open("f8", bytes_of_array<double>({1.5, -0.1}, big)),
+                      half = open("f2", bytes_of_array<std::uint16_t>({0x3C00, 0x1234}, big));
+      EXPECT_EQ(values_of_field<std::uint8_t>(*flags), (std::vector<std::uint8_t>{0, 1}));
+      EXPECT_EQ(values_of_field<float>(*single), (std::vector<float>{1.5F, -0.1F}));
+      EXPECT_EQ(values_of_field<float>(*twice), (std::vector<float>{1.5F, -0.1F}));
       EXPECT_EQ(half->info().fields[0].dtype, DType::kF16);
-      EXPECT_EQ(values_of<std::uint16_t>(*half), (std::vector<std::uint16_t>{0x3C00, 0x1234}));
+      EXPECT_EQ(values_of_field<std::uint16_t>(*half), (std::vector<std::uint16_t>{0x3C00, 0x1234}));
     }
   }
 }
@@ -161,25 +154,16 @@ TEST(NumpyTest, TurnsFortransOrder) {
       for (int k = 0; k < 4; ++k) wanted.push_back(100 * i + 10 * j + k);
     }
   }
-  const auto path = folder.write("v.npy", make_npy("<i4", "(3, 2, 4)", bytes_of(laid_out), true));
-  EXPECT_EQ(values_of<std::int32_t>(*numpy_arrays(path)), wanted);
-  try {
-    numpy_arrays(path, {.memory_limit = 100});
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-    EXPECT_THAT(error.what(), HasSubstr("numpy.ascontiguousarray"));
-  }
+  const auto path = folder.write("v.npy", make_npy("<i4", "(3, 2, 4)", bytes_of_array(laid_out), true));
+  EXPECT_EQ(values_of_field<std::int32_t>(*numpy_arrays(path)), wanted);
+  const DataError error = error_of<DataError>([&] { numpy_arrays(path, {.memory_limit = 100}); });
+  EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+  EXPECT_THAT(error.what(), HasSubstr("numpy.ascontiguousarray"));
 }
 
 std::string error_of_npy(const Bytes& file, Split split = Split::kTrain) {
   const TempFolder folder;
-  try {
-    open_source(folder.write("v.npy", file), split);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of<Error>([&] { open_source(folder.write("v.npy", file), split); });
 }
 
 TEST(NumpyTest, NamesFieldsAndSplits) {
@@ -275,10 +259,11 @@ void expect_structured(const Source& source) {
   EXPECT_EQ(source.info().fields[2].name, "score");
   EXPECT_EQ(source.info().fields[3], (Field{.name = "box", .dtype = DType::kI32, .shape = {2, 2}}));
   EXPECT_EQ(source.info().fields[4], (Field{.name = "name", .dtype = DType::kU8, .shape = {5}}));
-  EXPECT_EQ(values_of<float>(source, 0), (std::vector<float>{0.25F, 1.25F, 2.25F}));
-  EXPECT_EQ(values_of<std::int64_t>(source, 1), (std::vector<std::int64_t>{7, 8, 9}));
-  EXPECT_EQ(values_of<float>(source, 2), (std::vector<float>{0.5F, 1.5F, 2.5F}));
-  EXPECT_EQ(values_of<std::int32_t>(source, 3), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(values_of_field<float>(source, 0), (std::vector<float>{0.25F, 1.25F, 2.25F}));
+  EXPECT_EQ(values_of_field<std::int64_t>(source, 1), (std::vector<std::int64_t>{7, 8, 9}));
+  EXPECT_EQ(values_of_field<float>(source, 2), (std::vector<float>{0.5F, 1.5F, 2.5F}));
+  EXPECT_EQ(values_of_field<std::int32_t>(source, 3),
+            (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
   std::vector<std::byte> scratch;
   EXPECT_EQ(to_bytes(source.read(1, scratch).fields[4]), to_bytes(std::string("ab\0\0\0", 5)));
 }

@@ -1,17 +1,10 @@
-#include <gmock/gmock.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/arrow.h"
 #include "headrace/tests/pipeline/sources/source_suite.h"
 #include "headrace/tests/support/arrow_builder.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 using Texts = std::vector<std::string>;
 
@@ -24,7 +17,7 @@ SourcePtr table_of(std::vector<ArrowNode> columns, const ArrowOptions& options =
 }
 
 template <typename Value>
-std::vector<Value> elements_of(const Source& source, std::uint64_t record, std::size_t field = 0) {
+std::vector<Value> arrow_values(const Source& source, std::uint64_t record, std::size_t field = 0) {
   std::vector<std::byte> scratch;
   const auto bytes = source.read(record, scratch).fields[field];
   std::vector<Value> values(bytes.size() / sizeof(Value));
@@ -35,7 +28,7 @@ template <typename Value>
 std::vector<Value> all_of(const Source& source, std::size_t field = 0) {
   std::vector<Value> values;
   for (std::uint64_t i = 0; i < source.info().records; ++i) {
-    for (const Value value : elements_of<Value>(source, i, field)) values.push_back(value);
+    for (const Value value : arrow_values<Value>(source, i, field)) values.push_back(value);
   }
   return values;
 }
@@ -43,15 +36,6 @@ std::vector<Value> all_of(const Source& source, std::size_t field = 0) {
 std::string picture(std::uint64_t seed) {
   const Bytes jpeg = encode_jpeg(make_picture(8, 9, 3, seed));
   return {reinterpret_cast<const char*>(jpeg.data()), jpeg.size()};
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return std::string(error.what());
-  }
-  return "no error";
 }
 
 // Eleven photographs with labels, in three batches.
@@ -84,7 +68,7 @@ TEST(ArrowTable, TakesImagesOfEveryLayout) {
     const Texts files = {picture(1), picture(2)};
     const SourcePtr source = table_of({texts("file", format, files)});
     EXPECT_EQ(source->info().fields.front().encoding, Encoding::kImage);
-    EXPECT_EQ(elements_of<char>(*source, 1), std::vector<char>(files[1].begin(), files[1].end())) << format;
+    EXPECT_EQ(arrow_values<char>(*source, 1), std::vector<char>(files[1].begin(), files[1].end())) << format;
   }
 }
 
@@ -96,10 +80,10 @@ TEST(ArrowTable, TakesMasks) {
   EXPECT_EQ(source->info().fields[1].shape, (Shape{Shape::kDynamic, Shape::kDynamic, 1}));
   EXPECT_EQ(source->info().fields[1].encoding, Encoding::kImage);
   EXPECT_THAT(
-      message_of([&] {
+      message_of<Error>([&] {
         table_of({texts("image", "z", files), texts("mask", "u", {"a", "b"})}, {.columns = {.columns = more}});
       }),
-      ::testing::HasSubstr("the column 'mask' is no mask: it holds text"));
+      HasSubstr("the column 'mask' is no mask: it holds text"));
 }
 
 TEST(ArrowTable, TakesTheImagesOfHuggingFace) {
@@ -141,17 +125,17 @@ TEST(ArrowTable, ReadsImagesByTheirPath) {
   EXPECT_TRUE(source->peek(1).empty());
   for (const auto& [record, words] :
        {std::pair(2, "its path '1.png' is relative"), std::pair(3, "none.png"), std::pair(4, "is null")}) {
-    EXPECT_THAT(message_of([&] { source->read(static_cast<std::uint64_t>(record), scratch); }),
-                ::testing::HasSubstr(words));
+    EXPECT_THAT(message_of<Error>([&] { source->read(static_cast<std::uint64_t>(record), scratch); }),
+                HasSubstr(words));
   }
   folder.write("1.png", picture(2) + "more");
-  EXPECT_THAT(message_of([&] { source->read(1, scratch); }), ::testing::HasSubstr("when the table was opened"));
+  EXPECT_THAT(message_of<Error>([&] { source->read(1, scratch); }), HasSubstr("when the table was opened"));
 }
 
 TEST(ArrowTable, RefusesImagesByPathThatAreAllMissing) {
   ArrowNode bytes = with_nulls(texts("bytes", "z", {"", ""}), {false, false});
   const ArrowNode images = structs("img", {std::move(bytes), texts("path", "u", {"a/1.png", "a/2.png"})});
-  EXPECT_THAT(message_of([&] { table_of({images}); }), ::testing::HasSubstr("'a/1.png' is relative"));
+  EXPECT_THAT(message_of<Error>([&] { table_of({images}); }), HasSubstr("'a/1.png' is relative"));
 }
 
 TEST(ArrowTable, ConvertsNumbersAsNumPysArrays) {
@@ -196,7 +180,7 @@ TEST(ArrowTable, ReadsSlicedArraysAtEveryLevel) {
   ArrowNode root = structs("", {pairs, inner, booleans("flag", {true, false, true, true})});
   root = sliced(root, 1, 3);
   const SourcePtr source = table({root}, {.columns = {.columns = {"pair", "in.x", "flag"}}});
-  EXPECT_THAT(elements_of<std::int32_t>(*source, 0, 0), ElementsAre(6, 7));
+  EXPECT_THAT(arrow_values<std::int32_t>(*source, 0, 0), ElementsAre(6, 7));
   EXPECT_THAT(all_of<std::int32_t>(*source, 1), ElementsAre(93, 94, 95));
   EXPECT_THAT(all_of<std::uint8_t>(*source, 2), ElementsAre(0, 1, 1));
 }
@@ -206,7 +190,7 @@ TEST(ArrowTable, GivesListsOfEqualLengthAShape) {
   const SourcePtr source =
       table_of({lists("m", {2, 2}, lists("item", {2, 2, 2, 2}, numbers("item", "i", eight), true))});
   EXPECT_EQ(source->info().fields[0].shape, (Shape{2, 2}));
-  EXPECT_THAT(elements_of<std::int32_t>(*source, 1), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(arrow_values<std::int32_t>(*source, 1), ElementsAre(4, 5, 6, 7));
   ASSERT_EQ(source->columns().size(), 1U) << "equal slices back to back";
 
   ArrowNode tensors = fixed_lists("t", 4, numbers("item", "i", eight));
@@ -218,9 +202,9 @@ TEST(ArrowTable, LetsTheFirstExtentOfListsVary) {
   const SourcePtr source = table_of({lists("x", {1, 3, 0}, numbers<float>("item", "f", {1, 2, 3, 4})),
                                      lists("y", {2, 0, 1}, numbers<double>("item", "g", {5, 6, 7}))});
   EXPECT_EQ(source->info().fields[0].shape, Shape{Shape::kDynamic});
-  EXPECT_THAT(elements_of<float>(*source, 1), ElementsAre(2, 3, 4));
-  EXPECT_TRUE(elements_of<float>(*source, 2).empty());
-  EXPECT_THAT(elements_of<float>(*source, 2, 1), ElementsAre(7)) << "converted";
+  EXPECT_THAT(arrow_values<float>(*source, 1), ElementsAre(2, 3, 4));
+  EXPECT_TRUE(arrow_values<float>(*source, 2).empty());
+  EXPECT_THAT(arrow_values<float>(*source, 2, 1), ElementsAre(7)) << "converted";
 }
 
 TEST(ArrowTable, NumbersNamesInBytewiseOrderAcrossBatches) {
@@ -236,7 +220,8 @@ TEST(ArrowTable, NumbersNamesInBytewiseOrderAcrossBatches) {
 TEST(ArrowTable, NumbersGivenNamesInTheirOrder) {
   const ArrowOptions options{.classes = {"dog", "cat", "bird"}};
   EXPECT_THAT(all_of<std::int64_t>(*table_of({texts("label", "u", {"cat", "dog"})}, options)), ElementsAre(1, 0));
-  EXPECT_THAT(message_of([&] { table_of({texts("label", "u", {"cow"})}, options); }), HasSubstr("holds 'cow'"));
+  EXPECT_THAT(message_of<Error>([&] { table_of({texts("label", "u", {"cow"})}, options); }),
+              HasSubstr("holds 'cow'"));
 }
 
 TEST(ArrowTable, ReadsLabelsAsTheirTypeSays) {
@@ -260,8 +245,8 @@ TEST(ArrowTable, TakesFurtherColumnsAsTheyAreChosen) {
   Texts names;
   for (const Field& field : source->info().fields) names.push_back(field.name);
   EXPECT_EQ(names, (Texts{"label", "size", "caption", "kind"}));
-  EXPECT_THAT(elements_of<float>(*source, 1, 1), ElementsAre(2, 1.5F));
-  EXPECT_THAT(elements_of<char>(*source, 0, 2), ElementsAre('a', 'b', '\0', '\0'));
+  EXPECT_THAT(arrow_values<float>(*source, 1, 1), ElementsAre(2, 1.5F));
+  EXPECT_THAT(arrow_values<char>(*source, 0, 2), ElementsAre('a', 'b', '\0', '\0'));
   EXPECT_THAT(all_of<std::int64_t>(*source, 3), ElementsAre(1, 0));
   EXPECT_EQ(source->info().columns[2], (SourceColumn{"caption", "text", "caption"}));
 }
@@ -273,8 +258,9 @@ TEST(ArrowTable, ANullMakesItsRecordBad) {
                                                             {true, true, true, true, true, false}))});
   std::vector<std::byte> scratch;
   EXPECT_NO_THROW(source->read(0, scratch));
-  EXPECT_THAT(message_of([&] { source->read(1, scratch); }), HasSubstr("column 'x' is null"));
-  EXPECT_THAT(message_of([&] { source->read(2, scratch); }), HasSubstr("column 'y' is null, or has a null in it"));
+  EXPECT_THAT(message_of<Error>([&] { source->read(1, scratch); }), HasSubstr("column 'x' is null"));
+  EXPECT_THAT(message_of<Error>([&] { source->read(2, scratch); }),
+              HasSubstr("column 'y' is null, or has a null in it"));
   EXPECT_TRUE(source->columns().empty());
   EXPECT_THAT(all_of<float>(*table_of({numbers<float>("x", "f", {1, 2})})), ElementsAre(1, 2));
 }
@@ -285,18 +271,19 @@ TEST(ArrowTable, WhatContradictsItselfIsABadRecord) {
   std::memcpy(backwards.buffers[0].data() + 8, &offset, sizeof offset);
   const SourcePtr source = table_of({backwards});
   std::vector<std::byte> scratch;
-  EXPECT_THAT(message_of([&] { source->read(1, scratch); }), HasSubstr("offsets that decrease"));
+  EXPECT_THAT(message_of<Error>([&] { source->read(1, scratch); }), HasSubstr("offsets that decrease"));
 
   ArrowNode beyond = dictionary("label", {0, 7}, texts("", "u", {"a"}));
   const SourcePtr indexed = table_of({beyond});
   EXPECT_EQ(indexed->label(0), 0);
   EXPECT_EQ(indexed->label(1), std::nullopt);
-  EXPECT_THAT(message_of([&] { indexed->read(1, scratch); }), HasSubstr("beyond its dictionary"));
+  EXPECT_THAT(message_of<Error>([&] { indexed->read(1, scratch); }), HasSubstr("beyond its dictionary"));
 
   ArrowNode far = lists("x", {1, 9}, numbers<float>("item", "f", {1, 2}));
-  EXPECT_THAT(message_of([&] { table_of({far})->read(1, scratch); }), HasSubstr("beyond their values"));
+  EXPECT_THAT(message_of<Error>([&] { table_of({far})->read(1, scratch); }), HasSubstr("beyond their values"));
   ArrowNode uneven = lists("x", {2, 2}, lists("item", {1, 1, 2, 1}, numbers<float>("item", "f", {1, 2, 3, 4, 5})));
-  EXPECT_THAT(message_of([&] { table_of({uneven})->read(1, scratch); }), HasSubstr("where others have (2, 1)"));
+  EXPECT_THAT(message_of<Error>([&] { table_of({uneven})->read(1, scratch); }),
+              HasSubstr("where others have (2, 1)"));
 }
 
 TEST(ArrowTable, IsTheSameHoweverItIsCutAndLaidOut) {
@@ -310,22 +297,22 @@ TEST(ArrowTable, IsTheSameHoweverItIsCutAndLaidOut) {
 TEST(ArrowTable, SaysWhatThereIs) {
   const std::vector<ArrowNode> columns = {numbers<float>("width", "f", {1}), texts("caption", "u", {"x"})};
   const auto with = [&](std::vector<std::string> more) {
-    return message_of([&] { table_of(columns, {.columns = {.columns = std::move(more)}}); });
+    return message_of<Error>([&] { table_of(columns, {.columns = {.columns = std::move(more)}}); });
   };
   EXPECT_THAT(with({"widht"}), HasSubstr("there are width, caption: did you mean 'width'?"));
   EXPECT_THAT(with({"caption"}), HasSubstr("say 'caption:text'"));
   EXPECT_THAT(with({"width:text"}), HasSubstr("the column 'width' is no text: it holds float32 (say 'width'"));
   EXPECT_THAT(with({"width", "width"}), HasSubstr("a field is called 'width' already"));
-  EXPECT_THAT(message_of([&] { table_of({texts("caption", "u", {"x"})}); }),
+  EXPECT_THAT(message_of<Error>([&] { table_of({texts("caption", "u", {"x"})}); }),
               HasSubstr("no column of images, no label"));
-  EXPECT_THAT(
-      message_of([&] { table_of({numbers<std::int64_t>("d", "d:9,2", {1})}, {.columns = {.columns = {"d"}}}); }),
-      HasSubstr("Arrow format 'd:9,2'"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(message_of<Error>(
+                  [&] { table_of({numbers<std::int64_t>("d", "d:9,2", {1})}, {.columns = {.columns = {"d"}}}); }),
+              HasSubstr("Arrow format 'd:9,2'"));
+  EXPECT_THAT(message_of<Error>([&] {
                 table_of({texts("a", "z", {picture(1)}), texts("b", "z", {picture(1)})});
               }),
               HasSubstr("2 columns of images: a, b"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(message_of<Error>([&] {
                 table_of({numbers<double>("x", "g", {1, 2, 3})}, {.memory_limit = 8});
               }),
               HasSubstr("more than the 8 bytes"));
@@ -348,7 +335,7 @@ TEST(ArrowTable, LooksBeyondTheFirstImage) {
   const auto open = [&](const ArrowOptions& options) {
     return table_of({texts("photo", "z", {webp, ""}), numbers<float>("x", "f", {1, 2})}, options);
   };
-  EXPECT_THAT(message_of([&] { open({}); }),
+  EXPECT_THAT(message_of<Error>([&] { open({}); }),
               HasSubstr("the column 'photo' holds images in WebP, which is not read"));
   EXPECT_EQ(describe(open({.columns = {.columns = {"x"}}})->info().columns),
             "left out of each record: photo (WebP images)");
@@ -362,12 +349,13 @@ TEST(ArrowTable, LooksBeyondTheFirstImage) {
 TEST(ArrowTable, PassesOnWhatTheStreamReports) {
   auto live = std::make_shared<int>(0);
   ArrowArrayStream stream = stream_of({structs("", {numbers<float>("x", "f", {1})})}, live, "the disk is gone");
-  EXPECT_THAT(message_of([&] { arrow_table(&stream); }),
+  EXPECT_THAT(message_of<Error>([&] { arrow_table(&stream); }),
               HasSubstr("reading a batch of the Arrow stream failed: the disk is gone"));
   EXPECT_EQ(*live, 0);
-  EXPECT_THAT(message_of([&] { arrow_table(&stream); }), HasSubstr("released or read already"));
-  EXPECT_THAT(message_of([] { table({numbers<float>("x", "f", {1})}); }), HasSubstr("no table"));
-  EXPECT_THAT(message_of([] { table({structs("", {numbers<float>("x", "f", {})})}); }), HasSubstr("has no rows"));
+  EXPECT_THAT(message_of<Error>([&] { arrow_table(&stream); }), HasSubstr("released or read already"));
+  EXPECT_THAT(message_of<Error>([] { table({numbers<float>("x", "f", {1})}); }), HasSubstr("no table"));
+  EXPECT_THAT(message_of<Error>([] { table({structs("", {numbers<float>("x", "f", {})})}); }),
+              HasSubstr("has no rows"));
 }
 
 }  // namespace

@@ -1,11 +1,9 @@
 // A small image data set in the layout train/<class>/N.jpg beside test/<class>/N.jpg.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,11 +1,8 @@
 // What a layout of image paths is refused with.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources/images/image_listing.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

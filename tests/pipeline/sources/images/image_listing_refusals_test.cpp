@@ -1,12 +1,8 @@
 // Trees of images that can be read in more than one way, or in none: what is said of them.
-#include <gmock/gmock.h>
-
 #include "headrace/tests/pipeline/sources/images/image_listing_fixture.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 struct Refusal {
   const char* about;

@@ -1,16 +1,8 @@
 #include "headrace/pipeline/sources/images/image_listing.h"
-
-#include <gmock/gmock.h>
-
-#include <algorithm>
-
 #include "headrace/tests/pipeline/sources/images/image_listing_fixture.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // "path=class" of each record, in order.
 Paths records(const Paths& paths, Split split, const LayoutOptions& options = {}) {

@@ -1,23 +1,13 @@
 #include "headrace/pipeline/sources/records/record_file.h"
-
-#include <gmock/gmock.h>
-
-#include <array>
-
-#include <optional>
-
 #include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/sources/records/record_file_writer.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 struct RecordFileMaker {
   static constexpr std::uint64_t kRecords = kTrainImages;
@@ -81,7 +71,7 @@ struct Contents {
   bool operator==(const Contents&) const = default;
 };
 
-Contents contents_of(const std::filesystem::path& path, Split split) {
+Contents record_contents(const std::filesystem::path& path, Split split) {
   const SourcePtr source = record_file(path, split);
   Contents contents{.records = read_all(*source),
                     .names = {},
@@ -97,7 +87,7 @@ TEST(RecordFileTest, KeepsBothSplitsNamesAndClasses) {
   const std::filesystem::path path = folder / "tiny";
   const std::uint64_t bytes = write_tiny(path);
   EXPECT_EQ(bytes, std::filesystem::file_size(path));
-  const Contents train = contents_of(path, Split::kTrain), test = contents_of(path, Split::kTest);
+  const Contents train = record_contents(path, Split::kTrain), test = record_contents(path, Split::kTest);
   ASSERT_EQ(train.records.size(), kTrain);
   ASSERT_EQ(test.records.size(), kTest);
   for (std::uint64_t i = 0; i < kTrain + kTest; ++i) {
@@ -143,14 +133,14 @@ TEST(RecordFileTest, AFlippedBitAnywhereIsAnErrorOrChangesNothing) {
   const std::filesystem::path path = folder / "tiny";
   write_tiny(path);
   const Bytes whole = read_whole_file(path);
-  const Contents train = contents_of(path, Split::kTrain), test = contents_of(path, Split::kTest);
+  const Contents train = record_contents(path, Split::kTrain), test = record_contents(path, Split::kTest);
   std::size_t refused = 0, wrong = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (const std::byte flip : {std::byte{1}, std::byte{0x80}, std::byte{0xFF}}) {
       TempFolder::patch(path, at, whole[at] ^ flip);
       for (const Split split : {Split::kTrain, Split::kTest}) {
         try {
-          wrong += contents_of(path, split) != (split == Split::kTrain ? train : test) ? 1 : 0;
+          wrong += record_contents(path, split) != (split == Split::kTrain ? train : test) ? 1 : 0;
         } catch (const DataError& error) {
           EXPECT_EQ(error.location().source, path.string());
           ++refused;
@@ -175,15 +165,11 @@ TEST(RecordFileTest, ADamagedRecordIsNamedWithItsOffsetAndLeavesTheOthers) {
   std::vector<std::byte> scratch;
   EXPECT_NO_THROW(source->read(0, scratch));
   EXPECT_NO_THROW(source->read(2, scratch));
-  try {
-    source->read(1, scratch);
-    FAIL() << "read a damaged record";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
-    EXPECT_EQ(error.location().record, 1U);
-    EXPECT_EQ(error.location().offset, first + 10);
-    EXPECT_THAT(error.what(), HasSubstr("one"));
-  }
+  const DataError error = error_of<DataError>([&] { source->read(1, scratch); });
+  EXPECT_EQ(error.code(), ErrorCode::kDataCorrupt);
+  EXPECT_EQ(error.location().record, 1U);
+  EXPECT_EQ(error.location().offset, first + 10);
+  EXPECT_THAT(error.what(), HasSubstr("one"));
 }
 
 TEST(RecordFileTest, EveryTruncationIsACleanError) {
@@ -225,12 +211,7 @@ class LyingRecordFile : public ::testing::Test {
     file.insert(file.end(), records_.begin(), records_.end());
     const auto end = index.encode(index_offset_.value_or(file.size()));
     file.insert(file.end(), end.begin(), end.end());
-    try {
-      read_all(*record_file(folder_.write("lie", file), Split::kTrain));
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<DataError>([&] { read_all(*record_file(folder_.write("lie", file), Split::kTrain)); });
   }
 
   TempFolder folder_;
@@ -241,7 +222,7 @@ class LyingRecordFile : public ::testing::Test {
   std::optional<std::uint64_t> index_offset_;
 };
 
-TEST_F(LyingRecordFile, IsReadWhereItDoesNotLie) { EXPECT_EQ(error(), "no error"); }
+TEST_F(LyingRecordFile, IsReadWhereItDoesNotLie) { EXPECT_EQ(error(), ""); }
 
 TEST_F(LyingRecordFile, AboutOffsets) {
   entries_[1].offset += 1;
@@ -296,24 +277,16 @@ TEST(RecordFileTest, RefusesAnotherVersionAndAMissingSplit) {
   TempFolder folder;
   write_tiny(folder / "tiny");
   TempFolder::patch(folder / "tiny", 8, std::byte{2});
-  try {
-    record_file(folder / "tiny", Split::kTrain);
-    FAIL() << "opened another version";
-  } catch (const DataError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
-    EXPECT_THAT(error.what(), HasSubstr("version 2"));
-  }
+  const DataError error = error_of<DataError>([&] { record_file(folder / "tiny", Split::kTrain); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("version 2"));
   RecordFileWriter writer(folder / "half", {.fields = {{.name = "x", .dtype = DType::kU8, .shape = {1}}},
                                             .classes = {},
                                             .splits = {{.split = Split::kTrain}}});
   writer.finish();
   EXPECT_EQ(record_file(folder / "half", Split::kTrain)->info().records, 0U);
-  try {
-    record_file(folder / "half", Split::kTest);
-    FAIL() << "opened a split that is not there";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("holds no test split"));
-  }
+  EXPECT_THAT(error_of<ConfigError>([&] { record_file(folder / "half", Split::kTest); }).what(),
+              HasSubstr("holds no test split"));
 }
 
 TEST(RecordFileTest, WriterRefusesARecordOfAnotherSize) {

@@ -1,19 +1,12 @@
 #include "headrace/pipeline/sources/records/shard_files.h"
-
-#include <gmock/gmock.h>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/sources/records/tf_fixture.h"
 #include "headrace/tests/pipeline/sources/source_suite.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::HasSubstr;
 
 Bytes one_record(std::int64_t label) {
   return frame(example({entry("image", bytes_feature(encode_png(make_picture(4, 4, 3, 1)))),
@@ -129,7 +122,7 @@ std::int64_t records_of(std::vector<std::string> names, Split split, const Layou
   try {
     return static_cast<std::int64_t>(open_source(folder.path(), split, {.layout = layout})->info().records);
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.hint(), ::testing::AnyOf(HasSubstr("train_folder"), HasSubstr("test_folder")));
+    EXPECT_THAT(error.hint(), AnyOf(HasSubstr("train_folder"), HasSubstr("test_folder")));
     return -1;
   }
 }

@@ -1,13 +1,10 @@
 // TFRecord files and tf.train.Examples made for tests.
 #pragma once
 
-#include <cstdint>
 #include <initializer_list>
-#include <span>
-#include <string>
 
 #include "headrace/devices/base/byte_io.h"
-#include "headrace/tests/support/bytes.h"
+#include "headrace/tests/support/test.h"
 
 namespace headrace::test {
 

@@ -1,21 +1,11 @@
-#include <gmock/gmock.h>
-
-#include <cstring>
-
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/dataset.h"
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/property.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/pipeline/sources/packing.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::string key(std::size_t i) { return "part/00" + std::to_string(i); }
 
@@ -223,13 +213,9 @@ TEST(WebDatasetTest, IsRecognisedWhereverItsLabelsStand) {
   TarBuilder some = unsorted;
   for (int i = 0; i < 20; ++i) some.add("p1/x" + std::to_string(i) + ".png", encode_png(make_picture(4, 4, 3, 1)));
   const auto file = folder.write("some.tar", some.finish());
-  try {
-    open_source(file, Split::kTrain);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("18 of 38 images have a label of WebDataset beside them"));
-    EXPECT_THAT(error.hint(), HasSubstr("classes_at = parent"));
-  }
+  const ConfigError error = error_of<ConfigError>([&] { open_source(file, Split::kTrain); });
+  EXPECT_THAT(error.what(), HasSubstr("18 of 38 images have a label of WebDataset beside them"));
+  EXPECT_THAT(error.hint(), HasSubstr("classes_at = parent"));
   EXPECT_EQ(open_source(file, Split::kTrain, {.columns = {.label_column = "cls"}})->info().records, 38U);
   folder.write("unpacked/p0/0.png", encode_png(make_picture(4, 4, 3, 1)));
   folder.write("unpacked/p1/0.png", encode_png(make_picture(4, 4, 3, 1)));

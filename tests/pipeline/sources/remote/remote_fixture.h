@@ -1,16 +1,11 @@
 // Data on a server of this process, and the same data as files.
 #pragma once
 
-#include <cstdlib>
-#include <string>
-
 #include "headrace/devices/base/remote.h"
-#include "headrace/pipeline/sources.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/archives.h"
 #include "headrace/tests/support/http_server.h"
 #include "headrace/tests/support/images.h"
-#include "headrace/tests/support/temp_folder.h"
 
 namespace headrace::test {
 

@@ -1,11 +1,6 @@
 // What is read over a network is what is read from a file: every format, and little more than its bytes.
-#include <gmock/gmock.h>
-
-#include <thread>
-
 #include "headrace/cache/disk_cache.h"
 #include "headrace/devices/base/clock.h"
-#include "headrace/devices/base/error.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/stats.h"
 #include "headrace/tests/pipeline/sources/records/tf_fixture.h"
@@ -13,10 +8,6 @@
 
 namespace headrace::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class RemoteSources : public RemoteTest {
  protected:

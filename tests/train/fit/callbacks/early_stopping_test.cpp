@@ -1,20 +1,8 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <limits>
-
-#include "headrace/devices/base/error.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/fit/callbacks/watched_fit.h"
 #include "headrace/train/checkpoints.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::report_losses;
-using test::Training;
-using testing::AllOf;
-using testing::HasSubstr;
 
 class EarlyStoppingTest : public testing::Test {
  protected:
@@ -23,7 +11,7 @@ class EarlyStoppingTest : public testing::Test {
   }
 
   Training training_{1};
-  Model model_ = test::compiled(training_.strategy, test::small_mlp);
+  Model model_ = compiled(training_.strategy, small_mlp);
 };
 
 TEST_F(EarlyStoppingTest, WaitsAsManyEpochsAsItIsToldTo) {
@@ -87,7 +75,7 @@ TEST_F(EarlyStoppingTest, KnowsWhichWayIsBetterOrAsks) {
   EXPECT_FALSE(stops("examples_per_second"));
   EXPECT_FALSE(stops("val_unsaid", Better::kHigher));
 
-  const Dataset data = test::blobs(16).batch({.global_batch = 8});
+  const Dataset data = blobs(16).batch({.global_batch = 8});
   const auto message = [&](const FitOptions& given, bool validated) {
     FitOptions options = given;
     options.verbose = 0;
@@ -101,16 +89,14 @@ TEST_F(EarlyStoppingTest, KnowsWhichWayIsBetterOrAsks) {
     }
     return std::string("no ConfigError");
   };
-  const test::TempFolder folder;
+  const TempFolder folder;
   const auto watched = [&](const std::string& name, bool validated = true) {
     const CheckpointOptions best{.folder = folder / name, .best = name};
     return message({.callbacks = {early_stopping({.monitor = name})}}, validated) +
            message({.callbacks = {reduce_lr_on_plateau({.monitor = name})}}, validated) +
            message({.checkpoints = best}, validated);
   };
-  const auto thrice = [](const std::string& what) {
-    return testing::ContainsRegex(what + ".*" + what + ".*" + what);
-  };
+  const auto thrice = [](const std::string& what) { return ContainsRegex(what + ".*" + what + ".*" + what); };
   EXPECT_THAT(watched("val_unsaid"), AllOf(thrice("mode = max"), thrice("mode = min")));
   EXPECT_THAT(watched("gradient_norm"), thrice("does not have"));
   EXPECT_THAT(watched("learning_rate"), thrice("mode = max"));
@@ -129,13 +115,13 @@ TEST_F(EarlyStoppingTest, KnowsWhichWayIsBetterOrAsks) {
 
 // The record ends with the variables that the model has in memory.
 TEST_F(EarlyStoppingTest, TheRecordHasTheWeightsThatAreRestored) {
-  const Dataset data = test::blobs(40).batch({.global_batch = 8});
+  const Dataset data = blobs(40).batch({.global_batch = 8});
   std::vector<float> corners(32);  // with wrong labels: the more is learned, the worse
   for (std::size_t i = 0; i < 4; ++i) corners[8 * i + i] = corners[8 * i + i + 4] = 1;
-  const Dataset other = test::labelled({8}, corners, {1, 2, 3, 0}).batch({.global_batch = 4});
-  const test::TempFolder folder;
+  const Dataset other = labelled({8}, corners, {1, 2, 3, 0}).batch({.global_batch = 4});
+  const TempFolder folder;
   for (const int patience : {1, 10}) {  // ended by it, and after all epochs
-    Model model = test::compiled(training_.strategy, test::small_mlp, adam(0.1F));
+    Model model = compiled(training_.strategy, small_mlp, adam(0.1F));
     const History history =
         model.fit(data, {.epochs = 6,
                          .validation = other,
@@ -166,7 +152,7 @@ TEST_F(EarlyStoppingTest, RefusesWhatCannotBe) {
 
 // With all that an optimizer keeps beside the weights; the best epoch is the second.
 TEST_F(EarlyStoppingTest, GivesTheBestWeightsBack) {
-  model_.compile({.optimizer = test::with_all_around(adam(0.1F))});
+  model_.compile({.optimizer = with_all_around(adam(0.1F))});
   std::vector<std::string> names = model_.variable_names();
   for (const std::string& name : model_.optimizer_variable_names()) {
     if (name.ends_with(":slow") || name.ends_with(":average")) names.push_back(name);
@@ -187,7 +173,7 @@ TEST_F(EarlyStoppingTest, GivesTheBestWeightsBack) {
     changed.val_loss = losses[static_cast<std::size_t>(report.epoch)];
     stop.on_epoch_end(changed, control);
   };
-  const Dataset data = test::blobs(40).batch({.global_batch = 8});
+  const Dataset data = blobs(40).batch({.global_batch = 8});
   model_.fit(data, {.epochs = 4, .validation = data, .callbacks = {chosen}, .verbose = 0});
   EXPECT_EQ(read(), best);
 }
@@ -196,7 +182,7 @@ TEST_F(EarlyStoppingTest, GivesTheBestWeightsBack) {
 TEST_F(EarlyStoppingTest, GoesOnFromWhatItSaved) {
   const EarlyStoppingOptions options{.patience = 3, .restore_best_weights = true};
   const Callback first = early_stopping(options);
-  const std::vector<std::vector<float>> best = test::variables_of(model_);
+  const std::vector<std::vector<float>> best = variables_of(model_);
   EXPECT_EQ(report_losses(first, model_, {2, 3, 3}), 3U);
   const std::string state = first.save();
 
@@ -208,7 +194,7 @@ TEST_F(EarlyStoppingTest, GoesOnFromWhatItSaved) {
   const Callback second = early_stopping(options);
   second.restore(state);
   EXPECT_EQ(report_losses(second, model_, {2.5, 1, 1}), 1U) << "two epochs were waited before";
-  EXPECT_EQ(test::variables_of(model_), best) << "those of the first program, bit for bit";
+  EXPECT_EQ(variables_of(model_), best) << "those of the first program, bit for bit";
   EXPECT_EQ(report_losses(second, model_, {2.5, 1, 2, 2, 2}), 5U) << "another fit";
 
   const Callback ended = early_stopping(options);
@@ -224,4 +210,4 @@ TEST_F(EarlyStoppingTest, GoesOnFromWhatItSaved) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,23 +1,11 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <tensorboard_event.pb.h>
 
-#include <cmath>
-#include <map>
-
 #include "headrace/devices/base/byte_io.h"
-#include "headrace/devices/base/error.h"
-#include "headrace/devices/base/file.h"
-#include "headrace/pipeline/sources.h"
-#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/fit/callbacks/monitor.h"
 
-namespace headrace {
+namespace headrace::test {
 namespace {
-
-using test::Training;
-using testing::ElementsAre;
 
 std::uint64_t number_at(const std::vector<std::byte>& bytes, std::size_t at, int size) {
   std::uint64_t number = 0;
@@ -71,10 +59,10 @@ class TensorBoardTest : public testing::Test {
     return events_of(files.front());
   }
 
-  test::TempFolder folder_;
+  TempFolder folder_;
   Training training_{2};
-  Model model_ = test::compiled(training_.strategy, test::norm_cnn, test::with_all_around(adam(1e-2F)));
-  Dataset data_ = test::blobs(40, {6, 6, 2}).batch({.global_batch = 8});  // 5 steps an epoch
+  Model model_ = compiled(training_.strategy, norm_cnn, with_all_around(adam(1e-2F)));
+  Dataset data_ = blobs(40, {6, 6, 2}).batch({.global_batch = 8});  // 5 steps an epoch
 };
 
 TEST_F(TensorBoardTest, AnEpochsValuesAreTheHistorys) {
@@ -121,7 +109,7 @@ TEST_F(TensorBoardTest, OurOwnReaderTakesTheFile) {
     source->read(3, scratch);
     ADD_FAILURE() << "it is no picture";
   } catch (const DataError& error) {  // its checksum holds, then
-    EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("checksum")));
+    EXPECT_THAT(error.what(), Not(HasSubstr("checksum")));
   }
 }
 
@@ -199,4 +187,4 @@ TEST(Histogram, OfOneValueAndOfNone) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::test

@@ -1,10 +1,6 @@
 // A callback in a fit whose values a test chooses.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/fit/callbacks/monitor.h"
 
