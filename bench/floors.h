@@ -48,7 +48,7 @@ inline double product_rate(Device& device, Precision precision) {
   const TensorView x = bench.random({4 * side, side}, type), y = bench.empty({4 * side, side}, type);
   const TensorView weights = bench.random({side, side});
   const double seconds = seconds_of(bench, [&] {
-    bench.kernels().dense_forward(bench.stream(), x, weights, {}, y, Activation::kNone, precision);
+    bench.kernels().dense_forward(bench.stream(), {x, weights, {}, y, Activation::kNone, precision});
   });
   return 8 * static_cast<double>(side) * static_cast<double>(side) * static_cast<double>(side) / seconds;
 }

@@ -1,6 +1,7 @@
-// The options of the functions in kernels.h, and the values in device memory that they read and write.
+// The options of the kernels in kernels.h, and the values in device memory that they read and write.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "headrace/devices/base/api.h"
@@ -220,5 +221,44 @@ struct Factor {
   float value = 1;
   const float* stored = nullptr;  // null: `value` counts
 };
+
+// Arguments that several kernels share.
+namespace kernel {
+
+// The matrices (R, C) of a tensor (N, H, R, C) or, if interleaved, (N, R, H, C), as the heads of attention lie in
+// rows of features.
+struct Matrices {
+  TensorView tensor;
+  bool interleaved = false;
+  bool transposed = false;  // each matrix stands for its transpose, as an operand
+};
+
+struct MaxPool {
+  PoolOptions options;
+  TensorView argmax;  // from forward to backward
+};
+
+struct BatchNorm {
+  TensorView gamma, beta;                // (C); gamma undefined: scale fixed at 1
+  TensorView running_mean, running_var;  // (C)
+  TensorView saved_mean, saved_inv_std;  // (C), training only: from forward to backward
+  float epsilon = 1e-3F;
+  float momentum = 0.99F;  // running = momentum * running + (1 - momentum) * batch
+  // Applied to the normalised values in the same pass: y is its result, dy the gradient of that. Its input is
+  // not stored; backward recomputes it from x, so x, beta and gamma must be unchanged.
+  Activation activation = Activation::kNone;
+};
+
+struct LayerNorm {
+  TensorView gamma, beta;                // (C); each may be undefined: 1 and 0
+  TensorView saved_mean, saved_inv_std;  // (M), from forward to backward
+  float epsilon = 1e-3F;
+};
+
+constexpr float kMaskedScore = -1e30F;   // of a score that mask_scores() leaves out
+constexpr std::size_t kMaxSummed = 64;   // parts of sum_tree()
+constexpr float kMaxInverseNorm = 1e7F;  // of a vector of cosine_loss(), as Keras does
+
+}  // namespace kernel
 
 }  // namespace headrace

@@ -117,7 +117,7 @@ struct LayerTraits {
 
 // Max pooling that a layer does before its own work, in place of the preceding layer: from x to the layer's input.
 struct PoolingPrologue {
-  Kernels::MaxPool pool;
+  kernel::MaxPool pool;
   TensorView x;
   TensorView x_gradient = {};  // backward only; undefined: not wanted
 };

@@ -11,8 +11,8 @@ void activation(const Target& target, benchmark::State& state, Activation which,
   const Shape batch = images_of(target, kSide);
   const TensorView x = bench.random(batch, type), y = bench.random(batch, type), dx = bench.empty(batch, type);
   bench.time(state, [&] {
-    if (pass == Pass::kForward) return bench.kernels().activation_forward(bench.stream(), which, x, y);
-    bench.kernels().activation_backward(bench.stream(), which, x, y, dx);
+    if (pass == Pass::kForward) return bench.kernels().activation_forward(bench.stream(), {which, x, y});
+    bench.kernels().activation_backward(bench.stream(), {which, x, y, dx});
   });
   count_bytes(state, target, (pass == Pass::kForward ? 2 : 3) * bytes_of(target, type));
 }
@@ -23,8 +23,8 @@ void max_pool(const Target& target, benchmark::State& state, Pass pass, DType ty
   const TensorView x = bench.random(images_of(target, kSide), type), y = bench.random(half, type);
   const TensorView argmax = bench.empty(half, DType::kU8);
   bench.time(state, [&] {
-    if (pass == Pass::kForward) return bench.kernels().max_pool_forward(bench.stream(), x, y, argmax, {});
-    bench.kernels().max_pool_backward(bench.stream(), y, argmax, x, {});
+    if (pass == Pass::kForward) return bench.kernels().max_pool_forward(bench.stream(), {x, y, argmax, {}});
+    bench.kernels().max_pool_backward(bench.stream(), {y, argmax, x, {}});
   });
   count_bytes(state, target, bytes_of(target, type) * 1.25 + bytes_of(target, DType::kU8) * 0.25);
 }
@@ -33,7 +33,7 @@ void dropout(const Target& target, benchmark::State& state) {
   DeviceBench bench(target.device());
   const TensorView x = bench.random(images_of(target, kSide));
   const StepScalars* scalars = bench.constant(StepScalars{.rows = target.images()});
-  bench.time(state, [&] { bench.kernels().dropout(bench.stream(), x, 0.0F, 1, 2, scalars, x); });
+  bench.time(state, [&] { bench.kernels().dropout(bench.stream(), {x, x, 0.0F, 1, 2, scalars}); });
   count_bytes(state, target, 2 * bytes_of(target, DType::kF32));
 }
 
@@ -41,7 +41,7 @@ void scale(const Target& target, benchmark::State& state) {
   DeviceBench bench(target.device());
   const Shape images{512, 32, 32, 3};
   const TensorView x = bench.empty(images, DType::kU8), y = bench.empty(images);
-  bench.time(state, [&] { bench.kernels().scale(bench.stream(), x, 1.0F / 255, y); });
+  bench.time(state, [&] { bench.kernels().scale(bench.stream(), {x, y, 1.0F / 255}); });
   count_bytes(state, target, 5.0 * static_cast<double>(images.elements()));
 }
 
@@ -51,7 +51,7 @@ void shift_images(const Target& target, benchmark::State& state, DType type, boo
   const Shape images{target.images(), 32, 32, 3};
   const TensorView x = bench.random(images, type), y = bench.empty(images, type);
   bench.time(state, [&] {
-    bench.kernels().shift_images(bench.stream(), x, {.down = 1, .right = -1, .mirror = mirror}, y);
+    bench.kernels().shift_images(bench.stream(), {x, y, {.down = 1, .right = -1, .mirror = mirror}});
   });
   count_bytes(state, target, 2.0 * static_cast<double>(images.elements()) * static_cast<double>(size_of(type)));
 }

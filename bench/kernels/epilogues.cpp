@@ -35,7 +35,7 @@ void conv_epilogue(const Target& target, benchmark::State& state, const Epilogue
   const TensorView weights = bench.random({kFeatures, 3, 3, kFeatures});
   const TensorView bias = bias_of(bench, epilogue.bias, kFeatures);
   bench.time(state, [&] {
-    bench.kernels().conv_forward(bench.stream(), x, weights, bias, y, options, epilogue.activation);
+    bench.kernels().conv_forward(bench.stream(), {x, weights, bias, y, options, epilogue.activation});
   });
   count_flops(state, target, 18.0 * static_cast<double>(images.elements() * kFeatures), precision);
 }
@@ -47,7 +47,7 @@ void dense_epilogue(const Target& target, benchmark::State& state, const Epilogu
   const TensorView x = bench.random({rows, features}, type), y = bench.empty({rows, features}, type);
   const TensorView weights = bench.random({features, features}), bias = bias_of(bench, epilogue.bias, features);
   bench.time(state, [&] {
-    bench.kernels().dense_forward(bench.stream(), x, weights, bias, y, epilogue.activation, precision);
+    bench.kernels().dense_forward(bench.stream(), {x, weights, bias, y, epilogue.activation, precision});
   });
   count_flops(state, target, 2.0 * static_cast<double>(rows * features * features), precision);
 }
@@ -62,9 +62,9 @@ void whitening(const Target& target, benchmark::State& state, Pass pass, Precisi
   const TensorView weights = bench.random({24, 2, 2, 3}), bias = bench.random({24});
   bench.time(state, [&] {
     if (pass == Pass::kForward) {
-      return bench.kernels().conv_forward(bench.stream(), x, weights, bias, y, options, Activation::kGelu);
+      return bench.kernels().conv_forward(bench.stream(), {x, weights, bias, y, options, Activation::kGelu});
     }
-    bench.kernels().conv_backward_weights(bench.stream(), x, y, {}, bias, options);
+    bench.kernels().conv_backward_weights(bench.stream(), {x, y, {}, bias, options});
   });
   count_bytes(state, target, static_cast<double>(y.bytes() + (pass == Pass::kForward ? x.bytes() : 0)));
 }

@@ -6,7 +6,7 @@
 namespace headrace {
 namespace {
 
-Kernels::BatchNorm norm_of(DeviceBench& bench, Activation activation = Activation::kNone) {
+kernel::BatchNorm norm_of(DeviceBench& bench, Activation activation = Activation::kNone) {
   const auto vector = [&] { return bench.random({kChannels}); };
   return {.gamma = vector(),
           .beta = vector(),
@@ -21,12 +21,12 @@ void batch_norm(const Target& target, benchmark::State& state, Pass pass, DType 
   DeviceBench bench(target.device());
   const Shape batch = images_of(target, kSide);
   const TensorView x = bench.random(batch, type), y = bench.random(batch, type), dx = bench.empty(batch, type);
-  const Kernels::BatchNorm norm = norm_of(bench);
+  const kernel::BatchNorm norm = norm_of(bench);
   const TensorView dgamma = bench.random({kChannels}), dbeta = bench.random({kChannels});
   const StepScalars* scalars = bench.constant(StepScalars{.rows = target.images()});
   bench.time(state, [&] {
-    if (pass == Pass::kForward) return bench.kernels().batch_norm_train(bench.stream(), x, norm, scalars, y);
-    bench.kernels().batch_norm_backward(bench.stream(), x, y, norm, scalars, dgamma, dbeta, dx);
+    if (pass == Pass::kForward) return bench.kernels().batch_norm_train(bench.stream(), {x, y, norm, scalars});
+    bench.kernels().batch_norm_backward(bench.stream(), {x, y, dgamma, dbeta, dx, norm, scalars});
   });
   count_bytes(state, target, bytes_of(target, type) * (pass == Pass::kForward ? 3 : 5));
 }
@@ -40,19 +40,19 @@ void norm_and_activation(const Target& target, benchmark::State& state, Activati
   const Shape batch = images_of(target, kSide);
   const TensorView x = bench.random(batch, type), y = bench.random(batch, type), dx = bench.empty(batch, type);
   const TensorView normalized = bench.random(batch, type);
-  const Kernels::BatchNorm norm = norm_of(bench, fusion == Fusion::kFused ? which : Activation::kNone);
+  const kernel::BatchNorm norm = norm_of(bench, fusion == Fusion::kFused ? which : Activation::kNone);
   const TensorView dgamma = bench.random({kChannels}), dbeta = bench.random({kChannels});
   const StepScalars* scalars = bench.constant(StepScalars{.rows = target.images()});
   bench.time(state, [&] {
     Stream& stream = bench.stream();
     Kernels& kernels = bench.kernels();
     if (pass == Pass::kForward) {
-      kernels.batch_norm_train(stream, x, norm, scalars, y);
-      if (fusion == Fusion::kApart) kernels.activation_forward(stream, which, y, y);
+      kernels.batch_norm_train(stream, {x, y, norm, scalars});
+      if (fusion == Fusion::kApart) kernels.activation_forward(stream, {which, y, y});
       return;
     }
-    if (fusion == Fusion::kApart) kernels.activation_backward(stream, which, normalized, y, dx);
-    kernels.batch_norm_backward(stream, x, fusion == Fusion::kApart ? dx : y, norm, scalars, dgamma, dbeta, dx);
+    if (fusion == Fusion::kApart) kernels.activation_backward(stream, {which, normalized, y, dx});
+    kernels.batch_norm_backward(stream, {x, fusion == Fusion::kApart ? dx : y, dgamma, dbeta, dx, norm, scalars});
   });
   count_bytes(state, target, bytes_of(target, type) * (pass == Pass::kForward ? 3 : 5));
 }
@@ -63,16 +63,16 @@ void pooled_norm(const Target& target, benchmark::State& state, Pass pass, DType
   const Shape half = images_of(target, kSide / 2);
   const TensorView x = bench.random(images_of(target, kSide), type), y = bench.random(half, type);
   const TensorView pooled = bench.random(half, type);
-  const Kernels::MaxPool pool{.options = {}, .argmax = bench.empty(half, DType::kU8)};
-  const Kernels::BatchNorm norm = norm_of(bench, Activation::kGelu);
+  const kernel::MaxPool pool{.options = {}, .argmax = bench.empty(half, DType::kU8)};
+  const kernel::BatchNorm norm = norm_of(bench, Activation::kGelu);
   const TensorView dgamma = bench.random({kChannels}), dbeta = bench.random({kChannels});
   const StepScalars* scalars = bench.constant(StepScalars{.rows = target.images()});
   bench.time(state, [&] {
     Kernels& kernels = bench.kernels();
     if (pass == Pass::kForward) {
-      return kernels.max_pool_batch_norm_train(bench.stream(), x, pool, pooled, norm, scalars, y);
+      return kernels.max_pool_batch_norm_train(bench.stream(), {x, pooled, y, pool, norm, scalars});
     }
-    kernels.max_pool_batch_norm_backward(bench.stream(), pooled, y, norm, scalars, dgamma, dbeta, pool, x);
+    kernels.max_pool_batch_norm_backward(bench.stream(), {pooled, y, dgamma, dbeta, x, pool, norm, scalars});
   });
   // Forward x once, what is pooled written and read, y; backward dy and what is pooled twice each, dx.
   count_bytes(state, target,

@@ -21,10 +21,10 @@ void conv(const Target& target, benchmark::State& state, const Conv& c, Pass pas
     Stream& stream = bench.stream();
     switch (pass) {
       case Pass::kForward:
-        return bench.kernels().conv_forward(stream, x, weights, bias, y, options, Activation::kRelu);
-      case Pass::kBackwardData: return bench.kernels().conv_backward_data(stream, y, weights, x, options);
+        return bench.kernels().conv_forward(stream, {x, weights, bias, y, options, Activation::kRelu});
+      case Pass::kBackwardData: return bench.kernels().conv_backward_data(stream, {y, weights, x, options});
       case Pass::kBackwardWeights:
-        return bench.kernels().conv_backward_weights(stream, x, y, weights, bias, options);
+        return bench.kernels().conv_backward_weights(stream, {x, y, weights, bias, options});
     }
   });
   count_flops(state, target, 18.0 * static_cast<double>(c.batch * c.side * c.side * c.in * c.out), precision);
@@ -43,10 +43,10 @@ void dense(const Target& target, benchmark::State& state, const Dense& d, Pass p
     Stream& stream = bench.stream();
     switch (pass) {
       case Pass::kForward:
-        return bench.kernels().dense_forward(stream, x, weights, bias, y, Activation::kRelu, precision);
-      case Pass::kBackwardData: return bench.kernels().dense_backward_data(stream, y, weights, x, precision);
+        return bench.kernels().dense_forward(stream, {x, weights, bias, y, Activation::kRelu, precision});
+      case Pass::kBackwardData: return bench.kernels().dense_backward_data(stream, {y, weights, x, precision});
       case Pass::kBackwardWeights:
-        return bench.kernels().dense_backward_weights(stream, x, y, weights, bias, precision);
+        return bench.kernels().dense_backward_weights(stream, {x, y, weights, bias, precision});
     }
   });
   count_flops(state, target, 2.0 * static_cast<double>(d.rows * d.inputs * d.outputs), precision);

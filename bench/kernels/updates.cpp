@@ -19,8 +19,8 @@ void optimizer(const Target& target, benchmark::State& state, Update update) {
   const UpdateRange<AdamOptions> by_adam[]{{.end = arena.elements()}};
   const UpdateRange<SgdOptions> by_sgd[]{{.end = arena.elements(), .options = {.momentum = 0.9F}}};
   bench.time(state, [&] {
-    if (update == Update::kAdam) return bench.kernels().adam(bench.stream(), p, g, m, v, by_adam, scalars);
-    bench.kernels().sgd(bench.stream(), p, g, m, by_sgd, scalars);
+    if (update == Update::kAdam) return bench.kernels().adam(bench.stream(), {p, g, m, v, by_adam, scalars});
+    bench.kernels().sgd(bench.stream(), {p, g, m, by_sgd, scalars});
   });
   count_bytes(state, target, (update == Update::kAdam ? 28.0 : 20.0) * static_cast<double>(state.range(0)));
 }
@@ -49,7 +49,7 @@ void muon(const Target& target, benchmark::State& state) {
     flops += muon_flops(rows, columns, options.iterations);
   }
   const StepScalars* scalars = bench.constant(StepScalars{.learning_rates = {1e-6F}});
-  bench.time(state, [&] { bench.kernels().muon(bench.stream(), matrices, options, scalars); });
+  bench.time(state, [&] { bench.kernels().muon(bench.stream(), {matrices, options, scalars}); });
   // Its products are the device's faster ones.
   count_flops(state, target, flops, bench.kernels().prefers_bf16() ? Precision::kBF16 : Precision::kF32);
 }

@@ -41,17 +41,17 @@ void mlp_step(const Target& target, benchmark::State& state) {
     Kernels& k = bench.kernels();
     Stream& stream = bench.stream();
     for (std::size_t i = 0; i < 3; ++i) {
-      k.dense_forward(stream, x[i], weights[i], biases[i], x[i + 1], i < 2 ? Activation::kRelu : Activation::kNone,
-                      Precision::kF32);
+      k.dense_forward(stream, {x[i], weights[i], biases[i], x[i + 1],
+                               i < 2 ? Activation::kRelu : Activation::kNone, Precision::kF32});
     }
-    k.softmax_cross_entropy(stream, x[3], labels, 0, scalars, dx[3], sums);
+    k.softmax_cross_entropy(stream, {x[3], labels, dx[3], 0, scalars, sums});
     for (std::size_t i = 3; i-- > 0;) {
-      k.dense_backward_weights(stream, x[i], dx[i + 1], dweights[i], dbiases[i], Precision::kF32);
+      k.dense_backward_weights(stream, {x[i], dx[i + 1], dweights[i], dbiases[i], Precision::kF32});
       if (i == 0) break;
-      k.dense_backward_data(stream, dx[i + 1], weights[i], dx[i], Precision::kF32);
-      k.activation_backward(stream, Activation::kRelu, x[i], dx[i], dx[i]);
+      k.dense_backward_data(stream, {dx[i + 1], weights[i], dx[i], Precision::kF32});
+      k.activation_backward(stream, {Activation::kRelu, x[i], dx[i], dx[i]});
     }
-    k.adam(stream, parameters, gradients, first, second, whole, scalars);
+    k.adam(stream, {parameters, gradients, first, second, whole, scalars});
   });
   state.counters["steps/s"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
 }

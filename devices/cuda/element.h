@@ -81,7 +81,7 @@ inline bool packs_fit(const TensorView& view, int width) {
   return reinterpret_cast<std::uintptr_t>(view.data) % (bytes < 16 ? bytes : 16) == 0;
 }
 template <typename... Views>
-bool packs_fit(int width, const Views&... views) {
+bool packs_fit([[maybe_unused]] int width, const Views&... views) {
   return (packs_fit(views, width) && ...);
 }
 

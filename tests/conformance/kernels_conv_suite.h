@@ -94,7 +94,9 @@ TYPED_TEST_P(KernelsConvSuite, Forward) {
            {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
         this->poison(y);
         this->run(
-            [&](Stream& stream) { this->kernels().conv_forward(stream, x, weights, b, y, s.options, activation); },
+            [&](Stream& stream) {
+              this->kernels().conv_forward(stream, {x, weights, b, y, s.options, activation});
+            },
             {y});
         this->expect_close(y, activated(activation, linear), this->kTolerance, this->label(s));
       }
@@ -106,8 +108,11 @@ TYPED_TEST_P(KernelsConvSuite, BackwardData) {
   for (const ConvSizes& s : this->in_both_precisions()) {
     const TensorView dy = this->random(this->y_shape(s), 4), weights = this->random(this->weights_shape(s), 5);
     const TensorView dx = this->result(this->x_shape(s));
-    this->run([&](Stream& stream) { this->kernels().conv_backward_data(stream, dy, weights, dx, s.options); },
-              {dx});
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().conv_backward_data(stream, {dy, weights, dx, s.options});
+        },
+        {dx});
     this->expect_close(dx, conv_backward_data(s, this->inputs(s, dy), this->inputs(s, weights)), this->kTolerance,
                        this->label(s));
   }
@@ -122,7 +127,9 @@ TYPED_TEST_P(KernelsConvSuite, BackwardWeights) {
       this->poison(dweights);
       const auto outputs = b.defined() ? std::vector{dweights, b} : std::vector{dweights};
       this->run(
-          [&](Stream& stream) { this->kernels().conv_backward_weights(stream, x, dy, dweights, b, s.options); },
+          [&](Stream& stream) {
+            this->kernels().conv_backward_weights(stream, {x, dy, dweights, b, s.options});
+          },
           outputs);
       this->expect_close(dweights, expected, this->kTolerance, this->label(s));
     }
@@ -136,8 +143,11 @@ TYPED_TEST_P(KernelsConvSuite, BiasGradientAlone) {
   for (const ConvSizes& s : this->in_both_precisions()) {
     const TensorView x = this->random(this->x_shape(s), 6), dy = this->random(this->y_shape(s), 7);
     const TensorView dbias = this->result({s.outputs});
-    this->run([&](Stream& stream) { this->kernels().conv_backward_weights(stream, x, dy, {}, dbias, s.options); },
-              {dbias});
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().conv_backward_weights(stream, {x, dy, {}, dbias, s.options});
+        },
+        {dbias});
     this->expect_close(dbias, column_sums(this->read_reals(dy), s.outputs),
                        s.options.precision == Precision::kF32 ? 3e-6 : 5e-3, this->label(s));
   }
@@ -155,7 +165,7 @@ TYPED_TEST_P(KernelsConvSuite, BiasGradientThroughAnActivationThatIsComputedAgai
       for (const Activation activation :
            {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kSilu}) {
         const auto backward = [&](Stream& stream) {
-          this->kernels().conv_bias_backward(stream, x, weights, b, dy, dbias, s.options, activation);
+          this->kernels().conv_bias_backward(stream, {x, weights, b, dy, dbias, s.options, activation});
         };
         this->poison(dbias);
         try {
@@ -187,8 +197,8 @@ TYPED_TEST_P(KernelsConvSuite, GradientsAreThoseOfTheForwardPass) {
     const TensorView dy = this->random(this->y_shape(s), 10);
     const TensorView dx = this->result(this->x_shape(s)), dweights = this->result(this->weights_shape(s));
     const Reals xs = this->read_reals(x), ws = this->read_reals(weights), dys = this->read_reals(dy);
-    this->kernels().conv_backward_data(this->stream(), dy, weights, dx, s.options);
-    this->kernels().conv_backward_weights(this->stream(), x, dy, dweights, {}, s.options);
+    this->kernels().conv_backward_data(this->stream(), {dy, weights, dx, s.options});
+    this->kernels().conv_backward_weights(this->stream(), {x, dy, dweights, {}, s.options});
     this->expect_close(dx, differences([&](const Reals& at) { return conv_forward(s, at, ws, {}); }, xs, dys),
                        2e-6);
     this->expect_close(dweights,
@@ -199,7 +209,7 @@ TYPED_TEST_P(KernelsConvSuite, GradientsAreThoseOfTheForwardPass) {
 TYPED_TEST_P(KernelsConvSuite, WrongShapesAreRefusedAtOnce) {
   const TensorView x = this->random({1, 4, 4, 3}, 1), weights = this->random({2, 3, 3, 3}, 1);
   const auto forward = [&](const TensorView& w, const TensorView& y, const ConvOptions& options) {
-    this->kernels().conv_forward(this->stream(), x, w, {}, y, options, Activation::kNone);
+    this->kernels().conv_forward(this->stream(), {x, w, {}, y, options, Activation::kNone});
   };
   EXPECT_NO_THROW(forward(weights, this->result({1, 2, 2, 2}), {}));
   EXPECT_THROW(forward(weights, this->result({1, 2, 3, 2}), {}), ConfigError);
@@ -216,7 +226,7 @@ TYPED_TEST_P(KernelsConvSuite, WrongShapesAreRefusedAtOnce) {
   EXPECT_THROW(forward(this->random({2, 3, 3, 4}, 1), this->result({1, 2, 2, 2}), {}), ConfigError);
   const TensorView patches = this->random({8, 2, 2, 3}, 1), dy = this->random({1, 3, 3, 8}, 1);
   const auto bias_backward = [&](const TensorView& bias, const TensorView& dbias) {
-    this->kernels().conv_bias_backward(this->stream(), x, patches, bias, dy, dbias, {}, Activation::kGelu);
+    this->kernels().conv_bias_backward(this->stream(), {x, patches, bias, dy, dbias, {}, Activation::kGelu});
   };
   EXPECT_NO_THROW(bias_backward(this->random({8}, 1), this->result({8})));
   EXPECT_THROW(bias_backward(this->random({8}, 1), this->result({7})), ConfigError);
@@ -269,7 +279,7 @@ class KernelsDepthwiseSuite : public KernelsFixture<Target> {
   }
   TensorView rounded(const TensorView& view) {
     const TensorView half = this->result(view.shape, DType::kBF16);
-    this->kernels().convert(this->stream(), view, half);
+    this->kernels().convert(this->stream(), {view, half});
     return half;
   }
   // Within `tolerance`, or one rounding to bf16.
@@ -294,7 +304,7 @@ TYPED_TEST_P(KernelsDepthwiseSuite, Forward) {
           this->poison(y);
           this->run(
               [&](Stream& stream) {
-                this->kernels().depthwise_forward(stream, x, weights, b, y, s.options, activation);
+                this->kernels().depthwise_forward(stream, {x, weights, b, y, s.options, activation});
               },
               {y});
           this->expect_stored(y, activated(activation, linear), this->label(s));
@@ -312,7 +322,9 @@ TYPED_TEST_P(KernelsDepthwiseSuite, Gradients) {
       const TensorView weights = this->random(this->weights_shape(s), 6);
       const TensorView dx = this->result(this->x_shape(s), type);
       this->run(
-          [&](Stream& stream) { this->kernels().depthwise_backward_data(stream, dy, weights, dx, s.options); },
+          [&](Stream& stream) {
+            this->kernels().depthwise_backward_data(stream, {dy, weights, dx, s.options});
+          },
           {dx});
       const Reals dys = this->read_reals(dy);
       this->expect_stored(dx, conv_backward_data(this->one_each(s), dys, this->read_reals(weights)),
@@ -320,7 +332,7 @@ TYPED_TEST_P(KernelsDepthwiseSuite, Gradients) {
       const TensorView dweights = this->result(this->weights_shape(s)), dbias = this->result({s.outputs});
       this->run(
           [&](Stream& stream) {
-            this->kernels().depthwise_backward_weights(stream, x, dy, dweights, dbias, s.options);
+            this->kernels().depthwise_backward_weights(stream, {x, dy, dweights, dbias, s.options});
           },
           {dweights, dbias});
       this->expect_close(dweights, conv_backward_weights(this->one_each(s), this->read_reals(x), dys), 3e-6,
@@ -328,10 +340,10 @@ TYPED_TEST_P(KernelsDepthwiseSuite, Gradients) {
       this->expect_close(dbias, column_sums(dys, static_cast<std::size_t>(s.outputs)), 3e-6, this->label(s));
       const auto both = this->template read<float>(dweights);
       this->poison(dweights);
-      this->kernels().depthwise_backward_weights(this->stream(), x, dy, dweights, {}, s.options);
+      this->kernels().depthwise_backward_weights(this->stream(), {x, dy, dweights, {}, s.options});
       EXPECT_EQ(this->template read<float>(dweights), both) << this->label(s);
       this->poison(dbias);
-      this->kernels().depthwise_backward_weights(this->stream(), x, dy, {}, dbias, s.options);
+      this->kernels().depthwise_backward_weights(this->stream(), {x, dy, {}, dbias, s.options});
       this->expect_close(dbias, column_sums(dys, static_cast<std::size_t>(s.outputs)), 3e-6, this->label(s));
     }
   }
@@ -348,7 +360,7 @@ TYPED_TEST_P(KernelsDepthwiseSuite, BiasIsAddedInPlace) {
           Reals expected = this->read_reals(y);
           const Reals added = b.defined() ? this->read_reals(b) : Reals(1);
           for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += added[i % added.size()];
-          this->kernels().add_bias(this->stream(), b, y, activation);
+          this->kernels().add_bias(this->stream(), {b, y, activation});
           this->expect_stored(y, activated(activation, expected), shape.to_string());
         }
       }
@@ -359,7 +371,7 @@ TYPED_TEST_P(KernelsDepthwiseSuite, BiasIsAddedInPlace) {
 TYPED_TEST_P(KernelsDepthwiseSuite, WrongShapesAreRefusedAtOnce) {
   const TensorView x = this->random({1, 4, 4, 3}, 1), weights = this->random({6, 3, 3, 1}, 1);
   const auto forward = [&](const TensorView& w, const TensorView& y, const ConvOptions& options) {
-    this->kernels().depthwise_forward(this->stream(), x, w, {}, y, options, Activation::kNone);
+    this->kernels().depthwise_forward(this->stream(), {x, w, {}, y, options, Activation::kNone});
   };
   EXPECT_NO_THROW(forward(weights, this->result({1, 2, 2, 6}), {}));
   EXPECT_THROW(forward(weights, this->result({1, 2, 2, 3}), {}), ConfigError);
@@ -367,8 +379,9 @@ TYPED_TEST_P(KernelsDepthwiseSuite, WrongShapesAreRefusedAtOnce) {
   EXPECT_THROW(forward(weights, this->result({1, 2, 2, 6}), {.pad_left = -1}), ConfigError);
   EXPECT_THROW(forward(this->random({4, 3, 3, 1}, 1), this->result({1, 2, 2, 4}), {}), ConfigError);
   EXPECT_THROW(forward(this->random({3, 3, 3, 3}, 1), this->result({1, 2, 2, 3}), {}), ConfigError);
-  EXPECT_THROW(this->kernels().add_bias(this->stream(), this->random({4}, 1), x, Activation::kNone), ConfigError);
-  EXPECT_THROW(this->kernels().add_bias(this->stream(), {}, x, Activation::kTanh), ConfigError);
+  EXPECT_THROW(this->kernels().add_bias(this->stream(), {this->random({4}, 1), x, Activation::kNone}),
+               ConfigError);
+  EXPECT_THROW(this->kernels().add_bias(this->stream(), {{}, x, Activation::kTanh}), ConfigError);
   this->stream().synchronize();
 }
 

@@ -91,17 +91,17 @@ TYPED_TEST_P(KernelsCountsSuite, NaNIsNeverRight) {
   const TensorView x = this->tensor({kRows, kClasses}, values), labels = this->tensor({kRows}, numbers);
   const StepScalars* scalars = this->scalars({.rows = kRows, .inverse_global_rows = 1});
   MetricSums *of_loss = this->constant(MetricSums{}), *of_top = this->constant(MetricSums{});
-  this->kernels().softmax_cross_entropy(this->stream(), x, labels, 0, ExampleRows(scalars), {}, of_loss);
-  this->kernels().count_top(this->stream(), x, labels, 1, ExampleRows(scalars), of_top);
+  this->kernels().softmax_cross_entropy(this->stream(), {x, labels, {}, 0, ExampleRows(scalars), of_loss});
+  this->kernels().count_top(this->stream(), {x, labels, 1, ExampleRows(scalars), of_top});
   EXPECT_EQ(this->sums(of_loss).correct, 3);
   EXPECT_TRUE(std::isnan(this->sums(of_loss).loss));
   EXPECT_EQ(this->sums(of_top).correct, 3);
   const TensorView table = this->zeros({kClasses, kClasses});
-  this->kernels().count_confusions(this->stream(), x, labels, scalars, table);
+  this->kernels().count_confusions(this->stream(), {x, labels, table, scalars});
   const auto cells = this->template read<std::int64_t>(table);
   EXPECT_EQ(std::accumulate(cells.begin(), cells.end(), std::int64_t{0}), 3);
   const TensorView counts = this->zeros({kClasses, 2, 2});
-  this->kernels().count_scores(this->stream(), x, this->tensor({kRows, kClasses}, marks), {}, scalars, counts);
+  this->kernels().count_scores(this->stream(), {x, this->tensor({kRows, kClasses}, marks), counts, {}, scalars});
   const auto scores = this->template read<std::int64_t>(counts);
   EXPECT_EQ(scores[1], 1) << "a positive below the threshold";
   EXPECT_EQ(scores[3 * 4 + 2], 1) << "a negative above it";
@@ -115,13 +115,13 @@ TYPED_TEST_P(KernelsCountsSuite, WeightsMultiplyLossesAndGradients) {
   this->expect_weighed(
       shape,
       [&](const ExampleRows& rows, const TensorView& dx, MetricSums* sums) {
-        kernels.softmax_cross_entropy(this->stream(), x, numbers, 0.1F, rows, dx, sums);
+        kernels.softmax_cross_entropy(this->stream(), {x, numbers, dx, 0.1F, rows, sums});
       },
       "class numbers");
   this->expect_weighed(
       shape,
       [&](const ExampleRows& rows, const TensorView& dx, MetricSums* sums) {
-        kernels.soft_cross_entropy(this->stream(), x, shares, 0.1F, rows, dx, sums);
+        kernels.soft_cross_entropy(this->stream(), {x, shares, dx, 0.1F, rows, sums});
       },
       "shares");
   for (const ElementLoss loss :
@@ -129,7 +129,7 @@ TYPED_TEST_P(KernelsCountsSuite, WeightsMultiplyLossesAndGradients) {
     this->expect_weighed(
         shape,
         [&](const ExampleRows& rows, const TensorView& dx, MetricSums* sums) {
-          kernels.element_loss(this->stream(), loss, x, shares, 0, rows, dx, sums);
+          kernels.element_loss(this->stream(), {loss, x, shares, dx, 0, rows, sums});
         },
         "elements");
   }
@@ -145,7 +145,7 @@ TYPED_TEST_P(KernelsCountsSuite, WeightsOfOneAreNone) {
   for (const TensorView& weights : {TensorView{}, ones}) {
     const TensorView dx = this->result(x.shape);
     MetricSums* sums = this->constant(MetricSums{});
-    this->kernels().softmax_cross_entropy(this->stream(), x, numbers, 0, {this->step(), weights}, dx, sums);
+    this->kernels().softmax_cross_entropy(this->stream(), {x, numbers, dx, 0, {this->step(), weights}, sums});
     gradients.push_back(this->template read<float>(dx));
     losses.push_back(this->sums(sums).loss);
   }
@@ -157,12 +157,12 @@ TYPED_TEST_P(KernelsCountsSuite, LossesAndHitsAddUpWithWeights) {
   const std::vector<float> factors = this->row_weights(), given = random_floats(kCountedRows, 4);
   const TensorView weights = this->tensor({kCountedRows}, factors), losses = this->tensor({kCountedRows}, given);
   MetricSums* added = this->constant(MetricSums{});
-  this->kernels().add_losses(this->stream(), losses, {this->step(), weights}, added);
+  this->kernels().add_losses(this->stream(), {losses, {this->step(), weights}, added});
   const TensorView x = this->random({kCountedRows, kCountedClasses}, 1);
   const std::vector<std::int64_t> numbers = this->class_numbers();
   MetricSums* hits = this->constant(MetricSums{});
-  this->kernels().count_top(this->stream(), x, this->tensor({kCountedRows}, numbers), 2, {this->step(), weights},
-                            hits);
+  this->kernels().count_top(this->stream(),
+                            {x, this->tensor({kCountedRows}, numbers), 2, {this->step(), weights}, hits});
   double sum = 0, weight = 0;
   std::int64_t correct = 0;
   const Reals values = this->read_reals(x);
@@ -199,7 +199,7 @@ TYPED_TEST_P(KernelsCountsSuite, ExampleWeightsAreThoseOfTheirClasses) {
         const TensorView weights = this->result({kCountedRows});
         this->run(
             [&](Stream& stream) {
-              this->kernels().example_weights(stream, labels, by_class, with ? given : TensorView{}, weights);
+              this->kernels().example_weights(stream, {labels, with ? given : TensorView{}, weights, by_class});
             },
             {weights});
         const auto results = this->template read<float>(weights);
@@ -212,7 +212,7 @@ TYPED_TEST_P(KernelsCountsSuite, ExampleWeightsAreThoseOfTheirClasses) {
   }
   const TensorView unknown = this->tensor({3}, std::vector<std::int64_t>{-1, 2, 1});
   const TensorView weights = this->result({3});
-  this->kernels().example_weights(this->stream(), unknown, std::vector<float>{1, 2}, {}, weights);
+  this->kernels().example_weights(this->stream(), {unknown, {}, weights, std::vector<float>{1, 2}});
   const auto results = this->template read<float>(weights);
   EXPECT_TRUE(std::isnan(results[0]) && std::isnan(results[1]));
   EXPECT_EQ(results[2], 2.0F);
@@ -251,7 +251,9 @@ TYPED_TEST_P(KernelsCountsSuite, ScoresFallIntoBuckets) {
         const TensorView counts = this->zeros({columns, buckets.count, 2});
         const StepScalars* scalars = this->step();
         this->run(
-            [&](Stream& stream) { this->kernels().count_scores(stream, x, labels, buckets, scalars, counts); },
+            [&](Stream& stream) {
+              this->kernels().count_scores(stream, {x, labels, counts, buckets, scalars});
+            },
             {counts});
         EXPECT_EQ(this->template read<std::int64_t>(counts), expected) << buckets.count;
       }
@@ -266,13 +268,14 @@ TYPED_TEST_P(KernelsCountsSuite, WrongShapesAreRefusedAtOnce) {
   MetricSums* sums = this->constant(MetricSums{});
   Kernels& kernels = this->kernels();
   Stream& stream = this->stream();
-  EXPECT_THROW(kernels.softmax_cross_entropy(stream, x, numbers, 0, {scalars, two}, y, sums), ConfigError);
-  EXPECT_THROW(kernels.count_top(stream, x, numbers, 1, {scalars, two}, sums), ConfigError);
-  EXPECT_THROW(kernels.count_scores(stream, x, numbers, {.count = 3}, scalars, this->zeros({4, 2, 2})),
+  EXPECT_THROW(kernels.softmax_cross_entropy(stream, {x, numbers, y, 0, {scalars, two}, sums}), ConfigError);
+  EXPECT_THROW(kernels.count_top(stream, {x, numbers, 1, {scalars, two}, sums}), ConfigError);
+  EXPECT_THROW(kernels.count_scores(stream, {x, numbers, this->zeros({4, 2, 2}), {.count = 3}, scalars}),
                ConfigError);
-  EXPECT_THROW(kernels.count_scores(stream, x, two, {}, scalars, this->zeros({4, 2, 2})), ConfigError);
-  EXPECT_THROW(kernels.example_weights(stream, numbers, std::vector<float>{}, {}, this->result({3})), ConfigError);
-  EXPECT_THROW(kernels.example_weights(stream, numbers, std::vector<float>{1}, {}, two), ConfigError);
+  EXPECT_THROW(kernels.count_scores(stream, {x, two, this->zeros({4, 2, 2}), {}, scalars}), ConfigError);
+  EXPECT_THROW(kernels.example_weights(stream, {numbers, {}, this->result({3}), std::vector<float>{}}),
+               ConfigError);
+  EXPECT_THROW(kernels.example_weights(stream, {numbers, {}, two, std::vector<float>{1}}), ConfigError);
   stream.synchronize();
 }
 

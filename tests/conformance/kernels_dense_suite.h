@@ -46,7 +46,7 @@ TYPED_TEST_P(KernelsDenseSuite, Forward) {
           this->poison(y);
           this->run(
               [&](Stream& stream) {
-                this->kernels().dense_forward(stream, x, weights, b, y, activation, precision);
+                this->kernels().dense_forward(stream, {x, weights, b, y, activation, precision});
               },
               {y});
           this->expect_close(y, activated(activation, linear), this->tolerance(s.inputs),
@@ -63,8 +63,11 @@ TYPED_TEST_P(KernelsDenseSuite, BackwardData) {
       const TensorView dy = this->random(this->shape(s.rows, s.outputs), 4);
       const TensorView weights = this->random(this->shape(s.outputs, s.inputs), 5);
       const TensorView dx = this->result(this->shape(s.rows, s.inputs));
-      this->run([&](Stream& stream) { this->kernels().dense_backward_data(stream, dy, weights, dx, precision); },
-                {dx});
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().dense_backward_data(stream, {dy, weights, dx, precision});
+          },
+          {dx});
       const Reals expected = dense_backward_data(s, in_precision(precision, this->read_reals(dy)),
                                                  in_precision(precision, this->read_reals(weights)));
       this->expect_close(dx, expected, this->tolerance(s.outputs), this->label(s, precision));
@@ -85,7 +88,9 @@ TYPED_TEST_P(KernelsDenseSuite, BackwardWeights) {
         this->poison(dweights);
         const auto outputs = b.defined() ? std::vector{dweights, b} : std::vector{dweights};
         this->run(
-            [&](Stream& stream) { this->kernels().dense_backward_weights(stream, x, dy, dweights, b, precision); },
+            [&](Stream& stream) {
+              this->kernels().dense_backward_weights(stream, {x, dy, dweights, b, precision});
+            },
             outputs);
         this->expect_close(dweights, expected, this->tolerance(s.rows), this->label(s, precision));
       }
@@ -102,8 +107,8 @@ TYPED_TEST_P(KernelsDenseSuite, GradientsAreThoseOfTheForwardPass) {
   const TensorView x = this->random({3, 5}, 8), weights = this->random({4, 5}, 9), dy = this->random({3, 4}, 10);
   const TensorView dx = this->result({3, 5}), dweights = this->result({4, 5});
   const Reals xs = this->read_reals(x), ws = this->read_reals(weights), dys = this->read_reals(dy);
-  this->kernels().dense_backward_data(this->stream(), dy, weights, dx, Precision::kF32);
-  this->kernels().dense_backward_weights(this->stream(), x, dy, dweights, {}, Precision::kF32);
+  this->kernels().dense_backward_data(this->stream(), {dy, weights, dx, Precision::kF32});
+  this->kernels().dense_backward_weights(this->stream(), {x, dy, dweights, {}, Precision::kF32});
   this->expect_close(dx, differences([&](const Reals& at) { return dense_forward(s, at, ws, {}); }, xs, dys),
                      1e-6);
   this->expect_close(dweights, differences([&](const Reals& at) { return dense_forward(s, xs, at, {}); }, ws, dys),
@@ -113,14 +118,14 @@ TYPED_TEST_P(KernelsDenseSuite, GradientsAreThoseOfTheForwardPass) {
 TYPED_TEST_P(KernelsDenseSuite, WrongShapesAreRefusedAtOnce) {
   const TensorView x = this->random({3, 5}, 1), weights = this->random({4, 6}, 1), y = this->result({3, 4});
   EXPECT_THROW(
-      this->kernels().dense_forward(this->stream(), x, weights, {}, y, Activation::kNone, Precision::kF32),
+      this->kernels().dense_forward(this->stream(), {x, weights, {}, y, Activation::kNone, Precision::kF32}),
       ConfigError);
   const TensorView fitting = this->random({4, 5}, 1), bias = this->random({5}, 1);
   EXPECT_THROW(
-      this->kernels().dense_forward(this->stream(), x, fitting, bias, y, Activation::kNone, Precision::kF32),
+      this->kernels().dense_forward(this->stream(), {x, fitting, bias, y, Activation::kNone, Precision::kF32}),
       ConfigError);
-  EXPECT_THROW(this->kernels().dense_backward_data(this->stream(), x, fitting, y, Precision::kF32), ConfigError);
-  EXPECT_THROW(this->kernels().dense_backward_weights(this->stream(), x, y, weights, {}, Precision::kF32),
+  EXPECT_THROW(this->kernels().dense_backward_data(this->stream(), {x, fitting, y, Precision::kF32}), ConfigError);
+  EXPECT_THROW(this->kernels().dense_backward_weights(this->stream(), {x, y, weights, {}, Precision::kF32}),
                ConfigError);
 }
 
@@ -143,7 +148,7 @@ TYPED_TEST_P(KernelsViewsSuite, ShiftsReflectsAndMirrors) {
     const TensorView x = this->tensor(shape, values), y = this->result(shape);
     for (const ImageShift& shift : {ImageShift{}, ImageShift{.mirror = true}, ImageShift{.down = 1, .right = -1},
                                     ImageShift{.down = -1, .right = 1, .mirror = true}}) {
-      this->run([&](Stream& stream) { this->kernels().shift_images(stream, x, shift, y); }, {y});
+      this->run([&](Stream& stream) { this->kernels().shift_images(stream, {x, y, shift}); }, {y});
       std::vector<float> expected;
       for (std::int64_t i = 0; i < shape.elements(); ++i) {
         const std::int64_t c = i % shape[3], column = i / shape[3] % shape[2];
@@ -162,7 +167,7 @@ TYPED_TEST_P(KernelsViewsSuite, ShiftsReflectsAndMirrors) {
 TYPED_TEST_P(KernelsViewsSuite, TooFarIsRefusedAtOnce) {
   const TensorView x = this->random({1, 4, 5, 1}, 1), y = this->result({1, 4, 5, 1});
   const auto shift = [&](const ImageShift& by, const TensorView& to) {
-    this->kernels().shift_images(this->stream(), x, by, to);
+    this->kernels().shift_images(this->stream(), {x, to, by});
   };
   EXPECT_THROW(shift({.down = 4}, y), ConfigError);
   EXPECT_THROW(shift({.right = -5}, y), ConfigError);

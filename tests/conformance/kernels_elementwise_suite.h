@@ -41,7 +41,7 @@ class KernelsElementwiseSuite : public KernelsFixture<Target> {
   std::vector<float> drop(const TensorView& x, float rate, std::uint64_t seed, int layer, const StepScalars& at) {
     const TensorView y = this->result(x.shape);
     const StepScalars* scalars = this->scalars(at);
-    this->run([&](Stream& stream) { this->kernels().dropout(stream, x, rate, seed, layer, scalars, y); }, {y});
+    this->run([&](Stream& stream) { this->kernels().dropout(stream, {x, y, rate, seed, layer, scalars}); }, {y});
     return this->template read<float>(y);
   }
 };
@@ -51,7 +51,7 @@ TYPED_TEST_P(KernelsElementwiseSuite, ActivationForward) {
   for (const Shape& shape : this->kShapes) {
     for (const Activation activation : this->kActivations) {
       const TensorView x = this->wide(shape, 1), y = this->result(shape);
-      this->run([&](Stream& stream) { this->kernels().activation_forward(stream, activation, x, y); }, {y});
+      this->run([&](Stream& stream) { this->kernels().activation_forward(stream, {activation, x, y}); }, {y});
       this->expect_close(y, activated(activation, this->read_reals(x)), 2e-7, shape.to_string());
     }
   }
@@ -62,10 +62,13 @@ TYPED_TEST_P(KernelsElementwiseSuite, ActivationBackward) {
     for (const Activation activation : this->kActivations) {
       const TensorView x = this->wide(shape, 2), dy = this->random(shape, 3), dx = this->result(shape);
       const TensorView y = this->result(shape);
-      this->kernels().activation_forward(this->stream(), activation, x, y);
+      this->kernels().activation_forward(this->stream(), {activation, x, y});
       const TensorView& known = slope_from_result(activation) ? y : x;
-      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, known, dy, dx); },
-                {dx});
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().activation_backward(stream, {activation, known, dy, dx});
+          },
+          {dx});
       constexpr double kStep = 1e-5;
       Reals expected = this->read_reals(dy);
       const Reals xs = this->read_reals(x);
@@ -80,8 +83,11 @@ TYPED_TEST_P(KernelsElementwiseSuite, ActivationBackward) {
       this->expect_close(dx, expected, 2e-6, shape.to_string());
       // In place, and for the relu from its result.
       const TensorView& from = activation == Activation::kRelu ? y : known;
-      this->run([&](Stream& stream) { this->kernels().activation_backward(stream, activation, from, dy, dy); },
-                {dy});
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().activation_backward(stream, {activation, from, dy, dy});
+          },
+          {dy});
       this->expect_close(dy, expected, 2e-6, shape.to_string());
     }
   }
@@ -109,15 +115,15 @@ TYPED_TEST_P(KernelsElementwiseSuite, NaNPassesEveryActivation) {
     for (const DType type : {DType::kF32, DType::kBF16}) {
       const TensorView x = this->result(shape, type), y = this->result(shape, type),
                        from = this->result(shape, type);
-      this->kernels().convert(this->stream(), wide, x);
-      this->kernels().convert(this->stream(), dy, from);
+      this->kernels().convert(this->stream(), {wide, x});
+      this->kernels().convert(this->stream(), {dy, from});
       for (const Activation activation : this->kActivations) {
         const std::string what = fmt::format("{} {} ", static_cast<int>(activation), to_string(type));
-        this->kernels().activation_forward(this->stream(), activation, x, y);
+        this->kernels().activation_forward(this->stream(), {activation, x, y});
         expect_nan(y, own, "forward " + what);
         const TensorView dx = this->result(shape, type);
-        this->kernels().activation_backward(this->stream(), activation, slope_from_result(activation) ? y : x,
-                                            from, dx);
+        this->kernels().activation_backward(this->stream(),
+                                            {activation, slope_from_result(activation) ? y : x, from, dx});
         const bool flat = activation == Activation::kNone || activation == Activation::kRelu ||
                           activation == Activation::kLeakyRelu;  // dy passes, or a share of it
         if (flat) {
@@ -130,36 +136,37 @@ TYPED_TEST_P(KernelsElementwiseSuite, NaNPassesEveryActivation) {
         const TensorView stored = this->result(shape, this->kernels().activation_type(precision));
         for (const TensorView& bias : {this->random({kColumns}, 5), TensorView{}}) {
           this->poison(stored);
-          this->kernels().dense_forward(this->stream(), wide, weights, bias, stored, activation, precision);
+          this->kernels().dense_forward(this->stream(), {wide, weights, bias, stored, activation, precision});
           expect_nan(stored, row, "dense " + what);
           const auto image = [&](const TensorView& view) {
             return TensorView{view.data, {1, kRows, 1, kColumns}, view.dtype};
           };
           this->poison(stored);
-          this->kernels().conv_forward(this->stream(), image(wide), image_weights, bias, image(stored),
-                                       {.precision = precision}, activation);
+          this->kernels().conv_forward(
+              this->stream(),
+              {image(wide), image_weights, bias, image(stored), {.precision = precision}, activation});
           expect_nan(stored, row, "conv " + what);
-          this->kernels().depthwise_forward(this->stream(), image(x), this->random({kColumns, 1, 1, 1}, 6), bias,
-                                            image(y), {}, activation);
+          this->kernels().depthwise_forward(
+              this->stream(), {image(x), this->random({kColumns, 1, 1, 1}, 6), bias, image(y), {}, activation});
           expect_nan(y, own, "depthwise " + what);
-          this->kernels().convert(this->stream(), wide, y);
-          if (bias.defined()) this->kernels().add_bias(this->stream(), bias, y, activation);
+          this->kernels().convert(this->stream(), {wide, y});
+          if (bias.defined()) this->kernels().add_bias(this->stream(), {bias, y, activation});
           expect_nan(y, own, "bias " + what);
         }
         const TensorView ones = this->tensor({kColumns}, std::vector<float>(kColumns, 1));
-        this->kernels().batch_norm_infer(this->stream(), x,
-                                         {.gamma = ones,
-                                          .beta = ones,
-                                          .running_mean = ones,
-                                          .running_var = ones,
-                                          .saved_mean = {},
-                                          .saved_inv_std = {},
-                                          .activation = activation},
-                                         y);
+        this->kernels().batch_norm_infer(this->stream(), {x,
+                                                          y,
+                                                          {.gamma = ones,
+                                                           .beta = ones,
+                                                           .running_mean = ones,
+                                                           .running_var = ones,
+                                                           .saved_mean = {},
+                                                           .saved_inv_std = {},
+                                                           .activation = activation}});
         expect_nan(y, own, "norm " + what);
       }
     }
-    this->kernels().clamp(this->stream(), wide, 0.5F);
+    this->kernels().clamp(this->stream(), {wide, 0.5F});
     expect_nan(wide, own, "clamp ");
   }
 }
@@ -169,22 +176,22 @@ TYPED_TEST_P(KernelsElementwiseSuite, ActivationsOfBf16AndOfSmallNumbers) {
   const Shape shape{33, 65};
   for (const Activation activation : this->kActivations) {
     const TensorView wide = this->wide(shape, 5), x = this->result(shape, DType::kBF16);
-    this->kernels().convert(this->stream(), wide, x);
+    this->kernels().convert(this->stream(), {wide, x});
     const TensorView y = this->result(shape, DType::kBF16);
-    this->run([&](Stream& stream) { this->kernels().activation_forward(stream, activation, x, y); }, {y});
+    this->run([&](Stream& stream) { this->kernels().activation_forward(stream, {activation, x, y}); }, {y});
     this->expect_close(y, activated(activation, this->read_reals(x)), 4e-3, to_string(DType::kBF16));
   }
   const std::vector<float> values{1e-20F, -1e-5F, 1e-3F, 0.05F, -0.05F, -0.099F, -0.19F, 0.21F, 0.0F};
   const TensorView x = this->tensor({static_cast<std::int64_t>(values.size())}, values), y = this->result(x.shape);
   for (const Activation activation : {Activation::kTanh, Activation::kElu}) {
-    this->kernels().activation_forward(this->stream(), activation, x, y);
+    this->kernels().activation_forward(this->stream(), {activation, x, y});
     const auto results = this->template read<float>(y);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double expected = activated(activation, static_cast<double>(values[i]));
       EXPECT_NEAR(results[i], expected, 1e-6 * std::abs(expected)) << values[i];
     }
   }
-  EXPECT_THROW(this->kernels().activation_forward(this->stream(), Activation::kSoftmax, x, y), ConfigError);
+  EXPECT_THROW(this->kernels().activation_forward(this->stream(), {Activation::kSoftmax, x, y}), ConfigError);
   this->stream().synchronize();
 }
 
@@ -192,7 +199,7 @@ TYPED_TEST_P(KernelsElementwiseSuite, ActivationsOfBf16AndOfSmallNumbers) {
 TYPED_TEST_P(KernelsElementwiseSuite, WholeNumbersBecomeFloats) {
   const std::vector<std::int64_t> numbers{0, 1, -7, 255, 65'537, (1 << 24) - 1, 3, 1'000'003, 12};
   const TensorView x = this->tensor({3, 3}, numbers), y = this->result({3, 3});
-  this->run([&](Stream& stream) { this->kernels().scale(stream, x, 1.0F, y); }, {y});
+  this->run([&](Stream& stream) { this->kernels().scale(stream, {x, y, 1.0F}); }, {y});
   const auto results = this->template read<float>(y);
   for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(results[i], static_cast<float>(numbers[i]));
 }
@@ -203,12 +210,12 @@ TYPED_TEST_P(KernelsElementwiseSuite, AddAndAccumulate) {
     Reals expected = this->read_reals(a);
     const Reals bs = this->read_reals(b);
     for (std::size_t i = 0; i < bs.size(); ++i) expected[i] += bs[i];
-    this->run([&](Stream& stream) { this->kernels().add(stream, a, b, sum); }, {sum});
+    this->run([&](Stream& stream) { this->kernels().add(stream, {a, b, sum}); }, {sum});
     this->expect_close(sum, expected, 1e-7);
-    this->run([&](Stream& stream) { this->kernels().accumulate(stream, b, a); }, {a});
+    this->run([&](Stream& stream) { this->kernels().accumulate(stream, {b, a}); }, {a});
     this->expect_close(a, expected, 1e-7);
     for (std::size_t i = 0; i < bs.size(); ++i) expected[i] += bs[i];
-    this->run([&](Stream& stream) { this->kernels().add(stream, a, b, a); }, {a});
+    this->run([&](Stream& stream) { this->kernels().add(stream, {a, b, a}); }, {a});
     this->expect_close(a, expected, 2e-7);
   }
 }
@@ -221,7 +228,7 @@ TYPED_TEST_P(KernelsElementwiseSuite, SumTreeAddsPairs) {
     const std::span all(parts);
     for (const std::size_t count : {1, 2, 3, 4, 7}) {
       const TensorView sum = this->result(shape);
-      this->run([&](Stream& stream) { this->kernels().sum_tree(stream, all.first(count), sum); }, {sum});
+      this->run([&](Stream& stream) { this->kernels().sum_tree(stream, {all.first(count), sum}); }, {sum});
       Reals expected(static_cast<std::size_t>(shape.elements()));
       for (const TensorView& part : all.first(count)) {
         const Reals values = this->read_reals(part);
@@ -230,10 +237,10 @@ TYPED_TEST_P(KernelsElementwiseSuite, SumTreeAddsPairs) {
       this->expect_close(sum, expected, 1e-6, shape.to_string());
     }
     const TensorView whole = this->result(shape), left = this->result(shape), right = this->result(shape);
-    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, all.first(4), whole); }, {whole});
-    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, all.first(2), left); }, {left});
-    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, all.subspan(2, 2), right); }, {right});
-    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, std::array{left, right}, left); }, {left});
+    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, {all.first(4), whole}); }, {whole});
+    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, {all.first(2), left}); }, {left});
+    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, {all.subspan(2, 2), right}); }, {right});
+    this->run([&](Stream& stream) { this->kernels().sum_tree(stream, {std::array{left, right}, left}); }, {left});
     EXPECT_EQ(this->template read<float>(left), this->template read<float>(whole)) << shape.to_string();
   }
 }
@@ -248,11 +255,11 @@ TYPED_TEST_P(KernelsElementwiseSuite, ScaleByANumberAndByOneInDeviceMemory) {
       const Reals expected = this->scaled(x, kFactor);
       for (const Factor& factor : {Factor(kFactor), Factor(stored)}) {
         const TensorView y = this->result(shape);
-        this->run([&](Stream& stream) { this->kernels().scale(stream, x, factor, y); }, {y});
+        this->run([&](Stream& stream) { this->kernels().scale(stream, {x, y, factor}); }, {y});
         this->expect_close(y, expected, 2e-7, shape.to_string());
       }
       if (x.dtype != DType::kF32) continue;
-      this->run([&](Stream& stream) { this->kernels().scale(stream, x, kFactor, x); }, {x});
+      this->run([&](Stream& stream) { this->kernels().scale(stream, {x, x, kFactor}); }, {x});
       this->expect_close(x, expected, 2e-7, shape.to_string());
     }
   }
@@ -263,7 +270,7 @@ TYPED_TEST_P(KernelsElementwiseSuite, StoredFactorsMayChangeBetweenLaunches) {
   const TensorView x = this->random({33, 65}, 1), y = this->result({33, 65});
   const TensorView factor = this->tensor({1}, std::vector<float>{2});
   this->stream().begin_capture();
-  this->kernels().scale(this->stream(), x, factor.template as<const float>(), y);
+  this->kernels().scale(this->stream(), {x, y, factor.template as<const float>()});
   const auto captured = this->stream().end_capture();
   for (const float value : {2.0F, -7.5F}) {
     this->write(factor, std::vector<float>{value});
@@ -276,21 +283,21 @@ TYPED_TEST_P(KernelsElementwiseSuite, ConvertRoundsToTheNearestAndWidensExactly)
   for (const Shape& shape : this->kShapes) {
     const TensorView x = this->wide(shape, 9), half = this->result(shape, DType::kBF16),
                      back = this->result(shape);
-    this->run([&](Stream& stream) { this->kernels().convert(stream, x, half); }, {half});
+    this->run([&](Stream& stream) { this->kernels().convert(stream, {x, half}); }, {half});
     const Reals rounded = in_precision(Precision::kBF16, this->read_reals(x));
     EXPECT_EQ(this->read_reals(half), rounded) << shape.to_string();
-    this->run([&](Stream& stream) { this->kernels().convert(stream, half, back); }, {back});
+    this->run([&](Stream& stream) { this->kernels().convert(stream, {half, back}); }, {back});
     EXPECT_EQ(this->read_reals(back), rounded) << shape.to_string();
-    this->run([&](Stream& stream) { this->kernels().convert(stream, x, back); }, {back});
+    this->run([&](Stream& stream) { this->kernels().convert(stream, {x, back}); }, {back});
     EXPECT_EQ(this->read_reals(back), this->read_reals(x)) << shape.to_string();
   }
   const TensorView halfway =
       this->tensor({4}, std::vector<float>{1.00390625F, 1.01171875F, -1.00390625F, 3.4e38F});
   const TensorView half = this->result({4}, DType::kBF16);
-  this->kernels().convert(this->stream(), halfway, half);
+  this->kernels().convert(this->stream(), {halfway, half});
   EXPECT_EQ(this->read_reals(half), (Reals{1, 1.015625, -1, std::numeric_limits<double>::infinity()}));
-  EXPECT_THROW(this->kernels().convert(this->stream(), halfway, this->result({4}, DType::kU8)), ConfigError);
-  EXPECT_THROW(this->kernels().convert(this->stream(), halfway, this->result({5})), ConfigError);
+  EXPECT_THROW(this->kernels().convert(this->stream(), {halfway, this->result({4}, DType::kU8)}), ConfigError);
+  EXPECT_THROW(this->kernels().convert(this->stream(), {halfway, this->result({5})}), ConfigError);
 }
 
 TYPED_TEST_P(KernelsElementwiseSuite, DropoutMaskIsTheStatedFunction) {
@@ -330,14 +337,14 @@ TYPED_TEST_P(KernelsElementwiseSuite, DropoutKeepsItsShareAndForgetsTheReplicas)
 
 TYPED_TEST_P(KernelsElementwiseSuite, WrongArgumentsAreRefusedAtOnce) {
   const TensorView a = this->random({2, 3}, 1), b = this->random({3, 2}, 1);
-  EXPECT_THROW(this->kernels().add(this->stream(), a, b, a), ConfigError);
-  EXPECT_THROW(this->kernels().accumulate(this->stream(), a, {}), ConfigError);
-  EXPECT_THROW(this->kernels().scale(this->stream(), a, 2.0F, b), ConfigError);
-  EXPECT_THROW(this->kernels().scale(this->stream(), a, 2.0F, this->result({2, 3}, DType::kU8)), ConfigError);
+  EXPECT_THROW(this->kernels().add(this->stream(), {a, b, a}), ConfigError);
+  EXPECT_THROW(this->kernels().accumulate(this->stream(), {a, {}}), ConfigError);
+  EXPECT_THROW(this->kernels().scale(this->stream(), {a, b, 2.0F}), ConfigError);
+  EXPECT_THROW(this->kernels().scale(this->stream(), {a, this->result({2, 3}, DType::kU8), 2.0F}), ConfigError);
   const StepScalars* scalars = this->scalars({});
-  EXPECT_THROW(this->kernels().dropout(this->stream(), a, 1.0F, 0, 0, scalars, a), ConfigError);
-  EXPECT_THROW(this->kernels().dropout(this->stream(), a, -0.1F, 0, 0, scalars, a), ConfigError);
-  EXPECT_THROW(this->kernels().dropout(this->stream(), a, 0.5F, 0, 1 << 16, scalars, a), ConfigError);
+  EXPECT_THROW(this->kernels().dropout(this->stream(), {a, a, 1.0F, 0, 0, scalars}), ConfigError);
+  EXPECT_THROW(this->kernels().dropout(this->stream(), {a, a, -0.1F, 0, 0, scalars}), ConfigError);
+  EXPECT_THROW(this->kernels().dropout(this->stream(), {a, a, 0.5F, 0, 1 << 16, scalars}), ConfigError);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsElementwiseSuite, ActivationForward, ActivationBackward,

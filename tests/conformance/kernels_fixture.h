@@ -199,7 +199,7 @@ class KernelsNormFixture : public KernelsFixture<Target> {
   static constexpr float kEpsilon = 1e-3F, kMomentum = 0.9F;
 
   // The same figures at each call.
-  Kernels::BatchNorm norm(std::int64_t channels, Activation activation = Activation::kNone) {
+  kernel::BatchNorm norm(std::int64_t channels, Activation activation = Activation::kNone) {
     auto variances = random_floats(channels, 11);
     for (float& value : variances) value = value + 1.5F;
     return {.gamma = this->random({channels}, 12),

@@ -26,7 +26,7 @@ TYPED_TEST_P(KernelsHalfProductsSuite, DenseTakesEachActivationInEitherType) {
         const TensorView y = this->result(of_y, type);
         this->run(
             [&](Stream& stream) {
-              this->kernels().dense_forward(stream, x, weights, bias, y, activation, Precision::kBF16);
+              this->kernels().dense_forward(stream, {x, weights, bias, y, activation, Precision::kBF16});
             },
             {y});
         // Where the activation is a pass of its own what it reads may have been rounded before: another 2^-9.
@@ -36,17 +36,19 @@ TYPED_TEST_P(KernelsHalfProductsSuite, DenseTakesEachActivationInEitherType) {
       TensorView dy = half_dy;
       if (type == DType::kF32) {
         dy = this->result(of_y);
-        this->kernels().convert(this->stream(), half_dy, dy);
+        this->kernels().convert(this->stream(), {half_dy, dy});
       }
       const TensorView dx = this->half_result(of_x);
       this->run(
-          [&](Stream& stream) { this->kernels().dense_backward_data(stream, dy, weights, dx, Precision::kBF16); },
+          [&](Stream& stream) {
+            this->kernels().dense_backward_data(stream, {dy, weights, dx, Precision::kBF16});
+          },
           {dx});
       this->expect_rounded(dx, dense_backward_data(s, dys, ws), tolerance, to_string(type));
       const TensorView dweights = this->result(of_weights), dbias = this->result({of_y[1]});
       this->run(
           [&](Stream& stream) {
-            this->kernels().dense_backward_weights(stream, x, dy, dweights, dbias, Precision::kBF16);
+            this->kernels().dense_backward_weights(stream, {x, dy, dweights, dbias, Precision::kBF16});
           },
           {dweights, dbias});
       this->expect_close(dweights, dense_backward_weights(s, xs, dys), tolerance, to_string(type));
@@ -81,17 +83,22 @@ TYPED_TEST_P(KernelsHalfProductsSuite, Convolution) {
     for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu}) {
       this->run(
           [&](Stream& stream) {
-            this->kernels().conv_forward(stream, x, weights, bias, y, s.options, activation);
+            this->kernels().conv_forward(stream, {x, weights, bias, y, s.options, activation});
           },
           {y});
       const Reals linear = conv_forward(s, xs, ws, this->read_reals(bias));
       this->expect_rounded(y, activated(activation, linear), 1.0 / 256, of_x.to_string());
     }
-    this->run([&](Stream& stream) { this->kernels().conv_backward_data(stream, dy, weights, dx, s.options); },
-              {dx});
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().conv_backward_data(stream, {dy, weights, dx, s.options});
+        },
+        {dx});
     this->expect_rounded(dx, conv_backward_data(s, dys, ws), 3e-6, of_x.to_string());
     this->run(
-        [&](Stream& stream) { this->kernels().conv_backward_weights(stream, x, dy, dweights, dbias, s.options); },
+        [&](Stream& stream) {
+          this->kernels().conv_backward_weights(stream, {x, dy, dweights, dbias, s.options});
+        },
         {dweights, dbias});
     // A device may sum in f32 and store the gradient through bf16.
     this->expect_close(dweights, conv_backward_weights(s, xs, dys), 1.0 / 256, of_x.to_string());
@@ -113,9 +120,9 @@ TYPED_TEST_P(KernelsHalfProductsSuite, ConvolutionOf24Channels) {
                      dweights = this->result(of_weights);
     this->run(
         [&](Stream& stream) {
-          this->kernels().conv_forward(stream, x, weights, {}, y, s.options, Activation::kNone);
-          this->kernels().conv_backward_data(stream, dy, weights, dx, s.options);
-          this->kernels().conv_backward_weights(stream, x, dy, dweights, {}, s.options);
+          this->kernels().conv_forward(stream, {x, weights, {}, y, s.options, Activation::kNone});
+          this->kernels().conv_backward_data(stream, {dy, weights, dx, s.options});
+          this->kernels().conv_backward_weights(stream, {x, dy, dweights, {}, s.options});
         },
         {y, dx, dweights});
     const Reals xs = this->read_reals(x), ws = this->read_reals(weights), dys = this->read_reals(dy);
@@ -140,7 +147,7 @@ TYPED_TEST_P(KernelsHalfProductsSuite, BiasGradientThroughAnActivationThatIsComp
         const TensorView dbias = this->result({s.outputs});
         this->run(
             [&](Stream& stream) {
-              this->kernels().conv_bias_backward(stream, x, w, bias, dy, dbias, s.options, activation);
+              this->kernels().conv_bias_backward(stream, {x, w, bias, dy, dbias, s.options, activation});
             },
             {dbias});
         Reals gradients = this->read_reals(dy);
@@ -164,8 +171,8 @@ TYPED_TEST_P(KernelsHalfProductsSuite, DenseTakesWeightsInEitherType) {
     const TensorView y = this->half_result(of_y), dx = this->half_result(of_x);
     this->run(
         [&](Stream& stream) {
-          this->kernels().dense_forward(stream, x, w, {}, y, Activation::kRelu, Precision::kBF16);
-          this->kernels().dense_backward_data(stream, dy, w, dx, Precision::kBF16);
+          this->kernels().dense_forward(stream, {x, w, {}, y, Activation::kRelu, Precision::kBF16});
+          this->kernels().dense_backward_data(stream, {dy, w, dx, Precision::kBF16});
         },
         {y, dx});
     results.push_back(this->bits(y));
@@ -174,10 +181,10 @@ TYPED_TEST_P(KernelsHalfProductsSuite, DenseTakesWeightsInEitherType) {
   EXPECT_EQ(results[0], results[2]);
   EXPECT_EQ(results[1], results[3]);
   const TensorView wide = this->random(of_x, 1), wide_y = this->result(of_y);
-  EXPECT_THROW(
-      this->kernels().dense_forward(this->stream(), wide, rounded, {}, wide_y, Activation::kNone, Precision::kF32),
-      ConfigError);
-  EXPECT_THROW(this->kernels().dense_backward_weights(this->stream(), x, dy, rounded, {}, Precision::kBF16),
+  EXPECT_THROW(this->kernels().dense_forward(this->stream(),
+                                             {wide, rounded, {}, wide_y, Activation::kNone, Precision::kF32}),
+               ConfigError);
+  EXPECT_THROW(this->kernels().dense_backward_weights(this->stream(), {x, dy, rounded, {}, Precision::kBF16}),
                ConfigError)
       << "gradients are f32";
 }
@@ -201,8 +208,8 @@ TYPED_TEST_P(KernelsHalfProductsSuite, ConvolutionTakesWeightsInEitherType) {
       const TensorView y = this->half_result(of_y), dx = this->half_result(of_x);
       this->run(
           [&](Stream& stream) {
-            this->kernels().conv_forward(stream, x, w, bias, y, options, Activation::kRelu);
-            this->kernels().conv_backward_data(stream, dy, w, dx, options);
+            this->kernels().conv_forward(stream, {x, w, bias, y, options, Activation::kRelu});
+            this->kernels().conv_backward_data(stream, {dy, w, dx, options});
           },
           {y, dx});
       results.push_back(this->bits(y));
@@ -212,10 +219,11 @@ TYPED_TEST_P(KernelsHalfProductsSuite, ConvolutionTakesWeightsInEitherType) {
     EXPECT_EQ(results[1], results[3]) << stride;
     ConvOptions wide = options;
     wide.precision = Precision::kF32;
-    EXPECT_THROW(this->kernels().conv_backward_data(this->stream(), this->random(of_y, 2), rounded,
-                                                    this->result(of_x), wide),
+    EXPECT_THROW(this->kernels().conv_backward_data(this->stream(),
+                                                    {this->random(of_y, 2), rounded, this->result(of_x), wide}),
                  ConfigError);
-    EXPECT_THROW(this->kernels().conv_backward_weights(this->stream(), x, dy, rounded, {}, options), ConfigError);
+    EXPECT_THROW(this->kernels().conv_backward_weights(this->stream(), {x, dy, rounded, {}, options}),
+                 ConfigError);
   }
 }
 

@@ -25,7 +25,7 @@ class KernelsJoiningSuite : public KernelsNormFixture<Target> {
     const TensorView wide = this->random(shape, seed);
     if (dtype == DType::kF32) return wide;
     const TensorView half = this->result(shape, dtype);
-    this->kernels().convert(this->stream(), wide, half);
+    this->kernels().convert(this->stream(), {wide, half});
     return half;
   }
   static double tolerance(DType dtype) { return dtype == DType::kF32 ? 1e-6 : 4e-3; }
@@ -49,8 +49,11 @@ TYPED_TEST_P(KernelsJoiningSuite, CopiesColumnsAndNoOthers) {
               source[static_cast<std::size_t>(row * c.from_width + c.from + k)];
         }
       }
-      this->run([&](Stream& stream) { this->kernels().copy_columns(stream, from, c.from, to, c.to, c.count); },
-                {to});
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().copy_columns(stream, {from, to, c.from, c.to, c.count});
+          },
+          {to});
       EXPECT_EQ(this->read_reals(to), expected) << c.count;
     }
   }
@@ -72,9 +75,9 @@ TYPED_TEST_P(KernelsJoiningSuite, MeansOfWindows) {
         }
       }
       const std::string what = this->x_shape(s).to_string();
-      this->run([&](Stream& stream) { this->kernels().average_pool_forward(stream, x, y, s.options); }, {y});
+      this->run([&](Stream& stream) { this->kernels().average_pool_forward(stream, {x, y, s.options}); }, {y});
       this->expect_close(y, mean, this->tolerance(dtype), what);
-      this->run([&](Stream& stream) { this->kernels().average_pool_backward(stream, dy, dx, s.options); }, {dx});
+      this->run([&](Stream& stream) { this->kernels().average_pool_backward(stream, {dy, dx, s.options}); }, {dx});
       this->expect_close(dx, gradient, this->tolerance(dtype), what);
     }
   }
@@ -86,13 +89,13 @@ TYPED_TEST_P(KernelsJoiningSuite, StatisticsOfReplicasAreThoseOfTheWholeBatch) {
   const std::int64_t real[kReplicas]{4, 0, 3};
   const Shape part{kRows, 2, 2, kChannels}, whole{7, 2, 2, kChannels};
   const auto x = random_floats(whole.elements(), 1), dy = random_floats(whole.elements(), 2);
-  const Kernels::BatchNorm all = this->norm(kChannels);
+  const kernel::BatchNorm all = this->norm(kChannels);
   const TensorView all_x = this->tensor(whole, x), all_dy = this->tensor(whole, dy);
   const TensorView y = this->result(whole), dx = this->result(whole);
   const TensorView dgamma = this->result({kChannels}), dbeta = this->result({kChannels});
   const StepScalars* seven = this->scalars({.rows = 7});
-  this->kernels().batch_norm_train(this->stream(), all_x, all, seven, y);
-  this->kernels().batch_norm_backward(this->stream(), all_x, all_dy, all, seven, dgamma, dbeta, dx);
+  this->kernels().batch_norm_train(this->stream(), {all_x, y, all, seven});
+  this->kernels().batch_norm_backward(this->stream(), {all_x, all_dy, dgamma, dbeta, dx, all, seven});
 
   const auto rows_of = [&](const std::vector<float>& values, std::int64_t first, std::int64_t count) {
     std::vector<float> rows(static_cast<std::size_t>(part.elements()), 3.0F);
@@ -105,23 +108,27 @@ TYPED_TEST_P(KernelsJoiningSuite, StatisticsOfReplicasAreThoseOfTheWholeBatch) {
   std::vector<const StepScalars*> scalars;
   Reals sums(2 * kChannels);
   for (std::int64_t r = 0, first = 0; r < kReplicas; first += real[r++]) {
-    Kernels::BatchNorm norm = this->norm(kChannels);
+    kernel::BatchNorm norm = this->norm(kChannels);
     norm.epsilon = 1e-30F;
     norm.momentum = 1;
     scalars.push_back(this->scalars({.rows = real[r]}));
     xs.push_back(rows_of(x, first, real[r]));
     const TensorView row{statistics.as<float>() + r * kWidth, Shape{kWidth}, DType::kF32};
-    this->kernels().batch_norm_train(this->stream(), xs.back(), norm, scalars.back(), this->result(part));
-    this->run([&](Stream& s) { this->kernels().pack_statistics(s, xs.back(), norm, scalars.back(), row); }, {row});
+    this->kernels().batch_norm_train(this->stream(), {xs.back(), this->result(part), norm, scalars.back()});
+    this->run(
+        [&](Stream& s) {
+          this->kernels().pack_statistics(s, {xs.back(), row, norm, scalars.back()});
+        },
+        {row});
     EXPECT_EQ(this->read_reals(row)[0], static_cast<double>(real[r] * 4));
   }
   for (std::int64_t r = 0, first = 0; r < kReplicas; first += real[r++]) {
-    const Kernels::BatchNorm norm = this->norm(kChannels);
+    const kernel::BatchNorm norm = this->norm(kChannels);
     const TensorView variance = this->result({kChannels}), counts = this->result({2});
     const auto at = static_cast<std::size_t>(r);
     this->run(
         [&](Stream& s) {
-          this->kernels().join_statistics(s, statistics, static_cast<int>(r), norm, variance, counts);
+          this->kernels().join_statistics(s, {statistics, variance, counts, norm, static_cast<int>(r)});
         },
         {norm.saved_mean, norm.saved_inv_std, norm.running_mean, norm.running_var, variance, counts});
     this->expect_close(norm.saved_mean, this->read_reals(all.saved_mean), 1e-6);
@@ -135,8 +142,8 @@ TYPED_TEST_P(KernelsJoiningSuite, StatisticsOfReplicasAreThoseOfTheWholeBatch) {
     float* mine = own.back().template as<float>();
     const TensorView mine_beta{mine, Shape{kChannels}, DType::kF32};
     const TensorView mine_gamma{mine + kChannels, Shape{kChannels}, DType::kF32};
-    this->kernels().batch_norm_backward(this->stream(), xs[at], rows_of(dy, first, real[r]), norm, scalars[at],
-                                        mine_gamma, mine_beta, gradients.back());
+    this->kernels().batch_norm_backward(this->stream(), {xs[at], rows_of(dy, first, real[r]), mine_gamma,
+                                                         mine_beta, gradients.back(), norm, scalars[at]});
     const Reals values = this->read_reals(own.back());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
   }
@@ -145,12 +152,13 @@ TYPED_TEST_P(KernelsJoiningSuite, StatisticsOfReplicasAreThoseOfTheWholeBatch) {
   const Reals expected = this->read_reals(dx);
   for (std::int64_t r = 0, first = 0; r < kReplicas; first += real[r++]) {
     const auto at = static_cast<std::size_t>(r);
-    Kernels::BatchNorm norm = all;
+    kernel::BatchNorm norm = all;
     const TensorView counts = this->tensor(
         Shape{2}, std::vector<float>{real[r] > 0 ? 0.25F / static_cast<float>(real[r]) : 0.0F, 1.0F / 28});
     this->run(
         [&](Stream& s) {
-          this->kernels().join_input_gradient(s, xs[at], norm, own[at], joint, counts, scalars[at], gradients[at]);
+          this->kernels().join_input_gradient(s,
+                                              {xs[at], own[at], joint, counts, gradients[at], norm, scalars[at]});
         },
         {gradients[at]});
     Reals mine(static_cast<std::size_t>(part.elements()));
@@ -162,16 +170,16 @@ TYPED_TEST_P(KernelsJoiningSuite, StatisticsOfReplicasAreThoseOfTheWholeBatch) {
 
 TYPED_TEST_P(KernelsJoiningSuite, WrongShapesAreRefusedAtOnce) {
   const TensorView a = this->random({3, 4}, 1), b = this->random({3, 5}, 2), c = this->random({2, 5}, 3);
-  EXPECT_THROW(this->kernels().copy_columns(this->stream(), a, 0, c, 0, 2), ConfigError);
-  EXPECT_THROW(this->kernels().copy_columns(this->stream(), a, 2, b, 0, 3), ConfigError);
-  EXPECT_THROW(this->kernels().copy_columns(this->stream(), a, 0, b, 3, 3), ConfigError);
-  EXPECT_THROW(this->kernels().copy_columns(this->stream(), a, -1, b, 0, 1), ConfigError);
-  const Kernels::BatchNorm norm = this->norm(4);
+  EXPECT_THROW(this->kernels().copy_columns(this->stream(), {a, c, 0, 0, 2}), ConfigError);
+  EXPECT_THROW(this->kernels().copy_columns(this->stream(), {a, b, 2, 0, 3}), ConfigError);
+  EXPECT_THROW(this->kernels().copy_columns(this->stream(), {a, b, 0, 3, 3}), ConfigError);
+  EXPECT_THROW(this->kernels().copy_columns(this->stream(), {a, b, -1, 0, 1}), ConfigError);
+  const kernel::BatchNorm norm = this->norm(4);
   const TensorView two = this->result({2}), four = this->result({4});
-  EXPECT_THROW(this->kernels().join_statistics(this->stream(), b, 0, norm, four, two), ConfigError);
+  EXPECT_THROW(this->kernels().join_statistics(this->stream(), {b, four, two, norm, 0}), ConfigError);
   const TensorView rows = this->random({2, 9}, 4);
-  EXPECT_THROW(this->kernels().join_statistics(this->stream(), rows, 2, norm, four, two), ConfigError);
-  EXPECT_THROW(this->kernels().join_statistics(this->stream(), rows, 0, norm, four, four), ConfigError);
+  EXPECT_THROW(this->kernels().join_statistics(this->stream(), {rows, four, two, norm, 2}), ConfigError);
+  EXPECT_THROW(this->kernels().join_statistics(this->stream(), {rows, four, four, norm, 0}), ConfigError);
   this->stream().synchronize();
 }
 

@@ -100,7 +100,7 @@ TYPED_TEST_P(KernelsLossesSuite, SoftCrossEntropy) {
       this->expect_loss(
           of, x,
           [&](Stream& stream, const TensorView& dx, MetricSums* sums) {
-            this->kernels().soft_cross_entropy(stream, x, targets, smoothing, scalars, dx, sums);
+            this->kernels().soft_cross_entropy(stream, {x, targets, dx, smoothing, scalars, sums});
           },
           [&, all = reals(shares)](std::int64_t row, const Reals& at) {
             return soft_cross_entropy(at, this->row_of(all, row, of.elements), static_cast<double>(smoothing));
@@ -124,10 +124,10 @@ TYPED_TEST_P(KernelsLossesSuite, SoftCrossEntropyOfOneHotTargetsIsThatOfClassNum
   const StepScalars* scalars = this->scalars({.rows = 30, .inverse_global_rows = 0.1F});
   MetricSums* soft = this->constant(MetricSums{});
   MetricSums* sparse = this->constant(MetricSums{});
-  this->kernels().soft_cross_entropy(this->stream(), logits, this->tensor({kRows, kClasses}, shares), 0.1F,
-                                     scalars, dx, soft);
-  this->kernels().softmax_cross_entropy(this->stream(), logits, this->tensor({kRows}, numbers), 0.1F, scalars,
-                                        expected, sparse);
+  this->kernels().soft_cross_entropy(this->stream(),
+                                     {logits, this->tensor({kRows, kClasses}, shares), dx, 0.1F, scalars, soft});
+  this->kernels().softmax_cross_entropy(this->stream(),
+                                        {logits, this->tensor({kRows}, numbers), expected, 0.1F, scalars, sparse});
   this->expect_close(dx, this->read_reals(expected), 1e-6);
   EXPECT_NEAR(this->sums(soft).loss, this->sums(sparse).loss, 1e-5);
 }
@@ -163,7 +163,7 @@ TYPED_TEST_P(KernelsLossesSuite, ElementLosses) {
         this->expect_loss(
             of, x,
             [&](Stream& stream, const TensorView& dx, MetricSums* sums) {
-              this->kernels().element_loss(stream, loss, x, targets, smoothing, scalars, dx, sums);
+              this->kernels().element_loss(stream, {loss, x, targets, dx, smoothing, scalars, sums});
             },
             [&, all = reals(shares)](std::int64_t row, const Reals& at) {
               return element_loss(loss, at, this->row_of(all, row, of.elements));
@@ -189,7 +189,7 @@ TYPED_TEST_P(KernelsLossesSuite, CosineLoss) {
       this->expect_loss(
           of, x,
           [&](Stream& stream, const TensorView& dx, MetricSums* sums) {
-            this->kernels().cosine_loss(stream, x, targets, rows, dx, sums);
+            this->kernels().cosine_loss(stream, {x, targets, dx, rows, sums});
           },
           [&](std::int64_t row, const Reals& at) {
             const Reals target = this->row_of(all, row, of.elements);
@@ -211,8 +211,8 @@ TYPED_TEST_P(KernelsLossesSuite, CosineLossOfAlmostNothing) {
   const TensorView targets = this->tensor({3, 2}, std::vector<float>{3, 4, 3, 4, 3, 4}), dx = this->result({3, 2});
   MetricSums* sums = this->constant(MetricSums{});
   const auto submit = [&](std::int64_t rows) {
-    this->kernels().cosine_loss(this->stream(), x, targets,
-                                this->scalars({.rows = rows, .inverse_global_rows = 1}), dx, sums);
+    this->kernels().cosine_loss(this->stream(),
+                                {x, targets, dx, this->scalars({.rows = rows, .inverse_global_rows = 1}), sums});
     return this->sums(sums).loss;
   };
   EXPECT_NEAR(submit(2), -0.05, 1e-6);
@@ -224,9 +224,9 @@ TYPED_TEST_P(KernelsLossesSuite, ElementLossesAtTheirLimits) {
   const auto at = [&](ElementLoss loss, float x, float t) {
     const TensorView dx = this->result({1, 1});
     MetricSums* sums = this->constant(MetricSums{});
-    this->kernels().element_loss(this->stream(), loss, this->tensor({1, 1}, std::vector{x}),
-                                 this->tensor({1}, std::vector{t}), 0,
-                                 this->scalars({.rows = 1, .inverse_global_rows = 1}), dx, sums);
+    this->kernels().element_loss(
+        this->stream(), {loss, this->tensor({1, 1}, std::vector{x}), this->tensor({1}, std::vector{t}), dx, 0,
+                         this->scalars({.rows = 1, .inverse_global_rows = 1}), sums});
     return std::pair{this->sums(sums).loss, this->template read<float>(dx).front()};
   };
   EXPECT_EQ(at(ElementLoss::kAbsoluteError, 2, 2), std::pair(0.0, 0.0F)) << "no slope where it bends";
@@ -254,8 +254,11 @@ TYPED_TEST_P(KernelsLossesSuite, GivenLossesAreAddedInDouble) {
     const TensorView losses = this->tensor({1003}, values);
     const StepScalars* scalars = this->scalars({.rows = real});
     MetricSums* sums = this->constant(this->kBefore);
-    this->run([&](Stream& stream) { this->kernels().add_losses(stream, losses, scalars, sums); },
-              {this->as_view(sums)});
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().add_losses(stream, {losses, scalars, sums});
+        },
+        {this->as_view(sums)});
     const Reals all = reals(values);
     EXPECT_NEAR(this->sums(sums).loss, std::accumulate(all.begin(), all.begin() + real, 0.5), 1e-6);
     EXPECT_EQ(this->sums(sums).examples, 4 + real);
@@ -266,11 +269,11 @@ TYPED_TEST_P(KernelsLossesSuite, SoftmaxBackward) {
   for (const auto& of : this->kSizes) {
     const Shape shape{of.rows, of.elements};
     const TensorView z = this->random(shape, 1), dy = this->random(shape, 2), p = this->result(shape);
-    this->kernels().softmax(this->stream(), z, p);
+    this->kernels().softmax(this->stream(), {z, p});
     for (const bool in_place : {false, true}) {
       const TensorView dx = in_place ? dy : this->result(shape);
       const Reals weights = this->read_reals(dy);
-      this->run([&](Stream& stream) { this->kernels().softmax_backward(stream, p, dy, dx); }, {dx});
+      this->run([&](Stream& stream) { this->kernels().softmax_backward(stream, {p, dy, dx}); }, {dx});
       const Reals logits = this->read_reals(z);
       Reals expected;
       for (std::int64_t row = 0; row < of.rows; ++row) {
@@ -305,8 +308,11 @@ TYPED_TEST_P(KernelsLossesSuite, CountsOfTheLargest) {
       }
       for (const TensorView& given : {numbers, shares}) {
         MetricSums* sums = this->constant(this->kBefore);
-        this->run([&](Stream& stream) { this->kernels().count_top(stream, x, given, k, scalars, sums); },
-                  {this->as_view(sums)});
+        this->run(
+            [&](Stream& stream) {
+              this->kernels().count_top(stream, {x, given, k, scalars, sums});
+            },
+            {this->as_view(sums)});
         EXPECT_EQ(this->sums(sums).correct, expected) << this->name_of(of) << ", k " << k;
         EXPECT_EQ(this->sums(sums).examples, 4 + of.real);
         EXPECT_EQ(this->sums(sums).loss, 0.5);
@@ -335,8 +341,11 @@ TYPED_TEST_P(KernelsLossesSuite, CountsOfConfusions) {
     const StepScalars* scalars = this->scalars_of(of);
     for (const TensorView& given : {this->tensor({of.rows}, labels), shares}) {
       const TensorView counts = this->tensor(square, before);
-      this->run([&](Stream& stream) { this->kernels().count_confusions(stream, x, given, scalars, counts); },
-                {counts});
+      this->run(
+          [&](Stream& stream) {
+            this->kernels().count_confusions(stream, {x, given, counts, scalars});
+          },
+          {counts});
       EXPECT_EQ(this->template read<std::int64_t>(counts), expected) << this->name_of(of);
     }
   }
@@ -348,8 +357,8 @@ TYPED_TEST_P(KernelsLossesSuite, LabelsOutOfRangeAndNaNCountNowhere) {
   const TensorView labels = this->tensor({3}, std::vector<std::int64_t>{-1, std::int64_t{1} << 40, 0});
   const TensorView counts = this->tensor({2, 2}, std::vector<std::int64_t>(4));
   MetricSums* sums = this->constant(MetricSums{});
-  this->kernels().count_top(this->stream(), x, labels, 2, this->scalars({.rows = 3}), sums);
-  this->kernels().count_confusions(this->stream(), x, labels, this->scalars({.rows = 2}), counts);
+  this->kernels().count_top(this->stream(), {x, labels, 2, this->scalars({.rows = 3}), sums});
+  this->kernels().count_confusions(this->stream(), {x, labels, counts, this->scalars({.rows = 2})});
   EXPECT_EQ(this->sums(sums).correct, 0);
   EXPECT_EQ(this->sums(sums).examples, 3);
   EXPECT_EQ(this->template read<std::int64_t>(counts), std::vector<std::int64_t>(4));
@@ -361,21 +370,22 @@ TYPED_TEST_P(KernelsLossesSuite, WrongArgumentsAreRefusedAtOnce) {
   MetricSums* sums = this->constant(MetricSums{});
   Kernels& kernels = this->kernels();
   Stream& stream = this->stream();
-  EXPECT_THROW(kernels.soft_cross_entropy(stream, x, other, 0, scalars, {}, sums), ConfigError);
-  EXPECT_THROW(kernels.soft_cross_entropy(stream, x, x, 0, scalars, other, sums), ConfigError);
-  EXPECT_THROW(kernels.cosine_loss(stream, x, row, scalars, {}, sums), ConfigError);
-  EXPECT_THROW(kernels.cosine_loss(stream, row, row, scalars, {}, sums), ConfigError);
-  EXPECT_THROW(kernels.element_loss(stream, ElementLoss::kSquaredError, x, row, 0, scalars, {}, sums),
+  EXPECT_THROW(kernels.soft_cross_entropy(stream, {x, other, {}, 0, scalars, sums}), ConfigError);
+  EXPECT_THROW(kernels.soft_cross_entropy(stream, {x, x, other, 0, scalars, sums}), ConfigError);
+  EXPECT_THROW(kernels.cosine_loss(stream, {x, row, {}, scalars, sums}), ConfigError);
+  EXPECT_THROW(kernels.cosine_loss(stream, {row, row, {}, scalars, sums}), ConfigError);
+  EXPECT_THROW(kernels.element_loss(stream, {ElementLoss::kSquaredError, x, row, {}, 0, scalars, sums}),
                ConfigError);
-  EXPECT_THROW(kernels.element_loss(stream, ElementLoss::kSquaredError, x, this->result({2, 3}, DType::kU8), 0,
-                                    scalars, {}, sums),
-               ConfigError);
-  EXPECT_THROW(kernels.add_losses(stream, x, scalars, sums), ConfigError);
-  EXPECT_THROW(kernels.add_losses(stream, {row.data, Shape{}, DType::kF32}, scalars, sums), ConfigError);
-  EXPECT_THROW(kernels.softmax_backward(stream, x, other, x), ConfigError);
-  EXPECT_THROW(kernels.count_top(stream, x, other, 1, scalars, sums), ConfigError);
-  EXPECT_THROW(kernels.count_top(stream, x, x, 0, scalars, sums), ConfigError);
-  EXPECT_THROW(kernels.count_confusions(stream, x, x, scalars, this->result({2, 3}, DType::kI64)), ConfigError);
+  EXPECT_THROW(
+      kernels.element_loss(
+          stream, {ElementLoss::kSquaredError, x, this->result({2, 3}, DType::kU8), {}, 0, scalars, sums}),
+      ConfigError);
+  EXPECT_THROW(kernels.add_losses(stream, {x, scalars, sums}), ConfigError);
+  EXPECT_THROW(kernels.add_losses(stream, {{row.data, Shape{}, DType::kF32}, scalars, sums}), ConfigError);
+  EXPECT_THROW(kernels.softmax_backward(stream, {x, other, x}), ConfigError);
+  EXPECT_THROW(kernels.count_top(stream, {x, other, 1, scalars, sums}), ConfigError);
+  EXPECT_THROW(kernels.count_top(stream, {x, x, 0, scalars, sums}), ConfigError);
+  EXPECT_THROW(kernels.count_confusions(stream, {x, x, this->result({2, 3}, DType::kI64), scalars}), ConfigError);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsLossesSuite, SoftCrossEntropy,

@@ -53,8 +53,11 @@ TYPED_TEST_P(KernelsPoolingSuite, MaxPoolForward) {
     for (float& value : values) value = std::round(value * 3);
     const TensorView x = this->tensor(this->x_shape(s), values);
     const TensorView y = this->result(this->y_shape(s)), argmax = this->result(this->y_shape(s), DType::kU8);
-    this->run([&](Stream& stream) { this->kernels().max_pool_forward(stream, x, y, argmax, s.options); },
-              {y, argmax});
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().max_pool_forward(stream, {x, y, argmax, s.options});
+        },
+        {y, argmax});
     const Pooled expected = max_pool_forward(s, reals(values));
     this->expect_close(y, expected.y, 0, this->label(s));
     EXPECT_EQ(this->template read<std::uint8_t>(argmax), expected.argmax) << this->label(s);
@@ -70,8 +73,8 @@ TYPED_TEST_P(KernelsPoolingSuite, NaNIsTheMaximum) {
       for (std::int64_t i = 0; i < elements; i += 5) values[static_cast<std::size_t>(i)] = std::nanf("");
       const TensorView x = this->result(this->x_shape(s), type), y = this->result(this->y_shape(s), type);
       const TensorView argmax = this->result(this->y_shape(s), DType::kU8);
-      this->kernels().convert(this->stream(), this->tensor(this->x_shape(s), values), x);
-      this->kernels().max_pool_forward(this->stream(), x, y, argmax, s.options);
+      this->kernels().convert(this->stream(), {this->tensor(this->x_shape(s), values), x});
+      this->kernels().max_pool_forward(this->stream(), {x, y, argmax, s.options});
       // A number beyond all others in NaN's place wins where NaN must; of equal ones the last.
       Reals expected = this->read_reals(x);
       for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -93,7 +96,11 @@ TYPED_TEST_P(KernelsPoolingSuite, MaxPoolBackward) {
     const auto xs = reals(random_floats(this->x_shape(s).elements(), 3));
     const auto winners = max_pool_forward(s, xs).argmax;
     const TensorView argmax = this->tensor(this->y_shape(s), winners);
-    this->run([&](Stream& stream) { this->kernels().max_pool_backward(stream, dy, argmax, dx, s.options); }, {dx});
+    this->run(
+        [&](Stream& stream) {
+          this->kernels().max_pool_backward(stream, {dy, argmax, dx, s.options});
+        },
+        {dx});
     this->expect_close(dx, max_pool_backward(s, this->read_reals(dy), winners), 3e-7, this->label(s));
   }
 }
@@ -103,8 +110,8 @@ TYPED_TEST_P(KernelsPoolingSuite, MaxPoolGradientIsThatOfTheForwardPass) {
   const TensorView x = this->random(this->x_shape(s), 4), dy = this->random(this->y_shape(s), 5);
   const TensorView y = this->result(this->y_shape(s)), argmax = this->result(this->y_shape(s), DType::kU8);
   const TensorView dx = this->result(this->x_shape(s));
-  this->kernels().max_pool_forward(this->stream(), x, y, argmax, s.options);
-  this->kernels().max_pool_backward(this->stream(), dy, argmax, dx, s.options);
+  this->kernels().max_pool_forward(this->stream(), {x, y, argmax, s.options});
+  this->kernels().max_pool_backward(this->stream(), {dy, argmax, dx, s.options});
   this->expect_close(dx,
                      differences([&](const Reals& at) { return max_pool_forward(s, at).y; }, this->read_reals(x),
                                  this->read_reals(dy)),
@@ -119,9 +126,9 @@ TYPED_TEST_P(KernelsPoolingSuite, GlobalAverage) {
       return global_average(at, static_cast<std::size_t>(shape[0]), static_cast<std::size_t>(shape[1] * shape[2]),
                             static_cast<std::size_t>(shape[3]));
     };
-    this->run([&](Stream& stream) { this->kernels().global_average_pool_forward(stream, x, y); }, {y});
+    this->run([&](Stream& stream) { this->kernels().global_average_pool_forward(stream, {x, y}); }, {y});
     this->expect_close(y, average(this->read_reals(x)), 1e-6, shape.to_string());
-    this->run([&](Stream& stream) { this->kernels().global_average_pool_backward(stream, dy, dx); }, {dx});
+    this->run([&](Stream& stream) { this->kernels().global_average_pool_backward(stream, {dy, dx}); }, {dx});
     // Linear: the gradient of an image's element is its channel's gradient over the number of pixels.
     Reals expected(static_cast<std::size_t>(shape.elements()));
     const Reals dys = this->read_reals(dy);
@@ -137,7 +144,7 @@ TYPED_TEST_P(KernelsPoolingSuite, GlobalAverage) {
 TYPED_TEST_P(KernelsPoolingSuite, WrongShapesAreRefusedAtOnce) {
   const TensorView x = this->random({1, 4, 4, 3}, 1), y = this->result({1, 2, 2, 3});
   const auto pool = [&](const TensorView& to, const TensorView& argmax, const PoolOptions& options) {
-    this->kernels().max_pool_forward(this->stream(), x, to, argmax, options);
+    this->kernels().max_pool_forward(this->stream(), {x, to, argmax, options});
   };
   const TensorView argmax = this->result({1, 2, 2, 3}, DType::kU8);
   EXPECT_NO_THROW(pool(y, argmax, {}));
@@ -148,9 +155,9 @@ TYPED_TEST_P(KernelsPoolingSuite, WrongShapesAreRefusedAtOnce) {
   EXPECT_NO_THROW(pool(y, argmax, {.window = 3, .stride = 2, .pad = 1}));
   EXPECT_THROW(pool(y, argmax, {.window = 3, .stride = 2, .pad = 2}), ConfigError);
   EXPECT_THROW(pool(y, argmax, {.window = 3, .stride = 2, .pad = -1}), ConfigError);
-  EXPECT_THROW(this->kernels().average_pool_forward(this->stream(), x, y, {.window = 3, .stride = 2, .pad = 1}),
+  EXPECT_THROW(this->kernels().average_pool_forward(this->stream(), {x, y, {.window = 3, .stride = 2, .pad = 1}}),
                ConfigError);
-  EXPECT_THROW(this->kernels().global_average_pool_forward(this->stream(), x, y), ConfigError);
+  EXPECT_THROW(this->kernels().global_average_pool_forward(this->stream(), {x, y}), ConfigError);
   this->stream().synchronize();
 }
 

@@ -145,7 +145,7 @@ TYPED_TEST_P(KernelsTrainingSuite, LossGradientAndCounts) {
       const StepScalars* scalars = this->scalars(values);
       this->run(
           [&](Stream& stream) {
-            this->kernels().softmax_cross_entropy(stream, logits, labels, smoothing, scalars, dlogits, sums);
+            this->kernels().softmax_cross_entropy(stream, {logits, labels, dlogits, smoothing, scalars, sums});
           },
           {dlogits, this->as_view(sums)});
 
@@ -171,7 +171,7 @@ TYPED_TEST_P(KernelsTrainingSuite, LossGradientAndCounts) {
       EXPECT_EQ(got.examples, expected.examples) << what;
       // Without a gradient the figures are the same bits.
       MetricSums* alone = this->constant(MetricSums{.loss = 0.5, .correct = 3, .examples = 4});
-      this->kernels().softmax_cross_entropy(this->stream(), logits, labels, smoothing, scalars, {}, alone);
+      this->kernels().softmax_cross_entropy(this->stream(), {logits, labels, {}, smoothing, scalars, alone});
       EXPECT_EQ(this->sums(alone).loss, got.loss) << what;
     }
   }
@@ -181,7 +181,7 @@ TYPED_TEST_P(KernelsTrainingSuite, TheFirstOfEqualLogitsIsThePrediction) {
   const TensorView logits = this->tensor({2, 4}, std::vector<float>{1, 3, 3, 0, 2, 2, 2, 2});
   const TensorView labels = this->tensor({2}, std::vector<std::int64_t>{1, 1});
   MetricSums* sums = this->constant(MetricSums{});
-  this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0, this->scalars({.rows = 2}), {}, sums);
+  this->kernels().softmax_cross_entropy(this->stream(), {logits, labels, {}, 0, this->scalars({.rows = 2}), sums});
   EXPECT_EQ(this->sums(sums).correct, 1);
 }
 
@@ -189,8 +189,8 @@ TYPED_TEST_P(KernelsTrainingSuite, HugeLogitsStayFinite) {
   const TensorView logits = this->tensor({1, 3}, std::vector<float>{3e4F, -3e4F, 0});
   const TensorView labels = this->tensor({1}, std::vector<std::int64_t>{1}), dlogits = this->result({1, 3});
   MetricSums* sums = this->constant(MetricSums{});
-  this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0,
-                                        this->scalars({.rows = 1, .inverse_global_rows = 1}), dlogits, sums);
+  this->kernels().softmax_cross_entropy(
+      this->stream(), {logits, labels, dlogits, 0, this->scalars({.rows = 1, .inverse_global_rows = 1}), sums});
   EXPECT_NEAR(this->sums(sums).loss, 6e4, 1e-2);
   this->expect_close(dlogits, {1, -1, 0}, 1e-6);
 }
@@ -200,8 +200,9 @@ TYPED_TEST_P(KernelsTrainingSuite, LabelsOutOfRangeGiveNaNAndNoGradient) {
     const TensorView logits = this->random({2, 3}, 4), dlogits = this->result({2, 3});
     const TensorView labels = this->tensor({2}, std::vector<std::int64_t>{label, 0});
     MetricSums* sums = this->constant(MetricSums{});
-    this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0.1F,
-                                          this->scalars({.rows = 2, .inverse_global_rows = 1}), dlogits, sums);
+    this->kernels().softmax_cross_entropy(
+        this->stream(),
+        {logits, labels, dlogits, 0.1F, this->scalars({.rows = 2, .inverse_global_rows = 1}), sums});
     EXPECT_TRUE(std::isnan(this->sums(sums).loss));
     EXPECT_EQ(this->sums(sums).examples, 2);
     const Reals gradient = this->read_reals(dlogits);
@@ -214,7 +215,7 @@ TYPED_TEST_P(KernelsTrainingSuite, Softmax) {
   for (const auto& batch : this->kBatches) {
     const TensorView logits = this->tensor({batch.rows, batch.classes}, batch.logits);
     const TensorView probabilities = this->result({batch.rows, batch.classes});
-    this->run([&](Stream& stream) { this->kernels().softmax(stream, logits, probabilities); }, {probabilities});
+    this->run([&](Stream& stream) { this->kernels().softmax(stream, {logits, probabilities}); }, {probabilities});
     Reals expected;
     for (std::int64_t row = 0; row < batch.rows; ++row) {
       for (const double p : softmax(batch.row(row))) expected.push_back(p);
@@ -229,7 +230,7 @@ TYPED_TEST_P(KernelsTrainingSuite, Adam) {
     this->expect_steps(
         [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& m, const TensorView& v,
             const StepScalars* scalars) {
-          this->kernels().adam(stream, p, g, m, v, this->whole(p, options), scalars);
+          this->kernels().adam(stream, {p, g, m, v, this->whole(p, options), scalars});
         },
         [&](const Trained& of, double gradient, const StepScalars& values) {
           return adam_step(of, gradient, options, values);
@@ -244,8 +245,8 @@ TYPED_TEST_P(KernelsTrainingSuite, Sgd) {
     this->expect_steps(
         [&](Stream& stream, const TensorView& p, const TensorView& g, const TensorView& velocity,
             const TensorView&, const StepScalars* scalars) {
-          this->kernels().sgd(stream, p, g, options.momentum == 0 ? TensorView{} : velocity,
-                              this->whole(p, options), scalars);
+          this->kernels().sgd(
+              stream, {p, g, options.momentum == 0 ? TensorView{} : velocity, this->whole(p, options), scalars});
         },
         [&](const Trained& of, double gradient, const StepScalars& values) {
           return sgd_step(of, gradient, options, values);
@@ -258,7 +259,7 @@ TYPED_TEST_P(KernelsTrainingSuite, AdamTakesManyRangesAtOnce) {
   this->expect_each_range(
       options, [this](const Parameters& parameters, const TensorView* state, const TensorView& gradients,
                       std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-        this->kernels().adam(this->stream(), parameters, gradients, state[1], state[2], ranges, scalars);
+        this->kernels().adam(this->stream(), {parameters, gradients, state[1], state[2], ranges, scalars});
       });
 }
 
@@ -269,7 +270,7 @@ TYPED_TEST_P(KernelsTrainingSuite, SgdTakesManyRangesAtOnce) {
   this->expect_each_range(
       options, [this](const Parameters& parameters, const TensorView* state, const TensorView& gradients,
                       std::span<const UpdateRange<SgdOptions>> ranges, const StepScalars* scalars) {
-        this->kernels().sgd(this->stream(), parameters, gradients, state[1], ranges, scalars);
+        this->kernels().sgd(this->stream(), {parameters, gradients, state[1], ranges, scalars});
       });
 }
 
@@ -278,14 +279,14 @@ TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
                    labels = this->tensor({3}, std::vector<std::int64_t>{0, 0, 0});
   const StepScalars* scalars = this->scalars({});
   MetricSums* sums = this->constant(MetricSums{});
-  EXPECT_THROW(this->kernels().softmax_cross_entropy(this->stream(), logits, labels, 0, scalars, {}, sums),
+  EXPECT_THROW(this->kernels().softmax_cross_entropy(this->stream(), {logits, labels, {}, 0, scalars, sums}),
                ConfigError);
   EXPECT_THROW(
-      this->kernels().softmax_cross_entropy(this->stream(), logits, this->random({2}, 1), 0, scalars, {}, sums),
+      this->kernels().softmax_cross_entropy(this->stream(), {logits, this->random({2}, 1), {}, 0, scalars, sums}),
       ConfigError);
   const auto sgd = [&](const SgdOptions& options, std::int64_t begin, std::int64_t end) {
     const UpdateRange<SgdOptions> ranges[]{{.end = 2}, {begin, end, options}};
-    this->kernels().sgd(this->stream(), logits, logits, {}, ranges, scalars);
+    this->kernels().sgd(this->stream(), {logits, logits, {}, ranges, scalars});
   };
   EXPECT_THROW(sgd({.momentum = 0.9F}, 2, 6), ConfigError);
   EXPECT_THROW(sgd({.group = -1}, 2, 6), ConfigError);
@@ -293,13 +294,13 @@ TYPED_TEST_P(KernelsTrainingSuite, WrongArgumentsAreRefusedAtOnce) {
   EXPECT_THROW(sgd({}, 3, 7), ConfigError);
   EXPECT_THROW(sgd({}, 3, 2), ConfigError);
   const auto adam = [&](const AdamOptions& options, const TensorView& second) {
-    this->kernels().adam(this->stream(), logits, logits, logits, second, this->whole(logits, options), scalars);
+    this->kernels().adam(this->stream(), {logits, logits, logits, second, this->whole(logits, options), scalars});
   };
   EXPECT_THROW(adam({.group = kMaxParameterGroups}, logits), ConfigError);
   EXPECT_THROW(adam({}, this->random({3, 2}, 1)), ConfigError);
   for (const TensorView& copy : {this->random({2, 3}, 1), this->result({3, 2}, DType::kBF16)}) {
-    EXPECT_THROW(this->kernels().sgd(this->stream(), {logits, copy}, logits, {}, this->whole(logits, SgdOptions{}),
-                                     scalars),
+    EXPECT_THROW(this->kernels().sgd(this->stream(),
+                                     {{logits, copy}, logits, {}, this->whole(logits, SgdOptions{}), scalars}),
                  ConfigError);
   }
 }

@@ -26,7 +26,7 @@ class KernelsUpdateSuite : public KernelsFixture<Target> {
   }
   float factor(double squares, float max_norm) {
     GradientNorm* norm = this->constant(GradientNorm{.squares = squares, .factor = 7});
-    this->run([&](Stream& stream) { this->kernels().clip_factor(stream, max_norm, norm); }, {as_view(norm)});
+    this->run([&](Stream& stream) { this->kernels().clip_factor(stream, {max_norm, norm}); }, {as_view(norm)});
     const double left = norm_of(norm).squares;
     EXPECT_TRUE(left == squares || std::isnan(squares)) << left;
     return norm_of(norm).factor;
@@ -40,8 +40,8 @@ TYPED_TEST_P(KernelsUpdateSuite, SquaresAreAdded) {
     GradientNorm* norm = this->constant(GradientNorm{.squares = 0.5});
     this->run(
         [&](Stream& stream) {
-          this->kernels().add_squares(stream, x, norm);
-          this->kernels().add_squares(stream, other, norm);
+          this->kernels().add_squares(stream, {x, norm});
+          this->kernels().add_squares(stream, {other, norm});
         },
         {this->as_view(norm)});
     double expected = 0.5;
@@ -73,9 +73,9 @@ TYPED_TEST_P(KernelsUpdateSuite, GradientsAreScaledByTheFactor) {
   this->run(
       [&](Stream& stream) {
         stream.fill(norm, 0, sizeof(GradientNorm));
-        this->kernels().add_squares(stream, x, norm);
-        this->kernels().clip_factor(stream, 0.25F, norm);
-        this->kernels().scale(stream, x, &norm->factor, x);
+        this->kernels().add_squares(stream, {x, norm});
+        this->kernels().clip_factor(stream, {0.25F, norm});
+        this->kernels().scale(stream, {x, x, &norm->factor});
       },
       {x});
   Reals expected;
@@ -87,7 +87,7 @@ TYPED_TEST_P(KernelsUpdateSuite, ClampKeepsWhatIsWithin) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   std::vector<float> values{0, 0.5F, -0.5F, 0.75F, -0.75F, 2, -2, infinity, -infinity, nan, 0.1F};
   const TensorView x = this->tensor({11}, values);
-  this->run([&](Stream& stream) { this->kernels().clamp(stream, x, 0.75F); }, {x});
+  this->run([&](Stream& stream) { this->kernels().clamp(stream, {x, 0.75F}); }, {x});
   const std::vector<float> after = this->template read<float>(x);
   const std::vector<float> expected{0, 0.5F, -0.5F, 0.75F, -0.75F, 0.75F, -0.75F, 0.75F, -0.75F, nan, 0.1F};
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -105,7 +105,7 @@ TYPED_TEST_P(KernelsUpdateSuite, AnAverageFollowsTheWeights) {
       const TensorView weights = this->random({count}, 1), average = this->random({count}, 2);
       const Reals w = this->read_reals(weights), before = this->read_reals(average);
       const StepScalars* scalars = this->scalars({.average_decay = decay});
-      this->run([&](Stream& stream) { this->kernels().average(stream, weights, scalars, average); }, {average});
+      this->run([&](Stream& stream) { this->kernels().average(stream, {weights, average, scalars}); }, {average});
       Reals expected;
       for (std::size_t i = 0; i < w.size(); ++i) {
         expected.push_back(static_cast<double>(decay) * before[i] + (1 - static_cast<double>(decay)) * w[i]);
@@ -130,7 +130,7 @@ TYPED_TEST_P(KernelsUpdateSuite, LookaheadMovesBothSets) {
         const StepScalars* scalars = this->scalars({.slow_share = share});
         this->run(
             [&](Stream& stream) {
-              this->kernels().look_ahead(stream, {parameters, rounded}, scalars, slow);
+              this->kernels().look_ahead(stream, {{parameters, rounded}, scalars, slow});
             },
             outputs);
       };
@@ -155,12 +155,12 @@ TYPED_TEST_P(KernelsUpdateSuite, RefusesWrongArgumentsAtOnce) {
   const TensorView x = this->random({4}, 1), other = this->random({5}, 1);
   const StepScalars* scalars = this->scalars({});
   GradientNorm* norm = this->constant(GradientNorm{});
-  EXPECT_THROW(this->kernels().clip_factor(this->stream(), 0, norm), ConfigError);
-  EXPECT_THROW(this->kernels().clamp(this->stream(), x, -1), ConfigError);
-  EXPECT_THROW(this->kernels().add_squares(this->stream(), this->result({4}, DType::kBF16), norm), ConfigError);
-  EXPECT_THROW(this->kernels().average(this->stream(), x, scalars, other), ConfigError);
-  EXPECT_THROW(this->kernels().look_ahead(this->stream(), x, scalars, other), ConfigError);
-  EXPECT_THROW(this->kernels().look_ahead(this->stream(), {x, other}, scalars, x), ConfigError);
+  EXPECT_THROW(this->kernels().clip_factor(this->stream(), {0, norm}), ConfigError);
+  EXPECT_THROW(this->kernels().clamp(this->stream(), {x, -1}), ConfigError);
+  EXPECT_THROW(this->kernels().add_squares(this->stream(), {this->result({4}, DType::kBF16), norm}), ConfigError);
+  EXPECT_THROW(this->kernels().average(this->stream(), {x, other, scalars}), ConfigError);
+  EXPECT_THROW(this->kernels().look_ahead(this->stream(), {x, scalars, other}), ConfigError);
+  EXPECT_THROW(this->kernels().look_ahead(this->stream(), {{x, other}, scalars, x}), ConfigError);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsUpdateSuite, SquaresAreAdded, TheFactorBringsANormToItsLimit,
@@ -221,7 +221,7 @@ class KernelsMuonSuite : public KernelsFixture<Target> {
         const RealMatrix gradients = each.real(this->read_reals(each.views.gradients));
         muon_step(each.parameters, gradients, each.velocity, options, static_cast<double>(0.24F), kept[step] != 0);
       }
-      this->run([&](Stream& stream) { this->kernels().muon(stream, views, options, scalars); }, outputs);
+      this->run([&](Stream& stream) { this->kernels().muon(stream, {views, options, scalars}); }, outputs);
     }
     for (const Matrix& each : matrices) {
       this->expect_close(each.views.parameters, each.parameters.values, tolerance(), each.shape.to_string());
@@ -254,8 +254,9 @@ TYPED_TEST_P(KernelsMuonSuite, FollowsTheOracle) {
 TYPED_TEST_P(KernelsMuonSuite, DecaysAndKeepsTheNormsOfItsOwnGroupOnly) {
   this->expect_steps({.iterations = 3, .weight_decay = 0.3F, .normalize = true, .group = 1}, {0, 1, 1});
   const auto matrix = this->matrix({4, 6}, 9);
-  this->kernels().muon(this->stream(), std::vector{matrix.views}, {.normalize = true, .group = 2},
-                       this->scalars({.kept_norms = 0b1011}));  // rates are 0
+  this->kernels().muon(this->stream(), {std::vector{matrix.views},
+                                        {.normalize = true, .group = 2},
+                                        this->scalars({.kept_norms = 0b1011})});  // rates are 0
   const RealMatrix after = matrix.real(this->read_reals(matrix.views.parameters));
   EXPECT_NEAR(norm(after), 2, 1e-5);
 }
@@ -263,15 +264,16 @@ TYPED_TEST_P(KernelsMuonSuite, DecaysAndKeepsTheNormsOfItsOwnGroupOnly) {
 TYPED_TEST_P(KernelsMuonSuite, WithoutARateNothingMoves) {
   const auto matrix = this->matrix({4, 6}, 9);
   const auto before = this->template read<float>(matrix.views.parameters);
-  this->kernels().muon(this->stream(), std::vector{matrix.views}, {}, this->scalars({}));
+  this->kernels().muon(this->stream(), {std::vector{matrix.views}, {}, this->scalars({})});
   EXPECT_EQ(this->template read<float>(matrix.views.parameters), before);
 }
 
 TYPED_TEST_P(KernelsMuonSuite, BringsSingularValuesNearOne) {
   const auto matrix = this->matrix({24, 60}, 5);
   this->write(matrix.views.parameters, std::vector<float>(24 * 60, 1.0F));
-  this->kernels().muon(this->stream(), std::vector{matrix.views}, {.iterations = 6, .weight_decay = 0},
-                       this->scalars({.learning_rates = {1}}));
+  this->kernels().muon(
+      this->stream(),
+      {std::vector{matrix.views}, {.iterations = 6, .weight_decay = 0}, this->scalars({.learning_rates = {1}})});
   Reals step = this->read_reals(matrix.views.parameters);
   for (double& value : step) value -= 1;
   const RealMatrix x{24, 60, step};
@@ -286,7 +288,7 @@ TYPED_TEST_P(KernelsMuonSuite, BringsSingularValuesNearOne) {
 TYPED_TEST_P(KernelsMuonSuite, WrongArgumentsAreRefusedAtOnce) {
   const StepScalars* scalars = this->scalars({});
   const auto muon = [&](const MuonMatrix& matrix, const MuonOptions& options) {
-    this->kernels().muon(this->stream(), std::vector{matrix}, options, scalars);
+    this->kernels().muon(this->stream(), {std::vector{matrix}, options, scalars});
   };
   const auto fits = this->matrix({2, 3}, 1).views;
   EXPECT_THROW(muon(this->matrix({6}, 1).views, {}), ConfigError);

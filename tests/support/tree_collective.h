@@ -69,7 +69,7 @@ class TreeCollective final : public Collective {
            in = Transfers(incoming.begin(), incoming.end())] { all.meet(r, out, in); });
     }
     void sum(std::span<const TensorView> parts, const TensorView& sum) const {
-      owner.devices_[replica].kernels()->sum_tree(stream, parts, sum);
+      owner.devices_[replica].kernels()->sum_tree(stream, {parts, sum});
     }
   };
 

@@ -38,65 +38,53 @@ TensorView TwinKernels::in_f32(Stream& stream, int slot, const TensorView& view)
 
 TensorView TwinKernels::filled(Stream& stream, int slot, const TensorView& view) {
   const TensorView values = in_f32(stream, slot, view);
-  if (values.data != view.data) cpu_kernels().convert(stream, view, values);
+  if (values.data != view.data) cpu_kernels().convert(stream, {view, values});
   return values;
 }
 
-void TwinKernels::dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                                const TensorView& bias, const TensorView& y, Precision precision) {
-  const TensorView result = in_f32(stream, kResult, y);
-  cpu_kernels().dense_forward(stream, filled(stream, kX, x), weights, bias, result, Activation::kNone, precision);
-  if (result.data != y.data) convert(stream, result, y);
+void TwinKernels::product(Stream& stream, const kernel::DenseForward& of) {
+  const TensorView y = in_f32(stream, kResult, of.y);
+  cpu_kernels().dense_forward(stream,
+                              {filled(stream, kX, of.x), of.weights, of.bias, y, Activation::kNone, of.precision});
+  if (y.data != of.y.data) convert(stream, {y, of.y});
 }
 
-void TwinKernels::dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                      const TensorView& dx, Precision precision) {
-  const TensorView result = in_f32(stream, kResult, dx);
-  cpu_kernels().dense_backward_data(stream, filled(stream, kDy, dy), weights, result, precision);
-  if (result.data != dx.data) convert(stream, result, dx);
+void TwinKernels::product(Stream& stream, const kernel::DenseBackwardData& of) {
+  const TensorView dx = in_f32(stream, kResult, of.dx);
+  cpu_kernels().dense_backward_data(stream, {filled(stream, kDy, of.dy), of.weights, dx, of.precision});
+  if (dx.data != of.dx.data) convert(stream, {dx, of.dx});
 }
 
-void TwinKernels::dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
-                                         const TensorView& dweights, Precision precision) {
-  cpu_kernels().dense_backward_weights(stream, filled(stream, kX, x), filled(stream, kDy, dy), dweights, {},
-                                       precision);
+void TwinKernels::product(Stream& stream, const kernel::DenseBackwardWeights& of) {
+  cpu_kernels().dense_backward_weights(
+      stream, {filled(stream, kX, of.x), filled(stream, kDy, of.dy), of.dweights, {}, of.precision});
 }
 
-void TwinKernels::batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
-                                  const Matrices& result, Precision precision) {
-  const auto with = [](Matrices matrices, const TensorView& tensor) {
-    matrices.tensor = tensor;
-    return matrices;
-  };
-  const TensorView to = in_f32(stream, kResult, result.tensor);
-  cpu_kernels().batched_matmul(stream, with(a, filled(stream, kX, a.tensor)),
-                               with(b, filled(stream, kDy, b.tensor)), alpha, with(result, to), precision);
-  if (to.data != result.tensor.data) convert(stream, to, result.tensor);
+void TwinKernels::product(Stream& stream, const kernel::BatchedMatmul& of) {
+  kernel::BatchedMatmul wide = of;
+  wide.result.tensor = in_f32(stream, kResult, of.result.tensor);
+  wide.a.tensor = filled(stream, kX, of.a.tensor);
+  wide.b.tensor = filled(stream, kDy, of.b.tensor);
+  cpu_kernels().batched_matmul(stream, wide);
+  if (wide.result.tensor.data != of.result.tensor.data) convert(stream, {wide.result.tensor, of.result.tensor});
 }
 
-void TwinKernels::conv_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                               const TensorView& bias, const TensorView& y, const ConvOptions& options) {
-  const TensorView result = in_f32(stream, kResult, y);
-  cpu_kernels().conv_forward(stream, filled(stream, kX, x), weights, bias, result, options, Activation::kNone);
-  if (result.data != y.data) convert(stream, result, y);
+void TwinKernels::product(Stream& stream, const kernel::ConvForward& of) {
+  const TensorView y = in_f32(stream, kResult, of.y);
+  cpu_kernels().conv_forward(stream,
+                             {filled(stream, kX, of.x), of.weights, of.bias, y, of.options, Activation::kNone});
+  if (y.data != of.y.data) convert(stream, {y, of.y});
 }
 
-void TwinKernels::conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                     const TensorView& dx, const ConvOptions& options) {
-  const TensorView result = in_f32(stream, kResult, dx);
-  cpu_kernels().conv_backward_data(stream, filled(stream, kDy, dy), weights, result, options);
-  if (result.data != dx.data) convert(stream, result, dx);
+void TwinKernels::product(Stream& stream, const kernel::ConvBackwardData& of) {
+  const TensorView dx = in_f32(stream, kResult, of.dx);
+  cpu_kernels().conv_backward_data(stream, {filled(stream, kDy, of.dy), of.weights, dx, of.options});
+  if (dx.data != of.dx.data) convert(stream, {dx, of.dx});
 }
 
-void TwinKernels::conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
-                                        const TensorView& dweights, const ConvOptions& options) {
-  cpu_kernels().conv_backward_weights(stream, filled(stream, kX, x), filled(stream, kDy, dy), dweights, {},
-                                      options);
-}
-
-void TwinKernels::muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
-                       const StepScalars* scalars) {
-  cpu_kernels().muon(stream, matrices, options, scalars);
+void TwinKernels::product(Stream& stream, const kernel::ConvBackwardWeights& of) {
+  cpu_kernels().conv_backward_weights(
+      stream, {filled(stream, kX, of.x), filled(stream, kDy, of.dy), of.dweights, {}, of.options});
 }
 
 }  // namespace headrace::test

@@ -7,7 +7,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -41,24 +40,15 @@ class TwinKernels : public cuda::GpuKernels<HostLaunches> {
  public:
   explicit TwinKernels(Device& cpu) : cpu_(cpu) {}
 
-  void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
-            const StepScalars* scalars) override;
-
  private:
-  void dense_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                     const TensorView& y, Precision precision) override;
-  void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                           Precision precision) override;
-  void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
-                              const TensorView& dweights, Precision precision) override;
-  void batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
-                       Precision precision) override;
-  void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                    const TensorView& y, const ConvOptions& options) override;
-  void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                          const ConvOptions& options) override;
-  void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                             const ConvOptions& options) override;
+  void product(Stream& stream, const kernel::DenseForward& of) override;
+  void product(Stream& stream, const kernel::DenseBackwardData& of) override;
+  void product(Stream& stream, const kernel::DenseBackwardWeights& of) override;
+  void product(Stream& stream, const kernel::BatchedMatmul& of) override;
+  void product(Stream& stream, const kernel::ConvForward& of) override;
+  void product(Stream& stream, const kernel::ConvBackwardData& of) override;
+  void product(Stream& stream, const kernel::ConvBackwardWeights& of) override;
+  void product(Stream& stream, const kernel::Muon& of) override { cpu_kernels().muon(stream, of); }
 
   Kernels& cpu_kernels() { return *cpu_.lane_kernels(); }
   // The view itself, or for bf16 an f32 temporary of its shape. One stream's calls reuse a slot's temporary.

@@ -19,8 +19,8 @@ class BrierScore final : public MetricFunction {
   void check_result(const ResultInfo&) const override {}
   void check_labels(const ResultInfo&, const Field&) const override {}
   void submit(const MetricCall& call) const override {
-    call.kernels.element_loss(call.stream, ElementLoss::kSquaredError, call.result, call.labels, 0, call.scalars,
-                              {}, call.sums);
+    call.kernels.element_loss(
+        call.stream, {ElementLoss::kSquaredError, call.result, call.labels, {}, 0, call.scalars, call.sums});
   }
   MetricValue value(const MetricTotals& totals) const override {
     return {.values = {mean_loss(totals.sums) * static_cast<double>(kClasses)}};

@@ -209,7 +209,7 @@ TEST(CustomLoop, GradientsCanBeChangedBeforeTheUpdate) {
       training.strategy.run([&](const ReplicaContext& replica) {
         for (const std::string& name : model.variable_names()) {
           const TensorView gradient = trainer.gradient(name, replica.index);
-          replica.kernels.scale(replica.stream, gradient, factor, gradient);
+          replica.kernels.scale(replica.stream, {gradient, gradient, factor});
         }
       });
       trainer.apply_gradients();

@@ -29,40 +29,34 @@ class CountingKernels final : public TwinKernels {
     return precision == Precision::kBF16 ? weights_ : DType::kF32;
   }
 
-  void convert(Stream& stream, const TensorView& from, const TensorView& to) override {
+  void run(Stream& stream, const kernel::Convert& of) override {
     ++counts.others;
-    TwinKernels::convert(stream, from, to);
+    TwinKernels::run(stream, of);
   }
-  void dense_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                     const TensorView& y, Activation activation, Precision precision) override {
-    count(x, weights);
-    if (bias.defined() && y.dtype == DType::kBF16) ++counts.others;
-    uncounted([&] { TwinKernels::dense_forward(stream, x, weights, bias, y, activation, precision); });
+  void run(Stream& stream, const kernel::DenseForward& of) override {
+    count(of.x, of.weights);
+    if (of.bias.defined() && of.y.dtype == DType::kBF16) ++counts.others;
+    run_uncounted(stream, of);
   }
-  void dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                           Precision precision) override {
-    count(dy, weights);
-    uncounted([&] { TwinKernels::dense_backward_data(stream, dy, weights, dx, precision); });
+  void run(Stream& stream, const kernel::DenseBackwardData& of) override {
+    count(of.dy, of.weights);
+    run_uncounted(stream, of);
   }
-  void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
-                              const TensorView& dweights, const TensorView& dbias, Precision precision) override {
-    counts.others += (x.dtype == DType::kF32) + (dy.dtype == DType::kF32);
-    uncounted([&] { TwinKernels::dense_backward_weights(stream, x, dy, dweights, dbias, precision); });
+  void run(Stream& stream, const kernel::DenseBackwardWeights& of) override {
+    counts.others += (of.x.dtype == DType::kF32) + (of.dy.dtype == DType::kF32);
+    run_uncounted(stream, of);
   }
-  void conv_forward(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                    const TensorView& y, const ConvOptions& options, Activation activation) override {
-    count(x, weights);
-    uncounted([&] { TwinKernels::conv_forward(stream, x, weights, bias, y, options, activation); });
+  void run(Stream& stream, const kernel::ConvForward& of) override {
+    count(of.x, of.weights);
+    run_uncounted(stream, of);
   }
-  void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                          const ConvOptions& options) override {
-    count(dy, weights);
-    uncounted([&] { TwinKernels::conv_backward_data(stream, dy, weights, dx, options); });
+  void run(Stream& stream, const kernel::ConvBackwardData& of) override {
+    count(of.dy, of.weights);
+    run_uncounted(stream, of);
   }
-  void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                             const TensorView& dbias, const ConvOptions& options) override {
-    if (dweights.defined()) ++counts.others;
-    uncounted([&] { TwinKernels::conv_backward_weights(stream, x, dy, dweights, dbias, options); });
+  void run(Stream& stream, const kernel::ConvBackwardWeights& of) override {
+    if (of.dweights.defined()) ++counts.others;
+    run_uncounted(stream, of);
   }
 
  private:
@@ -71,10 +65,10 @@ class CountingKernels final : public TwinKernels {
     counts.weights += weights.dtype == DType::kF32;
   }
   // The twin's own conversions are not a GPU's.
-  template <typename Call>
-  void uncounted(const Call& call) {
+  template <typename Arguments>
+  void run_uncounted(Stream& stream, const Arguments& of) {
     const Counts before = counts;
-    call();
+    TwinKernels::run(stream, of);
     counts = before;
   }
 

@@ -331,7 +331,7 @@ class WrongLoss final : public LossFunction {
     return {.device = {{nullptr, Shape{}, DType::kF32}}};
   }
   void submit(const LossCall& call) const override {
-    if (scalar_) call.kernels.add_losses(call.stream, call.device_scratch[0], call.scalars, call.sums);
+    if (scalar_) call.kernels.add_losses(call.stream, {call.device_scratch[0], call.scalars, call.sums});
   }
 
  private:

@@ -18,16 +18,13 @@ class HookedKernels final : public TwinKernels {
   std::function<void(Stream&)> before_loss;
   std::function<void(Stream&, const TensorView& weights)> after_gradient;
 
-  void softmax_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& labels,
-                             float label_smoothing, const ExampleRows& rows, const TensorView& dlogits,
-                             MetricSums* sums) override {
+  void run(Stream& stream, const kernel::SoftmaxCrossEntropy& of) override {
     if (before_loss) before_loss(stream);
-    TwinKernels::softmax_cross_entropy(stream, logits, labels, label_smoothing, rows, dlogits, sums);
+    TwinKernels::run(stream, of);
   }
-  void dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
-                              const TensorView& dweights, const TensorView& dbias, Precision precision) override {
-    TwinKernels::dense_backward_weights(stream, x, dy, dweights, dbias, precision);
-    if (after_gradient) after_gradient(stream, dweights);
+  void run(Stream& stream, const kernel::DenseBackwardWeights& of) override {
+    TwinKernels::run(stream, of);
+    if (after_gradient) after_gradient(stream, of.dweights);
   }
 };
 

@@ -52,11 +52,11 @@ class SoftenedCrossEntropy final : public LossFunction {
   }
   void submit(const LossCall& call) const override {
     const TensorView &softened = call.device_scratch[0], &gradient = call.device_scratch[1];
-    call.kernels.scale(call.stream, call.result, 1 / temperature_, softened);
+    call.kernels.scale(call.stream, {call.result, softened, 1 / temperature_});
     const bool learns = call.gradient.defined();
-    call.kernels.soft_cross_entropy(call.stream, softened, call.labels, 0, call.scalars,
-                                    learns ? gradient : TensorView{}, call.sums);
-    if (learns) call.kernels.scale(call.stream, gradient, 1 / temperature_, call.gradient);
+    call.kernels.soft_cross_entropy(
+        call.stream, {softened, call.labels, learns ? gradient : TensorView{}, 0, call.scalars, call.sums});
+    if (learns) call.kernels.scale(call.stream, {gradient, call.gradient, 1 / temperature_});
   }
 
  private:

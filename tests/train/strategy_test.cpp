@@ -113,7 +113,7 @@ TEST(Strategy, PlacesWorkOnTheDeviceThatIsNamed) {
     Buffer memory = replica.device.allocate(3 * sizeof(float));
     const TensorView tensor = memory.view(Shape{3}, DType::kF32);
     replica.write<float>(tensor, std::vector<float>{1, 2, 3});
-    replica.kernels.scale(replica.stream, tensor, 2.0F, tensor);
+    replica.kernels.scale(replica.stream, {tensor, tensor, 2.0F});
     return replica.read<float>(tensor);
   });
   EXPECT_THAT(scaled, ElementsAre(2.0F, 4.0F, 6.0F));

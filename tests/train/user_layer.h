@@ -33,25 +33,25 @@ class ResidualStep final : public Layer {
 
   void forward(LayerContext& context) const override {
     const TensorView &x = context.inputs[0], &linear = context.saved[0], &step = context.saved[1];
-    context.kernels.dense_forward(context.stream, as_matrix(x), context.variables[0], context.variables[1],
-                                  as_matrix(linear), Activation::kNone, context.precision);
-    context.kernels.activation_forward(context.stream, Activation::kGelu, linear, step);
-    context.kernels.scale(context.stream, step, rate_, step);
-    context.kernels.add(context.stream, x, step, context.output);
+    context.kernels.dense_forward(context.stream, {as_matrix(x), context.variables[0], context.variables[1],
+                                                   as_matrix(linear), Activation::kNone, context.precision});
+    context.kernels.activation_forward(context.stream, {Activation::kGelu, linear, step});
+    context.kernels.scale(context.stream, {step, step, rate_});
+    context.kernels.add(context.stream, {x, step, context.output});
   }
 
   void backward(LayerContext& context) const override {
     const TensorView &dy = context.output_gradient, &linear = context.saved[0], &step = context.saved[1];
-    context.kernels.scale(context.stream, dy, rate_, step);
-    context.kernels.activation_backward(context.stream, Activation::kGelu, linear, step, step);
-    context.kernels.dense_backward_weights(context.stream, as_matrix(context.inputs[0]), as_matrix(step),
-                                           context.variable_gradients[0], context.variable_gradients[1],
-                                           context.precision);
+    context.kernels.scale(context.stream, {dy, step, rate_});
+    context.kernels.activation_backward(context.stream, {Activation::kGelu, linear, step, step});
+    context.kernels.dense_backward_weights(
+        context.stream, {as_matrix(context.inputs[0]), as_matrix(step), context.variable_gradients[0],
+                         context.variable_gradients[1], context.precision});
     const TensorView& dx = context.input_gradients[0];
     if (!dx.defined()) return;
-    context.kernels.dense_backward_data(context.stream, as_matrix(step), context.variables[0], as_matrix(dx),
-                                        context.precision);
-    context.kernels.accumulate(context.stream, dy, dx);
+    context.kernels.dense_backward_data(context.stream,
+                                        {as_matrix(step), context.variables[0], as_matrix(dx), context.precision});
+    context.kernels.accumulate(context.stream, {dy, dx});
   }
 
  private:

@@ -30,20 +30,20 @@ class Lion final : public UpdateFunction {
     Stream& stream = call.stream;
     const TensorView &w = call.parameters, &g = call.gradients, &m = call.state[0];
     const TensorView &u = call.device_scratch[0], &part = call.device_scratch[1];
-    k.scale(stream, m, beta1_, u);
-    k.scale(stream, g, 1 - beta1_, part);
-    k.accumulate(stream, part, u);
+    k.scale(stream, {m, u, beta1_});
+    k.scale(stream, {g, part, 1 - beta1_});
+    k.accumulate(stream, {part, u});
     // The sign: what is not 0 is at least 2 by then.
-    k.scale(stream, u, 0x1p127F, u);
-    k.clamp(stream, u, 1);
-    k.scale(stream, w, weight_decay_, part);
-    k.accumulate(stream, part, u);
-    k.scale(stream, u, call.learning_rate(), u);
-    k.scale(stream, u, -1, u);
-    k.accumulate(stream, u, w);
-    k.scale(stream, m, beta2_, m);
-    k.scale(stream, g, 1 - beta2_, part);
-    k.accumulate(stream, part, m);
+    k.scale(stream, {u, u, 0x1p127F});
+    k.clamp(stream, {u, 1});
+    k.scale(stream, {w, part, weight_decay_});
+    k.accumulate(stream, {part, u});
+    k.scale(stream, {u, u, call.learning_rate()});
+    k.scale(stream, {u, u, -1});
+    k.accumulate(stream, {u, w});
+    k.scale(stream, {m, m, beta2_});
+    k.scale(stream, {g, part, 1 - beta2_});
+    k.accumulate(stream, {part, m});
   }
 
  private:
@@ -85,13 +85,13 @@ class LimitedDescent final : public UpdateFunction {
     const TensorView& by = call.device_scratch[0];
     auto* norm = reinterpret_cast<GradientNorm*>(call.device_scratch[1].data);
     call.stream.fill(norm, 0, sizeof(GradientNorm));
-    call.kernels.add_squares(call.stream, call.gradients, norm);
-    call.kernels.clip_factor(call.stream, max_norm_, norm);
-    call.kernels.scale(call.stream, call.gradients, &norm->factor, by);
-    call.kernels.scale(call.stream, by, call.correction(0), by);
-    call.kernels.scale(call.stream, by, call.learning_rate(), by);
-    call.kernels.scale(call.stream, by, -1, by);
-    call.kernels.accumulate(call.stream, by, call.parameters);
+    call.kernels.add_squares(call.stream, {call.gradients, norm});
+    call.kernels.clip_factor(call.stream, {max_norm_, norm});
+    call.kernels.scale(call.stream, {call.gradients, by, &norm->factor});
+    call.kernels.scale(call.stream, {by, by, call.correction(0)});
+    call.kernels.scale(call.stream, {by, by, call.learning_rate()});
+    call.kernels.scale(call.stream, {by, by, -1});
+    call.kernels.accumulate(call.stream, {by, call.parameters});
   }
 
  private:

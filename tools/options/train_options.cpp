@@ -161,7 +161,7 @@ void ShardOptions::add_to(CLI::App& command) {
                    "the same result with 1, 2, 4 or 8 replicas: each batch is divided into 8 virtual shards");
   add_number(command, "--virtual-shards", virtual_shards,
              "the same with this many shards, a power of two: the maximum number of replicas",
-             {.min = 1, .max = Kernels::kMaxSummed});
+             {.min = 1, .max = kernel::kMaxSummed});
 }
 
 int ShardOptions::count() const noexcept {

@@ -114,8 +114,8 @@ class Whitening::Impl {
     const TensorView x = chunks_[chunk].view({count, shape_[1], shape_[2], shape_[3]}, DType::kF32);
     const TensorView patches =
         patches_.view({count, shape_[1] - kernel + 1, shape_[2] - kernel + 1, patch_}, DType::kF32);
-    kernels_.conv_forward(*stream_, x, identity_.view(filters, DType::kF32), {}, patches, {}, Activation::kNone);
-    kernels_.conv_backward_weights(*stream_, x, patches, moments_.view(filters, DType::kF32), {}, {});
+    kernels_.conv_forward(*stream_, {x, identity_.view(filters, DType::kF32), {}, patches, {}, Activation::kNone});
+    kernels_.conv_backward_weights(*stream_, {x, patches, moments_.view(filters, DType::kF32), {}, {}});
     stream_->copy(sums_.data() + chunk * moments_.size(), moments_.data(), moments_.size());
   }
 

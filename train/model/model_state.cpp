@@ -135,7 +135,7 @@ TensorView MirroredVariables::rounded_view(const Variable& variable, int replica
 
 void MirroredVariables::round(int replica, const TensorView& values, const TensorView& rounded) const {
   if (!rounded.defined()) return;
-  strategy_->device(replica).kernels()->convert(strategy_->stream(replica), values, rounded);
+  strategy_->device(replica).kernels()->convert(strategy_->stream(replica), {values, rounded});
 }
 
 std::vector<float> MirroredVariables::read(const Variable& variable, int replica) const {

@@ -203,9 +203,9 @@ void round_average(const ModelState& model, int replica) {
   const OptimizerMemory& memory = model.optimizer.at(static_cast<std::size_t>(replica));
   if (!memory.rounded_average) return;
   const Shape shape{model.layout.trained_elements()};
-  model.strategy->device(replica).kernels()->convert(model.strategy->stream(replica),
-                                                     memory.average.view(shape, DType::kF32),
-                                                     memory.rounded_average.view(shape, DType::kBF16));
+  model.strategy->device(replica).kernels()->convert(
+      model.strategy->stream(replica),
+      {memory.average.view(shape, DType::kF32), memory.rounded_average.view(shape, DType::kBF16)});
 }
 
 }  // namespace headrace

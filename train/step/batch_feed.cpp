@@ -139,9 +139,9 @@ void BatchFeed::load_input(const Input& input, const TensorView& from, const Pro
     return;
   }
   if (input.dtype == DType::kF32)
-    return binding.kernels.convert(binding.stream, {from.data, to.shape, from.dtype}, to);
+    return binding.kernels.convert(binding.stream, {{from.data, to.shape, from.dtype}, to});
   const float factor = input.dtype == DType::kU8 ? 1.0F / 255.0F : 1.0F;
-  binding.kernels.scale(binding.stream, {from.data, to.shape, input.dtype}, factor, to);
+  binding.kernels.scale(binding.stream, {{from.data, to.shape, input.dtype}, to, factor});
 }
 
 ViewEnsemble::ViewEnsemble(const Graph& graph, const Program& program, const ProgramBinding& binding,
@@ -184,14 +184,14 @@ std::vector<TensorView> ViewEnsemble::forward(const ProgramBinding& binding) con
   for (std::size_t i = 0; i < views_.size(); ++i) {
     for (const Image& image : images_) {
       const TensorView value = program_->value(binding, image.layer);
-      binding.kernels.shift_images(stream, image.copy.view(value.shape, value.dtype), views_[i].shift, value);
+      binding.kernels.shift_images(stream, {image.copy.view(value.shape, value.dtype), value, views_[i].shift});
     }
     program_->forward(binding);
     const std::vector<TensorView> results = program_->results(binding);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const TensorView share = i == 0 ? sums[k] : sums_[k].scaled.view(sums_[k].shape, DType::kF32);
-      binding.kernels.scale(stream, results[k], views_[i].weight, share);
-      if (i > 0) binding.kernels.accumulate(stream, share, sums[k]);
+      binding.kernels.scale(stream, {results[k], share, views_[i].weight});
+      if (i > 0) binding.kernels.accumulate(stream, {share, sums[k]});
     }
   }
   return sums;

@@ -227,8 +227,8 @@ void Objective::submit_weights(const ObjectiveBinding& binding) const {
     if (weights.given >= 0) given = labels_view(binding, static_cast<std::size_t>(weights.given));
     given.shape = Shape{rows_};
     binding.kernels.example_weights(binding.stream,
-                                    labels_view(binding, static_cast<std::size_t>(weights.classes)),
-                                    weights.by_class, given, weights_view(binding, static_cast<int>(i)));
+                                    {labels_view(binding, static_cast<std::size_t>(weights.classes)), given,
+                                     weights_view(binding, static_cast<int>(i)), weights.by_class});
   }
 }
 
@@ -332,8 +332,8 @@ void Objective::submit(const ObjectiveBinding& binding) const {
   }
   for (const Output& output : outputs_) {
     if (!output.normalised) continue;
-    binding.kernels.softmax(binding.stream, as_matrix(binding.results[output.index]),
-                            as_matrix(scratch_view(binding, output, output.probabilities_at)));
+    binding.kernels.softmax(binding.stream, {as_matrix(binding.results[output.index]),
+                                             as_matrix(scratch_view(binding, output, output.probabilities_at))});
   }
   for (const Judge& judge : metrics_) {
     if (!judge.counted) submit_metric(binding, judge);
@@ -358,8 +358,8 @@ void Objective::submit_term(const ObjectiveBinding& binding, std::size_t index) 
                               .device_scratch = placed(term.device, binding.device_scratch),
                               .pinned_scratch = placed(term.pinned, binding.pinned_scratch)});
   if (term.whole || !learns) return;
-  binding.kernels.scale(binding.stream, mine, term.loss.weight, term.first ? gradient : mine);
-  if (!term.first) binding.kernels.accumulate(binding.stream, mine, gradient);
+  binding.kernels.scale(binding.stream, {mine, term.first ? gradient : mine, term.loss.weight});
+  if (!term.first) binding.kernels.accumulate(binding.stream, {mine, gradient});
 }
 
 void Objective::submit_metric(const ObjectiveBinding& binding, const Judge& judge) const {
@@ -378,8 +378,8 @@ void Objective::submit_metric(const ObjectiveBinding& binding, const Judge& judg
        .device_scratch = placed(judge.device, binding.device_scratch),
        .pinned_scratch = placed(judge.pinned, binding.pinned_scratch)});
   if (judge.weights < 0) return;
-  binding.kernels.add_losses(binding.stream, weights_view(binding, judge.weights), binding.scalars,
-                             reinterpret_cast<MetricSums*>(binding.totals) + judge.sums + 1);
+  binding.kernels.add_losses(binding.stream, {weights_view(binding, judge.weights), binding.scalars,
+                                              reinterpret_cast<MetricSums*>(binding.totals) + judge.sums + 1});
 }
 
 ObjectiveTotals Objective::no_totals() const { return {.sums = std::vector<MetricSums>(sums_)}; }

@@ -327,8 +327,8 @@ void Program::add_shared_gradients(const ProgramBinding& binding, int id, const 
   for (std::size_t i = first; i < end; ++i) {
     const TensorView& mine = context.variable_gradients[i - first];
     if (!mine.defined()) continue;
-    binding.kernels.accumulate(context.variables_stream(), mine,
-                               variable_gradient(binding, layout_->variables()[i]));
+    binding.kernels.accumulate(context.variables_stream(),
+                               {mine, variable_gradient(binding, layout_->variables()[i])});
   }
 }
 
@@ -359,8 +359,8 @@ void Program::backward(const ProgramBinding& binding, const Needed& needed,
     for (const GradientTarget& target : targets_[static_cast<std::size_t>(id)]) {
       const std::size_t i = next++;
       if (target.add_to < 0 || !call.input_gradients[i].defined()) continue;
-      binding.kernels.accumulate(binding.stream, call.input_gradients[i],
-                                 gradient_view(binding, graph_->inputs(id)[i], target.add_to));
+      binding.kernels.accumulate(
+          binding.stream, {call.input_gradients[i], gradient_view(binding, graph_->inputs(id)[i], target.add_to)});
     }
     if (graph_->layer(id).has_trained_variables()) filled(layout_->filled_after(id));
   }

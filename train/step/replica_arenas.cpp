@@ -74,22 +74,22 @@ void ReplicaArenas::lend_scratch(const UpdateScratch& wanted, UpdateCall& call) 
 }
 
 void ReplicaArenas::accumulate(Stream& stream, Kernels& kernels) const {
-  kernels.accumulate(stream, gradients, accumulated_.view(gradients.shape, DType::kF32));
+  kernels.accumulate(stream, {gradients, accumulated_.view(gradients.shape, DType::kF32)});
 }
 
 void ReplicaArenas::begin_group_update(Stream& stream, Kernels& kernels, const float* group_scale) const {
-  kernels.scale(stream, accumulated_.view(gradients.shape, DType::kF32), group_scale, gradients);
+  kernels.scale(stream, {accumulated_.view(gradients.shape, DType::kF32), gradients, group_scale});
   stream.fill(accumulated_.data(), 0, accumulated_.size());
 }
 
 void ReplicaArenas::clip_gradients(Stream& stream, Kernels& kernels, std::span<const ArenaSlice> counted) const {
-  if (clip_.max_value != 0) kernels.clamp(stream, gradients, clip_.max_value);
+  if (clip_.max_value != 0) kernels.clamp(stream, {gradients, clip_.max_value});
   if (clip_.max_norm == 0) return;
   auto* norm = reinterpret_cast<GradientNorm*>(norm_.data());
   stream.fill(norm, 0, sizeof(GradientNorm));
-  for (const auto& [begin, end] : counted) kernels.add_squares(stream, part(gradients, begin, end), norm);
-  kernels.clip_factor(stream, clip_.max_norm, norm);
-  kernels.scale(stream, gradients, &norm->factor, gradients);
+  for (const auto& [begin, end] : counted) kernels.add_squares(stream, {part(gradients, begin, end), norm});
+  kernels.clip_factor(stream, {clip_.max_norm, norm});
+  kernels.scale(stream, {gradients, gradients, &norm->factor});
 }
 
 double ReplicaArenas::read_norm(Stream& stream) const {
@@ -100,8 +100,8 @@ double ReplicaArenas::read_norm(Stream& stream) const {
 }
 
 void ReplicaArenas::follow_update(Stream& stream, Kernels& kernels, const StepScalars* scalars) const {
-  if (slow_.defined()) kernels.look_ahead(stream, {parameters, rounded}, scalars, slow_);
-  if (average_.defined()) kernels.average(stream, parameters, scalars, average_);
+  if (slow_.defined()) kernels.look_ahead(stream, {{parameters, rounded}, scalars, slow_});
+  if (average_.defined()) kernels.average(stream, {parameters, average_, scalars});
 }
 
 void ReplicaArenas::average_state(Collective& collective, int replica, Stream& stream, Kernels& kernels,
@@ -112,7 +112,7 @@ void ReplicaArenas::average_state(Collective& collective, int replica, Stream& s
   if (shards.size() > 0) shards.sum_state(stream, kernels, summed);
   if (shards.size() == 0) stream.copy(summed.data, averaged_.data, averaged_.bytes());
   collective.all_reduce_sum(replica, summed, stream);
-  kernels.scale(stream, summed, 1.0F / static_cast<float>(states), averaged_);
+  kernels.scale(stream, {summed, averaged_, 1.0F / static_cast<float>(states)});
 }
 
 std::vector<TensorView> ReplicaArenas::changing() const {
@@ -154,7 +154,7 @@ void GradientMeasure::submit(Stream& stream, Kernels& kernels, const TensorView&
   auto* sum = reinterpret_cast<GradientNorm*>(sums_.data());
   for (const Part& part : parts_) {
     const TensorView mine{gradients.as<float>() + part.begin, Shape{part.elements}, DType::kF32};
-    kernels.add_squares(stream, mine, sum++);
+    kernels.add_squares(stream, {mine, sum++});
   }
 }
 

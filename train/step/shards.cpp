@@ -15,7 +15,7 @@ namespace {
 bool is_power_of_two(int value) { return value > 0 && std::has_single_bit(static_cast<unsigned>(value)); }
 
 void check_virtual_shards(int shards, int world_replicas) {
-  const auto max = static_cast<int>(Kernels::kMaxSummed);
+  const auto max = static_cast<int>(kernel::kMaxSummed);
   if (!is_power_of_two(shards) || shards > max) {
     throw ConfigError(
         fmt::format("{} virtual shards: a global batch is divided into a power of two of them, up to {}", shards,
@@ -113,12 +113,12 @@ void ShardArenas::begin_step(Stream& stream, int shard) const {
 }
 
 void ShardArenas::accumulate(Stream& stream, Kernels& kernels, int shard) const {
-  kernels.accumulate(stream, of(shard).gradients, of(shard).accumulated);
+  kernels.accumulate(stream, {of(shard).gradients, of(shard).accumulated});
 }
 
 void ShardArenas::end_group(Stream& stream, Kernels& kernels, int shard, const float* group_scale) const {
   const Arenas& arenas = of(shard);
-  kernels.scale(stream, arenas.accumulated, group_scale, arenas.gradients);
+  kernels.scale(stream, {arenas.accumulated, arenas.gradients, group_scale});
   stream.fill(arenas.accumulated.data, 0, arenas.accumulated.bytes());
 }
 
@@ -129,11 +129,11 @@ void ShardArenas::clear_gradients(Stream& stream, std::int64_t begin, std::int64
 }
 
 void ShardArenas::sum_gradients(Stream& stream, Kernels& kernels, const TensorView& into) const {
-  kernels.sum_tree(stream, all_gradients_, into);
+  kernels.sum_tree(stream, {all_gradients_, into});
 }
 
 void ShardArenas::sum_state(Stream& stream, Kernels& kernels, const TensorView& into) const {
-  if (model_state_.defined()) kernels.sum_tree(stream, all_states_, into);
+  if (model_state_.defined()) kernels.sum_tree(stream, {all_states_, into});
 }
 
 }  // namespace headrace

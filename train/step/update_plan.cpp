@@ -192,11 +192,11 @@ void UpdatePlan::submit(Stream& stream, Kernels& kernels, const ReplicaArenas& a
   const Parameters parameters(arenas.parameters, arenas.rounded);
   const auto adams = ranges<AdamOptions>(begin, end);
   if (!adams.empty()) {
-    kernels.adam(stream, parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], adams, scalars);
+    kernels.adam(stream, {parameters, arenas.gradients, arenas.moments[0], arenas.moments[1], adams, scalars});
   }
   const auto sgds = ranges<SgdOptions>(begin, end);
   if (!sgds.empty()) {
-    kernels.sgd(stream, parameters, arenas.gradients, arenas.moments[0], sgds, scalars);
+    kernels.sgd(stream, {parameters, arenas.gradients, arenas.moments[0], sgds, scalars});
   }
   for (const Part& part : parts_) {
     const Part run{std::max(part.begin, begin), std::min(part.end, end), part.group};
@@ -253,7 +253,7 @@ void UpdatePlan::submit_own(Stream& stream, Kernels& kernels, const ReplicaArena
     call.state.push_back(as_shape(views.moments[i], shape));
   arenas.lend_scratch(function.scratch(stream.device().info().host_memory), call);
   function.submit(call);
-  if (views.rounded.defined()) kernels.convert(stream, views.parameters, views.rounded);
+  if (views.rounded.defined()) kernels.convert(stream, {views.parameters, views.rounded});
 }
 
 void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const ReplicaArenas& arenas,
@@ -266,7 +266,7 @@ void UpdatePlan::submit_matrices(Stream& stream, Kernels& kernels, const Replica
                         .velocity = as_shape(views.moments[0], part.shape),
                         .rounded = as_shape(views.rounded, part.shape)});
   }
-  kernels.muon(stream, matrices, std::get<MuonOptions>(rule(batch.front().group)), scalars);
+  kernels.muon(stream, {matrices, std::get<MuonOptions>(rule(batch.front().group)), scalars});
 }
 
 namespace {

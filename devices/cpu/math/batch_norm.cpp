@@ -1,9 +1,10 @@
-#include "headrace/devices/cpu/math/batch_norm.h"
-
+// Batch normalisation with the statistics of one replica or several.
 #include <algorithm>
 #include <cmath>
 
 #include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/batch_norm.h"
+#include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/cpu/math/vector_math.h"
@@ -68,7 +69,7 @@ HEADRACE_SIMD_MATH void strip_moments(const BFloat16* x, Moments& moments, std::
 // Computes the batch's mean and 1 / deviation of `width` channels from `channel` on, and updates the running
 // statistics.
 template <typename T>
-void strip_statistics(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, std::int64_t channel,
+void strip_statistics(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, std::int64_t channel,
                       std::int64_t width) {
   Moments moments;
   strip_moments(x + channel, moments, rows.real, rows.channels, width);
@@ -143,17 +144,15 @@ void parallel_strips(const NormRows& rows, const Function& function) {
 }
 
 // Without real rows the running statistics replace the batch's.
-void borrow_running_statistics(const NormRows& rows, const Kernels::BatchNorm& norm) {
+void borrow_running_statistics(const NormRows& rows, const kernel::BatchNorm& norm) {
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     norm.saved_mean.as<float>()[c] = norm.running_mean.as<float>()[c];
     norm.saved_inv_std.as<float>()[c] = 1 / std::sqrt(norm.running_var.as<float>()[c] + norm.epsilon);
   }
 }
 
-}  // namespace
-
 template <typename T>
-void batch_norm_train(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y) {
+void batch_norm_train(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, T* y) {
   if (rows.real == 0) {
     borrow_running_statistics(rows, norm);
   } else {
@@ -168,7 +167,7 @@ void batch_norm_train(const NormRows& rows, const T* x, const Kernels::BatchNorm
 }
 
 template <typename T>
-void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y) {
+void batch_norm_infer(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, T* y) {
   float* scale = workspace_floats(rows.channels);
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     scale[c] = gamma_of(norm, c) / std::sqrt(norm.running_var.as<float>()[c] + norm.epsilon);
@@ -176,14 +175,12 @@ void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm
   normalize(rows, norm.activation, x, {norm.running_mean.as<float>(), scale, norm.beta.as<float>()}, y);
 }
 
-#define HEADRACE_BATCH_NORM_FORWARD(T)                                                      \
-  template void batch_norm_train(const NormRows&, const T*, const Kernels::BatchNorm&, T*); \
-  template void batch_norm_infer(const NormRows&, const T*, const Kernels::BatchNorm&, T*);
+#define HEADRACE_BATCH_NORM_FORWARD(T)                                                     \
+  template void batch_norm_train(const NormRows&, const T*, const kernel::BatchNorm&, T*); \
+  template void batch_norm_infer(const NormRows&, const T*, const kernel::BatchNorm&, T*);
 HEADRACE_BATCH_NORM_FORWARD(float)
 HEADRACE_BATCH_NORM_FORWARD(BFloat16)
 #undef HEADRACE_BATCH_NORM_FORWARD
-
-namespace {
 
 struct JoinedMoments {
   double count = 0, mean = 0, deviation = 0;  // deviation: the sum of squared distances from the mean
@@ -232,9 +229,7 @@ HEADRACE_SIMD_MATH void add_affine(const BFloat16* x, const float* offset, const
   add_affine_each(x, offset, slope, dx, rows, channels);
 }
 
-}  // namespace
-
-void pack_statistics(const NormRows& rows, const Kernels::BatchNorm& norm, float* row) {
+void pack_statistics(const NormRows& rows, const kernel::BatchNorm& norm, float* row) {
   row[0] = static_cast<float>(rows.real);
   for (std::int64_t c = 0; c < rows.channels; ++c) {
     const float inverse = norm.saved_inv_std.as<float>()[c];
@@ -244,7 +239,7 @@ void pack_statistics(const NormRows& rows, const Kernels::BatchNorm& norm, float
 }
 
 void join_statistics(const float* statistics, std::int64_t world_replicas, std::int64_t replica,
-                     const Kernels::BatchNorm& norm, float* variance, float* inverse_counts) {
+                     const kernel::BatchNorm& norm, float* variance, float* inverse_counts) {
   const std::int64_t channels = norm.saved_mean.elements();
   double count = 0;
   for (std::int64_t c = 0; c < channels; ++c) {
@@ -264,7 +259,7 @@ void join_statistics(const float* statistics, std::int64_t world_replicas, std::
 }
 
 template <typename T>
-void join_input_gradient(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, const float* own,
+void join_input_gradient(const NormRows& rows, const T* x, const kernel::BatchNorm& norm, const float* own,
                          const float* joint, const float* inverse_counts, T* dx) {
   const std::int64_t channels = rows.channels;
   float* offset = workspace_floats(2 * channels);
@@ -281,9 +276,55 @@ void join_input_gradient(const NormRows& rows, const T* x, const Kernels::BatchN
   });
 }
 
-template void join_input_gradient(const NormRows&, const float*, const Kernels::BatchNorm&, const float*,
-                                  const float*, const float*, float*);
-template void join_input_gradient(const NormRows&, const BFloat16*, const Kernels::BatchNorm&, const float*,
+template void join_input_gradient(const NormRows&, const BFloat16*, const kernel::BatchNorm&, const float*,
                                   const float*, const float*, BFloat16*);
+
+}  // namespace
+
+void CpuKernels::run(Stream& stream, const kernel::BatchNormTrain& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_train(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.norm, of.y.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::BatchNormInfer& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_infer(norm_rows(of.x, of.x.shape[0]), of.x.as<T>(), of.norm, of.y.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::PackStatistics& of) {
+  submit(stream, [=] { cpu::pack_statistics(norm_rows(of.x, of.scalars->rows), of.norm, f32(of.row)); });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::JoinStatistics& of) {
+  submit(stream, [=] {
+    cpu::join_statistics(f32(of.statistics), of.statistics.shape[0], of.replica, of.norm, f32(of.variance),
+                         f32(of.inverse_counts));
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::JoinInputGradient& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::join_input_gradient(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.norm, f32(of.own),
+                               f32(of.joint), f32(of.inverse_counts), of.dx.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolBatchNormTrain& of) {
+  run(stream, kernel::MaxPoolForward{of.x, of.pooled, of.pool.argmax, of.pool.options});
+  run(stream, kernel::BatchNormTrain{of.pooled, of.y, of.norm, of.scalars});
+}
+
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolBatchNormBackward& of) {
+  run(stream, kernel::BatchNormBackward{of.pooled, of.dy, of.dgamma, of.dbeta, of.dy, of.norm, of.scalars});
+  run(stream, kernel::MaxPoolBackward{of.dy, of.pool.argmax, of.dx, of.pool.options});
+}
 
 }  // namespace headrace::cpu

@@ -16,23 +16,12 @@ struct NormRows {
   std::int64_t channels = 0;
 };
 
-// T is float or BFloat16.
-template <typename T>
-void batch_norm_train(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y);
-template <typename T>
-void batch_norm_infer(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, T* y);
-// dgamma and dbeta may be null. dx may be dy; its rows after the real ones become 0.
-template <typename T>
-void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const Kernels::BatchNorm& norm,
-                         float* dgamma, float* dbeta, T* dx);
-
-// Implement the functions of Kernels of these names.
-void pack_statistics(const NormRows& rows, const Kernels::BatchNorm& norm, float* row);
-void join_statistics(const float* statistics, std::int64_t world_replicas, std::int64_t replica,
-                     const Kernels::BatchNorm& norm, float* variance, float* inverse_counts);
-template <typename T>
-void join_input_gradient(const NormRows& rows, const T* x, const Kernels::BatchNorm& norm, const float* own,
-                         const float* joint, const float* inverse_counts, T* dx);
+// Returns the batch as a matrix of channels; its first `examples` examples are real.
+inline NormRows norm_rows(const TensorView& x, std::int64_t examples) {
+  const std::int64_t channels = x.shape.back();
+  const std::int64_t rows = x.elements() / channels;
+  return {.real = examples * (rows / x.shape[0]), .rows = rows, .channels = channels};
+}
 
 // The number of channels processed together: one block of their rows stays in the first-level cache.
 inline constexpr std::int64_t kNormStrip = 64;
@@ -49,7 +38,7 @@ inline float* workspace_floats(std::int64_t count) {
       Workspace::of_this_thread().reserve(static_cast<std::size_t>(count) * sizeof(float)));
 }
 
-inline float gamma_of(const Kernels::BatchNorm& norm, std::int64_t channel) {
+inline float gamma_of(const kernel::BatchNorm& norm, std::int64_t channel) {
   return norm.gamma.defined() ? norm.gamma.as<float>()[channel] : 1.0F;
 }
 

@@ -1,9 +1,10 @@
-#include "headrace/devices/cpu/math/batch_norm.h"
-
+// The gradients of batch normalisation.
 #include <algorithm>
 #include <cstring>
 
 #include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/batch_norm.h"
+#include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
 #include "headrace/devices/cpu/math/vector_math.h"
@@ -144,7 +145,7 @@ struct BackwardCall {
 
 // Computes the sums of dz block by block, in f32. `blocks` holds 2 * channels values per block of rows.
 template <typename T>
-void sum_gradients(const NormRows& rows, const BackwardCall<T>& call, const Kernels::BatchNorm& norm,
+void sum_gradients(const NormRows& rows, const BackwardCall<T>& call, const kernel::BatchNorm& norm,
                    const Coefficients& by, float* blocks) {
   const std::int64_t channels = rows.channels;
   const std::int64_t count = (rows.real + kSumBlock - 1) / kSumBlock;
@@ -165,7 +166,7 @@ void sum_gradients(const NormRows& rows, const BackwardCall<T>& call, const Kern
 
 // Takes the sums over all real rows: of dz, then of dz times the distance from the mean.
 template <typename T>
-void apply_sums(const NormRows& rows, const BackwardCall<T>& call, const Kernels::BatchNorm& norm,
+void apply_sums(const NormRows& rows, const BackwardCall<T>& call, const kernel::BatchNorm& norm,
                 const double* totals, const Coefficients& into) {
   const double share = rows.real > 0 ? 1 / static_cast<double>(rows.real) : 0;
   for (std::int64_t c = 0; c < rows.channels; ++c) {
@@ -178,10 +179,8 @@ void apply_sums(const NormRows& rows, const BackwardCall<T>& call, const Kernels
   }
 }
 
-}  // namespace
-
 template <typename T>
-void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const Kernels::BatchNorm& norm,
+void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const kernel::BatchNorm& norm,
                          float* dgamma, float* dbeta, T* dx) {
   const std::int64_t channels = rows.channels;
   const std::int64_t blocks = (rows.real + kSumBlock - 1) / kSumBlock;
@@ -207,11 +206,22 @@ void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const Ke
               static_cast<std::size_t>((rows.rows - rows.real) * channels) * sizeof(T));
 }
 
-#define HEADRACE_BATCH_NORM_BACKWARD(T)                                                                     \
-  template void batch_norm_backward(const NormRows&, const T*, const T*, const Kernels::BatchNorm&, float*, \
+#define HEADRACE_BATCH_NORM_BACKWARD(T)                                                                    \
+  template void batch_norm_backward(const NormRows&, const T*, const T*, const kernel::BatchNorm&, float*, \
                                     float*, T*);
 HEADRACE_BATCH_NORM_BACKWARD(float)
 HEADRACE_BATCH_NORM_BACKWARD(BFloat16)
 #undef HEADRACE_BATCH_NORM_BACKWARD
+
+}  // namespace
+
+void CpuKernels::run(Stream& stream, const kernel::BatchNormBackward& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::batch_norm_backward(norm_rows(of.x, of.scalars->rows), of.x.as<T>(), of.dy.as<T>(), of.norm,
+                               f32(of.dgamma), f32(of.dbeta), of.dx.as<T>());
+    });
+  });
+}
 
 }  // namespace headrace::cpu

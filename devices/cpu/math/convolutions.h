@@ -1,5 +1,4 @@
-// Windows over images: oneDNN's convolutions with their plans, depthwise ones, the gradient of a bias, pooling.
-// Private to the CPU backend.
+// Convolutions through oneDNN, with their plans. Private to the CPU backend.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,6 @@
 #include "headrace/devices/kernels.h"
 
 namespace headrace {
-
-// The oneDNN primitives of convolutions, and their layouts.
 
 // x (images, height, width, channels), weights (outputs, kernel_height, kernel_width, group_channels()),
 // y (images, out_height, out_width, outputs).
@@ -29,6 +26,20 @@ struct ConvShape {
   }
 };
 
+inline ConvShape conv_shape(const TensorView& x, const TensorView& weights, const TensorView& y,
+                            const ConvOptions& options) {
+  return {.images = x.shape[0],
+          .height = x.shape[1],
+          .width = x.shape[2],
+          .channels = x.shape[3],
+          .out_height = y.shape[1],
+          .out_width = y.shape[2],
+          .outputs = y.shape[3],
+          .kernel_height = weights.shape[1],
+          .kernel_width = weights.shape[2],
+          .options = options};
+}
+
 enum class ConvPass : std::int64_t { kForward = 1, kBackwardData = 2, kBackwardWeights = 3 };
 
 // Identifies one primitive.
@@ -45,8 +56,6 @@ struct WantedConv {
 // Returns the plan. Its layout `source` is that of x or its gradient, `result` that of y or its gradient.
 std::shared_ptr<const OneDnnPlan> conv_plan(OneDnn& onednn, const WantedConv& wanted);
 
-// Convolutions through oneDNN.
-
 // `bias` and `dbias` may be null.
 BoundKernel conv_forward(OneDnn&, const ConvShape&, const Operand& x, const Operand& weights, float* bias,
                          const Operand& y, Activation);
@@ -56,65 +65,3 @@ BoundKernel conv_backward_weights(OneDnn&, const ConvShape&, const Operand& x, c
                                   float* dbias);
 
 }  // namespace headrace
-
-// Depthwise convolutions.
-
-namespace headrace::cpu {
-
-// Implement Kernels' functions of these names; T, float or BFloat16, is the type of activations and their
-// gradients. The same bits with any number of threads. REQUIRES: shape.outputs is a multiple of shape.channels.
-template <typename T>
-void depthwise_forward(const ConvShape& shape, const T* x, const float* weights, const float* bias,
-                       Activation activation, T* y);
-template <typename T>
-void depthwise_backward_data(const ConvShape& shape, const T* dy, const float* weights, T* dx);
-template <typename T>
-void depthwise_backward_weights(const ConvShape& shape, const T* x, const T* dy, float* dweights);
-
-// The gradient of a convolution's bias if the activation's input was not stored.
-
-// T is float or BFloat16, the type of activations; W that of weights.
-template <typename T, typename W>
-struct ConvBiasOperands {
-  const T* x;
-  const W* weights;
-  const float* bias;  // null: 0
-  const T* dy;
-};
-
-// Implements Kernels::conv_bias_backward(); the same bits with any number of threads.
-template <typename T, typename W>
-void conv_bias_backward(const ConvShape& shape, const ConvBiasOperands<T, W>& operands, Activation activation,
-                        float* dbias);
-
-// Pooling over channels-last images.
-
-// A window over (images, height, width, channels); window^2 <= 256, pad <= window / 2.
-struct PoolGeometry {
-  std::int64_t images = 0, height = 0, width = 0, channels = 0;
-  std::int64_t window = 0, stride = 0;
-  std::int64_t pad = 0;  // max pooling only
-
-  std::int64_t out_height() const noexcept { return (height + 2 * pad - window) / stride + 1; }
-  std::int64_t out_width() const noexcept { return (width + 2 * pad - window) / stride + 1; }
-};
-
-// T is float or BFloat16.
-template <typename T>
-void max_pool_forward(const PoolGeometry& geometry, const T* x, T* y, std::uint8_t* argmax);
-template <typename T>
-void max_pool_backward(const PoolGeometry& geometry, const T* dy, const std::uint8_t* argmax, T* dx);
-
-// x (images, pixels, channels), y (images, channels).
-template <typename T>
-void global_average_forward(const T* x, T* y, std::int64_t images, std::int64_t pixels, std::int64_t channels);
-template <typename T>
-void global_average_backward(const T* dy, T* dx, std::int64_t images, std::int64_t pixels, std::int64_t channels);
-
-// T is float or BFloat16.
-template <typename T>
-void average_pool_forward(const PoolGeometry& geometry, const T* x, T* y);
-template <typename T>
-void average_pool_backward(const PoolGeometry& geometry, const T* dy, T* dx);
-
-}  // namespace headrace::cpu

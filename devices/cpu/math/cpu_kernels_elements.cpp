@@ -1,4 +1,5 @@
 // The elementwise functions of the CPU's table, and those that join elements.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/base/sizes.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
@@ -103,110 +104,125 @@ void submit_add(Stream& stream, const TensorView& a, const TensorView& b, const 
          [=] { with_type(a, [&]<typename T>(T) { cpu::add(a.as<T>(), b.as<T>(), sum.as<T>(), a.elements()); }); });
 }
 
-}  // namespace
+// Makes shifted and mirrored copies of images.
+struct ImageGeometry {
+  std::int64_t images = 0, height = 0, width = 0, channels = 0;
+};
 
-void CpuKernels::add_bias(Stream& stream, const TensorView& bias, const TensorView& y, Activation activation) {
-  check::add_bias("add_bias", bias, y, activation, kHalf);
-  submit(stream, [=] {
-    with_type(y, [&]<typename T>(T) {
-      const std::int64_t columns = y.shape.back();
-      cpu::add_bias(activation, f32(bias), y.as<T>(), y.elements() / columns, columns);
-    });
-  });
+template <typename T>
+void shift_row(const T* x, std::int64_t right, bool mirror, std::int64_t width, std::int64_t channels, T* y) {
+  for (std::int64_t column = 0; column < width; ++column) {
+    const std::int64_t from = reflected((mirror ? width - 1 - column : column) + right, width);
+    std::copy_n(x + from * channels, channels, y + column * channels);
+  }
 }
 
-void CpuKernels::convert(Stream& stream, const TensorView& from, const TensorView& to) {
-  check::convert("convert", from, to);
-  submit(stream, [=] {
-    if (from.dtype == to.dtype) {
-      std::memcpy(to.data, from.data, from.bytes());
-    } else if (to.dtype == DType::kBF16) {
-      cpu::to_bf16(f32(from), to.as<BFloat16>(), from.elements());
-    } else {
-      cpu::from_bf16(from.as<BFloat16>(), f32(to), from.elements());
+// T is float or BFloat16.
+template <typename T>
+void shift_images(const ImageGeometry& geometry, const T* x, const ImageShift& shift, T* y) {
+  const std::int64_t row = geometry.width * geometry.channels;
+  parallel_ranges(geometry.images * geometry.height, row_grain(row), [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; ++at) {
+      const std::int64_t image = at / geometry.height;
+      const std::int64_t from = reflected(at % geometry.height + shift.down, geometry.height);
+      shift_row(x + (image * geometry.height + from) * row, shift.right, shift.mirror, geometry.width,
+                geometry.channels, y + at * row);
     }
   });
 }
 
-void CpuKernels::activation_forward(Stream& stream, Activation activation, const TensorView& x,
-                                    const TensorView& y) {
-  check::elementwise("activation_forward", activation);
-  check::same("activation_forward", x, x, kHalf);
-  check::same("activation_forward", y, x, kHalf);
-  submit(stream, [=] {
-    with_type(x, [&]<typename T>(T) { cpu::activate(activation, x.as<T>(), y.as<T>(), x.elements()); });
-  });
-}
+}  // namespace
 
-void CpuKernels::activation_backward(Stream& stream, Activation activation, const TensorView& x,
-                                     const TensorView& dy, const TensorView& dx) {
-  check::elementwise("activation_backward", activation);
-  for (const TensorView& view : {x, dy, dx}) check::same("activation_backward", view, x, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::AddBias& of) {
   submit(stream, [=] {
-    with_type(x, [&]<typename T>(T) {
-      cpu::activate_backward(activation, x.as<T>(), dy.as<T>(), dx.as<T>(), x.elements());
+    with_type(of.y, [&]<typename T>(T) {
+      const std::int64_t columns = of.y.shape.back();
+      cpu::add_bias(of.activation, f32(of.bias), of.y.as<T>(), of.y.elements() / columns, columns);
     });
   });
 }
 
-void CpuKernels::add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) {
-  for (const TensorView& view : {a, b, sum}) check::same("add", view, a, kHalf);
-  submit_add(stream, a, b, sum);
+void CpuKernels::run(Stream& stream, const kernel::Convert& of) {
+  submit(stream, [=] {
+    if (of.from.dtype == of.to.dtype) {
+      std::memcpy(of.to.data, of.from.data, of.from.bytes());
+    } else if (of.to.dtype == DType::kBF16) {
+      cpu::to_bf16(f32(of.from), of.to.as<BFloat16>(), of.from.elements());
+    } else {
+      cpu::from_bf16(of.from.as<BFloat16>(), f32(of.to), of.from.elements());
+    }
+  });
 }
 
-void CpuKernels::accumulate(Stream& stream, const TensorView& x, const TensorView& into) {
-  for (const TensorView& view : {x, into}) check::same("accumulate", view, x, kHalf);
-  submit_add(stream, into, x, into);
+void CpuKernels::run(Stream& stream, const kernel::ActivationForward& of) {
+  submit(stream, [=] {
+    with_type(of.x,
+              [&]<typename T>(T) { cpu::activate(of.activation, of.x.as<T>(), of.y.as<T>(), of.x.elements()); });
+  });
 }
 
-void CpuKernels::sum_tree(Stream& stream, std::span<const TensorView> parts, const TensorView& sum) {
-  check::sum_tree("sum_tree", parts, sum);
+void CpuKernels::run(Stream& stream, const kernel::ActivationBackward& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::activate_backward(of.activation, of.x.as<T>(), of.dy.as<T>(), of.dx.as<T>(), of.x.elements());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::Add& of) { submit_add(stream, of.a, of.b, of.sum); }
+
+void CpuKernels::run(Stream& stream, const kernel::Accumulate& of) { submit_add(stream, of.into, of.x, of.into); }
+
+void CpuKernels::run(Stream& stream, const kernel::SumTree& of) {
   std::vector<float*> vectors;
-  for (const TensorView& part : parts) vectors.push_back(part.as<float>());
-  submit(stream, [=, vectors = std::move(vectors)] { cpu::sum_tree(vectors, sum.as<float>(), sum.elements()); });
+  for (const TensorView& part : of.parts) vectors.push_back(part.as<float>());
+  submit(stream,
+         [=, vectors = std::move(vectors)] { cpu::sum_tree(vectors, of.sum.as<float>(), of.sum.elements()); });
 }
 
-void CpuKernels::scale(Stream& stream, const TensorView& x, const Factor& factor, const TensorView& y) {
-  check::scale("scale", x, y, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::Scale& of) {
   submit(stream, [=] {
-    const float by = factor.stored == nullptr ? factor.value : *factor.stored;
-    with_type(y, [&]<typename Out>(Out) {
-      if (x.dtype == DType::kU8) return cpu::scale(x.as<std::uint8_t>(), by, y.as<Out>(), x.elements());
-      if (x.dtype == DType::kI64) return cpu::scale(x.as<std::int64_t>(), by, y.as<Out>(), x.elements());
-      with_type(x, [&]<typename In>(In) { cpu::scale(x.as<In>(), by, y.as<Out>(), x.elements()); });
+    const float by = of.factor.stored == nullptr ? of.factor.value : *of.factor.stored;
+    with_type(of.y, [&]<typename Out>(Out) {
+      if (of.x.dtype == DType::kU8)
+        return cpu::scale(of.x.as<std::uint8_t>(), by, of.y.as<Out>(), of.x.elements());
+      if (of.x.dtype == DType::kI64)
+        return cpu::scale(of.x.as<std::int64_t>(), by, of.y.as<Out>(), of.x.elements());
+      with_type(of.x, [&]<typename In>(In) { cpu::scale(of.x.as<In>(), by, of.y.as<Out>(), of.x.elements()); });
     });
   });
 }
 
-void CpuKernels::dropout(Stream& stream, const TensorView& x, float rate, std::uint64_t seed, int layer,
-                         const StepScalars* scalars, const TensorView& y) {
-  check::dropout("dropout", rate, layer);
-  check::same("dropout", x, y, kHalf);
-  check::same("dropout", y, x, kHalf);
+void CpuKernels::run(Stream& stream, const kernel::Dropout& of) {
   submit(stream, [=] {
-    const DropoutKey key{.seed = seed,
-                         .step = scalars->step,
-                         .layer = static_cast<std::uint16_t>(layer),
-                         .first_row = scalars->first_row};
-    with_type(x, [&]<typename T>(T) {
-      cpu::dropout(key, rate, x.as<T>(), y.as<T>(), x.shape[0], x.elements() / x.shape[0]);
+    const DropoutKey key{.seed = of.seed,
+                         .step = of.scalars->step,
+                         .layer = static_cast<std::uint16_t>(of.layer),
+                         .first_row = of.scalars->first_row};
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::dropout(key, of.rate, of.x.as<T>(), of.y.as<T>(), of.x.shape[0], of.x.elements() / of.x.shape[0]);
     });
   });
 }
 
-void CpuKernels::copy_columns(Stream& stream, const TensorView& from, std::int64_t from_column,
-                              const TensorView& to, std::int64_t to_column, std::int64_t columns) {
-  check::columns("copy_columns", from, from_column, to, to_column, columns, kHalf);
-  const std::size_t size = size_of(from.dtype), bytes = static_cast<std::size_t>(columns) * size;
+void CpuKernels::run(Stream& stream, const kernel::CopyColumns& of) {
+  const std::size_t size = size_of(of.from.dtype), bytes = static_cast<std::size_t>(of.columns) * size;
   const auto step = [size](const TensorView& view) { return static_cast<std::size_t>(view.shape[1]) * size; };
   submit(stream, [=] {
-    const auto* source = from.as<const std::byte>() + static_cast<std::size_t>(from_column) * size;
-    auto* target = to.as<std::byte>() + static_cast<std::size_t>(to_column) * size;
-    parallel_ranges(from.shape[0], row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+    const auto* source = of.from.as<const std::byte>() + static_cast<std::size_t>(of.from_column) * size;
+    auto* target = of.to.as<std::byte>() + static_cast<std::size_t>(of.to_column) * size;
+    parallel_ranges(of.from.shape[0], row_grain(of.columns), [&](std::int64_t begin, std::int64_t end) {
       for (auto row = static_cast<std::size_t>(begin); row < static_cast<std::size_t>(end); ++row) {
-        std::memcpy(target + row * step(to), source + row * step(from), bytes);
+        std::memcpy(target + row * step(of.to), source + row * step(of.from), bytes);
       }
     });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::ShiftImages& of) {
+  submit(stream, [=] {
+    const ImageGeometry geometry{of.x.shape[0], of.x.shape[1], of.x.shape[2], of.x.shape[3]};
+    with_type(of.x, [&]<typename T>(T) { cpu::shift_images(geometry, of.x.as<T>(), of.shift, of.y.as<T>()); });
   });
 }
 

@@ -18,7 +18,7 @@ constexpr std::int64_t kBatchedKey = -1;  // first in a plan's key; dense produc
 
 // The matrices of an operand or the result, in the type that the primitive sees.
 struct BatchedSide {
-  MatrixBatch batch;
+  kernel::MatrixBatch batch;
   bool transposed = false;
   memory::data_type type = memory::data_type::f32;
 
@@ -66,21 +66,21 @@ std::shared_ptr<const OneDnnPlan> batched_plan(OneDnn& onednn, const BatchedSide
   });
 }
 
-Operand operand_of(const TensorView& view) { return {.place = {.pointer = view.data}, .type = view.dtype}; }
+Operand operand(const TensorView& view) noexcept { return {.place = {.pointer = view.data}, .type = view.dtype}; }
 
 // Each matrix is one thread's work, so that no bit depends on the number of threads.
-BoundKernel batched_matmul(OneDnn& onednn, const Kernels::Matrices& a, const Kernels::Matrices& b, float alpha,
-                           const Kernels::Matrices& result, Precision precision) {
+BoundKernel batched_matmul(OneDnn& onednn, const kernel::BatchedMatmul& of) {
   auto program = std::make_shared<OneDnnProgram>(onednn);
   const auto input = [&](const TensorView& view) {
-    return add_input(*program, onednn, precision, operand_of(view), view.elements());
+    return add_input(*program, onednn, of.precision, operand(view), view.elements());
   };
-  const Place from_a = input(a.tensor), from_b = input(b.tensor);
-  const Result to(*program, onednn, precision, operand_of(result.tensor), result.tensor.elements());
-  const memory::data_type inputs = input_type(onednn, precision);
-  const BatchedSide of_a{matrix_batch(a), a.transposed, inputs}, of_b{matrix_batch(b), b.transposed, inputs},
-      of_result{matrix_batch(result), false, to.type()};
-  const auto plan = batched_plan(onednn, of_a, of_b, alpha, of_result);
+  const Place from_a = input(of.a.tensor), from_b = input(of.b.tensor);
+  const TensorView& result = of.result.tensor;
+  const Result to(*program, onednn, of.precision, operand(result), result.elements());
+  const memory::data_type inputs = input_type(onednn, of.precision);
+  const BatchedSide of_a{matrix_batch(of.a), of.a.transposed, inputs},
+      of_b{matrix_batch(of.b), of.b.transposed, inputs}, of_result{matrix_batch(of.result), false, to.type()};
+  const auto plan = batched_plan(onednn, of_a, of_b, of.alpha, of_result);
   std::vector<std::vector<OneDnnProgram::Argument>> calls;
   for (std::int64_t outer = 0; outer < of_result.batch.outer; ++outer) {
     for (std::int64_t inner = 0; inner < of_result.batch.inner; ++inner) {
@@ -99,137 +99,41 @@ DenseShape dense_shape(const TensorView& x, const TensorView& weights, Precision
   return {.rows = x.shape[0], .inputs = x.shape[1], .outputs = weights.shape[0], .precision = precision};
 }
 
-ConvShape conv_shape(const TensorView& x, const TensorView& weights, const TensorView& y,
-                     const ConvOptions& options) {
-  return {.images = x.shape[0],
-          .height = x.shape[1],
-          .width = x.shape[2],
-          .channels = x.shape[3],
-          .out_height = y.shape[1],
-          .out_width = y.shape[2],
-          .outputs = y.shape[3],
-          .kernel_height = weights.shape[1],
-          .kernel_width = weights.shape[2],
-          .options = options};
-}
-
-Operand operand(const TensorView& view) noexcept { return {.place = {.pointer = view.data}, .type = view.dtype}; }
-
-void submit_column_sums(Stream& stream, const char* kernel, const TensorView& matrix, const TensorView& sums) {
-  if (!sums.defined()) return;
-  check::same(kernel, matrix, matrix, kHalf);
-  check::channels(kernel, sums, matrix);
-  submit(stream, [=] {
-    with_type(matrix, [&]<typename T>(T) {
-      cpu::column_sums(matrix.as<T>(), f32(sums), matrix.elements() / sums.elements(), sums.elements());
-    });
-  });
-}
-
 }  // namespace
 
-void CpuKernels::dense_forward(Stream& stream, const TensorView& x, const TensorView& weights,
-                               const TensorView& bias, const TensorView& y, Activation activation,
-                               Precision precision) {
-  check::fused("dense_forward", activation);
-  check::dense("dense_forward", x, weights, bias, y, kHalf, check::half_weights(precision));
-  submit(stream, headrace::dense_forward(onednn_, dense_shape(x, weights, precision), operand(x), operand(weights),
-                                         f32(bias), operand(y), activation));
+void CpuKernels::run(Stream& stream, const kernel::DenseForward& of) {
+  submit(stream, headrace::dense_forward(onednn_, dense_shape(of.x, of.weights, of.precision), operand(of.x),
+                                         operand(of.weights), f32(of.bias), operand(of.y), of.activation));
 }
 
-void CpuKernels::dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                     const TensorView& dx, Precision precision) {
-  check::dense("dense_backward_data", dx, weights, {}, dy, kHalf, check::half_weights(precision));
-  submit(stream, headrace::dense_backward_data(onednn_, dense_shape(dx, weights, precision), operand(dy),
-                                               operand(weights), operand(dx)));
+void CpuKernels::run(Stream& stream, const kernel::DenseBackwardData& of) {
+  submit(stream, headrace::dense_backward_data(onednn_, dense_shape(of.dx, of.weights, of.precision),
+                                               operand(of.dy), operand(of.weights), operand(of.dx)));
 }
 
-void CpuKernels::dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
-                                        const TensorView& dweights, const TensorView& dbias, Precision precision) {
-  check::dense("dense_backward_weights", x, dweights, dbias, dy, kHalf);
-  submit(stream, headrace::dense_backward_weights(onednn_, dense_shape(x, dweights, precision), operand(x),
-                                                  operand(dy), f32(dweights), f32(dbias)));
+void CpuKernels::run(Stream& stream, const kernel::DenseBackwardWeights& of) {
+  submit(stream, headrace::dense_backward_weights(onednn_, dense_shape(of.x, of.dweights, of.precision),
+                                                  operand(of.x), operand(of.dy), f32(of.dweights), f32(of.dbias)));
 }
 
-void CpuKernels::batched_matmul(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
-                                const Matrices& result, Precision precision) {
-  check::batched_matmul("batched_matmul", a, b, result, kHalf);
-  submit(stream, cpu::batched_matmul(onednn_, a, b, alpha, result, precision));
+void CpuKernels::run(Stream& stream, const kernel::BatchedMatmul& of) {
+  submit(stream, cpu::batched_matmul(onednn_, of));
 }
 
-void CpuKernels::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,
-                              const TensorView& bias, const TensorView& y, const ConvOptions& options,
-                              Activation activation) {
-  check::fused("conv_forward", activation);
-  check::convolution("conv_forward", x, weights, bias, y, options, kHalf, check::half_weights(options.precision));
-  submit(stream, headrace::conv_forward(onednn_, conv_shape(x, weights, y, options), operand(x), operand(weights),
-                                        f32(bias), operand(y), activation));
+void CpuKernels::run(Stream& stream, const kernel::ConvForward& of) {
+  submit(stream, headrace::conv_forward(onednn_, conv_shape(of.x, of.weights, of.y, of.options), operand(of.x),
+                                        operand(of.weights), f32(of.bias), operand(of.y), of.activation));
 }
 
-void CpuKernels::conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                    const TensorView& dx, const ConvOptions& options) {
-  check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf,
-                     check::half_weights(options.precision));
-  submit(stream, headrace::conv_backward_data(onednn_, conv_shape(dx, weights, dy, options), operand(dy),
-                                              operand(weights), operand(dx)));
+void CpuKernels::run(Stream& stream, const kernel::ConvBackwardData& of) {
+  submit(stream, headrace::conv_backward_data(onednn_, conv_shape(of.dx, of.weights, of.dy, of.options),
+                                              operand(of.dy), operand(of.weights), operand(of.dx)));
 }
 
-void CpuKernels::conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
-                                       const TensorView& dweights, const TensorView& dbias,
-                                       const ConvOptions& options) {
-  if (!dweights.defined()) return submit_column_sums(stream, "conv_backward_weights", dy, dbias);
-  check::convolution("conv_backward_weights", x, dweights, dbias, dy, options, kHalf);
-  submit(stream, headrace::conv_backward_weights(onednn_, conv_shape(x, dweights, dy, options), operand(x),
-                                                 operand(dy), f32(dweights), f32(dbias)));
-}
-
-void CpuKernels::conv_bias_backward(Stream& stream, const TensorView& x, const TensorView& weights,
-                                    const TensorView& bias, const TensorView& dy, const TensorView& dbias,
-                                    const ConvOptions& options, Activation activation) {
-  check::conv_bias("conv_bias_backward", x, weights, bias, dy, dbias, options, kHalf,
-                   check::half_weights(options.precision));
-  check::recomputed("conv_bias_backward", weights, options.groups == 1);
-  submit(stream, [=, shape = conv_shape(x, weights, dy, options)] {
-    with_type(x, [&]<typename T>(T) {
-      with_type(weights, [&]<typename W>(W) {
-        const cpu::ConvBiasOperands<T, W> operands{x.as<T>(), weights.as<W>(), f32(bias), dy.as<T>()};
-        cpu::conv_bias_backward(shape, operands, activation, f32(dbias));
-      });
-    });
-  });
-}
-
-void CpuKernels::depthwise_forward(Stream& stream, const TensorView& x, const TensorView& weights,
-                                   const TensorView& bias, const TensorView& y, const ConvOptions& options,
-                                   Activation activation) {
-  check::fused("depthwise_forward", activation);
-  check::depthwise("depthwise_forward", x, weights, bias, y, options, kHalf);
-  submit(stream, [=, shape = conv_shape(x, weights, y, options)] {
-    with_type(x, [&]<typename T>(T) {
-      cpu::depthwise_forward(shape, x.as<T>(), f32(weights), f32(bias), activation, y.as<T>());
-    });
-  });
-}
-
-void CpuKernels::depthwise_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                         const TensorView& dx, const ConvOptions& options) {
-  check::depthwise("depthwise_backward_data", dx, weights, {}, dy, options, kHalf);
-  submit(stream, [=, shape = conv_shape(dx, weights, dy, options)] {
-    with_type(dx,
-              [&]<typename T>(T) { cpu::depthwise_backward_data(shape, dy.as<T>(), f32(weights), dx.as<T>()); });
-  });
-}
-
-void CpuKernels::depthwise_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
-                                            const TensorView& dweights, const TensorView& dbias,
-                                            const ConvOptions& options) {
-  submit_column_sums(stream, "depthwise_backward_weights", dy, dbias);
-  if (!dweights.defined()) return;
-  check::depthwise("depthwise_backward_weights", x, dweights, dbias, dy, options, kHalf);
-  submit(stream, [=, shape = conv_shape(x, dweights, dy, options)] {
-    with_type(
-        x, [&]<typename T>(T) { cpu::depthwise_backward_weights(shape, x.as<T>(), dy.as<T>(), f32(dweights)); });
-  });
+void CpuKernels::run(Stream& stream, const kernel::ConvBackwardWeights& of) {
+  if (!of.dweights.defined()) return submit_column_sums(stream, of.dy, of.dbias);
+  submit(stream, headrace::conv_backward_weights(onednn_, conv_shape(of.x, of.dweights, of.dy, of.options),
+                                                 operand(of.x), operand(of.dy), f32(of.dweights), f32(of.dbias)));
 }
 
 }  // namespace headrace::cpu

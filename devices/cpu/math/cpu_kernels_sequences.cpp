@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/parallel.h"
 
@@ -146,7 +145,7 @@ void embed_backward(const EmbeddedRows& of, const float* dy, float* dtable) {
   });
 }
 
-LayerNormRows layer_norm_rows(const TensorView& x, const Kernels::LayerNorm& norm) {
+LayerNormRows layer_norm_rows(const TensorView& x, const kernel::LayerNorm& norm) {
   return {.rows = x.shape[0],
           .columns = x.shape[1],
           .x = f32(x),
@@ -160,66 +159,54 @@ LayerNormRows layer_norm_rows(const TensorView& x, const Kernels::LayerNorm& nor
 template <typename T>
 void mask_row(float* scores, const T* mask, std::int64_t positions, std::int64_t visible) {
   for (std::int64_t s = 0; mask != nullptr && s < visible; ++s) {
-    if (value(mask[s]) == 0.0F) scores[s] = Kernels::kMaskedScore;
+    if (value(mask[s]) == 0.0F) scores[s] = kernel::kMaskedScore;
   }
-  std::fill(scores + visible, scores + positions, Kernels::kMaskedScore);
+  std::fill(scores + visible, scores + positions, kernel::kMaskedScore);
 }
 
 }  // namespace
 
-void CpuKernels::mask_scores(Stream& stream, const TensorView& scores, const TensorView& mask, bool causal) {
-  check::mask_scores("mask_scores", scores, mask);
+void CpuKernels::run(Stream& stream, const kernel::MaskScores& of) {
   submit(stream, [=] {
-    const std::int64_t queries = scores.shape[2], positions = scores.shape[3];
-    const std::int64_t rows_each = scores.shape[1] * queries;
-    with_type(mask, [&]<typename T>(T) {
-      parallel_ranges(scores.shape[0] * rows_each, row_grain(positions),
-                      [=](std::int64_t begin, std::int64_t end) {
-                        for (std::int64_t row = begin; row < end; ++row) {
-                          const T* of = mask.defined() ? mask.as<T>() + row / rows_each * positions : nullptr;
-                          const std::int64_t visible = causal ? std::min(positions, row % queries + 1) : positions;
-                          mask_row(f32(scores) + row * positions, of, positions, visible);
-                        }
-                      });
+    const std::int64_t queries = of.scores.shape[2], positions = of.scores.shape[3];
+    const std::int64_t rows_each = of.scores.shape[1] * queries;
+    with_type(of.mask, [&]<typename T>(T) {
+      parallel_ranges(
+          of.scores.shape[0] * rows_each, row_grain(positions), [=](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t row = begin; row < end; ++row) {
+              const T* mask = of.mask.defined() ? of.mask.as<T>() + row / rows_each * positions : nullptr;
+              const std::int64_t visible = of.causal ? std::min(positions, row % queries + 1) : positions;
+              mask_row(f32(of.scores) + row * positions, mask, positions, visible);
+            }
+          });
     });
   });
 }
 
-void CpuKernels::layer_norm_forward(Stream& stream, const TensorView& x, const LayerNorm& norm,
-                                    const TensorView& y) {
-  check::layer_norm("layer_norm_forward", x, norm);
-  check::same("layer_norm_forward", y, x);
-  submit(stream, [=] { cpu::layer_norm_forward(layer_norm_rows(x, norm), norm.epsilon, f32(y)); });
+void CpuKernels::run(Stream& stream, const kernel::LayerNormForward& of) {
+  submit(stream, [=] { cpu::layer_norm_forward(layer_norm_rows(of.x, of.norm), of.norm.epsilon, f32(of.y)); });
 }
 
-void CpuKernels::layer_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy,
-                                     const LayerNorm& norm, const TensorView& dgamma, const TensorView& dbeta,
-                                     const TensorView& dx) {
-  check::layer_norm("layer_norm_backward", x, norm);
-  check::same("layer_norm_backward", dy, x);
-  if (dx.defined()) check::same("layer_norm_backward", dx, x);
-  check::norm_gradients("layer_norm_backward", dgamma, dbeta, x);
+void CpuKernels::run(Stream& stream, const kernel::LayerNormBackward& of) {
   submit(stream, [=] {
-    const LayerNormRows of = layer_norm_rows(x, norm);
-    cpu::layer_norm_sums(of, f32(dy), f32(dgamma), f32(dbeta));
-    if (dx.defined()) cpu::layer_norm_input_gradient(of, f32(dy), f32(dx));
+    const LayerNormRows rows = layer_norm_rows(of.x, of.norm);
+    cpu::layer_norm_sums(rows, f32(of.dy), f32(of.dgamma), f32(of.dbeta));
+    if (of.dx.defined()) cpu::layer_norm_input_gradient(rows, f32(of.dy), f32(of.dx));
   });
 }
 
-void CpuKernels::embed(Stream& stream, const TensorView& ids, const TensorView& table, const TensorView& y) {
-  check::embedding("embed", ids, table, y);
+void CpuKernels::run(Stream& stream, const kernel::Embed& of) {
   submit(stream, [=] {
-    cpu::embed({.rows = y.shape[0], .columns = y.shape[1], .entries = table.shape[0], .ids = f32(ids)}, f32(table),
-               f32(y));
+    cpu::embed({.rows = of.y.shape[0], .columns = of.y.shape[1], .entries = of.table.shape[0], .ids = f32(of.ids)},
+               f32(of.table), f32(of.y));
   });
 }
 
-void CpuKernels::embed_backward(Stream& stream, const TensorView& ids, const TensorView& dy,
-                                const TensorView& dtable) {
-  check::embedding("embed_backward", ids, dtable, dy);
+void CpuKernels::run(Stream& stream, const kernel::EmbedBackward& of) {
   submit(stream, [=] {
-    cpu::embed_backward({.rows = dy.shape[0], .columns = dy.shape[1], .entries = dtable.shape[0], .ids = f32(ids)},
-                        f32(dy), f32(dtable));
+    cpu::embed_backward(
+        {.rows = of.dy.shape[0], .columns = of.dy.shape[1], .entries = of.dtable.shape[0], .ids = f32(of.ids)},
+        f32(of.dy), f32(of.dtable));
   });
 }
 

@@ -6,7 +6,6 @@
 
 #include "headrace/devices/base/bf16.h"
 #include "headrace/devices/base/simd.h"
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/onednn_products.h"
@@ -143,65 +142,52 @@ ParameterArena arena_of(const Parameters& parameters, const TensorView& gradient
 
 }  // namespace
 
-void CpuKernels::adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
-                      const TensorView& first_moment, const TensorView& second_moment,
-                      std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-  check::adam(parameters, gradients, first_moment, second_moment, ranges);
-  submit(stream, [=, owned = std::vector(ranges.begin(), ranges.end())] {
+void CpuKernels::run(Stream& stream, const kernel::Adam& of) {
+  submit(stream, [=, owned = std::vector(of.ranges.begin(), of.ranges.end())] {
     for (const auto& [begin, end, options] : owned) {
-      cpu::adam(arena_of(parameters, gradients, begin, end), f32(first_moment) + begin, f32(second_moment) + begin,
-                options, *scalars);
+      cpu::adam(arena_of(of.parameters, of.gradients, begin, end), f32(of.first_moment) + begin,
+                f32(of.second_moment) + begin, options, *of.scalars);
     }
   });
 }
 
-void CpuKernels::sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients,
-                     const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
-                     const StepScalars* scalars) {
-  check::sgd(parameters, gradients, velocity, ranges);
-  submit(stream, [=, owned = std::vector(ranges.begin(), ranges.end())] {
+void CpuKernels::run(Stream& stream, const kernel::Sgd& of) {
+  submit(stream, [=, owned = std::vector(of.ranges.begin(), of.ranges.end())] {
     for (const auto& [begin, end, options] : owned) {
-      cpu::sgd(arena_of(parameters, gradients, begin, end),
-               options.momentum == 0 ? nullptr : f32(velocity) + begin, options, *scalars);
+      cpu::sgd(arena_of(of.parameters, of.gradients, begin, end),
+               options.momentum == 0 ? nullptr : f32(of.velocity) + begin, options, *of.scalars);
     }
   });
 }
 
-void CpuKernels::muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
-                      const StepScalars* scalars) {
-  check::muon(matrices, options);
-  for (const MuonMatrix& matrix : matrices) submit(stream, muon_update(onednn_, matrix, options, scalars));
+void CpuKernels::run(Stream& stream, const kernel::Muon& of) {
+  for (const MuonMatrix& matrix : of.matrices)
+    submit(stream, muon_update(onednn_, matrix, of.options, of.scalars));
 }
 
-void CpuKernels::add_squares(Stream& stream, const TensorView& x, GradientNorm* norm) {
-  check::tensor("add_squares", "x", x);
-  submit(stream, [=] { norm->squares += cpu::sum_of_squares(f32(x), x.elements()); });
+void CpuKernels::run(Stream& stream, const kernel::AddSquares& of) {
+  submit(stream, [=] { of.norm->squares += cpu::sum_of_squares(f32(of.x), of.x.elements()); });
 }
 
-void CpuKernels::clip_factor(Stream& stream, float max_norm, GradientNorm* norm) {
-  check::limit("clip_factor", max_norm);
-  submit(stream, [=] { cpu::clip_factor(max_norm, *norm); });
+void CpuKernels::run(Stream& stream, const kernel::ClipFactor& of) {
+  submit(stream, [=] { cpu::clip_factor(of.max_norm, *of.norm); });
 }
 
-void CpuKernels::clamp(Stream& stream, const TensorView& x, float limit) {
-  check::tensor("clamp", "x", x);
-  check::limit("clamp", limit);
-  submit(stream, [=] { cpu::clamp(f32(x), limit, x.elements()); });
+void CpuKernels::run(Stream& stream, const kernel::Clamp& of) {
+  submit(stream, [=] { cpu::clamp(f32(of.x), of.limit, of.x.elements()); });
 }
 
-void CpuKernels::average(Stream& stream, const TensorView& weights, const StepScalars* scalars,
-                         const TensorView& average) {
-  for (const TensorView& view : {weights, average}) check::same("average", view, weights);
-  submit(stream, [=] { cpu::average(f32(weights), scalars->average_decay, f32(average), weights.elements()); });
-}
-
-void CpuKernels::look_ahead(Stream& stream, const Parameters& parameters, const StepScalars* scalars,
-                            const TensorView& slow) {
-  check::look_ahead(parameters, slow);
+void CpuKernels::run(Stream& stream, const kernel::Average& of) {
   submit(stream, [=] {
-    if (scalars->slow_share == 0) return;
-    cpu::look_ahead(f32(parameters.values), parameters.rounded.as<BFloat16>(), scalars->slow_share, f32(slow),
-                    slow.elements());
+    cpu::average(f32(of.weights), of.scalars->average_decay, f32(of.average), of.weights.elements());
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::LookAhead& of) {
+  submit(stream, [=] {
+    if (of.scalars->slow_share == 0) return;
+    cpu::look_ahead(f32(of.parameters.values), of.parameters.rounded.as<BFloat16>(), of.scalars->slow_share,
+                    f32(of.slow), of.slow.elements());
   });
 }
 

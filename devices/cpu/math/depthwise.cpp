@@ -1,13 +1,25 @@
-#include "headrace/devices/cpu/math/convolutions.h"
-
+// Depthwise convolutions, and the gradient of a convolution's bias if the activation's input was not stored: the
+// same bits with any number of threads.
 #include <algorithm>
 
 #include "headrace/devices/base/simd.h"
+#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cpu/math/convolutions.h"
+#include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
 
 namespace headrace::cpu {
 namespace {
+
+// T is float or BFloat16, the type of activations; W that of weights.
+template <typename T, typename W>
+struct ConvBiasOperands {
+  const T* x;
+  const W* weights;
+  const float* bias;  // null: 0
+  const T* dy;
+};
 
 constexpr std::int64_t kChannelStrip = 64;  // channels that are summed at once
 
@@ -134,8 +146,6 @@ void tap_gradient(const ConvShape& shape, std::int64_t tap, std::int64_t first, 
   }
 }
 
-}  // namespace
-
 template <typename T>
 void depthwise_forward(const ConvShape& shape, const T* x, const float* weights, const float* bias,
                        Activation activation, T* y) {
@@ -156,9 +166,6 @@ void depthwise_forward(const ConvShape& shape, const T* x, const float* weights,
     }
   });
 }
-template void depthwise_forward(const ConvShape&, const float*, const float*, const float*, Activation, float*);
-template void depthwise_forward(const ConvShape&, const BFloat16*, const float*, const float*, Activation,
-                                BFloat16*);
 
 template <typename T>
 void depthwise_backward_data(const ConvShape& shape, const T* dy, const float* weights, T* dx) {
@@ -178,8 +185,6 @@ void depthwise_backward_data(const ConvShape& shape, const T* dy, const float* w
     }
   });
 }
-template void depthwise_backward_data(const ConvShape&, const float*, const float*, float*);
-template void depthwise_backward_data(const ConvShape&, const BFloat16*, const float*, BFloat16*);
 
 template <typename T>
 void depthwise_backward_weights(const ConvShape& shape, const T* x, const T* dy, float* dweights) {
@@ -191,10 +196,6 @@ void depthwise_backward_weights(const ConvShape& shape, const T* x, const T* dy,
     }
   });
 }
-template void depthwise_backward_weights(const ConvShape&, const float*, const float*, float*);
-template void depthwise_backward_weights(const ConvShape&, const BFloat16*, const BFloat16*, float*);
-
-namespace {
 
 constexpr std::int64_t kOutputs = 16;  // of a strip
 
@@ -273,8 +274,6 @@ void strip_gradient(const ConvShape& shape, const ConvBiasOperands<T, W>& of, Ac
   for (std::int64_t k = 0; k < width; ++k) dbias[first + k] = static_cast<float>(totals[k]);
 }
 
-}  // namespace
-
 template <typename T, typename W>
 void conv_bias_backward(const ConvShape& shape, const ConvBiasOperands<T, W>& operands, Activation activation,
                         float* dbias) {
@@ -285,10 +284,47 @@ void conv_bias_backward(const ConvShape& shape, const ConvBiasOperands<T, W>& op
     }
   });
 }
-template void conv_bias_backward(const ConvShape&, const ConvBiasOperands<float, float>&, Activation, float*);
-template void conv_bias_backward(const ConvShape&, const ConvBiasOperands<float, BFloat16>&, Activation, float*);
-template void conv_bias_backward(const ConvShape&, const ConvBiasOperands<BFloat16, float>&, Activation, float*);
 template void conv_bias_backward(const ConvShape&, const ConvBiasOperands<BFloat16, BFloat16>&, Activation,
                                  float*);
+
+}  // namespace
+
+void CpuKernels::run(Stream& stream, const kernel::ConvBiasBackward& of) {
+  check_recomputed(of, of.options.groups == 1);
+  submit(stream, [=, shape = conv_shape(of.x, of.weights, of.dy, of.options)] {
+    with_type(of.x, [&]<typename T>(T) {
+      with_type(of.weights, [&]<typename W>(W) {
+        const cpu::ConvBiasOperands<T, W> operands{of.x.as<T>(), of.weights.as<W>(), f32(of.bias), of.dy.as<T>()};
+        cpu::conv_bias_backward(shape, operands, of.activation, f32(of.dbias));
+      });
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::DepthwiseForward& of) {
+  submit(stream, [=, shape = conv_shape(of.x, of.weights, of.y, of.options)] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::depthwise_forward(shape, of.x.as<T>(), f32(of.weights), f32(of.bias), of.activation, of.y.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::DepthwiseBackwardData& of) {
+  submit(stream, [=, shape = conv_shape(of.dx, of.weights, of.dy, of.options)] {
+    with_type(of.dx, [&]<typename T>(T) {
+      cpu::depthwise_backward_data(shape, of.dy.as<T>(), f32(of.weights), of.dx.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::DepthwiseBackwardWeights& of) {
+  submit_column_sums(stream, of.dy, of.dbias);
+  if (!of.dweights.defined()) return;
+  submit(stream, [=, shape = conv_shape(of.x, of.dweights, of.dy, of.options)] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::depthwise_backward_weights(shape, of.x.as<T>(), of.dy.as<T>(), f32(of.dweights));
+    });
+  });
+}
 
 }  // namespace headrace::cpu

@@ -1,14 +1,34 @@
-#include "headrace/devices/cpu/math/convolutions.h"
-
+// Pooling over channels-last images.
 #include <algorithm>
 #include <cstring>
 
 #include "headrace/devices/base/simd.h"
+#include "headrace/devices/cpu/math/cpu_kernel_table.h"
 #include "headrace/devices/cpu/math/elementwise.h"
 #include "headrace/devices/cpu/math/parallel.h"
 
 namespace headrace::cpu {
 namespace {
+
+// A window over (images, height, width, channels); window^2 <= 256, pad <= window / 2.
+struct PoolGeometry {
+  std::int64_t images = 0, height = 0, width = 0, channels = 0;
+  std::int64_t window = 0, stride = 0;
+  std::int64_t pad = 0;  // max pooling only
+
+  std::int64_t out_height() const noexcept { return (height + 2 * pad - window) / stride + 1; }
+  std::int64_t out_width() const noexcept { return (width + 2 * pad - window) / stride + 1; }
+};
+
+PoolGeometry pool_geometry(const TensorView& x, const PoolOptions& options) {
+  return {.images = x.shape[0],
+          .height = x.shape[1],
+          .width = x.shape[2],
+          .channels = x.shape[3],
+          .window = options.window,
+          .stride = options.stride,
+          .pad = options.pad};
+}
 
 constexpr std::int64_t kPooledChannels = 64;  // channels at a time
 
@@ -232,8 +252,6 @@ HEADRACE_SIMD_MATH void spread_average(const BFloat16* dy, BFloat16* dx, std::in
   spread_pixels(dy, dx, pixels, channels);
 }
 
-}  // namespace
-
 template <typename T>
 void max_pool_forward(const PoolGeometry& geometry, const T* x, T* y, std::uint8_t* argmax) {
   const std::int64_t in_image = geometry.height * geometry.width * geometry.channels;
@@ -284,8 +302,6 @@ void global_average_backward(const T* dy, T* dx, std::int64_t images, std::int64
 HEADRACE_POOLING(float)
 HEADRACE_POOLING(BFloat16)
 #undef HEADRACE_POOLING
-
-namespace {
 
 // Returns the input position of the window's corner for pixel (row, column) of the output.
 std::int64_t corner(const PoolGeometry& g, std::int64_t row, std::int64_t column) {
@@ -351,8 +367,6 @@ HEADRACE_SIMD_MATH void gather_row(const PoolGeometry& g, std::int64_t row, cons
   }
 }
 
-}  // namespace
-
 template <typename T>
 void average_pool_forward(const PoolGeometry& g, const T* x, T* y) {
   const std::int64_t in_image = g.height * g.width * g.channels, out_row = g.out_width() * g.channels;
@@ -374,9 +388,60 @@ void average_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {
   });
 }
 
-template void average_pool_forward(const PoolGeometry&, const float*, float*);
-template void average_pool_forward(const PoolGeometry&, const BFloat16*, BFloat16*);
-template void average_pool_backward(const PoolGeometry&, const float*, float*);
 template void average_pool_backward(const PoolGeometry&, const BFloat16*, BFloat16*);
+
+}  // namespace
+
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolForward& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::max_pool_forward(pool_geometry(of.x, of.options), of.x.as<T>(), of.y.as<T>(),
+                            of.argmax.as<std::uint8_t>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::MaxPoolBackward& of) {
+  submit(stream, [=] {
+    with_type(of.dx, [&]<typename T>(T) {
+      cpu::max_pool_backward(pool_geometry(of.dx, of.options), of.dy.as<T>(), of.argmax.as<std::uint8_t>(),
+                             of.dx.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::AveragePoolForward& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::average_pool_forward(pool_geometry(of.x, of.options), of.x.as<T>(), of.y.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::AveragePoolBackward& of) {
+  submit(stream, [=] {
+    with_type(of.dx, [&]<typename T>(T) {
+      cpu::average_pool_backward(pool_geometry(of.dx, of.options), of.dy.as<T>(), of.dx.as<T>());
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::GlobalAveragePoolForward& of) {
+  submit(stream, [=] {
+    with_type(of.x, [&]<typename T>(T) {
+      cpu::global_average_forward(of.x.as<T>(), of.y.as<T>(), of.x.shape[0], of.x.shape[1] * of.x.shape[2],
+                                  of.x.shape[3]);
+    });
+  });
+}
+
+void CpuKernels::run(Stream& stream, const kernel::GlobalAveragePoolBackward& of) {
+  submit(stream, [=] {
+    with_type(of.dx, [&]<typename T>(T) {
+      cpu::global_average_backward(of.dy.as<T>(), of.dx.as<T>(), of.dx.shape[0], of.dx.shape[1] * of.dx.shape[2],
+                                   of.dx.shape[3]);
+    });
+  });
+}
 
 }  // namespace headrace::cpu

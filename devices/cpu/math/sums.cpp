@@ -76,7 +76,7 @@ HEADRACE_SIMD_MATH void square_blocks(const float* x, std::int64_t count, std::i
 }
 
 constexpr std::int64_t kTreeBlock = 1024;  // elements; a few blocks stay in the first-level cache
-constexpr std::size_t kTreeDepth = std::bit_width(Kernels::kMaxSummed - 1);
+constexpr std::size_t kTreeDepth = std::bit_width(kernel::kMaxSummed - 1);
 using Block = float[kTreeBlock];
 
 void add_block(float* into, const float* from, std::int64_t count) noexcept {

@@ -1,5 +1,5 @@
 // Batch normalisation as work for threads: one pass for sums, one that applies them, each way. An activation after
-// it is part of these passes, as is max pooling before it (pooled_norm_work.h). Private to the CUDA backend.
+// it is part of these passes, as is max pooling before it (norm_calls.h). Private to the CUDA backend.
 //
 // Bytes that move for an element of 2 bytes (bf16; of 4, twice as many), activation included:
 //            a kernel each                                                  fused
@@ -15,7 +15,7 @@
 
 namespace headrace::cuda {
 
-// The vectors of Kernels::BatchNorm for the threads.
+// The vectors of kernel::BatchNorm for the threads.
 struct NormVectors {
   const float* gamma;  // null: 1
   const float* beta;
@@ -28,7 +28,7 @@ struct NormVectors {
   HEADRACE_HOST_DEVICE float scale(std::int64_t column) const { return gamma != nullptr ? gamma[column] : 1.0F; }
 };
 
-inline NormVectors norm_vectors(const Kernels::BatchNorm& norm) {
+inline NormVectors norm_vectors(const kernel::BatchNorm& norm) {
   return {norm.gamma.as<float>(),
           norm.beta.as<float>(),
           norm.running_mean.as<float>(),
@@ -255,7 +255,7 @@ inline std::size_t batch_norm_scratch_bytes(const TensorView& x) {
 
 // Calls function(type, width, activation) for the call's tensors and norm; `columns` is a row's length.
 template <typename Function, typename... Views>
-void by_norm(const Kernels::BatchNorm& norm, const Function& function, const TensorView& x,
+void by_norm(const kernel::BatchNorm& norm, const Function& function, const TensorView& x,
              const Views&... others) {
   by_type(x.dtype, [&](auto type) {
     constexpr int kWidth = kPackWidth<decltype(type)>;
@@ -273,64 +273,55 @@ void normalize(Launcher& launch, const TensorView& x, const NormVectors& by, con
 }
 
 template <typename Launcher>
-void submit_batch_norm_infer(Launcher& launch, const TensorView& x, const Kernels::BatchNorm& norm,
-                             const TensorView& y) {
-  NormVectors running = norm_vectors(norm);
+void submit_batch_norm_infer(Launcher& launch, const kernel::BatchNormInfer& of) {
+  NormVectors running = norm_vectors(of.norm);
   running.saved_mean = nullptr;
   const auto work = [&](auto type, auto width, auto activation) {
-    normalize<width(), decltype(type), activation()>(launch, x, running, y);
+    normalize<width(), decltype(type), activation()>(launch, of.x, running, of.y);
   };
-  by_norm(norm, work, x, y);
+  by_norm(of.norm, work, of.x, of.y);
 }
 
 template <typename Launcher>
-void submit_batch_norm_train(Launcher& launch, const TensorView& x, const Kernels::BatchNorm& norm,
-                             const StepScalars* scalars, const TensorView& y, void* scratch) {
-  const NormVectors vectors = norm_vectors(norm);
-  const std::int64_t columns = x.shape.back();
-  by_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    by_width<kNarrowWidth>(columns % kNarrowWidth == 0 && packs_fit(kNarrowWidth, x), [&](auto width) {
-      launch.template reduce<width()>(BatchStatistics<T>{x.as<T>(), columns, real_rows(x, scalars), vectors},
-                                      column_grid(x.elements() / columns, columns, width()), scratch);
+void submit_batch_norm_train(Launcher& launch, const kernel::BatchNormTrain& of, void* scratch) {
+  const NormVectors vectors = norm_vectors(of.norm);
+  const std::int64_t columns = of.x.shape.back();
+  by_type(of.x.dtype, [&]<typename T>(T) {
+    by_width<kNarrowWidth>(columns % kNarrowWidth == 0 && packs_fit(kNarrowWidth, of.x), [&](auto width) {
+      launch.template reduce<width()>(
+          BatchStatistics<T>{of.x.as<T>(), columns, real_rows(of.x, of.scalars), vectors},
+          column_grid(of.x.elements() / columns, columns, width()), scratch);
     });
   });
   const auto work = [&](auto type, auto width, auto activation) {
-    normalize<width(), decltype(type), activation()>(launch, x, vectors, y);
+    normalize<width(), decltype(type), activation()>(launch, of.x, vectors, of.y);
   };
-  by_norm(norm, work, x, y);
+  by_norm(of.norm, work, of.x, of.y);
 }
 
 // Runs the pass for sums, then returns the work of the pass that applies them, writing to dx.
 template <int kWidth, typename T, Activation kActivation, typename Launcher>
-NormInputGradient<T, kActivation> norm_gradients(Launcher& launch, const TensorView& x, const TensorView& dy,
-                                                 const Kernels::BatchNorm& norm, const StepScalars* scalars,
-                                                 const TensorView& dgamma, const TensorView& dbeta, T* dx,
+NormInputGradient<T, kActivation> norm_gradients(Launcher& launch, const kernel::BatchNormBackward& of,
                                                  void* scratch) {
-  const std::int64_t columns = x.shape.back();
-  const NormVectors vectors = norm_vectors(norm);
-  const RealRows real = real_rows(x, scalars);
-  auto* offset = reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + reduction_scratch_bytes(x));
+  const std::int64_t columns = of.x.shape.back();
+  const NormVectors vectors = norm_vectors(of.norm);
+  const RealRows real = real_rows(of.x, of.scalars);
+  auto* offset = reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + reduction_scratch_bytes(of.x));
   float* slope = offset + columns;
   launch.template reduce<narrow_width(kWidth)>(
-      NormGradients<T, kActivation>{x.as<T>(), dy.as<T>(), columns, real, vectors, dgamma.as<float>(),
-                                    dbeta.as<float>(), offset, slope},
-      column_grid(x.elements() / columns, columns, narrow_width(kWidth)), scratch);
-  return {x.as<T>(), dy.as<T>(), dx, columns, real, vectors, offset, slope};
+      NormGradients<T, kActivation>{of.x.as<T>(), of.dy.as<T>(), columns, real, vectors, of.dgamma.as<float>(),
+                                    of.dbeta.as<float>(), offset, slope},
+      column_grid(of.x.elements() / columns, columns, narrow_width(kWidth)), scratch);
+  return {of.x.as<T>(), of.dy.as<T>(), of.dx.as<T>(), columns, real, vectors, offset, slope};
 }
 
 template <typename Launcher>
-void submit_batch_norm_backward(Launcher& launch, const TensorView& x, const TensorView& dy,
-                                const Kernels::BatchNorm& norm, const StepScalars* scalars,
-                                const TensorView& dgamma, const TensorView& dbeta, const TensorView& dx,
-                                void* scratch) {
+void submit_batch_norm_backward(Launcher& launch, const kernel::BatchNormBackward& of, void* scratch) {
   const auto work = [&](auto type, auto width, auto activation) {
-    using T = decltype(type);
-    const auto apply =
-        norm_gradients<width(), T, activation()>(launch, x, dy, norm, scalars, dgamma, dbeta, dx.as<T>(), scratch);
-    launch.template columns<width()>(apply, column_grid(x.elements() / apply.columns, apply.columns, width()));
+    const auto apply = norm_gradients<width(), decltype(type), activation()>(launch, of, scratch);
+    launch.template columns<width()>(apply, column_grid(of.x.elements() / apply.columns, apply.columns, width()));
   };
-  by_norm(norm, work, x, dy, dx);
+  by_norm(of.norm, work, of.x, of.dy, of.dx);
 }
 
 }  // namespace headrace::cuda

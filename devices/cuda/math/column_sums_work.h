@@ -165,8 +165,7 @@ struct ColumnSums {
 
 template <typename Launcher>
 void submit_column_sums(Launcher& launch, const TensorView& matrix, const TensorView& sums, void* scratch) {
-  by_type(matrix.dtype, [&](auto type) {
-    using T = decltype(type);
+  by_type(matrix.dtype, [&]<typename T>(T) {
     const std::int64_t columns = matrix.shape.back();
     const ColumnSums<T> work{matrix.as<T>(), matrix.elements() / columns, columns, sums.as<float>()};
     constexpr int kWidth = kPackWidth<T>;

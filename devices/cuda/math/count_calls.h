@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
 #include <vector>
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/math/elementwise_work.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
 #include "headrace/devices/cuda/math/loss_work.h"
@@ -98,24 +96,6 @@ inline ClassLabels class_labels(const TensorView& x, const TensorView& labels) {
   return {targets ? nullptr : labels.as<std::int64_t>(), {targets ? labels.as<float>() : nullptr, x.shape[1]}};
 }
 
-template <typename Launcher>
-void submit_count_top(Launcher& launch, const TensorView& x, const TensorView& labels, int k,
-                      const ExampleRows& rows, MetricSums* sums, void* scratch) {
-  auto* hits = static_cast<RowLoss*>(scratch);
-  launch.rows(
-      TopRows{{x.as<float>(), class_labels(x, labels)}, k, rows.scalars, rows.weights.as<const float>(), hits},
-      x.shape[0]);
-  launch.total(MetricTotal{hits, x.shape[0], rows.scalars, sums});
-}
-
-template <typename Launcher>
-void submit_count_confusions(Launcher& launch, const TensorView& x, const TensorView& labels,
-                             const StepScalars* scalars, const TensorView& counts) {
-  launch.rows(
-      ConfusionRows{{{x.as<float>(), x.shape[1]}, class_labels(x, labels)}, scalars, counts.as<std::int64_t>()},
-      x.shape[0]);
-}
-
 // One thread counts one score.
 struct ScoreCounts {
   const float* x;
@@ -150,23 +130,6 @@ struct ScoreCounts {
   }
 };
 
-template <typename Launcher>
-void submit_count_scores(Launcher& launch, const TensorView& x, const TensorView& labels,
-                         const ScoreBuckets& buckets, const StepScalars* scalars, const TensorView& counts) {
-  const bool floats = labels.dtype == DType::kF32;
-  const ScoreCounts work{x.as<float>(),
-                         floats ? labels.as<float>() : nullptr,
-                         floats ? nullptr : labels.as<std::int64_t>(),
-                         labels.shape.rank() == 1 && x.shape[1] > 1,
-                         x.shape[1],
-                         buckets.count,
-                         buckets.threshold,
-                         buckets.sigmoid,
-                         scalars,
-                         counts.as<std::int64_t>()};
-  submit_flat<1>(launch, work, x.elements(), true);
-}
-
 // The weights of the rows whose class is one of [first, first + kClasses): they travel as a kernel's argument. The
 // part that begins with class 0 also writes NaN for rows of unknown classes.
 struct WeightsByClass {
@@ -200,63 +163,62 @@ struct WeightsByClass {
   }
 };
 
-template <typename Launcher>
-void submit_example_weights(Launcher& launch, const TensorView& labels, const std::vector<float>& by_class,
-                            const TensorView& given, const TensorView& weights) {
-  const bool floats = labels.dtype == DType::kF32;
-  const auto classes = static_cast<std::int64_t>(by_class.size());
-  for (std::int64_t first = 0; first < classes; first += WeightsByClass::kClasses) {
-    WeightsByClass work{};
-    const std::int64_t end = std::min<std::int64_t>(classes, first + WeightsByClass::kClasses);
-    std::copy(by_class.begin() + first, by_class.begin() + end, work.by_class);
-    work.first = first;
-    work.classes = classes;
-    work.numbers = floats ? nullptr : labels.as<std::int64_t>();
-    work.targets = floats ? labels.as<float>() : nullptr;
-    work.width = labels.elements() / labels.shape[0];
-    work.given = given.as<float>();
-    work.weights = weights.as<float>();
-    submit_flat<1>(launch, work, weights.elements(), true);
-  }
-}
-
 template <typename Launches>
-void GpuKernels<Launches>::count_top(Stream& stream, const TensorView& x, const TensorView& labels, int k,
-                                     const ExampleRows& rows, MetricSums* sums) {
-  check::top("count_top", k);
-  check::classes("count_top", x, labels);
-  check::weights("count_top", rows, x);
-  launches_.submit(stream, "count_top", loss_scratch_bytes(x), [=](auto& launch, void* scratch) {
-    submit_count_top(launch, x, labels, k, rows, sums, scratch);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::CountTop& of) {
+  launches_.submit(stream, name_of(of), loss_scratch_bytes(of.x), [=](auto& launch, void* scratch) {
+    auto* hits = static_cast<RowLoss*>(scratch);
+    const TopRows::Rows in{of.x.as<float>(), class_labels(of.x, of.labels)};
+    launch.rows(TopRows{in, of.k, of.rows.scalars, of.rows.weights.as<const float>(), hits}, of.x.shape[0]);
+    launch.total(MetricTotal{hits, of.x.shape[0], of.rows.scalars, of.sums});
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::count_confusions(Stream& stream, const TensorView& x, const TensorView& labels,
-                                            const StepScalars* scalars, const TensorView& counts) {
-  check::classes("count_confusions", x, labels);
-  check::confusions("count_confusions", x, counts);
-  launches_.submit(stream, "count_confusions",
-                   [=](auto& launch) { submit_count_confusions(launch, x, labels, scalars, counts); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::CountConfusions& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const ConfusionRows::Rows in{{of.x.as<float>(), of.x.shape[1]}, class_labels(of.x, of.labels)};
+    launch.rows(ConfusionRows{in, of.scalars, of.counts.as<std::int64_t>()}, of.x.shape[0]);
+  });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::count_scores(Stream& stream, const TensorView& x, const TensorView& labels,
-                                        const ScoreBuckets& buckets, const StepScalars* scalars,
-                                        const TensorView& counts) {
-  check::scores("count_scores", x, labels, buckets, counts);
-  launches_.submit(stream, "count_scores",
-                   [=](auto& launch) { submit_count_scores(launch, x, labels, buckets, scalars, counts); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::CountScores& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const bool floats = of.labels.dtype == DType::kF32;
+    const ScoreCounts work{of.x.as<float>(),
+                           floats ? of.labels.as<float>() : nullptr,
+                           floats ? nullptr : of.labels.as<std::int64_t>(),
+                           of.labels.shape.rank() == 1 && of.x.shape[1] > 1,
+                           of.x.shape[1],
+                           of.buckets.count,
+                           of.buckets.threshold,
+                           of.buckets.sigmoid,
+                           of.scalars,
+                           of.counts.as<std::int64_t>()};
+    submit_flat<1>(launch, work, of.x.elements());
+  });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::example_weights(Stream& stream, const TensorView& labels,
-                                           std::span<const float> by_class, const TensorView& given,
-                                           const TensorView& weights) {
-  check::example_weights("example_weights", labels, by_class, given, weights);
-  const std::vector<float> kept(by_class.begin(), by_class.end());
-  launches_.submit(stream, "example_weights",
-                   [=](auto& launch) { submit_example_weights(launch, labels, kept, given, weights); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ExampleWeights& of) {
+  const std::vector<float> by_class(of.by_class.begin(), of.by_class.end());
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const bool floats = of.labels.dtype == DType::kF32;
+    const auto classes = static_cast<std::int64_t>(by_class.size());
+    for (std::int64_t first = 0; first < classes; first += WeightsByClass::kClasses) {
+      WeightsByClass work{};
+      const std::int64_t end = std::min<std::int64_t>(classes, first + WeightsByClass::kClasses);
+      std::copy(by_class.begin() + first, by_class.begin() + end, work.by_class);
+      work.first = first;
+      work.classes = classes;
+      work.numbers = floats ? nullptr : of.labels.as<std::int64_t>();
+      work.targets = floats ? of.labels.as<float>() : nullptr;
+      work.width = of.labels.elements() / of.labels.shape[0];
+      work.given = of.given.as<float>();
+      work.weights = of.weights.as<float>();
+      submit_flat<1>(launch, work, of.weights.elements());
+    }
+  });
 }
 
 }  // namespace headrace::cuda

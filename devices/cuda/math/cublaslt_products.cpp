@@ -246,34 +246,36 @@ CublasLtDense::CublasLtDense(int ordinal, std::string device_name)
     : ordinal_(ordinal), device_(std::move(device_name)), matmul_(ordinal, device_), scratch_(device_) {}
 
 // Row-major tensors are their transposes in column-major terms: y' = weights x', and so on.
-void CublasLtDense::forward(cudaStream_t stream, const TensorView& x, const TensorView& weights,
-                            const TensorView& bias, const TensorView& y, Precision precision) {
-  const GemmProblem problem{
-      .m = weights.shape[0], .n = x.shape[0], .k = x.shape[1], .a = Transpose::kYes, .bias = bias.defined()};
-  run(stream, with_types(problem, precision, y.dtype), {.a = weights, .b = x, .result = y, .bias = bias});
+void CublasLtDense::product(cudaStream_t stream, const kernel::DenseForward& of) {
+  const GemmProblem problem{.m = of.weights.shape[0],
+                            .n = of.x.shape[0],
+                            .k = of.x.shape[1],
+                            .a = Transpose::kYes,
+                            .bias = of.bias.defined()};
+  run(stream, with_types(problem, of.precision, of.y.dtype),
+      {.a = of.weights, .b = of.x, .result = of.y, .bias = of.bias});
 }
 
-void CublasLtDense::backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights,
-                                  const TensorView& dx, Precision precision) {
-  const GemmProblem problem{.m = weights.shape[1], .n = dy.shape[0], .k = weights.shape[0]};
-  run(stream, with_types(problem, precision, dx.dtype), {.a = weights, .b = dy, .result = dx, .bias = {}});
+void CublasLtDense::product(cudaStream_t stream, const kernel::DenseBackwardData& of) {
+  const GemmProblem problem{.m = of.weights.shape[1], .n = of.dy.shape[0], .k = of.weights.shape[0]};
+  run(stream, with_types(problem, of.precision, of.dx.dtype),
+      {.a = of.weights, .b = of.dy, .result = of.dx, .bias = {}});
 }
 
-void CublasLtDense::backward_weights(cudaStream_t stream, const TensorView& x, const TensorView& dy,
-                                     const TensorView& dweights, Precision precision) {
-  const GemmProblem problem{.m = x.shape[1], .n = dy.shape[1], .k = x.shape[0], .b = Transpose::kYes};
-  run(stream, with_types(problem, precision, dweights.dtype), {.a = x, .b = dy, .result = dweights, .bias = {}});
+void CublasLtDense::product(cudaStream_t stream, const kernel::DenseBackwardWeights& of) {
+  const GemmProblem problem{.m = of.x.shape[1], .n = of.dy.shape[1], .k = of.x.shape[0], .b = Transpose::kYes};
+  run(stream, with_types(problem, of.precision, of.dweights.dtype),
+      {.a = of.x, .b = of.dy, .result = of.dweights, .bias = {}});
 }
 
-void CublasLtDense::batched(cudaStream_t stream, const Kernels::Matrices& a, const Kernels::Matrices& b,
-                            float alpha, const Kernels::Matrices& result, Precision precision) {
-  const BatchedCalls calls = batched_calls(a, b, result);
-  run(stream, with_types(calls.problem, precision, result.tensor.dtype),
-      {.a = b.tensor,
-       .b = a.tensor,
-       .result = result.tensor,
+void CublasLtDense::product(cudaStream_t stream, const kernel::BatchedMatmul& of) {
+  const BatchedCalls calls = batched_calls(of.a, of.b, of.result);
+  run(stream, with_types(calls.problem, of.precision, of.result.tensor.dtype),
+      {.a = of.b.tensor,
+       .b = of.a.tensor,
+       .result = of.result.tensor,
        .bias = {},
-       .alpha = alpha,
+       .alpha = of.alpha,
        .repeats = calls.repeats,
        .a_step = calls.a_step,
        .b_step = calls.b_step,

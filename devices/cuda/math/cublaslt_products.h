@@ -67,14 +67,10 @@ class CublasLtDense {
   CublasLtDense(int ordinal, std::string device_name);
 
   // The bias is f32; the weights, x, y, dy and dx f32 or bf16. A bias added to a bf16 y is rounded to bf16.
-  void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-               const TensorView& y, Precision precision);
-  void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                     Precision precision);
-  void backward_weights(cudaStream_t stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                        Precision precision);
-  void batched(cudaStream_t stream, const Kernels::Matrices& a, const Kernels::Matrices& b, float alpha,
-               const Kernels::Matrices& result, Precision precision);
+  void product(cudaStream_t stream, const kernel::DenseForward& of);
+  void product(cudaStream_t stream, const kernel::DenseBackwardData& of);
+  void product(cudaStream_t stream, const kernel::DenseBackwardWeights& of);
+  void product(cudaStream_t stream, const kernel::BatchedMatmul& of);
 
  private:
   // The operands in cuBLAS's order, the result, and perhaps a bias.

@@ -6,12 +6,10 @@
 
 #include <cstdio>
 #include <map>
-#include <span>
 #include <string>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/common/backend_module.h"
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_math.h"
 #include "headrace/devices/cuda/math/cublaslt_products.h"
@@ -37,24 +35,20 @@ class CudaKernels final : public cuda::GpuKernels<cuda::CudaLaunches> {
   void tune_plans() override { convolution_.tune(); }
   std::map<std::string, std::string> chosen_plans() const override { return convolution_.chosen_plans(); }
 
-  void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
-            const StepScalars* scalars) override;
-
  private:
-  void dense_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                     const TensorView& y, Precision precision) override;
-  void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                           Precision precision) override;
-  void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
-                              const TensorView& dweights, Precision precision) override;
-  void batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
-                       Precision precision) override;
-  void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                    const TensorView& y, const ConvOptions& options) override;
-  void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                          const ConvOptions& options) override;
-  void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                             const ConvOptions& options) override;
+  void product(Stream& stream, const kernel::DenseForward& of) override { dense(stream, of); }
+  void product(Stream& stream, const kernel::DenseBackwardData& of) override { dense(stream, of); }
+  void product(Stream& stream, const kernel::DenseBackwardWeights& of) override { dense(stream, of); }
+  void product(Stream& stream, const kernel::BatchedMatmul& of) override { dense(stream, of); }
+  void product(Stream& stream, const kernel::ConvForward& of) override;
+  void product(Stream& stream, const kernel::ConvBackwardData& of) override;
+  void product(Stream& stream, const kernel::ConvBackwardWeights& of) override;
+  void product(Stream& stream, const kernel::Muon& of) override;
+
+  template <typename Product>
+  void dense(Stream& stream, const Product& of) {
+    if (const auto on = launches_.enter(stream)) dense_.product(*on, of);
+  }
 
   CudnnConvolution convolution_;
   CublasLtDense dense_;
@@ -71,85 +65,42 @@ CudaKernels::CudaKernels(int ordinal, const std::string& device_name, cuda::Plan
       device_(device_name),
       scratch_(device_name) {}
 
-void CudaKernels::dense_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                                const TensorView& bias, const TensorView& y, Precision precision) {
-  if (const auto on = launches_.enter(stream)) dense_.forward(*on, x, weights, bias, y, precision);
-}
-
-void CudaKernels::dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                      const TensorView& dx, Precision precision) {
-  if (const auto on = launches_.enter(stream)) dense_.backward_data(*on, dy, weights, dx, precision);
-}
-
-void CudaKernels::dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
-                                         const TensorView& dweights, Precision precision) {
-  if (const auto on = launches_.enter(stream)) dense_.backward_weights(*on, x, dy, dweights, precision);
-}
-
-void CudaKernels::batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
-                                  const Matrices& result, Precision precision) {
-  if (const auto on = launches_.enter(stream)) dense_.batched(*on, a, b, alpha, result, precision);
-}
-
-void CudaKernels::conv_product(Stream& stream, const TensorView& x, const TensorView& weights,
-                               const TensorView& bias, const TensorView& y, const ConvOptions& options) {
+void CudaKernels::product(Stream& stream, const kernel::ConvForward& of) {
   const auto on = launches_.enter(stream);
   if (!on) return;
-  if (!bias.defined() && cuda::fits_narrow_kernels(x, weights, y, options)) {
-    CUDA_CHECK(cuda::narrow_forward(x, weights, y, *on), device_);
+  if (!of.bias.defined() && cuda::fits_narrow_kernels(of.x, of.weights, of.y, of.options)) {
+    CUDA_CHECK(cuda::narrow_forward(of.x, of.weights, of.y, *on), device_);
   } else {
-    convolution_.forward(*on, x, weights, bias, y, options);
+    convolution_.product(*on, of);
   }
 }
 
-void CudaKernels::conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                     const TensorView& dx, const ConvOptions& options) {
+void CudaKernels::product(Stream& stream, const kernel::ConvBackwardData& of) {
   const auto on = launches_.enter(stream);
   if (!on) return;
-  if (cuda::fits_narrow_kernels(dx, weights, dy, options)) {
-    CUDA_CHECK(cuda::narrow_input_gradient(dy, weights, dx, *on), device_);
+  if (cuda::fits_narrow_kernels(of.dx, of.weights, of.dy, of.options)) {
+    CUDA_CHECK(cuda::narrow_input_gradient(of.dy, of.weights, of.dx, *on), device_);
   } else {
-    convolution_.backward_data(*on, dy, weights, dx, options);
+    convolution_.product(*on, of);
   }
 }
 
-void CudaKernels::conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
-                                        const TensorView& dweights, const ConvOptions& options) {
+void CudaKernels::product(Stream& stream, const kernel::ConvBackwardWeights& of) {
   const auto on = launches_.enter(stream);
   if (!on) return;
-  if (cuda::fits_narrow_weight_gradient(x, dy, dweights, options)) {
+  if (cuda::fits_narrow_weight_gradient(of.x, of.dy, of.dweights, of.options)) {
     void* scratch = scratch_.reserve(*on, cuda::narrow_scratch_bytes());
-    CUDA_CHECK(cuda::narrow_weight_gradient(x, dy, dweights, scratch, *on), device_);
+    CUDA_CHECK(cuda::narrow_weight_gradient(of.x, of.dy, of.dweights, scratch, *on), device_);
   } else {
-    convolution_.backward_weights(*on, x, dy, dweights, options);
+    convolution_.product(*on, of);
   }
 }
 
-void CudaKernels::muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
-                       const StepScalars* scalars) {
-  check::muon(matrices, options);
-  if (const auto on = launches_.enter(stream)) muon_.update(*on, matrices, options, scalars);
+void CudaKernels::product(Stream& stream, const kernel::Muon& of) {
+  if (const auto on = launches_.enter(stream)) muon_.update(*on, of);
 }
 
-namespace cuda {
-template void GpuKernels<CudaLaunches>::dense_forward(Stream&, const TensorView&, const TensorView&,
-                                                      const TensorView&, const TensorView&, Activation, Precision);
-template void GpuKernels<CudaLaunches>::dense_backward_data(Stream&, const TensorView&, const TensorView&,
-                                                            const TensorView&, Precision);
-template void GpuKernels<CudaLaunches>::dense_backward_weights(Stream&, const TensorView&, const TensorView&,
-                                                               const TensorView&, const TensorView&, Precision);
-template void GpuKernels<CudaLaunches>::batched_matmul(Stream&, const Matrices&, const Matrices&, float,
-                                                       const Matrices&, Precision);
-template void GpuKernels<CudaLaunches>::conv_forward(Stream&, const TensorView&, const TensorView&,
-                                                     const TensorView&, const TensorView&, const ConvOptions&,
-                                                     Activation);
-template void GpuKernels<CudaLaunches>::conv_backward_data(Stream&, const TensorView&, const TensorView&,
-                                                           const TensorView&, const ConvOptions&);
-template void GpuKernels<CudaLaunches>::conv_backward_weights(Stream&, const TensorView&, const TensorView&,
-                                                              const TensorView&, const TensorView&,
-                                                              const ConvOptions&);
-template void GpuKernels<CudaLaunches>::add_bias(Stream&, const TensorView&, const TensorView&, Activation);
-}  // namespace cuda
+template class cuda::GpuKernels<cuda::CudaLaunches>;
 
 // The exports of libheadrace_cuda_math.so.
 

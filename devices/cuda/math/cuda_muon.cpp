@@ -52,17 +52,13 @@ MuonBatch batch_of(std::span<const MuonMatrix> matrices, const MuonOptions& opti
 CudaMuon::CudaMuon(int ordinal, std::string device_name)
     : ordinal_(ordinal), device_(std::move(device_name)), matmul_(ordinal, device_), scratch_(device_) {}
 
-void CudaMuon::update(cudaStream_t stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
-                      const StepScalars* scalars) {
-  if (options.group < 0 || options.group >= kMaxParameterGroups) {
-    throw ConfigError("muon: there is no parameter group " + std::to_string(options.group));
-  }
+void CudaMuon::update(cudaStream_t stream, const kernel::Muon& of) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
-  while (!matrices.empty()) {
-    const std::size_t count = std::min<std::size_t>(matrices.size(), kMaxMuonBatch);
-    MuonBatch batch = batch_of(matrices.first(count), options);
-    update_batch(stream, batch, options, scalars);
-    matrices = matrices.subspan(count);
+  for (std::span<const MuonMatrix> left = of.matrices; !left.empty();) {
+    const std::size_t count = std::min<std::size_t>(left.size(), kMaxMuonBatch);
+    MuonBatch batch = batch_of(left.first(count), of.options);
+    update_batch(stream, batch, of.options, of.scalars);
+    left = left.subspan(count);
   }
 }
 

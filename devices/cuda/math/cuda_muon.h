@@ -60,8 +60,7 @@ class CudaMuon {
  public:
   CudaMuon(int ordinal, std::string device_name);
 
-  void update(cudaStream_t stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
-              const StepScalars* scalars);
+  void update(cudaStream_t stream, const kernel::Muon& of);
 
  private:
   void update_batch(cudaStream_t stream, MuonBatch& batch, const MuonOptions& options, const StepScalars* scalars);

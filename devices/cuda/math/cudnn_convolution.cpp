@@ -247,24 +247,24 @@ CudnnConvolution::~CudnnConvolution() {
   cudnnDestroy(handle_);
 }
 
-void CudnnConvolution::forward(cudaStream_t stream, const TensorView& x, const TensorView& weights,
-                               const TensorView& bias, const TensorView& y, const ConvOptions& options) {
+void CudnnConvolution::product(cudaStream_t stream, const kernel::ConvForward& of) {
   ConvolutionProblem problem =
-      convolution_problem(ConvolutionPass::kForward, x.shape, weights.shape, y.shape, options);
-  problem.bias = bias.defined();
-  run(stream, problem, {.first = x, .second = weights, .result = y, .bias = bias});
+      convolution_problem(ConvolutionPass::kForward, of.x.shape, of.weights.shape, of.y.shape, of.options);
+  problem.bias = of.bias.defined();
+  run(stream, problem, {.first = of.x, .second = of.weights, .result = of.y, .bias = of.bias});
 }
 
-void CudnnConvolution::backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights,
-                                     const TensorView& dx, const ConvOptions& options) {
-  run(stream, convolution_problem(ConvolutionPass::kBackwardData, dx.shape, weights.shape, dy.shape, options),
-      {.first = dy, .second = weights, .result = dx, .bias = {}});
+void CudnnConvolution::product(cudaStream_t stream, const kernel::ConvBackwardData& of) {
+  run(stream,
+      convolution_problem(ConvolutionPass::kBackwardData, of.dx.shape, of.weights.shape, of.dy.shape, of.options),
+      {.first = of.dy, .second = of.weights, .result = of.dx, .bias = {}});
 }
 
-void CudnnConvolution::backward_weights(cudaStream_t stream, const TensorView& x, const TensorView& dy,
-                                        const TensorView& dweights, const ConvOptions& options) {
-  run(stream, convolution_problem(ConvolutionPass::kBackwardWeights, x.shape, dweights.shape, dy.shape, options),
-      {.first = x, .second = dy, .result = dweights, .bias = {}});
+void CudnnConvolution::product(cudaStream_t stream, const kernel::ConvBackwardWeights& of) {
+  run(stream,
+      convolution_problem(ConvolutionPass::kBackwardWeights, of.x.shape, of.dweights.shape, of.dy.shape,
+                          of.options),
+      {.first = of.x, .second = of.dy, .result = of.dweights, .bias = {}});
 }
 
 void CudnnConvolution::run(cudaStream_t stream, const ConvolutionProblem& problem, const Call& call) {

@@ -85,12 +85,9 @@ class CudnnConvolution {
   CudnnConvolution& operator=(const CudnnConvolution&) = delete;
 
   // The bias is f32; the weights, x, y, dy and dx f32 or bf16.
-  void forward(cudaStream_t stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-               const TensorView& y, const ConvOptions& options);
-  void backward_data(cudaStream_t stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                     const ConvOptions& options);
-  void backward_weights(cudaStream_t stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                        const ConvOptions& options);
+  void product(cudaStream_t stream, const kernel::ConvForward& of);
+  void product(cudaStream_t stream, const kernel::ConvBackwardData& of);
+  void product(cudaStream_t stream, const kernel::ConvBackwardWeights& of);
 
   // Implement Kernels::tune_plans() and chosen_plans().
   void tune();

@@ -2,7 +2,6 @@
 // keep of overlapping windows. Private to the CUDA backend.
 #pragma once
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/math/activation_math.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/elementwise_work.h"
@@ -220,95 +219,67 @@ inline bool depthwise_packs_fit(const TensorView& x, const TensorView& y) {
   return x.shape[3] == y.shape[3] && x.shape[3] % kNarrowWidth == 0 && packs_fit(kNarrowWidth, x, y);
 }
 
-template <typename Launcher>
-void submit_depthwise_forward(Launcher& launch, const TensorView& x, const TensorView& weights,
-                              const TensorView& bias, const TensorView& y, const ConvOptions& options,
-                              Activation activation) {
-  const auto run = [&](auto type, auto which, auto window) {
-    using T = decltype(type);
-    const DepthwiseShape shape = depthwise_shape(x, weights, y, options);
-    const DepthwiseForward<T, which(), window()> work{
-        shape, {weights.as<float>(), shape.high * shape.wide}, x.as<T>(), bias.as<float>(), y.as<T>()};
-    const std::int64_t outputs = y.shape[3];
-    by_width<kNarrowWidth>(depthwise_packs_fit(x, y), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(y.elements() / outputs, outputs, width()));
-    });
-  };
-  by_type(y.dtype, [&](auto type) {
-    by_fused_activation(activation, [&](auto which) {
-      by_depthwise_window(weights, [&](auto window) { run(type, which, window); });
-    });
-  });
-}
-
-template <typename Launcher>
-void submit_depthwise_input_gradient(Launcher& launch, const TensorView& dy, const TensorView& weights,
-                                     const TensorView& dx, const ConvOptions& options) {
-  by_type(dx.dtype, [&](auto type) {
-    by_depthwise_window(weights, [&](auto window) {
-      using T = decltype(type);
-      const DepthwiseShape shape = depthwise_shape(dx, weights, dy, options);
-      const DepthwiseInputGradient<T, window()> work{
-          shape, {weights.as<float>(), shape.high * shape.wide}, dy.as<T>(), dx.as<T>()};
-      const std::int64_t channels = dx.shape[3];
-      by_width<kNarrowWidth>(depthwise_packs_fit(dx, dy), [&](auto width) {
-        launch.template columns<width()>(work, column_grid(dx.elements() / channels, channels, width()));
-      });
-    });
-  });
-}
-
 // The matrix over whose rows DepthwiseWeightGradient sums; it is never in memory.
 inline TensorView depthwise_products(const TensorView& dweights, const TensorView& dy) {
   const std::int64_t outputs = dy.shape[3];
   return {.data = nullptr, .shape = {dy.elements() / outputs, dweights.elements()}, .dtype = DType::kF32};
 }
 
-template <typename Launcher>
-void submit_depthwise_weight_gradient(Launcher& launch, const TensorView& x, const TensorView& dy,
-                                      const TensorView& dweights, const ConvOptions& options, void* scratch) {
-  const Shape matrix = depthwise_products(dweights, dy).shape;
-  by_type(dy.dtype, [&](auto type) {
-    using T = decltype(type);
-    const DepthwiseWeightGradient<T> work{depthwise_shape(x, dweights, dy, options), x.as<T>(), dy.as<T>(),
-                                          matrix[0], dweights.as<float>()};
-    by_width<kNarrowWidth>(depthwise_packs_fit(x, dy), [&](auto width) {
-      launch.template reduce<width()>(work, column_grid(matrix[0], matrix[1], width()), scratch);
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::DepthwiseForward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const auto run = [&]<typename T>(T, auto which, auto window) {
+      const DepthwiseShape shape = depthwise_shape(of.x, of.weights, of.y, of.options);
+      const DepthwiseForward<T, which(), window()> work{shape,
+                                                        {of.weights.as<float>(), shape.high * shape.wide},
+                                                        of.x.as<T>(),
+                                                        of.bias.as<float>(),
+                                                        of.y.as<T>()};
+      const std::int64_t outputs = of.y.shape[3];
+      by_width<kNarrowWidth>(depthwise_packs_fit(of.x, of.y), [&](auto width) {
+        launch.template columns<width()>(work, column_grid(of.y.elements() / outputs, outputs, width()));
+      });
+    };
+    by_type(of.y.dtype, [&](auto type) {
+      by_fused_activation(of.activation, [&](auto which) {
+        by_depthwise_window(of.weights, [&](auto window) { run(type, which, window); });
+      });
     });
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::depthwise_forward(Stream& stream, const TensorView& x, const TensorView& weights,
-                                             const TensorView& bias, const TensorView& y,
-                                             const ConvOptions& options, Activation activation) {
-  check::fused("depthwise_forward", activation);
-  check::depthwise("depthwise_forward", x, weights, bias, y, options, kHalf);
-  launches_.submit(stream, "depthwise_forward", [=](auto& launch) {
-    submit_depthwise_forward(launch, x, weights, bias, y, options, activation);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::DepthwiseBackwardData& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type(of.dx.dtype, [&]<typename T>(T) {
+      by_depthwise_window(of.weights, [&](auto window) {
+        const DepthwiseShape shape = depthwise_shape(of.dx, of.weights, of.dy, of.options);
+        const DepthwiseInputGradient<T, window()> work{
+            shape, {of.weights.as<float>(), shape.high * shape.wide}, of.dy.as<T>(), of.dx.as<T>()};
+        const std::int64_t channels = of.dx.shape[3];
+        by_width<kNarrowWidth>(depthwise_packs_fit(of.dx, of.dy), [&](auto width) {
+          launch.template columns<width()>(work, column_grid(of.dx.elements() / channels, channels, width()));
+        });
+      });
+    });
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::depthwise_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                                   const TensorView& dx, const ConvOptions& options) {
-  check::depthwise("depthwise_backward_data", dx, weights, {}, dy, options, kHalf);
-  launches_.submit(stream, "depthwise_backward_data",
-                   [=](auto& launch) { submit_depthwise_input_gradient(launch, dy, weights, dx, options); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::depthwise_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
-                                                      const TensorView& dweights, const TensorView& dbias,
-                                                      const ConvOptions& options) {
-  if (dweights.defined()) {
-    check::depthwise("depthwise_backward_weights", x, dweights, dbias, dy, options, kHalf);
-    const std::size_t bytes = reduction_scratch_bytes(depthwise_products(dweights, dy));
-    launches_.submit(stream, "depthwise_backward_weights", bytes, [=](auto& launch, void* scratch) {
-      submit_depthwise_weight_gradient(launch, x, dy, dweights, options, scratch);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::DepthwiseBackwardWeights& of) {
+  bias_gradient(stream, name_of(of), of.dy, of.dbias);
+  if (!of.dweights.defined()) return;
+  const TensorView products = depthwise_products(of.dweights, of.dy);
+  launches_.submit(stream, name_of(of), reduction_scratch_bytes(products), [=](auto& launch, void* scratch) {
+    const std::int64_t pixels = products.shape[0], columns = products.shape[1];
+    by_type(of.dy.dtype, [&]<typename T>(T) {
+      const DepthwiseWeightGradient<T> work{depthwise_shape(of.x, of.dweights, of.dy, of.options), of.x.as<T>(),
+                                            of.dy.as<T>(), pixels, of.dweights.as<float>()};
+      by_width<kNarrowWidth>(depthwise_packs_fit(of.x, of.dy), [&](auto width) {
+        launch.template reduce<width()>(work, column_grid(pixels, columns, width()), scratch);
+      });
     });
-  }
-  bias_gradient(stream, "depthwise_backward_weights", dy, dbias);
+  });
 }
 
 }  // namespace headrace::cuda

@@ -4,20 +4,8 @@
 
 namespace headrace::cuda {
 
-template void GpuKernels<CudaLaunches>::activation_forward(Stream&, Activation, const TensorView&,
-                                                           const TensorView&);
-template void GpuKernels<CudaLaunches>::activation_backward(Stream&, Activation, const TensorView&,
-                                                            const TensorView&, const TensorView&);
-template void GpuKernels<CudaLaunches>::add(Stream&, const TensorView&, const TensorView&, const TensorView&);
-template void GpuKernels<CudaLaunches>::accumulate(Stream&, const TensorView&, const TensorView&);
-template void GpuKernels<CudaLaunches>::sum_tree(Stream&, std::span<const TensorView>, const TensorView&);
-template void GpuKernels<CudaLaunches>::scale(Stream&, const TensorView&, const Factor&, const TensorView&);
-
-template void GpuKernels<CudaLaunches>::dropout(Stream&, const TensorView&, float, std::uint64_t, int,
-                                                const StepScalars*, const TensorView&);
-
-template void GpuKernels<CudaLaunches>::shift_images(Stream&, const TensorView&, const ImageShift&,
-                                                     const TensorView&);
+// The members whose bodies are included above.
+template class GpuKernels<CudaLaunches>;
 
 cudaError_t add_bias(const TensorView& y, const TensorView& bias, cudaStream_t stream) {
   CudaLauncher launch(stream);
@@ -25,17 +13,10 @@ cudaError_t add_bias(const TensorView& y, const TensorView& bias, cudaStream_t s
   return launch.status();
 }
 
-template void GpuKernels<CudaLaunches>::bias_activation(Stream&, const char*, const TensorView&, const TensorView&,
-                                                        Activation);
-
-template void GpuKernels<CudaLaunches>::bias_gradient(Stream&, const char*, const TensorView&, const TensorView&);
-
 cudaError_t convert(const TensorView& from, const TensorView& to, cudaStream_t stream) {
   CudaLauncher launch(stream);
   submit_convert(launch, from, to);
   return launch.status();
 }
-
-template void GpuKernels<CudaLaunches>::convert(Stream&, const TensorView&, const TensorView&);
 
 }  // namespace headrace::cuda

@@ -5,7 +5,6 @@
 
 #include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/sizes.h"
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
@@ -62,28 +61,6 @@ struct Dropout {
   }
 };
 
-template <typename Launcher>
-void submit_dropout(Launcher& launch, const TensorView& x, float rate, std::uint64_t seed, int layer,
-                    const StepScalars* scalars, const TensorView& y) {
-  const std::int64_t rows = x.shape[0], columns = x.elements() / rows;
-  by_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    Dropout<T> work{};
-    work.x = x.as<T>();
-    work.y = y.as<T>();
-    work.columns = columns;
-    work.seed = seed;
-    work.layer = static_cast<std::uint32_t>(layer);
-    work.threshold = static_cast<std::uint32_t>(std::llround(static_cast<double>(rate) * 0x1p32));
-    work.scale = 1.0F / (1.0F - rate);
-    work.scalars = scalars;
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(rows, columns, width()));
-    });
-  });
-}
-
 // A row is a pixel of the result.
 template <typename T>
 struct ShiftImages {
@@ -107,84 +84,89 @@ struct ShiftImages {
   }
 };
 
-template <typename Launcher>
-void submit_shift_images(Launcher& launch, const TensorView& x, const ImageShift& shift, const TensorView& y) {
-  by_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    const std::int64_t channels = x.shape[3];
-    const ShiftImages<T> work{{x.shape[1], x.shape[2]}, channels, shift, x.as<T>(), y.as<T>()};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(x.elements() / channels, channels, width()));
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Convert& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) { submit_convert(launch, of.from, of.to); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ActivationForward& of) {
+  launches_.submit(stream, name_of(of),
+                   [=](auto& launch) { submit_activation_forward(launch, of.activation, of.x, of.y); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ActivationBackward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type_and_activation(of.x.dtype, of.activation, [&]<typename T>(T, auto which) {
+      const ActivationBackward<T, which()> work{of.x.as<T>(), of.dy.as<T>(), of.dx.as<T>()};
+      submit_flat<kPackWidth<T>>(launch, work, of.x.elements(), of.x, of.dy, of.dx);
     });
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::convert(Stream& stream, const TensorView& from, const TensorView& to) {
-  check::convert("convert", from, to);
-  launches_.submit(stream, "convert", [=](auto& launch) { submit_convert(launch, from, to); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Add& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) { submit_add(launch, of.a, of.b, of.sum); });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::activation_forward(Stream& stream, Activation activation, const TensorView& x,
-                                              const TensorView& y) {
-  check::elementwise("activation_forward", activation);
-  for (const TensorView& view : {x, y}) check::same("activation_forward", view, x, kHalf);
-  launches_.submit(stream, "activation_forward",
-                   [=](auto& launch) { submit_activation_forward(launch, activation, x, y); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Accumulate& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) { submit_add(launch, of.into, of.x, of.into); });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::activation_backward(Stream& stream, Activation activation, const TensorView& x,
-                                               const TensorView& dy, const TensorView& dx) {
-  check::elementwise("activation_backward", activation);
-  for (const TensorView& view : {x, dy, dx}) check::same("activation_backward", view, x, kHalf);
-  launches_.submit(stream, "activation_backward",
-                   [=](auto& launch) { submit_activation_backward(launch, activation, x, dy, dx); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::SumTree& of) {
+  SumTree work{.count = static_cast<int>(of.parts.size()), .sum = of.sum.as<float>()};
+  for (std::size_t i = 0; i < of.parts.size(); ++i) work.parts[i] = of.parts[i].as<float>();
+  launches_.submit(stream, name_of(of),
+                   [=, count = of.sum.elements()](auto& launch) { launch.template flat<1>(work, count); });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::add(Stream& stream, const TensorView& a, const TensorView& b, const TensorView& sum) {
-  for (const TensorView& view : {a, b, sum}) check::same("add", view, a, kHalf);
-  launches_.submit(stream, "add", [=](auto& launch) { submit_add(launch, a, b, sum); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Scale& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const auto from = [&](auto source) {
+      by_type(of.y.dtype, [&](auto target) {
+        using From = decltype(source);
+        using To = decltype(target);
+        const Scale<From, To> work{of.x.as<From>(), of.factor, of.y.as<To>()};
+        submit_flat<kPackWidth<To>>(launch, work, of.x.elements(), of.x, of.y);
+      });
+    };
+    if (of.x.dtype == DType::kU8) return from(std::uint8_t{});
+    if (of.x.dtype == DType::kI64) return from(std::int64_t{});
+    by_type(of.x.dtype, from);
+  });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::accumulate(Stream& stream, const TensorView& x, const TensorView& into) {
-  for (const TensorView& view : {x, into}) check::same("accumulate", view, x, kHalf);
-  launches_.submit(stream, "accumulate", [=](auto& launch) { submit_add(launch, into, x, into); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Dropout& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const std::int64_t rows = of.x.shape[0], columns = of.x.elements() / rows;
+    by_type(of.x.dtype, [&]<typename T>(T) {
+      const Dropout<T> work{of.x.as<T>(),
+                            of.y.as<T>(),
+                            columns,
+                            of.seed,
+                            static_cast<std::uint32_t>(of.layer),
+                            static_cast<std::uint32_t>(std::llround(static_cast<double>(of.rate) * 0x1p32)),
+                            1.0F / (1.0F - of.rate),
+                            of.scalars};
+      submit_columns<kPackWidth<T>>(launch, work, rows, columns, of.x, of.y);
+    });
+  });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::sum_tree(Stream& stream, std::span<const TensorView> parts, const TensorView& sum) {
-  check::sum_tree("sum_tree", parts, sum);
-  SumTree work{.count = static_cast<int>(parts.size()), .sum = sum.as<float>()};
-  for (std::size_t i = 0; i < parts.size(); ++i) work.parts[i] = parts[i].as<float>();
-  launches_.submit(stream, "sum_tree",
-                   [=, count = sum.elements()](auto& launch) { launch.template flat<1>(work, count); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::scale(Stream& stream, const TensorView& x, const Factor& factor, const TensorView& y) {
-  check::scale("scale", x, y, kHalf);
-  launches_.submit(stream, "scale", [=](auto& launch) { submit_scale(launch, x, factor, y); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::dropout(Stream& stream, const TensorView& x, float rate, std::uint64_t seed, int layer,
-                                   const StepScalars* scalars, const TensorView& y) {
-  check::dropout("dropout", rate, layer);
-  for (const TensorView& view : {x, y}) check::same("dropout", view, x, kHalf);
-  launches_.submit(stream, "dropout",
-                   [=](auto& launch) { submit_dropout(launch, x, rate, seed, layer, scalars, y); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::shift_images(Stream& stream, const TensorView& x, const ImageShift& shift,
-                                        const TensorView& y) {
-  check::shift("shift_images", x, shift, y, kHalf);
-  launches_.submit(stream, "shift_images", [=](auto& launch) { submit_shift_images(launch, x, shift, y); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ShiftImages& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type(of.x.dtype, [&]<typename T>(T) {
+      const std::int64_t channels = of.x.shape[3];
+      const ShiftImages<T> work{{of.x.shape[1], of.x.shape[2]}, channels, of.shift, of.x.as<T>(), of.y.as<T>()};
+      submit_columns<kPackWidth<T>>(launch, work, of.x.elements() / channels, channels, of.x, of.y);
+    });
+  });
 }
 
 // Biases of GpuKernels, added to products that no library fused with them, and their gradients.
@@ -217,11 +199,6 @@ struct BiasActivation {
   }
 };
 
-template <typename Function>
-void by_type_and_fused(DType dtype, Activation activation, const Function& function) {
-  by_type(dtype, [&](auto type) { by_fused_activation(activation, [&](auto which) { function(type, which); }); });
-}
-
 // `bias` may be undefined. Does nothing without a bias and an activation.
 template <typename Launcher>
 void submit_bias_activation(Launcher& launch, const TensorView& y, const TensorView& bias, Activation activation) {
@@ -229,13 +206,11 @@ void submit_bias_activation(Launcher& launch, const TensorView& y, const TensorV
     if (activation != Activation::kNone) submit_activation_forward(launch, activation, y, y);
     return;
   }
-  by_type_and_fused(y.dtype, activation, [&](auto type, auto which) {
-    using T = decltype(type);
-    const std::int64_t columns = y.shape.back();
-    const BiasActivation<T, which()> work{y.as<T>(), bias.as<float>(), columns};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, y), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(y.elements() / columns, columns, width()));
+  by_type(y.dtype, [&]<typename T>(T) {
+    by_fused_activation(activation, [&](auto which) {
+      const std::int64_t columns = y.shape.back();
+      const BiasActivation<T, which()> work{y.as<T>(), bias.as<float>(), columns};
+      submit_columns<kPackWidth<T>>(launch, work, y.elements() / columns, columns, y);
     });
   });
 }

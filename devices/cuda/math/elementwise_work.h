@@ -4,6 +4,7 @@
 
 #include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/activation_math.h"
+#include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/reduction_tree.h"
 
 namespace headrace::cuda {
@@ -57,7 +58,7 @@ struct Add {
 };
 
 struct SumTree {
-  const float* parts[Kernels::kMaxSummed] = {};
+  const float* parts[kernel::kMaxSummed] = {};
   int count = 0;
   float* sum = nullptr;
 
@@ -98,9 +99,19 @@ struct Scale {
   }
 };
 
-template <int kWidth, typename Launcher, typename Work>
-void submit_flat(Launcher& launch, const Work& work, std::int64_t count, bool fits) {
-  by_width<kWidth>(fits, [&](auto width) { launch.template flat<width()>(work, count); });
+// Runs work over elements, in packs if the views allow it.
+template <int kWidth, typename Launcher, typename Work, typename... Views>
+void submit_flat(Launcher& launch, const Work& work, std::int64_t count, const Views&... views) {
+  by_width<kWidth>(packs_fit(kWidth, views...), [&](auto width) { launch.template flat<width()>(work, count); });
+}
+
+// Runs work over a matrix, in packs of columns if they and the views allow it.
+template <int kWidth, typename Launcher, typename Work, typename... Views>
+void submit_columns(Launcher& launch, const Work& work, std::int64_t rows, std::int64_t columns,
+                    const Views&... views) {
+  by_width<kWidth>(columns % kWidth == 0 && packs_fit(kWidth, views...), [&](auto width) {
+    launch.template columns<width()>(work, column_grid(rows, columns, width()));
+  });
 }
 
 // Calls function(type, activation) with the type of the stored activations.
@@ -111,29 +122,15 @@ void by_type_and_activation(DType dtype, Activation activation, const Function& 
 
 template <typename Launcher>
 void submit_activation_forward(Launcher& launch, Activation activation, const TensorView& x, const TensorView& y) {
-  by_type_and_activation(x.dtype, activation, [&](auto type, auto which) {
-    using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, ActivationForward<T, which()>{x.as<T>(), y.as<T>()}, x.elements(),
-                               packs_fit(kPackWidth<T>, x, y));
-  });
-}
-
-template <typename Launcher>
-void submit_activation_backward(Launcher& launch, Activation activation, const TensorView& x, const TensorView& dy,
-                                const TensorView& dx) {
-  by_type_and_activation(x.dtype, activation, [&](auto type, auto which) {
-    using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, ActivationBackward<T, which()>{x.as<T>(), dy.as<T>(), dx.as<T>()},
-                               x.elements(), packs_fit(kPackWidth<T>, x, dy, dx));
+  by_type_and_activation(x.dtype, activation, [&]<typename T>(T, auto which) {
+    submit_flat<kPackWidth<T>>(launch, ActivationForward<T, which()>{x.as<T>(), y.as<T>()}, x.elements(), x, y);
   });
 }
 
 template <typename Launcher>
 void submit_add(Launcher& launch, const TensorView& a, const TensorView& b, const TensorView& sum) {
-  by_type(a.dtype, [&](auto type) {
-    using T = decltype(type);
-    submit_flat<kPackWidth<T>>(launch, Add<T>{a.as<T>(), b.as<T>(), sum.as<T>()}, a.elements(),
-                               packs_fit(kPackWidth<T>, a, b, sum));
+  by_type(a.dtype, [&]<typename T>(T) {
+    submit_flat<kPackWidth<T>>(launch, Add<T>{a.as<T>(), b.as<T>(), sum.as<T>()}, a.elements(), a, b, sum);
   });
 }
 
@@ -144,28 +141,9 @@ void submit_convert(Launcher& launch, const TensorView& from, const TensorView& 
       using From = decltype(source);
       using To = decltype(target);
       constexpr int kWidth = 8;  // bf16 in 16 bytes
-      submit_flat<kWidth>(launch, Convert<From, To>{from.as<From>(), to.as<To>()}, from.elements(),
-                          packs_fit(kWidth, from, to));
+      submit_flat<kWidth>(launch, Convert<From, To>{from.as<From>(), to.as<To>()}, from.elements(), from, to);
     });
   });
-}
-
-template <typename From, typename Launcher>
-void submit_scale_of(Launcher& launch, const TensorView& x, const Factor& factor, const TensorView& y) {
-  by_type(y.dtype, [&](auto type) {
-    using To = decltype(type);
-    constexpr int kWidth = kPackWidth<To>;
-    submit_flat<kWidth>(launch, Scale<From, To>{x.as<From>(), factor, y.as<To>()}, x.elements(),
-                        packs_fit(kWidth, x, y));
-  });
-}
-
-// x u8, i64, f32 or bf16.
-template <typename Launcher>
-void submit_scale(Launcher& launch, const TensorView& x, const Factor& factor, const TensorView& y) {
-  if (x.dtype == DType::kU8) return submit_scale_of<std::uint8_t>(launch, x, factor, y);
-  if (x.dtype == DType::kI64) return submit_scale_of<std::int64_t>(launch, x, factor, y);
-  by_type(x.dtype, [&](auto type) { submit_scale_of<decltype(type)>(launch, x, factor, y); });
 }
 
 }  // namespace headrace::cuda

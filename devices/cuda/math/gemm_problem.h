@@ -67,15 +67,15 @@ struct BatchedCalls {
 // Row-major matrices are their transposes in column-major terms: result' = b' a'. A call has one step from a
 // matrix to the next. Without interleaved matrices all are one call; else those of the longer axis are, n or h,
 // and those of the other one follow each other.
-inline BatchedCalls batched_calls(const Kernels::Matrices& a, const Kernels::Matrices& b,
-                                  const Kernels::Matrices& result) {
-  const MatrixBatch of_a = matrix_batch(a), of_b = matrix_batch(b), of_result = matrix_batch(result);
+inline BatchedCalls batched_calls(const kernel::Matrices& a, const kernel::Matrices& b,
+                                  const kernel::Matrices& result) {
+  const kernel::MatrixBatch of_a = matrix_batch(a), of_b = matrix_batch(b), of_result = matrix_batch(result);
   const bool one_call = !a.interleaved && !b.interleaved && !result.interleaved;
   const bool along_inner = one_call || of_result.outer < of_result.inner;
-  const auto transpose = [](const Kernels::Matrices& of) {
+  const auto transpose = [](const kernel::Matrices& of) {
     return of.transposed ? Transpose::kYes : Transpose::kNo;
   };
-  const auto steps = [&](const MatrixBatch& of) {
+  const auto steps = [&](const kernel::MatrixBatch& of) {
     return MatrixSteps{.leading = of.row_step, .batch = along_inner ? of.inner_step : of.outer_step};
   };
   BatchedCalls calls;
@@ -92,7 +92,7 @@ inline BatchedCalls batched_calls(const Kernels::Matrices& a, const Kernels::Mat
     calls.problem.batch = of_result.outer * of_result.inner;
     return calls;
   }
-  const auto step = [&](const MatrixBatch& of) { return along_inner ? of.outer_step : of.inner_step; };
+  const auto step = [&](const kernel::MatrixBatch& of) { return along_inner ? of.outer_step : of.inner_step; };
   calls.repeats = along_inner ? of_result.outer : of_result.inner;
   calls.a_step = step(of_b);
   calls.b_step = step(of_a);

@@ -3,7 +3,6 @@
 
 #include <type_traits>
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
 #include "headrace/devices/cuda/math/loss_work.h"
 
@@ -107,21 +106,9 @@ void by_element_loss(ElementLoss loss, const Function& function) {
   }
 }
 
-template <typename Launcher, typename Loss, typename Target>
-void submit_element_loss(Launcher& launch, Loss, const TensorView& x, const Target* targets, float label_smoothing,
-                         const ExampleRows& rows, const TensorView& dx, MetricSums* sums, void* scratch) {
-  auto* losses = static_cast<RowLoss*>(scratch);
-  const std::int64_t examples = x.shape[0];
-  const ElementRows<Loss::value, Target> in{x.as<float>(), targets, x.elements() / examples, label_smoothing};
-  launch.rows(ElementLossRows<Loss::value, Target>{in, rows.scalars, rows.weights.as<const float>(),
-                                                   dx.as<float>(), losses},
-              examples);
-  launch.total(MetricTotal{losses, examples, rows.scalars, sums});
-}
-
 // A row is a vector; the sums are those of x^2, t^2, and x t.
 struct CosineRows {
-  static constexpr float kLimit = Kernels::kMaxInverseNorm;
+  static constexpr float kLimit = kernel::kMaxInverseNorm;
 
   struct Rows {
     const float *x, *targets;
@@ -167,16 +154,6 @@ struct CosineRows {
   }
 };
 
-template <typename Launcher>
-void submit_cosine_loss(Launcher& launch, const TensorView& x, const TensorView& targets, const ExampleRows& rows,
-                        const TensorView& dx, MetricSums* sums, void* scratch) {
-  auto* losses = static_cast<RowLoss*>(scratch);
-  const std::int64_t width = x.shape.back(), all = x.elements() / width, vectors = all / x.shape[0];
-  const CosineRows::Rows in{x.as<float>(), targets.as<float>(), width};
-  launch.rows(CosineRows{in, rows.scalars, rows.weights.as<const float>(), vectors, dx.as<float>(), losses}, all);
-  launch.total(MetricTotal{losses, all, rows.scalars, sums, vectors});
-}
-
 // Losses that were computed elsewhere.
 struct GivenLosses {
   const float* losses;
@@ -200,79 +177,95 @@ struct GivenLosses {
 };
 
 template <typename Launches>
-void GpuKernels<Launches>::softmax_cross_entropy(Stream& stream, const TensorView& logits,
-                                                 const TensorView& labels, float label_smoothing,
-                                                 const ExampleRows& rows, const TensorView& dlogits,
-                                                 MetricSums* sums) {
-  check::loss("softmax_cross_entropy", logits, labels);
-  if (dlogits.defined()) check::same("softmax_cross_entropy", dlogits, logits);
-  check::weights("softmax_cross_entropy", rows, logits);
-  launches_.submit(stream, "softmax_cross_entropy", loss_scratch_bytes(logits), [=](auto& launch, void* scratch) {
-    submit_cross_entropy(launch, logits, labels, label_smoothing, rows, dlogits, sums, scratch);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::SoftmaxCrossEntropy& of) {
+  launches_.submit(stream, name_of(of), loss_scratch_bytes(of.logits), [=](auto& launch, void* scratch) {
+    auto* losses = static_cast<RowLoss*>(scratch);
+    const std::int64_t rows = of.logits.shape[0];
+    launch.rows(CrossEntropyRows{{of.logits.as<float>(), of.logits.shape[1]},
+                                 of.labels.as<std::int64_t>(),
+                                 of.label_smoothing,
+                                 of.rows.scalars,
+                                 of.rows.weights.as<const float>(),
+                                 of.dlogits.as<float>(),
+                                 losses},
+                rows);
+    launch.total(MetricTotal{losses, rows, of.rows.scalars, of.sums});
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::softmax(Stream& stream, const TensorView& logits, const TensorView& probabilities) {
-  for (const TensorView& view : {logits, probabilities}) check::same("softmax", view, logits);
-  launches_.submit(stream, "softmax", [=](auto& launch) { submit_softmax(launch, logits, probabilities); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::softmax_backward(Stream& stream, const TensorView& p, const TensorView& dy,
-                                            const TensorView& dx) {
-  for (const TensorView& view : {p, dy, dx}) check::same("softmax_backward", view, p);
-  launches_.submit(stream, "softmax_backward", [=](auto& launch) { submit_softmax_backward(launch, p, dy, dx); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::soft_cross_entropy(Stream& stream, const TensorView& logits, const TensorView& targets,
-                                              float label_smoothing, const ExampleRows& rows,
-                                              const TensorView& dlogits, MetricSums* sums) {
-  check::soft_loss("soft_cross_entropy", logits, targets, dlogits);
-  check::weights("soft_cross_entropy", rows, logits);
-  launches_.submit(stream, "soft_cross_entropy", loss_scratch_bytes(logits), [=](auto& launch, void* scratch) {
-    submit_soft_cross_entropy(launch, logits, targets, label_smoothing, rows, dlogits, sums, scratch);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Softmax& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const std::int64_t classes = of.logits.shape.back();
+    launch.rows(SoftmaxRows{{of.logits.as<float>(), classes}, of.probabilities.as<float>()},
+                of.logits.elements() / classes);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::element_loss(Stream& stream, ElementLoss loss, const TensorView& x,
-                                        const TensorView& targets, float label_smoothing, const ExampleRows& rows,
-                                        const TensorView& dx, MetricSums* sums) {
-  check::element_loss("element_loss", x, targets, dx);
-  check::weights("element_loss", rows, x);
-  launches_.submit(stream, "element_loss", loss_scratch_bytes(x), [=](auto& launch, void* scratch) {
-    by_element_loss(loss, [&](auto which) {
-      if (targets.dtype == DType::kF32) {
-        submit_element_loss(launch, which, x, targets.as<float>(), label_smoothing, rows, dx, sums, scratch);
-      } else {
-        submit_element_loss(launch, which, x, targets.as<std::int64_t>(), label_smoothing, rows, dx, sums,
-                            scratch);
-      }
+void GpuKernels<Launches>::run(Stream& stream, const kernel::SoftmaxBackward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const std::int64_t classes = of.p.shape.back();
+    launch.rows(SoftmaxGradientRows{{of.p.as<float>(), of.dy.as<float>(), classes}, of.dx.as<float>()},
+                of.p.elements() / classes);
+  });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::SoftCrossEntropy& of) {
+  launches_.submit(stream, name_of(of), loss_scratch_bytes(of.logits), [=](auto& launch, void* scratch) {
+    auto* losses = static_cast<RowLoss*>(scratch);
+    const std::int64_t rows = of.logits.shape[0], classes = of.logits.shape[1];
+    const SoftLogitRows in{{of.logits.as<float>(), classes},
+                           of.targets.as<float>(),
+                           1.0F - of.label_smoothing,
+                           of.label_smoothing / static_cast<float>(classes)};
+    const auto* weights = of.rows.weights.as<const float>();
+    launch.rows(SoftCrossEntropyRows{in, of.rows.scalars, weights, of.dlogits.as<float>(), losses}, rows);
+    launch.total(MetricTotal{losses, rows, of.rows.scalars, of.sums});
+  });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ElementLosses& of) {
+  launches_.submit(stream, name_of(of), loss_scratch_bytes(of.x), [=](auto& launch, void* scratch) {
+    auto* losses = static_cast<RowLoss*>(scratch);
+    const std::int64_t examples = of.x.shape[0];
+    const auto run = [&](auto which, const auto* targets) {
+      constexpr ElementLoss kLoss = decltype(which)::value;
+      using Target = std::remove_cvref_t<decltype(*targets)>;
+      const ElementRows<kLoss, Target> in{of.x.as<float>(), targets, of.x.elements() / examples,
+                                          of.label_smoothing};
+      const auto* weights = of.rows.weights.as<const float>();
+      launch.rows(ElementLossRows<kLoss, Target>{in, of.rows.scalars, weights, of.dx.as<float>(), losses},
+                  examples);
+    };
+    by_element_loss(of.loss, [&](auto which) {
+      if (of.targets.dtype == DType::kF32) return run(which, of.targets.as<float>());
+      run(which, of.targets.as<std::int64_t>());
     });
+    launch.total(MetricTotal{losses, examples, of.rows.scalars, of.sums});
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::cosine_loss(Stream& stream, const TensorView& x, const TensorView& targets,
-                                       const ExampleRows& rows, const TensorView& dx, MetricSums* sums) {
-  check::cosine_loss("cosine_loss", x, targets, dx);
-  check::weights("cosine_loss", rows, x);
-  const auto bytes = static_cast<std::size_t>(x.elements() / x.shape.back()) * sizeof(RowLoss);
-  launches_.submit(stream, "cosine_loss", bytes, [=](auto& launch, void* scratch) {
-    submit_cosine_loss(launch, x, targets, rows, dx, sums, scratch);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::CosineLoss& of) {
+  const std::int64_t width = of.x.shape.back(), all = of.x.elements() / width, vectors = all / of.x.shape[0];
+  const std::size_t bytes = static_cast<std::size_t>(all) * sizeof(RowLoss);
+  launches_.submit(stream, name_of(of), bytes, [=](auto& launch, void* scratch) {
+    auto* losses = static_cast<RowLoss*>(scratch);
+    const CosineRows::Rows in{of.x.as<float>(), of.targets.as<float>(), width};
+    const auto* weights = of.rows.weights.as<const float>();
+    launch.rows(CosineRows{in, of.rows.scalars, weights, vectors, of.dx.as<float>(), losses}, all);
+    launch.total(MetricTotal{losses, all, of.rows.scalars, of.sums, vectors});
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::add_losses(Stream& stream, const TensorView& losses, const ExampleRows& rows,
-                                      MetricSums* sums) {
-  check::example_losses("add_losses", losses);
-  check::weights("add_losses", rows, losses);
-  launches_.submit(stream, "add_losses", [=](auto& launch) {
-    launch.total(
-        GivenLosses{losses.as<float>(), rows.weights.as<const float>(), losses.shape[0], rows.scalars, sums});
+void GpuKernels<Launches>::run(Stream& stream, const kernel::AddLosses& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    launch.total(GivenLosses{of.losses.as<float>(), of.rows.weights.as<const float>(), of.losses.shape[0],
+                             of.rows.scalars, of.sums});
   });
 }
 

@@ -178,34 +178,6 @@ inline std::size_t loss_scratch_bytes(const TensorView& logits) {
   return static_cast<std::size_t>(logits.shape[0]) * sizeof(RowLoss);
 }
 
-template <typename Launcher>
-void submit_softmax(Launcher& launch, const TensorView& logits, const TensorView& probabilities) {
-  const std::int64_t classes = logits.shape.back();
-  launch.rows(SoftmaxRows{{logits.as<float>(), classes}, probabilities.as<float>()}, logits.elements() / classes);
-}
-
-template <typename Launcher>
-void submit_softmax_backward(Launcher& launch, const TensorView& p, const TensorView& dy, const TensorView& dx) {
-  const std::int64_t classes = p.shape.back();
-  launch.rows(SoftmaxGradientRows{{p.as<float>(), dy.as<float>(), classes}, dx.as<float>()},
-              p.elements() / classes);
-}
-
-template <typename Launcher>
-void submit_cross_entropy(Launcher& launch, const TensorView& logits, const TensorView& labels, float smoothing,
-                          const ExampleRows& rows, const TensorView& dlogits, MetricSums* sums, void* scratch) {
-  auto* losses = static_cast<RowLoss*>(scratch);
-  launch.rows(CrossEntropyRows{{logits.as<float>(), logits.shape[1]},
-                               labels.as<std::int64_t>(),
-                               smoothing,
-                               rows.scalars,
-                               rows.weights.as<const float>(),
-                               dlogits.as<float>(),
-                               losses},
-              logits.shape[0]);
-  launch.total(MetricTotal{losses, logits.shape[0], rows.scalars, sums});
-}
-
 // Sums of e^(z - maximum), of the targets, and of target * (z - maximum).
 struct SoftSums {
   float exp_sum, targets, weighted;
@@ -270,20 +242,5 @@ struct SoftCrossEntropyRows {
     }
   }
 };
-
-template <typename Launcher>
-void submit_soft_cross_entropy(Launcher& launch, const TensorView& logits, const TensorView& targets,
-                               float smoothing, const ExampleRows& rows, const TensorView& dlogits,
-                               MetricSums* sums, void* scratch) {
-  auto* losses = static_cast<RowLoss*>(scratch);
-  const std::int64_t classes = logits.shape[1];
-  const SoftLogitRows in{{logits.as<float>(), classes},
-                         targets.as<float>(),
-                         1.0F - smoothing,
-                         smoothing / static_cast<float>(classes)};
-  launch.rows(SoftCrossEntropyRows{in, rows.scalars, rows.weights.as<const float>(), dlogits.as<float>(), losses},
-              logits.shape[0]);
-  launch.total(MetricTotal{losses, logits.shape[0], rows.scalars, sums});
-}
 
 }  // namespace headrace::cuda

@@ -47,7 +47,7 @@ class NcclTreeCollective::Link {
     });
   }
   void sum(std::span<const TensorView> parts, const TensorView& sum) const {
-    kernels_.sum_tree(stream_, parts, sum);
+    kernels_.sum_tree(stream_, {parts, sum});
   }
 
  private:
@@ -91,11 +91,11 @@ void NcclTreeCollective::connect() {
         }
         return exchange(outgoing, incoming, communicator, on);
       });
-  const std::size_t summed = std::min(static_cast<std::size_t>(world_replicas()), Kernels::kMaxSummed);
+  const std::size_t summed = std::min(static_cast<std::size_t>(world_replicas()), kernel::kMaxSummed);
   for (int r = 0; r < local_replicas(); ++r) {
     const TensorView one{scratch(r).as<float>(), Shape{1}, DType::kF32};
     const std::vector<TensorView> parts(summed, one);
-    devices_[r].kernels()->sum_tree(*streams[static_cast<std::size_t>(r)], parts, one);
+    devices_[r].kernels()->sum_tree(*streams[static_cast<std::size_t>(r)], {parts, one});
   }
   for (const auto& stream : streams) stream->synchronize();
   group_.require_not_aborted();

@@ -1,19 +1,160 @@
 // Adam and SGD of GpuKernels, and the work around an update. Private to the CUDA backend.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
+#include "headrace/devices/cuda/math/elementwise_work.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
-#include "headrace/devices/cuda/math/optimizer_work.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {
+
+// The optimizers as work for threads: each parameter independently. `rounded` may be null. Private to the CUDA
+// backend.
+
+// Writes the bf16 copy of these parameters, if there is one.
+template <int kWidth>
+HEADRACE_HOST_DEVICE void store_rounded(BFloat16* rounded, std::int64_t at, const Pack<float, kWidth>& w) {
+  if (rounded == nullptr) return;
+  Pack<BFloat16, kWidth> pack;
+  for (int k = 0; k < kWidth; ++k) pack.values[k] = element_of<BFloat16>(w.values[k]);
+  store_pack(rounded + at, pack);
+}
+
+struct AdamRule {
+  using Options = AdamOptions;
+
+  float* parameters;
+  BFloat16* rounded;
+  const float* gradients;
+  float* first;
+  float* second;
+  const StepScalars* scalars;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(const AdamOptions& options, std::int64_t at) const {
+    const float learning_rate = scalars->learning_rates[options.group];
+    const float keep = 1.0F - learning_rate * options.weight_decay;
+    const float rate = learning_rate * scalars->corrections[options.group][0];
+    const float correction = scalars->corrections[options.group][1];
+    const Pack<float, kWidth> gradient = load_pack<kWidth>(gradients + at);
+    Pack<float, kWidth> w = load_pack<kWidth>(parameters + at);
+    Pack<float, kWidth> m = load_pack<kWidth>(first + at);
+    Pack<float, kWidth> v = load_pack<kWidth>(second + at);
+    for (int k = 0; k < kWidth; ++k) {
+      const float g = gradient.values[k];
+      m.values[k] = options.beta1 * m.values[k] + (1.0F - options.beta1) * g;
+      v.values[k] = options.beta2 * v.values[k] + (1.0F - options.beta2) * (g * g);
+      w.values[k] = keep * w.values[k] - rate * m.values[k] / (sqrtf(v.values[k] * correction) + options.epsilon);
+    }
+    store_pack(first + at, m);
+    store_pack(second + at, v);
+    store_pack(parameters + at, w);
+    store_rounded(rounded, at, w);
+  }
+};
+
+struct SgdRule {
+  using Options = SgdOptions;
+
+  float* parameters;
+  BFloat16* rounded;
+  const float* gradients;
+  float* velocity;  // may be null if no range has a momentum
+  const StepScalars* scalars;
+
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE void run(const SgdOptions& options, std::int64_t at) const {
+    const float rate = scalars->learning_rates[options.group];
+    const Pack<float, kWidth> gradient = load_pack<kWidth>(gradients + at);
+    Pack<float, kWidth> w = load_pack<kWidth>(parameters + at);
+    if (options.momentum == 0) {
+      descend(options, rate, gradient, w);
+    } else {
+      Pack<float, kWidth> v = load_pack<kWidth>(velocity + at);
+      roll(options, rate, gradient, w, v);
+      store_pack(velocity + at, v);
+    }
+    store_pack(parameters + at, w);
+    store_rounded(rounded, at, w);
+  }
+
+ private:
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE static void descend(const SgdOptions& options, float rate,
+                                           const Pack<float, kWidth>& gradient, Pack<float, kWidth>& w) {
+    for (int k = 0; k < kWidth; ++k) {
+      w.values[k] -= rate * (gradient.values[k] + options.weight_decay * w.values[k]);
+    }
+  }
+  // Nesterov looks one step of momentum ahead: gradient + momentum * v; plain momentum moves by v.
+  template <int kWidth>
+  HEADRACE_HOST_DEVICE static void roll(const SgdOptions& options, float rate, const Pack<float, kWidth>& gradient,
+                                        Pack<float, kWidth>& w, Pack<float, kWidth>& v) {
+    const float gradient_share = options.nesterov ? 1.0F : 0.0F;
+    const float velocity_share = options.nesterov ? options.momentum : 1.0F;
+    for (int k = 0; k < kWidth; ++k) {
+      const float g = gradient.values[k] + options.weight_decay * w.values[k];
+      v.values[k] = options.momentum * v.values[k] + g;
+      w.values[k] -= rate * (gradient_share * g + velocity_share * v.values[k]);
+    }
+  }
+};
+
+inline constexpr int kMaxRanges = 32;  // per launch: with their options they are the kernel's argument
+
+// Up to kMaxRanges of an arena, each cut into tiles of kTile elements from its start, the last one smaller.
+template <typename Rule, int kTile>
+struct RangesUpdate {
+  struct Range {
+    std::int64_t first_tile, begin, end;
+    typename Rule::Options options;
+  };
+
+  Rule rule;
+  int count = 0;
+  std::int64_t tiles = 0;
+  Range ranges[kMaxRanges] = {};
+
+  void add(const UpdateRange<typename Rule::Options>& range) {
+    ranges[count++] = {tiles, range.begin, range.end, range.options};
+    tiles += (range.end - range.begin + kTile - 1) / kTile;
+  }
+
+  template <int>
+  HEADRACE_HOST_DEVICE void run(std::int64_t tile) const {
+    int of = 0;
+    while (of + 1 < count && ranges[of + 1].first_tile <= tile) ++of;
+    const Range& range = ranges[of];
+    std::int64_t at = range.begin + (tile - range.first_tile) * kTile;
+    if (at + kTile <= range.end) return rule.template run<kTile>(range.options, at);
+    for (; at < range.end; ++at) rule.template run<1>(range.options, at);
+  }
+};
+
+// Submits one launch for every kMaxRanges. `fits`: the arenas allow packs.
+template <typename Rule, typename Launcher>
+void submit_ranges(Launcher& launch, const Rule& rule, std::span<const UpdateRange<typename Rule::Options>> ranges,
+                   bool fits) {
+  constexpr int kPack = 4;
+  const bool begin_packs = std::ranges::all_of(ranges, [](const auto& range) { return range.begin % kPack == 0; });
+  by_width<kPack>(fits && begin_packs, [&](auto width) {
+    for (std::size_t done = 0; done < ranges.size(); done += kMaxRanges) {
+      RangesUpdate<Rule, width()> work{.rule = rule};
+      for (const auto& range : ranges.subspan(done, std::min<std::size_t>(kMaxRanges, ranges.size() - done))) {
+        work.add(range);
+      }
+      launch.template flat<1>(work, work.tiles);
+    }
+  });
+}
 
 // The elements are the rows of a matrix of one column.
 struct SquareSums {
@@ -101,91 +242,66 @@ struct LookAhead {
   }
 };
 
-template <typename Launcher>
-void submit_squares(Launcher& launch, const TensorView& x, GradientNorm* norm, void* scratch) {
-  launch.template reduce<1>(SquareSums{x.as<float>(), x.elements(), norm}, square_grid(x), scratch);
-}
-
-template <typename Launcher>
-void submit_clamp(Launcher& launch, const TensorView& x, float limit) {
-  by_width<4>(packs_fit(4, x), [&](auto width) {
-    launch.template flat<width()>(Clamp{x.as<float>(), limit}, x.elements());
-  });
-}
-
-template <typename Launcher>
-void submit_average(Launcher& launch, const TensorView& weights, const StepScalars* scalars,
-                    const TensorView& average) {
-  by_width<4>(packs_fit(4, weights, average), [&](auto width) {
-    launch.template flat<width()>(Average{weights.as<float>(), scalars, average.as<float>()}, weights.elements());
-  });
-}
-
-template <typename Launcher>
-void submit_look_ahead(Launcher& launch, const Parameters& parameters, const StepScalars* scalars,
-                       const TensorView& slow) {
-  const auto& [values, rounded] = parameters;
-  by_width<4>(packs_fit(4, values, rounded, slow), [&](auto width) {
-    launch.template flat<width()>(LookAhead{values.as<float>(), rounded.as<BFloat16>(), scalars, slow.as<float>()},
-                                  values.elements());
-  });
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Adam& of) {
+  launches_.submit(
+      stream, name_of(of), [=, ranges = std::vector(of.ranges.begin(), of.ranges.end())](auto& launch) {
+        const auto& [values, rounded] = of.parameters;
+        const AdamRule rule{values.as<float>(),          rounded.as<BFloat16>(),       of.gradients.as<float>(),
+                            of.first_moment.as<float>(), of.second_moment.as<float>(), of.scalars};
+        submit_ranges(launch, rule, std::span(ranges),
+                      packs_fit(4, values, rounded, of.gradients, of.first_moment, of.second_moment));
+      });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::adam(Stream& stream, const Parameters& parameters, const TensorView& gradients,
-                                const TensorView& first_moment, const TensorView& second_moment,
-                                std::span<const UpdateRange<AdamOptions>> ranges, const StepScalars* scalars) {
-  check::adam(parameters, gradients, first_moment, second_moment, ranges);
-  launches_.submit(stream, "adam", [=, owned = std::vector(ranges.begin(), ranges.end())](auto& launch) {
-    submit_adam(launch, parameters, gradients, first_moment, second_moment, std::span(owned), scalars);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Sgd& of) {
+  launches_.submit(
+      stream, name_of(of), [=, ranges = std::vector(of.ranges.begin(), of.ranges.end())](auto& launch) {
+        const auto& [values, rounded] = of.parameters;
+        const SgdRule rule{values.as<float>(), rounded.as<BFloat16>(), of.gradients.as<float>(),
+                           of.velocity.as<float>(), of.scalars};
+        submit_ranges(launch, rule, std::span(ranges), packs_fit(4, values, rounded, of.gradients, of.velocity));
+      });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::AddSquares& of) {
+  launches_.submit(stream, name_of(of), square_scratch_bytes(of.x), [=](auto& launch, void* scratch) {
+    const SquareSums work{of.x.as<float>(), of.x.elements(), of.norm};
+    launch.template reduce<1>(work, square_grid(of.x), scratch);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::sgd(Stream& stream, const Parameters& parameters, const TensorView& gradients,
-                               const TensorView& velocity, std::span<const UpdateRange<SgdOptions>> ranges,
-                               const StepScalars* scalars) {
-  check::sgd(parameters, gradients, velocity, ranges);
-  launches_.submit(stream, "sgd", [=, owned = std::vector(ranges.begin(), ranges.end())](auto& launch) {
-    submit_sgd(launch, parameters, gradients, velocity, std::span(owned), scalars);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ClipFactor& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    launch.template flat<1>(ClipFactor{of.max_norm, of.norm}, 1);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::add_squares(Stream& stream, const TensorView& x, GradientNorm* norm) {
-  check::tensor("add_squares", "x", x);
-  launches_.submit(stream, "add_squares", square_scratch_bytes(x),
-                   [=](auto& launch, void* scratch) { submit_squares(launch, x, norm, scratch); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::clip_factor(Stream& stream, float max_norm, GradientNorm* norm) {
-  check::limit("clip_factor", max_norm);
-  launches_.submit(stream, "clip_factor", [=](auto& launch) {
-    launch.template flat<1>(ClipFactor{max_norm, norm}, 1);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Clamp& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    submit_flat<4>(launch, Clamp{of.x.as<float>(), of.limit}, of.x.elements(), of.x);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::clamp(Stream& stream, const TensorView& x, float limit) {
-  check::tensor("clamp", "x", x);
-  check::limit("clamp", limit);
-  launches_.submit(stream, "clamp", [=](auto& launch) { submit_clamp(launch, x, limit); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Average& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const Average work{of.weights.as<float>(), of.scalars, of.average.as<float>()};
+    submit_flat<4>(launch, work, of.weights.elements(), of.weights, of.average);
+  });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::average(Stream& stream, const TensorView& weights, const StepScalars* scalars,
-                                   const TensorView& average) {
-  for (const TensorView& view : {weights, average}) check::same("average", view, weights);
-  launches_.submit(stream, "average", [=](auto& launch) { submit_average(launch, weights, scalars, average); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::look_ahead(Stream& stream, const Parameters& parameters, const StepScalars* scalars,
-                                      const TensorView& slow) {
-  check::look_ahead(parameters, slow);
-  launches_.submit(stream, "look_ahead",
-                   [=](auto& launch) { submit_look_ahead(launch, parameters, scalars, slow); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::LookAhead& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const auto& [values, rounded] = of.parameters;
+    const LookAhead work{values.as<float>(), rounded.as<BFloat16>(), of.scalars, of.slow.as<float>()};
+    submit_flat<4>(launch, work, values.elements(), values, rounded, of.slow);
+  });
 }
 
 }  // namespace headrace::cuda

@@ -1,7 +1,7 @@
 // Pooling of GpuKernels. Private to the CUDA backend.
 #pragma once
 
-#include "headrace/devices/common/kernel_checks.h"
+#include "headrace/devices/cuda/math/elementwise_work.h"
 #include "headrace/devices/cuda/math/gpu_kernels.h"
 #include "headrace/devices/cuda/math/pooling_work.h"
 
@@ -90,51 +90,6 @@ struct AveragePoolBackward {
   }
 };
 
-template <typename Launcher>
-void submit_copy_columns(Launcher& launch, const TensorView& from, std::int64_t from_column, const TensorView& to,
-                         std::int64_t to_column, std::int64_t columns) {
-  by_type(from.dtype, [&](auto type) {
-    using T = decltype(type);
-    const CopyColumns<T> work{from.as<T>() + from_column, to.as<T>() + to_column, from.shape[1], to.shape[1]};
-    constexpr int kWidth = kPackWidth<T>;
-    const bool even = columns % kWidth == 0 && from.shape[1] % kWidth == 0 && to.shape[1] % kWidth == 0 &&
-                      from_column % kWidth == 0 && to_column % kWidth == 0;
-    by_width<kWidth>(even && packs_fit(kWidth, from, to), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(from.shape[0], columns, width()));
-    });
-  });
-}
-
-template <typename Launcher>
-void submit_average_pool_forward(Launcher& launch, const TensorView& x, const TensorView& y,
-                                 const PoolOptions& options) {
-  by_type(x.dtype, [&](auto type) {
-    by_window(options.window, [&](auto window) {
-      using T = decltype(type);
-      const std::int64_t channels = y.shape[3];
-      const AveragePoolForward<T, window()> work{pool_shape(x, y, options), x.as<T>(), y.as<T>()};
-      constexpr int kWidth = kPackWidth<T>;
-      by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
-        launch.template columns<width()>(work, column_grid(y.elements() / channels, channels, width()));
-      });
-    });
-  });
-}
-
-template <typename Launcher>
-void submit_average_pool_backward(Launcher& launch, const TensorView& dy, const TensorView& dx,
-                                  const PoolOptions& options) {
-  by_type(dy.dtype, [&](auto type) {
-    using T = decltype(type);
-    const std::int64_t channels = dx.shape[3];
-    const AveragePoolBackward<T> work{pool_shape(dx, dy, options), dy.as<T>(), dx.as<T>()};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, dy, dx), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(dx.elements() / channels, channels, width()));
-    });
-  });
-}
-
 // A row is an image. Blocks of kBlock pixels are added in f32, blocks in f64.
 template <typename T>
 struct GlobalAverageForward {
@@ -191,86 +146,75 @@ struct GlobalAverageBackward {
   }
 };
 
-template <typename Launcher>
-void submit_global_average_forward(Launcher& launch, const TensorView& x, const TensorView& y) {
-  by_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    const std::int64_t channels = y.shape[1];
-    const GlobalAverageForward<T> work{x.as<T>(), y.as<T>(), x.shape[1] * x.shape[2], channels};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(y.shape[0], channels, width()));
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::MaxPoolForward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) { submit_max_pool_forward(launch, of); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::MaxPoolBackward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) { submit_max_pool_backward(launch, of); });
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::AveragePoolForward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type(of.x.dtype, [&]<typename T>(T) {
+      by_window(of.options.window, [&](auto window) {
+        const std::int64_t channels = of.y.shape[3];
+        const AveragePoolForward<T, window()> work{pool_shape(of.x, of.y, of.options), of.x.as<T>(), of.y.as<T>()};
+        submit_columns<kPackWidth<T>>(launch, work, of.y.elements() / channels, channels, of.x, of.y);
+      });
     });
   });
 }
 
-template <typename Launcher>
-void submit_global_average_backward(Launcher& launch, const TensorView& dy, const TensorView& dx) {
-  by_type(dy.dtype, [&](auto type) {
-    using T = decltype(type);
-    const std::int64_t channels = dy.shape[1];
-    const std::int64_t pixels = dx.shape[1] * dx.shape[2];
-    const GlobalAverageBackward<T> work{dy.as<T>(), dx.as<T>(), pixels, channels, Divisor(pixels)};
-    constexpr int kWidth = kPackWidth<T>;
-    by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, dy, dx), [&](auto width) {
-      launch.template columns<width()>(work, column_grid(dx.elements() / channels, channels, width()));
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::AveragePoolBackward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type(of.dy.dtype, [&]<typename T>(T) {
+      const std::int64_t channels = of.dx.shape[3];
+      const AveragePoolBackward<T> work{pool_shape(of.dx, of.dy, of.options), of.dy.as<T>(), of.dx.as<T>()};
+      submit_columns<kPackWidth<T>>(launch, work, of.dx.elements() / channels, channels, of.dy, of.dx);
     });
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::max_pool_forward(Stream& stream, const TensorView& x, const TensorView& y,
-                                            const TensorView& argmax, const PoolOptions& options) {
-  check::max_pool("max_pool_forward", x, y, argmax, options, kHalf);
-  launches_.submit(stream, "max_pool_forward",
-                   [=](auto& launch) { submit_max_pool_forward(launch, x, y, argmax, options); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::CopyColumns& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type(of.from.dtype, [&]<typename T>(T) {
+      const std::int64_t from = of.from.shape[1], to = of.to.shape[1];
+      const CopyColumns<T> work{of.from.as<T>() + of.from_column, of.to.as<T>() + of.to_column, from, to};
+      constexpr int kWidth = kPackWidth<T>;
+      const bool even =
+          from % kWidth == 0 && to % kWidth == 0 && of.from_column % kWidth == 0 && of.to_column % kWidth == 0;
+      if (even) return submit_columns<kWidth>(launch, work, of.from.shape[0], of.columns, of.from, of.to);
+      submit_columns<1>(launch, work, of.from.shape[0], of.columns);
+    });
+  });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::max_pool_backward(Stream& stream, const TensorView& dy, const TensorView& argmax,
-                                             const TensorView& dx, const PoolOptions& options) {
-  check::max_pool("max_pool_backward", dx, dy, argmax, options, kHalf);
-  launches_.submit(stream, "max_pool_backward",
-                   [=](auto& launch) { submit_max_pool_backward(launch, dy, argmax, dx, options); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::GlobalAveragePoolForward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type(of.x.dtype, [&]<typename T>(T) {
+      const std::int64_t channels = of.y.shape[1];
+      const GlobalAverageForward<T> work{of.x.as<T>(), of.y.as<T>(), of.x.shape[1] * of.x.shape[2], channels};
+      submit_columns<kPackWidth<T>>(launch, work, of.y.shape[0], channels, of.x, of.y);
+    });
+  });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y,
-                                                const PoolOptions& options) {
-  check::average_pool("average_pool_forward", x, y, options, kHalf);
-  launches_.submit(stream, "average_pool_forward",
-                   [=](auto& launch) { submit_average_pool_forward(launch, x, y, options); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::average_pool_backward(Stream& stream, const TensorView& dy, const TensorView& dx,
-                                                 const PoolOptions& options) {
-  check::average_pool("average_pool_backward", dx, dy, options, kHalf);
-  launches_.submit(stream, "average_pool_backward",
-                   [=](auto& launch) { submit_average_pool_backward(launch, dy, dx, options); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::copy_columns(Stream& stream, const TensorView& from, std::int64_t from_column,
-                                        const TensorView& to, std::int64_t to_column, std::int64_t columns) {
-  check::columns("copy_columns", from, from_column, to, to_column, columns, kHalf);
-  launches_.submit(stream, "copy_columns",
-                   [=](auto& launch) { submit_copy_columns(launch, from, from_column, to, to_column, columns); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::global_average_pool_forward(Stream& stream, const TensorView& x, const TensorView& y) {
-  check::global_pool("global_average_pool_forward", x, y, kHalf);
-  launches_.submit(stream, "global_average_pool_forward",
-                   [=](auto& launch) { submit_global_average_forward(launch, x, y); });
-}
-
-template <typename Launches>
-void GpuKernels<Launches>::global_average_pool_backward(Stream& stream, const TensorView& dy,
-                                                        const TensorView& dx) {
-  check::global_pool("global_average_pool_backward", dx, dy, kHalf);
-  launches_.submit(stream, "global_average_pool_backward",
-                   [=](auto& launch) { submit_global_average_backward(launch, dy, dx); });
+void GpuKernels<Launches>::run(Stream& stream, const kernel::GlobalAveragePoolBackward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type(of.dy.dtype, [&]<typename T>(T) {
+      const std::int64_t channels = of.dy.shape[1], pixels = of.dx.shape[1] * of.dx.shape[2];
+      const GlobalAverageBackward<T> work{of.dy.as<T>(), of.dx.as<T>(), pixels, channels, Divisor(pixels)};
+      submit_columns<kPackWidth<T>>(launch, work, of.dx.elements() / channels, channels, of.dy, of.dx);
+    });
+  });
 }
 
 }  // namespace headrace::cuda

@@ -7,6 +7,7 @@
 
 #include "headrace/devices/cuda/element.h"
 #include "headrace/devices/cuda/math/column_grid.h"
+#include "headrace/devices/cuda/math/elementwise_work.h"
 #include "headrace/devices/kernels.h"
 
 namespace headrace::cuda {
@@ -320,46 +321,33 @@ inline PoolShape pool_shape(const TensorView& x, const TensorView& y, const Pool
 }
 
 template <typename Launcher>
-void submit_max_pool_forward(Launcher& launch, const TensorView& x, const TensorView& y, const TensorView& argmax,
-                             const PoolOptions& options) {
-  by_type(x.dtype, [&](auto type) {
-    by_window(options.window, [&](auto window) {
-      using T = decltype(type);
-      const std::int64_t channels = y.shape[3];
-      const PoolShape shape = pool_shape(x, y, options);
-      constexpr int kWidth = kPackWidth<T>;
-      by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, x, y, argmax), [&](auto width) {
-        const auto grid = column_grid(y.elements() / channels, channels, width());
-        if (options.pad > 0) {
-          const PaddedMaxPoolForward<T, window()> work{shape, x.as<T>(), y.as<T>(), argmax.as<std::uint8_t>()};
-          launch.template columns<width()>(work, grid);
-        } else {
-          const MaxPoolForward<T, window()> work{shape, x.as<T>(), y.as<T>(), argmax.as<std::uint8_t>()};
-          launch.template columns<width()>(work, grid);
-        }
-      });
+void submit_max_pool_forward(Launcher& launch, const kernel::MaxPoolForward& of) {
+  by_type(of.x.dtype, [&]<typename T>(T) {
+    by_window(of.options.window, [&](auto window) {
+      const std::int64_t channels = of.y.shape[3], pixels = of.y.elements() / channels;
+      const PoolShape shape = pool_shape(of.x, of.y, of.options);
+      const auto run = [&](const auto& work) {
+        submit_columns<kPackWidth<T>>(launch, work, pixels, channels, of.x, of.y, of.argmax);
+      };
+      const auto* x = of.x.as<const T>();
+      auto* y = of.y.as<T>();
+      auto* argmax = of.argmax.as<std::uint8_t>();
+      if (of.options.pad > 0) return run(PaddedMaxPoolForward<T, window()>{shape, x, y, argmax});
+      run(MaxPoolForward<T, window()>{shape, x, y, argmax});
     });
   });
 }
 
 template <typename Launcher>
-void submit_max_pool_backward(Launcher& launch, const TensorView& dy, const TensorView& argmax,
-                              const TensorView& dx, const PoolOptions& options) {
-  by_type(dy.dtype, [&](auto type) {
-    by_touching_window(options, [&](auto window) {
-      using T = decltype(type);
-      const std::int64_t channels = dx.shape[3];
-      const PoolShape shape = pool_shape(dx, dy, options);
-      constexpr int kWidth = kPackWidth<T>;
-      by_width<kWidth>(channels % kWidth == 0 && packs_fit(kWidth, dy, dx, argmax), [&](auto width) {
-        if constexpr (window() > 0) {
-          const MaxPoolScatter<T, window()> work{shape, dy.as<T>(), argmax.as<std::uint8_t>(), dx.as<T>()};
-          launch.template columns<width()>(work, column_grid(dy.elements() / channels, channels, width()));
-        } else {
-          const MaxPoolBackward<T> work{shape, dy.as<T>(), argmax.as<std::uint8_t>(), dx.as<T>()};
-          launch.template columns<width()>(work, column_grid(dx.elements() / channels, channels, width()));
-        }
-      });
+void submit_max_pool_backward(Launcher& launch, const kernel::MaxPoolBackward& of) {
+  by_type(of.dy.dtype, [&]<typename T>(T) {
+    by_touching_window(of.options, [&](auto window) {
+      using Work = std::conditional_t<(window() > 0), MaxPoolScatter<T, window()>, MaxPoolBackward<T>>;
+      const std::int64_t channels = of.dx.shape[3];
+      const TensorView& pixels = window() > 0 ? of.dy : of.dx;
+      const Work work{pool_shape(of.dx, of.dy, of.options), of.dy.as<T>(), of.argmax.as<std::uint8_t>(),
+                      of.dx.as<T>()};
+      submit_columns<kPackWidth<T>>(launch, work, pixels.elements() / channels, channels, of.dy, of.dx, of.argmax);
     });
   });
 }

@@ -1,5 +1,5 @@
-// The work around the products of GpuKernels: checks, and biases and activations that no library has fused.
-// Private to the CUDA backend.
+// The work around the products of GpuKernels: biases and activations that no library has fused. Private to the
+// CUDA backend.
 #pragma once
 
 #include "headrace/devices/common/kernel_checks.h"
@@ -8,79 +8,53 @@
 namespace headrace::cuda {
 
 template <typename Launches>
-void GpuKernels<Launches>::dense_forward(Stream& stream, const TensorView& x, const TensorView& weights,
-                                         const TensorView& bias, const TensorView& y, Activation activation,
-                                         Precision precision) {
-  check::fused("dense_forward", activation);
-  check::dense("dense_forward", x, weights, bias, y, kHalf, check::half_weights(precision));
-  const bool added = products_add_bias(activation);
-  dense_product(stream, x, weights, added ? bias : TensorView{}, y, precision);
-  if (activation == Activation::kNone) return;
-  bias_activation(stream, "dense_forward", y, added ? TensorView{} : bias, activation);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::DenseForward& of) {
+  product_and_activation(stream, of);
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::dense_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                               const TensorView& dx, Precision precision) {
-  check::dense("dense_backward_data", dx, weights, {}, dy, kHalf, check::half_weights(precision));
-  dense_data_gradient(stream, dy, weights, dx, precision);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::DenseBackwardData& of) {
+  product(stream, of);
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::dense_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
-                                                  const TensorView& dweights, const TensorView& dbias,
-                                                  Precision precision) {
-  check::dense("dense_backward_weights", x, dweights, dbias, dy, kHalf);
-  dense_weights_gradient(stream, x, dy, dweights, precision);
-  bias_gradient(stream, "dense_backward_weights", dy, dbias);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::DenseBackwardWeights& of) {
+  product(stream, without_bias(of));
+  bias_gradient(stream, name_of(of), of.dy, of.dbias);
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::batched_matmul(Stream& stream, const Matrices& a, const Matrices& b, float alpha,
-                                          const Matrices& result, Precision precision) {
-  check::batched_matmul("batched_matmul", a, b, result, kHalf);
-  batched_product(stream, a, b, alpha, result, precision);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::BatchedMatmul& of) {
+  product(stream, of);
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::conv_forward(Stream& stream, const TensorView& x, const TensorView& weights,
-                                        const TensorView& bias, const TensorView& y, const ConvOptions& options,
-                                        Activation activation) {
-  check::fused("conv_forward", activation);
-  check::convolution("conv_forward", x, weights, bias, y, options, kHalf, check::half_weights(options.precision));
-  if (x.dtype == y.dtype && computes_directly(x.dtype, weights.shape, options)) {
-    return direct_conv_forward(stream, x, weights, bias, y, options, activation);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ConvForward& of) {
+  if (of.x.dtype == of.y.dtype && computes_directly(of.x.dtype, of.weights.shape, of.options)) {
+    return convolve_directly(stream, of);
   }
-  const bool added = products_add_bias(activation);
-  conv_product(stream, x, weights, added ? bias : TensorView{}, y, options);
-  if (activation == Activation::kNone) return;
-  bias_activation(stream, "conv_forward", y, added ? TensorView{} : bias, activation);
+  product_and_activation(stream, of);
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights,
-                                              const TensorView& dx, const ConvOptions& options) {
-  check::convolution("conv_backward_data", dx, weights, {}, dy, options, kHalf,
-                     check::half_weights(options.precision));
-  conv_data_gradient(stream, dy, weights, dx, options);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ConvBackwardData& of) {
+  product(stream, of);
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy,
-                                                 const TensorView& dweights, const TensorView& dbias,
-                                                 const ConvOptions& options) {
-  if (dweights.defined()) {
-    check::convolution("conv_backward_weights", x, dweights, dbias, dy, options, kHalf);
-    conv_weights_gradient(stream, x, dy, dweights, options);
-  }
-  bias_gradient(stream, "conv_backward_weights", dy, dbias);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::ConvBackwardWeights& of) {
+  if (of.dweights.defined()) product(stream, without_bias(of));
+  bias_gradient(stream, name_of(of), of.dy, of.dbias);
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::add_bias(Stream& stream, const TensorView& bias, const TensorView& y,
-                                    Activation activation) {
-  check::add_bias("add_bias", bias, y, activation, kHalf);
-  bias_activation(stream, "add_bias", y, bias, activation);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Muon& of) {
+  product(stream, of);
+}
+
+template <typename Launches>
+void GpuKernels<Launches>::run(Stream& stream, const kernel::AddBias& of) {
+  bias_activation(stream, name_of(of), of.y, of.bias, of.activation);
 }
 
 }  // namespace headrace::cuda

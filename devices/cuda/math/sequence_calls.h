@@ -4,7 +4,6 @@
 
 #include <limits>
 
-#include "headrace/devices/common/kernel_checks.h"
 #include "headrace/devices/cuda/math/column_grid.h"
 #include "headrace/devices/cuda/math/column_sums_work.h"
 #include "headrace/devices/cuda/math/elementwise_work.h"
@@ -185,85 +184,70 @@ struct MaskScores {
     const std::int64_t row = at / positions, s = at % positions;
     const bool later = causal && s > row % queries;
     const bool out = later || (mask != nullptr && value_of(mask[row / (heads * queries) * positions + s]) == 0.0F);
-    if (out) scores[at] = Kernels::kMaskedScore;
+    if (out) scores[at] = kernel::kMaskedScore;
   }
 };
 
 template <typename Launches>
-void GpuKernels<Launches>::mask_scores(Stream& stream, const TensorView& scores, const TensorView& mask,
-                                       bool causal) {
-  check::mask_scores("mask_scores", scores, mask);
-  launches_.submit(stream, "mask_scores", [=](auto& launch) {
-    by_type(mask.dtype, [&](auto type) {
-      using T = decltype(type);
-      const MaskScores<T> work{mask.as<T>(),    scores.shape[1], scores.shape[2],
-                               scores.shape[3], causal,          scores.as<float>()};
-      submit_flat<1>(launch, work, scores.elements(), true);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::MaskScores& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    by_type(of.mask.dtype, [&]<typename T>(T) {
+      const MaskScores<T> work{of.mask.as<T>(),    of.scores.shape[1], of.scores.shape[2],
+                               of.scores.shape[3], of.causal,          of.scores.as<float>()};
+      submit_flat<1>(launch, work, of.scores.elements());
     });
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::layer_norm_forward(Stream& stream, const TensorView& x, const LayerNorm& norm,
-                                              const TensorView& y) {
-  check::layer_norm("layer_norm_forward", x, norm);
-  check::same("layer_norm_forward", y, x);
-  launches_.submit(stream, "layer_norm_forward", [=](auto& launch) {
-    const auto* of = x.as<const float>();
-    auto* mean = norm.saved_mean.as<float>();
-    launch.rows(LayerNormMean{{of, x.shape[1]}, mean}, x.shape[0]);
-    launch.rows(LayerNormResult{{of, mean, x.shape[1]},
-                                norm.gamma.as<const float>(),
-                                norm.beta.as<const float>(),
-                                norm.epsilon,
-                                norm.saved_inv_std.as<float>(),
-                                y.as<float>()},
-                x.shape[0]);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::LayerNormForward& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const auto* x = of.x.as<const float>();
+    auto* mean = of.norm.saved_mean.as<float>();
+    launch.rows(LayerNormMean{{x, of.x.shape[1]}, mean}, of.x.shape[0]);
+    launch.rows(LayerNormResult{{x, mean, of.x.shape[1]},
+                                of.norm.gamma.as<const float>(),
+                                of.norm.beta.as<const float>(),
+                                of.norm.epsilon,
+                                of.norm.saved_inv_std.as<float>(),
+                                of.y.as<float>()},
+                of.x.shape[0]);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::layer_norm_backward(Stream& stream, const TensorView& x, const TensorView& dy,
-                                               const LayerNorm& norm, const TensorView& dgamma,
-                                               const TensorView& dbeta, const TensorView& dx) {
-  check::layer_norm("layer_norm_backward", x, norm);
-  check::same("layer_norm_backward", dy, x);
-  if (dx.defined()) check::same("layer_norm_backward", dx, x);
-  check::norm_gradients("layer_norm_backward", dgamma, dbeta, x);
-  launches_.submit(stream, "layer_norm_backward", reduction_scratch_bytes(x), [=](auto& launch, void* scratch) {
-    const LayerNormGradient::Rows in{x.as<float>(),
-                                     dy.as<float>(),
-                                     norm.gamma.as<float>(),
-                                     norm.saved_mean.as<float>(),
-                                     norm.saved_inv_std.as<float>(),
-                                     x.shape[1]};
-    if (dgamma.defined() || dbeta.defined()) {
-      const LayerNormSums sums{in, x.shape[0], dgamma.as<float>(), dbeta.as<float>()};
-      launch.template reduce<1>(sums, column_grid(x.shape[0], x.shape[1], 1), scratch);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::LayerNormBackward& of) {
+  launches_.submit(stream, name_of(of), reduction_scratch_bytes(of.x), [=](auto& launch, void* scratch) {
+    const LayerNormGradient::Rows in{of.x.as<float>(),
+                                     of.dy.as<float>(),
+                                     of.norm.gamma.as<float>(),
+                                     of.norm.saved_mean.as<float>(),
+                                     of.norm.saved_inv_std.as<float>(),
+                                     of.x.shape[1]};
+    if (of.dgamma.defined() || of.dbeta.defined()) {
+      const LayerNormSums sums{in, of.x.shape[0], of.dgamma.as<float>(), of.dbeta.as<float>()};
+      launch.template reduce<1>(sums, column_grid(of.x.shape[0], of.x.shape[1], 1), scratch);
     }
-    if (dx.defined()) launch.rows(LayerNormGradient{in, dx.as<float>()}, x.shape[0]);
+    if (of.dx.defined()) launch.rows(LayerNormGradient{in, of.dx.as<float>()}, of.x.shape[0]);
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::embed(Stream& stream, const TensorView& ids, const TensorView& table,
-                                 const TensorView& y) {
-  check::embedding("embed", ids, table, y);
-  launches_.submit(stream, "embed", [=](auto& launch) {
-    const Embed work{ids.as<float>(), table.as<float>(), table.shape[0], table.shape[1], y.as<float>()};
-    submit_flat<1>(launch, work, y.elements(), true);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::Embed& of) {
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const Embed work{of.ids.as<float>(), of.table.as<float>(), of.table.shape[0], of.table.shape[1],
+                     of.y.as<float>()};
+    submit_flat<1>(launch, work, of.y.elements());
   });
 }
 
 template <typename Launches>
-void GpuKernels<Launches>::embed_backward(Stream& stream, const TensorView& ids, const TensorView& dy,
-                                          const TensorView& dtable) {
-  check::embedding("embed_backward", ids, dtable, dy);
-  stream.fill(dtable.data, 0, dtable.bytes());
-  launches_.submit(stream, "embed_backward", [=](auto& launch) {
-    const EmbedBackward work{ids.as<float>(), dy.as<float>(),  dy.shape[0],
-                             dtable.shape[0], dtable.shape[1], dtable.as<float>()};
-    submit_flat<1>(launch, work, EmbedBackward::kParts * dtable.shape[1], true);
+void GpuKernels<Launches>::run(Stream& stream, const kernel::EmbedBackward& of) {
+  stream.fill(of.dtable.data, 0, of.dtable.bytes());
+  launches_.submit(stream, name_of(of), [=](auto& launch) {
+    const EmbedBackward work{of.ids.as<float>(), of.dy.as<float>(),  of.dy.shape[0],
+                             of.dtable.shape[0], of.dtable.shape[1], of.dtable.as<float>()};
+    submit_flat<1>(launch, work, EmbedBackward::kParts * of.dtable.shape[1]);
   });
 }
 

@@ -79,7 +79,7 @@ class TreeSum {
   // A block of 64 parts is a subtree, whose sum is a part of the rest of the tree.
   template <typename Link>
   static void sum_in_blocks(std::vector<TensorView> parts, const Link& link) {
-    constexpr std::size_t kBlock = Kernels::kMaxSummed;
+    constexpr std::size_t kBlock = kernel::kMaxSummed;
     static_assert(kBlock == 64);
     while (parts.size() > 1) {
       std::vector<TensorView> sums;

@@ -3,9 +3,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <span>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,16 +36,6 @@ namespace {
 
 using test::fake_cuda::launch;
 
-// What a kernel keeps of an argument: what a span shows is the caller's.
-template <typename T>
-T kept(const T& argument) {
-  return argument;
-}
-template <typename T>
-std::vector<T> kept(std::span<const T> argument) {
-  return {argument.begin(), argument.end()};
-}
-
 void submit_kernel(Stream& stream, std::function<void()> kernel, const char* name) {
   const DeviceInfo& info = stream.device().info();
   CUDA_CHECK(cudaSetDevice(info.ordinal), info.name);
@@ -75,49 +62,43 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
  public:
   FakeCudaKernels() : cpu_("cpu:0"), stream_(cpu_.create_stream()) {}
 
-  void muon(Stream& stream, std::span<const MuonMatrix> matrices, const MuonOptions& options,
-            const StepScalars* scalars) override {
-    run<&Kernels::muon>("muon", stream, matrices, options, scalars);
-  }
-
  private:
-  void dense_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                     const TensorView& y, Precision precision) override {
-    run<&Kernels::dense_forward>("dense_forward", stream, x, weights, bias, y, Activation::kNone, precision);
+  void product(Stream& stream, const kernel::DenseForward& of) override {
+    on_cpu<&Kernels::dense_forward>(stream, of);
   }
-  void dense_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                           Precision precision) override {
-    run<&Kernels::dense_backward_data>("dense_backward_data", stream, dy, weights, dx, precision);
+  void product(Stream& stream, const kernel::DenseBackwardData& of) override {
+    on_cpu<&Kernels::dense_backward_data>(stream, of);
   }
-  void dense_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy,
-                              const TensorView& dweights, Precision precision) override {
-    run<&Kernels::dense_backward_weights>("dense_backward_weights", stream, x, dy, dweights, TensorView{},
-                                          precision);
+  void product(Stream& stream, const kernel::DenseBackwardWeights& of) override {
+    on_cpu<&Kernels::dense_backward_weights>(stream, of);
   }
-  void batched_product(Stream& stream, const Matrices& a, const Matrices& b, float alpha, const Matrices& result,
-                       Precision precision) override {
-    run<&Kernels::batched_matmul>("batched_matmul", stream, a, b, alpha, result, precision);
+  void product(Stream& stream, const kernel::BatchedMatmul& of) override {
+    on_cpu<&Kernels::batched_matmul>(stream, of);
   }
-  void conv_product(Stream& stream, const TensorView& x, const TensorView& weights, const TensorView& bias,
-                    const TensorView& y, const ConvOptions& options) override {
-    run<&Kernels::conv_forward>("conv_forward", stream, x, weights, bias, y, options, Activation::kNone);
+  void product(Stream& stream, const kernel::ConvForward& of) override {
+    on_cpu<&Kernels::conv_forward>(stream, of);
   }
-  void conv_data_gradient(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                          const ConvOptions& options) override {
-    run<&Kernels::conv_backward_data>("conv_backward_data", stream, dy, weights, dx, options);
+  void product(Stream& stream, const kernel::ConvBackwardData& of) override {
+    on_cpu<&Kernels::conv_backward_data>(stream, of);
   }
-  void conv_weights_gradient(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                             const ConvOptions& options) override {
-    run<&Kernels::conv_backward_weights>("conv_backward_weights", stream, x, dy, dweights, TensorView{}, options);
+  void product(Stream& stream, const kernel::ConvBackwardWeights& of) override {
+    on_cpu<&Kernels::conv_backward_weights>(stream, of);
   }
-
-  template <auto kMethod, typename... Arguments>
-  void run(const char* name, Stream& stream, const Arguments&... arguments) {
-    const auto run = [this, all = std::make_tuple(kept(arguments)...)] {
-      std::apply([this](const auto&... each) { (cpu_.kernels()->*kMethod)(*stream_, each...); }, all);
+  void product(Stream& stream, const kernel::Muon& of) override {
+    const auto run = [this, of, matrices = std::vector(of.matrices.begin(), of.matrices.end())] {
+      cpu_.kernels()->muon(*stream_, {matrices, of.options, of.scalars});
       stream_->synchronize();
     };
-    submit_kernel(stream, run, name);
+    submit_kernel(stream, run, name_of(of));
+  }
+
+  template <auto kFunction, typename Arguments>
+  void on_cpu(Stream& stream, const Arguments& of) {
+    const auto run = [this, of] {
+      (cpu_.kernels()->*kFunction)(*stream_, of);
+      stream_->synchronize();
+    };
+    submit_kernel(stream, run, name_of(of));
   }
 
   CpuDevice cpu_;

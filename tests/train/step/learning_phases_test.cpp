@@ -137,14 +137,12 @@ class PhaseCountingKernels final : public TwinKernels {
  public:
   using TwinKernels::TwinKernels;
 
-  void conv_backward_weights(Stream& stream, const TensorView& x, const TensorView& dy, const TensorView& dweights,
-                             const TensorView& dbias, const ConvOptions& options) override {
-    TwinKernels::conv_backward_weights(stream, x, dy, dweights, dbias, options);
-    if (dbias.defined()) stream.call([this] { ++biases; });
+  void run(Stream& stream, const kernel::ConvBackwardWeights& of) override {
+    TwinKernels::run(stream, of);
+    if (of.dbias.defined()) stream.call([this] { ++biases; });
   }
-  void conv_backward_data(Stream& stream, const TensorView& dy, const TensorView& weights, const TensorView& dx,
-                          const ConvOptions& options) override {
-    TwinKernels::conv_backward_data(stream, dy, weights, dx, options);
+  void run(Stream& stream, const kernel::ConvBackwardData& of) override {
+    TwinKernels::run(stream, of);
     stream.call([this] { ++data; });
   }
 

@@ -85,7 +85,7 @@ class AttentionLayer final : public OptionLayer<AttentionLayerOptions> {
 
  private:
   bool drops(const LayerContext& context) const { return context.mode == Mode::kTrain && options_.dropout > 0; }
-  Kernels::Matrices of_heads(const TensorView& sequences, bool transposed = false) const;
+  kernel::Matrices of_heads(const TensorView& sequences, bool transposed = false) const;
   float scale() const { return 1.0F / std::sqrt(static_cast<float>(key_width_)); }
 
   std::int64_t heads_, queries_, positions_;
@@ -98,7 +98,7 @@ std::vector<SavedSpec> AttentionLayer::saved(const StepShape& step) const {
 }
 
 // Heads lie side by side in the features.
-Kernels::Matrices AttentionLayer::of_heads(const TensorView& sequences, bool transposed) const {
+kernel::Matrices AttentionLayer::of_heads(const TensorView& sequences, bool transposed) const {
   const Shape& shape = sequences.shape;
   return {.tensor = {sequences.data, Shape{shape[0], shape[1], heads_, shape[2] / heads_}, sequences.dtype},
           .interleaved = true,
@@ -108,49 +108,63 @@ Kernels::Matrices AttentionLayer::of_heads(const TensorView& sequences, bool tra
 void AttentionLayer::forward(LayerContext& context) const {
   Kernels& kernels = context.kernels;
   const TensorView& probabilities = context.saved[0];
-  kernels.batched_matmul(context.stream, of_heads(context.inputs[0]), of_heads(context.inputs[1], true), scale(),
-                         {.tensor = probabilities}, context.precision);
+  kernels.batched_matmul(context.stream, {of_heads(context.inputs[0]),
+                                          of_heads(context.inputs[1], true),
+                                          {.tensor = probabilities},
+                                          scale(),
+                                          context.precision});
   const bool masked = context.inputs.size() > 3;
   if (masked || options_.causal) {
-    kernels.mask_scores(context.stream, probabilities, masked ? context.inputs[3] : TensorView{}, options_.causal);
+    kernels.mask_scores(context.stream,
+                        {probabilities, masked ? context.inputs[3] : TensorView{}, options_.causal});
   }
-  kernels.softmax(context.stream, probabilities, probabilities);
+  kernels.softmax(context.stream, {probabilities, probabilities});
   if (drops(context)) {
-    kernels.dropout(context.stream, probabilities, options_.dropout, context.seed, context.id, context.scalars,
-                    context.saved[1]);
+    kernels.dropout(context.stream, {probabilities, context.saved[1], options_.dropout, context.seed, context.id,
+                                     context.scalars});
   }
-  kernels.batched_matmul(context.stream, {.tensor = context.saved[drops(context) ? 1 : 0]},
-                         of_heads(context.inputs[2]), 1, of_heads(context.output), context.precision);
+  kernels.batched_matmul(context.stream, {{.tensor = context.saved[drops(context) ? 1 : 0]},
+                                          of_heads(context.inputs[2]),
+                                          of_heads(context.output),
+                                          1,
+                                          context.precision});
 }
 
 // Gradients of values come first: they read what dropout has left.
 void AttentionLayer::backward(LayerContext& context) const {
   Kernels& kernels = context.kernels;
   const TensorView &probabilities = context.saved[0], &slopes = context.saved[1];
-  const Kernels::Matrices dy = of_heads(context.output_gradient);
+  const kernel::Matrices dy = of_heads(context.output_gradient);
   const TensorView &dq = context.input_gradients[0], &dk = context.input_gradients[1],
                    &dv = context.input_gradients[2];
   if (dv.defined()) {
-    kernels.batched_matmul(context.stream, {.tensor = context.saved[drops(context) ? 1 : 0], .transposed = true},
-                           dy, 1, of_heads(dv), context.precision);
+    kernels.batched_matmul(context.stream, {{.tensor = context.saved[drops(context) ? 1 : 0], .transposed = true},
+                                            dy,
+                                            of_heads(dv),
+                                            1,
+                                            context.precision});
   }
   if (context.input_gradients.size() > 3 && context.input_gradients[3].defined()) {
     context.stream.fill(context.input_gradients[3].data, 0, context.input_gradients[3].bytes());
   }
   if (!dq.defined() && !dk.defined()) return;
-  kernels.batched_matmul(context.stream, dy, of_heads(context.inputs[2], true), 1, {.tensor = slopes},
-                         context.precision);
+  kernels.batched_matmul(context.stream,
+                         {dy, of_heads(context.inputs[2], true), {.tensor = slopes}, 1, context.precision});
   if (drops(context)) {
-    kernels.dropout(context.stream, slopes, options_.dropout, context.seed, context.id, context.scalars, slopes);
+    kernels.dropout(context.stream, {slopes, slopes, options_.dropout, context.seed, context.id, context.scalars});
   }
-  kernels.softmax_backward(context.stream, probabilities, slopes, slopes);
+  kernels.softmax_backward(context.stream, {probabilities, slopes, slopes});
   if (dq.defined()) {
-    kernels.batched_matmul(context.stream, {.tensor = slopes}, of_heads(context.inputs[1]), scale(), of_heads(dq),
-                           context.precision);
+    kernels.batched_matmul(
+        context.stream,
+        {{.tensor = slopes}, of_heads(context.inputs[1]), of_heads(dq), scale(), context.precision});
   }
   if (dk.defined()) {
-    kernels.batched_matmul(context.stream, {.tensor = slopes, .transposed = true}, of_heads(context.inputs[0]),
-                           scale(), of_heads(dk), context.precision);
+    kernels.batched_matmul(context.stream, {{.tensor = slopes, .transposed = true},
+                                            of_heads(context.inputs[0]),
+                                            of_heads(dk),
+                                            scale(),
+                                            context.precision});
   }
 }
 

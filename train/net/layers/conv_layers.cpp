@@ -66,9 +66,9 @@ bool ConvLayer::recomputes(const Kernels& kernels, DType activations, Precision 
 }
 
 void ConvLayer::forward(LayerContext& context) const {
-  context.kernels.conv_forward(context.stream, context.inputs[0], context.variables[0],
-                               options_.bias ? context.variables[1] : TensorView{}, context.output,
-                               geometry(context.precision), context.epilogue);
+  context.kernels.conv_forward(context.stream, {context.inputs[0], context.variables[0],
+                                                options_.bias ? context.variables[1] : TensorView{},
+                                                context.output, geometry(context.precision), context.epilogue});
 }
 
 void ConvLayer::backward(LayerContext& context) const {
@@ -76,17 +76,18 @@ void ConvLayer::backward(LayerContext& context) const {
   const TensorView dbias = options_.bias ? context.variable_gradients[1] : TensorView{};
   if (context.undoes_epilogue) {
     if (!dbias.defined()) return;
-    return context.kernels.conv_bias_backward(context.variables_stream(), context.inputs[0], context.variables[0],
-                                              context.variables[1], context.output_gradient, dbias, options,
-                                              context.epilogue);
+    return context.kernels.conv_bias_backward(context.variables_stream(),
+                                              {context.inputs[0], context.variables[0], context.variables[1],
+                                               context.output_gradient, dbias, options, context.epilogue});
   }
   if (options_.trained_weights || dbias.defined()) {
-    context.kernels.conv_backward_weights(context.variables_stream(), context.inputs[0], context.output_gradient,
-                                          context.variable_gradients[0], dbias, options);
+    context.kernels.conv_backward_weights(
+        context.variables_stream(),
+        {context.inputs[0], context.output_gradient, context.variable_gradients[0], dbias, options});
   }
   if (context.input_gradients[0].defined()) {
-    context.kernels.conv_backward_data(context.stream, context.output_gradient, context.variables[0],
-                                       context.input_gradients[0], options);
+    context.kernels.conv_backward_data(
+        context.stream, {context.output_gradient, context.variables[0], context.input_gradients[0], options});
   }
 }
 
@@ -135,11 +136,11 @@ std::vector<VariableSpec> ConvTransposeLayer::variables() const {
 }
 
 void ConvTransposeLayer::forward(LayerContext& context) const {
-  context.kernels.conv_backward_data(context.stream, context.inputs[0], context.variables[0], context.output,
-                                     geometry(context.precision));
+  context.kernels.conv_backward_data(
+      context.stream, {context.inputs[0], context.variables[0], context.output, geometry(context.precision)});
   if (!options_.bias && context.epilogue == Activation::kNone) return;
-  context.kernels.add_bias(context.stream, options_.bias ? context.variables[1] : TensorView{}, context.output,
-                           context.epilogue);
+  context.kernels.add_bias(
+      context.stream, {options_.bias ? context.variables[1] : TensorView{}, context.output, context.epilogue});
 }
 
 void ConvTransposeLayer::backward(LayerContext& context) const {
@@ -147,14 +148,14 @@ void ConvTransposeLayer::backward(LayerContext& context) const {
   const TensorView &x = context.inputs[0], &dy = context.output_gradient;
   Stream& beside = context.variables_stream();
   if (context.variable_gradients[0].defined()) {
-    context.kernels.conv_backward_weights(beside, dy, x, context.variable_gradients[0], {}, options);
+    context.kernels.conv_backward_weights(beside, {dy, x, context.variable_gradients[0], {}, options});
   }
   if (options_.bias && context.variable_gradients[1].defined()) {
-    context.kernels.conv_backward_weights(beside, {}, dy, {}, context.variable_gradients[1], options);
+    context.kernels.conv_backward_weights(beside, {{}, dy, {}, context.variable_gradients[1], options});
   }
   if (context.input_gradients[0].defined()) {
-    context.kernels.conv_forward(context.stream, dy, context.variables[0], {}, context.input_gradients[0], options,
-                                 Activation::kNone);
+    context.kernels.conv_forward(
+        context.stream, {dy, context.variables[0], {}, context.input_gradients[0], options, Activation::kNone});
   }
 }
 
@@ -204,21 +205,21 @@ std::vector<VariableSpec> DepthwiseConvLayer::variables() const {
 }
 
 void DepthwiseConvLayer::forward(LayerContext& context) const {
-  context.kernels.depthwise_forward(context.stream, context.inputs[0], context.variables[0],
-                                    options_.bias ? context.variables[1] : TensorView{}, context.output,
-                                    geometry(), context.epilogue);
+  context.kernels.depthwise_forward(context.stream, {context.inputs[0], context.variables[0],
+                                                     options_.bias ? context.variables[1] : TensorView{},
+                                                     context.output, geometry(), context.epilogue});
 }
 
 void DepthwiseConvLayer::backward(LayerContext& context) const {
   const TensorView& dweights = context.variable_gradients[0];
   const TensorView dbias = options_.bias ? context.variable_gradients[1] : TensorView{};
   if (dweights.defined() || dbias.defined()) {
-    context.kernels.depthwise_backward_weights(context.variables_stream(), context.inputs[0],
-                                               context.output_gradient, dweights, dbias, geometry());
+    context.kernels.depthwise_backward_weights(
+        context.variables_stream(), {context.inputs[0], context.output_gradient, dweights, dbias, geometry()});
   }
   if (context.input_gradients[0].defined()) {
-    context.kernels.depthwise_backward_data(context.stream, context.output_gradient, context.variables[0],
-                                            context.input_gradients[0], geometry());
+    context.kernels.depthwise_backward_data(
+        context.stream, {context.output_gradient, context.variables[0], context.input_gradients[0], geometry()});
   }
 }
 

@@ -37,19 +37,21 @@ class DenseLayer final : public OptionLayer<DenseLayerOptions> {
   }
 
   void forward(LayerContext& context) const override {
-    context.kernels.dense_forward(context.stream, as_matrix(context.inputs[0]), context.variables[0],
-                                  options_.bias ? context.variables[1] : TensorView{}, as_matrix(context.output),
-                                  context.epilogue, context.precision);
+    context.kernels.dense_forward(
+        context.stream,
+        {as_matrix(context.inputs[0]), context.variables[0], options_.bias ? context.variables[1] : TensorView{},
+         as_matrix(context.output), context.epilogue, context.precision});
   }
 
   void backward(LayerContext& context) const override {
     const TensorView dy = as_matrix(context.output_gradient);
     context.kernels.dense_backward_weights(
-        context.variables_stream(), as_matrix(context.inputs[0]), dy, context.variable_gradients[0],
-        options_.bias ? context.variable_gradients[1] : TensorView{}, context.precision);
+        context.variables_stream(),
+        {as_matrix(context.inputs[0]), dy, context.variable_gradients[0],
+         options_.bias ? context.variable_gradients[1] : TensorView{}, context.precision});
     if (context.input_gradients[0].defined()) {
-      context.kernels.dense_backward_data(context.stream, dy, context.variables[0],
-                                          as_matrix(context.input_gradients[0]), context.precision);
+      context.kernels.dense_backward_data(
+          context.stream, {dy, context.variables[0], as_matrix(context.input_gradients[0]), context.precision});
     }
   }
 

@@ -31,14 +31,14 @@ class ActivationLayer final : public Layer {
   }
 
   void forward(LayerContext& context) const override {
-    context.kernels.activation_forward(context.stream, activation_, context.inputs[0], context.output);
+    context.kernels.activation_forward(context.stream, {activation_, context.inputs[0], context.output});
   }
 
   void backward(LayerContext& context) const override {
     if (!context.input_gradients[0].defined()) return;
-    context.kernels.activation_backward(context.stream, activation_,
-                                        reads_result() ? context.output : context.inputs[0],
-                                        context.output_gradient, context.input_gradients[0]);
+    context.kernels.activation_backward(
+        context.stream, {activation_, reads_result() ? context.output : context.inputs[0], context.output_gradient,
+                         context.input_gradients[0]});
   }
 
  private:
@@ -63,13 +63,14 @@ class SoftmaxLayer final : public OptionLayer<SoftmaxLayerOptions> {
   }
 
   void forward(LayerContext& context) const override {
-    context.kernels.softmax(context.stream, as_matrix(context.inputs[0]), as_matrix(context.output));
+    context.kernels.softmax(context.stream, {as_matrix(context.inputs[0]), as_matrix(context.output)});
   }
 
   void backward(LayerContext& context) const override {
     if (!context.input_gradients[0].defined()) return;
-    context.kernels.softmax_backward(context.stream, as_matrix(context.output), as_matrix(context.output_gradient),
-                                     as_matrix(context.input_gradients[0]));
+    context.kernels.softmax_backward(
+        context.stream,
+        {as_matrix(context.output), as_matrix(context.output_gradient), as_matrix(context.input_gradients[0])});
   }
 };
 
@@ -95,7 +96,7 @@ class DropoutLayer final : public OptionLayer<DropoutLayerOptions> {
 
  private:
   void apply(LayerContext& context, const TensorView& from, const TensorView& to) const {
-    context.kernels.dropout(context.stream, from, options_.rate, context.seed, context.id, context.scalars, to);
+    context.kernels.dropout(context.stream, {from, to, options_.rate, context.seed, context.id, context.scalars});
   }
 };
 
@@ -108,12 +109,12 @@ class ScaleLayer final : public OptionLayer<ScaleLayerOptions> {
   }
 
   void forward(LayerContext& context) const override {
-    context.kernels.scale(context.stream, context.inputs[0], options_.factor, context.output);
+    context.kernels.scale(context.stream, {context.inputs[0], context.output, options_.factor});
   }
 
   void backward(LayerContext& context) const override {
     if (!context.input_gradients[0].defined()) return;
-    context.kernels.scale(context.stream, context.output_gradient, options_.factor, context.input_gradients[0]);
+    context.kernels.scale(context.stream, {context.output_gradient, context.input_gradients[0], options_.factor});
   }
 };
 
@@ -142,9 +143,9 @@ class AddLayer final : public OptionLayer<AddLayerFields> {
   LayerTraits traits(Mode) const override { return {.backward_in_place = true}; }
 
   void forward(LayerContext& context) const override {
-    context.kernels.add(context.stream, context.inputs[0], context.inputs[1], context.output);
+    context.kernels.add(context.stream, {context.inputs[0], context.inputs[1], context.output});
     for (std::size_t i = 2; i < context.inputs.size(); ++i) {
-      context.kernels.accumulate(context.stream, context.inputs[i], context.output);
+      context.kernels.accumulate(context.stream, {context.inputs[i], context.output});
     }
   }
 

@@ -41,16 +41,17 @@ class EmbeddingLayer final : public OptionLayer<EmbeddingLayerOptions> {
   LayerTraits traits(Mode) const override { return {.backward_reads_input = true, .f32 = true}; }
 
   void forward(LayerContext& context) const override {
-    context.kernels.embed(context.stream, as_numbers(context.inputs[0]), context.variables[0],
-                          as_matrix(context.output));
+    context.kernels.embed(context.stream,
+                          {as_numbers(context.inputs[0]), context.variables[0], as_matrix(context.output)});
   }
 
   // Numbers have no gradient: they come from the data.
   void backward(LayerContext& context) const override {
     const TensorView& dx = context.input_gradients[0];
     if (dx.defined()) context.stream.fill(dx.data, 0, dx.bytes());
-    context.kernels.embed_backward(context.stream, as_numbers(context.inputs[0]),
-                                   as_matrix(context.output_gradient), context.variable_gradients[0]);
+    context.kernels.embed_backward(
+        context.stream,
+        {as_numbers(context.inputs[0]), as_matrix(context.output_gradient), context.variable_gradients[0]});
   }
 };
 
@@ -81,14 +82,14 @@ class PositionEmbeddingLayer final : public OptionLayer<PositionEmbeddingLayerOp
 
   void forward(LayerContext& context) const override {
     context.stream.copy(context.output.data, context.inputs[0].data, context.output.bytes());
-    context.kernels.add_bias(context.stream, one_row(context.variables[0]), one_row_an_example(context.output),
-                             Activation::kNone);
+    context.kernels.add_bias(
+        context.stream, {one_row(context.variables[0]), one_row_an_example(context.output), Activation::kNone});
   }
 
   void backward(LayerContext& context) const override {
     const TensorView &dy = context.output_gradient, &dx = context.input_gradients[0];
-    context.kernels.conv_backward_weights(context.stream, {}, one_row_an_example(dy), {},
-                                          one_row(context.variable_gradients[0]), {});
+    context.kernels.conv_backward_weights(
+        context.stream, {{}, one_row_an_example(dy), {}, one_row(context.variable_gradients[0]), {}});
     if (dx.defined() && dx.data != dy.data) context.stream.copy(dx.data, dy.data, dx.bytes());
   }
 };

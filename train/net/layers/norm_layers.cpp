@@ -34,7 +34,7 @@ class BatchNormLayer final : public OptionLayer<BatchNormLayerOptions> {
   void backward(LayerContext& context) const override;
 
  private:
-  Kernels::BatchNorm bind(const LayerContext& context) const;
+  kernel::BatchNorm bind(const LayerContext& context) const;
   void forward_over_replicas(LayerContext& context) const;
   void backward_over_replicas(LayerContext& context) const;
 };
@@ -70,8 +70,8 @@ LayerTraits BatchNormLayer::traits(Mode mode) const {
           .over_replicas = mode == Mode::kTrain && options_.synchronised};
 }
 
-Kernels::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
-  Kernels::BatchNorm bound;
+kernel::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
+  kernel::BatchNorm bound;
   bound.beta = context.variables[kBeta];
   bound.running_mean = context.variables[kRunningMean];
   bound.running_var = context.variables[kRunningVar];
@@ -89,15 +89,15 @@ Kernels::BatchNorm BatchNormLayer::bind(const LayerContext& context) const {
 void BatchNormLayer::forward(LayerContext& context) const {
   const bool training = context.mode == Mode::kTrain;
   if (options_.synchronised && training && context.group != nullptr) return forward_over_replicas(context);
-  const Kernels::BatchNorm bound = bind(context);
+  const kernel::BatchNorm bound = bind(context);
   const TensorView& input = context.inputs[0];
   if (context.prologue) {
-    context.kernels.max_pool_batch_norm_train(context.stream, context.prologue->x, context.prologue->pool, input,
-                                              bound, context.scalars, context.output);
+    context.kernels.max_pool_batch_norm_train(context.stream, {context.prologue->x, input, context.output,
+                                                               context.prologue->pool, bound, context.scalars});
   } else if (context.mode == Mode::kTrain) {
-    context.kernels.batch_norm_train(context.stream, input, bound, context.scalars, context.output);
+    context.kernels.batch_norm_train(context.stream, {input, context.output, bound, context.scalars});
   } else {
-    context.kernels.batch_norm_infer(context.stream, input, bound, context.output);
+    context.kernels.batch_norm_infer(context.stream, {input, context.output, bound});
   }
 }
 
@@ -106,21 +106,21 @@ void BatchNormLayer::forward(LayerContext& context) const {
 void BatchNormLayer::forward_over_replicas(LayerContext& context) const {
   const TensorView &x = context.inputs[0], &all = context.saved[kOfReplicas];
   const std::int64_t width = all.shape[1];
-  Kernels::BatchNorm own = bind(context);
+  kernel::BatchNorm own = bind(context);
   own.epsilon = kAlmostZero;
   own.momentum = 1;
   own.activation = Activation::kNone;
-  context.kernels.batch_norm_train(context.stream, x, own, context.scalars, context.output);
+  context.kernels.batch_norm_train(context.stream, {x, context.output, own, context.scalars});
   context.stream.fill(all.data, 0, all.bytes());
-  context.kernels.pack_statistics(context.stream, x, own, context.scalars,
-                                  slice_of(all, context.group->replica * width, width));
+  context.kernels.pack_statistics(context.stream,
+                                  {x, slice_of(all, context.group->replica * width, width), own, context.scalars});
   context.group->sum(all);
-  Kernels::BatchNorm joint = bind(context);
-  context.kernels.join_statistics(context.stream, all, context.group->replica, joint, context.saved[kVariance],
-                                  context.saved[kCounts]);
+  kernel::BatchNorm joint = bind(context);
+  context.kernels.join_statistics(
+      context.stream, {all, context.saved[kVariance], context.saved[kCounts], joint, context.group->replica});
   joint.running_mean = joint.saved_mean;
   joint.running_var = context.saved[kVariance];
-  context.kernels.batch_norm_infer(context.stream, x, joint, context.output);
+  context.kernels.batch_norm_infer(context.stream, {x, context.output, joint});
 }
 
 void BatchNormLayer::backward_over_replicas(LayerContext& context) const {
@@ -129,15 +129,15 @@ void BatchNormLayer::backward_over_replicas(LayerContext& context) const {
   const TensorView dbeta = slice_of(own, 0, channels), dgamma = slice_of(own, channels, channels);
   const TensorView& wanted = context.input_gradients[0];
   const TensorView& dx = wanted.defined() ? wanted : context.output_gradient;
-  context.kernels.batch_norm_backward(context.stream, x, context.output_gradient, bind(context), context.scalars,
-                                      dgamma, dbeta, dx);
+  context.kernels.batch_norm_backward(
+      context.stream, {x, context.output_gradient, dgamma, dbeta, dx, bind(context), context.scalars});
   context.stream.copy(context.variable_gradients[kBeta].data, dbeta.data, dbeta.bytes());
   if (options_.scale) context.stream.copy(context.variable_gradients[kGamma].data, dgamma.data, dgamma.bytes());
   if (!wanted.defined()) return;
   context.stream.copy(joint.data, own.data, own.bytes());
   context.group->sum(joint);
-  context.kernels.join_input_gradient(context.stream, x, bind(context), own, joint, context.saved[kCounts],
-                                      context.scalars, dx);
+  context.kernels.join_input_gradient(context.stream,
+                                      {x, own, joint, context.saved[kCounts], dx, bind(context), context.scalars});
 }
 
 // No layer takes the gradient of the first layer's input: it is written over the result's gradient, free by then.
@@ -146,15 +146,15 @@ void BatchNormLayer::backward(LayerContext& context) const {
   const TensorView dgamma = options_.scale ? context.variable_gradients[kGamma] : TensorView{};
   const TensorView& dbeta = context.variable_gradients[kBeta];
   if (context.prologue && context.prologue->x_gradient.defined()) {
-    context.kernels.max_pool_batch_norm_backward(context.stream, context.inputs[0], context.output_gradient,
-                                                 bind(context), context.scalars, dgamma, dbeta,
-                                                 context.prologue->pool, context.prologue->x_gradient);
+    context.kernels.max_pool_batch_norm_backward(
+        context.stream, {context.inputs[0], context.output_gradient, dgamma, dbeta, context.prologue->x_gradient,
+                         context.prologue->pool, bind(context), context.scalars});
     return;
   }
   const TensorView& wanted = context.input_gradients[0];
-  context.kernels.batch_norm_backward(context.stream, context.inputs[0], context.output_gradient, bind(context),
-                                      context.scalars, dgamma, dbeta,
-                                      wanted.defined() ? wanted : context.output_gradient);
+  context.kernels.batch_norm_backward(
+      context.stream, {context.inputs[0], context.output_gradient, dgamma, dbeta,
+                       wanted.defined() ? wanted : context.output_gradient, bind(context), context.scalars});
 }
 
 class LayerNormLayer final : public OptionLayer<LayerNormLayerOptions> {
@@ -176,7 +176,7 @@ class LayerNormLayer final : public OptionLayer<LayerNormLayerOptions> {
   void backward(LayerContext& context) const override;
 
  private:
-  Kernels::LayerNorm norm(const LayerContext& context) const;
+  kernel::LayerNorm norm(const LayerContext& context) const;
 };
 
 std::vector<VariableSpec> LayerNormLayer::variables() const {
@@ -192,7 +192,7 @@ std::vector<SavedSpec> LayerNormLayer::saved(const StepShape& step) const {
   return {{.shape = rows}, {.shape = rows}};
 }
 
-Kernels::LayerNorm LayerNormLayer::norm(const LayerContext& context) const {
+kernel::LayerNorm LayerNormLayer::norm(const LayerContext& context) const {
   return {.gamma = options_.scale ? context.variables.front() : TensorView{},
           .beta = options_.center ? context.variables.back() : TensorView{},
           .saved_mean = context.saved[0],
@@ -201,17 +201,17 @@ Kernels::LayerNorm LayerNormLayer::norm(const LayerContext& context) const {
 }
 
 void LayerNormLayer::forward(LayerContext& context) const {
-  context.kernels.layer_norm_forward(context.stream, as_matrix(context.inputs[0]), norm(context),
-                                     as_matrix(context.output));
+  context.kernels.layer_norm_forward(context.stream,
+                                     {as_matrix(context.inputs[0]), as_matrix(context.output), norm(context)});
 }
 
 void LayerNormLayer::backward(LayerContext& context) const {
   const TensorView& dx = context.input_gradients[0];
-  context.kernels.layer_norm_backward(context.stream, as_matrix(context.inputs[0]),
-                                      as_matrix(context.output_gradient), norm(context),
-                                      options_.scale ? context.variable_gradients.front() : TensorView{},
-                                      options_.center ? context.variable_gradients.back() : TensorView{},
-                                      dx.defined() ? as_matrix(dx) : TensorView{});
+  context.kernels.layer_norm_backward(context.stream,
+                                      {as_matrix(context.inputs[0]), as_matrix(context.output_gradient),
+                                       options_.scale ? context.variable_gradients.front() : TensorView{},
+                                       options_.center ? context.variable_gradients.back() : TensorView{},
+                                       dx.defined() ? as_matrix(dx) : TensorView{}, norm(context)});
 }
 
 }  // namespace

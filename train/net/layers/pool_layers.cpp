@@ -48,14 +48,14 @@ class MaxPoolLayer final : public OptionLayer<MaxPoolLayerOptions> {
   }
 
   void forward(LayerContext& context) const override {
-    context.kernels.max_pool_forward(context.stream, context.inputs[0], context.output, context.saved[0],
-                                     geometry_);
+    context.kernels.max_pool_forward(context.stream,
+                                     {context.inputs[0], context.output, context.saved[0], geometry_});
   }
 
   void backward(LayerContext& context) const override {
     if (!context.input_gradients[0].defined()) return;
-    context.kernels.max_pool_backward(context.stream, context.output_gradient, context.saved[0],
-                                      context.input_gradients[0], geometry_);
+    context.kernels.max_pool_backward(
+        context.stream, {context.output_gradient, context.saved[0], context.input_gradients[0], geometry_});
   }
 
  private:
@@ -71,13 +71,13 @@ class AveragePoolLayer final : public OptionLayer<AveragePoolLayerOptions> {
         geometry_(pool_geometry(options.window, options.stride)) {}
 
   void forward(LayerContext& context) const override {
-    context.kernels.average_pool_forward(context.stream, context.inputs[0], context.output, geometry_);
+    context.kernels.average_pool_forward(context.stream, {context.inputs[0], context.output, geometry_});
   }
 
   void backward(LayerContext& context) const override {
     if (!context.input_gradients[0].defined()) return;
-    context.kernels.average_pool_backward(context.stream, context.output_gradient, context.input_gradients[0],
-                                          geometry_);
+    context.kernels.average_pool_backward(context.stream,
+                                          {context.output_gradient, context.input_gradients[0], geometry_});
   }
 
  private:
@@ -108,13 +108,13 @@ class GlobalAveragePoolLayer final : public OptionLayer<GlobalAveragePoolLayerOp
       : OptionLayer(name, global_pool_shape(name, input), options) {}
 
   void forward(LayerContext& context) const override {
-    context.kernels.global_average_pool_forward(context.stream, as_images(context.inputs[0]), context.output);
+    context.kernels.global_average_pool_forward(context.stream, {as_images(context.inputs[0]), context.output});
   }
 
   void backward(LayerContext& context) const override {
     if (!context.input_gradients[0].defined()) return;
-    context.kernels.global_average_pool_backward(context.stream, context.output_gradient,
-                                                 as_images(context.input_gradients[0]));
+    context.kernels.global_average_pool_backward(context.stream,
+                                                 {context.output_gradient, as_images(context.input_gradients[0])});
   }
 };
 

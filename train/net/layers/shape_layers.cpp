@@ -61,8 +61,8 @@ class ConcatLayer final : public OptionLayer<ConcatLayerOptions> {
     std::int64_t column = 0;
     for (const TensorView& input : context.inputs) {
       const std::int64_t columns = input.shape.back();
-      context.kernels.copy_columns(context.stream, as_matrix(input), 0, as_matrix(context.output), column,
-                                   columns);
+      context.kernels.copy_columns(context.stream,
+                                   {as_matrix(input), as_matrix(context.output), 0, column, columns});
       column += columns;
     }
   }
@@ -72,8 +72,8 @@ class ConcatLayer final : public OptionLayer<ConcatLayerOptions> {
     for (std::size_t i = 0; i < context.inputs.size(); ++i) {
       const std::int64_t columns = context.inputs[i].shape.back();
       if (const TensorView& into = context.input_gradients[i]; into.defined()) {
-        context.kernels.copy_columns(context.stream, as_matrix(context.output_gradient), column, as_matrix(into),
-                                     0, columns);
+        context.kernels.copy_columns(context.stream,
+                                     {as_matrix(context.output_gradient), as_matrix(into), column, 0, columns});
       }
       column += columns;
     }

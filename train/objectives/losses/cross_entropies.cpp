@@ -27,8 +27,9 @@ class SparseCrossEntropy final : public LossFunction {
   std::optional<Attributes> attributes() const override { return attributes_of(options_); }
 
   void submit(const LossCall& call) const override {
-    call.kernels.softmax_cross_entropy(call.stream, call.result, call.labels, options_.label_smoothing,
-                                       ExampleRows(call.scalars, call.weights), call.gradient, call.sums);
+    call.kernels.softmax_cross_entropy(call.stream,
+                                       {call.result, call.labels, call.gradient, options_.label_smoothing,
+                                        ExampleRows(call.scalars, call.weights), call.sums});
   }
 
  private:
@@ -55,8 +56,9 @@ class DenseCrossEntropy final : public LossFunction {
   std::optional<Attributes> attributes() const override { return attributes_of(options_); }
 
   void submit(const LossCall& call) const override {
-    call.kernels.soft_cross_entropy(call.stream, call.result, call.labels, options_.label_smoothing,
-                                    ExampleRows(call.scalars, call.weights), call.gradient, call.sums);
+    call.kernels.soft_cross_entropy(call.stream,
+                                    {call.result, call.labels, call.gradient, options_.label_smoothing,
+                                     ExampleRows(call.scalars, call.weights), call.sums});
   }
 
  private:

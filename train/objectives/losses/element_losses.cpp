@@ -48,8 +48,13 @@ class MeanOverElements final : public LossFunction {
   }
 
   void submit(const LossCall& call) const override {
-    call.kernels.element_loss(call.stream, loss_, call.result, call.labels, label_smoothing_,
-                              {call.scalars, call.weights}, call.gradient, call.sums);
+    call.kernels.element_loss(call.stream, {loss_,
+                                            call.result,
+                                            call.labels,
+                                            call.gradient,
+                                            label_smoothing_,
+                                            {call.scalars, call.weights},
+                                            call.sums});
   }
 
  private:
@@ -78,8 +83,8 @@ class CosineSimilarity final : public LossFunction {
   std::optional<Attributes> attributes() const override { return Attributes(); }
 
   void submit(const LossCall& call) const override {
-    call.kernels.cosine_loss(call.stream, call.result, call.labels, {call.scalars, call.weights}, call.gradient,
-                             call.sums);
+    call.kernels.cosine_loss(call.stream,
+                             {call.result, call.labels, call.gradient, {call.scalars, call.weights}, call.sums});
   }
 };
 

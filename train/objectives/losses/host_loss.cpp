@@ -50,7 +50,7 @@ class HostLoss final : public LossFunction {
     const TensorView& losses = call.device_scratch.front();
     call.stream.copy(losses.data, host[kHostLosses].data, losses.bytes());
     if (learns) call.stream.copy(call.gradient.data, host[kHostGradient].data, call.gradient.bytes());
-    call.kernels.add_losses(call.stream, losses, {call.scalars, call.weights}, call.sums);
+    call.kernels.add_losses(call.stream, {losses, {call.scalars, call.weights}, call.sums});
   }
 
  private:

@@ -38,7 +38,7 @@ class TopShare final : public ShareOfHits {
     throw ConfigError(name() + " is asked for, but " + result.layer + " gives " + result.shape.to_string());
   }
   void submit(const MetricCall& call) const override {
-    call.kernels.count_top(call.stream, call.result, call.labels, k_, {call.scalars, call.weights}, call.sums);
+    call.kernels.count_top(call.stream, {call.result, call.labels, k_, {call.scalars, call.weights}, call.sums});
   }
   MetricValue value(const MetricTotals& totals) const override {
     return {.values = {totals.mean(static_cast<double>(totals.sums.correct))}};
@@ -66,11 +66,11 @@ class Accuracy final : public ShareOfHits {
   void submit(const MetricCall& call) const override {
     const ExampleRows rows(call.scalars, call.weights);
     if (call.task.task == Task::kCategorical) {
-      return call.kernels.count_top(call.stream, call.result, call.labels, 1, rows, call.sums);
+      return call.kernels.count_top(call.stream, {call.result, call.labels, 1, rows, call.sums});
     }
     const ElementLoss matches =
         call.task.from_logits ? ElementLoss::kMatchesOfLogits : ElementLoss::kMatchesOfProbabilities;
-    call.kernels.element_loss(call.stream, matches, call.result, call.labels, 0, rows, {}, call.sums);
+    call.kernels.element_loss(call.stream, {matches, call.result, call.labels, {}, 0, rows, call.sums});
   }
   MetricValue value(const MetricTotals& totals) const override {
     if (totals.result.task->task == Task::kCategorical) {

@@ -37,11 +37,11 @@ void count_scores(const MetricCall& call, ScoreBuckets buckets) {
   buckets.sigmoid = call.task.from_logits && !categorical;
   if (call.task.from_logits && categorical) {
     const TensorView probabilities = as_matrix(call.device_scratch.front());
-    call.kernels.softmax(call.stream, scores, probabilities);
+    call.kernels.softmax(call.stream, {scores, probabilities});
     scores = probabilities;
   }
   const TensorView counts{call.table.data, {scores.shape[1], buckets.count, 2}, DType::kI64};
-  call.kernels.count_scores(call.stream, scores, call.labels, buckets, call.scalars, counts);
+  call.kernels.count_scores(call.stream, {scores, call.labels, counts, buckets, call.scalars});
 }
 
 // Precision, recall and their harmonic mean, and the confusion matrix, from counts of predictions.
@@ -92,7 +92,7 @@ class ClassScore final : public MetricFunction {
 
   void submit(const MetricCall& call) const override {
     if (by_largest(call.task)) {
-      return call.kernels.count_confusions(call.stream, call.result, call.labels, call.scalars, call.table);
+      return call.kernels.count_confusions(call.stream, {call.result, call.labels, call.table, call.scalars});
     }
     count_scores(call, {.count = 2, .threshold = options_.threshold.value_or(0.5F)});
   }
@@ -173,7 +173,7 @@ class ConfusionMatrix final : public MetricFunction {
 
   void submit(const MetricCall& call) const override {
     if (call.task.task == Task::kBinary) return count_scores(call, {.count = 2});
-    call.kernels.count_confusions(call.stream, call.result, call.labels, call.scalars, call.table);
+    call.kernels.count_confusions(call.stream, {call.result, call.labels, call.table, call.scalars});
   }
   MetricValue value(const MetricTotals& totals) const override {
     std::vector<double> counts(totals.table.begin(), totals.table.end());

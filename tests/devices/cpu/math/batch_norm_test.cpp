@@ -30,7 +30,7 @@ struct Results {
   static TensorView batch(std::vector<float>& values) {
     return {values.data(), Shape{kExamples, kPixels, kChannels}, DType::kF32};
   }
-  Kernels::BatchNorm norm(Activation activation) {
+  kernel::BatchNorm norm(Activation activation) {
     return {.gamma = gamma.view(),
             .beta = beta.view(),
             .running_mean = running_mean.view(),
@@ -43,21 +43,21 @@ struct Results {
 
 void fused(Kernels& kernels, Stream& stream, Activation activation, Results& r) {
   const StepScalars scalars{.rows = Results::kReal};
-  const Kernels::BatchNorm norm = r.norm(activation);
+  const kernel::BatchNorm norm = r.norm(activation);
   const TensorView x = Results::batch(r.x), dx = Results::batch(r.dx);
-  kernels.batch_norm_train(stream, x, norm, &scalars, Results::batch(r.y));
-  kernels.batch_norm_backward(stream, x, dx, norm, &scalars, r.dgamma.view(), r.dbeta.view(), dx);
+  kernels.batch_norm_train(stream, {x, Results::batch(r.y), norm, &scalars});
+  kernels.batch_norm_backward(stream, {x, dx, r.dgamma.view(), r.dbeta.view(), dx, norm, &scalars});
   stream.synchronize();
 }
 
 void apart(Kernels& kernels, Stream& stream, Activation activation, Results& r) {
   const StepScalars scalars{.rows = Results::kReal};
-  const Kernels::BatchNorm norm = r.norm(Activation::kNone);
+  const kernel::BatchNorm norm = r.norm(Activation::kNone);
   const TensorView x = Results::batch(r.x), y = Results::batch(r.y), dx = Results::batch(r.dx);
-  kernels.batch_norm_train(stream, x, norm, &scalars, y);
-  kernels.activation_backward(stream, activation, y, dx, dx);
-  kernels.activation_forward(stream, activation, y, y);
-  kernels.batch_norm_backward(stream, x, dx, norm, &scalars, r.dgamma.view(), r.dbeta.view(), dx);
+  kernels.batch_norm_train(stream, {x, y, norm, &scalars});
+  kernels.activation_backward(stream, {activation, y, dx, dx});
+  kernels.activation_forward(stream, {activation, y, y});
+  kernels.batch_norm_backward(stream, {x, dx, r.dgamma.view(), r.dbeta.view(), dx, norm, &scalars});
   stream.synchronize();
 }
 

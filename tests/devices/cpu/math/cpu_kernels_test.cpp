@@ -48,11 +48,11 @@ TEST(CpuKernels, NativeBf16MeansTheSameAsRounding) {
          dy = random_floats(s.y_count(), 3);
     std::vector<float> bias(32, 0.5F), y(dy.size()), dx(x.size()), dweights(weights.size()), dbias(32);
     const Shape of_x{2, 8, 7, 16}, of_weights{32, 3, 3, 16}, of_y{2, s.out_height(), s.out_width(), 32};
-    native->conv_forward(*stream, view(x, of_x), view(weights, of_weights), view(bias, {32}), view(y, of_y),
-                         s.options, Activation::kRelu);
-    native->conv_backward_data(*stream, view(dy, of_y), view(weights, of_weights), view(dx, of_x), s.options);
-    native->conv_backward_weights(*stream, view(x, of_x), view(dy, of_y), view(dweights, of_weights),
-                                  view(dbias, {32}), s.options);
+    native->conv_forward(*stream, {view(x, of_x), view(weights, of_weights), view(bias, {32}), view(y, of_y),
+                                   s.options, Activation::kRelu});
+    native->conv_backward_data(*stream, {view(dy, of_y), view(weights, of_weights), view(dx, of_x), s.options});
+    native->conv_backward_weights(
+        *stream, {view(x, of_x), view(dy, of_y), view(dweights, of_weights), view(dbias, {32}), s.options});
     stream->synchronize();
     const auto rounded = [](const std::vector<float>& values) {
       return in_precision(Precision::kBF16, reals(values));
@@ -73,12 +73,13 @@ TEST(CpuKernels, NativeBf16DenseMeansTheSameAsRounding) {
   const DenseSizes s{7, 40, 33};
   auto x = random_floats(7 * 40, 1), weights = random_floats(33 * 40, 2), dy = random_floats(7 * 33, 3);
   std::vector<float> y(dy.size()), dx(x.size()), dweights(weights.size());
-  native->dense_forward(*stream, view(x, {7, 40}), view(weights, {33, 40}), {}, view(y, {7, 33}),
-                        Activation::kGelu, Precision::kBF16);
-  native->dense_backward_data(*stream, view(dy, {7, 33}), view(weights, {33, 40}), view(dx, {7, 40}),
-                              Precision::kBF16);
-  native->dense_backward_weights(*stream, view(x, {7, 40}), view(dy, {7, 33}), view(dweights, {33, 40}), {},
-                                 Precision::kBF16);
+  native->dense_forward(
+      *stream,
+      {view(x, {7, 40}), view(weights, {33, 40}), {}, view(y, {7, 33}), Activation::kGelu, Precision::kBF16});
+  native->dense_backward_data(*stream,
+                              {view(dy, {7, 33}), view(weights, {33, 40}), view(dx, {7, 40}), Precision::kBF16});
+  native->dense_backward_weights(
+      *stream, {view(x, {7, 40}), view(dy, {7, 33}), view(dweights, {33, 40}), {}, Precision::kBF16});
   stream->synchronize();
   const auto rounded = [](const std::vector<float>& values) {
     return in_precision(Precision::kBF16, reals(values));
@@ -104,24 +105,24 @@ TEST(CpuKernels, OwnLoopsDoNotDependOnTheThreads) {
     const auto vector = [&](int index) {
       return TensorView{vectors.data() + index * kChannels, {kChannels}, DType::kF32};
     };
-    const Kernels::BatchNorm norm{.gamma = {},
-                                  .beta = vector(0),
-                                  .running_mean = vector(1),
-                                  .running_var = vector(2),
-                                  .saved_mean = vector(3),
-                                  .saved_inv_std = vector(4)};
+    const kernel::BatchNorm norm{.gamma = {},
+                                 .beta = vector(0),
+                                 .running_mean = vector(1),
+                                 .running_var = vector(2),
+                                 .saved_mean = vector(3),
+                                 .saved_inv_std = vector(4)};
     const StepScalars scalars{.rows = kImages - 1, .learning_rates = {0.1F}, .step = 9};
-    kernels.batch_norm_train(*stream, view(x, shape), norm, &scalars, view(y, shape));
-    kernels.batch_norm_backward(*stream, view(x, shape), view(y, shape), norm, &scalars, {}, vector(0),
-                                view(y, shape));
-    kernels.activation_forward(*stream, Activation::kGelu, view(y, shape), view(y, shape));
-    kernels.dropout(*stream, view(y, shape), 0.2F, 3, 4, &scalars, view(y, shape));
-    kernels.max_pool_forward(*stream, view(y, shape), view(small, pooled), {argmax.data(), pooled, DType::kU8},
-                             {});
-    kernels.max_pool_backward(*stream, view(small, pooled), {argmax.data(), pooled, DType::kU8}, view(x, shape),
-                              {});
-    kernels.global_average_pool_forward(*stream, view(x, shape), view(average, {kImages, kChannels}));
-    kernels.sgd(*stream, view(y, shape), view(x, shape), {}, {}, &scalars);
+    kernels.batch_norm_train(*stream, {view(x, shape), view(y, shape), norm, &scalars});
+    kernels.batch_norm_backward(*stream,
+                                {view(x, shape), view(y, shape), {}, vector(0), view(y, shape), norm, &scalars});
+    kernels.activation_forward(*stream, {Activation::kGelu, view(y, shape), view(y, shape)});
+    kernels.dropout(*stream, {view(y, shape), view(y, shape), 0.2F, 3, 4, &scalars});
+    kernels.max_pool_forward(*stream,
+                             {view(y, shape), view(small, pooled), {argmax.data(), pooled, DType::kU8}, {}});
+    kernels.max_pool_backward(*stream,
+                              {view(small, pooled), {argmax.data(), pooled, DType::kU8}, view(x, shape), {}});
+    kernels.global_average_pool_forward(*stream, {view(x, shape), view(average, {kImages, kChannels})});
+    kernels.sgd(*stream, {view(y, shape), view(x, shape), {}, {}, &scalars});
     stream->synchronize();
     for (const auto* part : {&vectors, &y, &small, &x, &average}) results.push_back(*part);
   }
@@ -138,7 +139,7 @@ TEST(CpuKernels, MuonDoesNotDependOnTheThreads) {
            velocity = random_floats(shape.elements(), 3);
       const StepScalars scalars{.learning_rates = {0.24F}};
       const MuonMatrix matrix{view(parameters, shape), view(gradients, shape), view(velocity, shape)};
-      device.kernels()->muon(*stream, std::vector{matrix}, {}, &scalars);
+      device.kernels()->muon(*stream, {std::vector{matrix}, {}, &scalars});
       stream->synchronize();
       results.push_back(parameters);
     }
@@ -157,8 +158,8 @@ TEST(CpuKernels, BatchedProductsDoNotDependOnTheThreads) {
       const auto stream = device.create_stream();
       auto a = random_floats(shape.elements(), 1), b = random_floats(shape.elements(), 2);
       std::vector<float> result(static_cast<std::size_t>(square.elements()));
-      device.kernels()->batched_matmul(*stream, {view(a, shape)}, {view(b, shape), false, true}, 0.1F,
-                                       {view(result, square)}, precision);
+      device.kernels()->batched_matmul(
+          *stream, {{view(a, shape)}, {view(b, shape), false, true}, {view(result, square)}, 0.1F, precision});
       stream->synchronize();
       results.push_back(result);
     }
@@ -193,7 +194,7 @@ TEST(CpuKernels, AnotherDevicesStreamIsRefused) {
   CpuDevice device("cpu:0");
   ForeignStream foreign(device);
   std::vector<float> x(4);
-  EXPECT_THROW(device.kernels()->accumulate(foreign, view(x, {4}), view(x, {4})), DeviceError);
+  EXPECT_THROW(device.kernels()->accumulate(foreign, {view(x, {4}), view(x, {4})}), DeviceError);
 }
 
 }  // namespace

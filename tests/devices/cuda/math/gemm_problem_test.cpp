@@ -72,7 +72,7 @@ std::vector<int> solve(const BatchedCalls& calls, const Numbers& a, const Number
 }
 
 // The matrices in a tensor of these extents, (outer, inner, rows, columns) in the product's terms.
-Kernels::Matrices matrices(Numbers& numbers, std::int64_t outer, std::int64_t inner, std::int64_t rows,
+kernel::Matrices matrices(Numbers& numbers, std::int64_t outer, std::int64_t inner, std::int64_t rows,
                            std::int64_t columns, bool interleaved, bool transposed) {
   if (transposed) std::swap(rows, columns);
   const Shape shape = interleaved ? Shape{outer, rows, inner, columns} : Shape{outer, inner, rows, columns};
@@ -80,7 +80,7 @@ Kernels::Matrices matrices(Numbers& numbers, std::int64_t outer, std::int64_t in
   return {{numbers.data(), shape, DType::kF32}, interleaved, transposed};
 }
 
-float element(const Kernels::Matrices& of, std::int64_t outer, std::int64_t inner, std::int64_t row,
+float element(const kernel::Matrices& of, std::int64_t outer, std::int64_t inner, std::int64_t row,
               std::int64_t column) {
   if (of.transposed) std::swap(row, column);
   const Shape& shape = of.tensor.shape;
@@ -93,9 +93,9 @@ TEST(BatchedProblem, CoversTheProductInEveryLayout) {
   for (const auto& [outer, inner] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 3}, {4, 2}, {1, 1}}) {
     for (int way = 0; way < 32; ++way) {
       Numbers a, b, d;
-      const Kernels::Matrices of_a = matrices(a, outer, inner, kM, kK, way & 1, way & 2);
-      const Kernels::Matrices of_b = matrices(b, outer, inner, kK, kN, way & 4, way & 8);
-      const Kernels::Matrices of_d = matrices(d, outer, inner, kM, kN, way & 16, false);
+      const kernel::Matrices of_a = matrices(a, outer, inner, kM, kK, way & 1, way & 2);
+      const kernel::Matrices of_b = matrices(b, outer, inner, kK, kN, way & 4, way & 8);
+      const kernel::Matrices of_d = matrices(d, outer, inner, kM, kN, way & 16, false);
       const BatchedCalls calls = batched_calls(of_a, of_b, of_d);
       EXPECT_LE(calls.repeats, std::min(outer, inner));
       EXPECT_EQ(solve(calls, b, a, d), std::vector<int>(d.size(), 1)) << way;
