@@ -80,7 +80,7 @@ struct RandomRotation {
 struct RandomAffine {
   static constexpr const char* kName = "random_affine";
   static constexpr const char* kDoc =
-      "Shears a uint8 image, turns it clockwise, scales and moves it, as torchvision's RandomAffine.";
+      "Shears, turns clockwise, scales and moves a uint8 image, as torchvision's RandomAffine.";
   std::array<float, 2> degrees = {};
   std::array<float, 2> translate = {};
   std::array<float, 2> scale = {1, 1};
@@ -118,8 +118,7 @@ struct Normalize {
 };
 struct Cast {
   static constexpr const char* kName = "cast";
-  static constexpr const char* kDoc =
-      "Changes the element type; uint8 to float32 keeps the value, float32 to uint8 rounds and saturates.";
+  static constexpr const char* kDoc = "Changes the element type; float32 to uint8 rounds and saturates.";
   static constexpr int kRequired = 1;
   DType to = DType::kF32;
   void each_field(OptionVisitor& visit) { visit("to", to, "The element type of the result."); }
@@ -135,8 +134,7 @@ struct ToLayout {
 // else is said: by this, by to_layout(), or by a user's function.
 struct LayoutIs {
   static constexpr const char* kName = "layout_is";
-  static constexpr const char* kDoc =
-      "Says where the channels of images are, and changes nothing. Unless it is said, images are (H, W, C).";
+  static constexpr const char* kDoc = "Says where the channels of images are, else (H, W, C); changes nothing.";
   static constexpr int kRequired = 1;
   ImageLayout layout = ImageLayout::kChannelsFirst;
   std::string field = "image";
@@ -285,8 +283,7 @@ struct RandAugment {
 // of `bins` is drawn, too.
 struct TrivialAugmentWide {
   static constexpr const char* kName = "trivial_augment_wide";
-  static constexpr const char* kDoc =
-      "Applies one of torchvision's 14 operations to a uint8 RGB image, drawn with its magnitude.";
+  static constexpr const char* kDoc = "Applies one of torchvision's 14 operations to a uint8 RGB image, drawn.";
   int bins = 31;
   Interpolation interpolation = Interpolation::kNearest;
   std::vector<float> fill = {0.0F};
@@ -390,8 +387,7 @@ struct Cutmix {
 // Crops a window of random area and aspect ratio and resizes it (antialiased triangle filter) to size x size.
 struct RandomResizedCrop {
   static constexpr const char* kName = "random_resized_crop";
-  static constexpr const char* kDoc =
-      "Crops a window of random area and aspect ratio and resizes it (antialiased) to size x size.";
+  static constexpr const char* kDoc = "Crops a window of random area and ratio and resizes it to size x size.";
   int size = 224;
   std::array<float, 2> area = {0.08F, 1};
   std::array<float, 2> ratio = {3.0F / 4, 4.0F / 3};
