@@ -183,6 +183,13 @@ class Operations {
 
 Operations user_map(UserMap map);
 Operations user_operation(UserOperation operation);
+// An operation of the engine: its name in a plan's JSON and in Python, the sentence that explains it, and how many
+// of its options, the first ones, a call in Python must give.
+struct OperationKind {
+  std::string name, doc;
+  int required = 0;
+};
+std::vector<OperationKind> operation_kinds();
 // Returns the operation that a plan's JSON calls `name`, with options as the visitor sets them. Throws ConfigError
 // if there is no operation of this name.
 Operations operation(std::string_view name, OptionVisitor& options);

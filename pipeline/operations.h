@@ -1,5 +1,6 @@
 // The engine's operations: each is a name and fields, which a plan's JSON and every language call alike. Joined
 // with |, or given to Dataset::map() one after another. Two numbers for one property are its minimum and maximum.
+// kDoc explains an operation in help and in Python, where a call must give the first kRequired options.
 #pragma once
 
 #include <array>
@@ -13,9 +14,9 @@ namespace HEADRACE_API headrace {
 enum class Padding { kZero, kReflect };
 constexpr std::array<const char*, 2> choice_names(Padding /*of*/) { return {"zero", "reflect"}; }
 
-// Pads by `pad` on each side and crops a random `size` x `size` window.
 struct PadCrop {
   static constexpr const char* kName = "pad_crop";
+  static constexpr const char* kDoc = "Pads by `pad` on each side and crops a random size x size window.";
   int size = 32;
   int pad = 4;
   Padding padding = Padding::kZero;
@@ -32,9 +33,9 @@ enum class Interpolation {
   kBilinear,  // the four whose middles are around it, by their distances
 };
 constexpr std::array<const char*, 2> choice_names(Interpolation /*of*/) { return {"nearest", "bilinear"}; }
-// Mirrors left-right with `probability`.
 struct Flip {
   static constexpr const char* kName = "flip";
+  static constexpr const char* kDoc = "Mirrors an image left-right with this probability.";
   float probability = 0.5F;
   bool alternating = false;
   Along along = {};
@@ -45,9 +46,9 @@ struct Flip {
         "Whether it is drawn once per record and inverted from pass to pass: two passes in a row show both ways.");
   }
 };
-// Turns upside down with `probability`.
 struct VerticalFlip {
   static constexpr const char* kName = "vertical_flip";
+  static constexpr const char* kDoc = "Turns an image upside down with this probability.";
   float probability = 0.5F;
   Along along = {};
   void each_field(OptionVisitor& visit) {
@@ -59,13 +60,15 @@ struct VerticalFlip {
 // number, or one per channel, of four at most.
 struct RandomRotation {
   static constexpr const char* kName = "random_rotation";
+  static constexpr const char* kDoc = "Turns a uint8 image around its middle by a random angle; its size stays.";
+  static constexpr int kRequired = 1;
   std::array<float, 2> degrees = {-10, 10};
   Interpolation interpolation = Interpolation::kNearest;
   std::vector<float> fill = {0.0F};
   float probability = 1;
   Along along = {};
   void each_field(OptionVisitor& visit) {
-    visit("degrees", degrees, "The angle, counter-clockwise: at least and at most.");
+    visit.around_zero("degrees", degrees, "The angle, counter-clockwise: at least and at most.");
     visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
     visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -76,6 +79,8 @@ struct RandomRotation {
 // Degrees of shear lie within -90 and 90.
 struct RandomAffine {
   static constexpr const char* kName = "random_affine";
+  static constexpr const char* kDoc =
+      "Shears a uint8 image, turns it clockwise, scales and moves it, as torchvision's RandomAffine.";
   std::array<float, 2> degrees = {};
   std::array<float, 2> translate = {};
   std::array<float, 2> scale = {1, 1};
@@ -85,10 +90,10 @@ struct RandomAffine {
   float probability = 1;
   Along along = {};
   void each_field(OptionVisitor& visit) {
-    visit("degrees", degrees, "The angle, clockwise: at least and at most.");
+    visit.around_zero("degrees", degrees, "The angle, clockwise: at least and at most.");
     visit("translate", translate, "The largest moves either way, as parts of the width and of the height.");
     visit("scale", scale, "The scale: at least and at most.");
-    visit("shear", shear, "Degrees of shear along x, at least and at most, then along y.");
+    visit.around_zero("shear", shear, "Degrees of shear along x, at least and at most, then along y.");
     visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
     visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -101,6 +106,9 @@ struct RandomAffine {
 // place. One entry for all channels, or one per channel.
 struct Normalize {
   static constexpr const char* kName = "normalize";
+  static constexpr const char* kDoc =
+      "(x / 255 - mean) / std for uint8, whose mean and std are at most 1, (x - mean) / std for float32; float32.";
+  static constexpr int kRequired = 2;
   std::vector<float> mean;
   std::vector<float> std;
   void each_field(OptionVisitor& visit) {
@@ -108,15 +116,18 @@ struct Normalize {
     visit("std", std, "Divides the difference: as many.");
   }
 };
-// Changes the element type; u8 -> f32 keeps the value (no scaling), f32 -> u8 rounds and saturates.
 struct Cast {
   static constexpr const char* kName = "cast";
+  static constexpr const char* kDoc =
+      "Changes the element type; uint8 to float32 keeps the value, float32 to uint8 rounds and saturates.";
+  static constexpr int kRequired = 1;
   DType to = DType::kF32;
   void each_field(OptionVisitor& visit) { visit("to", to, "The element type of the result."); }
 };
-// Converts between (H, W, C) and (C, H, W).
 struct ToLayout {
   static constexpr const char* kName = "to_layout";
+  static constexpr const char* kDoc = "(H, W, C) to (C, H, W) and back.";
+  static constexpr int kRequired = 1;
   ImageLayout layout = ImageLayout::kChannelsFirst;
   void each_field(OptionVisitor& visit) { visit("layout", layout, "The layout of the result."); }
 };
@@ -124,6 +135,9 @@ struct ToLayout {
 // else is said: by this, by to_layout(), or by a user's function.
 struct LayoutIs {
   static constexpr const char* kName = "layout_is";
+  static constexpr const char* kDoc =
+      "Says where the channels of images are, and changes nothing. Unless it is said, images are (H, W, C).";
+  static constexpr int kRequired = 1;
   ImageLayout layout = ImageLayout::kChannelsFirst;
   std::string field = "image";
   void each_field(OptionVisitor& visit) {
@@ -131,9 +145,9 @@ struct LayoutIs {
     visit("field", field, "The field of images.");
   }
 };
-// Flattens any shape to one axis.
 struct FlattenSample {
   static constexpr const char* kName = "flatten";
+  static constexpr const char* kDoc = "Flattens any shape to one axis.";
   void each_field(OptionVisitor& /*visit*/) {}
 };
 // Changes an RGB image's colours randomly in torchvision's ranges: factors uniform in [max(0, 1 - x), 1 + x], the
@@ -143,6 +157,8 @@ struct FlattenSample {
 // the pixel's luma, 0.299 R + 0.587 G + 0.114 B; hue in HSV.
 struct ColorJitter {
   static constexpr const char* kName = "color_jitter";
+  static constexpr const char* kDoc =
+      "Changes the colours of an RGB image by random amounts within torchvision's ranges.";
   float brightness = 0, contrast = 0, saturation = 0;
   float hue = 0;
   float probability = 1;  // to change an image at all
@@ -158,6 +174,8 @@ struct ColorJitter {
 // three channels, or in 1.
 struct Grayscale {
   static constexpr const char* kName = "grayscale";
+  static constexpr const char* kDoc =
+      "Replaces the colours of an RGB image by their grey, 0.299 R + 0.587 G + 0.114 B.";
   int channels = 3;
   float probability = 1;
   void each_field(OptionVisitor& visit) {
@@ -169,12 +187,13 @@ struct Grayscale {
 // over a square of kernel_size pixels a side (odd, at most 127); beyond the border pixels are reflected.
 struct GaussianBlur {
   static constexpr const char* kName = "gaussian_blur";
+  static constexpr const char* kDoc = "Blurs a uint8 image over kernel_size x kernel_size pixels.";
   int kernel_size = 23;
   std::array<float, 2> sigma = {0.1F, 2};
   float probability = 1;
   void each_field(OptionVisitor& visit) {
     visit("kernel_size", kernel_size, "Pixels a side of the square that is averaged; odd.");
-    visit("sigma", sigma, "The standard deviation, in pixels: at least and at most.");
+    visit.fixed_or_range("sigma", sigma, "The standard deviation, in pixels: at least and at most.");
     visit("probability", probability, "The probability of changing an image at all.");
   }
 };
@@ -182,6 +201,7 @@ struct GaussianBlur {
 // 255 - v.
 struct Invert {
   static constexpr const char* kName = "invert";
+  static constexpr const char* kDoc = "255 - x of a uint8 image.";
   float probability = 0.5F;
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of changing an image at all.");
@@ -190,6 +210,8 @@ struct Invert {
 // Keeps the highest `bits` of each level, 0 to 8, and clears the others.
 struct Posterize {
   static constexpr const char* kName = "posterize";
+  static constexpr const char* kDoc = "Keeps the highest bits of each level of a uint8 image.";
+  static constexpr int kRequired = 1;
   int bits = 4;
   float probability = 0.5F;
   void each_field(OptionVisitor& visit) {
@@ -200,6 +222,7 @@ struct Posterize {
 // 255 - v where v is at least the threshold.
 struct Solarize {
   static constexpr const char* kName = "solarize";
+  static constexpr const char* kDoc = "255 - x where x is at least the threshold, of a uint8 image.";
   float threshold = 128;
   float probability = 0.5F;
   void each_field(OptionVisitor& visit) {
@@ -210,6 +233,8 @@ struct Solarize {
 // s + (v - s) f rounded down, s the mean of the pixel (five times) and its eight neighbours; not at the border.
 struct AdjustSharpness {
   static constexpr const char* kName = "adjust_sharpness";
+  static constexpr const char* kDoc = "Sharpens or blurs a uint8 image, as Pillow's ImageEnhance.Sharpness.";
+  static constexpr int kRequired = 1;
   float factor = 2;
   float probability = 0.5F;
   void each_field(OptionVisitor& visit) {
@@ -220,6 +245,7 @@ struct AdjustSharpness {
 // Spreads each channel's levels until they reach from 0 to 255.
 struct Autocontrast {
   static constexpr const char* kName = "autocontrast";
+  static constexpr const char* kDoc = "Spreads each channel of a uint8 image until it reaches from 0 to 255.";
   float probability = 0.5F;
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of changing an image at all.");
@@ -228,6 +254,7 @@ struct Autocontrast {
 // Spreads each channel's levels by how often they occur.
 struct Equalize {
   static constexpr const char* kName = "equalize";
+  static constexpr const char* kDoc = "Spreads each channel of a uint8 image by how often its levels occur.";
   float probability = 0.5F;
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of changing an image at all.");
@@ -239,6 +266,8 @@ struct Equalize {
 // a random sign.
 struct RandAugment {
   static constexpr const char* kName = "rand_augment";
+  static constexpr const char* kDoc =
+      "Applies several of torchvision's 14 operations to a uint8 RGB image, each drawn.";
   int operations = 2;
   int magnitude = 9;
   int bins = 31;
@@ -256,6 +285,8 @@ struct RandAugment {
 // of `bins` is drawn, too.
 struct TrivialAugmentWide {
   static constexpr const char* kName = "trivial_augment_wide";
+  static constexpr const char* kDoc =
+      "Applies one of torchvision's 14 operations to a uint8 RGB image, drawn with its magnitude.";
   int bins = 31;
   Interpolation interpolation = Interpolation::kNearest;
   std::vector<float> fill = {0.0F};
@@ -268,12 +299,16 @@ struct TrivialAugmentWide {
 // (x - m) / max(s, 1 / sqrt(n)): m the mean of the image's n numbers, s their standard deviation; f32.
 struct PerImageStandardization {
   static constexpr const char* kName = "per_image_standardization";
+  static constexpr const char* kDoc =
+      "(x - mean) / max(deviation, 1 / sqrt(n)) over all n numbers of an image; float32.";
   void each_field(OptionVisitor& /*visit*/) {}
 };
 // Changes all numbers of an f32 image by values drawn for its record: (x + b) c, b uniform in [-brightness,
 // brightness], c in [1 - contrast, 1 + contrast]. For normalised images, whose mean is 0.
 struct BrightnessContrast {
   static constexpr const char* kName = "brightness_contrast";
+  static constexpr const char* kDoc =
+      "(x + b) c for float32 images whose mean is 0: b and c are drawn for each record.";
   float brightness = 0, contrast = 0;
   void each_field(OptionVisitor& visit) {
     visit("brightness", brightness, "The largest number added or subtracted.");
@@ -284,6 +319,7 @@ struct BrightnessContrast {
 // channel, in the units of the elements at this place of the chain. Either layout.
 struct Cutout {
   static constexpr const char* kName = "cutout";
+  static constexpr const char* kDoc = "Sets a square around a random pixel to a value.";
   int size = 8;
   std::vector<float> fill = {0.0F};
   void each_field(OptionVisitor& visit) {
@@ -295,6 +331,8 @@ struct Cutout {
 // uniformly, its height by its width drawn by its logarithm. After ten draws that do not fit, none.
 struct RandomErasing {
   static constexpr const char* kName = "random_erasing";
+  static constexpr const char* kDoc =
+      "Sets a rectangle of random area and aspect ratio to a value, with this probability.";
   float probability = 0.5F;
   std::array<float, 2> area = {0.02F, 0.33F};
   std::array<float, 2> ratio = {0.3F, 3.3F};
@@ -310,6 +348,8 @@ struct RandomErasing {
 // being the smoothing. A number that is not a class is a DataError naming the record.
 struct OneHot {
   static constexpr const char* kName = "one_hot";
+  static constexpr const char* kDoc = "The label as a vector of float32, smoothed.";
+  static constexpr int kRequired = 1;
   int classes = 10;
   float smoothing = 0;
   std::string field = "label";
@@ -325,6 +365,8 @@ struct OneHot {
 // at all with `probability`.
 struct Mixup {
   static constexpr const char* kName = "mixup";
+  static constexpr const char* kDoc =
+      "After batch(): blends each example and its label with a partner's. Needs one_hot() labels.";
   float alpha = 0.2F;
   float probability = 1;
   void each_field(OptionVisitor& visit) {
@@ -336,6 +378,8 @@ struct Mixup {
 // pixel, clipped at the border; labels are blended by the area left.
 struct Cutmix {
   static constexpr const char* kName = "cutmix";
+  static constexpr const char* kDoc =
+      "After batch(): pairs of examples exchange a rectangle; labels are blended by the area left.";
   float alpha = 1;
   float probability = 1;
   void each_field(OptionVisitor& visit) {
@@ -346,6 +390,8 @@ struct Cutmix {
 // Crops a window of random area and aspect ratio and resizes it (antialiased triangle filter) to size x size.
 struct RandomResizedCrop {
   static constexpr const char* kName = "random_resized_crop";
+  static constexpr const char* kDoc =
+      "Crops a window of random area and aspect ratio and resizes it (antialiased) to size x size.";
   int size = 224;
   std::array<float, 2> area = {0.08F, 1};
   std::array<float, 2> ratio = {3.0F / 4, 4.0F / 3};
@@ -359,13 +405,16 @@ struct RandomResizedCrop {
 // Resizes the shorter side to `size` (antialiased triangle filter), keeping the aspect.
 struct Resize {
   static constexpr const char* kName = "resize";
+  static constexpr const char* kDoc = "Resizes the shorter side (antialiased), keeping the aspect.";
+  static constexpr int kRequired = 1;
   int size = 256;
   Along along = {};
   void each_field(OptionVisitor& visit) { visit("size", size, "The shorter side of the result."); }
 };
-// Resizes to height x width (the same filter), whatever the aspect was.
 struct ResizeTo {
   static constexpr const char* kName = "resize_to";
+  static constexpr const char* kDoc = "Resizes to height x width (antialiased), whatever the aspect.";
+  static constexpr int kRequired = 2;
   int height = 224, width = 224;
   Along along = {};
   void each_field(OptionVisitor& visit) {
@@ -376,6 +425,8 @@ struct ResizeTo {
 // Cuts half of the surplus above and to the left; half of an odd surplus is rounded to even, as in torchvision.
 struct CenterCrop {
   static constexpr const char* kName = "center_crop";
+  static constexpr const char* kDoc = "Cuts out the middle size x size, as torchvision does.";
+  static constexpr int kRequired = 1;
   int size = 224;
   Along along = {};
   void each_field(OptionVisitor& visit) { visit("size", size, "Height and width of the result."); }

@@ -1,4 +1,5 @@
 // Operations: those of the engine, and Python functions as such.
+#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -62,12 +63,24 @@ Operations python_operation(const std::string& name, std::uint32_t version, cons
   return user_operation(std::move(operation));
 }
 
-// The operation that a plan's JSON calls `name`.
-Operations operation_of(const std::string& name, const nb::kwargs& given) {
-  OptionReader reader(given);
-  Operations made = operation(name, reader);
-  reader.refuse_unknown(name + "()");
-  return made;
+// Makes the operation a function of its options. The first ones may be given by position: those that are required,
+// or if none is, all.
+void bind_operation(nb::module_& module, const OperationKind& kind) {
+  OptionLister lister;
+  operation(kind.name, lister);
+  const std::vector<ListedOption>& options = lister.list();
+  const int placed = kind.required > 0 ? kind.required : static_cast<int>(options.size());
+  const Positional positional{.names = first_names(options, placed), .required = kind.required > 0};
+  const std::string signature =
+      fmt::format("def {}({}) -> headrace._native.Operations", kind.name, parameters_text(options, positional));
+  const auto make = [name = kind.name, positional, signature](const nb::args& given, const nb::kwargs& named) {
+    OptionReader reader(given_options(given, named, positional, signature));
+    Operations made = operation(name, reader);
+    reader.refuse_unknown(name + "()");
+    return made;
+  };
+  module.def(kind.name.c_str(), make, "given"_a, "named"_a, nb::sig(signature.c_str()),
+             parameters_doc(kind.doc, options).c_str());
 }
 
 Operations moved_along(const Operations& operations, std::vector<std::string> masks,
@@ -103,15 +116,8 @@ void bind_operations(nb::module_& module) {
            "the fields with_boxes, such as labels; [\"boxes\"]: no other field has a row for each box.")
       .def("__len__", [](const Operations& operations) { return operations.list().size(); })
       .def("__repr__", &describe_all);
-  module.def("operation", &operation_of, "name"_a, "options"_a);
-  module.def(
-      "operation_doc",
-      [](const std::string& name) {
-        OptionLister lister;
-        operation(name, lister);
-        return parameters_doc("", lister.list());
-      },
-      "name"_a);
+  nb::module_ operations = module.def_submodule("operations", "The engine's operations.");
+  for (const OperationKind& kind : operation_kinds()) bind_operation(operations, kind);
   module.def("python_operation", &python_operation, "name"_a, "version"_a, "inputs"_a, "outputs"_a, "random"_a,
              "function"_a);
 }

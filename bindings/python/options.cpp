@@ -22,7 +22,10 @@ namespace nb = nanobind;
 namespace headrace::python {
 namespace {
 
-// A number stands for a list of whole numbers that is that one.
+// Also for NumPy's numbers.
+bool is_number(nb::handle value) { return PyNumber_Check(value.ptr()) != 0 && PySequence_Check(value.ptr()) == 0; }
+
+// A number stands for a list of numbers that is that one.
 template <typename Value>
 Value value_of(const char* name, nb::handle value) {
   if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
@@ -34,6 +37,12 @@ Value value_of(const char* name, nb::handle value) {
   try {
     if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
       if (nb::isinstance<nb::int_>(value)) return {nb::cast<std::int64_t>(value)};
+    }
+    if constexpr (std::is_same_v<Value, std::vector<float>>) {
+      if (is_number(value)) return {value_of<float>(name, value)};
+      Value numbers;
+      for (const nb::handle each : value) numbers.push_back(nb::cast<float>(nb::float_(each)));
+      return numbers;
     }
     return nb::cast<Value>(value);
   } catch (const nb::cast_error&) {
@@ -49,6 +58,9 @@ std::string type_of(const Number*) {
   return std::is_floating_point_v<Number> ? "float" : "int";
 }
 std::string type_of(const std::vector<std::int64_t>*) { return "int | collections.abc.Sequence[int]"; }
+std::string type_of(const std::vector<float>*) {
+  return "float | collections.abc.Sequence[float] | numpy.typing.NDArray[typing.Any]";
+}
 template <typename Item>
 std::string type_of(const std::vector<Item>*) {
   return "collections.abc.Sequence[" + type_of(static_cast<const Item*>(nullptr)) + "]";
@@ -59,6 +71,7 @@ template <typename Value>
 std::string python_text(const Value& value) {
   if constexpr (std::is_same_v<Value, float>) return fmt::format("{}", value);
   if constexpr (std::is_same_v<Value, std::filesystem::path>) return python_text(value.string());
+  if constexpr (std::is_same_v<Value, std::vector<float>>) return fmt::format("[{}]", fmt::join(value, ", "));
   if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
     if (value.size() == 1) return python_text(value.front());
   }
@@ -87,6 +100,18 @@ void OptionReader::visit(const char* name, OptionPlace place) {
              place);
 }
 
+void OptionReader::visit_numbers(const char* name, std::span<float> values, Short form) {
+  const nb::object given = find(name);
+  if (!given.is_valid()) return;
+  const bool taken = is_number(given) ? take(value_of<float>(name, given), values, form)
+                                      : take(value_of<std::vector<float>>(name, given), values, form);
+  if (taken) return;
+  const std::string wanted = values.size() == 2 ? "2" : fmt::format("2 or {}", values.size());
+  throw ConfigError(
+      fmt::format("{} = {} is not {} numbers", name, nb::cast<std::string>(nb::repr(given)), wanted),
+      fmt::format("give a list of {}", wanted));
+}
+
 void OptionReader::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {
   const nb::object given = find(name);
   if (!given.is_valid()) return;
@@ -110,6 +135,12 @@ void OptionReader::refuse_unknown(const std::string& whose) const {
 
 void OptionLister::visit(const char* name, OptionPlace place) {
   std::visit([&](const auto* value) { add({name, type_of(value), python_text(*value), sentence()}); }, place);
+}
+
+void OptionLister::visit_numbers(const char* name, std::span<float> values, Short form) {
+  const std::vector<float> usual(values.begin(), values.end());
+  const char* const one = form == Short::kNone ? "" : "float | ";
+  add({name, std::string(one) + "collections.abc.Sequence[float]", python_text(usual), sentence()});
 }
 
 void OptionLister::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {

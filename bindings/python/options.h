@@ -24,6 +24,7 @@ class OptionReader final : public OptionVisitor {
 
  protected:
   void visit(const char* name, OptionPlace place) override;
+  void visit_numbers(const char* name, std::span<float> values, Short form) override;
   void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
 
  private:
@@ -55,6 +56,7 @@ class OptionLister final : public OptionVisitor {
 
  protected:
   void visit(const char* name, OptionPlace place) override;
+  void visit_numbers(const char* name, std::span<float> values, Short form) override;
   void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
 
  private:

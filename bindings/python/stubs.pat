@@ -11,6 +11,12 @@ _native\.train\.__prefix__$:
     \import os
     \import typing
 
+_native\.operations\.__prefix__$:
+    \import collections.abc
+    \import headrace._native
+    \import numpy.typing
+    \import typing
+
 Tensor\.__suffix__$:
     \from numpy.typing import NDArray
     \from typing import Any

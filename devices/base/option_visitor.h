@@ -39,11 +39,21 @@ class OptionVisitor {
     visit(name, OptionPlace(&value));
   }
 
-  // Visits a list of N numbers, which no visitor may lengthen or shorten.
+  // Visit a list of N numbers. By around_zero() people may write one number, for minus it and it, or leave out all
+  // but the first two, which are then 0; by fixed_or_range() one number for both.
   template <std::size_t N>
   void operator()(const char* name, std::array<float, N>& values, const char* sentence = "") {
     sentence_ = sentence;
-    visit_numbers(name, values);
+    visit_numbers(name, values, Short::kNone);
+  }
+  template <std::size_t N>
+  void around_zero(const char* name, std::array<float, N>& values, const char* sentence) {
+    sentence_ = sentence;
+    visit_numbers(name, values, Short::kAroundZero);
+  }
+  void fixed_or_range(const char* name, std::array<float, 2>& values, const char* sentence) {
+    sentence_ = sentence;
+    visit_numbers(name, values, Short::kFixed);
   }
 
   // Visits an enumeration, whose values count up from 0, by the names of its values: those that choice_names() of
@@ -88,15 +98,26 @@ class OptionVisitor {
   const char* sentence() const noexcept { return sentence_; }
 
   virtual void visit(const char* name, OptionPlace place) = 0;
+  // The short form of a list of numbers that people may write.
+  enum class Short { kNone, kAroundZero, kFixed };
   // By default as a list of any length. Throws ConfigError if it then has another.
-  virtual void visit_numbers(const char* name, std::span<float> values) {
+  virtual void visit_numbers(const char* name, std::span<float> values, Short form) {
     std::vector<float> list(values.begin(), values.end());
     visit(name, OptionPlace(&list));
-    if (list.size() != values.size()) {
-      throw ConfigError(std::string(name) + " has " + std::to_string(list.size()) + " numbers where " +
-                        std::to_string(values.size()) + " are needed");
-    }
-    std::copy(list.begin(), list.end(), values.begin());
+    if (take(list, values, form)) return;
+    throw ConfigError(std::string(name) + " has " + std::to_string(list.size()) + " numbers where " +
+                      std::to_string(values.size()) + " are needed");
+  }
+  // Set `values` from what was written. Return false if the form does not allow it.
+  static bool take(const std::vector<float>& written, std::span<float> values, Short form) {
+    const bool first_two = form == Short::kAroundZero && written.size() == 2;
+    if (!first_two && written.size() != values.size()) return false;
+    std::fill(std::copy(written.begin(), written.end(), values.begin()), values.end(), 0.0F);
+    return true;
+  }
+  static bool take(float written, std::span<float> values, Short form) {
+    if (form == Short::kAroundZero) return take(std::vector{-written, written}, values, form);
+    return form == Short::kFixed && take(std::vector{written, written}, values, form);
   }
   // Visitors that never see choices or lists need not override these. `number` is the index of a choice, before
   // and after.

@@ -22,25 +22,18 @@ from ._function import Function, function
 from ._loader import Loader
 from ._native import WorkerPlan, Workers, plan_workers
 from ._native import __version__ as __version__
-from ._operations import (Operations, adjust_sharpness, autocontrast, brightness_contrast, cast, center_crop,
-                          color_jitter, cutmix, cutout, equalize, flatten, flip, gaussian_blur, grayscale, invert, layout_is,
-                          mixup, normalize, one_hot, pad_crop, per_image_standardization, posterize, rand_augment,
-                          random_affine, random_erasing, random_resized_crop, random_rotation, resize, solarize,
-                          to_layout, trivial_augment_wide, vertical_flip)
+from ._operations import *
+from ._operations import _NAMES, Operations
 from ._sources import from_arrays, from_function, from_generator, from_torch_dataset
 from ._sources import open as open
 from ._workers import open_world
 
 __all__ = [
     "BadRecord", "Batch", "Cache", "ConfigError", "DataError", "Dataset", "DeviceError", "Field", "Function",
-    "HeadraceError", "Loader", "Operations", "Tensor", "WorkerPlan", "Workers", "adjust_sharpness", "autocontrast",
-    "brightness_contrast", "cast", "center_crop", "color_jitter", "concatenate", "cutmix", "cutout", "equalize",
-    "flatten", "flip", "from_arrays", "from_arrow", "from_function", "from_generator", "from_torch_dataset",
-    "function", "gaussian_blur", "grayscale", "interleave", "invert", "layout_is", "mix", "mixup", "normalize", "one_hot",
-    "open_world", "pad_crop", "per_image_standardization", "plan_workers", "posterize", "rand_augment",
-    "random_affine", "random_erasing", "random_resized_crop", "random_rotation", "resize", "solarize", "to_layout",
-    "trivial_augment_wide", "vertical_flip",
+    "HeadraceError", "Loader", "Operations", "Tensor", "WorkerPlan", "Workers", "concatenate", "from_arrays", "from_arrow",
+    "from_function", "from_generator", "from_torch_dataset", "function", "interleave", "mix", "open_world", "plan_workers",
 ]
+__all__ += _NAMES
 
 zip = zip_datasets  # not in __all__, like open: Python has a zip() of its own
 

@@ -38,6 +38,9 @@ class OperationDefinition {
 
   // Returns "pad_crop", as in a plan's JSON; null if the operation is not data (DataOperation).
   virtual const char* name() const noexcept { return nullptr; }
+  // Returns the sentence that explains it, and how many options, the first ones, a call in Python must give.
+  virtual const char* doc() const noexcept { return ""; }
+  virtual int required() const noexcept { return 0; }
   // Shows the options to the visitor; returns the operation with those it sets, or null if it is not data.
   virtual OperationPtr visit_options(OptionVisitor& /*visit*/) const { return nullptr; }
   // Returns the identity of a custom operation; without a name for any other.
@@ -90,6 +93,11 @@ class DataOperation : public OperationDefinition {
   explicit DataOperation(Options options) : options_(std::move(options)) {}
 
   const char* name() const noexcept final { return Options::kName; }
+  const char* doc() const noexcept final { return Options::kDoc; }
+  int required() const noexcept final {
+    if constexpr (requires { Options::kRequired; }) return Options::kRequired;
+    return 0;
+  }
   std::string describe() const final {
     Options options = options_;
     return std::string(Options::kName) + '(' + option_text([&](OptionVisitor& visit) {

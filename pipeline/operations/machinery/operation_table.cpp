@@ -27,6 +27,12 @@ OperationPtr find_operation(std::string_view name) {
   return found == data_operations().end() ? nullptr : *found;
 }
 
+std::vector<OperationKind> operation_kinds() {
+  std::vector<OperationKind> kinds;
+  for (const OperationPtr& one : data_operations()) kinds.push_back({one->name(), one->doc(), one->required()});
+  return kinds;
+}
+
 Operations operation(std::string_view name, OptionVisitor& options) {
   const OperationPtr found = find_operation(name);
   if (found == nullptr) throw ConfigError("there is no operation '" + std::string(name) + "'");

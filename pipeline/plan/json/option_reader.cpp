@@ -97,14 +97,20 @@ void OptionReader::visit(const char* name, OptionPlace place) {
   if (is_path(place) && !paths_have_defaults_) object_.refuse(fmt::format("'{}' is missing", name));
 }
 
-void OptionReader::visit_numbers(const char* name, std::span<float> values) {
+void OptionReader::visit_numbers(const char* name, std::span<float> values, Short form) {
   if (!object_.has(name)) return;
   const JsonPlace place = object_.member(name);
-  const std::vector<JsonPlace> items = place.items();
-  if (items.size() != values.size()) {
-    place.refuse(fmt::format("{} numbers where {} are needed", items.size(), values.size()));
+  const ValueReader reader(place, options_);
+  float number = 0;
+  std::vector<float> list;
+  if (place.value().is_number()) {
+    reader(&number);
+    if (take(number, values, form)) return;
+  } else {
+    reader(&list);
+    if (take(list, values, form)) return;
   }
-  for (std::size_t i = 0; i < values.size(); ++i) ValueReader(items[i], options_)(&values[i]);
+  place.refuse(fmt::format("{} where {} numbers are needed", place.shown(), values.size()));
 }
 
 void OptionReader::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {

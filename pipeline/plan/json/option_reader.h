@@ -36,7 +36,7 @@ class OptionReader final : public OptionVisitor {
 
  protected:
   void visit(const char* name, OptionPlace place) override;
-  void visit_numbers(const char* name, std::span<float> values) override;
+  void visit_numbers(const char* name, std::span<float> values, Short form) override;
   void visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) override;
   void visit_list(const char* name, const List& list) override;
 

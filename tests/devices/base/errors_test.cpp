@@ -54,7 +54,7 @@ TEST(Check, PassesOrThrowsAnInternalErrorWithThePlace) {
   const Error error = error_of([&] { HEADRACE_CHECK(1 + 1 == 3, "arithmetic"); });
   EXPECT_EQ(error.code(), ErrorCode::kInternal);
   EXPECT_THAT(error.what(), HasSubstr("arithmetic [1 + 1 == 3 at "));
-  EXPECT_THAT(error.what(), HasSubstr("error_test.cpp:"));
+  EXPECT_THAT(error.what(), HasSubstr("errors_test.cpp:"));
 }
 
 std::string text_of_error(const std::exception_ptr& error) {

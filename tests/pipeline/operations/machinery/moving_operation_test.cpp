@@ -425,8 +425,11 @@ TEST(MovedAlong, AMaskThatIsNoneIsABadRecord) {
 }
 
 std::string refusal_to_move(const Operations& chain, const Along& along) {
-  return message_of(
-      [&] { Dataset::from(masked_images(true)).map(chain.along(along)).batch({.global_batch = 4}).explain(); });
+  try {
+    return Dataset::from(masked_images(true)).map(chain.along(along)).batch({.global_batch = 4}).explain();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
 }
 
 TEST(MovedAlong, RefusesWhatItCannotMove) {

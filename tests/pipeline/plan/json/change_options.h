@@ -19,7 +19,7 @@ class ChangeAll final : public OptionVisitor {
     ++count_;
     std::visit([this](auto* value) { change(*value); }, place);
   }
-  void visit_numbers(const char* /*name*/, std::span<float> values) override {
+  void visit_numbers(const char* /*name*/, std::span<float> values, Short /*form*/) override {
     ++count_;
     for (float& value : values) change(value);
   }
