@@ -175,13 +175,6 @@ void batch_norm_infer(const NormRows& rows, const T* x, const kernel::BatchNorm&
   normalize(rows, norm.activation, x, {norm.running_mean.as<float>(), scale, norm.beta.as<float>()}, y);
 }
 
-#define HEADRACE_BATCH_NORM_FORWARD(T)                                                     \
-  template void batch_norm_train(const NormRows&, const T*, const kernel::BatchNorm&, T*); \
-  template void batch_norm_infer(const NormRows&, const T*, const kernel::BatchNorm&, T*);
-HEADRACE_BATCH_NORM_FORWARD(float)
-HEADRACE_BATCH_NORM_FORWARD(BFloat16)
-#undef HEADRACE_BATCH_NORM_FORWARD
-
 struct JoinedMoments {
   double count = 0, mean = 0, deviation = 0;  // deviation: the sum of squared distances from the mean
 };
@@ -275,9 +268,6 @@ void join_input_gradient(const NormRows& rows, const T* x, const kernel::BatchNo
     add_affine(x + begin * channels, offset, slope, dx + begin * channels, end - begin, channels);
   });
 }
-
-template void join_input_gradient(const NormRows&, const BFloat16*, const kernel::BatchNorm&, const float*,
-                                  const float*, const float*, BFloat16*);
 
 }  // namespace
 

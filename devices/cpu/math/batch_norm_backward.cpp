@@ -206,13 +206,6 @@ void batch_norm_backward(const NormRows& rows, const T* x, const T* dy, const ke
               static_cast<std::size_t>((rows.rows - rows.real) * channels) * sizeof(T));
 }
 
-#define HEADRACE_BATCH_NORM_BACKWARD(T)                                                                    \
-  template void batch_norm_backward(const NormRows&, const T*, const T*, const kernel::BatchNorm&, float*, \
-                                    float*, T*);
-HEADRACE_BATCH_NORM_BACKWARD(float)
-HEADRACE_BATCH_NORM_BACKWARD(BFloat16)
-#undef HEADRACE_BATCH_NORM_BACKWARD
-
 }  // namespace
 
 void CpuKernels::run(Stream& stream, const kernel::BatchNormBackward& of) {

@@ -315,8 +315,6 @@ void add_losses(const float* losses, const RealRows& real, MetricSums& sums) {
   sums.examples += real.count;
 }
 
-// The loss of the angle between two vectors.
-
 // Returns the negative cosine of one vector, and writes its gradient times `factor` unless that is null.
 double cosine_vector(const float* x, const float* target, std::int64_t width, float factor, float* gradient) {
   double squares = 0, target_squares = 0, products = 0;

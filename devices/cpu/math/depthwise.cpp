@@ -12,7 +12,7 @@
 namespace headrace::cpu {
 namespace {
 
-// T is float or BFloat16, the type of activations; W that of weights.
+// The operands of a bias's gradient. T is float or BFloat16, the type of activations; W that of weights.
 template <typename T, typename W>
 struct ConvBiasOperands {
   const T* x;
@@ -284,8 +284,6 @@ void conv_bias_backward(const ConvShape& shape, const ConvBiasOperands<T, W>& op
     }
   });
 }
-template void conv_bias_backward(const ConvShape&, const ConvBiasOperands<BFloat16, BFloat16>&, Activation,
-                                 float*);
 
 }  // namespace
 

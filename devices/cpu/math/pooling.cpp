@@ -294,15 +294,6 @@ void global_average_backward(const T* dy, T* dx, std::int64_t images, std::int64
   });
 }
 
-#define HEADRACE_POOLING(T)                                                                     \
-  template void max_pool_forward(const PoolGeometry&, const T*, T*, std::uint8_t*);             \
-  template void max_pool_backward(const PoolGeometry&, const T*, const std::uint8_t*, T*);      \
-  template void global_average_forward(const T*, T*, std::int64_t, std::int64_t, std::int64_t); \
-  template void global_average_backward(const T*, T*, std::int64_t, std::int64_t, std::int64_t);
-HEADRACE_POOLING(float)
-HEADRACE_POOLING(BFloat16)
-#undef HEADRACE_POOLING
-
 // Returns the input position of the window's corner for pixel (row, column) of the output.
 std::int64_t corner(const PoolGeometry& g, std::int64_t row, std::int64_t column) {
   return (row * g.stride * g.width + column * g.stride) * g.channels;
@@ -387,8 +378,6 @@ void average_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {
     }
   });
 }
-
-template void average_pool_backward(const PoolGeometry&, const BFloat16*, BFloat16*);
 
 }  // namespace
 

@@ -73,7 +73,7 @@ std::vector<int> solve(const BatchedCalls& calls, const Numbers& a, const Number
 
 // The matrices in a tensor of these extents, (outer, inner, rows, columns) in the product's terms.
 kernel::Matrices matrices(Numbers& numbers, std::int64_t outer, std::int64_t inner, std::int64_t rows,
-                           std::int64_t columns, bool interleaved, bool transposed) {
+                          std::int64_t columns, bool interleaved, bool transposed) {
   if (transposed) std::swap(rows, columns);
   const Shape shape = interleaved ? Shape{outer, rows, inner, columns} : Shape{outer, inner, rows, columns};
   numbers = test::random_floats(shape.elements(), 1);
