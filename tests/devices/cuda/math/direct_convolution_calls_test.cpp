@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "headrace/tests/support/host_launcher.h"
 #include "headrace/tests/support/reference.h"
 #include "headrace/tests/support/reference_layers.h"
+#include "headrace/tests/support/twin_kernels.h"
 
 namespace headrace::cuda {
 namespace {
@@ -63,9 +63,13 @@ struct Tensors {
 template <typename T>
 void expect_as_reference(double tolerance) {
   constexpr DType kType = std::is_same_v<T, float> ? DType::kF32 : DType::kBF16;
-  const test::HostLauncher launch;
+  DeviceGroup devices = test::twin_devices(1);
+  const auto stream = devices[0].create_stream();
+  Kernels& kernels = *devices[0].kernels();
   for (const ConvSizes& s : kConvolutions) {
     Tensors<T> t(s);
+    ConvOptions options = s.options;
+    if (kType == DType::kBF16) options.precision = Precision::kBF16;
     const Shape of_y{s.images, s.out_height(), s.out_width(), s.outputs};
     const TensorView x{t.x.data(), {s.images, s.height, s.width, s.channels}, kType};
     const TensorView weights{t.weights.data(), {s.outputs, s.kernel_height, s.kernel_width, s.channels}, kType};
@@ -83,15 +87,16 @@ void expect_as_reference(double tolerance) {
         }
         const TensorView y{t.y.data() + offset, of_y, kType};
         std::vector<float> dbias(outputs, -1);
-        std::vector<std::max_align_t> scratch(reduction_scratch_bytes(y) / sizeof(std::max_align_t) + 1);
-        submit_direct_bias_gradient(launch, x, weights, bias, y, {dbias.data(), {s.outputs}, DType::kF32},
-                                    s.options, activation, scratch.data());
+        kernels.conv_bias_backward(
+            *stream, {x, weights, bias, y, {dbias.data(), {s.outputs}, DType::kF32}, options, activation});
+        stream->synchronize();
         for (std::size_t o = 0; o < outputs; ++o) {
           ASSERT_NEAR(dbias[o], expected[o], tolerance * std::max(1.0, std::abs(expected[o]))) << o;
         }
         std::vector<T> result(count + offset);
         const TensorView written{result.data() + offset, of_y, kType};
-        submit_direct_convolution(launch, x, weights, bias, written, s.options, activation);
+        kernels.conv_forward(*stream, {x, weights, bias, written, options, activation});
+        stream->synchronize();
         for (std::size_t i = 0; i < count; ++i) {
           const double wanted = test::activated(activation, linear[i]);
           ASSERT_NEAR(value_of(result[offset + i]), wanted,

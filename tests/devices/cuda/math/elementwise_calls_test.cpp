@@ -5,6 +5,7 @@
 #include "headrace/devices/cuda/math/elementwise_calls.h"
 #include "headrace/tests/support/host_launcher.h"
 #include "headrace/tests/support/reference.h"
+#include "headrace/tests/support/twin_kernels.h"
 
 namespace headrace::cuda {
 namespace {
@@ -37,8 +38,11 @@ TEST(ShiftImagesWork, ShiftsThenMirrors) {
   std::vector<float> x{1, 2, 3, 4, 5, 6}, y(6);
   const Shape shape{1, 2, 3, 1};
   const auto shifted = [&](const ImageShift& shift) {
-    const test::HostLauncher launch;
-    submit_shift_images(launch, {x.data(), shape, DType::kF32}, shift, {y.data(), shape, DType::kF32});
+    DeviceGroup devices = test::twin_devices(1);
+    const auto stream = devices[0].create_stream();
+    devices[0].kernels()->shift_images(
+        *stream, {{x.data(), shape, DType::kF32}, {y.data(), shape, DType::kF32}, shift});
+    stream->synchronize();
     return y;
   };
   EXPECT_EQ(shifted({}), x);
