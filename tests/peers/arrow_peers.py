@@ -91,7 +91,7 @@ def check_tables(folder):
     stream = hr.from_arrow(lambda: pyarrow.dataset.dataset(path).scanner(batch_size=32).to_reader(), columns=["weight", "seen"],
                            image_column="photo", classes=CLASSES)
     weights, seen = [], []
-    for batch in hr.Loader(stream.decode().map(hr.resize((4, 4))).batch(64), epochs=1, devices="cpu"):
+    for batch in hr.Loader(stream.decode().map(hr.resize_to(4, 4)).batch(64), epochs=1, devices="cpu"):
         weights += batch["weight"].numpy().tolist()
         seen += batch["seen"].numpy().tolist()
     check("Parquet as a stream", np.array_equal(weights, np.float32(ROWS["weight"])) and seen == ROWS["seen"])

@@ -52,8 +52,8 @@ def compare(name, chain, transform):
 
 compare("flip", hr.flip(1), v2.RandomHorizontalFlip(1))
 compare("centre crop", hr.center_crop(48), v2.CenterCrop(48))
-compare("resize to (30, 47)", hr.resize((30, 47)), v2.Resize((30, 47)))
-compare("resize to (100, 120)", hr.resize((100, 120)), v2.Resize((100, 120)))
+compare("resize to (30, 47)", hr.resize_to(30, 47), v2.Resize((30, 47)))
+compare("resize to (100, 120)", hr.resize_to(100, 120), v2.Resize((100, 120)))
 compare("shorter side to 32", hr.resize(32), v2.Resize(32))
 compare("all of them", hr.resize(50) | hr.center_crop(44) | hr.flip(1),
         v2.Compose([v2.Resize(50), v2.CenterCrop(44), v2.RandomHorizontalFlip(1)]))

@@ -161,7 +161,7 @@ TEST(BestCheckpoint, IsChosenByTheModeThatIsGiven) {
       runs.with({"--checkpoint-dir", "x", "--checkpoint-best", "loss", "--checkpoint-best-mode", "most"}));
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.errors, HasSubstr("--checkpoint-best-mode"));
-  EXPECT_THAT(wrong.errors, HasSubstr("auto, max or min"));
+  EXPECT_THAT(wrong.errors, HasSubstr("auto, min or max"));
   EXPECT_EQ(headrace(runs.with({"--checkpoint-dir", "x", "--checkpoint-best-mode", "max"})).status, 2);
 }
 

@@ -153,7 +153,7 @@ TEST(LaunchedFailures, AnOptionOfOneWorkerIsNamed) {
       {{"--record", file}, "--record: given of worker 1"},
       {{"--checkpoint-dir", folder}, "--checkpoint-dir: given of worker 1"},
       {{"--trace", file}, "--trace: given of worker 1"},
-      {{"--mirror-check-every", "5"}, "--mirror-check-every: 5 of worker 1"},
+      {{"--mirror-check-every", "5"}, "--mirror-check-every: 0 of worker 0, 5 of worker 1"},
       {{"--runs", "2"}, "--runs: 2 of worker 1"},
       {{"--average-decay", "0.9"}, "--average-decay: 0.9 of worker 1"},
       {{"--epochs", "3"}, "--epochs: 2 of worker 0, 3 of worker 1"},

@@ -22,8 +22,9 @@ from ._function import Function, function
 from ._loader import Loader
 from ._native import WorkerPlan, Workers, plan_workers
 from ._native import __version__ as __version__
-from ._operations import *
-from ._operations import _NAMES, Operations
+from ._native import Operations
+from ._native import operations as _operations
+from ._native.operations import *
 from ._sources import from_arrays, from_function, from_generator, from_torch_dataset
 from ._sources import open as open
 from ._workers import open_world
@@ -33,7 +34,7 @@ __all__ = [
     "HeadraceError", "Loader", "Operations", "Tensor", "WorkerPlan", "Workers", "concatenate", "from_arrays", "from_arrow",
     "from_function", "from_generator", "from_torch_dataset", "function", "interleave", "mix", "open_world", "plan_workers",
 ]
-__all__ += _NAMES
+__all__ += sorted(name for name in vars(_operations) if not name.startswith("_"))
 
 zip = zip_datasets  # not in __all__, like open: Python has a zip() of its own
 

@@ -18,7 +18,7 @@ from ._dataset import Dataset
 from ._errors import HeadraceError, config_error
 from ._fields import Field, FieldLike, Path, dtype_name, encoded_image, from_native
 from ._function import name_of
-from ._operations import layout_is
+from ._native.operations import layout_is
 from ._plan_parts import MAKERS, Part, held_alone
 from ._records import as_array, fields_of, is_encoded, packer, typed_array
 

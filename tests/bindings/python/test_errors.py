@@ -56,10 +56,9 @@ def test_data_errors_say_where(tmp_path):
 
 @pytest.mark.parametrize("wrong, message", [
     (lambda data: hr.open("/nowhere", split="validation"), 'split = "validation" is not known'),
-    (lambda data: data.map(hr.to_layout("first")), 'one of "channels_first", "channels_last"'),
+    (lambda data: data.map(hr.to_layout("first")), 'one of "channels_last", "channels_first"'),
     (lambda data: data.map(hr.cast("float64")), "float64"),
-    (lambda data: hr.resize([3]), "size = [3] is not 2 numbers"),
-    (lambda data: hr.resize((1, 2, 3)), "give a list of 2"),
+    (lambda data: hr.resize((1, 2)), "size = (1, 2) is"),
     (lambda data: hr.random_affine(translate=[0, 0, 0]), "translate = [0, 0, 0] is not 2 numbers"),
     (lambda data: hr.random_affine(shear=[1, 2, 3]), "is not 2 or 4 numbers"),
     (lambda data: hr.random_affine(scale=1.5), "scale = 1.5 is not 2 numbers"),
@@ -117,7 +116,7 @@ def other(name, module="torchvision.transforms.v2", **members):
     ("data.batch(2, True)", "Dataset.batch() takes global_batch by position; 2 given (name the others: drop_remainder=)"),
     ("data.padded_batch(2, pad=3)", "pad = 3 is an int (give a dict or None)"),
     ("data.filter(3)", "filter(): 3 is an int (give a function)"),
-    ("hr.random_erasing(fill='random')", "random_erasing(): fill = 'random' is a str (give a number or a list, each a number)"),
+    ("hr.random_erasing(fill='random')", "random_erasing(): fill = 'random' is a str (give a number or a list, each a number or an array)"),
     ("hr.normalize('imagenet', 1)", "normalize(): mean = 'imagenet' is a str (give a number"),
     ("hr.random_resized_crop(224, area=.5)", "area = 0.5 is not 2 numbers"),
     ("hr.pad_crop(32, padding=4)", 'pad_crop(): padding = 4 is an int (give "zero" or "reflect")'),

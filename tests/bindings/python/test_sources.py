@@ -60,7 +60,7 @@ def test_decode_takes_the_size_of_the_first_image(table):
 
 
 def test_images_are_resized_to_height_and_width_as_pillow_does(table):
-    data = hr.open(table, label_column="rooms").decode().map(hr.resize((20, 7))).batch(8)
+    data = hr.open(table, label_column="rooms").decode().map(hr.resize_to(20, 7)).batch(8)
     ours = next(iter(hr.Loader(data))).numpy()["image"].astype(int)
     for i, image in enumerate(ours):
         with Image.open(table.parent / f"{i}.jpg") as whole:
