@@ -13,8 +13,6 @@
 namespace headrace {
 namespace {
 
-using Kind = Instruction::Kind;
-
 // Differs for files that are alike in names, sizes and times. What lies on a disk was perhaps made of files that
 // are gone: their content tells. What lies in memory is of files that this process opened: their path does,
 // unread.
@@ -85,7 +83,7 @@ class SectionCompiler {
     SampleCode::Section section{.begin = code_.instructions.size(), .first_cache = code_.caches.size()};
     if (form_ != Form::kSample) section.caches = plan_.caches.size();
     if (form_ == Form::kPart && section.caches > 0) {
-      add({.kind = Kind::kFind, .out = at(0), .count = section.caches, .index = section.first_cache});
+      add({.kind = InstructionKind::kFind, .out = at(0), .count = section.caches, .index = section.first_cache});
     }
     if (parts.empty()) {
       view_record();
@@ -129,9 +127,9 @@ class SectionCompiler {
 
   void run_parts(std::vector<SampleCode::Part> parts) {
     const std::size_t first = code_.parts.size();
-    if (!plan_.zipped) add({.kind = Kind::kSelect, .count = parts.size(), .index = first});
+    if (!plan_.zipped) add({.kind = InstructionKind::kSelect, .count = parts.size(), .index = first});
     for (SampleCode::Part& part : parts) {
-      if (plan_.zipped) add({.kind = Kind::kPart, .count = 1, .index = code_.parts.size()});
+      if (plan_.zipped) add({.kind = InstructionKind::kPart, .count = 1, .index = code_.parts.size()});
       code_.parts.push_back(std::move(part));
     }
   }
@@ -139,11 +137,16 @@ class SectionCompiler {
   void view_record() {
     LabelCheck labels(*plan_.source);
     if (form_ != Form::kSample && !labels.does_nothing()) {
-      add({.kind = Kind::kCheckLabel, .field = narrow(field_ + labels.field()), .index = code_.labels.size()});
+      add({.kind = InstructionKind::kCheckLabel,
+           .field = narrow(field_ + labels.field()),
+           .index = code_.labels.size()});
       code_.labels.push_back(labels);
     }
     for (std::size_t i = 0; i < fields_.size(); ++i) {
-      add({.kind = Kind::kView, .field = narrow(field_ + i), .out = at(i), .index = code_.viewed.size()});
+      add({.kind = InstructionKind::kView,
+           .field = narrow(field_ + i),
+           .out = at(i),
+           .index = code_.viewed.size()});
       code_.viewed.push_back(fields_[i]);
     }
   }
@@ -159,7 +162,7 @@ class SectionCompiler {
         if (next == stages.end()) {
           finish(i, std::move(steps));
         } else if (!steps.empty()) {
-          add({.kind = Kind::kKeep, .field = narrow(i), .in = run_steps(i, steps), .out = at(i)});
+          add({.kind = InstructionKind::kKeep, .field = narrow(i), .in = run_steps(i, steps), .out = at(i)});
         }
       }
       if (next == stages.end()) return;
@@ -171,11 +174,12 @@ class SectionCompiler {
   // Adds the steps of a field and returns the view of its result.
   std::uint16_t run_steps(std::size_t field, std::span<NamedStep> steps) {
     std::uint16_t in = at(field);
-    for (std::size_t i = 0; i < steps.size(); ++i) in = add_step(Kind::kStep, steps[i], i, in, field);
+    for (std::size_t i = 0; i < steps.size(); ++i) in = add_step(InstructionKind::kStep, steps[i], i, in, field);
     return in;
   }
 
-  std::uint16_t add_step(Kind kind, NamedStep& named, std::size_t number, std::uint16_t in, std::size_t field) {
+  std::uint16_t add_step(InstructionKind kind, NamedStep& named, std::size_t number, std::uint16_t in,
+                         std::size_t field) {
     add({.kind = kind,
          .takes_long = named.takes_long,
          .buffer = static_cast<std::uint8_t>(number % 2),
@@ -192,7 +196,7 @@ class SectionCompiler {
     const OperationDefinition& operation = planned.operation.definition();
     auto step = operation.create_step(planned.number, fields_);
     fields_ = operation.apply_to_sample(fields_);
-    add({.kind = Kind::kSampleStep,
+    add({.kind = InstructionKind::kSampleStep,
          .takes_long = true,
          .out = at(0),
          .count = fields_.size(),
@@ -203,9 +207,9 @@ class SectionCompiler {
   // `cache`: keeps the sample; may be null.
   void make_sample(std::span<const SampleStage> stages, bool cached, const PlannedCache* cache = nullptr) {
     run_stages(stages, cached, [&](std::size_t field, std::vector<NamedStep> steps) {
-      add({.kind = Kind::kAppend, .in = run_steps(field, steps)});
+      add({.kind = InstructionKind::kAppend, .in = run_steps(field, steps)});
     });
-    add({.kind = Kind::kSample,
+    add({.kind = InstructionKind::kSample,
          .cached = cache != nullptr,
          .out = at(0),
          .count = fields_.size(),
@@ -223,11 +227,14 @@ class SectionCompiler {
       const bool copied = steps.empty() || is_ragged(plan_, field);
       if (copied) {
         const std::uint16_t in = run_steps(field, steps);
-        return add({.kind = Kind::kRow, .field = narrow(field), .in = in, .bytes = row_bytes_of(fields_[field])});
+        return add({.kind = InstructionKind::kRow,
+                    .field = narrow(field),
+                    .in = in,
+                    .bytes = row_bytes_of(fields_[field])});
       }
       const std::size_t last = steps.size() - 1;
       const std::uint16_t in = run_steps(field, std::span(steps).first(last));
-      add_step(Kind::kRow, steps[last], last, in, field);
+      add_step(InstructionKind::kRow, steps[last], last, in, field);
     });
   }
 

@@ -18,8 +18,6 @@
 namespace headrace {
 namespace {
 
-using Kind = Instruction::Kind;
-
 std::vector<std::uint16_t> random_after_caches(const StreamPlan& plan) {
   std::vector<std::uint16_t> numbers;
   for (const SampleStage& stage : std::span(plan.sample_stages).subspan(plan.cached_stages())) {
@@ -212,7 +210,7 @@ bool SampleProgram::is_slow(const SampleCode::Section& section) const noexcept {
     const Instruction& at = code_.instructions[i];
     if (at.takes_long) return true;
     if (at.cached && holds_all(code_.caches[at.index])) return false;
-    if (at.kind != Kind::kPart && at.kind != Kind::kSelect) continue;
+    if (at.kind != InstructionKind::kPart && at.kind != InstructionKind::kSelect) continue;
     const auto parts = std::span(code_.parts).subspan(at.index, at.count);
     if (std::ranges::any_of(parts, [&](const SampleCode::Part& part) { return is_slow(part.section); }))
       return true;
@@ -222,8 +220,9 @@ bool SampleProgram::is_slow(const SampleCode::Section& section) const noexcept {
 
 bool SampleProgram::does_nothing() const noexcept {
   return std::ranges::all_of(code_.instructions, [](const Instruction& at) {
-    const bool moves = at.kind == Kind::kRow || at.kind == Kind::kAppend || at.kind == Kind::kSample;
-    return at.kind == Kind::kView || (moves && at.step == nullptr && !at.cached);
+    const bool moves = at.kind == InstructionKind::kRow || at.kind == InstructionKind::kAppend ||
+                       at.kind == InstructionKind::kSample;
+    return at.kind == InstructionKind::kView || (moves && at.step == nullptr && !at.cached);
   });
 }
 
@@ -273,19 +272,19 @@ void SampleProgram::run(std::size_t begin, std::size_t end, std::uint64_t number
   try {
     for (; at != last; ++at) {
       switch (at->kind) {
-        case Kind::kCheckLabel: code_.labels[at->index].check(work.record.fields[at->field]); break;
-        case Kind::kView:
+        case InstructionKind::kCheckLabel: code_.labels[at->index].check(work.record.fields[at->field]); break;
+        case InstructionKind::kView:
           ::new (views + at->out) FieldView(view_of(code_.viewed[at->index], work.record.fields[at->field]));
           break;
-        case Kind::kFind: at = find(*at, number, scratch, work); break;
-        case Kind::kPart: run(code_.parts[at->index], number, context, work); break;
-        case Kind::kSelect: run_selected(*at, number, context, work); break;
-        case Kind::kStep: run_step(*at, context, {scratch, scratch.results[at->buffer]}, views); break;
-        case Kind::kKeep: keep(*at, scratch, views); break;
-        case Kind::kSampleStep: run_sample_step(*at, context, views); break;
-        case Kind::kAppend: work.used = append(views[at->in], scratch, work.made, work.used); break;
-        case Kind::kSample: complete(*at, number, context, work); break;
-        case Kind::kRow: write_row(*at, code_.fields, context, work.rows, views); break;
+        case InstructionKind::kFind: at = find(*at, number, scratch, work); break;
+        case InstructionKind::kPart: run(code_.parts[at->index], number, context, work); break;
+        case InstructionKind::kSelect: run_selected(*at, number, context, work); break;
+        case InstructionKind::kStep: run_step(*at, context, {scratch, scratch.results[at->buffer]}, views); break;
+        case InstructionKind::kKeep: keep(*at, scratch, views); break;
+        case InstructionKind::kSampleStep: run_sample_step(*at, context, views); break;
+        case InstructionKind::kAppend: work.used = append(views[at->in], scratch, work.made, work.used); break;
+        case InstructionKind::kSample: complete(*at, number, context, work); break;
+        case InstructionKind::kRow: write_row(*at, code_.fields, context, work.rows, views); break;
       }
     }
   } catch (const std::exception& error) {

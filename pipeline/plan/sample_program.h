@@ -37,22 +37,22 @@ struct FoundSample {
   bool empty() const noexcept { return bytes.empty(); }
 };
 
-struct Instruction {
-  enum class Kind : std::uint8_t {
-    kCheckLabel,  // refuses a record whose label is none of its source's classes
-    kView,        // views a field of the record
-    kFind,        // looks for the sample in the section's caches, and continues after the one that has it
-    kPart,        // runs the section of a part of zip()
-    kSelect,      // runs the section of the part that the record is in
-    kStep,        // runs a step on a field
-    kKeep,        // copies a field to where the steps of other fields do not overwrite it
-    kSampleStep,  // runs a step on several fields
-    kAppend,      // appends a field to the section's sample
-    kSample,      // completes that sample, views its fields, and keeps it in a cache if there is one
-    kRow,         // copies a field to its row of the batch, or runs its last step there
-  };
+enum class InstructionKind : std::uint8_t {
+  kCheckLabel,  // refuses a record whose label is none of its source's classes
+  kView,        // views a field of the record
+  kFind,        // looks for the sample in the section's caches, and continues after the one that has it
+  kPart,        // runs the section of a part of zip()
+  kSelect,      // runs the section of the part that the record is in
+  kStep,        // runs a step on a field
+  kKeep,        // copies a field to where the steps of other fields do not overwrite it
+  kSampleStep,  // runs a step on several fields
+  kAppend,      // appends a field to the section's sample
+  kSample,      // completes that sample, views its fields, and keeps it in a cache if there is one
+  kRow,         // copies a field to its row of the batch, or runs its last step there
+};
 
-  Kind kind = Kind::kView;
+struct Instruction {
+  InstructionKind kind = InstructionKind::kView;
   bool takes_long = false;        // the probe is notified before it begins
   bool cached = false;            // of kSample: a cache keeps it
   std::uint8_t buffer = 0;        // of the scratch's two, for the step's result
