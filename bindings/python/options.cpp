@@ -107,9 +107,8 @@ void OptionReader::visit_numbers(const char* name, std::span<float> values, Shor
                                       : take(value_of<std::vector<float>>(name, given), values, form);
   if (taken) return;
   const std::string wanted = values.size() == 2 ? "2" : fmt::format("2 or {}", values.size());
-  throw ConfigError(
-      fmt::format("{} = {} is not {} numbers", name, nb::cast<std::string>(nb::repr(given)), wanted),
-      fmt::format("give a list of {}", wanted));
+  throw ConfigError(fmt::format("{} = {} is not {} numbers", name, nb::cast<std::string>(nb::repr(given)), wanted),
+                    fmt::format("give a list of {}", wanted));
 }
 
 void OptionReader::visit_choice(const char* name, std::size_t& number, std::span<const char* const> choices) {

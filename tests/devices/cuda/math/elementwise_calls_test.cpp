@@ -40,8 +40,8 @@ TEST(ShiftImagesWork, ShiftsThenMirrors) {
   const auto shifted = [&](const ImageShift& shift) {
     DeviceGroup devices = test::twin_devices(1);
     const auto stream = devices[0].create_stream();
-    devices[0].kernels()->shift_images(
-        *stream, {{x.data(), shape, DType::kF32}, {y.data(), shape, DType::kF32}, shift});
+    devices[0].kernels()->shift_images(*stream,
+                                       {{x.data(), shape, DType::kF32}, {y.data(), shape, DType::kF32}, shift});
     stream->synchronize();
     return y;
   };
