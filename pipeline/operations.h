@@ -68,7 +68,7 @@ struct RandomRotation {
   float probability = 1;
   Along along = {};
   void each_field(OptionVisitor& visit) {
-    visit.around_zero("degrees", degrees, "The angle, counter-clockwise: at least and at most.");
+    visit.around_zero("degrees", degrees, "The minimum and maximum angle, counter-clockwise.");
     visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
     visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -90,10 +90,10 @@ struct RandomAffine {
   float probability = 1;
   Along along = {};
   void each_field(OptionVisitor& visit) {
-    visit.around_zero("degrees", degrees, "The angle, clockwise: at least and at most.");
+    visit.around_zero("degrees", degrees, "The minimum and maximum angle, clockwise.");
     visit("translate", translate, "The largest moves either way, as parts of the width and of the height.");
-    visit("scale", scale, "The scale: at least and at most.");
-    visit.around_zero("shear", shear, "Degrees of shear along x, at least and at most, then along y.");
+    visit("scale", scale, "The minimum and maximum scale.");
+    visit.around_zero("shear", shear, "The minimum and maximum shear along x, then along y, in degrees.");
     visit("interpolation", interpolation, "How a pixel is made of those around the point it comes from.");
     visit("fill", fill, "The value of new pixels: one for all channels, or one a channel.");
     visit("probability", probability, "The probability of changing an image at all.");
@@ -191,7 +191,7 @@ struct GaussianBlur {
   float probability = 1;
   void each_field(OptionVisitor& visit) {
     visit("kernel_size", kernel_size, "Pixels a side of the square that is averaged; odd.");
-    visit.fixed_or_range("sigma", sigma, "The standard deviation, in pixels: at least and at most.");
+    visit.fixed_or_range("sigma", sigma, "The minimum and maximum standard deviation, in pixels.");
     visit("probability", probability, "The probability of changing an image at all.");
   }
 };
@@ -336,8 +336,8 @@ struct RandomErasing {
   std::vector<float> fill = {0.0F};
   void each_field(OptionVisitor& visit) {
     visit("probability", probability, "The probability of erasing a part of an image.");
-    visit("area", area, "The area, as a part of the image's: at least and at most.");
-    visit("ratio", ratio, "Height by width: at least and at most.");
+    visit("area", area, "The minimum and maximum area, as a part of the image's.");
+    visit("ratio", ratio, "The minimum and maximum height by width.");
     visit("fill", fill, "The value of erased pixels: one for all channels, or one a channel.");
   }
 };
@@ -394,8 +394,8 @@ struct RandomResizedCrop {
   Along along = {};
   void each_field(OptionVisitor& visit) {
     visit("size", size, "Height and width of the result.");
-    visit("area", area, "The area, as a part of the image's: at least and at most.");
-    visit("ratio", ratio, "Width by height: at least and at most.");
+    visit("area", area, "The minimum and maximum area, as a part of the image's.");
+    visit("ratio", ratio, "The minimum and maximum width by height.");
   }
 };
 // Resizes the shorter side to `size` (antialiased triangle filter), keeping the aspect.

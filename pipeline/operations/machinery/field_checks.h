@@ -48,7 +48,7 @@ class FieldChecks {
     want_finite(std::span(values.begin(), values.size()));
   }
   void want_probability(float probability) const;
-  // Checks the parts of an image's area and the ratios of sides that windows may have, at least and at most.
+  // Checks the minimum and maximum area of windows, as parts of the image's, and their ratio of sides.
   void want_area_and_ratio(const std::array<float, 2>& area, const std::array<float, 2>& ratio) const;
 
  private:

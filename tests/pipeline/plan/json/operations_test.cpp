@@ -111,6 +111,20 @@ TEST(PlanJsonOperations, GiveTheSameStream) {
   }
 }
 
+TEST(PlanJsonOperations, TakeOneNumberForTwoWhereThatIsSaid) {
+  const auto described = [](const char* name, const char* options) {
+    return describe(operation(name, options).list()[0]);
+  };
+  EXPECT_THAT(described("random_affine", R"({"degrees": 30, "shear": 5})"),
+              testing::HasSubstr("degrees=[-30, 30], translate=[0, 0], scale=[1, 1], shear=[-5, 5, 0, 0]"));
+  EXPECT_THAT(described("random_affine", R"({"shear": [1, 2]})"), testing::HasSubstr("shear=[1, 2, 0, 0]"));
+  EXPECT_THAT(described("gaussian_blur", R"({"sigma": 3})"), testing::HasSubstr("sigma=[3, 3]"));
+  for (const char* wrong :
+       {R"({"scale": 1.5})", R"({"scale": [1]})", R"({"degrees": [3]})", R"({"shear": [1, 2, 3]})"}) {
+    EXPECT_THROW(operation("random_affine", wrong), ConfigError) << wrong;
+  }
+}
+
 // Options and sources that a program hands over as JSON.
 
 TEST(OptionJson, SetsWhatItHolds) {
