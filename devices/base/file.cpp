@@ -35,19 +35,36 @@ bool is_link(int folder, const dirent& entry) {
   return ::fstatat(folder, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
 }
 
-DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, const dirent& found) {
-  const char* name = found.d_name;
+void want_regular(const std::filesystem::path& path, const struct stat& status) {
+  if (S_ISREG(status.st_mode)) return;
+  throw DataError(ErrorCode::kInvalidArgument,
+                  S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is not a regular file",
+                  {.source = path.string()}, "name a file");
+}
+
+// Looks at what a name in a folder stands for, links followed; all zero for a dangling link.
+struct stat look_at_entry(int folder, const std::filesystem::path& path, const char* name) {
   struct stat status {};
-  DirectoryEntry entry{.path = path / name, .is_link = is_link(folder, found)};
-  if (::fstatat(folder, name, &status, 0) == 0) {
-    entry.is_directory = S_ISDIR(status.st_mode);
-    entry.size = entry.is_directory ? 0 : static_cast<std::uint64_t>(status.st_size);
-    entry.modified_ns = time_of_change(status);
-    entry.identity = identity_of(status);
-  } else if (errno != ENOENT && errno != ELOOP) {
-    os::fail(entry.path, "cannot look at the file", errno);
+  if (::fstatat(folder, name, &status, 0) == 0) return status;
+  if (errno != ENOENT && errno != ELOOP) os::fail(path / name, "cannot look at the file", errno);
+  return {};
+}
+
+// Calls visit(entry, status) for each name in a local folder but "." and "..".
+template <typename Visit>
+void visit_folder(const std::filesystem::path& path, const Visit& visit) {
+  struct Close {
+    void operator()(DIR* folder) const noexcept { ::closedir(folder); }
+  };
+  const std::unique_ptr<DIR, Close> folder(os::has_nul(path) ? nullptr : ::opendir(path.c_str()));
+  if (folder == nullptr) os::fail(path, "cannot open the folder", errno);
+  const int descriptor = ::dirfd(folder.get());
+  for (errno = 0; const dirent* entry = ::readdir(folder.get()); errno = 0) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    visit(descriptor, *entry, look_at_entry(descriptor, path, entry->d_name));
   }
-  return entry;
+  if (errno != 0) os::fail(path, "cannot list the folder", errno);
 }
 
 }  // namespace
@@ -55,6 +72,19 @@ DirectoryEntry describe_entry(int folder, const std::filesystem::path& path, con
 bool is_url(const std::filesystem::path& path) noexcept {
   const std::string& text = path.native();
   return text.starts_with("http://") || text.starts_with("https://") || text.starts_with("s3://");
+}
+
+FileFacts look_at_file(const std::filesystem::path& path) {
+  if (is_url(path)) {
+    const File file = File::open(path);
+    return {.size = file.size(), .modified_ns = file.modified_ns()};
+  }
+  if (const int error = os::fault(FileOperation::kOpen, path); error != 0) os::fail(path, "cannot open", error);
+  struct stat status {};
+  if (!os::look_at(path, status) || ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0)
+    os::fail(path, "cannot open", errno);
+  want_regular(path, status);
+  return {.size = static_cast<std::uint64_t>(status.st_size), .modified_ns = time_of_change(status)};
 }
 
 File::File(std::filesystem::path path, std::shared_ptr<remote::Handle> remote)
@@ -67,11 +97,7 @@ File File::open(const std::filesystem::path& path) {
   if (!descriptor.is_open()) os::fail(path, "cannot open", errno);
   struct stat status {};
   if (::fstat(descriptor.get(), &status) != 0) os::fail(path, "cannot look at the file", errno);
-  if (!S_ISREG(status.st_mode)) {
-    throw DataError(ErrorCode::kInvalidArgument,
-                    S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is not a regular file",
-                    {.source = path.string()}, "name a file");
-  }
+  want_regular(path, status);
   return File(path, std::move(descriptor), static_cast<std::uint64_t>(status.st_size), time_of_change(status));
 }
 
@@ -148,23 +174,39 @@ FileIdentity identity_of(const std::filesystem::path& path) {
 
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
   if (is_url(path)) return remote::list(path);
-  struct Close {
-    void operator()(DIR* folder) const noexcept { ::closedir(folder); }
-  };
-  const std::unique_ptr<DIR, Close> folder(os::has_nul(path) ? nullptr : ::opendir(path.c_str()));
-  if (folder == nullptr) os::fail(path, "cannot open the folder", errno);
   std::vector<DirectoryEntry> entries;
-  while (true) {
-    errno = 0;
-    const dirent* entry = ::readdir(folder.get());
-    if (entry == nullptr) break;
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") entries.push_back(describe_entry(::dirfd(folder.get()), path, *entry));
-  }
-  if (errno != 0) os::fail(path, "cannot list the folder", errno);
+  visit_folder(path, [&](int folder, const dirent& found, const struct stat& status) {
+    const bool is_directory = S_ISDIR(status.st_mode);
+    entries.push_back({.path = path / found.d_name,
+                       .is_directory = is_directory,
+                       .is_link = is_link(folder, found),
+                       .size = is_directory ? 0 : static_cast<std::uint64_t>(status.st_size),
+                       .modified_ns = time_of_change(status),
+                       .identity = identity_of(status)});
+  });
   std::ranges::sort(entries, {},
                     [](const DirectoryEntry& entry) -> const std::string& { return entry.path.native(); });
   return entries;
+}
+
+FolderContents contents_of(const std::filesystem::path& path) {
+  FolderContents contents;
+  visit_folder(path, [&](int folder, const dirent& found, const struct stat& status) {
+    if (S_ISDIR(status.st_mode)) {
+      contents.folders.push_back(
+          {.name = found.d_name, .identity = identity_of(status), .is_link = is_link(folder, found)});
+      return;
+    }
+    const std::string_view name = found.d_name;
+    contents.files.push_back({.name = contents.names.size(),
+                              .name_size = name.size(),
+                              .size = static_cast<std::uint64_t>(status.st_size),
+                              .modified_ns = time_of_change(status)});
+    contents.names += name;
+  });
+  std::ranges::sort(contents.files, {}, [&](const auto& file) { return contents.name_of(file); });
+  std::ranges::sort(contents.folders, {}, &FolderContents::OfFolder::name);
+  return contents;
 }
 
 Pipe Pipe::open(const std::filesystem::path& path) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -56,6 +57,12 @@ class File {
   std::shared_ptr<remote::Handle> remote_;  // null: the operating system's
 };
 
+// Returns size and time of change of a file without opening it, as File has them. Throws what File::open() would.
+struct FileFacts {
+  std::uint64_t size = 0, modified_ns = 0;
+};
+FileFacts look_at_file(const std::filesystem::path& path);
+
 // Reads the whole file. Throws DataError(kOutOfMemory) if it is larger than `limit`.
 std::vector<std::byte> read_whole_file(const std::filesystem::path& path,
                                        std::uint64_t limit = std::uint64_t{1} << 32);
@@ -85,6 +92,29 @@ FileIdentity identity_of(const std::filesystem::path& path);
 // Returns the names in a folder without "." and "..", sorted bytewise; links are followed, a dangling one is an
 // entry of size 0. Throws DataError when the folder cannot be read.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
+
+// What a folder holds, in few bytes for each file: there may be millions.
+struct FolderContents {
+  struct OfFile {
+    std::size_t name, name_size;  // in `names`
+    std::uint64_t size, modified_ns;
+  };
+  struct OfFolder {
+    std::string name;
+    FileIdentity identity;
+    bool is_link;  // a symbolic link to it
+  };
+  std::string names = {};  // of files
+  std::vector<OfFile> files = {};
+  std::vector<OfFolder> folders = {};
+
+  std::string_view name_of(const OfFile& file) const noexcept {
+    return {names.data() + file.name, file.name_size};
+  }
+};
+
+// Returns what a local folder holds as list_directory() does, files and folders apart.
+FolderContents contents_of(const std::filesystem::path& folder);
 
 // Returns why a name would lead out of the folder that it belongs to: it is empty, holds a NUL, or has a part
 // "..", between '/' or '\\'. Null: it stays.

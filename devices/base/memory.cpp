@@ -1,5 +1,6 @@
 #include "headrace/devices/base/memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -45,6 +46,12 @@ LargeMemory allocate_large(std::size_t bytes) noexcept {
   if (large) madvise(memory, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
 #endif
   return LargeMemory(static_cast<std::byte*>(memory));
+}
+
+void return_freed_memory() noexcept {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 std::uint64_t machine_memory_bytes() {

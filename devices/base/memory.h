@@ -25,6 +25,9 @@ using LargeMemory = std::unique_ptr<std::byte, FreeMemory>;
 // every sample and row, which on a virtual machine costs as much as reading it. REQUIRES: `bytes` > 0.
 LargeMemory allocate_large(std::size_t bytes) noexcept;
 
+// Gives freed memory back to the system, where malloc keeps it: what a scan of millions of files used.
+void return_freed_memory() noexcept;
+
 // Returns the maximum that this process can use, in bytes: the machine's memory, or its control group's limit.
 std::uint64_t machine_memory_bytes();
 

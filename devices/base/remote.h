@@ -58,6 +58,16 @@ class Window {
   std::uint64_t bytes_ = 0;
 };
 
+// While one lives, what was found out since it began holds: sizes, first bytes, listings. For opening a source,
+// which asks for them several times.
+class Hold {
+ public:
+  Hold();
+  ~Hold();
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+};
+
 // Marks a thread that may be left alone when it hangs: a signal need not end the process because it waits.
 class AbandonableThread {
  public:
@@ -67,6 +77,8 @@ class AbandonableThread {
 // Lets the waits of this thread call `look` about twenty times a second, which may throw. Returns the previous
 // one. REQUIRES: `look` outlives its use; null: none.
 const std::function<void()>* set_wait_poll(const std::function<void()>* look) noexcept;
+// Calls this thread's, if there is one.
+void poll_while_waiting();
 
 // A file as it was found, opened for reading by position. Thread-safe.
 class Handle {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/plan/index/length_buckets.h"
 #include "headrace/pipeline/plan/placement.h"
@@ -10,6 +11,8 @@
 
 namespace headrace {
 namespace {
+
+constexpr std::uint64_t kMany = std::uint64_t{1} << 16;  // records, whose opening leaves memory worth returning
 
 // The plan, of records that have numbers. Readers who do not know the call are told what it is for.
 StreamPlan plan_of_numbered(const PlanPtr& plan, const char* call, const char* purpose) {
@@ -22,6 +25,8 @@ StreamPlan plan_of_numbered(const PlanPtr& plan, const char* call, const char* p
 
 Dataset Dataset::from(SourcePtr source) {
   if (source == nullptr) throw ConfigError("Dataset::from() was given no source");
+  // Opening it may have taken several times what it keeps.
+  if (source->info().records >= kMany) return_freed_memory();
   return Dataset(begin_plan({.source = std::move(source)}));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <string_view>
 #include <unordered_set>
@@ -29,7 +28,7 @@ std::string ending_of(std::string_view path) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || name.starts_with('.')) return {};
   std::string ending(name.substr(dot + 1));
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : ending) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   return ending;
 }
 
@@ -67,7 +66,11 @@ const char* other_image_format(std::span<const std::byte> bytes) noexcept {
   return start.substr(8, 4) == "avif" ? "AVIF" : start.substr(8, 3) == "hei" ? "HEIC" : nullptr;
 }
 
-std::size_t depth_of(std::string_view path) { return static_cast<std::size_t>(std::ranges::count(path, '/')) + 1; }
+std::size_t depth_of(std::string_view path) {
+  std::size_t names = 1;
+  for (std::size_t at = path.find('/'); at != std::string_view::npos; at = path.find('/', at + 1)) ++names;
+  return names;
+}
 
 std::string_view name_at(std::string_view path, std::size_t i) {
   for (; i > 0; --i) {

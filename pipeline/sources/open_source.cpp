@@ -7,6 +7,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/open_input.h"
@@ -80,6 +81,7 @@ OpenedSource open_as(const SourceFormat& format, const SourceForm& form, const F
 }
 
 OpenedSource recognise(const std::filesystem::path& path, Split split, const SourceOptions& options) {
+  const remote::Hold hold;
   const FoundPath found(path, options);
   for (const SourceFormat& format : source_formats()) {
     for (const SourceForm& form : format.forms) {

@@ -56,6 +56,8 @@ const char* to_string(Part part) noexcept {
 }
 
 std::optional<Part> part_called(std::string_view name) {
+  constexpr std::size_t kLongest = 10;
+  if (name.size() > kLongest) return std::nullopt;
   const std::string lower = lower_case(name);
   const auto found = std::ranges::find(kWords, lower, &std::pair<std::string_view, Part>::first);
   return found == kWords.end() ? std::nullopt : std::optional(found->second);
@@ -76,7 +78,9 @@ std::optional<PartInName> part_in(std::string_view name) {
 }
 
 bool is_hidden_name(std::string_view name) {
-  return name.starts_with('.') || std::ranges::find(kHidden, lower_case(name)) != kHidden.end();
+  if (name.starts_with('.')) return true;
+  const auto has_length = [&](std::string_view hidden) { return hidden.size() == name.size(); };
+  return std::ranges::any_of(kHidden, has_length) && std::ranges::find(kHidden, lower_case(name)) != kHidden.end();
 }
 
 std::string_view hidden_folder_of(std::string_view path) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -53,15 +54,18 @@ class RecordPacking {
  private:
   class Packer;
 
+  void announce(std::uint64_t end);
   void make(std::uint64_t first, std::uint64_t count);
 
   const Source& source_;
   LabelCheck labels_;
   std::vector<std::unique_ptr<Packer>> packers_;  // one per thread
   std::vector<Packed> records_;
+  std::uint64_t announced_ = 0;  // records before it were
 };
 
-constexpr std::size_t kRecordsAThread = 16;  // made at a time
+constexpr std::size_t kRecordsAThread = 16;   // made at a time
+constexpr std::uint64_t kAnnouncedAhead = 256;  // announced to a source behind a network
 
 bool has_encoded(const Source& source) {
   return std::ranges::any_of(source.info().fields, [](const Field& f) { return f.encoding == Encoding::kImage; });
@@ -128,9 +132,17 @@ void RecordPacking::run(const Take& take) {
   const std::uint64_t records = source_.info().records;
   for (std::uint64_t first = 0; first < records; first += records_.size()) {
     const std::uint64_t count = std::min<std::uint64_t>(records_.size(), records - first);
+    announce(std::min(records, first + count + kAnnouncedAhead));
     make(first, count);
     for (std::uint64_t i = 0; i < count; ++i) take(first + i, records_[i]);
   }
+}
+
+void RecordPacking::announce(std::uint64_t end) {
+  std::vector<std::uint64_t> records(static_cast<std::size_t>(end - announced_));
+  std::iota(records.begin(), records.end(), announced_);
+  if (!records.empty()) source_.will_read(records);
+  announced_ = end;
 }
 
 void RecordPacking::make(std::uint64_t first, std::uint64_t count) {

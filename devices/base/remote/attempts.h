@@ -38,8 +38,6 @@ class Retries {
 
 // Waits of callers for the network: they can be polled, and a signal ends them.
 
-// Calls this thread's poll (set_wait_poll()), if there is one.
-void poll_while_waiting();
 // Returns whether AbandonableThread marked this thread.
 bool is_abandonable() noexcept;
 

@@ -16,13 +16,15 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/remote/attempts.h"
+#include "headrace/devices/base/remote/pace.h"
 
 namespace headrace::remote {
 namespace {
 
 using Time = std::chrono::steady_clock::time_point;
 
-constexpr std::size_t kMaxActive = 64;  // requests at once
+constexpr std::size_t kMinActive = 4, kMaxActive = 128;            // requests at once
+constexpr std::uint64_t kUnknownBytes = std::uint64_t{256} << 10;  // of an answer whose size is not known
 constexpr long kMaxRedirects = 5, kBufferBytes = 256 << 10;
 constexpr int kMaxWaitMs = 1000;
 // S3 wants the SHA-256 of the body to be signed: that of none.
@@ -89,6 +91,8 @@ class Attempt {
 
   CURL* handle() const noexcept { return handle_; }
   const std::shared_ptr<HttpCall>& call() const noexcept { return call_; }
+  // Returns the bytes that are still to come.
+  std::uint64_t left() const noexcept { return expected_ > taken_ ? expected_ - taken_ : 0; }
 
   HttpAnswer finish(CURLcode code) {
     curl_easy_getinfo(handle_, CURLINFO_RESPONSE_CODE, &answer_.status);
@@ -113,6 +117,7 @@ class Attempt {
   }
 
   void prepare(const HttpRequest& request) {
+    if (request.range) expected_ = request.range->second - request.range->first + 1;
     set(CURLOPT_URL, request.url.c_str());
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_PATH_AS_IS, 1L);
@@ -192,6 +197,7 @@ class Attempt {
 
   bool take_body(std::span<const std::byte> bytes) {
     http_counters().bytes += bytes.size();
+    taken_ += bytes.size();
     if (!begun_) {
       curl_easy_getinfo(handle_, CURLINFO_RESPONSE_CODE, &answer_.status);
       call_->begin(answer_);
@@ -206,6 +212,7 @@ class Attempt {
   curl_slist* headers_ = nullptr;
   HttpAnswer answer_;
   bool begun_ = false, enough_ = false;
+  std::uint64_t expected_ = kUnknownBytes, taken_ = 0;  // bytes of the body
 
  public:
   Time heard = std::chrono::steady_clock::now();  // when its last byte came
@@ -256,7 +263,10 @@ class Client {
       drop_cancelled();
       start_due();
       int running = 0;
+      const std::uint64_t before = http_counters().bytes.load();
       curl_multi_perform(multi_, &running);
+      pace_.note_bytes(std::chrono::steady_clock::now(), http_counters().bytes.load() - before, others_wait());
+      http_counters().line_bytes.store(pace_.bytes(), std::memory_order_relaxed);
       int left = 0;
       while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
         if (message->msg == CURLMSG_DONE) finish(message->easy_handle, message->data.result);
@@ -287,9 +297,21 @@ class Client {
     });
   }
 
+  bool may_start() const {
+    if (active_.size() < kMinActive) return true;
+    std::uint64_t left = 0;
+    for (const auto& attempt : active_) left += attempt->left();
+    return active_.size() < kMaxActive && left < pace_.bytes();
+  }
+
+  bool others_wait() {
+    const std::lock_guard lock(mutex_);
+    return !queue_.empty();
+  }
+
   void start_due() {
     const Time now = std::chrono::steady_clock::now();
-    for (std::size_t i = 0; i < paused_.size() && active_.size() < kMaxActive;) {
+    for (std::size_t i = 0; i < paused_.size() && may_start();) {
       if (paused_[i].until > now) {
         ++i;
         continue;
@@ -299,7 +321,7 @@ class Client {
       ++http_counters().retries;
       start(std::move(call));
     }
-    while (active_.size() < kMaxActive) {
+    while (may_start()) {
       std::shared_ptr<HttpCall> call;
       {
         const std::lock_guard lock(mutex_);
@@ -333,6 +355,7 @@ class Client {
     curl_multi_remove_handle(multi_, attempt->handle());
     const HttpAnswer answer = attempt->finish(code);
     if (answer.latency_seconds > 0) {
+      pace_.note_delay(std::chrono::steady_clock::now(), answer.latency_seconds);
       std::atomic<double>& latency = http_counters().latency_seconds;
       const double before = latency.load();
       latency.store(before == 0 ? answer.latency_seconds : 0.8 * before + 0.2 * answer.latency_seconds);
@@ -370,6 +393,7 @@ class Client {
   // By its thread.
   std::vector<std::unique_ptr<Attempt>> active_;
   std::vector<Paused> paused_;
+  Pace pace_;
 };
 
 Client* the_client = nullptr;

@@ -66,6 +66,7 @@ void wake_client() noexcept;
 struct HttpCounters {
   std::atomic<std::uint64_t> requests{0}, retries{0}, bytes{0};
   std::atomic<double> latency_seconds{0};
+  std::atomic<std::uint64_t> line_bytes{0};  // worth having on their way; 0: not known yet
 };
 HttpCounters& http_counters() noexcept;
 

@@ -19,8 +19,11 @@ Counters counters() noexcept { return {}; }
 std::string library() { return {}; }
 Window::Window(std::uint64_t) {}
 Window::~Window() = default;
+Hold::Hold() = default;
+Hold::~Hold() = default;
 AbandonableThread::AbandonableThread() noexcept = default;
 const std::function<void()>* set_wait_poll(const std::function<void()>*) noexcept { return nullptr; }
+void poll_while_waiting() {}
 std::shared_ptr<Handle> open(const std::filesystem::path&) { refuse(); }
 PathKind kind(const std::filesystem::path&) { refuse(); }
 std::vector<DirectoryEntry> list(const std::filesystem::path&) { refuse(); }

@@ -13,11 +13,18 @@ constexpr std::uint64_t kMaxGap = kMiB;
 // How far a reader may stay behind another one and still read in order with it.
 constexpr std::uint64_t kSlack = 2 * kMiB;
 // Bytes ahead of reads in order: doubled as they go on, to what a fast and distant server needs.
-constexpr std::uint64_t kFirstWindow = 128 * kKiB, kMaxWindow = 32 * kMiB;
+constexpr std::uint64_t kMinWindow = 128 * kKiB, kMaxFirstWindow = 4 * kMiB, kMaxWindow = 32 * kMiB;
 constexpr std::uint64_t kMinChunk = 128 * kKiB, kMaxChunk = kMiB;
 constexpr std::uint64_t kChunks = 8;  // in a window
+// The first bytes of a file, asked for when its format is: enough for a small one.
+constexpr std::uint64_t kFirstBytes = 64 * kKiB;
 // Announced ranges so close to each other are one request, up to that size.
 constexpr std::uint64_t kNear = 32 * kKiB, kMaxTogether = kMiB / 2;
+
+// Returns the first window of a reader: half of what the line holds, as far as that is known.
+std::uint64_t first_window() {
+  return std::clamp(http_counters().line_bytes.load(std::memory_order_relaxed) / 2, kMinWindow, kMaxFirstWindow);
+}
 
 }  // namespace
 
@@ -57,7 +64,7 @@ void RemoteFile::drop_behind(std::uint64_t offset) {
 void RemoteFile::stream_from(std::uint64_t offset, bool waits) {
   drop_behind(offset);
   stream_end_ = std::max(stream_end_, offset);
-  if (waits) window_ = std::clamp(2 * window_, kFirstWindow, kMaxWindow);
+  if (waits) window_ = std::clamp(2 * window_, first_window(), kMaxWindow);
   const std::uint64_t chunk = std::clamp(window_ / kChunks, kMinChunk, kMaxChunk);
   const std::uint64_t until = std::min(version_->size, offset + window_);
   while (stream_end_ < until) {
@@ -102,12 +109,24 @@ void RemoteFile::note_used(const std::shared_ptr<FetchedRange>& range, std::uint
   if (found->second.used >= found->second.needed) entries_.erase(found);
 }
 
+std::shared_ptr<const RemoteFile::Bytes> RemoteFile::head_for(std::uint64_t offset, std::size_t size) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (head_ != nullptr || offset + size > kFirstBytes || covering(offset) != entries_.end()) return head_;
+  }
+  auto head = std::make_shared<Bytes>(static_cast<std::size_t>(std::min(version_->size, kFirstBytes)));
+  std::make_shared<FetchedRange>(version_, 0, head->size())->read(0, *head);
+  note_head(*version_, *head);
+  const std::lock_guard lock(mutex_);
+  return head_ = std::move(head);
+}
+
 std::size_t RemoteFile::read_some(std::uint64_t offset, std::span<std::byte> into) {
   if (offset >= version_->size || into.empty()) return 0;
   auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), version_->size - offset));
-  if (offset < head_.size()) {
-    count = std::min(count, head_.size() - static_cast<std::size_t>(offset));
-    std::memcpy(into.data(), head_.data() + offset, count);
+  if (const auto head = head_for(offset, count); head != nullptr && offset < head->size()) {
+    count = std::min(count, head->size() - static_cast<std::size_t>(offset));
+    std::memcpy(into.data(), head->data() + offset, count);
     const std::lock_guard lock(mutex_);
     last_end_ = offset + count;
     return count;
@@ -131,6 +150,7 @@ void RemoteFile::will_read(std::span<const ByteExtent> extents) {
   std::vector<std::shared_ptr<FetchedRange>> added;
   {
     const std::lock_guard lock(mutex_);
+    const std::uint64_t head = head_ == nullptr ? 0 : head_->size();
     std::uint64_t begin = 0, end = 0, needed = 0;
     const auto put = [&] {
       if (end == begin) return;
@@ -140,7 +160,7 @@ void RemoteFile::will_read(std::span<const ByteExtent> extents) {
     for (const ByteExtent& extent : sorted) {
       const std::uint64_t last = std::min(extent.offset + extent.size, version_->size);
       const std::uint64_t uses = extent.used == 0 ? extent.size : extent.used;
-      if (extent.size == 0 || last <= std::max<std::uint64_t>(extent.offset, head_.size())) continue;
+      if (extent.size == 0 || last <= std::max<std::uint64_t>(extent.offset, head)) continue;
       if (const auto there = covering(extent.offset);
           there != entries_.end() && there->second.range->end_offset() >= last) {
         if (!there->second.streamed)

@@ -96,8 +96,10 @@ class FetchedRange final : public HttpCall, public std::enable_shared_from_this<
   Refusal refused_;                          // why no further attempt would help
 };
 
-// Lets the next opening of a file ask the server anew. Defined beside what is known of files.
+// What is known of files, beside which these are defined: lets the next opening of a file ask the server anew, or
+// begin with these first bytes.
 void forget_version(const std::string& url);
+void note_head(const FileVersion& version, std::span<const std::byte> head);
 
 // Returns whether the window has room for so many more bytes.
 bool has_room(std::uint64_t bytes);
@@ -108,9 +110,11 @@ std::uint64_t held_bytes() noexcept;
 // Thread-safe; shared by all who have the file open.
 class RemoteFile {
  public:
-  // `head`: the file's first bytes, as far as they are known.
+  // `head`: the file's first bytes; empty: not known.
   RemoteFile(FileVersion version, std::vector<std::byte> head)
-      : version_(std::make_shared<const FileVersion>(std::move(version))), head_(std::move(head)) {}
+      : version_(std::make_shared<const FileVersion>(std::move(version))) {
+    if (!head.empty()) head_ = std::make_shared<const std::vector<std::byte>>(std::move(head));
+  }
   ~RemoteFile() { drop_all(); }
 
   const FileVersion& version() const noexcept { return *version_; }
@@ -127,7 +131,11 @@ class RemoteFile {
   };
   using Entries = std::map<std::uint64_t, Entry>;  // by their first byte
 
+  using Bytes = std::vector<std::byte>;
+
   Entries::iterator covering(std::uint64_t offset);
+  // Returns the first bytes, which are fetched once a short read asks for some of them; null: they are not known.
+  std::shared_ptr<const Bytes> head_for(std::uint64_t offset, std::size_t size);
   std::shared_ptr<FetchedRange> range_for(std::uint64_t offset, std::uint64_t size);
   void add(std::uint64_t begin, std::uint64_t end, std::uint64_t needed);
   bool goes_on(std::uint64_t offset) const noexcept;
@@ -137,9 +145,9 @@ class RemoteFile {
   void note_used(const std::shared_ptr<FetchedRange>& range, std::uint64_t bytes);
 
   const std::shared_ptr<const FileVersion> version_;
-  const std::vector<std::byte> head_;
   std::mutex mutex_;
   // By mutex_.
+  std::shared_ptr<const Bytes> head_;
   Entries entries_;
   std::uint64_t last_end_ = 0;    // of the latest read
   std::uint64_t stream_end_ = 0;  // of what was asked for ahead of reads in order

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -23,9 +24,9 @@ using Clock = std::chrono::steady_clock;
 
 // Fetched with a file's size, since its format is asked for next.
 constexpr std::uint64_t kHead = std::uint64_t{16} << 10;
-// How long what was found out holds for further questions: those that opening a source asks.
+constexpr std::uint64_t kMaxHeads = std::uint64_t{16} << 20;  // bytes of the latest, which are kept
+// How long what was found out holds for further questions, longer while there is a Hold.
 constexpr std::chrono::seconds kHolds{5};
-constexpr std::size_t kMaxAsked = 16;    // of many files at once
 constexpr std::size_t kMaxAttempts = 5;  // where an answer contradicts itself
 
 class OpenFile final : public Handle {
@@ -58,9 +59,15 @@ class Known {
 
   void note(const std::string& url, Found found) {
     const std::lock_guard lock(mutex_);
-    const Clock::time_point now = Clock::now();
-    std::erase_if(found_, [&](const auto& one) { return one.second.until < now; });
-    found_.insert_or_assign(url, Entry{.found = std::move(found), .until = now + kHolds});
+    drop_old();
+    if (const auto had = found_.find(url); had != found_.end()) drop(had);
+    heads_ += found.head.size();
+    order_.push_back(url);
+    found_[url] = {.found = std::move(found)};
+    while (heads_ > kMaxHeads) {
+      if (const auto oldest = found_.find(order_.front()); oldest != found_.end()) drop_head(oldest->second);
+      order_.pop_front();
+    }
   }
   // Keeps it as long as the process: files of a listing are opened one by one, much later.
   void note_listed(const std::string& url, Listing listing) {
@@ -74,16 +81,30 @@ class Known {
   void forget(const std::string& url) {
     const std::lock_guard lock(mutex_);
     listed_.erase(url);
-    found_.erase(url);
+    if (const auto found = found_.find(url); found != found_.end()) drop(found);
   }
   std::optional<Found> find(const std::string& url) {
     const std::lock_guard lock(mutex_);
     if (const auto found = found_.find(url); found != found_.end()) {
-      if (found->second.until >= Clock::now()) return found->second.found;
-      found_.erase(found);
+      if (holds(found->second.when)) return found->second.found;
+      drop(found);
     }
     return std::nullopt;
   }
+  // Returns whether what was found out then holds now.
+  bool still_holds(Clock::time_point when) {
+    const std::lock_guard lock(mutex_);
+    return holds(when);
+  }
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    if (holders_++ == 0) since_ = Clock::now();
+  }
+  void let_go() noexcept {
+    const std::lock_guard lock(mutex_);
+    --holders_;
+  }
+
   std::optional<Listing> find_listed(const std::string& url) {
     const std::lock_guard lock(mutex_);
     const auto found = listed_.find(url);
@@ -98,10 +119,8 @@ class Known {
   Below note_below(const std::string& folder, std::vector<DirectoryEntry> files) {
     const auto listing = std::make_shared<const std::vector<DirectoryEntry>>(std::move(files));
     const std::lock_guard lock(mutex_);
-    const Clock::time_point now = Clock::now();
-    std::erase_if(folders_, [&](const auto& one) { return one.second.until < now; });
-    folders_.insert_or_assign(s3_access().endpoint + " " + folder,
-                              Folder{.listing = listing, .until = now + kHolds});
+    std::erase_if(folders_, [&](const auto& one) { return !holds(one.second.when); });
+    folders_.insert_or_assign(s3_access().endpoint + " " + folder, Folder{.listing = listing});
     return {.listing = listing, .files = *listing};
   }
   // Returns them if it, or a folder above it, was listed a moment ago.
@@ -109,7 +128,7 @@ class Known {
     const std::string wanted = s3_access().endpoint + " " + folder;  // the same URL names another store's, too
     const std::lock_guard lock(mutex_);
     for (const auto& [url, one] : folders_) {
-      if (wanted.starts_with(url) && one.until >= Clock::now())
+      if (wanted.starts_with(url) && holds(one.when))
         return Below{.listing = one.listing, .files = files_with(folder, *one.listing)};
     }
     return std::nullopt;
@@ -146,19 +165,46 @@ class Known {
  private:
   struct Entry {
     Found found;
-    Clock::time_point until;
+    Clock::time_point when = Clock::now();
   };
   struct Folder {
     std::shared_ptr<const std::vector<DirectoryEntry>> listing;
-    Clock::time_point until;
+    Clock::time_point when = Clock::now();
   };
+  using FoundFiles = std::map<std::string, Entry>;
+
+  bool holds(Clock::time_point when) const {
+    return Clock::now() - when < kHolds || (holders_ > 0 && when >= since_);
+  }
+  void drop_head(Entry& entry) {
+    heads_ -= entry.found.head.size();
+    entry.found.head = {};
+  }
+  void drop(FoundFiles::iterator found) {
+    drop_head(found->second);
+    found_.erase(found);
+  }
+  // Drops what holds no more, once in a while: there may be very many.
+  void drop_old() {
+    if (Clock::now() - dropped_ < kHolds) return;
+    dropped_ = Clock::now();
+    for (auto at = found_.begin(); at != found_.end();) {
+      const auto one = at++;
+      if (!holds(one->second.when)) drop(one);
+    }
+    std::erase_if(order_, [&](const std::string& url) { return !found_.contains(url); });
+  }
 
   std::mutex mutex_;
   // By mutex_, and by URL.
-  std::map<std::string, Entry> found_;
+  FoundFiles found_;
   std::map<std::string, Listing> listed_;
   std::map<std::string, Folder> folders_;
   std::map<std::string, std::shared_ptr<RemoteFile>> ahead_;
+  std::deque<std::string> order_;  // in which heads came
+  std::uint64_t heads_ = 0;        // bytes in found_
+  Clock::time_point dropped_{}, since_{};
+  int holders_ = 0;
 };
 
 Known& known() {
@@ -329,6 +375,13 @@ std::optional<PathKind> kind_as_listed(const std::string& text) {
 
 void forget_version(const std::string& url) { known().forget(url); }
 
+void note_head(const FileVersion& version, std::span<const std::byte> head) {
+  known().note(version.asked.url, {.version = version, .head = {head.begin(), head.end()}});
+}
+
+Hold::Hold() { known().hold(); }
+Hold::~Hold() { known().let_go(); }
+
 std::string library() { return curl_version_info(CURLVERSION_NOW)->version; }
 
 Counters counters() noexcept {
@@ -407,23 +460,22 @@ FileIdentity identity(const std::filesystem::path& url) {
 }
 
 void will_open(std::span<const std::filesystem::path> urls) {
-  for (std::size_t first = 0; first < urls.size(); first += kMaxAsked) {
-    std::vector<std::pair<std::string, Question>> questions;
-    for (const std::filesystem::path& url : urls.subspan(first, std::min(kMaxAsked, urls.size() - first))) {
-      const std::string text = url.string();
-      const auto listed = known().find_listed(text);
-      if (known().find(text) || (listed && Clock::now() - listed->when < kHolds)) continue;
-      questions.emplace_back(text, Question(text));
-    }
-    for (auto& [text, question] : questions) {
-      try {
-        Known::Found found = question.answer();
-        const FileVersion& version = found.version;
-        known().note_listed(text,
-                            {.size = version.size, .etag = version.etag, .last_modified = version.last_modified});
-        known().note(text, std::move(found));
-      } catch (const DataError&) {  // File::open() says it again
-      }
+  std::deque<std::pair<std::string, Question>> questions;
+  for (const std::filesystem::path& url : urls) {
+    const std::string text = url.string();
+    const auto listed = known().find_listed(text);
+    if (known().find(text) || (listed && known().still_holds(listed->when))) continue;
+    questions.emplace_back(text, Question(text));
+  }
+  for (; !questions.empty(); questions.pop_front()) {
+    const std::string& text = questions.front().first;
+    try {
+      Known::Found found = questions.front().second.answer();
+      const FileVersion& version = found.version;
+      known().note_listed(text,
+                          {.size = version.size, .etag = version.etag, .last_modified = version.last_modified});
+      known().note(text, std::move(found));
+    } catch (const DataError&) {  // File::open() says it again
     }
   }
 }

@@ -200,6 +200,13 @@ class ZipFiles final : public ArchiveFiles {
 
 }  // namespace
 
+void add_links_out(std::uint64_t links, std::vector<LeftOut>& to) {
+  constexpr const char* kWhat = "symbolic links out of the archive";
+  if (links == 0) return;
+  if (to.empty() || to.back().what != kWhat) to.push_back({.what = kWhat});
+  to.back().files += links;
+}
+
 bool is_archive(const std::filesystem::path& path) {
   if (starts_like_zip(first_bytes(path))) return true;
   std::vector<std::byte> start(kFirstBytes);

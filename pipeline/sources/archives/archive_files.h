@@ -35,13 +35,8 @@ class ArchiveFiles {
   virtual std::optional<ArchiveFile> next() = 0;
   // Returns the folders among the members so far, with '/' at the end of their paths.
   const std::vector<std::string>& folders() const noexcept { return folders_; }
-  // Adds the links among the members so far that were left out.
-  void add_left_out(std::vector<LeftOut>& to) const {
-    constexpr const char* kWhat = "symbolic links out of the archive";
-    if (links_out_ == 0) return;
-    if (to.empty() || to.back().what != kWhat) to.push_back({.what = kWhat});
-    to.back().files += links_out_;
-  }
+  // Returns how many symbolic links out of the archive were left out so far.
+  std::uint64_t links_out() const noexcept { return links_out_; }
   // Reads all bytes of the file that next() returned last, at most once. REQUIRES: into.size() is the file's size.
   virtual void read(std::span<std::byte> into) = 0;
   // Returns false if the archive is compressed as a whole: its files cannot be read by position later.
@@ -51,6 +46,9 @@ class ArchiveFiles {
   std::vector<std::string> folders_;
   std::uint64_t links_out_ = 0;
 };
+
+// Adds so many links that were left out to those of other archives.
+void add_links_out(std::uint64_t links, std::vector<LeftOut>& to);
 
 // Returns whether the file, unpacked if it is compressed, starts like a tar or zip archive. Throws DataError like
 // open_input().

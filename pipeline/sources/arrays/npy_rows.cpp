@@ -69,6 +69,16 @@ RecordView NpyRows::read(std::uint64_t index, std::vector<std::byte>& scratch) c
   return view;
 }
 
+void NpyRows::will_read(std::span<const std::uint64_t> records) const {
+  std::vector<ByteExtent> extents;
+  for (const NpyColumn& column : columns_) {
+    extents.clear();
+    for (const std::uint64_t record : records)
+      extents.push_back({.offset = column.header.record_offset(record), .size = column.header.record_bytes()});
+    column.file.will_read(extents);
+  }
+}
+
 std::string NpyRows::describe(std::uint64_t index) const { return info_.name + "[" + std::to_string(index) + "]"; }
 
 }  // namespace headrace

@@ -2,6 +2,8 @@
 // Not memory-mapped: a file that shrinks while it is read is a record's error here, but SIGBUS with a mapping.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,7 @@ class NpyRows final : public Source {
 
   const SourceInfo& info() const noexcept override { return info_; }
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  void will_read(std::span<const std::uint64_t> records) const override;
   std::string describe(std::uint64_t index) const override;  // "name[17]"
 
  private:

@@ -14,6 +14,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/open_input.h"
 #include "headrace/pipeline/sources/archives/zip_directory.h"
@@ -26,6 +27,8 @@ namespace headrace {
 namespace {
 
 constexpr std::uint64_t kMaxResident = std::uint64_t{1} << 30;  // for arrays that can also be read by position
+// Behind a URL, and records for which a request each pays: smaller ones are fetched together, in one go.
+constexpr std::uint64_t kMaxFetched = std::uint64_t{64} << 20, kMinFetched = std::uint64_t{16} << 10;
 
 // An array by name, before it is known which are wanted.
 struct ArrayChoice {
@@ -304,7 +307,10 @@ SourcePtr open_npy(const std::filesystem::path& path, const std::vector<std::fil
     is_fortran = is_fortran || columns.back().header.is_fortran;
   }
   want_own_names(path.string(), columns, [](const NpyColumn& column) { return column.field.name; });
-  if (bytes <= std::min(options.memory_limit, kMaxResident)) return load_columns(path.string(), columns);
+  const bool one_by_one =
+      is_url(path) && bytes / std::max<std::uint64_t>(1, columns.front().header.records()) >= kMinFetched;
+  const std::uint64_t resident = one_by_one ? kMaxFetched : kMaxResident;
+  if (bytes <= std::min(options.memory_limit, resident)) return load_columns(path.string(), columns);
   if (!is_fortran) return std::make_shared<NpyRows>(path.string(), std::move(columns));
   if (bytes <= options.memory_limit) return load_columns(path.string(), columns);
   fail_too_large(path.string(), options.memory_limit,

@@ -65,7 +65,7 @@ ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, 
   refuse_samples(paths, fields.extensions(), options.layout, archive.string(), recognised);
   Sidecars sidecars(paths, fields.extensions());
   ImageListing layout = lay_out_images(paths, options.split, archive.string(), options.layout);
-  files.add_left_out(layout.left_out);
+  add_links_out(files.links_out(), layout.left_out);
   std::vector<StoredFile> places, beside;
   places.reserve(layout.records.size());
   beside.reserve(layout.records.size() * fields.extensions().size());

@@ -149,7 +149,7 @@ InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, Ar
   refuse_samples(members.paths, fields.extensions(), options.layout, archive, recognised);
   Sidecars sidecars(members.paths, fields.extensions());
   ImageListing layout = lay_out_images(members.paths, options.split, archive, options.layout);
-  files.add_left_out(layout.left_out);
+  add_links_out(files.links_out(), layout.left_out);
   Unpacked unpacked{.slabs = {},
                     .images = {},
                     .offsets = {},

@@ -19,16 +19,22 @@
 #include "headrace/pipeline/sources/members/record_parts.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
+#include "headrace/pipeline/sources/side_by_side.h"
 
 namespace headrace {
 namespace {
 
 struct FolderListing {
-  // Relative, '/' between names; in bytewise order within each folder. Of an empty folder its path with '/' at its
-  // end.
+  // Relative, '/' between names. Of an empty folder its path with '/' at its end.
   std::vector<std::string> paths;
   std::vector<std::uint64_t> sizes;
   std::vector<std::uint64_t> modified_ns;
+
+  void reserve(std::size_t files) {
+    paths.reserve(files);
+    sizes.reserve(files);
+    modified_ns.reserve(files);
+  }
 };
 
 // Maximum number of folders walked. Links that do not lead in circles can still double the paths at every level.
@@ -38,22 +44,30 @@ constexpr std::uint64_t kMaxFolders = std::uint64_t{1} << 22;
 class FolderGraph {
  public:
   explicit FolderGraph(const std::filesystem::path& root) : root_(identity_of(root)) {
-    std::vector<std::pair<FileIdentity, std::filesystem::path>> left = {{root_, root}};
-    while (!left.empty()) {
-      const auto [folder, path] = std::move(left.back());
-      left.pop_back();
-      if (entries_.contains(folder)) continue;
-      for (const DirectoryEntry& entry : entries_[folder] = list_directory(path)) {
-        if (entry.is_directory) left.emplace_back(entry.identity, entry.path);
-      }
+    std::vector<std::pair<FileIdentity, std::filesystem::path>> level = {{root_, root}}, below;
+    folders_[root_];
+    for (; !level.empty(); level = std::exchange(below, {})) {
+      std::vector<FolderContents> found(level.size());
+      read_side_by_side(
+          level.size(), /*remote=*/false, [&](std::size_t i) { found[i] = contents_of(level[i].second); },
+          [&](std::size_t i) {
+            const auto& [identity, path] = level[i];
+            for (const FolderContents::OfFolder& folder : found[i].folders) {
+              if (folders_.try_emplace(folder.identity).second)
+                below.emplace_back(folder.identity, path / folder.name);
+            }
+            files_ += found[i].files.size();
+            folders_[identity] = std::move(found[i]);
+          });
     }
   }
 
   const FileIdentity& root() const noexcept { return root_; }
-  const std::vector<DirectoryEntry>& entries(const FileIdentity& folder) const { return entries_.at(folder); }
+  std::size_t files() const noexcept { return files_; }
+  const FolderContents& contents(const FileIdentity& folder) const { return folders_.at(folder); }
 
   // Returns whether `link`, in `folder`, leads to a place from which `folder` can be reached again.
-  bool leads_in_a_circle(const FileIdentity& folder, const DirectoryEntry& link) const {
+  bool leads_in_a_circle(const FileIdentity& folder, const FolderContents::OfFolder& link) const {
     std::set<FileIdentity> seen;
     std::vector<FileIdentity> left = {link.identity};
     while (!left.empty()) {
@@ -61,48 +75,51 @@ class FolderGraph {
       left.pop_back();
       if (at == folder) return true;
       if (!seen.insert(at).second) continue;
-      for (const DirectoryEntry& entry : entries(at)) {
-        if (entry.is_directory) left.push_back(entry.identity);
-      }
+      for (const FolderContents::OfFolder& inner : contents(at).folders) left.push_back(inner.identity);
     }
     return false;
   }
 
  private:
   FileIdentity root_;
-  std::map<FileIdentity, std::vector<DirectoryEntry>> entries_;
+  std::map<FileIdentity, FolderContents> folders_;
+  std::size_t files_ = 0;
 };
 
 class Walk {
  public:
   explicit Walk(const std::filesystem::path& root) : name_(root.string()), graph_(root) {
+    listing_.reserve(graph_.files());
     visit(graph_.root(), "");
   }
 
   FolderListing take() { return std::move(listing_); }
 
  private:
-  void visit(const FileIdentity& folder, const std::string& prefix) {
+  void visit(const FileIdentity& at, const std::string& prefix) {
     if (++visited_ > kMaxFolders) {
       throw DataError(ErrorCode::kUnsupported,
                       "has more than " + std::to_string(kMaxFolders) + " paths to folders below it",
                       {.source = name_}, "do symbolic links lead to the same folders again and again?");
     }
-    if (graph_.entries(folder).empty() && !prefix.empty()) add(prefix, {});
-    for (const DirectoryEntry& entry : graph_.entries(folder)) {
-      std::string path = prefix + entry.path.filename().string();
-      if (entry.is_directory) {
-        if (!entry.is_link || !graph_.leads_in_a_circle(folder, entry)) visit(entry.identity, path + "/");
-      } else {
-        add(std::move(path), entry);
-      }
+    const FolderContents& contents = graph_.contents(at);
+    if (contents.files.empty() && contents.folders.empty() && !prefix.empty()) add(prefix, 0, 0);
+    for (const FolderContents::OfFile& file : contents.files) {
+      std::string path;
+      const std::string_view name = contents.name_of(file);
+      path.reserve(prefix.size() + name.size());
+      add(path.append(prefix).append(name), file.size, file.modified_ns);
+    }
+    for (const FolderContents::OfFolder& folder : contents.folders) {
+      if (!folder.is_link || !graph_.leads_in_a_circle(at, folder))
+        visit(folder.identity, prefix + folder.name + "/");
     }
   }
 
-  void add(std::string path, const DirectoryEntry& entry) {
+  void add(std::string path, std::uint64_t size, std::uint64_t modified_ns) {
     listing_.paths.push_back(std::move(path));
-    listing_.sizes.push_back(entry.size);
-    listing_.modified_ns.push_back(entry.modified_ns);
+    listing_.sizes.push_back(size);
+    listing_.modified_ns.push_back(modified_ns);
   }
 
   std::string name_;

@@ -232,10 +232,11 @@ void ImageSplits::gather(const LayoutOptions& layout) {
   std::size_t others = 0;
   std::string first;  // of the others
   for (std::size_t i = 0; i < paths_.size(); ++i) {
-    const std::string_view hidden = is_image_path(paths_[i]) ? hidden_folder_of(paths_[i]) : std::string_view();
+    const bool is_image = is_image_path(paths_[i]);
+    const std::string_view hidden = is_image ? hidden_folder_of(paths_[i]) : std::string_view();
     if (!hidden.empty() && !is_named(hidden)) {
       ++hidden_[std::string(hidden)];
-    } else if (is_image_path(paths_[i])) {
+    } else if (is_image) {
       images_.push_back(i);
     } else if (!paths_[i].ends_with('/')) {
       if (++others == 1) first = paths_[i];
@@ -249,7 +250,8 @@ void ImageSplits::gather(const LayoutOptions& layout) {
     throw DataError(ErrorCode::kDataCorrupt, "no image (.jpg, .jpeg, .png) in it; " + found, {.source = source_},
                     std::string(kUnderstood) + "; " + accepted_formats());
   }
-  std::ranges::stable_sort(images_, {}, [&](std::size_t i) -> const std::string& { return paths_[i]; });
+  const auto path_of = [&](std::size_t i) -> const std::string& { return paths_[i]; };
+  if (!std::ranges::is_sorted(images_, {}, path_of)) std::ranges::stable_sort(images_, {}, path_of);
   // The last of equal paths counts, as when tar unpacks.
   const auto last = std::unique(images_.rbegin(), images_.rend(),
                                 [&](std::size_t a, std::size_t b) { return paths_[a] == paths_[b]; });

@@ -120,6 +120,11 @@ void ShardFiles::read_exact(std::size_t file, std::uint64_t offset, std::span<st
   File::open(paths_[file]).read_exact(offset, into);
 }
 
+ByteSlabs slabs_for(std::uint64_t packed_bytes) {
+  constexpr std::uint64_t kMin = std::uint64_t{1} << 16, kMax = std::uint64_t{1} << 20;
+  return ByteSlabs(static_cast<std::size_t>(std::clamp(packed_bytes, kMin, kMax)));
+}
+
 std::optional<ShardName> parse_shard_name(std::string_view name) {
   // From the end: a stem may hold numbers, too.
   for (std::size_t of = name.rfind("-of-"); of != std::string_view::npos && of > 0;

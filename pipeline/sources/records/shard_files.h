@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 
@@ -44,6 +45,9 @@ class ShardFiles {
   Fingerprint revision_{""};
   std::vector<std::optional<File>> open_;
 };
+
+// Returns the slabs for what a packed shard of so many bytes holds: there may be very many small ones.
+ByteSlabs slabs_for(std::uint64_t packed_bytes);
 
 // The parts of a name that counts shards, such as "train-00002-of-00004.tfrecord".
 struct ShardName {

@@ -13,12 +13,14 @@
 #include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources/bytes.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/tf_example.h"
 #include "headrace/pipeline/sources/sample_table.h"
+#include "headrace/pipeline/sources/side_by_side.h"
 
 namespace headrace {
 namespace {
@@ -55,6 +57,18 @@ std::optional<Packing> tf_packing(const std::filesystem::path& path) {
 
 bool is_tf_record(const std::filesystem::path& path) { return tf_packing(path).has_value(); }
 
+struct TfRecords::Index {
+  std::string path = {};
+  std::vector<Extent> extents = {};
+  ByteSlabs slabs = ByteSlabs();
+  bool packed = false;
+
+  [[noreturn]] void fail_at(std::uint64_t offset, const std::string& what, const std::string& hint = {}) const {
+    throw DataError(ErrorCode::kDataCorrupt, what, {.source = path, .record = extents.size(), .offset = offset},
+                    hint.empty() ? "copy or download the file again" : hint);
+  }
+};
+
 TfRecords::TfRecords(std::string name, FoundShards shards, const TfRecordOptions& options)
     : files_(std::move(shards.paths)), options_(options) {
   info_.name = std::move(name);
@@ -63,16 +77,17 @@ TfRecords::TfRecords(std::string name, FoundShards shards, const TfRecordOptions
   info_.classes = options_.classes;
   info_.label_count = options_.label_count;
   info_.resident = true;
-  for (std::size_t file = 0; file < files_.size(); ++file) {
-    const Packing packing = tf_packing(files_.path(file)).value_or(packing_of(files_.path(file)));
-    info_.resident = info_.resident && packing != Packing::kPlain;
-    if (packing == Packing::kPlain) {
-      index_file(file);
-    } else {
-      index_packed_file(file, packing);
-    }
-    info_.file_ends.push_back(extents_.size());
-  }
+  const remote::Hold hold;
+  std::vector<std::optional<Index>> found(files_.size());
+  read_side_by_side(
+      files_.size(), files_.is_remote(), [&](std::size_t file) { found[file] = index_file(file); },
+      [&](std::size_t file) {
+        Index index = *std::exchange(found[file], std::nullopt);
+        extents_.insert(extents_.end(), index.extents.begin(), index.extents.end());
+        info_.file_ends.push_back(extents_.size());
+        info_.resident = info_.resident && index.packed;
+        if (index.packed) slabs_.push_back(std::move(index.slabs));
+      });
   info_.records = extents_.size();
   choose_fields();
   Fingerprint fingerprint("tf records 1");
@@ -116,64 +131,62 @@ void TfRecords::choose_fields() {
   number_bytes_ = number_bytes(fields_);
 }
 
-void TfRecords::fail_at(std::size_t file, std::uint64_t offset, const std::string& what,
-                        const std::string& hint) const {
-  throw DataError(ErrorCode::kDataCorrupt, what,
-                  {.source = files_.path(file).string(),
-                   .record = extents_.size() - (file == 0 ? 0 : info_.file_ends[file - 1]),
-                   .offset = offset},
-                  hint.empty() ? "copy or download the file again" : hint);
-}
-
-std::uint64_t TfRecords::length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
+std::uint64_t TfRecords::length_in(std::span<const std::byte> header, const Index& index, std::uint64_t offset,
                                    std::uint64_t left) const {
   if (!header_holds(header)) {
-    if (offset == 0) fail_at(file, offset, "is no TFRecord file", accepted_formats());
-    fail_at(file, offset, "the checksum of a record's length does not hold", "copy the file again");
+    if (offset == 0) index.fail_at(offset, "is no TFRecord file", accepted_formats());
+    index.fail_at(offset, "the checksum of a record's length does not hold", "copy the file again");
   }
   const std::uint64_t size = little_endian(header, 0, 8);
   if (left < kFooter || size > left - kFooter) {
-    fail_at(file, offset,
-            fmt::format("a record of {} bytes where the file has {} left: it was cut off", size,
-                        left < kFooter ? 0 : left - kFooter));
+    index.fail_at(offset, fmt::format("a record of {} bytes where the file has {} left: it was cut off", size,
+                                      left < kFooter ? 0 : left - kFooter));
   }
   return size;
 }
 
-void TfRecords::index_file(std::size_t file) {
+TfRecords::Index TfRecords::index_file(std::size_t file) {
+  const std::filesystem::path& path = files_.path(file);
+  const Packing packing = tf_packing(path).value_or(packing_of(path));
+  Index index{.path = path.string(), .slabs = slabs_for(files_.bytes(file)), .packed = packing != Packing::kPlain};
+  index.packed ? index_packed(file, packing, index) : index_plain(file, index);
+  return index;
+}
+
+void TfRecords::index_plain(std::size_t file, Index& index) const {
   const std::uint64_t end = files_.bytes(file);
   std::array<std::byte, kRecordHeader> header{};
   for (std::uint64_t offset = 0; offset < end;) {
     if (end - offset < kRecordHeader + kFooter) {
-      fail_at(file, offset, "the file ends within a record's header: it was cut off");
+      index.fail_at(offset, "the file ends within a record's header: it was cut off");
     }
     files_.read_exact(file, offset, header);
-    const std::uint64_t size = length_in(header, file, offset, end - offset - kRecordHeader);
-    extents_.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = nullptr});
+    const std::uint64_t size = length_in(header, index, offset, end - offset - kRecordHeader);
+    index.extents.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = nullptr});
     offset += kRecordHeader + size + kFooter;
   }
 }
 
-void TfRecords::index_packed_file(std::size_t file, Packing packing) {
+void TfRecords::index_packed(std::size_t file, Packing packing, Index& index) {
   const std::unique_ptr<ByteInput> input = open_input(files_.path(file), packing, options_.memory_limit);
   std::array<std::byte, kRecordHeader> header{};
   for (;;) {
     const std::uint64_t offset = input->position();
     const std::size_t count = input->read(header);
     if (count == 0) return;
-    if (count < kRecordHeader) fail_at(file, offset, "the file ends within a record's header: it was cut off");
-    const std::uint64_t size = length_in(header, file, offset, input->max_left());
-    if (size + kFooter > options_.memory_limit - in_memory_) {
+    if (count < kRecordHeader) index.fail_at(offset, "the file ends within a record's header: it was cut off");
+    const std::uint64_t size = length_in(header, index, offset, input->max_left()), limit = options_.memory_limit;
+    const std::uint64_t bytes = size + kFooter;
+    if (bytes > limit || in_memory_.fetch_add(bytes) + bytes > limit) {
       throw DataError(ErrorCode::kOutOfMemory,
-                      fmt::format("its records do not fit into {} MiB of memory", options_.memory_limit >> 20),
-                      {.source = files_.path(file).string(), .offset = offset},
+                      fmt::format("its records do not fit into {} MiB of memory", limit >> 20),
+                      {.source = index.path, .offset = offset},
                       joined({"unpack the files, which are read from the disk then",
                               advice("raise {}", named("TfRecordOptions::memory_limit"))}));
     }
-    in_memory_ += size + kFooter;
-    const std::span<std::byte> bytes = slabs_.allocate(static_cast<std::size_t>(size + kFooter));
-    input->read_exact(bytes, "a record");
-    extents_.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = bytes.data()});
+    const std::span<std::byte> kept = index.slabs.allocate(static_cast<std::size_t>(bytes));
+    input->read_exact(kept, "a record");
+    index.extents.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = kept.data()});
   }
 }
 

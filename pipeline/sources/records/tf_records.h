@@ -2,6 +2,7 @@
 // no positions: they are unpacked into memory when opened.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -38,8 +39,12 @@ class TfRecords final : public Source {
     const std::byte* bytes;  // in a compressed file: payload and footer, in memory
   };
 
-  void index_file(std::size_t file);
-  void index_packed_file(std::size_t file, Packing packing);
+  struct Index;  // of one file
+
+  // Thread-safe.
+  Index index_file(std::size_t file);
+  void index_plain(std::size_t file, Index& index) const;
+  void index_packed(std::size_t file, Packing packing, Index& index);
   std::span<const std::byte> fetch(std::uint64_t index, std::vector<std::byte>& scratch) const;
   // Returns its bytes after checking the checksum. Throws DataError naming it.
   std::span<const std::byte> payload(std::uint64_t index, std::vector<std::byte>& scratch) const;
@@ -48,18 +53,17 @@ class TfRecords final : public Source {
   // Chooses the fields by the first readable record.
   void choose_fields();
   void keep_numbers();
-  // Returns the length in a record's header; `left`: bytes that may follow the header. Throws if it is invalid.
-  std::uint64_t length_in(std::span<const std::byte> header, std::size_t file, std::uint64_t offset,
+  // Returns the length in the header of the file's next record; `left`: bytes that may follow the header. Throws
+  // if it is invalid.
+  std::uint64_t length_in(std::span<const std::byte> header, const Index& index, std::uint64_t offset,
                           std::uint64_t left) const;
-  [[noreturn]] void fail_at(std::size_t file, std::uint64_t offset, const std::string& what,
-                            const std::string& hint = {}) const;
   std::size_t file_of(std::uint64_t index) const noexcept;
 
   ShardFiles files_;
   TfRecordOptions options_;
   std::vector<Extent> extents_;
-  ByteSlabs slabs_;
-  std::uint64_t in_memory_ = 0;
+  std::vector<ByteSlabs> slabs_;  // of packed files
+  std::atomic<std::uint64_t> in_memory_{0};
   std::vector<TfField> fields_;
   std::size_t number_bytes_ = 0;    // of a record
   std::vector<std::byte> numbers_;  // by record if all are in memory

@@ -6,12 +6,15 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources/cell_classes.h"
 #include "headrace/pipeline/sources/members/record_parts.h"
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
+#include "headrace/pipeline/sources/side_by_side.h"
 
 namespace headrace {
 namespace {
@@ -72,6 +75,14 @@ class WebDataset::Further final : public SampleMembers {
   std::uint64_t record_;
 };
 
+struct WebDataset::Archive {
+  std::vector<WebSample> samples = {};
+  ByteSlabs slabs = ByteSlabs();
+  std::vector<std::string> seen = {};  // extensions
+  std::uint64_t links_out = 0;
+  bool packed = false;
+};
+
 WebDataset::WebDataset(std::string name, FoundShards shards, const WebDatasetOptions& options)
     : files_(std::move(shards.paths)),
       fields_(options.members, name),
@@ -80,12 +91,17 @@ WebDataset::WebDataset(std::string name, FoundShards shards, const WebDatasetOpt
   info_.reading = std::move(shards.reading);
   info_.left_out = std::move(shards.left_out);
   std::uint64_t empty = 0;
-  for (std::size_t file = 0; file < files_.size(); ++file) {
-    add_archive(file, options.memory_limit);
-    const std::uint64_t before = file == 0 ? 0 : info_.file_ends.back();
-    empty += images_.size() == before ? 1 : 0;
-    info_.file_ends.push_back(images_.size());
-  }
+  const remote::Hold hold;
+  std::vector<std::optional<Archive>> archives(files_.size());
+  read_side_by_side(
+      files_.size(), files_.is_remote(),
+      [&](std::size_t file) { archives[file] = read_archive(file, options.memory_limit); },
+      [&](std::size_t file) {
+        add_archive(*std::exchange(archives[file], std::nullopt));
+        const std::uint64_t before = file == 0 ? 0 : info_.file_ends.back();
+        empty += images_.size() == before ? 1 : 0;
+        info_.file_ends.push_back(images_.size());
+      });
   if (images_.empty()) throw DataError(ErrorCode::kDataCorrupt, "has no sample in it", {.source = name});
   if (empty > 0) info_.left_out.push_back({.what = empty == 1 ? "empty shard" : "empty shards", .files = empty});
   info_.name = std::move(name);
@@ -198,29 +214,40 @@ void WebDataset::fail_without_samples() const {
                   hint_without_label(roles_));
 }
 
-void WebDataset::add_archive(std::size_t file, std::uint64_t memory_limit) {
-  const std::string archive = files_.path(file).string();
+// Counts bytes of a packed archive, up to the limit. Once one was refused all are.
+bool WebDataset::has_room(std::uint64_t bytes, std::uint64_t limit) {
+  return bytes <= limit && in_memory_.fetch_add(bytes) + bytes <= limit;
+}
+
+WebDataset::Archive WebDataset::read_archive(std::size_t file, std::uint64_t memory_limit) {
+  const std::string name = files_.path(file).string();
   const std::unique_ptr<ArchiveFiles> members = open_archive(files_.path(file), memory_limit);
-  const bool packed = !members->has_positions();
-  info_.resident = info_.resident && packed;
+  Archive archive{.slabs = slabs_for(files_.bytes(file)), .packed = !members->has_positions()};
   const auto keep = [&](ArchiveFiles& from, const ArchiveFile& member) -> std::span<const std::byte> {
-    if (!packed) return {};
-    const DataLocation at{.source = archive, .offset = member.place.offset};
-    if (member.place.size > memory_limit - in_memory_) {
+    if (!archive.packed) return {};
+    if (!has_room(member.place.size, memory_limit)) {
       throw DataError(ErrorCode::kOutOfMemory,
-                      fmt::format("the images do not fit into {} MiB of memory", memory_limit >> 20), at,
+                      fmt::format("the images do not fit into {} MiB of memory", memory_limit >> 20),
+                      {.source = name, .offset = member.place.offset},
                       "unpack it to a plain .tar, which is read from the disk, or raise memory_limit");
     }
-    in_memory_ += member.place.size;
     const auto size = static_cast<std::size_t>(member.place.size);
-    const std::span<std::byte> bytes = slabs_.allocate(std::max<std::size_t>(size, 1)).first(size);  // never null
+    const std::span<std::byte> bytes =
+        archive.slabs.allocate(std::max<std::size_t>(size, 1)).first(size);  // not null
     from.read(bytes);
     return bytes;
   };
-  std::vector<std::string> seen;
-  for (WebSample& sample : read_web_samples(archive, *members, keep, roles_, seen)) add_sample(std::move(sample));
-  members->add_left_out(info_.left_out);
-  for (std::string& extension : seen) {
+  archive.samples = read_web_samples(name, *members, keep, roles_, archive.seen);
+  archive.links_out = members->links_out();
+  return archive;
+}
+
+void WebDataset::add_archive(Archive archive) {
+  info_.resident = info_.resident && archive.packed;
+  for (WebSample& sample : archive.samples) add_sample(std::move(sample));
+  if (archive.packed) slabs_.push_back(std::move(archive.slabs));
+  add_links_out(archive.links_out, info_.left_out);
+  for (std::string& extension : archive.seen) {
     if (std::ranges::count(seen_, extension) == 0) seen_.push_back(std::move(extension));
   }
 }

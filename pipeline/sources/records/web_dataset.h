@@ -2,6 +2,7 @@
 // memory.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -38,10 +39,14 @@ class WebDataset final : public Source {
     StoredFile place;
     const std::byte* bytes;  // its position in memory; else null
   };
-  class Further;  // the members of a record that are taken along
+  class Further;   // the members of a record that are taken along
+  struct Archive;  // what was found in one
 
   [[noreturn]] void fail_without_samples() const;
-  void add_archive(std::size_t file, std::uint64_t memory_limit);
+  // Thread-safe.
+  bool has_room(std::uint64_t bytes, std::uint64_t limit);
+  Archive read_archive(std::size_t file, std::uint64_t memory_limit);
+  void add_archive(Archive archive);
   void add_sample(WebSample sample);
   // Decides whether records have labels, and numbers their classes.
   void settle_labels();
@@ -57,8 +62,8 @@ class WebDataset final : public Source {
   ShardFiles files_;
   MemberFields fields_;
   WebMembers roles_;
-  ByteSlabs slabs_;
-  std::uint64_t in_memory_ = 0;
+  std::vector<ByteSlabs> slabs_;  // of packed archives
+  std::atomic<std::uint64_t> in_memory_{0};
   SampleTable table_;
   std::vector<Image> images_;
   std::vector<Image> members_;                       // by record, as MemberFields::extensions()

@@ -16,6 +16,7 @@
 #include "headrace/pipeline/sources/no_such_record.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/sample_table.h"
+#include "headrace/pipeline/sources/side_by_side.h"
 #include "headrace/pipeline/sources/tables/csv_cells.h"
 #include "headrace/pipeline/sources/tables/csv_reader.h"
 
@@ -42,10 +43,10 @@ class CsvManifest final : public Source {
     for (Array& column : cells.further) add_field(std::move(column));
     ask_for_remote(cells.rows);
     Fingerprint revision("");
+    look_at_files(cells.rows, revision);
     for (std::size_t i = 0; i < cells.rows.size(); ++i) {
       table_.add(cells.rows[i].path, labels.values[i]);
       offsets_.push_back(cells.rows[i].offset);
-      look_at(cells.rows[i], revision);
     }
     if (missing_.size() == cells.rows.size()) fail_without_files();
     info_.revision = revision.value();
@@ -138,21 +139,43 @@ class CsvManifest final : public Source {
     if (elsewhere > 0) info_.reading = count_of(elsewhere, "image") + " named outside the table's folder";
   }
 
-  // Inspects a file. A missing file is a bad record at every read; a refusal by the system ends it here.
-  void look_at(const CsvCells::Row& entry, Fingerprint& revision) {
+  // Inspects the files. A missing file is a bad record at every read; a refusal by the system ends it here.
+  void look_at_files(const std::vector<CsvCells::Row>& rows, Fingerprint& revision) {
+    constexpr std::size_t kBlock = 1024;  // rows
+    const std::size_t blocks = (rows.size() + kBlock - 1) / kBlock;
+    std::vector<std::vector<FoundFile>> found(blocks);
+    sizes_.reserve(rows.size());
+    read_side_by_side(
+        blocks, /*remote=*/false,
+        [&](std::size_t block) {
+          for (std::size_t i = block * kBlock; i < std::min(rows.size(), (block + 1) * kBlock); ++i)
+            found[block].push_back(look_at(rows[i], i));
+        },
+        [&](std::size_t block) {
+          for (FoundFile& file : std::exchange(found[block], {})) {
+            if (file.missing.empty()) revision.add(file.facts.modified_ns);
+            if (!file.missing.empty()) missing_[sizes_.size()] = std::move(file.missing);
+            sizes_.push_back(file.facts.size);
+          }
+        });
+  }
+
+  struct FoundFile {
+    FileFacts facts = {};
+    std::string missing = {};  // why it is
+  };
+
+  FoundFile look_at(const CsvCells::Row& entry, std::uint64_t record) const {
     try {
-      const File file = File::open(named_in_table(folder_, entry.path));
-      sizes_.push_back(file.size());
-      revision.add(file.modified_ns());
+      return {.facts = look_at_file(named_in_table(folder_, entry.path))};
     } catch (const DataError& error) {
       std::string why = fmt::format("line {}: '{}' cannot be opened", entry.line, entry.path);
       if (error.code() == ErrorCode::kDataCorrupt) why += ": " + error.message();
       if (error.code() == ErrorCode::kIo) {
-        throw DataError(error.code(), why, {.source = info_.name, .record = sizes_.size(), .offset = entry.offset},
+        throw DataError(error.code(), why, {.source = info_.name, .record = record, .offset = entry.offset},
                         error.message());
       }
-      missing_[sizes_.size()] = why;
-      sizes_.push_back(kMissing);
+      return {.facts = {.size = kMissing}, .missing = std::move(why)};
     }
   }
 

@@ -182,6 +182,64 @@ TEST_F(RemoteSources, APrefixIsListedOnce) {
   })) << "no other names are asked for";
 }
 
+TEST_F(RemoteSources, ASmallShardIsOpenedByOneRequest) {
+  constexpr std::uint64_t kShards = 40, kPages = (kShards + 2) / 3;
+  for (std::uint64_t i = 0; i < kShards; ++i)
+    put("bucket/many/" + std::to_string(100 + i) + ".tar", web_shard(6 * i));
+  server_.slow_down(std::chrono::milliseconds(5), 0);
+  const std::uint64_t before = server_.request_count();
+  EXPECT_EQ(open_source(s3("bucket/many/"), Split::kTrain)->info().records, 6 * kShards);
+  EXPECT_EQ(server_.request_count() - before, kShards + kPages);
+  server_.slow_down({}, 0);
+  expect_same(s3("bucket/many/"), local_ / "bucket/many");
+}
+
+TEST_F(RemoteSources, ADamagedShardIsNamedWhicheverWasReadFirst) {
+  for (int i = 0; i < 20; ++i) put("bucket/bad/" + std::to_string(100 + i) + ".tar", web_shard(0));
+  for (const char* name : {"105", "113"}) {
+    Bytes cut = web_shard(0);
+    cut.resize(cut.size() / 2);
+    put("bucket/bad/" + std::string(name) + ".tar", cut);
+  }
+  const auto error = [&](const std::filesystem::path& path) {
+    return error_of<DataError>([&] { open_source(path, Split::kTrain); });
+  };
+  const DataError far = error(s3("bucket/bad/")), near = error(local_ / "bucket/bad");
+  EXPECT_THAT(far.location().source, EndsWith("105.tar"));
+  EXPECT_THAT(far.message(), HasSubstr("105.tar: the archive ends within a member's header"));
+  EXPECT_EQ(far.location().offset, near.location().offset);
+}
+
+TEST_F(RemoteSources, LargeRecordsOfAnArrayAreReadOneByOne) {
+  constexpr std::int64_t kRecords = 65, kBytes = 1 << 20;
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(kRecords) + ", " +
+                       std::to_string(kBytes) + "), }";
+  header.resize(117, ' ');
+  Bytes file = to_bytes(std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n");
+  for (std::int64_t i = 0; i < kRecords; ++i) file.resize(file.size() + kBytes, static_cast<std::byte>(i));
+  server_.serve("/large.npy", text_of(file));
+  const std::uint64_t before = server_.sent_bytes();
+  const SourcePtr source = open_source(at("large.npy"), Split::kTrain);
+  std::vector<std::byte> scratch;
+  const std::array<std::uint64_t, 2> records{7, 60};
+  source->will_read(records);
+  for (const std::uint64_t record : records) {
+    const std::span<const std::byte> row = source->read(record, scratch).fields[0];
+    ASSERT_EQ(row.size(), static_cast<std::size_t>(kBytes));
+    EXPECT_TRUE(std::ranges::all_of(row, [&](std::byte b) { return b == static_cast<std::byte>(record); }));
+  }
+  EXPECT_LT(server_.sent_bytes() - before, 4 * kBytes);
+}
+
+TEST_F(RemoteSources, AreConvertedToTheSameFileByAnyThreads) {
+  put("a.tar", tar_of_images(60));
+  for (const int threads : {1, 2, 5}) {
+    convert_dataset(at("a.tar"), local_ / "far.records", {.threads = threads});
+    convert_dataset(local_ / "a.tar", local_ / "near.records", {.threads = 1});
+    EXPECT_EQ(read_whole_file(local_ / "far.records"), read_whole_file(local_ / "near.records"));
+  }
+}
+
 TEST_F(RemoteSources, CredentialsSignRequestsAndShowNowhere) {
   server_.serve("/bucket/a.tar", text_of(tar_of_images(12)));
   server_.want_signatures();

@@ -1,0 +1,55 @@
+#include "headrace/devices/base/remote/pace.h"
+
+#include <algorithm>
+
+namespace headrace::remote {
+namespace {
+
+constexpr double kMinMeasured = 0.05;  // seconds, of one rate
+constexpr double kHalf = 5;            // seconds for which a delay holds at least
+
+double seconds_between(Pace::Time first, Pace::Time last) {
+  return std::chrono::duration<double>(last - first).count();
+}
+
+}  // namespace
+
+double Pace::delay() const noexcept {
+  if (delays_[0] == 0 || delays_[1] == 0) return std::max(delays_[0], delays_[1]);
+  return std::min(delays_[0], delays_[1]);
+}
+
+void Pace::settle() {
+  const double line = *std::ranges::max_element(rates_) * delay();
+  bytes_ = static_cast<std::uint64_t>(
+      std::clamp(2 * line, static_cast<double>(kMinBytes), static_cast<double>(kMaxBytes)));
+}
+
+void Pace::note_delay(Time now, double seconds) {
+  if (half_ == Time{} || seconds_between(half_, now) > kHalf) {
+    delays_ = {0, delays_[0]};
+    half_ = now;
+  }
+  delays_[0] = delays_[0] == 0 ? seconds : std::min(delays_[0], seconds);
+  settle();
+}
+
+void Pace::note_bytes(Time now, std::uint64_t bytes, bool others_waited) {
+  if (begun_ == Time{}) begun_ = now;
+  came_ += bytes;
+  waited_ = waited_ || others_waited;
+  const double seconds = seconds_between(begun_, now);
+  if (seconds < std::max(kMinMeasured, delay())) return;
+  const double rate = static_cast<double>(came_) / seconds;
+  // A rate that nothing waited for says what was asked for, not what the line carries.
+  if (waited_ || rate > *std::ranges::max_element(rates_)) {
+    rates_[latest_] = rate;
+    latest_ = (latest_ + 1) % rates_.size();
+    settle();
+  }
+  came_ = 0;
+  waited_ = false;
+  begun_ = now;
+}
+
+}  // namespace headrace::remote

@@ -1,0 +1,42 @@
+// How many bytes of answers to have on their way at once.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace headrace::remote {
+
+// Twice what the line holds, its rate times its delay: less leaves it idle, and more makes what is asked for now
+// wait behind what is needed later. Rate and delay are those measured, as in BBR (Cardwell et al., 2016): the
+// maximum of the latest rates, the minimum of the latest delays. One thread at a time.
+class Pace {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  static constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20, kMaxBytes = std::uint64_t{64} << 20;
+
+  // Takes the time from a request to the first byte of its answer.
+  void note_delay(Time now, double seconds);
+  // Takes the bytes that came since the last call, and whether other requests waited for these to be answered.
+  void note_bytes(Time now, std::uint64_t bytes, bool others_waited);
+
+  // Returns the bytes to have on their way, kMinBytes to kMaxBytes.
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  double delay() const noexcept;
+  void settle();
+
+  std::uint64_t bytes_ = kMinBytes;
+  std::array<double, 8> rates_{};  // bytes per second
+  std::size_t latest_ = 0;
+  std::uint64_t came_ = 0;  // since begun_
+  bool waited_ = false;
+  Time begun_{};
+  std::array<double, 2> delays_{};  // minimum of this half of a period and of the one before; 0: none
+  Time half_{};
+};
+
+}  // namespace headrace::remote

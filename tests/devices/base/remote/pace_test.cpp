@@ -1,0 +1,69 @@
+#include "headrace/devices/base/remote/pace.h"
+
+#include "headrace/tests/support/test.h"
+
+namespace headrace::remote {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// Requests over a line that carries `rate` bytes a second, `delay` seconds late: as many bytes on their way as the
+// pace says, always.
+struct Line {
+  double rate, delay;
+  Pace pace = {};
+  double now = 1;
+
+  void carry(double seconds, bool others_waited = true) {
+    constexpr double kTick = 0.01;
+    for (const double end = now + seconds; now < end;) {
+      now += kTick;
+      const double carried = std::min(rate, static_cast<double>(pace.bytes()) / delay) * kTick;
+      pace.note_delay(time(), delay);
+      pace.note_bytes(time(), static_cast<std::uint64_t>(carried), others_waited);
+    }
+  }
+  Pace::Time time() const { return Pace::Time{} + std::chrono::duration_cast<Pace::Time::duration>(Seconds(now)); }
+};
+
+TEST(Pace, FillsALineTwiceAndNoMore) {
+  Line line{.rate = 200e6, .delay = 0.04};
+  line.carry(3);
+  EXPECT_NEAR(static_cast<double>(line.pace.bytes()), 2 * 200e6 * 0.04, 2e6);
+}
+
+TEST(Pace, FindsAFastAndDistantLineWithinASecond) {
+  Line line{.rate = 400e6, .delay = 0.05};
+  line.carry(1);
+  EXPECT_GE(line.pace.bytes(), 400e6 * 0.05);
+}
+
+TEST(Pace, StaysBetweenItsLimits) {
+  EXPECT_EQ(Pace().bytes(), Pace::kMinBytes);
+  Line slow{.rate = 1e6, .delay = 0.04};
+  slow.carry(3);
+  EXPECT_EQ(slow.pace.bytes(), Pace::kMinBytes);
+  Line fast{.rate = 5e9, .delay = 0.2};
+  fast.carry(10);
+  EXPECT_EQ(fast.pace.bytes(), Pace::kMaxBytes);
+}
+
+TEST(Pace, FollowsALineThatSlowsDown) {
+  Line line{.rate = 400e6, .delay = 0.05};
+  line.carry(3);
+  line.rate = 50e6;
+  line.carry(3);
+  EXPECT_NEAR(static_cast<double>(line.pace.bytes()), 2 * 50e6 * 0.05, 1e6);
+}
+
+TEST(Pace, IsNotMisledByAnIdleLine) {
+  Line line{.rate = 400e6, .delay = 0.05};
+  line.carry(3);
+  const std::uint64_t before = line.pace.bytes();
+  line.rate = 1e3;  // nobody asks for more
+  line.carry(3, /*others_waited=*/false);
+  EXPECT_EQ(line.pace.bytes(), before);
+}
+
+}  // namespace
+}  // namespace headrace::remote
