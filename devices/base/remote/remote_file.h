@@ -96,8 +96,8 @@ class FetchedRange final : public HttpCall, public std::enable_shared_from_this<
   Refusal refused_;                          // why no further attempt would help
 };
 
-// What is known of files, beside which these are defined: lets the next opening of a file ask the server anew, or
-// begin with these first bytes.
+// Of what is known of files (known_files.h), and defined in store.cpp: lets the next opening of a file ask the
+// server anew, or begin with these first bytes.
 void forget_version(const std::string& url);
 void note_head(const FileVersion& version, std::span<const std::byte> head);
 

@@ -4,29 +4,22 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <deque>
-#include <map>
 #include <optional>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/remote.h"
+#include "headrace/devices/base/remote/known_files.h"
 #include "headrace/devices/base/remote/listing.h"
-#include "headrace/devices/base/remote/remote_file.h"
 #include "headrace/devices/base/remote/url.h"
 #include "headrace/devices/base/remote/whole_answer.h"
 
 namespace headrace::remote {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Fetched with a file's size, since its format is asked for next.
 constexpr std::uint64_t kHead = std::uint64_t{16} << 10;
-constexpr std::uint64_t kMaxHeads = std::uint64_t{16} << 20;  // bytes of the latest, which are kept
-// How long what was found out holds for further questions, longer while there is a Hold.
-constexpr std::chrono::seconds kHolds{5};
 constexpr std::size_t kMaxAttempts = 5;  // where an answer contradicts itself
 
 class OpenFile final : public Handle {
@@ -43,174 +36,6 @@ class OpenFile final : public Handle {
  private:
   std::shared_ptr<RemoteFile> file_;
 };
-
-// What is known of URLs. Thread-safe.
-class Known {
- public:
-  struct Found {
-    FileVersion version;
-    std::vector<std::byte> head;
-  };
-  struct Listing {
-    std::uint64_t size;
-    std::string etag, last_modified;
-    Clock::time_point when = Clock::now();
-  };
-
-  void note(const std::string& url, Found found) {
-    const std::lock_guard lock(mutex_);
-    drop_old();
-    if (const auto had = found_.find(url); had != found_.end()) drop(had);
-    heads_ += found.head.size();
-    order_.push_back(url);
-    found_[url] = {.found = std::move(found)};
-    while (heads_ > kMaxHeads) {
-      if (const auto oldest = found_.find(order_.front()); oldest != found_.end()) drop_head(oldest->second);
-      order_.pop_front();
-    }
-  }
-  // Keeps it as long as the process: files of a listing are opened one by one, much later.
-  void note_listed(const std::string& url, Listing listing) {
-    const std::lock_guard lock(mutex_);
-    listed_.insert_or_assign(url, std::move(listing));
-  }
-  void forget_listed(const std::string& url) {
-    const std::lock_guard lock(mutex_);
-    listed_.erase(url);
-  }
-  void forget(const std::string& url) {
-    const std::lock_guard lock(mutex_);
-    listed_.erase(url);
-    if (const auto found = found_.find(url); found != found_.end()) drop(found);
-  }
-  std::optional<Found> find(const std::string& url) {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = found_.find(url); found != found_.end()) {
-      if (holds(found->second.when)) return found->second.found;
-      drop(found);
-    }
-    return std::nullopt;
-  }
-  // Returns whether what was found out then holds now.
-  bool still_holds(Clock::time_point when) {
-    const std::lock_guard lock(mutex_);
-    return holds(when);
-  }
-  void hold() {
-    const std::lock_guard lock(mutex_);
-    if (holders_++ == 0) since_ = Clock::now();
-  }
-  void let_go() noexcept {
-    const std::lock_guard lock(mutex_);
-    --holders_;
-  }
-
-  std::optional<Listing> find_listed(const std::string& url) {
-    const std::lock_guard lock(mutex_);
-    const auto found = listed_.find(url);
-    return found == listed_.end() ? std::nullopt : std::optional(found->second);
-  }
-
-  // Files below a folder, in bytewise order of their URLs.
-  struct Below {
-    std::shared_ptr<const std::vector<DirectoryEntry>> listing;
-    std::span<const DirectoryEntry> files;  // of the listing
-  };
-  Below note_below(const std::string& folder, std::vector<DirectoryEntry> files) {
-    const auto listing = std::make_shared<const std::vector<DirectoryEntry>>(std::move(files));
-    const std::lock_guard lock(mutex_);
-    std::erase_if(folders_, [&](const auto& one) { return !holds(one.second.when); });
-    folders_.insert_or_assign(s3_access().endpoint + " " + folder, Folder{.listing = listing});
-    return {.listing = listing, .files = *listing};
-  }
-  // Returns them if it, or a folder above it, was listed a moment ago.
-  std::optional<Below> find_below(const std::string& folder) {
-    const std::string wanted = s3_access().endpoint + " " + folder;  // the same URL names another store's, too
-    const std::lock_guard lock(mutex_);
-    for (const auto& [url, one] : folders_) {
-      if (wanted.starts_with(url) && holds(one.when))
-        return Below{.listing = one.listing, .files = files_with(folder, *one.listing)};
-    }
-    return std::nullopt;
-  }
-
-  // Returns the files whose URLs begin with the text.
-  static std::span<const DirectoryEntry> files_with(const std::string& text,
-                                                    std::span<const DirectoryEntry> files) {
-    const auto start = [&](const DirectoryEntry& file) {
-      return std::string_view(file.path.native()).substr(0, text.size());
-    };
-    const auto found = std::ranges::equal_range(files, std::string_view(text), {}, start);
-    return {found.begin(), found.end()};
-  }
-
-  void put_ahead(const std::string& url, std::shared_ptr<RemoteFile> file) {
-    const std::lock_guard lock(mutex_);
-    ahead_.emplace(url, std::move(file));
-  }
-  void drop_ahead() noexcept {
-    std::map<std::string, std::shared_ptr<RemoteFile>> dropped;
-    const std::lock_guard lock(mutex_);
-    dropped.swap(ahead_);
-  }
-  std::shared_ptr<RemoteFile> take_ahead(const std::string& url) {
-    const std::lock_guard lock(mutex_);
-    const auto found = ahead_.find(url);
-    if (found == ahead_.end()) return nullptr;
-    std::shared_ptr<RemoteFile> file = std::move(found->second);
-    ahead_.erase(found);
-    return file;
-  }
-
- private:
-  struct Entry {
-    Found found;
-    Clock::time_point when = Clock::now();
-  };
-  struct Folder {
-    std::shared_ptr<const std::vector<DirectoryEntry>> listing;
-    Clock::time_point when = Clock::now();
-  };
-  using FoundFiles = std::map<std::string, Entry>;
-
-  bool holds(Clock::time_point when) const {
-    return Clock::now() - when < kHolds || (holders_ > 0 && when >= since_);
-  }
-  void drop_head(Entry& entry) {
-    heads_ -= entry.found.head.size();
-    entry.found.head = {};
-  }
-  void drop(FoundFiles::iterator found) {
-    drop_head(found->second);
-    found_.erase(found);
-  }
-  // Drops what holds no more, once in a while: there may be very many.
-  void drop_old() {
-    if (Clock::now() - dropped_ < kHolds) return;
-    dropped_ = Clock::now();
-    for (auto at = found_.begin(); at != found_.end();) {
-      const auto one = at++;
-      if (!holds(one->second.when)) drop(one);
-    }
-    std::erase_if(order_, [&](const std::string& url) { return !found_.contains(url); });
-  }
-
-  std::mutex mutex_;
-  // By mutex_, and by URL.
-  FoundFiles found_;
-  std::map<std::string, Listing> listed_;
-  std::map<std::string, Folder> folders_;
-  std::map<std::string, std::shared_ptr<RemoteFile>> ahead_;
-  std::deque<std::string> order_;  // in which heads came
-  std::uint64_t heads_ = 0;        // bytes in found_
-  Clock::time_point dropped_{}, since_{};
-  int holders_ = 0;
-};
-
-Known& known() {
-  static Known* const one = new Known;  // threads may still read while the process ends
-  return *one;
-}
 
 FileVersion version_of(const std::string& text) {
   const Url url = parse_url(text);
@@ -240,7 +65,7 @@ class Question {
   explicit Question(const std::string& text) : version_(version_of(text)) { send(); }
 
   // Blocks. Throws DataError.
-  Known::Found answer() {
+  KnownFiles::Found answer() {
     for (std::size_t attempt = 1;; ++attempt) {
       const WholeAnswer::Result& result = call_->wait();
       if (result.error != nullptr) throw DataError(*result.error);
@@ -281,7 +106,7 @@ class Question {
   std::shared_ptr<WholeAnswer> call_;
 };
 
-FileVersion listed_version(const std::string& text, Known::Listing listing) {
+FileVersion listed_version(const std::string& text, KnownFiles::Listing listing) {
   FileVersion version = version_of(text);
   version.size = listing.size;
   version.etag = std::move(listing.etag);
@@ -290,17 +115,17 @@ FileVersion listed_version(const std::string& text, Known::Listing listing) {
 }
 
 // Asks the server, unless it was asked a moment ago.
-Known::Found find_out_now(const std::string& text) {
-  if (auto found = known().find(text)) return *std::move(found);
-  known().forget_listed(text);
-  Known::Found found = Question(text).answer();
-  known().note(text, found);
+KnownFiles::Found find_out_now(const std::string& text) {
+  if (auto found = known_files().find(text)) return *std::move(found);
+  known_files().forget_listed(text);
+  KnownFiles::Found found = Question(text).answer();
+  known_files().note(text, found);
   return found;
 }
 
-Known::Found find_out(const std::string& text) {
-  if (auto found = known().find(text)) return *std::move(found);
-  if (auto listed = known().find_listed(text))
+KnownFiles::Found find_out(const std::string& text) {
+  if (auto found = known_files().find(text)) return *std::move(found);
+  if (auto listed = known_files().find_listed(text))
     return {.version = listed_version(text, *std::move(listed)), .head = {}};
   return find_out_now(text);
 }
@@ -323,9 +148,9 @@ DirectoryEntry entry_of(std::string path, const Listed& listed) {
 }
 
 // Lists a prefix once, for all questions that opening a source asks of it.
-Known::Below below_prefix(const std::string& text) {
+KnownFiles::Below below_prefix(const std::string& text) {
   const std::string folder = with_slash(text);
-  if (auto below = known().find_below(folder)) return *std::move(below);
+  if (auto below = known_files().find_below(folder)) return *std::move(below);
   const Url url = parse_url(folder);
   std::vector<DirectoryEntry> files;
   for (Listed& listed : list_objects(url, url.path)) {
@@ -333,9 +158,9 @@ Known::Below below_prefix(const std::string& text) {
     std::string path = folder + listed.key.substr(url.path.size());
     files.push_back(entry_of(path, listed));
     if (!files.back().is_directory)
-      known().note_listed(path, {.size = listed.size, .etag = std::move(listed.etag), .last_modified = {}});
+      known_files().note_listed(path, {.size = listed.size, .etag = std::move(listed.etag), .last_modified = {}});
   }
-  return known().note_below(folder, std::move(files));
+  return known_files().note_below(folder, std::move(files));
 }
 
 std::vector<DirectoryEntry> list_pattern(const std::string& text) {
@@ -344,7 +169,7 @@ std::vector<DirectoryEntry> list_pattern(const std::string& text) {
   will_open(paths);
   std::vector<DirectoryEntry> entries;
   for (const std::filesystem::path& path : paths) {
-    const Known::Found found = find_out_now(path.string());
+    const KnownFiles::Found found = find_out_now(path.string());
     entries.push_back({.path = path,
                        .size = found.version.size,
                        .modified_ns = found.version.number(),
@@ -364,23 +189,23 @@ PathKind kind_of_prefix(const std::string& text) {
 
 // Returns what a path is if a folder above it was listed a moment ago.
 std::optional<PathKind> kind_as_listed(const std::string& text) {
-  if (!known().find_below(text.substr(0, text.rfind('/') + 1))) return std::nullopt;
-  const auto below = known().find_below(text);
+  if (!known_files().find_below(text.substr(0, text.rfind('/') + 1))) return std::nullopt;
+  const auto below = known_files().find_below(text);
   if (!below) return std::nullopt;
   if (!below->files.empty() && below->files.front().path.native() == text) return PathKind::kFile;
-  return Known::files_with(text + "/", below->files).empty() ? PathKind::kMissing : PathKind::kDirectory;
+  return files_with(text + "/", below->files).empty() ? PathKind::kMissing : PathKind::kDirectory;
 }
 
 }  // namespace
 
-void forget_version(const std::string& url) { known().forget(url); }
+void forget_version(const std::string& url) { known_files().forget(url); }
 
 void note_head(const FileVersion& version, std::span<const std::byte> head) {
-  known().note(version.asked.url, {.version = version, .head = {head.begin(), head.end()}});
+  known_files().note(version.asked.url, {.version = version, .head = {head.begin(), head.end()}});
 }
 
-Hold::Hold() { known().hold(); }
-Hold::~Hold() { known().let_go(); }
+Hold::Hold() { known_files().hold(); }
+Hold::~Hold() { known_files().let_go(); }
 
 std::string library() { return curl_version_info(CURLVERSION_NOW)->version; }
 
@@ -395,12 +220,12 @@ Counters counters() noexcept {
 
 std::shared_ptr<Handle> open(const std::filesystem::path& url) {
   const std::string text = url.string();
-  if (auto ahead = known().take_ahead(text)) return std::make_shared<OpenFile>(std::move(ahead));
+  if (auto ahead = known_files().take_ahead(text)) return std::make_shared<OpenFile>(std::move(ahead));
   if (text.ends_with('/') || is_shard_pattern(text)) {
     parse_url(text);
     throw DataError(ErrorCode::kInvalidArgument, "names several files, not one", {.source = text}, "name a file");
   }
-  Known::Found found = find_out(text);
+  KnownFiles::Found found = find_out(text);
   return std::make_shared<OpenFile>(std::make_shared<RemoteFile>(std::move(found.version), std::move(found.head)));
 }
 
@@ -428,7 +253,7 @@ std::vector<DirectoryEntry> list(const std::filesystem::path& path) {
   const std::string text = path.string();
   if (is_shard_pattern(text)) return list_pattern(text);
   if (!parse_url(text).is_s3()) refuse_listing(text);
-  const Known::Below below = below_prefix(text);
+  const KnownFiles::Below below = below_prefix(text);
   const std::size_t prefix = with_slash(text).size();
   std::vector<DirectoryEntry> entries;
   for (const DirectoryEntry& file : below.files) {
@@ -451,7 +276,7 @@ std::vector<DirectoryEntry> list_below(const std::filesystem::path& path) {
   const std::string text = path.string();
   if (is_shard_pattern(text)) return list_pattern(text);
   if (!parse_url(text).is_s3()) refuse_listing(text);
-  const Known::Below below = below_prefix(text);
+  const KnownFiles::Below below = below_prefix(text);
   return {below.files.begin(), below.files.end()};
 }
 
@@ -463,33 +288,33 @@ void will_open(std::span<const std::filesystem::path> urls) {
   std::deque<std::pair<std::string, Question>> questions;
   for (const std::filesystem::path& url : urls) {
     const std::string text = url.string();
-    const auto listed = known().find_listed(text);
-    if (known().find(text) || (listed && known().still_holds(listed->when))) continue;
+    const auto listed = known_files().find_listed(text);
+    if (known_files().find(text) || (listed && known_files().still_holds(listed->when))) continue;
     questions.emplace_back(text, Question(text));
   }
   for (; !questions.empty(); questions.pop_front()) {
     const std::string& text = questions.front().first;
     try {
-      Known::Found found = questions.front().second.answer();
+      KnownFiles::Found found = questions.front().second.answer();
       const FileVersion& version = found.version;
-      known().note_listed(text,
-                          {.size = version.size, .etag = version.etag, .last_modified = version.last_modified});
-      known().note(text, std::move(found));
+      known_files().note_listed(
+          text, {.size = version.size, .etag = version.etag, .last_modified = version.last_modified});
+      known_files().note(text, std::move(found));
     } catch (const DataError&) {  // File::open() says it again
     }
   }
 }
 
-void forget_whole() noexcept { known().drop_ahead(); }
+void forget_whole() noexcept { known_files().drop_ahead(); }
 
 void will_read_whole(const std::filesystem::path& url, std::uint64_t size) {
   const std::string text = url.string();
-  auto listed = known().find_listed(text);
+  auto listed = known_files().find_listed(text);
   if (!listed || listed->size != size || size == 0) return;
   auto file = std::make_shared<RemoteFile>(listed_version(text, *std::move(listed)), std::vector<std::byte>());
   const ByteExtent whole{.offset = 0, .size = size};
   file->will_read(std::span(&whole, 1));
-  known().put_ahead(text, std::move(file));
+  known_files().put_ahead(text, std::move(file));
 }
 
 }  // namespace headrace::remote
