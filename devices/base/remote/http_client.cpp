@@ -266,7 +266,8 @@ class Client {
       const std::uint64_t before = http_counters().bytes.load();
       curl_multi_perform(multi_, &running);
       pace_.note_bytes(std::chrono::steady_clock::now(), http_counters().bytes.load() - before, others_wait());
-      http_counters().line_bytes.store(pace_.bytes(), std::memory_order_relaxed);
+      http_counters().worth_asking.store(pace_.bytes(), std::memory_order_relaxed);
+      http_counters().line.store(pace_.line(), std::memory_order_relaxed);
       int left = 0;
       while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
         if (message->msg == CURLMSG_DONE) finish(message->easy_handle, message->data.result);

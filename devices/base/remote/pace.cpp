@@ -7,6 +7,7 @@ namespace {
 
 constexpr double kMinMeasured = 0.05;  // seconds, of one rate
 constexpr double kHalf = 5;            // seconds for which a delay holds at least
+constexpr double kGrowth = 1.25;       // of the rate, as long as the line is not full
 
 double seconds_between(Pace::Time first, Pace::Time last) {
   return std::chrono::duration<double>(last - first).count();
@@ -19,8 +20,11 @@ double Pace::delay() const noexcept {
   return std::min(delays_[0], delays_[1]);
 }
 
+double Pace::rate() const noexcept { return *std::ranges::max_element(rates_); }
+
 void Pace::settle() {
-  const double line = *std::ranges::max_element(rates_) * delay();
+  const double line = rate() * delay();
+  line_ = static_cast<std::uint64_t>(line);
   bytes_ = static_cast<std::uint64_t>(
       std::clamp(2 * line, static_cast<double>(kMinBytes), static_cast<double>(kMaxBytes)));
 }
@@ -40,12 +44,18 @@ void Pace::note_bytes(Time now, std::uint64_t bytes, bool others_waited) {
   waited_ = waited_ || others_waited;
   const double seconds = seconds_between(begun_, now);
   if (seconds < std::max(kMinMeasured, delay())) return;
-  const double rate = static_cast<double>(came_) / seconds;
+  const double now_rate = static_cast<double>(came_) / seconds;
   // A rate that nothing waited for says what was asked for, not what the line carries.
-  if (waited_ || rate > *std::ranges::max_element(rates_)) {
-    rates_[latest_] = rate;
+  if (waited_ || now_rate > rate()) {
+    rates_[latest_] = now_rate;
     latest_ = (latest_ + 1) % rates_.size();
     settle();
+  }
+  if (rate() > kGrowth * full_rate_) {
+    full_rate_ = rate();
+    rounds_without_growth_ = 0;
+  } else if (waited_) {
+    ++rounds_without_growth_;
   }
   came_ = 0;
   waited_ = false;

@@ -24,12 +24,19 @@ class Pace {
 
   // Returns the bytes to have on their way, kMinBytes to kMaxBytes.
   std::uint64_t bytes() const noexcept { return bytes_; }
+  // Returns what the line holds, its rate times its delay; 0 until more requests have brought no higher rate.
+  std::uint64_t line() const noexcept { return rounds_without_growth_ < kFullAfter ? 0 : line_; }
 
  private:
+  static constexpr int kFullAfter = 3;  // rounds
+
   double delay() const noexcept;
+  double rate() const noexcept;
   void settle();
 
-  std::uint64_t bytes_ = kMinBytes;
+  std::uint64_t bytes_ = kMinBytes, line_ = 0;
+  int rounds_without_growth_ = 0;
+  double full_rate_ = 0;           // from which growth counts
   std::array<double, 8> rates_{};  // bytes per second
   std::size_t latest_ = 0;
   std::uint64_t came_ = 0;  // since begun_

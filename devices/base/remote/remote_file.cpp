@@ -8,22 +8,35 @@ namespace headrace::remote {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024, kMiB = kKiB * kKiB;
-// Reads in order may skip that much: fetching it takes less time than another request.
-constexpr std::uint64_t kMaxGap = kMiB;
+constexpr std::uint64_t kMinGap = 4 * kKiB, kMaxGap = kMiB;
 // How far a reader may stay behind another one and still read in order with it.
 constexpr std::uint64_t kSlack = 2 * kMiB;
 // Bytes ahead of reads in order: doubled as they go on, to what a fast and distant server needs.
 constexpr std::uint64_t kMinWindow = 128 * kKiB, kMaxFirstWindow = 4 * kMiB, kMaxWindow = 32 * kMiB;
-constexpr std::uint64_t kMinChunk = 128 * kKiB, kMaxChunk = kMiB;
+constexpr std::uint64_t kMinChunk = 16 * kKiB, kUsualChunk = 128 * kKiB, kMaxChunk = kMiB;
 constexpr std::uint64_t kChunks = 8;  // in a window
 // The first bytes of a file, asked for when its format is: enough for a small one.
 constexpr std::uint64_t kFirstBytes = 64 * kKiB;
 // Announced ranges so close to each other are one request, up to that size.
 constexpr std::uint64_t kNear = 32 * kKiB, kMaxTogether = kMiB / 2;
 
-// Returns the first window of a reader: half of what the line holds, as far as that is known.
+// Files that are being read forwards, with gaps or not.
+std::atomic<int> forward_readers{0};
+
+// Returns what reads in order may skip: fetching it takes less time than another request, while all who read
+// forwards share the line.
+std::uint64_t max_gap() {
+  const std::uint64_t line = http_counters().line.load(std::memory_order_relaxed);
+  if (line == 0) return kMaxGap;
+  const auto readers = static_cast<std::uint64_t>(std::max(1, forward_readers.load(std::memory_order_relaxed)));
+  return std::clamp(line / readers, kMinGap, kMaxGap);
+}
+
+// Returns the first window of a reader: half of what is worth asking for, but where others read forwards, too, not
+// more than a gap.
 std::uint64_t first_window() {
-  return std::clamp(http_counters().line_bytes.load(std::memory_order_relaxed) / 2, kMinWindow, kMaxFirstWindow);
+  const std::uint64_t half = http_counters().worth_asking.load(std::memory_order_relaxed) / 2, gap = max_gap();
+  return gap < kMinWindow ? std::max(gap, kMinChunk) : std::clamp(half, kMinWindow, kMaxFirstWindow);
 }
 
 }  // namespace
@@ -44,7 +57,12 @@ void RemoteFile::add(std::uint64_t begin, std::uint64_t end, std::uint64_t neede
 }
 
 bool RemoteFile::goes_on(std::uint64_t offset) const noexcept {
-  return offset + kSlack >= last_end_ && offset <= std::max(last_end_, stream_end_) + kMaxGap;
+  return offset + kSlack >= last_end_ && offset <= std::max(last_end_, stream_end_) + max_gap();
+}
+
+void RemoteFile::go_forward(bool forward) noexcept {
+  if (forward != forward_) forward_readers += forward ? 1 : -1;
+  forward_ = forward;
 }
 
 void RemoteFile::drop(const Entry& entry) noexcept {
@@ -65,7 +83,8 @@ void RemoteFile::stream_from(std::uint64_t offset, bool waits) {
   drop_behind(offset);
   stream_end_ = std::max(stream_end_, offset);
   if (waits) window_ = std::clamp(2 * window_, first_window(), kMaxWindow);
-  const std::uint64_t chunk = std::clamp(window_ / kChunks, kMinChunk, kMaxChunk);
+  const std::uint64_t chunk =
+      std::clamp(window_ / kChunks, std::clamp(window_, kMinChunk, kUsualChunk), kMaxChunk);
   const std::uint64_t until = std::min(version_->size, offset + window_);
   while (stream_end_ < until) {
     if (const auto there = covering(stream_end_); there != entries_.end()) {
@@ -86,6 +105,7 @@ std::shared_ptr<FetchedRange> RemoteFile::range_for(std::uint64_t offset, std::u
   auto found = covering(offset);
   const bool announced = found != entries_.end() && !found->second.streamed;
   if (!announced) {
+    go_forward(offset + kSlack >= last_end_);
     if (goes_on(offset)) {
       if (found == entries_.end()) stream_end_ = std::min(stream_end_, offset);
       const bool there = found != entries_.end() && found->second.range->has_until(offset + size);

@@ -115,7 +115,10 @@ class RemoteFile {
       : version_(std::make_shared<const FileVersion>(std::move(version))) {
     if (!head.empty()) head_ = std::make_shared<const std::vector<std::byte>>(std::move(head));
   }
-  ~RemoteFile() { drop_all(); }
+  ~RemoteFile() {
+    drop_all();
+    go_forward(false);
+  }
 
   const FileVersion& version() const noexcept { return *version_; }
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> into);
@@ -139,6 +142,7 @@ class RemoteFile {
   std::shared_ptr<FetchedRange> range_for(std::uint64_t offset, std::uint64_t size);
   void add(std::uint64_t begin, std::uint64_t end, std::uint64_t needed);
   bool goes_on(std::uint64_t offset) const noexcept;
+  void go_forward(bool forward) noexcept;
   void stream_from(std::uint64_t offset, bool waits);
   static void drop(const Entry& entry) noexcept;
   void drop_behind(std::uint64_t offset);
@@ -152,6 +156,7 @@ class RemoteFile {
   std::uint64_t last_end_ = 0;    // of the latest read
   std::uint64_t stream_end_ = 0;  // of what was asked for ahead of reads in order
   std::uint64_t window_ = 0;      // bytes to have ahead of them
+  bool forward_ = false;          // whether the latest read lay after the one before
 };
 
 }  // namespace headrace::remote

@@ -56,6 +56,17 @@ TEST(Pace, FollowsALineThatSlowsDown) {
   EXPECT_NEAR(static_cast<double>(line.pace.bytes()), 2 * 50e6 * 0.05, 1e6);
 }
 
+TEST(Pace, KnowsWhatALineHoldsOnceMoreRequestsBringNoMore) {
+  Line line{.rate = 200e6, .delay = 0.04};
+  line.carry(0.1);
+  EXPECT_EQ(line.pace.line(), 0U) << "the rate still grows";
+  line.carry(3);
+  EXPECT_NEAR(static_cast<double>(line.pace.line()), 200e6 * 0.04, 1e6);
+  Line idle{.rate = 1e6, .delay = 0.04};
+  idle.carry(3, /*others_waited=*/false);
+  EXPECT_EQ(idle.pace.line(), 0U) << "nobody waited for it";
+}
+
 TEST(Pace, IsNotMisledByAnIdleLine) {
   Line line{.rate = 400e6, .delay = 0.05};
   line.carry(3);

@@ -32,6 +32,18 @@ Bytes web_shard(std::uint64_t first) {
   return tar.finish();
 }
 
+// Samples with so many bytes after each image, which no decoder reads.
+Bytes tar_of_samples(std::uint64_t count, std::size_t padding) {
+  TarBuilder tar;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Bytes image = noisy_jpeg(i);
+    image.resize(image.size() + padding);
+    tar.add(std::to_string(i) + ".jpg", image);
+    tar.add(std::to_string(i) + ".cls", to_bytes("1"));
+  }
+  return tar.finish();
+}
+
 Bytes tf_shard(std::uint64_t first) {
   Bytes file;
   for (std::uint64_t i = first; i < first + 5; ++i) {
@@ -325,6 +337,21 @@ TEST_F(RemotePace, FetchesEachByteOnceAndHoldsFew) {
   EXPECT_LT(server_.sent_bytes() - sent, 2 * tar.size() * 21 / 20);
   wait_until_little_is_held();
   EXPECT_LT(remote::counters().held_bytes, 2U << 20);
+}
+
+// Of a distant store only headers are fetched, where the line takes longer for the bytes between them.
+TEST_F(RemotePace, ShardsAreIndexedByTheirHeaders) {
+  std::uint64_t bytes = 0;
+  for (std::uint64_t shard = 0; shard < 16; ++shard) {
+    const Bytes tar = tar_of_samples(40, 100'000);
+    bytes += tar.size();
+    put("bucket/far/" + std::to_string(100 + shard) + ".tar", tar);
+  }
+  server_.slow_down(std::chrono::milliseconds(10), 20'000'000);
+  const std::uint64_t before = server_.sent_bytes();
+  const SourcePtr far = open_source(s3("bucket/far/"), Split::kTrain);
+  EXPECT_LT(server_.sent_bytes() - before, bytes / 2);
+  EXPECT_EQ(far->info().fingerprint, open_source(local_ / "bucket/far", Split::kTrain)->info().fingerprint);
 }
 
 TEST_F(RemotePace, AStreamBoundByTheNetworkIsSaidToBe) {
