@@ -43,6 +43,8 @@ class File {
   // Fetches these bytes ahead, neighbours together, if the file is remote; affects speed only. Does not block.
   void will_read(std::span<const ByteExtent> extents) const;
   bool is_remote() const noexcept { return remote_ != nullptr; }
+  // Returns what is known of a remote file; null: it is the operating system's.
+  const remote::Handle* remote() const noexcept { return remote_.get(); }
 
  private:
   File(std::filesystem::path path, Descriptor descriptor, std::uint64_t size, std::uint64_t modified_ns)
@@ -78,6 +80,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 // Appends to the file, which is created if missing; in one write, so that other processes' appends stay whole.
 void append_to_file(const std::filesystem::path& path, std::string_view text);
 
+// Returns the folder that the environment variable names, else headrace/`name` in the user's folder for caches,
+// $XDG_CACHE_HOME or ~/.cache; empty if none of these is set.
+std::filesystem::path cache_folder(const char* variable, const char* name);
 // Creates the folder and its parents; does nothing if it exists.
 void make_folders(const std::filesystem::path& path);
 // Removes the file; does nothing if there is none.

@@ -1,6 +1,7 @@
 // Paths that stay where they belong: of names that others chose, in a listing, an archive or a table, and of
 // outputs that would destroy an input.
 #include <fmt/format.h>
+#include <cstdlib>
 
 #include <algorithm>
 #include <set>
@@ -152,6 +153,21 @@ bool would_add(const fs::path& output, const fs::path& input) {
   std::error_code ignored;
   if (!fs::is_directory(input, ignored)) return false;
   return Walk(fs::weakly_canonical(fs::absolute(output, ignored), ignored).parent_path()).finds_in(input);
+}
+
+std::filesystem::path cache_folder(const char* variable, const char* name) {
+  const auto path_in = [](const char* one) -> std::filesystem::path {
+    const char* const value = std::getenv(one);
+    return value == nullptr ? "" : value;
+  };
+  if (std::filesystem::path named = path_in(variable); !named.empty()) return named;
+  std::filesystem::path cache = path_in("XDG_CACHE_HOME");
+  if (!cache.is_absolute()) {  // see the XDG specification
+    const std::filesystem::path home = path_in("HOME");
+    if (home.empty()) return {};
+    cache = home / ".cache";
+  }
+  return cache / "headrace" / name;
 }
 
 }  // namespace headrace

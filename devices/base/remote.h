@@ -87,6 +87,10 @@ class Handle {
   virtual std::uint64_t size() const noexcept = 0;
   // Returns a number that changes with the file's ETag or, without one, its time of change.
   virtual std::uint64_t version() const noexcept = 0;
+  // Returns whether the server says one of these.
+  virtual bool is_versioned() const noexcept = 0;
+  // Returns the URL that requests are sent to: of s3://, with its store.
+  virtual const std::string& requested() const noexcept = 0;
   // Fills `into`, to the end of the file at most; returns how many bytes. Blocks. Throws DataError.
   virtual std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) = 0;
   virtual void will_read(std::span<const ByteExtent> extents) = 0;

@@ -265,7 +265,8 @@ class Client {
       int running = 0;
       const std::uint64_t before = http_counters().bytes.load();
       curl_multi_perform(multi_, &running);
-      pace_.note_bytes(std::chrono::steady_clock::now(), http_counters().bytes.load() - before, others_wait());
+      pace_.note_bytes(std::chrono::steady_clock::now(), http_counters().bytes.load() - before, on_their_way(),
+                       others_wait());
       http_counters().worth_asking.store(pace_.bytes(), std::memory_order_relaxed);
       http_counters().line.store(pace_.line(), std::memory_order_relaxed);
       int left = 0;
@@ -299,10 +300,13 @@ class Client {
   }
 
   bool may_start() const {
-    if (active_.size() < kMinActive) return true;
-    std::uint64_t left = 0;
-    for (const auto& attempt : active_) left += attempt->left();
-    return active_.size() < kMaxActive && left < pace_.bytes();
+    return active_.size() < kMinActive || (active_.size() < kMaxActive && on_their_way() < pace_.bytes());
+  }
+
+  std::uint64_t on_their_way() const {
+    std::uint64_t bytes = 0;
+    for (const auto& attempt : active_) bytes += attempt->left();
+    return bytes;
   }
 
   bool others_wait() {

@@ -38,15 +38,18 @@ void Pace::note_delay(Time now, double seconds) {
   settle();
 }
 
-void Pace::note_bytes(Time now, std::uint64_t bytes, bool others_waited) {
+void Pace::note_bytes(Time now, std::uint64_t bytes, std::uint64_t on_their_way, bool others_wait) {
   if (begun_ == Time{}) begun_ = now;
+  min_on_their_way_ = came_ == 0 ? on_their_way : std::min(min_on_their_way_, on_their_way);
   came_ += bytes;
-  waited_ = waited_ || others_waited;
+  waited_ = waited_ || others_wait;
   const double seconds = seconds_between(begun_, now);
   if (seconds < std::max(kMinMeasured, delay())) return;
   const double now_rate = static_cast<double>(came_) / seconds;
-  // A rate that nothing waited for says what was asked for, not what the line carries.
-  if (waited_ || now_rate > rate()) {
+  // A rate that nothing waited for says what was asked for, not what the line carries. More on their way than it
+  // holds waits for the line itself.
+  const bool full = waited_ || static_cast<double>(min_on_their_way_) > 2 * now_rate * delay();
+  if (full || now_rate > rate()) {
     rates_[latest_] = now_rate;
     latest_ = (latest_ + 1) % rates_.size();
     settle();
@@ -54,7 +57,7 @@ void Pace::note_bytes(Time now, std::uint64_t bytes, bool others_waited) {
   if (rate() > kGrowth * full_rate_) {
     full_rate_ = rate();
     rounds_without_growth_ = 0;
-  } else if (waited_) {
+  } else if (full) {
     ++rounds_without_growth_;
   }
   came_ = 0;

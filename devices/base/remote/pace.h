@@ -19,8 +19,9 @@ class Pace {
 
   // Takes the time from a request to the first byte of its answer.
   void note_delay(Time now, double seconds);
-  // Takes the bytes that came since the last call, and whether other requests waited for these to be answered.
-  void note_bytes(Time now, std::uint64_t bytes, bool others_waited);
+  // Takes the bytes that came since the last call, those that are still on their way, and whether other requests
+  // wait for these to be answered.
+  void note_bytes(Time now, std::uint64_t bytes, std::uint64_t on_their_way, bool others_wait);
 
   // Returns the bytes to have on their way, kMinBytes to kMaxBytes.
   std::uint64_t bytes() const noexcept { return bytes_; }
@@ -39,7 +40,8 @@ class Pace {
   double full_rate_ = 0;           // from which growth counts
   std::array<double, 8> rates_{};  // bytes per second
   std::size_t latest_ = 0;
-  std::uint64_t came_ = 0;  // since begun_
+  // Since begun_.
+  std::uint64_t came_ = 0, min_on_their_way_ = 0;
   bool waited_ = false;
   Time begun_{};
   std::array<double, 2> delays_{};  // minimum of this half of a period and of the one before; 0: none

@@ -28,6 +28,10 @@ class OpenFile final : public Handle {
   ~OpenFile() override { file_->drop_all(); }
   std::uint64_t size() const noexcept override { return file_->version().size; }
   std::uint64_t version() const noexcept override { return file_->version().number(); }
+  bool is_versioned() const noexcept override {
+    return !file_->version().etag.empty() || !file_->version().last_modified.empty();
+  }
+  const std::string& requested() const noexcept override { return file_->version().url; }
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) override {
     return file_->read_some(offset, into);
   }

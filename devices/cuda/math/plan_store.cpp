@@ -194,11 +194,6 @@ std::string why_not_locked(const FolderLock& lock, const std::filesystem::path& 
                             : "there are no locks on " + name_of(folder);
 }
 
-std::filesystem::path environment_path(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 PlanStore::PlanStore(std::filesystem::path folder, Say say, std::chrono::milliseconds patience)
@@ -316,16 +311,6 @@ Finding PlanStore::describe() const {
   return finding;
 }
 
-std::filesystem::path plan_folder() {
-  const std::filesystem::path named = environment_path("HEADRACE_CUDA_PLAN_FOLDER");
-  if (!named.empty()) return named;
-  std::filesystem::path cache = environment_path("XDG_CACHE_HOME");
-  if (!cache.is_absolute()) {  // see the XDG specification
-    const std::filesystem::path home = environment_path("HOME");
-    if (home.empty()) return {};
-    cache = home / ".cache";
-  }
-  return cache / "headrace" / "cuda_plans";
-}
+std::filesystem::path plan_folder() { return cache_folder("HEADRACE_CUDA_PLAN_FOLDER", "cuda_plans"); }
 
 }  // namespace headrace::cuda

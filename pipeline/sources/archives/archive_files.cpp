@@ -214,7 +214,7 @@ bool is_archive(const std::filesystem::path& path) {
   return starts_like_tar(start);
 }
 
-std::unique_ptr<ArchiveFiles> open_archive(const std::filesystem::path& path, std::uint64_t window_limit) {
+std::unique_ptr<ArchiveFiles> list_archive(const std::filesystem::path& path, std::uint64_t window_limit) {
   if (starts_like_zip(first_bytes(path))) return std::make_unique<ZipFiles>(path);
   return std::make_unique<TarFiles>(open_input(path, window_limit), path, packing_of(path) == Packing::kPlain);
 }

@@ -57,8 +57,9 @@ bool is_archive(const std::filesystem::path& path);
 // Opens a tar whose bytes come once, in order.
 std::unique_ptr<ArchiveFiles> open_tar(std::unique_ptr<ByteInput> input);
 
-// Opens a tar or zip archive; `window_limit` as in open_input().
-std::unique_ptr<ArchiveFiles> open_archive(const std::filesystem::path& path,
+// Opens a tar or zip archive to read all of it (open_archive.h has kept indexes, too); `window_limit` as in
+// open_input().
+std::unique_ptr<ArchiveFiles> list_archive(const std::filesystem::path& path,
                                            std::uint64_t window_limit = kWindowLimit);
 
 }  // namespace headrace

@@ -12,6 +12,7 @@
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
+#include "headrace/pipeline/sources/archives/open_archive.h"
 #include "headrace/pipeline/sources/image_names.h"
 #include "headrace/pipeline/sources/images/archive_images.h"
 #include "headrace/pipeline/sources/images/image_listing.h"

@@ -147,10 +147,34 @@ std::uint64_t TfRecords::length_in(std::span<const std::byte> header, const Inde
 
 TfRecords::Index TfRecords::index_file(std::size_t file) {
   const std::filesystem::path& path = files_.path(file);
+  const KeptIndex kept(path, "tfrecord 1");
+  Index index{.path = path.string(), .slabs = slabs_for(files_.bytes(file))};
+  if (take_kept(file, kept, index)) return index;
   const Packing packing = tf_packing(path).value_or(packing_of(path));
-  Index index{.path = path.string(), .slabs = slabs_for(files_.bytes(file)), .packed = packing != Packing::kPlain};
-  index.packed ? index_packed(file, packing, index) : index_plain(file, index);
+  index.packed = packing != Packing::kPlain;
+  if (index.packed) {
+    index_packed(file, packing, index);
+    return index;
+  }
+  index_plain(file, index);
+  ByteWriter sizes;
+  for (const Extent& extent : index.extents) sizes.u64(extent.size);
+  kept.keep(sizes.bytes());
   return index;
+}
+
+bool TfRecords::take_kept(std::size_t file, const KeptIndex& kept, Index& index) const {
+  const std::optional<std::vector<std::byte>> sizes = kept.find();
+  if (!sizes) return false;
+  ByteReader reader(*sizes, index.path, 0);
+  std::uint64_t offset = 0;
+  while (reader.left() >= sizeof offset) {
+    const std::uint64_t size = reader.u64();
+    index.extents.push_back({.offset = offset + kRecordHeader, .size = size, .bytes = nullptr});
+    offset += kRecordHeader + size + kFooter;
+  }
+  if (offset != files_.bytes(file)) index.extents.clear();
+  return offset == files_.bytes(file);
 }
 
 void TfRecords::index_plain(std::size_t file, Index& index) const {

@@ -12,6 +12,7 @@
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/open_input.h"
+#include "headrace/pipeline/sources/kept_index.h"
 #include "headrace/pipeline/sources/records/shard_files.h"
 #include "headrace/pipeline/sources/records/tf_example.h"
 
@@ -44,6 +45,8 @@ class TfRecords final : public Source {
   // Thread-safe.
   Index index_file(std::size_t file);
   void index_plain(std::size_t file, Index& index) const;
+  // Returns whether the file's sizes of records were kept.
+  bool take_kept(std::size_t file, const KeptIndex& kept, Index& index) const;
   void index_packed(std::size_t file, Packing packing, Index& index);
   std::span<const std::byte> fetch(std::uint64_t index, std::vector<std::byte>& scratch) const;
   // Returns its bytes after checking the checksum. Throws DataError naming it.

@@ -1,4 +1,5 @@
 #include "headrace/pipeline/sources/records/web_dataset.h"
+#include "headrace/pipeline/sources/archives/open_archive.h"
 
 #include <fmt/format.h>
 

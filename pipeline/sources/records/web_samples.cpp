@@ -1,4 +1,5 @@
 #include "headrace/pipeline/sources/records/web_samples.h"
+#include "headrace/pipeline/sources/archives/open_archive.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -13,6 +13,8 @@ from worker_processes import LAUNCHERS
 
 RECORDS = 100
 
+os.environ["HEADRACE_INDEX_FOLDER"] = "off"  # of other tests' files with the same URL
+
 
 @pytest.fixture
 def images():

@@ -14,13 +14,16 @@ struct Line {
   Pace pace = {};
   double now = 1;
 
-  void carry(double seconds, bool others_waited = true) {
+  // `asked`: bytes on their way; 0: as many as the pace says, and others wait.
+  void carry(double seconds, double asked = 0) {
     constexpr double kTick = 0.01;
     for (const double end = now + seconds; now < end;) {
       now += kTick;
-      const double carried = std::min(rate, static_cast<double>(pace.bytes()) / delay) * kTick;
+      const double on_their_way = asked == 0 ? static_cast<double>(pace.bytes()) : asked;
+      const double carried = std::min(rate, on_their_way / delay) * kTick;
       pace.note_delay(time(), delay);
-      pace.note_bytes(time(), static_cast<std::uint64_t>(carried), others_waited);
+      pace.note_bytes(time(), static_cast<std::uint64_t>(carried), static_cast<std::uint64_t>(on_their_way),
+                      asked == 0);
     }
   }
   Pace::Time time() const { return Pace::Time{} + std::chrono::duration_cast<Pace::Time::duration>(Seconds(now)); }
@@ -63,16 +66,23 @@ TEST(Pace, KnowsWhatALineHoldsOnceMoreRequestsBringNoMore) {
   line.carry(3);
   EXPECT_NEAR(static_cast<double>(line.pace.line()), 200e6 * 0.04, 1e6);
   Line idle{.rate = 1e6, .delay = 0.04};
-  idle.carry(3, /*others_waited=*/false);
+  idle.carry(3, /*asked=*/20e3);
   EXPECT_EQ(idle.pace.line(), 0U) << "nobody waited for it";
+}
+
+TEST(Pace, SeesASlowLineEvenIfNoRequestWaitsForAnother) {
+  Line line{.rate = 1e9, .delay = 0.01};
+  line.carry(3);
+  line.rate = 20e6;
+  line.carry(3, /*asked=*/2e6);
+  EXPECT_NEAR(static_cast<double>(line.pace.line()), 20e6 * 0.01, 2e4);
 }
 
 TEST(Pace, IsNotMisledByAnIdleLine) {
   Line line{.rate = 400e6, .delay = 0.05};
   line.carry(3);
   const std::uint64_t before = line.pace.bytes();
-  line.rate = 1e3;  // nobody asks for more
-  line.carry(3, /*others_waited=*/false);
+  line.carry(3, /*asked=*/20e3);
   EXPECT_EQ(line.pace.bytes(), before);
 }
 

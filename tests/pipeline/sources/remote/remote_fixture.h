@@ -24,6 +24,7 @@ class RemoteTest : public ::testing::Test {
   RemoteTest() {
     remote::set_timing(kQuickRetries);
     for (const char* name : {"http_proxy", "https_proxy", "all_proxy"}) ::unsetenv(name);
+    ::setenv("HEADRACE_INDEX_FOLDER", "off", 1);  // files of other tests have the same URLs and versions
   }
   ~RemoteTest() override {
     remote::set_timing({});
