@@ -17,7 +17,6 @@
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/record_file.h"
 #include "headrace/pipeline/sources/records/tf_records.h"
-#include "headrace/pipeline/sources/records/web_dataset.h"
 #include "headrace/pipeline/sources/records/web_samples.h"
 #include "headrace/pipeline/sources/split_names.h"
 #include "headrace/pipeline/sources/tables/csv_manifest.h"

@@ -15,7 +15,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::string_view kMagic("\x89HDRI\r\n\x1A", 8);
+constexpr std::string_view kIndexMagic("\x89HDRI\r\n\x1A", 8);
 constexpr std::uint32_t kVersion = 1;
 constexpr std::uint64_t kMaxIndex = std::uint64_t{4} << 30;  // bytes, packed or not
 constexpr int kLevel = 3;
@@ -37,7 +37,7 @@ KeptIndex::KeptIndex(const std::filesystem::path& file, std::string_view reader)
 
 std::string KeptIndex::header(std::uint64_t bytes) const {
   ByteWriter header;
-  header.raw(std::as_bytes(std::span(kMagic))).u32(kVersion).text(reader_).text(name_);
+  header.raw(std::as_bytes(std::span(kIndexMagic))).u32(kVersion).text(reader_).text(name_);
   header.u64(size_).u64(version_).u64(bytes);
   return {reinterpret_cast<const char*>(header.bytes().data()), header.bytes().size()};
 }

@@ -71,4 +71,8 @@ std::vector<WebSample> read_web_samples(const std::string& archive, ArchiveFiles
 // one of the further members.
 bool is_web_dataset(const std::filesystem::path& archive, const WebMembers& members);
 
+// Returns whether it is a shard, by its name: x.tar, x.tar.gz, x.tar-00000-of-00004; by content for
+// x-00000-of-00004. A .zip may be something else: it counts as a shard only if requested as one.
+bool is_web_shard(const std::filesystem::path& path);
+
 }  // namespace headrace
