@@ -73,8 +73,8 @@ std::string man_page(const CommandEntry& program, const std::string& version) {
   list("EXIT STATUS", exit_statuses());
   list("ENVIRONMENT", environment_variables());
   return text +
-         ".SH FILES\nResults as JSON lines, run folders, checkpoints and caches lie where the options name them; "
-         "nothing else is written.\n";
+         ".SH FILES\nResults as JSON lines, run folders, checkpoints and caches lie where the options name them. "
+         "Indexes of data and plans of GPUs lie where the environment says. Nothing else is written.\n";
 }
 
 std::string text_for(const std::string& reader, const CommandEntry& program) {

@@ -19,10 +19,10 @@
 namespace headrace {
 namespace {
 
-std::uint64_t time_of_change(const struct stat& status) {
-  return static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+std::uint64_t in_ns(const timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
+std::uint64_t time_of_change(const struct stat& status) { return in_ns(status.st_mtim); }
 
 FileIdentity identity_of(const struct stat& status) {
   return {.device = static_cast<std::uint64_t>(status.st_dev), .inode = static_cast<std::uint64_t>(status.st_ino)};
@@ -50,7 +50,7 @@ struct stat look_at_entry(int folder, const std::filesystem::path& path, const c
   return {};
 }
 
-// Calls visit(entry, status) for each name in a local folder but "." and "..".
+// Calls visit(descriptor of the folder, entry, status) for each name in a local folder but "." and "..".
 template <typename Visit>
 void visit_folder(const std::filesystem::path& path, const Visit& visit) {
   struct Close {
@@ -84,7 +84,9 @@ FileFacts look_at_file(const std::filesystem::path& path) {
   if (!os::look_at(path, status) || ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0)
     os::fail(path, "cannot open", errno);
   want_regular(path, status);
-  return {.size = static_cast<std::uint64_t>(status.st_size), .modified_ns = time_of_change(status)};
+  return {.size = static_cast<std::uint64_t>(status.st_size),
+          .modified_ns = in_ns(status.st_mtim),
+          .changed_ns = in_ns(status.st_ctim)};
 }
 
 File::File(std::filesystem::path path, std::shared_ptr<remote::Handle> remote)

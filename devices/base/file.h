@@ -62,6 +62,8 @@ class File {
 // Returns size and time of change of a file without opening it, as File has them. Throws what File::open() would.
 struct FileFacts {
   std::uint64_t size = 0, modified_ns = 0;
+  // Of a local file: the system's time of its last change of any kind, which programs cannot set.
+  std::uint64_t changed_ns = 0;
 };
 FileFacts look_at_file(const std::filesystem::path& path);
 

@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
@@ -17,22 +18,36 @@ namespace {
 
 constexpr std::string_view kIndexMagic("\x89HDRI\r\n\x1A", 8);
 constexpr std::uint32_t kVersion = 1;
-constexpr std::uint64_t kMaxIndex = std::uint64_t{4} << 30;  // bytes, packed or not
+constexpr std::uint64_t kMaxIndex = std::uint64_t{4} << 30;   // bytes, packed or not
+constexpr std::uint64_t kMinLocal = std::uint64_t{32} << 20;  // smaller files are read as quickly as an index
 constexpr int kLevel = 3;
 
 }  // namespace
 
 KeptIndex::KeptIndex(const std::filesystem::path& file, std::string_view reader) : reader_(reader) {
-  if (!is_url(file)) return;
   const std::filesystem::path folder = cache_folder("HEADRACE_INDEX_FOLDER", "index");
-  if (folder.empty() || folder == "off") return;
+  if (folder.empty() || folder == "off" || !(is_url(file) ? know_remote(file) : know_local(file))) return;
+  const std::string key = name_ + "\n" + reader_;
+  path_ = folder / (xxh3_128_hex(std::as_bytes(std::span(key))) + ".index");
+}
+
+bool KeptIndex::know_remote(const std::filesystem::path& file) {
   const File opened = File::open(file);
-  if (!opened.remote()->is_versioned()) return;
   name_ = opened.remote()->requested();
   size_ = opened.size();
   version_ = opened.modified_ns();
-  const std::string key = name_ + "\n" + reader_;
-  path_ = folder / (xxh3_128_hex(std::as_bytes(std::span(key))) + ".index");
+  return opened.remote()->is_versioned();
+}
+
+bool KeptIndex::know_local(const std::filesystem::path& file) {
+  const FileFacts facts = look_at_file(file);
+  if (facts.size < kMinLocal) return false;
+  const FileIdentity identity = identity_of(file);
+  name_ = std::filesystem::absolute(file).lexically_normal().string();
+  size_ = facts.size;
+  const std::array<std::uint64_t, 4> all{identity.device, identity.inode, facts.modified_ns, facts.changed_ns};
+  version_ = xxh3(std::as_bytes(std::span(all)));
+  return true;
 }
 
 std::string KeptIndex::header(std::uint64_t bytes) const {

@@ -1,5 +1,4 @@
-// What reading a whole remote file found out, kept on this machine: the next opening need not fetch the file
-// again.
+// What reading a whole file found out, kept on this machine: the next opening need not read or fetch it again.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +17,8 @@ namespace headrace {
 // version of the file or of another reader counts as none, and so does a folder that cannot be read or written.
 class KeptIndex {
  public:
-  // `reader`: what made it, and its version: "tar 1". Only a remote file whose server tells versions apart has an
-  // index. Throws as File::open() does.
+  // `reader`: what made it, and its version: "tar 1". A remote file has an index if its server tells versions
+  // apart, a local one if it is large. Throws as File::open() does.
   KeptIndex(const std::filesystem::path& file, std::string_view reader);
 
   // Returns what was kept of the file as it is now.
@@ -30,10 +29,12 @@ class KeptIndex {
   bool is_kept() const noexcept { return !path_.empty(); }
 
  private:
+  bool know_remote(const std::filesystem::path& file);
+  bool know_local(const std::filesystem::path& file);
   std::string header(std::uint64_t bytes) const;
 
   std::filesystem::path path_;  // of the index; empty: none
-  std::string name_;            // of the file, with its store
+  std::string name_;            // of the file, with its store or all folders
   std::string reader_;
   std::uint64_t size_ = 0, version_ = 0;
 };

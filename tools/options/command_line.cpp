@@ -41,6 +41,9 @@ constexpr NamedText kVariables[] = {
     {"HEADRACE_WORLD_TLS_CERTIFICATE", "file of this worker's certificate"},
     {"HEADRACE_WORLD_TLS_KEY", "file of its key"},
     {"HEADRACE_CUDA_MATH", "default, tuned or fastest: how a convolution's plan on a GPU is chosen"},
+    {"HEADRACE_INDEX_FOLDER",
+     "where indexes of remote and large files are kept; off: nowhere; default below the user's cache "
+     "folder"},
     {"HEADRACE_CUDA_PLAN_FOLDER", "where tuned plans are kept; default below the user's cache folder"},
     {"HEADRACE_CUDA_PLANS", "1: print each plan that is chosen"},
     {"HEADRACE_COLLECTIVE_TIMEOUT", "seconds that replicas wait for each other on GPUs; default 30"},

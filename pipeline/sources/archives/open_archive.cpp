@@ -117,8 +117,8 @@ std::unique_ptr<ArchiveFiles> open_archive(const std::filesystem::path& path, st
   KeptIndex kept(path, kReader);
   if (std::optional<std::vector<std::byte>> index = kept.find()) return files_of_index(path, *std::move(index));
   std::unique_ptr<ArchiveFiles> files = list_archive(path, window_limit);
-  const bool plain_tar = files->has_positions() && !starts_like_zip(first_bytes(path));
-  if (!kept.is_kept() || !plain_tar) return files;
+  const bool is_plain_tar = kept.is_kept() && files->has_positions() && !starts_like_zip(first_bytes(path));
+  if (!is_plain_tar) return files;
   return std::make_unique<KeptWhenListed>(std::move(files), std::move(kept));
 }
 

@@ -112,7 +112,7 @@ TEST_F(KeptIndexes, AreThoseOfTheirReaderAndTheirStore) {
   EXPECT_EQ(kept.find(), Bytes());
 }
 
-TEST_F(KeptIndexes, AreNotOfFilesWithoutAVersionNorOfLocalOnes) {
+TEST_F(KeptIndexes, AreNotOfFilesWithoutAVersionNorOfSmallLocalOnes) {
   server_.serve(
       "/unversioned.tar",
       ServedFile{.bytes = std::make_shared<const std::string>(text_of(read_whole_file(local_ / "images.tar"))),
@@ -120,6 +120,25 @@ TEST_F(KeptIndexes, AreNotOfFilesWithoutAVersionNorOfLocalOnes) {
   open_source(at("unversioned.tar"), Split::kTrain);
   open_source(local_ / "images.tar", Split::kTrain);
   EXPECT_EQ(path_kind(local_ / "index"), PathKind::kMissing);
+}
+
+TEST_F(KeptIndexes, OfALargeLocalFileAreThoseOfItsBytes) {
+  const std::filesystem::path file = local_ / "large.tar";
+  const Bytes tar = tar_of_images(40, 1'000'000);
+  write_file_atomically(file, tar);
+  const std::uint64_t fingerprint = open_source(file, Split::kTrain)->info().fingerprint;
+  ASSERT_EQ(kept().size(), 1U);
+  const auto written = std::filesystem::last_write_time(kept().at(0));
+  EXPECT_EQ(open_source(file, Split::kTrain)->info().fingerprint, fingerprint);
+  EXPECT_EQ(std::filesystem::last_write_time(kept().at(0)), written) << "it is read, not made again";
+  // Another file of the same name, size and time.
+  const auto time = std::filesystem::last_write_time(file);
+  Bytes other = tar;
+  other[0] ^= std::byte{1};  // the first letter of the first name
+  fix_tar_checksum(std::span(other).first(512));
+  write_file_atomically(file, other);
+  std::filesystem::last_write_time(file, time);
+  EXPECT_NE(open_source(file, Split::kTrain)->info().fingerprint, fingerprint);
 }
 
 TEST_F(KeptIndexes, AreNotKeptOfWhatIsDamaged) {
