@@ -64,7 +64,7 @@ class RecordPacking {
   std::uint64_t announced_ = 0;  // records before it were
 };
 
-constexpr std::size_t kRecordsAThread = 16;   // made at a time
+constexpr std::size_t kRecordsAThread = 16;     // made at a time
 constexpr std::uint64_t kAnnouncedAhead = 256;  // announced to a source behind a network
 
 bool has_encoded(const Source& source) {
