@@ -100,7 +100,7 @@ FileIdentity identity_of(const std::filesystem::path& path);
 // entry of size 0. Throws DataError when the folder cannot be read.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
-// What a folder holds, in few bytes for each file: there may be millions.
+// The contents of a folder, in few bytes for each file: there may be millions.
 struct FolderContents {
   struct OfFile {
     std::size_t name, name_size;  // in `names`
@@ -120,7 +120,7 @@ struct FolderContents {
   }
 };
 
-// Returns what a local folder holds as list_directory() does, files and folders apart.
+// Returns the contents of a local folder as list_directory() does, files and folders apart.
 FolderContents contents_of(const std::filesystem::path& folder);
 
 // Returns why a name would lead out of the folder that it belongs to: it is empty, holds a NUL, or has a part

@@ -58,7 +58,7 @@ class Window {
   std::uint64_t bytes_ = 0;
 };
 
-// While one lives, what was found out since it began holds: sizes, first bytes, listings. For opening a source,
+// Keeps what is learned about URLs valid while it lives: sizes, first bytes, listings. For opening a source,
 // which asks for them several times.
 class Hold {
  public:

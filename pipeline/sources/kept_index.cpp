@@ -26,12 +26,12 @@ constexpr int kLevel = 3;
 
 KeptIndex::KeptIndex(const std::filesystem::path& file, std::string_view reader) : reader_(reader) {
   const std::filesystem::path folder = cache_folder("HEADRACE_INDEX_FOLDER", "index");
-  if (folder.empty() || folder == "off" || !(is_url(file) ? know_remote(file) : know_local(file))) return;
+  if (folder.empty() || folder == "off" || !(is_url(file) ? identify_remote(file) : identify_local(file))) return;
   const std::string key = name_ + "\n" + reader_;
   path_ = folder / (xxh3_128_hex(std::as_bytes(std::span(key))) + ".index");
 }
 
-bool KeptIndex::know_remote(const std::filesystem::path& file) {
+bool KeptIndex::identify_remote(const std::filesystem::path& file) {
   const File opened = File::open(file);
   name_ = opened.remote()->requested();
   size_ = opened.size();
@@ -39,7 +39,7 @@ bool KeptIndex::know_remote(const std::filesystem::path& file) {
   return opened.remote()->is_versioned();
 }
 
-bool KeptIndex::know_local(const std::filesystem::path& file) {
+bool KeptIndex::identify_local(const std::filesystem::path& file) {
   const FileFacts facts = look_at_file(file);
   if (facts.size < kMinLocal) return false;
   const FileIdentity identity = identity_of(file);

@@ -1,4 +1,4 @@
-// What reading a whole file found out, kept on this machine: the next opening need not read or fetch it again.
+// Keeps what a pass over a whole file found, so that the next opening need not read or fetch it again.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class KeptIndex {
   bool is_kept() const noexcept { return !path_.empty(); }
 
  private:
-  bool know_remote(const std::filesystem::path& file);
-  bool know_local(const std::filesystem::path& file);
+  bool identify_remote(const std::filesystem::path& file);
+  bool identify_local(const std::filesystem::path& file);
   std::string header(std::uint64_t bytes) const;
 
   std::filesystem::path path_;  // of the index; empty: none

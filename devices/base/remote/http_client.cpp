@@ -265,10 +265,10 @@ class Client {
       int running = 0;
       const std::uint64_t before = http_counters().bytes.load();
       curl_multi_perform(multi_, &running);
-      pace_.note_bytes(std::chrono::steady_clock::now(), http_counters().bytes.load() - before, on_their_way(),
+      pace_.note_bytes(std::chrono::steady_clock::now(), http_counters().bytes.load() - before, in_flight(),
                        others_wait());
-      http_counters().worth_asking.store(pace_.bytes(), std::memory_order_relaxed);
-      http_counters().line.store(pace_.line(), std::memory_order_relaxed);
+      http_counters().in_flight_target.store(pace_.bytes(), std::memory_order_relaxed);
+      http_counters().bandwidth_delay.store(pace_.bandwidth_delay(), std::memory_order_relaxed);
       int left = 0;
       while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
         if (message->msg == CURLMSG_DONE) finish(message->easy_handle, message->data.result);
@@ -300,10 +300,10 @@ class Client {
   }
 
   bool may_start() const {
-    return active_.size() < kMinActive || (active_.size() < kMaxActive && on_their_way() < pace_.bytes());
+    return active_.size() < kMinActive || (active_.size() < kMaxActive && in_flight() < pace_.bytes());
   }
 
-  std::uint64_t on_their_way() const {
+  std::uint64_t in_flight() const {
     std::uint64_t bytes = 0;
     for (const auto& attempt : active_) bytes += attempt->left();
     return bytes;

@@ -66,8 +66,8 @@ void wake_client() noexcept;
 struct HttpCounters {
   std::atomic<std::uint64_t> requests{0}, retries{0}, bytes{0};
   std::atomic<double> latency_seconds{0};
-  std::atomic<std::uint64_t> worth_asking{0};  // bytes to have on their way (pace.h)
-  std::atomic<std::uint64_t> line{0};          // bytes that the line holds; 0: not known yet
+  std::atomic<std::uint64_t> in_flight_target{0};  // bytes (pace.h)
+  std::atomic<std::uint64_t> bandwidth_delay{0};   // bytes; 0: not known yet
 };
 HttpCounters& http_counters() noexcept;
 

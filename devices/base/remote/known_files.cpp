@@ -99,7 +99,7 @@ void KnownFiles::hold() {
   if (holders_++ == 0) since_ = Clock::now();
 }
 
-void KnownFiles::let_go() noexcept {
+void KnownFiles::release() noexcept {
   const std::lock_guard lock(mutex_);
   --holders_;
 }

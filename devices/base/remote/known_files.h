@@ -1,4 +1,4 @@
-// What the process knows of URLs: versions and first bytes for a moment, listings, files fetched ahead.
+// Remembers what servers said of URLs: versions and first bytes for a moment, listings, files fetched ahead.
 #pragma once
 
 #include <chrono>
@@ -38,13 +38,13 @@ class KnownFiles {
     std::span<const DirectoryEntry> files;  // of the listing
   };
 
-  // What a server said holds for a few seconds, and while a Hold of then lives.
+  // An answer is valid for a few seconds, and while a Hold lives that is older than it.
   void note(const std::string& url, Found found);
   std::optional<Found> find(const std::string& url);
   void forget(const std::string& url);
   bool still_holds(Time when);
   void hold();
-  void let_go() noexcept;
+  void release() noexcept;
 
   Below note_below(const std::string& folder, std::vector<DirectoryEntry> files);
   // Returns them if the folder, or one above it, was listed a moment ago.

@@ -38,17 +38,17 @@ void Pace::note_delay(Time now, double seconds) {
   settle();
 }
 
-void Pace::note_bytes(Time now, std::uint64_t bytes, std::uint64_t on_their_way, bool others_wait) {
+void Pace::note_bytes(Time now, std::uint64_t bytes, std::uint64_t in_flight, bool others_wait) {
   if (begun_ == Time{}) begun_ = now;
-  min_on_their_way_ = came_ == 0 ? on_their_way : std::min(min_on_their_way_, on_their_way);
+  min_in_flight_ = came_ == 0 ? in_flight : std::min(min_in_flight_, in_flight);
   came_ += bytes;
   waited_ = waited_ || others_wait;
   const double seconds = seconds_between(begun_, now);
   if (seconds < std::max(kMinMeasured, delay())) return;
   const double now_rate = static_cast<double>(came_) / seconds;
-  // A rate that nothing waited for says what was asked for, not what the line carries. More on their way than it
+  // A rate that nothing waited for says what was asked for, not what the line carries. More in flight than it
   // holds waits for the line itself.
-  const bool full = waited_ || static_cast<double>(min_on_their_way_) > 2 * now_rate * delay();
+  const bool full = waited_ || static_cast<double>(min_in_flight_) > 2 * now_rate * delay();
   if (full || now_rate > rate()) {
     rates_[latest_] = now_rate;
     latest_ = (latest_ + 1) % rates_.size();

@@ -1,4 +1,4 @@
-// How many bytes of answers to have on their way at once.
+// Chooses how many bytes of answers to have in flight.
 #pragma once
 
 #include <array>
@@ -8,9 +8,9 @@
 
 namespace headrace::remote {
 
-// Twice what the line holds, its rate times its delay: less leaves it idle, and more makes what is asked for now
-// wait behind what is needed later. Rate and delay are those measured, as in BBR (Cardwell et al., 2016): the
-// maximum of the latest rates, the minimum of the latest delays. One thread at a time.
+// Twice the line's bandwidth-delay product: less leaves it idle, and more makes what is asked for now wait behind
+// what is needed later. Rate and delay are those measured, as in BBR (Cardwell et al., 2016): the maximum of the
+// latest rates, the minimum of the latest delays. One thread at a time.
 class Pace {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -19,14 +19,14 @@ class Pace {
 
   // Takes the time from a request to the first byte of its answer.
   void note_delay(Time now, double seconds);
-  // Takes the bytes that came since the last call, those that are still on their way, and whether other requests
+  // Takes the bytes that came since the last call, those that are still in flight, and whether other requests
   // wait for these to be answered.
-  void note_bytes(Time now, std::uint64_t bytes, std::uint64_t on_their_way, bool others_wait);
+  void note_bytes(Time now, std::uint64_t bytes, std::uint64_t in_flight, bool others_wait);
 
-  // Returns the bytes to have on their way, kMinBytes to kMaxBytes.
+  // Returns the bytes to have in flight, kMinBytes to kMaxBytes.
   std::uint64_t bytes() const noexcept { return bytes_; }
-  // Returns what the line holds, its rate times its delay; 0 until more requests have brought no higher rate.
-  std::uint64_t line() const noexcept { return rounds_without_growth_ < kFullAfter ? 0 : line_; }
+  // Returns the bandwidth-delay product; 0 until more requests have brought no higher rate.
+  std::uint64_t bandwidth_delay() const noexcept { return rounds_without_growth_ < kFullAfter ? 0 : line_; }
 
  private:
   static constexpr int kFullAfter = 3;  // rounds
@@ -41,7 +41,7 @@ class Pace {
   std::array<double, 8> rates_{};  // bytes per second
   std::size_t latest_ = 0;
   // Since begun_.
-  std::uint64_t came_ = 0, min_on_their_way_ = 0;
+  std::uint64_t came_ = 0, min_in_flight_ = 0;
   bool waited_ = false;
   Time begun_{};
   std::array<double, 2> delays_{};  // minimum of this half of a period and of the one before; 0: none

@@ -26,16 +26,16 @@ std::atomic<int> forward_readers{0};
 // Returns what reads in order may skip: fetching it takes less time than another request, while all who read
 // forwards share the line.
 std::uint64_t max_gap() {
-  const std::uint64_t line = http_counters().line.load(std::memory_order_relaxed);
+  const std::uint64_t line = http_counters().bandwidth_delay.load(std::memory_order_relaxed);
   if (line == 0) return kMaxGap;
   const auto readers = static_cast<std::uint64_t>(std::max(1, forward_readers.load(std::memory_order_relaxed)));
   return std::clamp(line / readers, kMinGap, kMaxGap);
 }
 
-// Returns the first window of a reader: half of what is worth asking for, but where others read forwards, too, not
+// Returns the first window of a reader: half of what should be in flight, but where others read forwards, too, not
 // more than a gap.
 std::uint64_t first_window() {
-  const std::uint64_t half = http_counters().worth_asking.load(std::memory_order_relaxed) / 2, gap = max_gap();
+  const std::uint64_t half = http_counters().in_flight_target.load(std::memory_order_relaxed) / 2, gap = max_gap();
   return gap < kMinWindow ? std::max(gap, kMinChunk) : std::clamp(half, kMinWindow, kMaxFirstWindow);
 }
 

@@ -209,7 +209,7 @@ void note_head(const FileVersion& version, std::span<const std::byte> head) {
 }
 
 Hold::Hold() { known_files().hold(); }
-Hold::~Hold() { known_files().let_go(); }
+Hold::~Hold() { known_files().release(); }
 
 std::string library() { return curl_version_info(CURLVERSION_NOW)->version; }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kReader = "tar 1";
 constexpr std::uint64_t kMaxKept = std::uint64_t{64} << 10;  // bytes of a file that was read
 
-// What comes next in an index: FORMAT.md.
+// The kinds of entries in an index: FORMAT.md.
 enum class Entry : std::uint8_t { kFile, kFileWithBytes, kFolder, kEnd };
 
 class KeptListing final : public ArchiveFiles {

@@ -11,8 +11,8 @@
 
 namespace headrace {
 
-// Opens a tar or zip archive; `window_limit` as in open_input(). Of a plain tar behind a URL, or a large one, an
-// index is kept (kept_index.h) once all its files were listed: their names and positions, and the bytes of those
+// Opens a tar or zip archive; `window_limit` as in open_input(). Keeps an index (kept_index.h) of a plain tar
+// that is behind a URL or large, once all its files were listed: their names and positions, and the bytes of those
 // that were read meanwhile, such as labels.
 std::unique_ptr<ArchiveFiles> open_archive(const std::filesystem::path& path,
                                            std::uint64_t window_limit = kWindowLimit);

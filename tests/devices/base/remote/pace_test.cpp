@@ -7,22 +7,22 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// Requests over a line that carries `rate` bytes a second, `delay` seconds late: as many bytes on their way as the
+// Requests over a line that carries `rate` bytes a second, `delay` seconds late: as many bytes in flight as the
 // pace says, always.
 struct Line {
   double rate, delay;
   Pace pace = {};
   double now = 1;
 
-  // `asked`: bytes on their way; 0: as many as the pace says, and others wait.
+  // `asked`: bytes in flight; 0: as many as the pace says, and others wait.
   void carry(double seconds, double asked = 0) {
     constexpr double kTick = 0.01;
     for (const double end = now + seconds; now < end;) {
       now += kTick;
-      const double on_their_way = asked == 0 ? static_cast<double>(pace.bytes()) : asked;
-      const double carried = std::min(rate, on_their_way / delay) * kTick;
+      const double in_flight = asked == 0 ? static_cast<double>(pace.bytes()) : asked;
+      const double carried = std::min(rate, in_flight / delay) * kTick;
       pace.note_delay(time(), delay);
-      pace.note_bytes(time(), static_cast<std::uint64_t>(carried), static_cast<std::uint64_t>(on_their_way),
+      pace.note_bytes(time(), static_cast<std::uint64_t>(carried), static_cast<std::uint64_t>(in_flight),
                       asked == 0);
     }
   }
@@ -62,12 +62,12 @@ TEST(Pace, FollowsALineThatSlowsDown) {
 TEST(Pace, KnowsWhatALineHoldsOnceMoreRequestsBringNoMore) {
   Line line{.rate = 200e6, .delay = 0.04};
   line.carry(0.1);
-  EXPECT_EQ(line.pace.line(), 0U) << "the rate still grows";
+  EXPECT_EQ(line.pace.bandwidth_delay(), 0U) << "the rate still grows";
   line.carry(3);
-  EXPECT_NEAR(static_cast<double>(line.pace.line()), 200e6 * 0.04, 1e6);
+  EXPECT_NEAR(static_cast<double>(line.pace.bandwidth_delay()), 200e6 * 0.04, 1e6);
   Line idle{.rate = 1e6, .delay = 0.04};
   idle.carry(3, /*asked=*/20e3);
-  EXPECT_EQ(idle.pace.line(), 0U) << "nobody waited for it";
+  EXPECT_EQ(idle.pace.bandwidth_delay(), 0U) << "nobody waited for it";
 }
 
 TEST(Pace, SeesASlowLineEvenIfNoRequestWaitsForAnother) {
@@ -75,7 +75,7 @@ TEST(Pace, SeesASlowLineEvenIfNoRequestWaitsForAnother) {
   line.carry(3);
   line.rate = 20e6;
   line.carry(3, /*asked=*/2e6);
-  EXPECT_NEAR(static_cast<double>(line.pace.line()), 20e6 * 0.01, 2e4);
+  EXPECT_NEAR(static_cast<double>(line.pace.bandwidth_delay()), 20e6 * 0.01, 2e4);
 }
 
 TEST(Pace, IsNotMisledByAnIdleLine) {
