@@ -1,4 +1,5 @@
-// Packs a data set into one record file, for fast reading by position. pipeline/FORMAT.md describes the file.
+// Packs a data set into record files, for fast reading by position, or writes its index. pipeline/FORMAT.md
+// describes the files.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,18 @@
 
 namespace HEADRACE_API headrace {
 
+class Dataset;
+
 struct ConvertOptions {
   // Maximum side of encoded images: larger ones are reduced to it (antialiased, aspect kept), smaller ones stay
   // byte for byte. 0: all stay as they are.
   std::int64_t max_side = 0;
   // 1 to 100: every encoded image becomes a JPEG of this quality. 0: only those that max_side reduces, at 90.
   int quality = 0;
-  int threads = 0;  // decode and encode; 0: one per processor. The file is the same with any number
+  // Writes several files of about so many bytes into a folder; 0: all into one file. The records of a split are
+  // divided evenly, by the bytes of 64 of them.
+  std::uint64_t shard_bytes = 0;
+  int threads = 0;  // decode and encode; 0: one per processor. The files are the same with any number
   // Turns, and encodes again, images whose EXIF data say that they are stored another way up.
   bool apply_orientation = false;
   // Only this split; std::nullopt: both, or the only one of a format without others.
@@ -40,7 +46,9 @@ void show(ConvertOptions& options, OptionVisitor& visit);
 
 struct ConvertResult {
   std::uint64_t records = 0;         // of all splits
-  std::uint64_t bytes = 0;           // of the file
+  std::uint64_t bytes = 0;           // of the files
+  std::uint64_t shards = 0;          // files that were written into a folder
+  std::uint64_t kept_shards = 0;     // of them those that were there, from a conversion that did not end
   std::uint64_t bad_records = 0;     // of all splits, left out
   std::optional<Split> absent = {};  // a split that the origin lacks
   std::string reading = {};          // how the origin was read: describe_reading()
@@ -49,7 +57,37 @@ struct ConvertResult {
 // Writes any data set that open_source() recognises at `data` to the file `to`, which appears whole or not at all
 // and replaces an existing one. Every image is decoded, even if it stays as it is: the file has no bad record.
 // Throws DataError naming the bad record; ConfigError if options and data do not fit together.
+//
+// With shard_bytes `to` is a folder, made if missing, that gets train-00000-of-00012.records and so on, which
+// open_source() reads as one data set: records, their numbers and the fingerprint are those of the one file. Each
+// appears whole. Until the last one is written, a marker file, .headrace-convert, records the inputs and options:
+// repeating the call resumes a conversion that failed or was killed. Throws ConfigError for a folder that has
+// record files without a marker, or the marker of another conversion.
 ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
                               const ConvertOptions& options = {});
+
+// Writes the records of a dataset that has no stages, such as those of functions, arrays and tables, in the same
+// way: as the split of the options, or train; options.source is not used. Throws ConfigError for stages.
+ConvertResult convert_dataset(const Dataset& data, const std::filesystem::path& to,
+                              const ConvertOptions& options = {});
+
+struct IndexOptions {
+  std::optional<Split> split = {};  // only this one
+  SourceOptions source = {};
+  // The file for all indexes in one set: ".headrace-index" beside the data is found by every later opening, on any
+  // machine. Empty: they are only kept in the user's cache folder.
+  std::filesystem::path to = {};
+};
+
+struct IndexResult {
+  std::uint64_t records = 0;  // of all splits
+  std::uint64_t shards = 0;   // files that have an index
+  std::uint64_t bytes = 0;    // of the indexes
+  std::string reading = {};
+};
+
+// Opens the data, which reads tars and TFRecord files that have no index yet, or have changed. Throws as
+// open_source() does, and ConfigError if nothing there has an index.
+IndexResult index_dataset(const std::filesystem::path& data, const IndexOptions& options = {});
 
 }  // namespace headrace

@@ -24,6 +24,7 @@
 #include "headrace/devices/base/api.h"
 #include "headrace/pipeline/operations.h"
 #include "headrace/pipeline/record.h"
+#include "headrace/pipeline/record_filter.h"
 #include "headrace/pipeline/source.h"
 
 namespace HEADRACE_API headrace {
@@ -45,81 +46,6 @@ enum class Residency {
   kAlways,  // kept if all free memory holds them; ConfigError if they cannot be
 };
 constexpr std::array<const char*, 3> choice_names(Residency /*of*/) { return {"auto", "never", "always"}; }
-
-// The fields of one example, as a filter sees them. Valid only during the call.
-class ExampleView {
- public:
-  ExampleView(const Fields& fields, const RecordView& view) : fields_(&fields), view_(&view) {}
-  // `shapes` are the shapes of the fields in this record.
-  ExampleView(const Fields& fields, const RecordView& view, std::span<const Shape> shapes)
-      : fields_(&fields), view_(&view), shapes_(shapes) {}
-
-  // Returns the field's bytes, as the source holds them (an image is still encoded) unless RecordFilter::processed
-  // is set. Throws ConfigError if the name is unknown.
-  std::span<const std::byte> bytes(const std::string& field) const;
-  // Returns the field's shape in this record; for an encoded image, its number of bytes.
-  Shape shape(const std::string& field) const;
-  // Returns the value of a raw scalar field of any integer type. Throws ConfigError if the field is not one.
-  std::int64_t integer(const std::string& field) const;
-  std::int64_t label() const { return integer("label"); }
-
- private:
-  const Fields* fields_;
-  const RecordView* view_;
-  std::span<const Shape> shapes_ = {};
-};
-
-// Must be pure and thread-safe: it is called once per record, in any order, when a plan is first counted or
-// opened. A record that cannot be read, or on which it throws, stays in the stream as a bad record: the error is
-// that of the batch the record would be in, as ErrorPolicy says. A ConfigError belongs to no record and is thrown
-// at once, as is running out of memory.
-struct RecordFilter {
-  std::string name = {};
-  std::uint32_t version = 1;  // part of every fingerprint: change it with the function
-  std::function<bool(const ExampleView&)> keeps = {};
-  // If true, it sees the fields after the preceding decode() and map() stages, none of which may be random;
-  // otherwise as the source holds them. The pass over the records then decodes them once more, and a record that
-  // fails there counts as one that could not be judged.
-  bool processed = false;
-  // Ends it with Error(kTimeout), also if a read for a call takes longer. Not part of a fingerprint.
-  double stall_timeout_seconds = 120;
-  // Ends it with a DataError: each such record is kept in memory. Not part of a fingerprint.
-  std::uint64_t max_failures = 65536;
-  void each_field(OptionVisitor& visit) {
-    visit("name", name, "For explain() and errors.");
-    visit("version", version, "Part of every fingerprint.");
-    visit("processed", processed, "Whether the filter sees the fields as the preceding stages leave them.");
-    visit("stall_timeout_seconds", stall_timeout_seconds, "A call that takes longer ends the pass; 0: no limit.");
-    visit("max_failures", max_failures, "More records than this that cannot be read end the pass.");
-  }
-};
-
-// For programs that must poll for signals. While it lives, its thread calls `look` about twenty times a second
-// when it waits for a pass over all records: a filter's, which size() or a Loader's constructor may be the first
-// to need, that of padded_batch() and from_json() of such a plan, or inspect_source()'s. An exception from `look`
-// ends the pass within a second and propagates from the call that waited; a later call begins the pass again. The
-// innermost poll of a thread counts; an empty `look` leaves the outer one in force. LoaderOptions::while_waiting
-// serves as one for the constructor.
-class ScanPoll {
- public:
-  explicit ScanPoll(std::function<void()> look);
-  ~ScanPoll();
-  ScanPoll(const ScanPoll&) = delete;
-  ScanPoll& operator=(const ScanPoll&) = delete;
-
-  // Calls this thread's poll, if there is one.
-  static void look();
-
- private:
-  std::function<void()> look_;
-  const std::function<void()>* outer_;
-};
-
-// Returns a filter that keeps the records whose label is in `labels`.
-RecordFilter with_labels(std::vector<std::int64_t> labels);
-
-// Returns "filter(name, version 1)".
-std::string describe(const RecordFilter& filter);
 
 // The size of all images, if it is known: the plan then relies on it, so that devices may crop, normalise and keep
 // decoded images. An image of another size is a bad record. 0 0: any size, unless batch() or an operation needs
@@ -155,6 +81,35 @@ struct ShuffleWindowOptions {
   bool reshuffle_each_epoch = true;
   void each_field(OptionVisitor& visit) {
     visit("size", size, "How many positions are shuffled among themselves.");
+    visit("seed", seed, "Mixed with the loader's seed.");
+    visit("reshuffle_each_epoch", reshuffle_each_epoch, "False: the same order in every epoch.");
+  }
+};
+
+struct ShuffleShardsOptions {
+  std::uint64_t window = 1024;
+  std::uint64_t shards = 8;
+  std::uint64_t seed = 0;
+  bool reshuffle_each_epoch = true;
+  void each_field(OptionVisitor& visit) {
+    visit(
+        "window", window,
+        "Records that are shuffled among themselves. The first windows of an epoch are smaller, from a sixteenth "
+        "on, so that the first batch comes soon. Two windows are kept in memory, as the source holds them.");
+    visit("shards", shards, "Shards that are read at a time, a record of each in turn; 64 at most.");
+    visit("seed", seed, "Mixed with the loader's seed.");
+    visit("reshuffle_each_epoch", reshuffle_each_epoch, "False: the same order in every epoch.");
+  }
+};
+
+struct ShuffleBlocksOptions {
+  std::uint64_t block = 256;
+  std::uint64_t group = 16;
+  std::uint64_t seed = 0;
+  bool reshuffle_each_epoch = true;
+  void each_field(OptionVisitor& visit) {
+    visit("block", block, "Consecutive records that stay together: enough for a few megabytes.");
+    visit("group", group, "Blocks whose records are shuffled among themselves.");
     visit("seed", seed, "Mixed with the loader's seed.");
     visit("reshuffle_each_epoch", reshuffle_each_epoch, "False: the same order in every epoch.");
   }
@@ -326,6 +281,15 @@ class Dataset {
   Dataset filter(RecordFilter filter) const;
   // Shuffles each `size` consecutive positions among themselves, for data best read nearly in order.
   Dataset shuffle_window(ShuffleWindowOptions options) const;
+  // Shuffles without an index: the shards, several of which are read at a time, and then the records within
+  // windows. The order depends on the seed and the list of shards alone, and gives every record once an epoch.
+  // REQUIRES: a source of shards that is not indexed (SourceOptions::indexed), and no stage before it that chooses
+  // or orders.
+  Dataset shuffle_shards(ShuffleShardsOptions options = {}) const;
+  // Shuffles blocks of consecutive positions, and the positions within groups of these, for data on a disk or
+  // behind a network: nearly as mixed as by shuffle(), also where equal classes lie together, but read in long
+  // runs. O(1). Where blocks begin differs from pass to pass.
+  Dataset shuffle_blocks(ShuffleBlocksOptions options = {}) const;
   // Adds a field, i64, with the zero-based position at which the stage stands: of the records that the stages
   // before it leave, in their order. Before shuffle() it is a number of the record, after it the position in the
   // epoch. Neither shuffled nor repeated records may be numbered before cache().
@@ -370,8 +334,10 @@ class Dataset {
   std::string explain(const DeviceGroup& devices, ConvertAt at = ConvertAt::kAuto,
                       Residency resident = Residency::kAuto) const;
 
-  // Returns whether the source is a stream: then there is one epoch, of unknown length.
+  // Returns whether the source is a stream, of unknown length.
   bool streamed() const;
+  // Returns whether there is one epoch only: of a stream that cannot be read again.
+  bool one_pass() const;
   // Returns the number of records in one epoch; if batches are combined or stages choose them, of those batches
   // (after a shuffle, of the first epoch's). Like steps_per_epoch(), throws ConfigError for a stream.
   std::uint64_t size() const;

@@ -40,10 +40,16 @@ struct LoaderState {
   // the data and of each stage, in the order of StreamPlan::identities(). Empty: not known.
   std::uint64_t seed = 0;
   std::vector<std::uint32_t> stages = {};
+  // Of a stream: the records of an epoch, if `sequence` is of a later one than the first, else 0; and of one that
+  // is read in shards, where each of those that are open stands, so that it continues there. Empty: it is read
+  // again from the beginning of the epoch.
+  std::uint64_t records = 0;
+  std::string mark = {};
 
   // Returns one line of text, "headrace-loader-2 <fingerprint> <sequence> <seed> <stages>": eight hexadecimal
-  // digits for each hash, or "-". If there are batches ahead, "<ahead>" follows: hexadecimal digits of four
-  // batches each, from sequence + 1 on, the lowest bit first. Throws ConfigError if `ahead` is not as required.
+  // digits for each hash, or "-". "<ahead>" follows if there are batches ahead: hexadecimal digits of four
+  // batches each, from sequence + 1 on, the lowest bit first; "-" before "<records> <mark>" of a stream, if it has
+  // them. Throws ConfigError if `ahead` is not as required.
   std::string serialize() const;
   // Throws ConfigError on anything else.
   static LoaderState parse(std::string_view text);
@@ -189,6 +195,8 @@ class Loader {
   // batch, or the epoch's if those are fewer. Of bucket_by_length(): the most of any batch.
   std::int64_t local_rows() const noexcept;
   std::uint64_t steps_per_epoch() const noexcept;
+  // Returns whether that number is certain: of shards that are not indexed once an epoch has ended.
+  bool knows_steps() const noexcept;
   const Fields& fields() const noexcept;
   const Dataset& dataset() const noexcept;
   // Returns the devices whose memory holds the batches: one per replica served.

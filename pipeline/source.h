@@ -80,6 +80,8 @@ class RecordStream {
 class Source;
 using SourcePtr = std::shared_ptr<const Source>;
 
+// A stream of shards; private to the pipeline.
+class ShardedSource;
 // The opener's name and arguments; private to the pipeline.
 class SourceOrigin;
 using SourceOriginPtr = std::shared_ptr<const SourceOrigin>;
@@ -101,6 +103,9 @@ class Source {
   // Returns the records of a stream from number `first` on; null if records have numbers. May block while it skips
   // those before, and throws if the stream cannot be opened again.
   virtual std::unique_ptr<RecordStream> open_stream(std::uint64_t /*first*/) const { return nullptr; }
+
+  // Returns a stream whose shards can be read in any order and any number of times; null for any other source.
+  virtual const ShardedSource* sharded() const noexcept { return nullptr; }
 
   // Returns the record's largest field if it is in memory, for callers who fetch ahead.
   virtual std::span<const std::byte> peek(std::uint64_t /*index*/) const noexcept { return {}; }

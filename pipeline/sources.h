@@ -101,6 +101,9 @@ inline constexpr const char* kLabelCount =
 inline constexpr const char* kLabelType =
     "How labels are read: each value as a class, or as a number to be predicted, float32; auto takes whole "
     "numbers and names of classes, and refuses other numbers.";
+inline constexpr const char* kIndexed =
+    "False: shards are read one after another, or as shuffle_shards() says, and no pass over all of them comes "
+    "first: the data are a stream that can be read again, whose length is known at the end of an epoch.";
 inline constexpr const char* kMemoryLimit = "The maximum of memory for unpacked or converted data, in bytes.";
 inline constexpr const char* kColumns =
     "Further columns, features, members of samples or files beside images that become fields: "
@@ -212,6 +215,7 @@ struct WebDatasetOptions {
   std::vector<std::string> members = {};
   LabelType label_type = LabelType::kAuto;  // kAuto: integers
   LayoutOptions layout = {};                // its train_folder and test_folder
+  bool indexed = true;                      // ConfigError if false and classes are to be found in the data
   void each_field(OptionVisitor& visit) {
     visit("split", split, source_sentences::kSplit);
     visit("classes", classes, source_sentences::kClasses);
@@ -222,6 +226,7 @@ struct WebDatasetOptions {
     visit("members", members, source_sentences::kColumns);
     visit("label_type", label_type, source_sentences::kLabelType);
     layout.each_field(visit);
+    visit("indexed", indexed, source_sentences::kIndexed);
   }
 };
 // Opens one archive, or a folder of archives.
@@ -271,6 +276,7 @@ struct TfRecordOptions {
   std::vector<std::string> feature_keys = {};  // as ColumnOptions::columns; bytes if they are images or text
   LabelType label_type = LabelType::kAuto;     // kClass: integers
   LayoutOptions layout = {};                   // its train_folder and test_folder
+  bool indexed = true;
   void each_field(OptionVisitor& visit) {
     visit("split", split, source_sentences::kSplit);
     visit("image_keys", image_keys, "The image is the first of these features that an example has.");
@@ -281,6 +287,7 @@ struct TfRecordOptions {
     visit("feature_keys", feature_keys, source_sentences::kColumns);
     visit("label_type", label_type, source_sentences::kLabelType);
     layout.each_field(visit);
+    visit("indexed", indexed, source_sentences::kIndexed);
   }
 };
 // Opens one file, or a folder of *.tfrecord, *.tfrecord.gz, *.tfrecord-00000-of-00004 or train-00000-of-00004.
@@ -367,8 +374,8 @@ struct WebStreamOptions {
 };
 SourcePtr web_stream(const std::filesystem::path& pipe, WebStreamOptions options = {});
 
-// Opens one split of a record file, as convert_dataset() writes it (pipeline/FORMAT.md): read by position, each
-// record checked against its checksum at every read. Fields and classes are the origin's.
+// Opens one split of a record file of convert_dataset(), or of a folder of them (pipeline/FORMAT.md): read by
+// position, each record checked against its checksum at every read. Fields and classes are the origin's.
 SourcePtr record_file(const std::filesystem::path& path, Split split);
 
 // Returns one sentence with the formats that open_source() reads; errors about unrecognised data end with it.
@@ -378,10 +385,12 @@ struct SourceOptions {
   LayoutOptions layout = {};  // ConfigError if there are no images in folders, or shards
   std::uint64_t label_count = 0;
   ColumnOptions columns = {};  // ConfigError if there are none
+  bool indexed = true;         // ConfigError if false and there are no shards
   void each_field(OptionVisitor& visit) {
     layout.each_field(visit);
     visit("label_count", label_count, source_sentences::kLabelCount);
     columns.each_field(visit);
+    visit("indexed", indexed, source_sentences::kIndexed);
   }
 };
 

@@ -34,7 +34,7 @@ struct BenchOptions : PipelineCommandOptions {
 
   TimePlan plan() const { return {.seconds = seconds, .warm_up = warm_up}; }
   // Whether the data is read again and again until the time is over; a stream can be read only once.
-  bool repeats(const Dataset& dataset) const { return common.epochs == 0 && !dataset.streamed(); }
+  bool repeats(const Dataset& dataset) const { return common.epochs == 0 && !dataset.one_pass(); }
 };
 
 // The engine at work on one pipeline, measured in turns.

@@ -22,6 +22,7 @@ void add_bench_command(CLI::App& program);
 void add_explain_command(CLI::App& program);
 void add_cache_command(CLI::App& program);
 void add_convert_command(CLI::App& program);
+void add_index_command(CLI::App& program);
 void add_report_command(CLI::App& program);
 void add_doctor_command(CLI::App& program);
 void add_shell_command(CLI::App& program);

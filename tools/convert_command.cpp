@@ -1,4 +1,4 @@
-// `headrace convert`: packs a data set into one file that is read by position.
+// `headrace convert`: packs a data set into one file, or several, that are read by position.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ std::string name_without_suffix(const std::filesystem::path& data) {
 
 // In a folder the file is called after the data.
 std::filesystem::path file_to_write(const ConvertCommandOptions& options) {
-  if (path_kind(options.to) != PathKind::kDirectory) return options.to;
+  if (options.convert.shard_bytes > 0 || path_kind(options.to) != PathKind::kDirectory) return options.to;
   return options.to / (name_without_suffix(options.data) + ".records");
 }
 
@@ -64,11 +64,16 @@ void convert(ConvertCommandOptions options) {
     print(json.text_output(), "there is no {} split here: the file holds the other one alone\n",
           *result.absent == Split::kTrain ? "train" : "test");
   }
-  print(json.text_output(), "{}, {} bytes in {:.2f} s: {}\n", count_of(result.records, "record"), result.bytes,
-        seconds, options.to);
+  const std::string shards = result.shards == 0 ? "" : fmt::format(" in {}", count_of(result.shards, "file"));
+  const std::string kept =
+      result.kept_shards == 0 ? "" : fmt::format(", {} of them already there", result.kept_shards);
+  print(json.text_output(), "{}, {} bytes{}{} in {:.2f} s: {}\n", count_of(result.records, "record"), result.bytes,
+        shards, kept, seconds, options.to);
   json.write({{"file", options.to.string()},
               {"records", result.records},
               {"bytes", result.bytes},
+              {"shards", result.shards},
+              {"kept_shards", result.kept_shards},
               {"seconds", seconds},
               {"bad_records", result.bad_records}});
   json.finish();
@@ -90,6 +95,9 @@ void add_convert_command(CLI::App& program) {
           "whole or not at all")
       ->type_name("PATH")
       ->required();
+  add_size(*command, "--shard-size", options->convert.shard_bytes,
+           "write files of about this size into the folder of --to, which are read as one data set; repeat the "
+           "command to resume after an interruption");
   add_choice(*command, "--split", options->split, "the split to write; without it, both", {"train", "test"});
   add_number(*command, "--max-side", options->convert.max_side,
              "shrink images to this longest side; those that fit stay byte for byte", {.min = 1, .max = 65500});

@@ -174,14 +174,17 @@ class NetworkReport {
     const remote::Counters now = remote::counters();
     const double rate = static_cast<double>(now.bytes - before_.bytes) / clock_.seconds();
     const std::uint64_t requests = now.requests - before_.requests, retries = now.retries - before_.retries;
+    const std::uint64_t cached = now.cached_bytes - before_.cached_bytes;
     print(json.text_output(),
-          "network  first byte after {:.1f} ms, {:.1f} MB/s while it was examined; {}, {} of them repeated\n",
-          1e3 * now.latency_seconds, rate / 1e6, count_of(requests, "request"), retries);
+          "network  first byte after {:.1f} ms, {:.1f} MB/s while it was examined; {}, {} of them repeated{}\n",
+          1e3 * now.latency_seconds, rate / 1e6, count_of(requests, "request"), retries,
+          cached == 0 ? "" : fmt::format("; {:.1f} MB from the fetch cache", static_cast<double>(cached) / 1e6));
     json.write({{"network", true},
                 {"latency_ms", 1e3 * now.latency_seconds},
                 {"bytes_per_second", rate},
                 {"requests", requests},
-                {"retries", retries}});
+                {"retries", retries},
+                {"cached_bytes", cached}});
   }
 
  private:

@@ -30,7 +30,7 @@ std::unique_ptr<Loader> loader_at(const DigestOptions& options, const Dataset& d
   if (options.start_step > 0) {
     const Loader loader(dataset, devices, settings);
     const std::uint64_t batches = loader.steps_per_epoch() * settings.epochs;
-    if (options.start_step > batches) {
+    if (!dataset.streamed() && options.start_step > batches) {
       throw ConfigError(
           fmt::format("--start-step {} is past the end: there are {} batches", options.start_step, batches),
           "give a smaller step, or more --epochs");

@@ -204,7 +204,7 @@ void explain(ExplainOptions options) {
   }
   if (options.seconds == 0) options.seconds = kTraceSeconds;
 
-  const bool repeats = options.common.epochs == 0 && !dataset.streamed();  // a stream can be read only once
+  const bool repeats = options.common.epochs == 0 && !dataset.one_pass();
   if (repeats) settings.epochs = kEndlessEpochs;
   if (!options.trace.empty()) settings.trace_spans = kSpansPerThread;
   const TimePlan time{.seconds = options.seconds, .warm_up = options.warm_up};
@@ -216,7 +216,7 @@ void explain(ExplainOptions options) {
   take_first_batch(loader, measured.consumer);
   measured.max_warm_up_seconds = time.max_warm_up_seconds(clock.seconds());
   const WarmUp warm = warm_up(loader, measured, line);
-  const bool tries = can_try_cache(options, loader.stats());
+  const bool tries = !dataset.streamed() && can_try_cache(options, loader.stats());
   const double trial = tries ? kTrialShare * options.seconds : 0;
   measured.seconds = std::max(time.whole_seconds() - clock.seconds() - trial, kMeasuredShare * options.seconds);
   const LoaderStats stats = run_measured(loader, measured, line);

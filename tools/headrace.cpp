@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   headrace::tools::add_explain_command(program);
   headrace::tools::add_cache_command(program);
   headrace::tools::add_convert_command(program);
+  headrace::tools::add_index_command(program);
   headrace::tools::add_report_command(program);
   headrace::tools::add_doctor_command(program);
   headrace::tools::add_shell_command(program);

@@ -62,8 +62,9 @@ HR_API void hr_loader_free(hr_loader* loader);
 
 typedef struct hr_loader_info {
   size_t size;
-  int64_t local_rows;       /* of a replica's tensors */
-  uint64_t steps_per_epoch; /* HR_UNKNOWN for a stream */
+  int64_t local_rows; /* of a replica's tensors */
+  uint64_t
+      steps_per_epoch; /* HR_UNKNOWN for a stream, and for shards that are not indexed before an epoch has ended */
   int32_t replicas;
   int32_t threads; /* maximum computing at once now */
   bool tuned;      /* the tuning has finished */

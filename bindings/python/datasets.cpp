@@ -2,6 +2,7 @@
 #include "headrace/pipeline/dataset.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -15,8 +16,10 @@
 
 #include "headrace/bindings/python/callable.h"
 #include "headrace/bindings/python/module.h"
+#include "headrace/bindings/python/options.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/registry.h"
+#include "headrace/pipeline/convert.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -89,6 +92,7 @@ void bind_questions(nb::class_<Dataset>& dataset) {
           },
           "devices"_a, Unlocked())
       .def("streamed", &Dataset::streamed, Unlocked())
+      .def("one_pass", &Dataset::one_pass, Unlocked())
       .def("size", &Dataset::size, Unlocked())
       .def("steps_per_epoch", &Dataset::steps_per_epoch, Unlocked())
       .def("batch_size", &batch_size, Unlocked())
@@ -166,6 +170,20 @@ void bind_datasets(nb::module_& module) {
       },
       "folder"_a, "budget_bytes"_a, Unlocked());
   nb::class_<RecordFilter>(module, "RecordFilter");
+  module.def(
+      "convert",
+      [](const Dataset& data, const std::string& to, const nb::dict& given) {
+        const auto options = read_options<ConvertOptions>(given, "headrace.save_records()");
+        const WithoutGil others_run;
+        const SignalPoll poll;
+        const ConvertResult done = convert_dataset(data, to, options);
+        return std::map<std::string, std::uint64_t>{{"records", done.records},
+                                                    {"bytes", done.bytes},
+                                                    {"shards", done.shards},
+                                                    {"kept_shards", done.kept_shards},
+                                                    {"bad_records", done.bad_records}};
+      },
+      "data"_a, "to"_a, "options"_a);
   module.def("python_filter", &python_filter, "function"_a, "name"_a, "version"_a, "processed"_a, "fields"_a);
   nb::class_<Dataset> dataset(module, "Dataset");
   bind_parts(module);

@@ -188,6 +188,8 @@ void bind_loader(nb::module_& module) {
           "steps_per_epoch", [](const PythonLoader& of) { return of.running()->loader().steps_per_epoch(); },
           Unlocked())
       .def(
+          "knows_steps", [](const PythonLoader& of) { return of.running()->loader().knows_steps(); }, Unlocked())
+      .def(
           "local_rows", [](const PythonLoader& of) { return of.running()->loader().local_rows(); }, Unlocked())
       .def(
           "replicas", [](const PythonLoader& of) { return of.running()->devices().size(); }, Unlocked())

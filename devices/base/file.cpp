@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -70,8 +71,7 @@ void visit_folder(const std::filesystem::path& path, const Visit& visit) {
 }  // namespace
 
 bool is_url(const std::filesystem::path& path) noexcept {
-  const std::string& text = path.native();
-  return text.starts_with("http://") || text.starts_with("https://") || text.starts_with("s3://");
+  return is_http_url(path.native()) || is_store_url(path.native());
 }
 
 FileFacts look_at_file(const std::filesystem::path& path) {
@@ -105,6 +105,11 @@ File File::open(const std::filesystem::path& path) {
 
 void File::will_read(std::span<const ByteExtent> extents) const {
   if (remote_ != nullptr) remote_->will_read(extents);
+}
+
+void File::will_read_from(std::uint64_t offset, std::uint64_t bytes_before) const {
+  if (remote_ != nullptr) return remote_->will_read_from(offset, bytes_before);
+  ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), 0, POSIX_FADV_SEQUENTIAL);
 }
 
 std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> into) const {
@@ -200,12 +205,16 @@ FolderContents contents_of(const std::filesystem::path& path) {
       return;
     }
     const std::string_view name = found.d_name;
-    contents.files.push_back({.name = contents.names.size(),
-                              .name_size = name.size(),
+    if (contents.names.size() + name.size() > std::numeric_limits<std::uint32_t>::max())
+      os::fail(path, "cannot list", EOVERFLOW);
+    contents.files.push_back({.name = static_cast<std::uint32_t>(contents.names.size()),
+                              .name_size = static_cast<std::uint32_t>(name.size()),
                               .size = static_cast<std::uint64_t>(status.st_size),
                               .modified_ns = time_of_change(status)});
     contents.names += name;
   });
+  contents.names.shrink_to_fit();
+  contents.files.shrink_to_fit();
   std::ranges::sort(contents.files, {}, [&](const auto& file) { return contents.name_of(file); });
   std::ranges::sort(contents.folders, {}, &FolderContents::OfFolder::name);
   return contents;

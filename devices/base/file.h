@@ -21,6 +21,7 @@ namespace HEADRACE_API headrace {
 namespace remote {
 class Handle;
 }
+class FilePart;
 
 // A file opened for reading by position. Thread-safe: reads carry their own offset.
 // Every failure is a DataError that names the path and the offset.
@@ -42,11 +43,15 @@ class File {
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) const;
   // Fetches these bytes ahead, neighbours together, if the file is remote; affects speed only. Does not block.
   void will_read(std::span<const ByteExtent> extents) const;
+  // Starts reading ahead for sequential reads from `offset`, which follow so many bytes of other files; affects
+  // speed only. Does not block.
+  void will_read_from(std::uint64_t offset, std::uint64_t bytes_before) const;
   bool is_remote() const noexcept { return remote_ != nullptr; }
   // Returns what is known of a remote file; null: it is the operating system's.
   const remote::Handle* remote() const noexcept { return remote_.get(); }
 
  private:
+  friend FilePart;
   File(std::filesystem::path path, Descriptor descriptor, std::uint64_t size, std::uint64_t modified_ns)
       : path_(std::move(path)), descriptor_(std::move(descriptor)), size_(size), modified_ns_(modified_ns) {}
 
@@ -103,7 +108,7 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 // The contents of a folder, in few bytes for each file: there may be millions.
 struct FolderContents {
   struct OfFile {
-    std::size_t name, name_size;  // in `names`
+    std::uint32_t name, name_size;  // in `names`
     std::uint64_t size, modified_ns;
   };
   struct OfFolder {

@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 #include <xxhash.h>
 
+#include <new>
 #include <utility>
 
 #include "headrace/devices/base/failures.h"
@@ -59,6 +60,22 @@ std::string Sha256::finish_hex() {
   }
   return text;
 }
+
+struct Xxh3::State {
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> of{XXH3_createState(), XXH3_freeState};
+};
+
+Xxh3::Xxh3() : state_(std::make_unique<State>()) {
+  if (state_->of == nullptr) throw std::bad_alloc();
+  XXH3_64bits_reset(state_->of.get());
+}
+Xxh3::~Xxh3() = default;
+
+void Xxh3::update(std::span<const std::byte> bytes) noexcept {
+  XXH3_64bits_update(state_->of.get(), bytes.data(), bytes.size());
+}
+
+std::uint64_t Xxh3::value() const noexcept { return XXH3_64bits_digest(state_->of.get()); }
 
 std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed) noexcept {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);

@@ -42,6 +42,21 @@ class Sha256 {
 std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed = 0) noexcept;
 std::uint64_t xxh3(std::string_view text, std::uint64_t seed = 0) noexcept;
 
+// Incremental XXH3-64, without a seed. Not thread-safe.
+class Xxh3 {
+ public:
+  Xxh3();
+  ~Xxh3();
+
+  void update(std::span<const std::byte> bytes) noexcept;
+  // Returns the hash of everything so far.
+  std::uint64_t value() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // Returns XXH3-128 of the bytes as 32 lower-case hexadecimal digits, as `xxhsum -H2` prints it.
 std::string xxh3_128_hex(std::span<const std::byte> bytes);
 

@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::string_view kHexDigits = "0123456789ABCDEF";
 
-bool is_http(const std::filesystem::path& path) { return path.native().starts_with("http"); }
-
 // Returns the text with %XX replaced by bytes, as a server reads it.
 std::string as_server_reads(std::string_view text) {
   std::string decoded;
@@ -36,8 +34,13 @@ std::string as_server_reads(std::string_view text) {
 }
 
 // "https://host" of a URL.
+// Of Hugging Face's store the repository, since others' may lie beside it.
 std::string_view host_of(std::string_view url) {
-  return url.substr(0, url.find_first_of("/?#", url.find("://") + 3));
+  std::size_t end = url.find_first_of("/?#", url.find("://") + 3);
+  for (int part = 0; part < 2 && url.starts_with("hf://") && end != std::string_view::npos; ++part) {
+    end = url.find('/', end + 1);
+  }
+  return url.substr(0, end);
 }
 
 [[noreturn]] void refuse_name(const std::filesystem::path& folder, std::string_view name, std::string_view why,
@@ -116,9 +119,9 @@ const char* leads_out(std::string_view name) noexcept {
 std::filesystem::path path_below(const std::filesystem::path& folder, std::string_view name) {
   constexpr const char* kHint =
       "rename the file; a name from a listing, an archive or a table stays below its folder";
-  const char* why = leads_out(is_http(folder) ? as_server_reads(name) : std::string(name));
+  const char* why = leads_out(is_http_url(folder.native()) ? as_server_reads(name) : std::string(name));
   // The keys of a store may have empty parts: they are names, and no paths.
-  const bool is_key = folder.native().starts_with("s3://");
+  const bool is_key = is_store_url(folder.native());
   if (why == nullptr && name.starts_with('/') && !is_key) why = "is absolute";
   if (why != nullptr) refuse_name(folder, name, why, kHint);
   if (!is_url(folder)) return folder / name;
@@ -129,14 +132,14 @@ std::filesystem::path path_below(const std::filesystem::path& folder, std::strin
 std::filesystem::path named_in_table(const std::filesystem::path& folder, const std::string& name) {
   if (name.find("://") < name.find('/') && !is_url(name)) {
     refuse_name(folder, name, "is neither a path nor a URL that is read",
-                "write the path alone, or a URL of http://, https:// or s3://");
+                "write the path alone, or a URL that is read: http://, https://, s3://, gs://, az:// or hf://");
   }
   if (!is_url(folder)) {
     if (name.find('\0') != std::string::npos || name.empty()) refuse_name(folder, name, leads_out(name), "");
     return is_url(name) ? std::filesystem::path(name) : folder / name;
   }
   if (!is_url(name)) return path_below(folder, name);
-  const char* why = leads_out(is_http(name) ? as_server_reads(name) : name);
+  const char* why = leads_out(is_http_url(name) ? as_server_reads(name) : name);
   if (why == nullptr && host_of(name) != host_of(folder.native())) why = "is of another host than the table";
   if (why == nullptr) return name;
   refuse_name(folder, name, why, "a table behind a URL names files of its own host; copy the table to a disk");

@@ -1,7 +1,9 @@
-// Files behind URLs, http://, https:// and s3://. They are read through file.h like those of the operating system;
+// Files behind URLs. They are read through file.h like those of the operating system;
 // this header holds what only they have. All requests go through libcurl; a build without it refuses URLs.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,7 +20,16 @@
 
 namespace HEADRACE_API headrace {
 
-// Returns whether the path starts with http://, https:// or s3://.
+// The schemes of stores, whose prefixes can be listed.
+inline constexpr std::array<std::string_view, 4> kStoreSchemes = {"s3://", "gs://", "az://", "hf://"};
+
+inline bool is_store_url(std::string_view text) noexcept {
+  return std::ranges::any_of(kStoreSchemes, [&](std::string_view scheme) { return text.starts_with(scheme); });
+}
+inline bool is_http_url(std::string_view text) noexcept {
+  return text.starts_with("http://") || text.starts_with("https://");
+}
+// Returns whether the path starts with a scheme that is read.
 bool is_url(const std::filesystem::path& path) noexcept;
 
 namespace remote {
@@ -36,14 +48,27 @@ void set_timing(const Timing& timing);
 struct Counters {
   std::uint64_t requests = 0;  // sent, retries among them
   std::uint64_t retries = 0;
-  std::uint64_t bytes = 0;       // of answers' bodies
-  std::uint64_t held_bytes = 0;  // now in memory, fetched or being fetched
-  double latency_seconds = 0;    // from a request to the first byte of its answer, recently
+  std::uint64_t bytes = 0;         // of answers' bodies
+  std::uint64_t held_bytes = 0;    // now in memory, fetched or being fetched
+  std::uint64_t cached_bytes = 0;  // read from the fetch cache
+  double latency_seconds = 0;      // from a request to the first byte of its answer, recently
 };
 Counters counters() noexcept;
 
 // Returns one sentence on the library used, such as "libcurl 7.88.1"; empty if built without remote data.
 std::string library();
+
+// A folder on a local disk that keeps what is fetched, for all processes that name it and for later runs. It is
+// filled once: what is in it is thrown out only for another run's data, and only if no process uses it. Every read
+// of it is checked; what is damaged, and what no longer fits, is fetched again.
+struct FetchCacheOptions {
+  std::filesystem::path folder = {};  // created if missing
+  std::uint64_t budget_bytes = 0;     // of all files in it
+};
+// Sets it for files that are opened from now on, instead of what the environment says (HEADRACE_FETCH_CACHE,
+// HEADRACE_FETCH_BUDGET); without a folder there is none. Throws ConfigError for a budget that is too small and a
+// folder that is not local; DataError for one that cannot be written.
+void set_fetch_cache(const FetchCacheOptions& options);
 
 // Lets fetches ahead of reads hold so many more bytes while it lives. Without any the process holds a few MiB.
 class Window {
@@ -94,6 +119,7 @@ class Handle {
   // Fills `into`, to the end of the file at most; returns how many bytes. Blocks. Throws DataError.
   virtual std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) = 0;
   virtual void will_read(std::span<const ByteExtent> extents) = 0;
+  virtual void will_read_from(std::uint64_t offset, std::uint64_t bytes_before) = 0;
 };
 
 // The functions that file.h calls for URLs. Each throws DataError.

@@ -164,18 +164,39 @@ Descriptor open(const std::filesystem::path& path, int flags, mode_t mode) {
   return Descriptor(descriptor);
 }
 
-void write_all(const Descriptor& to, std::span<const std::byte> bytes, const std::filesystem::path& path,
-               std::uint64_t offset) {
+namespace {
+
+// `write` takes what is left and where it belongs, and returns what the system's call does.
+template <typename Write>
+void write_with(const Write& write, std::span<const std::byte> bytes, const std::filesystem::path& path,
+                std::uint64_t offset) {
   while (!bytes.empty()) {
     std::size_t wanted = std::min(bytes.size(), kMaxCall);
     if (const int error = fault(FileOperation::kWrite, path, offset, &wanted))
       fail(path, "cannot write", error, offset);
-    const ssize_t count = ::write(to.get(), bytes.data(), wanted);
+    const ssize_t count = write(bytes.first(wanted), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(path, "cannot write", errno, offset);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     offset += static_cast<std::uint64_t>(count);
   }
+}
+
+}  // namespace
+
+void write_all(const Descriptor& to, std::span<const std::byte> bytes, const std::filesystem::path& path,
+               std::uint64_t offset) {
+  write_with([&](auto part, std::uint64_t) { return ::write(to.get(), part.data(), part.size()); }, bytes, path,
+             offset);
+}
+
+void write_at(const Descriptor& to, std::span<const std::byte> bytes, const std::filesystem::path& path,
+              std::uint64_t offset) {
+  write_with(
+      [&](auto part, std::uint64_t at) {
+        return ::pwrite(to.get(), part.data(), part.size(), static_cast<off_t>(at));
+      },
+      bytes, path, offset);
 }
 
 void sync_file(const Descriptor& file, const std::filesystem::path& path) {

@@ -84,6 +84,9 @@ Descriptor open(const std::filesystem::path& path, int flags, mode_t mode = 0);
 // Each throws DataError.
 void write_all(const Descriptor& to, std::span<const std::byte> bytes, const std::filesystem::path& path,
                std::uint64_t offset);
+// Writes from `offset` on, wherever the descriptor stands.
+void write_at(const Descriptor& to, std::span<const std::byte> bytes, const std::filesystem::path& path,
+              std::uint64_t offset);
 void sync_file(const Descriptor& file, const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& folder);
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,9 +12,28 @@
 #include <string_view>
 #include <system_error>
 
+#include "headrace/devices/base/sizes.h"
 #include "headrace/devices/base/text.h"
 
 namespace headrace {
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  static constexpr std::string_view kUnits = "KMGT";
+  std::uint64_t unit = 1;
+  if (!text.empty()) {
+    const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(text.back())));
+    if (const std::size_t at = kUnits.find(letter); at != std::string_view::npos) {
+      unit <<= 10 * (at + 1);
+      text.remove_suffix(1);
+    }
+  }
+  std::uint64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return checked_product({count, unit});
+}
+
 namespace {
 
 struct CodePoint {

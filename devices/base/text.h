@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,16 @@ inline std::string count_of(std::uint64_t count, std::string_view what) {
   if (count != 1) text += 's';
   return text;
 }
+
+}  // namespace headrace
+
+// Sizes that people write.
+
+namespace HEADRACE_API headrace {
+
+// Returns the bytes of "4096", "512M" or "2g": K, M, G and T are powers of 1024. std::nullopt for other text, and
+// for sizes that do not fit.
+std::optional<std::uint64_t> parse_size(std::string_view text);
 
 }  // namespace headrace
 

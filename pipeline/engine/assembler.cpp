@@ -60,7 +60,7 @@ void Assembler::begin_counted(std::uint64_t sequence) {
   idle_since_ = end;
 }
 
-// Notes the end of a stream, whose last batch is known from here on.
+// Notes the end of a stream's first epoch: the last batches of all are known from here on.
 void Assembler::note_end() {
   const std::optional<std::uint64_t> records = feed_->records();
   if (!records) return;
@@ -79,7 +79,7 @@ void Assembler::begin(std::uint64_t sequence) {
   slot.numbers.resize(slot.records.size() * run_.plan.numbers);
   run_.schedule.locate(slot.position, slot.records, slot.passes, slot.numbers);
   if (run_.is_part() && !run_.mixers.empty()) add_guests(slot);
-  if (feed_ != nullptr) feed_->take(slot, run_.schedule.first_record(run_.earlier.after(sequence)));
+  if (feed_ != nullptr) feed_->take(slot);
   if (transfer_.holds(slot)) {
     transfer_.restore(slot);
     slot.draw_windows(run_.options.seed);

@@ -130,6 +130,7 @@ LoaderState Engine::state() const {
                     .ahead = batches.ahead(),
                     .seed = run_.options.seed};
   for (const StageIdentity& stage : run_.stages) state.stages.push_back(stage.hash);
+  if (feed_ != nullptr) feed_->save(state);
   return state;
 }
 

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kStateHeader = "headrace-loader-2 ";
 constexpr std::string_view kEarlierHeader = "headrace-loader-1 ";
 constexpr std::size_t kDigitsOfHash = 8;
+constexpr std::size_t kMaxMark = 3072;  // so that a state has at most 4 KiB
 
 [[noreturn]] void refuse_state(std::string_view text) {
   if (text.starts_with(kEarlierHeader)) {
@@ -121,6 +122,8 @@ std::int64_t Loader::local_rows() const noexcept { return (**running_).run().lay
 
 std::uint64_t Loader::steps_per_epoch() const noexcept { return (**running_).run().schedule.steps_per_epoch(); }
 
+bool Loader::knows_steps() const noexcept { return (**running_).run().schedule.is_known(); }
+
 const Fields& Loader::fields() const noexcept { return (**running_).run().plan.fields; }
 
 const Dataset& Loader::dataset() const noexcept { return running_->dataset(); }
@@ -152,9 +155,12 @@ void Loader::stop() noexcept { (**running_).stop(); }
 
 std::string LoaderState::serialize() const {
   check_ahead(*this);
-  const std::string text =
+  std::string text =
       fmt::format("{}{} {} {} {}", kStateHeader, to_hex(fingerprint), sequence, seed, written_stages(stages));
-  return ahead.empty() ? text : text + " " + written_ahead(*this);
+  const bool of_stream = records > 0 || !mark.empty();
+  if (!ahead.empty() || of_stream) text += " " + (ahead.empty() ? "-" : written_ahead(*this));
+  if (of_stream) text += fmt::format(" {} {}", records, mark.empty() ? "-" : mark);
+  return text;
 }
 
 LoaderState LoaderState::parse(std::string_view text) {
@@ -168,12 +174,20 @@ LoaderState LoaderState::parse(std::string_view text) {
     rest.remove_prefix(space + 1);
   }
   words.push_back(rest);
-  if (words.size() < 4 || words.size() > 5 || words[0].size() != 16) refuse_state(text);
+  const bool of_stream = words.size() == 7;
+  if (words.size() < 4 || (words.size() > 5 && !of_stream) || words[0].size() != 16) refuse_state(text);
   LoaderState state{.fingerprint = number(words[0], 16, text),
                     .sequence = number(words[1], 10, text),
                     .seed = number(words[2], 10, text),
                     .stages = parsed_stages(words[3], text)};
-  if (words.size() == 5) state.ahead = parsed_ahead(words[4], state.sequence, text);
+  if (words.size() > 4 && !(of_stream && words[4] == "-")) {
+    state.ahead = parsed_ahead(words[4], state.sequence, text);
+  }
+  if (!of_stream) return state;
+  state.records = number(words[5], 10, text);
+  if (words[6] != "-") state.mark = words[6];
+  const bool is_empty = state.records == 0 && state.mark.empty();
+  if (is_empty || state.records > kUnknownRecords || state.mark.size() > kMaxMark) refuse_state(text);
   return state;
 }
 

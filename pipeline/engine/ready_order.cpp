@@ -8,7 +8,7 @@ ReadyOrder::ReadyOrder(const RunPlan& run, const Ring& ring)
     : run_(run), ring_(ring), chosen_(run.earlier), turns_(run.first) {}
 
 std::uint64_t ReadyOrder::limit(std::uint64_t sequence) const noexcept {
-  return std::min({sequence + ring_.size(), run_.whole_end(sequence), ring_.end()});
+  return std::min({sequence + ring_.size(), run_.whole_end(sequence), run_.epoch_end(sequence), ring_.end()});
 }
 
 bool ReadyOrder::is_free(std::uint64_t sequence) const {

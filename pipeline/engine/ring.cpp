@@ -105,10 +105,11 @@ Slot& Ring::begin(std::uint64_t sequence) {
   return slot;
 }
 
-void Ring::allow(std::uint64_t limit) {
+void Ring::allow(std::uint64_t limit, std::optional<std::uint64_t> end) {
   {
     const std::lock_guard lock(mutex_);
     limit_ = limit;
+    if (end) end_.store(*end);
   }
   assembler_.notify_one();
 }

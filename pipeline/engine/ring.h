@@ -58,8 +58,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
   // Held -> Free -> Writing: puts `sequence` in its slot, held for all replicas.
   Slot& begin(std::uint64_t sequence);
 
-  // Lets only batches below `limit` begin. For a stream, whose records decide.
-  void allow(std::uint64_t limit);
+  // Lets only batches below `limit` begin. For a stream, whose records decide. The run's end may become known.
+  void allow(std::uint64_t limit, std::optional<std::uint64_t> end = std::nullopt);
   // Ends the run before batch `end`, which has not begun; with a failure if the stream broke there.
   void end_at(std::uint64_t end, std::optional<Failure> failure);
   std::optional<Failure> end_failure() const;

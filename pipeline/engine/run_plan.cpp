@@ -116,8 +116,9 @@ void check_shares(const LoaderOptions& options, const StreamPlan& plan, std::int
 }
 
 // Refuses options that take a stream's records by their numbers or need their count.
-void check_streamed(const LoaderOptions& options, const std::string& name) {
-  if (options.epochs > 1) {
+void check_streamed(const LoaderOptions& options, const Source& source) {
+  const std::string& name = source.info().name;
+  if (options.epochs > 1 && source.sharded() == nullptr) {
     throw ConfigError(fmt::format("{}: {} is a stream, which can be read only once",
                                   named("LoaderOptions::epochs", std::to_string(options.epochs)), name),
                       joined({advice("give {}", named("LoaderOptions::epochs", "1")),
@@ -148,7 +149,7 @@ LoaderOptions checked_options(LoaderOptions options, const StreamPlan& plan, con
   }
   if (options.prefetch < 0) options.prefetch = plan.prefetch;
   check_range("LoaderOptions::prefetch", options.prefetch, 0, kMaxPrefetch);
-  if (plan.source->info().streamed) check_streamed(options, plan.source->info().name);
+  if (plan.source->info().streamed) check_streamed(options, *plan.source);
   check_world(options.world, devices);
   check_order(options, devices);
   check_shares(options, plan, std::max(options.world.total, devices.size()));
@@ -170,6 +171,7 @@ int max_readers(const LoaderOptions& options, const StreamPlan& plan) {
 // Whether records are used so often that what is learned of them the first time pays for itself. It is learned in
 // passing, unless the images were checked before.
 bool uses_records_again(const StreamPlan& plan, const BatchSchedule& schedule, std::uint64_t epochs) {
+  if (plan.source->info().streamed) return false;
   const std::uint64_t passes = plan.source->info().images_checked ? 3 : 2;
   const double examples = static_cast<double>(schedule.batches()) * static_cast<double>(schedule.largest_batch());
   return epochs >= passes ||
@@ -302,6 +304,7 @@ RunPlan::RunPlan(const Dataset& dataset, const DeviceGroup& devices, const Loade
     }
     check_ahead(*options.start);
     first = options.start->sequence;
+    if (options.start->records > 0 && source().info().streamed) schedule.end_at(options.start->records);
   }
   in_bursts = options.in_bursts && suits_bursts(devices);
   if (in_bursts && given.prefetch < 0) options.prefetch = std::max(options.prefetch, kBurstPrefetch);
@@ -334,7 +337,7 @@ std::uint64_t RunPlan::whole_end(std::uint64_t sequence) const noexcept {
 }
 
 std::uint64_t RunPlan::epoch_end(std::uint64_t sequence) const noexcept {
-  if (source().info().streamed) return std::numeric_limits<std::uint64_t>::max();
+  if (!schedule.is_known()) return std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t steps = schedule.steps_per_epoch();
   return (sequence / steps + 1) * steps;
 }

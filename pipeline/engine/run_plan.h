@@ -61,11 +61,13 @@ struct RunPlan {
 
   // Returns the first batch of the whole after that of `sequence`.
   std::uint64_t whole_end(std::uint64_t sequence) const noexcept;
-  // Returns the first batch of the next epoch; of a stream, which has one, the largest number.
+  // Returns the first batch of the next epoch; of a stream whose first epoch has not ended, the largest number.
   std::uint64_t epoch_end(std::uint64_t sequence) const noexcept;
 
-  // Returns whether readers wait for a network rather than a disk.
-  bool reads_network() const noexcept { return readers > 0 && is_url(source().info().name); }
+  // Returns whether records come from a network rather than a disk.
+  bool reads_network() const noexcept {
+    return (readers > 0 || source().sharded() != nullptr) && is_url(source().info().name);
+  }
 
   // Returns the fields of varying length; null, except after ragged_batch().
   const RaggedRows* ragged_rows() const noexcept { return ragged ? &*ragged : nullptr; }

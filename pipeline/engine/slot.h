@@ -28,6 +28,7 @@ namespace headrace {
 // A record of a stream, kept by its batch's slot because it cannot be read again.
 struct StreamedRecord {
   std::vector<std::byte> bytes;
+  std::uint64_t number = 0;  // of the record
   RecordView view;           // into `bytes`
   std::exception_ptr error;  // why there is no record; else null
 

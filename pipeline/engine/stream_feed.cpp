@@ -1,55 +1,202 @@
 #include "headrace/pipeline/engine/stream_feed.h"
 
-#include <utility>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
 
 #include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/reader_words.h"
+#include "headrace/pipeline/sources/streams/shard_stream.h"
 
 namespace headrace {
 namespace {
 
-// Batches that may wait for a slot.
+// Batches that may wait for a slot in any case.
 constexpr std::uint64_t kAhead = 2;
+// Records between two marks where no window begins.
+constexpr std::uint64_t kMarkEvery = 64;
 
 const std::string kOpening = "opening the stream", kPulling = "pulling from the stream",
-                  kPurpose = "a streamed record";
+                  kClosing = "closing the stream", kPurpose = "a streamed record";
+
+// Gives back what the record's buffer has beyond it: buffers that are used again would all grow to the largest
+// record, and a window has many.
+void trim(StreamedRecord& record) {
+  constexpr std::size_t kSlack = std::size_t{64} << 10;
+  const RecordView& view = record.view;
+  const std::byte* const begin = record.bytes.data();
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < kMaxFields; ++i) {
+    const std::span<const std::byte> field = view.fields[i];
+    if (!field.empty()) used = std::max(used, static_cast<std::size_t>(field.data() + field.size() - begin));
+  }
+  if (used > record.bytes.size() || record.bytes.capacity() <= used + used / 4 + kSlack) return;
+  std::vector<std::byte> exact(begin, begin + used);
+  for (std::size_t i = 0; i < kMaxFields; ++i) {
+    const std::span<const std::byte> field = view.fields[i];
+    if (!field.empty()) record.view.fields[i] = {exact.data() + (field.data() - begin), field.size()};
+  }
+  record.bytes.swap(exact);
+}
+
+// While the batches of one window are taken, the next one arrives.
+std::uint64_t batches_ahead(const StreamPlan& plan) {
+  if (!plan.shards) return kAhead;
+  return kAhead + plan.shards->options.window / static_cast<std::uint64_t>(plan.batch->global_batch);
+}
 
 }  // namespace
+
+// An epoch of the stream.
+class StreamFeed::Pulled {
+ public:
+  explicit Pulled(std::unique_ptr<RecordStream> stream, std::uint64_t record)
+      : stream_(std::move(stream)), record_(record) {}
+  explicit Pulled(std::unique_ptr<ShardStream> shards) : shards_(std::move(shards)) {}
+
+  std::optional<RecordView> next(std::vector<std::byte>& buffer) {
+    if (shards_ != nullptr) return shards_->next(buffer);
+    ++record_;
+    return stream_->next(buffer);
+  }
+  // Returns the number of the latest record.
+  std::uint64_t number() const noexcept { return shards_ != nullptr ? shards_->number() : record_ - 1; }
+  const ShardStream* shards() const noexcept { return shards_.get(); }
+
+ private:
+  std::unique_ptr<RecordStream> stream_;
+  std::unique_ptr<ShardStream> shards_;  // or this
+  std::uint64_t record_ = 0;
+};
 
 StreamFeed::StreamFeed(const RunPlan& run, Ring& ring, MemoryBudget& budget)
     : run_(run),
       ring_(ring),
-      first_(run.first < run.schedule.batches() ? run.schedule.first_record(run.first) : 0),
+      ahead_(batches_ahead(run.plan)),
+      schedule_(run.plan, run.options.seed, run.options.epochs, {}),
       taken_(run.first),
       allowed_(run.first),
-      charged_(budget) {
+      charged_(budget),
+      budget_(budget) {
+  const LoaderState from = run.options.start.value_or(LoaderState{});
+  if (from.records > 0) {
+    records_ = from.records;
+    schedule_.end_at(from.records);
+  }
+  if (run.first < ring.end()) start_ = place_of(run.first);
+  if (!from.mark.empty()) {
+    const std::optional<Mark> mark = parse_mark(from.mark);
+    const bool fits = mark && mark->at <= start_ && mark->at.epoch == start_.epoch;
+    if (run.source().sharded() == nullptr || !fits) {
+      throw ConfigError("the loader state names a place that its batches do not have in this stream",
+                        "start again, or restore the state as it was saved");
+    }
+    marks_.push_back(*mark);
+  }
+  waiting_.push_back({.epoch = start_.epoch, .first = start_.record});
   ring_.allow(allowed_);
 }
 
+StreamFeed::Place StreamFeed::place_of(std::uint64_t sequence) const {
+  return {.epoch = schedule_.epoch_of(sequence), .record = schedule_.first_record(sequence)};
+}
+
+// "<epoch>/<record>/<the shards' mark>".
+std::optional<StreamFeed::Mark> StreamFeed::parse_mark(const std::string& text) {
+  Mark mark;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::uint64_t* const number : {&mark.at.epoch, &mark.at.record}) {
+    const auto [stop, error] = std::from_chars(at, end, *number, 16);
+    if (error != std::errc() || stop == end || *stop != '/') return std::nullopt;
+    at = stop + 1;
+  }
+  mark.text.assign(at, end);
+  if (mark.text.empty()) return std::nullopt;
+  return mark;
+}
+
 void StreamFeed::run(ThreadState& state) {
-  std::uint64_t record = first_;
+  std::unique_ptr<Pulled> stream;
   try {
-    std::unique_ptr<RecordStream> stream;
-    state.begin(kOpening, record);
-    run_user_code(state, [&] { stream = run_.source().open_stream(record); });
-    state.idle();
-    while (wait_for_room()) {
-      if (!pull(*stream, record, state)) return end(record);
-      ++record;
-    }
+    pull_all(stream, state);
   } catch (const Abandoned&) {
     throw;
   } catch (const std::exception& error) {
-    break_at(record, error);
+    break_at(error);
   } catch (...) {
-    break_at(record, UnnamedException());
+    break_at(UnnamedException());
   }
+  // It may wait for what it still fetches.
+  state.begin(kClosing, 0);
+  run_user_code(state, [&] { stream.reset(); });
   state.idle();
 }
 
+// At first up to where the run starts.
+void StreamFeed::pull_all(std::unique_ptr<Pulled>& stream, ThreadState& state) {
+  if (run_.first >= ring_.end()) return;
+  const bool shards = run_.source().sharded() != nullptr;
+  Mark from{.at = shards ? Place{.epoch = start_.epoch} : start_, .text = {}};
+  if (!marks_.empty()) from = marks_.front();
+  for (Place at = from.at;; from.text.clear()) {
+    open(at, from.text, stream, state);
+    if (at.epoch == start_.epoch) at.record += skip(*stream, start_.record - at.record, state);
+    bool at_end = false;
+    while (!at_end && !is_whole(at.epoch)) {
+      if (!wait_for_room()) return;
+      note_mark(*stream, at);
+      at_end = !pull(*stream, at.record, state);
+      if (!at_end) ++at.record;
+    }
+    if (!end_epoch(at.record, at_end)) return;
+    at = {.epoch = at.epoch + 1};
+  }
+}
+
+void StreamFeed::open(Place at, const std::string& mark, std::unique_ptr<Pulled>& stream,
+                      ThreadState& state) const {
+  state.begin(kOpening, at.record);
+  run_user_code(state, [&] {
+    stream.reset();
+    const SourcePtr& source = run_.plan.source;
+    if (source->sharded() == nullptr) {
+      stream = std::make_unique<Pulled>(source->open_stream(at.record), at.record);
+      return;
+    }
+    // Whoever waits for a network may outlive the engine, and needs the source then.
+    const ShardedSourcePtr shards(source, source->sharded());
+    const ShardOrder order = run_.plan.shard_order(run_.options.seed);
+    stream = std::make_unique<Pulled>(mark.empty() ? std::make_unique<ShardStream>(shards, order, at.epoch)
+                                                   : std::make_unique<ShardStream>(shards, order, at.epoch, mark));
+  });
+  state.idle();
+}
+
+// Returns how many of `count` records were passed: fewer if the stream ended.
+std::uint64_t StreamFeed::skip(Pulled& stream, std::uint64_t count, ThreadState& state) const {
+  std::uint64_t passed = 0;
+  std::vector<std::byte> buffer;
+  state.begin(kOpening, 0);
+  run_user_code(state, [&] {
+    for (bool ended = false; !ended && passed < count && !ring_.stopped().load(); ++passed) {
+      try {
+        ended = !stream.next(buffer);
+      } catch (const DataError&) {  // a bad record is one, too
+      }
+      if (ended) return;
+    }
+  });
+  state.idle();
+  return passed;
+}
+
 // The batches that had all of their records are the last ones.
-void StreamFeed::break_at(std::uint64_t record, const std::exception& cause) {
-  Failure failure = Failure::of_record(run_.source(), record, 0, cause);
+void StreamFeed::break_at(const std::exception& cause) {
+  Failure failure = Failure::of_record(run_.source(), number_, 0, cause);
   failure.what.operation = kPulling;
   ring_.end_at(allowed_, std::move(failure));
 }
@@ -57,12 +204,27 @@ void StreamFeed::break_at(std::uint64_t record, const std::exception& cause) {
 // Until another record is wanted; false where none will be.
 bool StreamFeed::wait_for_room() {
   std::unique_lock lock(mutex_);
-  room_.wait(lock, [&] { return stopped_ || allowed_ < taken_ + kAhead || allowed_ >= ring_.end(); });
+  const auto has_room = [&] {
+    const std::uint64_t limit = budget_.limit();
+    const bool has_memory = limit == 0 || budget_.used() < limit / 2;
+    return allowed_ < taken_ + (has_memory ? ahead_ : kAhead);
+  };
+  room_.wait(lock, [&] { return stopped_ || has_room() || allowed_ >= ring_.end(); });
   return !stopped_ && allowed_ < ring_.end();
 }
 
+// Where a window begins, nothing before it is needed any more.
+void StreamFeed::note_mark(const Pulled& stream, Place at) {
+  if (stream.shards() == nullptr) return;
+  const bool begins = run_.plan.shards ? run_.plan.shards->windows.begins(at.record) : at.record % kMarkEvery == 0;
+  if (!begins) return;
+  std::string text = stream.shards()->mark();
+  const std::lock_guard lock(mutex_);
+  marks_.push_back({.at = at, .text = std::move(text)});
+}
+
 // False at the end of the stream.
-bool StreamFeed::pull(RecordStream& stream, std::uint64_t record, ThreadState& state) {
+bool StreamFeed::pull(Pulled& stream, std::uint64_t record, ThreadState& state) {
   StreamedRecord next = new_record();
   bool is_there = true;
   const std::uint64_t begin = now_ns();
@@ -74,14 +236,19 @@ bool StreamFeed::pull(RecordStream& stream, std::uint64_t record, ThreadState& s
       if (view) next.view = *view;
     } catch (const DataError&) {
       next.error = std::current_exception();
+    } catch (...) {
+      number_ = stream.number();
+      throw;
     }
   });
+  next.number = number_ = stream.number();
   state.idle();
   const std::uint64_t end = now_ns();
   state.reading.add(1, end - begin);
   if (state.trace != nullptr) {
     state.trace->add({.name = "pull", .begin_ns = begin, .end_ns = end, .items = is_there ? 1U : 0U});
   }
+  if (is_there && next.error == nullptr) trim(next);
   if (is_there) add(std::move(next));
   return is_there;
 }
@@ -91,9 +258,12 @@ void StreamFeed::add(StreamedRecord record) {
   {
     const std::lock_guard lock(mutex_);
     charge(record);
-    waiting_.push_back(std::move(record));
-    const std::uint64_t records = first_ + waiting_.size();
-    while (allowed_ < ring_.end() && holds(records, allowed_)) ++allowed_;
+    Waiting& pulled = waiting_.back();
+    pulled.records.push_back(std::move(record));
+    while (allowed_ < ring_.end() && schedule_.epoch_of(allowed_) == pulled.epoch &&
+           holds(pulled.end(), allowed_)) {
+      ++allowed_;
+    }
     allowed = allowed_;
   }
   ring_.allow(allowed);
@@ -101,7 +271,14 @@ void StreamFeed::add(StreamedRecord record) {
 
 // Whether the records include all that the batch may need, and show that a batch of this run follows.
 bool StreamFeed::holds(std::uint64_t records, std::uint64_t sequence) const {
-  return run_.schedule.holds(records, run_.earlier.after(sequence) - 1);
+  const std::uint64_t steps = schedule_.steps_per_epoch(), end = (sequence / steps + 1) * steps;
+  return schedule_.holds(records, std::min(run_.earlier.after(sequence), end) - 1);
+}
+
+// Whether all batches of the epoch may begin.
+bool StreamFeed::is_whole(std::uint64_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  return allowed_ / schedule_.steps_per_epoch() > epoch;
 }
 
 // A record that the budget has no room for fails its batch.
@@ -115,13 +292,34 @@ void StreamFeed::charge(StreamedRecord& record) {
   }
 }
 
-void StreamFeed::end(std::uint64_t records) {
-  {
-    const std::lock_guard lock(mutex_);
-    allowed_ = std::max(taken_, run_.schedule.batches_of(records));
-    records_ = records;
+// Ends the epoch after so many records; `at_end`: the stream has no other. Returns whether another epoch follows.
+bool StreamFeed::end_epoch(std::uint64_t records, bool at_end) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t epoch = waiting_.back().epoch;
+  if (!records_) {
+    records_ = at_end ? records : kUnknownRecords;
+    schedule_.end_at(*records_);
+    start_ = place_of(run_.first);
+  } else if (at_end && *records_ != records) {
+    throw DataError(ErrorCode::kDataCorrupt,
+                    fmt::format("its shards have {} records in this epoch, and had {}", records,
+                                *records_ == kUnknownRecords ? "more" : std::to_string(*records_)),
+                    {.source = run_.source().info().name}, "data must not change while they are read");
   }
-  ring_.end_at(allowed_, std::nullopt);
+  const std::uint64_t end = schedule_.batches();
+  allowed_ = std::max(taken_, std::min((epoch + 1) * schedule_.steps_per_epoch(), end));
+  const bool is_last = allowed_ >= end;
+  if (!is_last) {
+    waiting_.push_back({.epoch = epoch + 1, .first = epoch + 1 == start_.epoch ? start_.record : 0});
+  }
+  const std::uint64_t allowed = allowed_;
+  lock.unlock();
+  if (is_last) {
+    ring_.end_at(allowed, std::nullopt);
+  } else {
+    ring_.allow(allowed, end);
+  }
+  return !is_last;
 }
 
 StreamedRecord StreamFeed::new_record() {
@@ -144,21 +342,49 @@ std::optional<std::uint64_t> StreamFeed::records() const {
   return records_;
 }
 
-void StreamFeed::take(Slot& slot, std::uint64_t first_record) {
+void StreamFeed::take(Slot& slot) {
   {
     const std::lock_guard lock(mutex_);
     for (StreamedRecord& had : slot.streamed) recycle(had);
     slot.streamed.resize(slot.records.size());
+    Waiting& from = *std::ranges::find(waiting_, slot.position.epoch, &Waiting::epoch);
     for (std::size_t i = 0; i < slot.records.size(); ++i) {
-      slot.streamed[i] = std::exchange(waiting_[static_cast<std::size_t>(slot.records[i] - first_)], {});
-    }
-    for (; first_ < first_record && !waiting_.empty(); ++first_) {
-      recycle(waiting_.front());
-      waiting_.pop_front();
+      slot.streamed[i] = std::exchange(from.records[static_cast<std::size_t>(slot.records[i] - from.first)], {});
+      slot.records[i] = slot.streamed[i].number;
     }
     taken_ = run_.earlier.after(slot.position.sequence);
+    forget_before(place_of(taken_));
+    const std::uint64_t sequence = slot.position.sequence;
+    const Place oldest = place_of(std::max(run_.first, sequence - std::min(sequence, ring_.size())));
+    while (marks_.size() > 1 && marks_[1].at <= oldest) marks_.pop_front();
   }
   room_.notify_one();
+}
+
+void StreamFeed::forget_before(Place next) {
+  while (!waiting_.empty()) {
+    Waiting& first = waiting_.front();
+    const std::uint64_t kept = first.epoch < next.epoch ? first.end() : next.record;
+    if (first.epoch > next.epoch) return;
+    for (; first.first < kept && !first.records.empty(); ++first.first) {
+      recycle(first.records.front());
+      first.records.pop_front();
+    }
+    if (first.epoch == next.epoch || waiting_.size() == 1) return;
+    waiting_.pop_front();
+  }
+}
+
+// Depends on the batches that were handed out alone, not on what was pulled meanwhile.
+void StreamFeed::save(LoaderState& state) const {
+  const std::lock_guard lock(mutex_);
+  const Place next = place_of(state.sequence);
+  if (next.epoch > 0) state.records = records_.value_or(0);
+  const auto after = std::ranges::upper_bound(marks_, next, {}, &Mark::at);
+  if (next.record == 0 || after == marks_.begin()) return;
+  const Mark& mark = *std::prev(after);
+  if (mark.at.epoch != next.epoch) return;
+  state.mark = fmt::format("{:x}/{:x}/{}", mark.at.epoch, mark.at.record, mark.text);
 }
 
 void StreamFeed::stop() noexcept {

@@ -48,6 +48,8 @@ std::string Dataset::explain(const DeviceGroup& devices, ConvertAt at, Residency
 
 bool Dataset::streamed() const { return source()->info().streamed; }
 
+bool Dataset::one_pass() const { return streamed() && source()->sharded() == nullptr; }
+
 std::uint64_t Dataset::size() const {
   return plan_of_numbered(plan_, "Dataset::size()", "the number of records").examples_per_epoch();
 }

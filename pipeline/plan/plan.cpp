@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "headrace/devices/base/rng.h"
 #include "headrace/devices/base/text.h"
 #include "headrace/pipeline/plan/index/batch_order.h"
 #include "headrace/pipeline/plan/index/bucket_batches.h"
+#include "headrace/pipeline/plan/order_notes.h"
 
 namespace headrace {
 namespace {
@@ -45,6 +47,15 @@ IndexMap StreamPlan::index_map(std::uint64_t seed) const {
   return IndexMap(source->info().records, index_stages, seed);
 }
 
+ShardOrder StreamPlan::shard_order(std::uint64_t seed) const {
+  constexpr std::uint64_t kShards = 0x73'68'61'72'64'73;  // apart from the windows' key
+  if (!shards) return {};
+  const ShuffleShardsOptions& how = shards->options;
+  return {.at_a_time = how.shards,
+          .key = mix_seed(mix_seed(seed, how.seed), kShards),
+          .each_pass_anew = how.reshuffle_each_epoch};
+}
+
 IndexMap StreamPlan::batch_index_map(std::uint64_t records, std::uint64_t seed) const {
   if (buckets != nullptr) {
     const BucketBatches batches(buckets, bucket_place, numbers, records);
@@ -77,6 +88,7 @@ std::string explain_plan(const StreamPlan& plan, const std::vector<std::size_t>&
     const std::string cost = stage->cost();
     text += printable(stage->describe()) + "  [on indices" + (cost.empty() ? "" : "; " + cost) + "]\n";
   }
+  text += notes_on_order(*plan.source, plan.index_stages, !plan.caches.empty());
   text += explain_sample_stages(plan, on_device, "");
   for (const Field& field : plan.fields) {
     text += fmt::format("  -> {} {} {}", printable(field.name), to_string(field.dtype), field.shape.to_string());

@@ -14,7 +14,9 @@
 #include "headrace/pipeline/plan/combination.h"
 #include "headrace/pipeline/plan/index/batch_rows.h"
 #include "headrace/pipeline/plan/index/index_map.h"
+#include "headrace/pipeline/plan/index/shuffle_windows.h"
 #include "headrace/pipeline/plan/stage.h"
+#include "headrace/pipeline/sources/sharded_source.h"
 
 namespace headrace {
 
@@ -32,10 +34,17 @@ struct StageIdentity {
   std::uint32_t hash = 0;
 };
 
+// shuffle_shards() of a stream of shards.
+struct ShardShuffle {
+  ShuffleShardsOptions options;
+  ShuffleWindows windows;
+};
+
 // The plan after push-down.
 struct StreamPlan {
   SourcePtr source;
   std::vector<StagePtr> index_stages;      // in the order written
+  std::optional<ShardShuffle> shards;      // then the first of them gives windows their order
   std::vector<SampleStage> sample_stages;  // in the order written
   std::vector<PlannedCache> caches;        // in the order written
   std::vector<ProcessedPart> parts;        // of a combination, done before the sample stages; empty: none are
@@ -61,6 +70,8 @@ struct StreamPlan {
   // Returns whether records are as the source holds them.
   bool is_unprocessed() const noexcept { return sample_stages.empty() && caches.empty() && parts.empty(); }
   IndexMap index_map(std::uint64_t seed) const;
+  // Returns the order of a stream's shards.
+  ShardOrder shard_order(std::uint64_t seed) const;
   // Returns where the rows of the batches of `records` records stand. REQUIRES: `batch` is set, `buckets` is not.
   BatchRows batch_rows(std::uint64_t records) const;
   // Returns the index of the batches of `records` records: (epoch, step) -> (batch, pass). REQUIRES: `batch` is

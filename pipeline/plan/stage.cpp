@@ -53,12 +53,20 @@ PlanPtr with_source(const PlanPtr& plan, PlanSource source) {
 
 std::string describe(const Source& source) {
   const SourceInfo& info = source.info();
+  if (info.streamed) return fmt::format("source({}, a stream)", info.name);
   return fmt::format("source({}, {} records{})", info.name, info.records, info.resident ? ", in memory" : "");
 }
 
 void refuse_stream(const Source& source, const std::string& what) {
   const SourceInfo& info = source.info();
   if (!info.streamed) return;
+  if (source.sharded() != nullptr) {
+    throw ConfigError(
+        fmt::format("{} of {}: shards that are not indexed have no record numbers and no known length", what,
+                    info.name),
+        joined({advice("index them: leave out {}", named("SourceOptions::indexed", "false")),
+                advice("shuffle shards and windows of records: {}", named("Dataset::shuffle_shards()"))}));
+  }
   throw ConfigError(
       fmt::format("{} of {}: a stream has no record numbers and no known length", what, info.name),
       joined({"write it to a file first", advice("keep all records in memory: {}", named("pulled()")),

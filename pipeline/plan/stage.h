@@ -24,6 +24,8 @@ using StagePtr = std::shared_ptr<const Stage>;
 struct StageTraits {
   bool shuffles = false;     // the record at a position depends on the seed or the epoch
   bool orders = false;       // every position comes as often as any other, in some order
+  bool scatters = false;     // neighbours come from anywhere among the positions
+  std::uint64_t window = 0;  // of a shuffle: consecutive positions that it shuffles; 0: of others, too
   bool by_number = false;    // chooses or orders positions by their numbers alone
   bool keeps_order = false;  // later positions come from later ones
   bool streams = false;      // works without knowing how many positions there are

@@ -50,9 +50,9 @@ bool is_idx_folder(const FoundPath& found) {
 
 bool is_cifar_folder(const FoundPath& found) {
   if (find_cifar(found.path()) != CifarFormat::kNone) return true;
-  std::vector<std::string> pickles;
+  NameList pickles;
   for (const char* name : {"data_batch_1", "test_batch", "train", "test", "meta"}) {
-    if (path_kind(found.path() / name) == PathKind::kFile) pickles.emplace_back(name);
+    if (path_kind(found.path() / name) == PathKind::kFile) pickles.add(name);
   }
   refuse_cifar_pickles(pickles, found.path().string());
   return false;
@@ -64,6 +64,11 @@ bool is_table(const FoundPath& found) { return is_csv_table(found.path(), found.
 bool is_image_table(const FoundPath& found) {
   const ColumnOptions& columns = found.options().columns;
   return is_csv_manifest(found.path(), columns) || (!columns.empty() && found.path().string().ends_with(".csv"));
+}
+
+bool is_record_folder(const FoundPath& found) {
+  const auto shard = std::ranges::find_if(found.files(), is_record_shard);
+  return shard != found.files().end() && !has_images(found) && is_record_file(*shard);
 }
 
 bool is_tf_folder(const FoundPath& found) { return has_shards(found.path(), is_tf_shard); }
@@ -100,7 +105,8 @@ TfRecordOptions tf_record_options(Split split, const SourceOptions& options) {
                       .label_count = options.label_count,
                       .feature_keys = options.columns.columns,
                       .label_type = options.columns.label_type,
-                      .layout = options.layout};
+                      .layout = options.layout,
+                      .indexed = options.indexed};
   if (!options.columns.image_column.empty()) how.image_keys = {options.columns.image_column};
   if (!options.columns.label_column.empty()) how.label_keys = {options.columns.label_column};
   return how;
@@ -145,7 +151,8 @@ SourcePtr open_web_dataset(const Path& path, Split split, const Options& options
                                              .label_member = columns.label_column,
                                              .members = columns.columns,
                                              .label_type = columns.label_type,
-                                             .layout = options.layout});
+                                             .layout = options.layout,
+                                             .indexed = options.indexed});
 }
 SourcePtr open_web_stream(const Path& path, Split, const Options& options) {
   if (!options.columns.empty()) {
@@ -164,8 +171,9 @@ std::span<const SourceFormat> source_formats() {
   constexpr PathKind kFolder = PathKind::kDirectory, kFile = PathKind::kFile;
   static const std::vector<SourceFormat> formats{
       {.name = "record files",
-       .accepts = "record files of headrace convert",
-       .forms = {{kFile, "records", by_path<is_record_file>, open_record_file}},
+       .accepts = "record files of headrace convert, also a folder of them",
+       .forms = {{kFile, "records", by_path<is_record_file>, open_record_file},
+                 {kFolder, "record files", is_record_folder, open_record_file}},
        .openers = openers<RecordFileCall>()},
       {.name = "CSV tables",
        .accepts = "a .csv with the columns path and label, or label and numbers",

@@ -99,21 +99,22 @@ bool is_other_image(std::string_view path) {
   return std::ranges::find(kNotRead, ending_of(path)) != kNotRead.end();
 }
 
-std::vector<LeftOut> count_other_files(const std::vector<std::string>& paths) {
+std::vector<LeftOut> count_other_files(const NameList& paths) {
   const auto stem_of = [](std::string_view path) { return path.substr(0, path.rfind('.')); };
   std::unordered_set<std::string_view> images;
   const auto may_lie_beside = [](const std::string& ending) {
     return std::ranges::find(kBeside, ending) != kBeside.end();
   };
-  if (std::ranges::any_of(paths, [&](const std::string& path) { return may_lie_beside(ending_of(path)); })) {
-    for (const std::string& path : paths) {
+  if (std::ranges::any_of(paths.all(), [&](std::string_view path) { return may_lie_beside(ending_of(path)); })) {
+    for (const std::string_view path : paths.all()) {
       if (is_image_path(path)) images.insert(stem_of(path));
     }
   }
   std::map<std::string, std::uint64_t> counts, tables, beside;
-  for (const std::string& path : paths) {
+  for (const std::string_view path : paths.all()) {
     const std::string ending = ending_of(path);
-    if (ending.empty() || !hidden_folder_of(path).empty()) continue;
+    if (ending.empty() || std::ranges::find(kRead, ending) != kRead.end() || !hidden_folder_of(path).empty())
+      continue;
     if (is_other_image(path)) {
       ++counts["." + ending];
     } else if (std::ranges::find(kTables, ending) != kTables.end()) {
@@ -129,11 +130,11 @@ std::vector<LeftOut> count_other_files(const std::vector<std::string>& paths) {
   return found;
 }
 
-void refuse_cifar_pickles(const std::vector<std::string>& paths, const std::string& source) {
+void refuse_cifar_pickles(const NameList& paths, const std::string& source) {
   const auto has = [&](std::string_view name) {
-    return std::ranges::any_of(paths, [&](const std::string& path) { return file_name(path) == name; });
+    return std::ranges::any_of(paths.all(), [&](std::string_view path) { return file_name(path) == name; });
   };
-  if (std::ranges::any_of(paths, [](const std::string& path) { return is_image_path(path); })) return;
+  if (std::ranges::any_of(paths.all(), is_image_path)) return;
   if (has("data_batch_1") || has("test_batch")) refuse_pickles(source, "10");
   if (has("meta") && (has("train") || has("test"))) refuse_pickles(source, "100");
 }

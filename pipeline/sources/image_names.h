@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/pipeline/source.h"
+#include "headrace/pipeline/sources/name_list.h"
 
 namespace headrace {
 
@@ -35,10 +36,10 @@ bool is_other_image(std::string_view path);
 // Counts the images of formats that Headrace does not read, by file extension: {".gif", 10}, {".webp", 2}; tables,
 // which may hold what the images' labels are, by their names, and files with the name of an image but for its
 // extension (a/1.json beside a/1.jpg). Not those in hidden folders.
-std::vector<LeftOut> count_other_files(const std::vector<std::string>& paths);
+std::vector<LeftOut> count_other_files(const NameList& paths);
 
 // Throws kUnsupported naming the binary version if the files of a folder or an archive are CIFAR's pickles
 // (data_batch_1, or train beside meta) without an image among them. `source` is the folder or archive.
-void refuse_cifar_pickles(const std::vector<std::string>& paths, const std::string& source);
+void refuse_cifar_pickles(const NameList& paths, const std::string& source);
 
 }  // namespace headrace

@@ -47,6 +47,12 @@ void refuse_columns(const std::filesystem::path& path, const std::string& format
              ", "));
 }
 
+void refuse_stream_of(const std::filesystem::path& path, const std::string& format) {
+  throw ConfigError(fmt::format("{}: holds {}; only WebDataset archives and TFRecords are read without an index",
+                                path.string(), format),
+                    advice("leave out {}", named("SourceOptions::indexed", "false")));
+}
+
 void refuse_second_split(const std::filesystem::path& file) {
   throw ConfigError(
       file.string() + ": one file has no two splits: all of it is the train split",
@@ -59,6 +65,7 @@ OpenedSource open_as(const SourceFormat& format, const SourceForm& form, const F
   const bool of_shards = format.takes_folders && options.layout.classes_at.empty() && form.has_splits;
   if (!format.takes_layout && !of_shards) refuse_layout(path, form.name, options.layout);
   if (!format.takes_columns) refuse_columns(path, form.name, options.columns);
+  if (!format.takes_folders && !options.indexed) refuse_stream_of(path, form.name);
   if (!form.has_splits && split == Split::kTest) refuse_second_split(path);
   SourcePtr source = form.open(path, split, options);
   if (source == nullptr) return {};

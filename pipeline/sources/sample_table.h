@@ -4,33 +4,34 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/name_list.h"
 
 namespace headrace {
 
 class SampleTable {
  public:
+  SampleTable() = default;
+  // REQUIRES: as many names as labels.
+  SampleTable(NameList names, std::vector<std::int64_t> labels)
+      : labels_(std::move(labels)), names_(std::move(names)) {}
+
   void reserve(std::size_t records, std::size_t name_bytes) {
-    names_.reserve(name_bytes);
-    name_ends_.reserve(records);
+    names_.reserve(records, name_bytes);
     labels_.reserve(records);
   }
   void add(std::string_view name, std::int64_t label) {
-    names_ += name;
-    name_ends_.push_back(names_.size());
+    names_.add(name);
     labels_.push_back(label);
   }
 
   std::size_t size() const noexcept { return labels_.size(); }
-  std::string_view name(std::size_t index) const noexcept {
-    const std::size_t begin = index == 0 ? 0 : name_ends_[index - 1];
-    return std::string_view(names_).substr(begin, name_ends_[index] - begin);
-  }
+  std::string_view name(std::size_t index) const noexcept { return names_[index]; }
   // Returns the label as eight bytes owned by the table.
   std::span<const std::byte> label(std::size_t index) const noexcept {
     return std::as_bytes(std::span(&labels_[index], 1));
@@ -39,18 +40,16 @@ class SampleTable {
 
   // Mixes names and labels into a source's fingerprint.
   void add_to(Fingerprint& fingerprint) const {
-    fingerprint.add(names_).add(std::as_bytes(std::span(labels_))).add(std::as_bytes(std::span(name_ends_)));
+    fingerprint.add(names_.bytes()).add(std::as_bytes(std::span(labels_))).add(std::as_bytes(names_.ends()));
   }
 
  protected:
-  std::string_view names() const noexcept { return names_; }  // all of them, back to back
+  const NameList& names() const noexcept { return names_; }
   std::span<const std::int64_t> labels() const noexcept { return labels_; }
-  std::span<const std::uint64_t> name_ends() const noexcept { return name_ends_; }
 
  private:
   std::vector<std::int64_t> labels_;
-  std::vector<std::uint64_t> name_ends_;
-  std::string names_;
+  NameList names_;
 };
 
 // Returns the fields of a source of encoded images with labels: image, label.

@@ -1,159 +1,36 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/file_lock.h"
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/devices/base/reader_words.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/devices/base/text.h"
 #include "headrace/pipeline/convert.h"
+#include "headrace/pipeline/dataset.h"
 #include "headrace/pipeline/engine/bad_records.h"
 #include "headrace/pipeline/operations/decode.h"
-#include "headrace/pipeline/operations/machinery/image_recoder.h"
-#include "headrace/pipeline/operations/machinery/label_check.h"
-#include "headrace/pipeline/operations/machinery/step.h"
 #include "headrace/pipeline/plan/planner.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/sources/origin.h"
+#include "headrace/pipeline/sources/records/record_file.h"
 #include "headrace/pipeline/sources/records/record_file_writer.h"
-#include "headrace/pipeline/tasks/failure.h"
-#include "headrace/pipeline/tasks/retry.h"
+#include "headrace/pipeline/utilities/record_packing.h"
 
 namespace headrace {
 namespace {
-
-// The records of a source as convert_dataset() writes them, made by several threads. Of one source, which must
-// outlive it. One thread; those that it starts are gone when a call returns.
-class RecordPacking {
- public:
-  // One record in its final form, or why it cannot be written.
-  struct Packed {
-    std::array<std::vector<std::byte>, kMaxFields> bytes;
-    std::optional<Failure> failure;
-  };
-  using Take = std::function<void(std::uint64_t record, const Packed& packed)>;
-
-  RecordPacking(const Source& source, const ConvertOptions& options);
-  ~RecordPacking();
-
-  // Gives every record to `take`, in order, on the calling thread: what is given depends on no thread. Throws what
-  // `take` throws.
-  void run(const Take& take);
-
- private:
-  class Packer;
-
-  void announce(std::uint64_t end);
-  void make(std::uint64_t first, std::uint64_t count);
-
-  const Source& source_;
-  LabelCheck labels_;
-  std::vector<std::unique_ptr<Packer>> packers_;  // one per thread
-  std::vector<Packed> records_;
-  std::uint64_t announced_ = 0;  // records before it were
-};
-
-constexpr std::size_t kRecordsAThread = 16;     // made at a time
-constexpr std::uint64_t kAnnouncedAhead = 256;  // announced to a source behind a network
-
-bool has_encoded(const Source& source) {
-  return std::ranges::any_of(source.info().fields, [](const Field& f) { return f.encoding == Encoding::kImage; });
-}
-
-// Copying bytes is the disk's work: more threads would wait for it.
-std::size_t threads_for(const Source& source, const ConvertOptions& options) {
-  if (!has_encoded(source)) return 1;
-  return options.threads > 0 ? static_cast<std::size_t>(options.threads)
-                             : std::max(1U, std::thread::hardware_concurrency());
-}
-
-// One thread's tools for packing records.
-class RecordPacking::Packer {
- public:
-  Packer(const Source& source, const LabelCheck& labels, const RecodeOptions& options)
-      : source_(source), labels_(labels), recoder_(options) {}
-
-  void pack(std::uint64_t record, Packed& to) {
-    to.failure.reset();
-    try {
-      const RecordView view = read_with_retries(
-          system_clock(), [&] { return source_.read(record, scratch_); }, [] { return true; });
-      labels_.check(view);
-      const Fields& fields = source_.info().fields;
-      for (std::size_t i = 0; i < fields.size(); ++i) {
-        const auto bytes = fields[i].encoding == Encoding::kImage ? recode(view.fields[i]) : view.fields[i];
-        to.bytes[i].assign(bytes.begin(), bytes.end());
-      }
-    } catch (const std::exception& error) {
-      to.failure = Failure::of_record(source_, record, 0, error);
-    }
-  }
-
- private:
-  std::span<const std::byte> recode(std::span<const std::byte> image) {
-    try {
-      return recoder_.recode(image);
-    } catch (const Error& error) {
-      throw StepError(error.code(), "convert", error.message(), error.hint());
-    }
-  }
-
-  const Source& source_;
-  const LabelCheck& labels_;
-  ImageRecoder recoder_;
-  std::vector<std::byte> scratch_;
-};
-
-RecordPacking::RecordPacking(const Source& source, const ConvertOptions& options)
-    : source_(source), labels_(source) {
-  const RecodeOptions recode{
-      .max_side = options.max_side, .quality = options.quality, .apply_orientation = options.apply_orientation};
-  for (std::size_t i = 0; i < threads_for(source, options); ++i) {
-    packers_.push_back(std::make_unique<Packer>(source_, labels_, recode));
-  }
-  records_.resize(packers_.size() * kRecordsAThread);
-}
-
-RecordPacking::~RecordPacking() = default;
-
-// A few records for each thread at a time, which are then given away in order.
-void RecordPacking::run(const Take& take) {
-  const std::uint64_t records = source_.info().records;
-  for (std::uint64_t first = 0; first < records; first += records_.size()) {
-    const std::uint64_t count = std::min<std::uint64_t>(records_.size(), records - first);
-    announce(std::min(records, first + count + kAnnouncedAhead));
-    make(first, count);
-    for (std::uint64_t i = 0; i < count; ++i) take(first + i, records_[i]);
-  }
-}
-
-void RecordPacking::announce(std::uint64_t end) {
-  std::vector<std::uint64_t> records(static_cast<std::size_t>(end - announced_));
-  std::iota(records.begin(), records.end(), announced_);
-  if (!records.empty()) source_.will_read(records);
-  announced_ = end;
-}
-
-void RecordPacking::make(std::uint64_t first, std::uint64_t count) {
-  std::atomic<std::uint64_t> next{0};
-  const auto work = [&](Packer& packer) {
-    for (std::uint64_t i = 0; (i = next.fetch_add(1)) < count;) packer.pack(first + i, records_[i]);
-  };
-  std::vector<std::jthread> helpers;
-  for (std::size_t i = 1; i < packers_.size(); ++i) helpers.emplace_back(work, std::ref(*packers_[i]));
-  work(*packers_.front());
-}
 
 constexpr int kMaxJpegSide = 65500;  // of a JPEG
 
@@ -165,7 +42,7 @@ struct ConvertedPart {
 
 const char* split_name(Split split) { return split == Split::kTrain ? "train" : "test"; }
 
-void check(const ConvertOptions& options, const std::filesystem::path& data, const std::filesystem::path& to) {
+void check(const ConvertOptions& options, const std::filesystem::path& to) {
   if (options.max_side < 0 || options.max_side > kMaxJpegSide) {
     throw ConfigError("a longest side of " + std::to_string(options.max_side) + " pixels",
                       "it is 1 to " + std::to_string(kMaxJpegSide) + ", or 0 to keep every image's size");
@@ -180,9 +57,20 @@ void check(const ConvertOptions& options, const std::filesystem::path& data, con
                               "end at the first with fail"}));
   }
   if (options.threads < 0) throw ConfigError("threads = " + std::to_string(options.threads) + " is negative");
-  if (path_kind(to) == PathKind::kDirectory) {
+  if (is_url(to)) {
+    throw ConfigError(to.string() + " is a URL: files are written to this machine alone",
+                      "name a path, and copy what was written");
+  }
+  const PathKind kind = path_kind(to);
+  if (options.shard_bytes == 0 && kind == PathKind::kDirectory) {
     throw ConfigError(to.string() + " is a folder", "name the file that the records go to");
   }
+  if (options.shard_bytes > 0 && kind != PathKind::kDirectory && kind != PathKind::kMissing) {
+    throw ConfigError(to.string() + " is a file", "name the folder that the record files go to");
+  }
+}
+
+void refuse_same_files(const std::filesystem::path& data, const std::filesystem::path& to) {
   if (would_overwrite(to, data)) {
     throw ConfigError(to.string() + " is one of the files that are read, and would be overwritten",
                       "name another file");
@@ -294,33 +182,61 @@ void find_bad(ConvertedPart& part, const ConvertOptions& options, const std::fun
   const std::uint64_t records = part.source->info().records;
   const BadRecordLimit limit(options.errors, records,
                              count_of(records, "record") + " of the " + split_name(part.split) + " split");
-  RecordPacking(*part.source, options).run([&](std::uint64_t record, const RecordPacking::Packed& packed) {
-    done();
-    if (!packed.failure) return;
-    if (!packed.failure->is_of_record()) packed.failure->raise();
-    const BadRecord& bad = packed.failure->what;
-    list.add(bad, OnError::kSkip);
-    part.bad.insert(record);
-    if (part.bad.size() > limit.max_bad()) limit.refuse(bad);
-    if (part.bad.size() == records) limit.refuse_all(bad);
-  });
+  RecordPacking(*part.source, options)
+      .run(0, records, [&](std::uint64_t record, const RecordPacking::Packed& packed) {
+        done();
+        if (!packed.failure) return;
+        if (!packed.failure->is_of_record()) packed.failure->raise();
+        const BadRecord& bad = packed.failure->what;
+        list.add(bad, OnError::kSkip);
+        part.bad.insert(record);
+        if (part.bad.size() > limit.max_bad()) limit.refuse(bad);
+        if (part.bad.size() == records) limit.refuse_all(bad);
+      });
 }
 
-void pack(const ConvertedPart& part, const ConvertOptions& options, RecordFileWriter& writer,
-          const std::function<void()>& done) {
-  BadRecordList list(options.errors, *part.source);
-  RecordPacking(*part.source, options).run([&](std::uint64_t record, const RecordPacking::Packed& packed) {
-    done();
-    if (part.bad.contains(record)) return;
-    if (packed.failure) {
-      if (packed.failure->is_of_record()) list.add(packed.failure->what, OnError::kFail);
-      packed.failure->raise();
+// Writes some of a part's records. What it is made of outlives it.
+class PartWriter {
+ public:
+  PartWriter(const ConvertedPart& part, const ConvertOptions& options, const std::function<void()>& done)
+      : part_(part), list_(options.errors, *part.source), packing_(*part.source, options), done_(done) {}
+
+  void write(std::uint64_t first, std::uint64_t count, RecordFileWriter& writer) {
+    packing_.run(first, count, [&](std::uint64_t record, const RecordPacking::Packed& packed) {
+      done_();
+      if (part_.bad.contains(record)) return;
+      if (packed.failure) {
+        if (packed.failure->is_of_record()) list_.add(packed.failure->what, OnError::kFail);
+        packed.failure->raise();
+      }
+      RecordView view;
+      for (std::size_t i = 0; i < packed.bytes.size(); ++i) view.fields[i] = packed.bytes[i];
+      writer.append(view, record_name(*part_.source, record));
+    });
+  }
+
+  // Returns the bytes that a record has, by 64 of them.
+  std::uint64_t mean_bytes() {
+    const std::uint64_t records = part_.source->info().records, looks = std::min<std::uint64_t>(records, kLooks);
+    std::uint64_t bytes = 0, good = 0;
+    for (std::uint64_t i = 0; i < looks; ++i) {
+      packing_.run(records * i / looks, 1, [&](std::uint64_t, const RecordPacking::Packed& packed) {
+        if (packed.failure) return;
+        for (const auto& field : packed.bytes) bytes += field.size();
+        ++good;
+      });
     }
-    RecordView view;
-    for (std::size_t i = 0; i < packed.bytes.size(); ++i) view.fields[i] = packed.bytes[i];
-    writer.append(view, record_name(*part.source, record));
-  });
-}
+    return good == 0 ? 0 : bytes / good;
+  }
+
+ private:
+  static constexpr std::uint64_t kLooks = 64;
+
+  const ConvertedPart& part_;
+  BadRecordList list_;
+  RecordPacking packing_;
+  const std::function<void()>& done_;
+};
 
 // Returns a function that calls options.progress, once per record.
 std::function<void()> progress_of(const std::vector<ConvertedPart>& parts, const ConvertOptions& options) {
@@ -335,6 +251,7 @@ std::function<void()> progress_of(const std::vector<ConvertedPart>& parts, const
 void show(ConvertOptions& options, OptionVisitor& visit) {
   visit("max_side", options.max_side, "The maximum side of images; larger ones are reduced to it. 0: none are.");
   visit("quality", options.quality, "Makes every image a JPEG of this quality; 0: only those that are reduced.");
+  visit("shard_bytes", options.shard_bytes, "The bytes of each of several files in a folder; 0: one file.");
   visit("threads", options.threads, "Threads that decode and encode; 0: one per processor.");
   visit("apply_orientation", options.apply_orientation, "Whether images are turned as their EXIF data say.");
   enum class Parts { kAll, kTrain, kTest };
@@ -346,30 +263,153 @@ void show(ConvertOptions& options, OptionVisitor& visit) {
   options.errors.each_field(visit);
 }
 
-ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
-                              const ConvertOptions& options) {
-  check(options, data, to);
-  auto file = std::make_unique<FileWriter>(to);  // before the work: it may not be writable
-  ConvertResult result;
-  std::vector<ConvertedPart> parts = open_parts(data, options, result);
+namespace {
+
+// Writes all records into one file.
+void write_file(std::unique_ptr<FileWriter> file, const std::vector<ConvertedPart>& parts,
+                const ConvertOptions& options, ConvertResult& result) {
+  RecordFileWriter writer(std::move(file), header_of(parts));
+  const auto done = progress_of(parts, options);
+  for (const ConvertedPart& part : parts)
+    PartWriter(part, options, done).write(0, part.source->info().records, writer);
+  result.bytes = writer.finish();
+}
+
+constexpr std::uint64_t kMaxShards = 100'000;
+
+// Returns the marker's text: everything that the bytes of the files depend on.
+std::string marker_text(const std::vector<ConvertedPart>& parts, const ConvertOptions& options) {
+  std::string text =
+      fmt::format("headrace convert 1\nshard_bytes {}\nmax_side {}\nquality {}\napply_orientation {}\n",
+                  options.shard_bytes, options.max_side, options.quality, options.apply_orientation);
+  for (const ConvertedPart& part : parts) {
+    const SourceInfo& info = part.source->info();
+    text += fmt::format("{} {} of {:016x}, without {}\n", split_name(part.split), count_of(info.records, "record"),
+                        info.fingerprint, fmt::join(part.bad, " "));
+  }
+  return text;
+}
+
+// Creates the folder with its marker, or accepts a folder with the same one.
+void begin_in_folder(const std::filesystem::path& folder, const std::string& text) {
+  make_folders(folder);
+  if (path_kind(folder / kConversionMarker) == PathKind::kFile) {
+    const std::vector<std::byte> bytes = read_whole_file(folder / kConversionMarker);
+    if (std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == text) {
+      for (const DirectoryEntry& entry : list_directory(folder)) {
+        if (is_left_over(entry)) remove_file(entry.path);  // of one that was killed
+      }
+      return;
+    }
+    throw ConfigError(folder.string() + ": a conversion of other data, or with other options, was begun there",
+                      "name another folder, or remove this one");
+  }
+  for (const DirectoryEntry& entry : list_directory(folder)) {
+    if (!is_record_shard(entry.path)) continue;
+    throw ConfigError(folder.string() + ": holds record files, such as " + entry.path.filename().string(),
+                      "name a folder that has none");
+  }
+  write_file_atomically(folder / kConversionMarker, text);
+}
+
+// Returns the size of a file that a conversion left there; std::nullopt: there is none, or it is another.
+std::optional<std::uint64_t> size_of_finished(const std::filesystem::path& path, const RecordFileHeader& header) {
+  if (path_kind(path) != PathKind::kFile) return std::nullopt;
+  try {
+    const File file = File::open(path);
+    std::uint64_t header_bytes = 0;
+    if (RecordFileHeader::read(file, header_bytes) != header) return std::nullopt;
+    RecordFileIndex(file, header, header_bytes).check(path, header);
+    return file.size();
+  } catch (const DataError&) {  // it is written again
+    return std::nullopt;
+  }
+}
+
+// Writes the records of one split into its files.
+void write_shards(const ConvertedPart& part, RecordFileHeader header, const std::filesystem::path& folder,
+                  const ConvertOptions& options, const std::function<void()>& done, ConvertResult& result) {
+  PartWriter writer(part, options, done);
+  const std::uint64_t records = part.source->info().records, bytes = writer.mean_bytes() * records;
+  const std::uint64_t shards = std::clamp<std::uint64_t>((bytes + options.shard_bytes - 1) / options.shard_bytes,
+                                                         1, std::clamp<std::uint64_t>(records, 1, kMaxShards));
+  for (std::uint64_t shard = 0; shard < shards; ++shard) {
+    const std::uint64_t first = records * shard / shards, end = records * (shard + 1) / shards;
+    const auto bad = std::distance(part.bad.lower_bound(first), part.bad.lower_bound(end));
+    header.splits = {{.split = part.split,
+                      .records = end - first - static_cast<std::uint64_t>(bad),
+                      .origin = part.source->info().fingerprint}};
+    const auto path = folder / fmt::format("{}-{:05}-of-{:05}.records", split_name(part.split), shard, shards);
+    ++result.shards;
+    if (const auto size = size_of_finished(path, header)) {
+      for (std::uint64_t i = first; i < end; ++i) done();
+      ++result.kept_shards;
+      result.bytes += *size;
+      continue;
+    }
+    RecordFileWriter file(path, header);
+    writer.write(first, end - first, file);
+    result.bytes += file.finish();
+  }
+}
+
+// Writes the parts into `file`; null: as several files into the folder `to`.
+void write_parts(std::vector<ConvertedPart> parts, std::unique_ptr<FileWriter> file,
+                 const std::filesystem::path& to, const ConvertOptions& options, ConvertResult& result) {
   result.reading = describe_reading(*parts.front().source);
   for (const ConvertedPart& part : parts) {
     refuse_stream(*part.source, named_or("convert_dataset()", "a conversion"));
     check_recoding(*part.source, options);
-    refuse_named_file(*part.source, data, to);
   }
   if (options.errors.on_error == OnError::kSkip) {
     const auto done = progress_of(parts, options);
     for (ConvertedPart& part : parts) find_bad(part, options, done);
   }
-  RecordFileWriter writer(std::move(file), header_of(parts));
-  const auto done = progress_of(parts, options);
   for (const ConvertedPart& part : parts) {
-    pack(part, options, writer, done);
     result.records += part.source->info().records - part.bad.size();
     result.bad_records += part.bad.size();
   }
-  result.bytes = writer.finish();
+  if (file) return write_file(std::move(file), parts, options, result);
+  const RecordFileHeader header = header_of(parts);
+  begin_in_folder(to, marker_text(parts, options));
+  const auto done = progress_of(parts, options);
+  for (const ConvertedPart& part : parts) write_shards(part, header, to, options, done, result);
+  remove_file(to / kConversionMarker);
+}
+
+// Before the work: it may not be writable. Null if there will be several.
+std::unique_ptr<FileWriter> open_file(const std::filesystem::path& to, const ConvertOptions& options) {
+  return options.shard_bytes == 0 ? std::make_unique<FileWriter>(to) : nullptr;
+}
+
+}  // namespace
+
+ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
+                              const ConvertOptions& options) {
+  check(options, to);
+  refuse_same_files(data, options.shard_bytes == 0 ? to : to / kConversionMarker);
+  auto file = open_file(to, options);
+  ConvertResult result;
+  std::vector<ConvertedPart> parts = open_parts(data, options, result);
+  for (const ConvertedPart& part : parts) {
+    if (file) refuse_named_file(*part.source, data, to);
+  }
+  write_parts(std::move(parts), std::move(file), to, options, result);
+  return result;
+}
+
+ConvertResult convert_dataset(const Dataset& data, const std::filesystem::path& to,
+                              const ConvertOptions& options) {
+  check(options, to);
+  const SourcePtr source = data.source();
+  if (Dataset::from(source).fingerprint() != data.fingerprint()) {
+    throw ConfigError("the dataset has stages, which a record file does not hold",
+                      "write what stands before them, and add them when it is read");
+  }
+  auto file = open_file(to, options);
+  ConvertResult result;
+  write_parts({{.split = options.split.value_or(Split::kTrain), .source = source}}, std::move(file), to, options,
+              result);
   return result;
 }
 

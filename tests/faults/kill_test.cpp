@@ -9,6 +9,8 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/ledger.h"
 #include "headrace/tests/pipeline/streams.h"
+#include "headrace/tests/support/archives.h"
+#include "headrace/tests/support/images.h"
 #include "headrace/tests/support/long_run.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
@@ -76,16 +78,38 @@ namespace {
 
 constexpr std::uint64_t kKilledRecords = 300, kKilledEpochs = 3;
 #ifdef HEADRACE_SANITIZED  // where a process takes long to begin
-constexpr int kKills = 40;
+constexpr int kKills = 40, kKillsOfShards = 20;
 #else
-constexpr int kKills = 200;
+constexpr int kKills = 200, kKillsOfShards = 50;
 #endif
 
-Dataset dataset() {
-  return Dataset::from(test::noise_images(kKilledRecords, 8, 8))
-      .shuffle()
-      .map(pad_crop(8, 2) | flip())
-      .batch({.global_batch = 16});
+Dataset batched(const Dataset& data) { return data.map(pad_crop(8, 2) | flip()).batch({.global_batch = 16}); }
+
+// Of the shards beside the list of batches, if there are any.
+Dataset dataset(const std::filesystem::path& path) {
+  const std::filesystem::path shards = path.parent_path() / "shards";
+  if (!std::filesystem::exists(shards))
+    return batched(Dataset::from(test::noise_images(kKilledRecords, 8, 8)).shuffle());
+  return batched(Dataset::from(web_dataset(shards, {.indexed = false}))
+                     .shuffle_shards({.window = 64, .shards = 3})
+                     .decode({.height = 8, .width = 8}));
+}
+
+// 300 images in seven archives of different lengths; returns the numbers of a stream's records.
+std::vector<std::uint64_t> write_shards(const test::TempFolder& folder) {
+  std::vector<std::uint64_t> numbers;
+  std::size_t image = 0;
+  for (std::uint64_t shard = 0; shard < 7; ++shard) {
+    test::TarBuilder tar;
+    for (std::uint64_t i = 0; i < 10 * shard + (shard < 6 ? 8 : 42); ++i, ++image) {
+      tar.add(std::to_string(i) + ".png", test::encode_png(test::make_picture(8, 8, 3, image)));
+      tar.add(std::to_string(i) + ".cls", test::to_bytes("1"));
+      numbers.push_back(shard << 28 | i);
+    }
+    folder.write("shards/" + std::to_string(shard) + ".tar", tar.finish());
+  }
+  EXPECT_EQ(numbers.size(), kKilledRecords);
+  return numbers;
 }
 
 // What a consumer wrote down of one batch, in one line.
@@ -108,9 +132,11 @@ std::vector<Line> read_lines(const std::filesystem::path& path) {
   std::vector<Line> lines;
   std::ifstream file(path);
   for (std::string text; std::getline(file, text);) {
-    std::istringstream words(text);
+    const std::size_t state = text.find(';');
+    std::istringstream words(text.substr(0, state));
     Line line;
-    words >> line.next.fingerprint >> line.next.sequence >> line.epoch >> line.step >> line.sha256;
+    line.next = LoaderState::parse(std::string_view(text).substr(state + 1));
+    words >> line.epoch >> line.step >> line.sha256;
     for (std::uint64_t record = 0; words >> record;) line.records.push_back(record);
     lines.push_back(std::move(line));
   }
@@ -119,7 +145,7 @@ std::vector<Line> read_lines(const std::filesystem::path& path) {
 
 void consume(const std::filesystem::path& path, int replicas, int threads, std::optional<LoaderState> start) {
   DeviceGroup devices = test::test_devices(replicas);
-  Loader loader(dataset(), devices, {.seed = 5, .epochs = kKilledEpochs, .threads = threads, .start = start});
+  Loader loader(dataset(path), devices, {.seed = 5, .epochs = kKilledEpochs, .threads = threads, .start = start});
   StreamDigest digest(devices);
   while (true) {
     std::vector<Batch> shares;
@@ -129,13 +155,12 @@ void consume(const std::filesystem::path& path, int replicas, int threads, std::
       shares.push_back(std::move(*batch));
     }
     const BatchDigest of = digest.add(shares);
-    const LoaderState state = loader.state();
     std::ostringstream line;
-    line << state.fingerprint << ' ' << state.sequence << ' ' << of.epoch << ' ' << of.step << ' ' << of.sha256;
+    line << of.epoch << ' ' << of.step << ' ' << of.sha256;
     for (const Batch& share : shares) {
       for (const std::uint64_t record : share.records()) line << ' ' << record;
     }
-    append_to_file(path, line.str() + "\n");
+    append_to_file(path, line.str() + ";" + loader.state().serialize() + "\n");
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
 }
@@ -149,20 +174,19 @@ TEST(KilledConsumer, DISABLED_Consumes) {
   consume(part->path, 1 << part->attempt % 4, 1 + part->attempt % 3, start);
 }
 
-TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
-  const auto expected = test::cpu_digests_of(dataset(), {.seed = 5, .epochs = kKilledEpochs, .threads = 1});
-  const test::TempFolder folder;
+void expect_resumed(const test::TempFolder& folder, const std::vector<std::uint64_t>& records, int kills) {
+  const auto expected =
+      test::cpu_digests_of(dataset(folder / "0"), {.seed = 5, .epochs = kKilledEpochs, .threads = 1});
   Philox random({.seed = 2});
-  int kills = 0;
-  for (int run = 0; kills < kKills; ++run) {
+  for (int run = 0; kills > 0; ++run) {
     const auto path = folder / std::to_string(run);
     const auto written = [&] { return std::filesystem::exists(path) ? std::filesystem::file_size(path) : 0; };
     for (int attempt = 0;
          !test::run_and_kill("KilledConsumer.DISABLED_Consumes", {path, run + attempt}, written, random);
          ++attempt) {
-      ASSERT_FALSE(HasFailure());
+      ASSERT_FALSE(testing::Test::HasFailure());
       drop_torn_line(path);
-      ++kills;
+      --kills;
     }
     const std::vector<Line> lines = read_lines(path);
     ASSERT_EQ(lines.size(), expected.size());
@@ -174,9 +198,19 @@ TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
       }
     }
     for (std::uint64_t epoch = 0; epoch < kKilledEpochs; ++epoch) {
-      ASSERT_EQ(ledger.find_breach(epoch, EpochContents::all(kKilledRecords)), std::nullopt);
+      ASSERT_EQ(ledger.find_breach(epoch, {.records = records}), std::nullopt);
     }
   }
+}
+
+TEST(KilledConsumer, ResumesToTheSameStreamEachRecordOnce) {
+  const test::TempFolder folder;
+  expect_resumed(folder, EpochContents::all(kKilledRecords).records, kKills);
+}
+
+TEST(KilledConsumer, ResumesWhereShardsStood) {
+  const test::TempFolder folder;
+  expect_resumed(folder, write_shards(folder), kKillsOfShards);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What an S3-compatible store answers when it is asked what it holds.
+// What stores answer when they are asked what they hold: S3's and Azure's XML, Hugging Face's JSON.
 #include <cstdlib>
 #include <string>
 
@@ -19,15 +19,25 @@ std::vector<test::Bytes> seeds() {
           test::to_bytes(R"(<ListBucketResult><IsTruncated>false</IsTruncated>
 <Contents><Key>x</Key><Size>18446744073709551615</Size><!-- the largest --></Contents>
 <Contents><Key><![CDATA[b&c/]]></Key><Size>0</Size></Contents>
-</ListBucketResult>)")};
+</ListBucketResult>)"),
+          test::to_bytes(R"(<EnumerationResults ContainerName="c"><Blobs><Blob><Name>train/0.tar</Name><Properties>
+<Etag>0x8D</Etag><Content-Length>10240</Content-Length></Properties></Blob><Blob><Name Encoded="true">a%20b</Name>
+<Properties><Content-Length>1</Content-Length></Properties></Blob></Blobs><NextMarker>2</NextMarker></EnumerationResults>)"),
+          test::to_bytes(R"([{"type":"directory","oid":"1","size":0,"path":"train"},
+{"type":"file","oid":"9a","size":10240,"path":"train/0.tar","lfs":{"oid":"e3","size":10240}}])")};
 }
 
 void run(std::span<const std::byte> input) {
-  const remote::ListingPage page = remote::parse_listing_page(input, "s3://bucket/");
-  volatile std::size_t touched = page.next.size();
-  for (const remote::Listed& one : page.listed) {
-    if (one.key.empty()) std::abort();  // every entry is named
-    touched = touched + one.key.size() + one.etag.size() + one.size;
+  for (const remote::Scheme store : {remote::Scheme::kS3, remote::Scheme::kAz, remote::Scheme::kHf}) {
+    try {
+      const remote::ListingPage page = remote::parse_listing_page(store, input, "s3://bucket/", "o/n/");
+      volatile std::size_t touched = page.next.size();
+      for (const remote::Listed& one : page.listed) {
+        if (one.key.empty()) std::abort();  // every entry is named
+        touched = touched + one.key.size() + one.etag.size() + one.size;
+      }
+    } catch (const DataError&) {  // it is another store's
+    }
   }
 }
 

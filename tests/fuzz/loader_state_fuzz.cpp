@@ -8,10 +8,13 @@
 namespace headrace::fuzz {
 
 std::vector<test::Bytes> seeds() {
-  return {test::to_bytes(LoaderState{.fingerprint = 0xFEED, .sequence = 7}.serialize()),
-          test::to_bytes(LoaderState{.fingerprint = 0xFEED, .sequence = 7, .ahead = {8, 10, 17}}.serialize()),
-          test::to_bytes(LoaderState{.fingerprint = ~std::uint64_t{0}, .sequence = ~std::uint64_t{0}}.serialize() +
-                         "\n")};
+  return {
+      test::to_bytes(LoaderState{.fingerprint = 0xFEED, .sequence = 7}.serialize()),
+      test::to_bytes(LoaderState{.fingerprint = 0xFEED, .sequence = 7, .ahead = {8, 10, 17}}.serialize()),
+      test::to_bytes(
+          LoaderState{.fingerprint = 0xFEED, .sequence = 7, .records = 122, .mark = "1/3f/9:0:4.-.7"}.serialize()),
+      test::to_bytes(LoaderState{.fingerprint = ~std::uint64_t{0}, .sequence = ~std::uint64_t{0}}.serialize() +
+                     "\n")};
 }
 
 void run(std::span<const std::byte> input) {

@@ -71,7 +71,7 @@ HttpServer::~HttpServer() {
     const std::lock_guard lock(mutex_);
     for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
   }
-  stop_.notify_all();
+  change_.notify_all();
   for (std::thread& thread : threads_) thread.join();
   for (const int socket : sockets_) ::close(socket);
   ::close(listener_);
@@ -97,6 +97,8 @@ void HttpServer::redirect(const std::string& path, const std::string& location) 
 void HttpServer::misbehave(std::function<Misbehaviour(const ServedRequest&)> how) {
   const std::lock_guard lock(mutex_);
   how_ = std::move(how);
+  ++ways_;
+  change_.notify_all();
 }
 void HttpServer::slow_down(std::chrono::milliseconds latency, std::uint64_t bytes_per_second) {
   const std::lock_guard lock(mutex_);
@@ -224,6 +226,7 @@ bool HttpServer::send_file(int socket, const ServedRequest& request, const Serve
   if (ranged) head += fmt::format("Content-Range: bytes {}-{}/{}\r\n", first, last, size);
   if (!file.etag.empty()) head += "ETag: " + file.etag + "\r\n";
   if (!file.last_modified.empty()) head += "Last-Modified: " + file.last_modified + "\r\n";
+  head += file.headers;
   if (how == Misbehaviour::kCloses) head += "Connection: close\r\n";
   head += fmt::format("Content-Length: {}\r\n\r\n", body.size());
   if (!send_bytes(socket, head)) return false;
@@ -301,7 +304,7 @@ bool HttpServer::send_bytes(int socket, std::string_view bytes) {
 
 void HttpServer::hang(int) {
   std::unique_lock lock(mutex_);
-  stop_.wait(lock, [&] { return stopped_.load(); });
+  change_.wait(lock, [&, ways = ways_] { return stopped_.load() || ways_ != ways; });
 }
 
 }  // namespace headrace::test

@@ -9,6 +9,7 @@ struct ServedFile {
   std::shared_ptr<const std::string> bytes;
   std::string etag = "\"1\"";  // empty: none is sent
   std::string last_modified = {};
+  std::string headers = {};  // more of them, each with its line's end
 };
 
 struct ServedRequest {
@@ -48,7 +49,7 @@ class HttpServer {
   void remove(const std::string& path);
   // Answers requests of `path` with a redirect.
   void redirect(const std::string& path, const std::string& location);
-  // Decides on each request, in turn. Called by any thread.
+  // Decides on each request, in turn; answers that hang are cut off. `how` is called by any thread.
   void misbehave(std::function<Misbehaviour(const ServedRequest&)> how);
   // Waits so long before each answer, and sends no more bytes a second over all connections; 0: no limit.
   void slow_down(std::chrono::milliseconds latency, std::uint64_t bytes_per_second);
@@ -77,10 +78,11 @@ class HttpServer {
   std::atomic<std::uint64_t> sent_{0}, connections_{0};
   mutable std::mutex mutex_;
   // By mutex_.
-  std::condition_variable stop_;
+  std::condition_variable change_;
   std::map<std::string, ServedFile> files_;
   std::map<std::string, std::string> redirects_;
   std::function<Misbehaviour(const ServedRequest&)> how_;
+  int ways_ = 0;  // that were set
   std::vector<ServedRequest> requests_;
   std::vector<int> sockets_;
   bool wants_signatures_ = false;

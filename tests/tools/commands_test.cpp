@@ -4,6 +4,8 @@
 
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/cpu/cpu_features.h"
+#include "headrace/tests/support/archives.h"
+#include "headrace/tests/support/images.h"
 #include "headrace/tests/tools/headrace_command.h"
 #include "headrace/tests/tools/recipes/small_data.h"
 
@@ -61,6 +63,43 @@ void write_cifar_with_a_bad_record(const TempFolder& folder) {
     if (file == 2) records[2 * 3073] = std::byte{77};
     folder.write("data_batch_" + std::to_string(file) + ".bin", records);
   }
+}
+
+TEST(ShardsWithoutAnIndex, AreOneStreamEachRecordOnceAnEpoch) {
+  const TempFolder folder;
+  for (std::size_t shard = 0; shard < 3; ++shard) {
+    TarBuilder tar;
+    for (std::size_t i = 0; i < 10 + shard; ++i) {
+      tar.add(std::to_string(i) + ".jpg", encode_jpeg(make_picture(16, 16, 3, 100 * shard + i)));
+      tar.add(std::to_string(i) + ".cls", to_bytes("1"));
+    }
+    folder.write(std::to_string(shard) + ".tar", tar.finish());
+  }
+  const auto command = [&](std::vector<std::string> arguments) {
+    for (const std::string& one :
+         {std::string("--data"), folder.path().string(), std::string("--pipeline"), std::string("jpeg-eval"),
+          std::string("--global-batch"), std::string("8"), std::string("--epochs"), std::string("2")})
+      arguments.push_back(one);
+    return arguments;
+  };
+  const std::vector<std::string> shards{"--no-index", "--window", "16", "--shards", "2"};
+  const auto digest = [&](std::vector<std::string> settings) {
+    settings.insert(settings.begin(), "digest");
+    settings.insert(settings.end(), shards.begin(), shards.end());
+    return json_of(command(settings));
+  };
+  const Lines whole = digest({"--replicas", "1"});
+  ASSERT_EQ(whole.size(), 2U * 5U + 1U);
+  EXPECT_EQ(digest({"--replicas", "3", "--threads", "2", "--prefetch", "4"}), whole);
+  const Lines rest = digest({"--start-step", "7"});
+  EXPECT_EQ(Lines(rest.begin(), rest.end() - 1), Lines(whole.begin() + 7, whole.end() - 1));
+  EXPECT_EQ(headrace(command({"ledger", "--check", "--no-index"})).status, 0);
+  const CommandResult alone = headrace(command({"ledger", "--window", "16"}));
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.errors, HasSubstr("--no-index"));
+  const CommandResult images = headrace({"digest", "--pipeline", "trivial", "--no-index"});
+  EXPECT_EQ(images.status, 2);
+  EXPECT_THAT(images.errors, HasSubstr("--no-index"));
 }
 
 TEST(OnError, FailNamesTheRecord) {

@@ -138,5 +138,33 @@ TEST_F(CacheCommand, SaysWhatIsWrong) {
   EXPECT_NE(result.errors.find("not a folder"), std::string::npos) << result.errors;
 }
 
+// `headrace index` as scripts use it.
+TEST(IndexCommand, WritesAndReportsItsKeys) {
+  TempFolder folder;
+  TarBuilder tar;
+  const Bytes padding(std::size_t{33} << 20);
+  tar.add("a/1.jpg", encode_jpeg(make_picture(8, 8, 3, 1))).add("b/2.jpg", encode_jpeg(make_picture(8, 8, 3, 2)));
+  tar.add("notes", padding);
+  const std::string data = folder.write("a.tar", tar.finish()).string();
+  ::setenv("HEADRACE_INDEX_FOLDER", (folder / "kept").c_str(), 1);
+  const CommandResult result = headrace({"index", data, "--to", folder.path().string(), "--json", "-"});
+  const CommandResult again = headrace({"index", data, "--json", "-"});
+  const CommandResult none = headrace({"index", (folder / "none").string()});
+  const CommandResult input = headrace({"index", data, "--to", data});
+  ::unsetenv("HEADRACE_INDEX_FOLDER");
+  ASSERT_EQ(result.status, 0) << result.errors;
+  for (const CommandResult& one : {result, again}) {
+    const auto line = nlohmann::json::parse(one.output);
+    EXPECT_EQ(line["records"], 2);
+    EXPECT_EQ(line["shards"], 1);
+    EXPECT_GT(line["bytes"], 0);
+    EXPECT_GE(line["seconds"], 0);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / ".headrace-index"));
+  EXPECT_EQ(none.status, 1);
+  EXPECT_EQ(input.status, 2);
+  EXPECT_EQ(headrace({"index"}).status, 2);
+}
+
 }  // namespace
 }  // namespace headrace::test

@@ -105,7 +105,9 @@ TEST(Fitting, TheFormatsAreListedWhereverNothingIsRecognised) {
       "files, "
       "plain, gzip, zlib or zstd; CIFAR's binary version (.bin) in a folder; MNIST's IDX files in a folder, plain "
       "or "
-      ".gz; a .csv with the columns path and label, or label and numbers; record files of headrace convert\n";
+      ".gz; a .csv with the columns path and label, or label and numbers; record files of headrace convert, also "
+      "a folder "
+      "of them\n";
   for (const char* name : {"empty", "other", "poem.txt", "nothing", "poem.txt.gz", "poem.txt.zst", "poem.tar",
                            "poem.tar.gz", "poem.zip", "not there"}) {
     const std::string data = (folder / name).string();

@@ -7,7 +7,8 @@ namespace headrace::test {
 
 inline WrongInputs wrong_usage() {
   const std::string commands =
-      "\n  hint: there are: train, evaluate, predict, digest, ledger, bench, explain, cache, convert, report, "
+      "\n  hint: there are: train, evaluate, predict, digest, ledger, bench, explain, cache, convert, index, "
+      "report, "
       "doctor\n";
   const std::string help = "\n  hint: headrace digest --help shows what there is\n";
   return {

@@ -1,4 +1,6 @@
 // Training on a stream of unknown length.
+#include "headrace/pipeline/sources/sharded_source.h"
+#include "headrace/tests/support/temp_folder.h"
 #include "headrace/tests/train/training_fixture.h"
 #include "headrace/train/checkpoints.h"
 #include "headrace/train/evaluator.h"
@@ -50,6 +52,66 @@ TEST(Streamed, EndsWhereTheStreamEnds) {
       model.fit(streamed(toy_source(), 125).batch({.global_batch = 10}), {.epochs = 5, .steps_per_epoch = 8});
   EXPECT_EQ(model.global_step(), 13U);
   EXPECT_THAT(history["steps"], testing::ElementsAre(8, 5));
+}
+
+// Four files of ten records each, one after another.
+class ToyShards final : public ShardedSource {
+ public:
+  ToyShards() {
+    info_.name = "toy shards";
+    info_.fields = toy_->info().fields;
+    info_.fingerprint = 3;
+  }
+  std::size_t shards() const noexcept override { return 4; }
+  bool is_remote() const noexcept override { return false; }
+  std::string shard_name(std::size_t shard) const override { return std::to_string(shard); }
+  std::unique_ptr<ShardReader> open_shard(std::size_t shard, std::uint64_t offset) const override {
+    return std::make_unique<Reader>(*toy_, offset > 0 ? offset : 10 * shard, 10 * shard + 10);
+  }
+
+ private:
+  class Reader final : public ShardReader {
+   public:
+    Reader(const Source& toy, std::uint64_t next, std::uint64_t end) : toy_(toy), next_(next), end_(end) {}
+    std::optional<RecordView> next(std::vector<std::byte>& buffer) override {
+      if (next_ == end_) return std::nullopt;
+      return toy_.read(next_++, buffer);
+    }
+    std::uint64_t offset() const noexcept override { return next_ == end_ ? kEnd : next_; }
+
+   private:
+    const Source& toy_;
+    std::uint64_t next_, end_;
+  };
+
+  SourcePtr toy_ = toy_source();
+};
+
+// Passes of the data end within epochs of the training, which is resumed after any step.
+TEST(Streamed, ShardsTrainForManyPassesAndResume) {
+  const Dataset data = Dataset::from(std::make_shared<ToyShards>())
+                           .shuffle_shards({.window = 16, .shards = 2})
+                           .batch({.global_batch = 7});
+  const FitOptions options{.epochs = 4, .steps_per_epoch = 5};
+  Training training(2);
+  Model whole = compiled(training.strategy, small_mlp);
+  whole.fit(data, options);
+  EXPECT_EQ(whole.global_step(), 20U);
+  for (const std::uint64_t stop : {1, 5, 6, 7, 13, 19}) {
+    const test::TempFolder folder;
+    FitOptions part = options;
+    part.checkpoints = {.folder = folder.path(), .every_steps = 1};
+    part.stop_after_steps = stop;
+    Model first = compiled(training.strategy, small_mlp);
+    first.fit(data, part);
+    EXPECT_EQ(first.global_step(), stop);
+    part.stop_after_steps = 0;
+    part.resume = true;
+    Model second = compiled(training.strategy, small_mlp);
+    second.fit(data, part);
+    EXPECT_EQ(second.global_step(), 20U);
+    EXPECT_EQ(second.weights_sha256(), whole.weights_sha256()) << stop;
+  }
 }
 
 TEST(Streamed, NeedsToBeToldHowLongAnEpochIs) {

@@ -41,6 +41,8 @@ constexpr NamedText kVariables[] = {
     {"HEADRACE_WORLD_TLS_CERTIFICATE", "file of this worker's certificate"},
     {"HEADRACE_WORLD_TLS_KEY", "file of its key"},
     {"HEADRACE_CUDA_MATH", "default, tuned or fastest: how a convolution's plan on a GPU is chosen"},
+    {"HEADRACE_FETCH_CACHE", "folder of a local disk that keeps what is fetched of URLs, as --fetch-cache does"},
+    {"HEADRACE_FETCH_BUDGET", "the maximum of its files: 500G"},
     {"HEADRACE_INDEX_FOLDER",
      "where indexes of remote and large files are kept; off: nowhere; default below the user's cache "
      "folder"},

@@ -20,6 +20,7 @@ constexpr ReaderWord kWords[] = {
     {"FitOptions::checkpoints", "--checkpoint-dir"},
     {"LoaderOptions::in_order", "--any-order"},
     {"LoaderOptions::reader_threads", "--readers"},
+    {"SourceOptions::indexed", "--no-index"},
     {"StepOptions::nan", "--debug-nan"},
 };
 
@@ -33,7 +34,8 @@ const CLI::App& command_typed_in(const CLI::App& program) {
 std::string word_of_command(const CLI::App& program, std::string_view name, std::string_view value) {
   if (name == "Dataset::to_json()") return "headrace explain --write-plan";
   if (name == "Dataset::batch()") return R"(a stage {"batch": {"global_batch": N}})";  // of the file of --plan
-  if (name == "LoaderOptions::in_order") value = {};  // a flag, which says that it is false
+  // Flags, which say that it is false.
+  if (name == "LoaderOptions::in_order" || name == "SourceOptions::indexed") value = {};
   const std::string option = word_of(kWords, name, flag_of);
   if (command_typed_in(program).get_option_no_throw(option) == nullptr) return {};
   return value.empty() ? option : option + " " + std::string(value);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/devices/base/text.h"
 #include "headrace/pipeline/dataset.h"
 #include "headrace/tools/options/options.h"
@@ -77,6 +78,19 @@ std::string standard_input_for_dash(std::string& path) {
   return {};
 }
 
+// Sets the process's fetch cache when they are parsed: the budget first, which is declared first.
+void add_fetch_cache_options(CLI::App& command) {
+  const auto budget = std::make_shared<std::uint64_t>(0);
+  CLI::Option* size = add_size(command, "--fetch-budget", *budget, "the maximum of the fetch cache's files");
+  const auto set = [budget](const std::string& folder) {
+    remote::set_fetch_cache({.folder = folder, .budget_bytes = *budget});
+  };
+  CLI::Option* folder = command.add_option_function<std::string>(
+      "--fetch-cache", set,
+      "keep what is fetched of URLs in this folder of a local disk, for all processes and later runs");
+  size->needs(folder->type_name("FOLDER")->needs(size));
+}
+
 }  // namespace
 
 CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, LayoutOptions& layout) {
@@ -85,10 +99,12 @@ CLI::Option* add_data_options(CLI::App& command, std::filesystem::path& data, La
           .add_option(
               "--data", data,
               "a folder, archive, file, pipe or URL (https://HOST/FILE, https://HOST/train-{000..099}.tar, "
-              "s3://BUCKET/PREFIX/), - for standard input; its format is recognised by content")
+              "s3://BUCKET/PREFIX/, gs://, az://, hf://datasets/OWNER/NAME/), - for standard input; its format is "
+              "recognised by content")
           ->type_name("PATH")
           ->transform(CLI::Validator([](std::string& path) { return standard_input_for_dash(path); }, ""));
   for (const char* field : {"classes_at", "train_folder", "test_folder"}) add_field(command, layout, {field});
+  add_fetch_cache_options(command);
   return option;
 }
 
@@ -205,7 +221,7 @@ namespace {
 
 // Each worker's own: its part of the machine, its copy of the data (which are compared), what only the chief
 // writes.
-constexpr std::array<std::string_view, 26> kOwn{"--help",
+constexpr std::array<std::string_view, 28> kOwn{"--help",
                                                 "--standalone",
                                                 "--data",
                                                 "--devices",
@@ -214,6 +230,8 @@ constexpr std::array<std::string_view, 26> kOwn{"--help",
                                                 "--prefetch",
                                                 "--memory-budget",
                                                 "--pinned-budget",
+                                                "--fetch-cache",
+                                                "--fetch-budget",
                                                 "--cpu-budget",
                                                 "--cache",
                                                 "--resident",

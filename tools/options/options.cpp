@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -16,7 +15,6 @@
 #include <variant>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/sizes.h"
 #include "headrace/devices/base/text.h"
 
 namespace headrace::tools {
@@ -74,22 +72,6 @@ std::string wrong_with(std::string_view text, const Range<T>& range, T& number) 
     if (error != std::errc{}) return "must be a whole number";
   }
   return number < range.min || number > range.max ? must_be(range, number < range.min) : std::string();
-}
-
-// Returns std::nullopt if `text` is not a size, or one that no memory has.
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  static constexpr std::string_view kUnits = "KMGT";
-  std::uint64_t unit = 1;
-  if (!text.empty()) {
-    const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(text.back())));
-    if (const std::size_t at = kUnits.find(letter); at != std::string_view::npos) {
-      unit <<= 10 * (at + 1);
-      text.remove_suffix(1);
-    }
-  }
-  std::uint64_t count = 0;
-  if (parse(text, count) != std::errc{}) return std::nullopt;
-  return checked_product({count, unit});
 }
 
 // "fail, skip or substitute"

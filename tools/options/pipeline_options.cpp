@@ -50,11 +50,13 @@ void PipelineCommandOptions::add_to(CLI::App& command) {
   add_choice(command, "--split", split, "the split to read; without it, train", {"train", "test"});
   add_number(command, "--replicas", local_replicas, "CPU replicas; short for --devices cpu:N",
              {.min = 1, .max = kMaxReplicas});
+  CLI::Option* stream = add_field(command, source, {.field = "indexed", .name = "--no-index"});
+  for (const char* field : {"window", "shards"}) add_field(command, shards, {field})->needs(stream);
   common.add_to(command);
   prefetch_ = command.get_option("--prefetch");
-  exclude_plan(command,
-               {"--data", "--classes-at", "--train-folder", "--test-folder", "--image-column", "--label-column",
-                "--label-type", "--columns", "--split", "--global-batch", "--cache", "--apply-orientation"});
+  exclude_plan(command, {"--data", "--classes-at", "--train-folder", "--test-folder", "--image-column",
+                         "--label-column", "--label-type", "--columns", "--split", "--no-index", "--window",
+                         "--shards", "--global-batch", "--cache", "--apply-orientation"});
 }
 
 void PipelineCommandOptions::exclude_plan(CLI::App& command, const std::vector<std::string>& options) {
@@ -76,12 +78,14 @@ void PipelineCommandOptions::add_world_to(CLI::App& command) {
 }
 
 PipelineOptions PipelineCommandOptions::pipeline_options() const {
-  PipelineOptions options{.data = common.data,
-                          .source = {.layout = common.layout, .columns = common.columns},
-                          .apply_orientation = common.apply_orientation,
-                          .seed = common.input.seed,
-                          .prefetch = common.prefetch,
-                          .cache = common.open_cache()};
+  PipelineOptions options{
+      .data = common.data,
+      .source = {.layout = common.layout, .columns = common.columns, .indexed = source.indexed},
+      .apply_orientation = common.apply_orientation,
+      .seed = common.input.seed,
+      .shards = shards,
+      .prefetch = common.prefetch,
+      .cache = common.open_cache()};
   if (!split.empty()) options.split = parse_split(split);
   if (split.empty() && reads_data(pipeline)) options.split = Split::kTrain;
   if (common.global_batch > 0) options.global_batch = common.global_batch;

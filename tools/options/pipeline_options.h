@@ -30,6 +30,8 @@ struct PipelineCommandOptions {
   std::filesystem::path plan = {};       // a file in place of `pipeline`; empty: none
   std::filesystem::path plan_base = {};  // where its relative paths begin
   std::string split = {};                // empty: train
+  SourceOptions source = {};             // whether it is indexed; `common` has its other options
+  ShuffleShardsOptions shards = {};      // if it is not
   int local_replicas = 0;                // CPU replicas; 0: see --devices
 
   void add_to(CLI::App& command);

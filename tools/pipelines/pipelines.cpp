@@ -120,16 +120,24 @@ SourcePtr make_integers() {
 
 SourcePtr integers(const PipelineOptions& options) {
   if (!options.data.empty() || options.split || !options.source.layout.empty() ||
-      !options.source.columns.empty()) {
+      !options.source.columns.empty() || !options.source.indexed) {
     throw ConfigError("the pipeline trivial counts integers and reads no data",
                       joined({"leave out " + named("PipelineOptions::data"), named("PipelineOptions::split"),
                               named("LayoutOptions::classes_at"), named("LayoutOptions::train_folder"),
                               named("LayoutOptions::test_folder"), named("ColumnOptions::image_column"),
                               named("ColumnOptions::label_column"), named("ColumnOptions::columns"),
-                              named("ColumnOptions::label_type")},
+                              named("ColumnOptions::label_type"), named("SourceOptions::indexed", "false")},
                              ", "));
   }
   return make_integers();
+}
+
+Dataset shuffled(const Dataset& data, const PipelineOptions& options) {
+  if (data.one_pass()) return data.shuffle_window({.size = kWindow, .seed = options.seed});
+  if (!data.streamed()) return data.shuffle({.seed = options.seed});
+  ShuffleShardsOptions shards = options.shards;
+  shards.seed = options.seed;
+  return data.shuffle_shards(shards);
 }
 
 // Decoded where the source holds encoded images.
@@ -182,8 +190,7 @@ Dataset make_pipeline(const std::string& name, const PipelineOptions& options) {
   if (options.records) data = data.take(*options.records);
   data = decoded(data, options);
   if (options.cache != nullptr) data = data.cache(options.cache);
-  if (pipeline.shuffled && data.streamed()) data = data.shuffle_window({.size = kWindow, .seed = options.seed});
-  if (pipeline.shuffled && !data.streamed()) data = data.shuffle({.seed = options.seed});
+  if (pipeline.shuffled) data = shuffled(data, options);
   if (pipeline.operations != nullptr) data = data.map(pipeline.operations());
   return data.batch({.global_batch = options.global_batch}).prefetch(options.prefetch);
 }

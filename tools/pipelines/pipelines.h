@@ -25,8 +25,9 @@ struct PipelineOptions {
   SourceOptions source = {};
   std::optional<Split> split = {};  // none: the pipeline's own, train or test
   std::int64_t global_batch = 512;
-  bool apply_orientation = false;  // see DecodeOptions; ConfigError if nothing is decoded
-  std::uint64_t seed = 0;          // of the shuffle
+  bool apply_orientation = false;    // see DecodeOptions; ConfigError if nothing is decoded
+  std::uint64_t seed = 0;            // of the shuffle
+  ShuffleShardsOptions shards = {};  // of data that are not indexed; its seed is `seed`
   int prefetch = 2;
   std::shared_ptr<SampleCache> cache = {};    // of samples before random operations; null: none
   std::optional<std::uint64_t> records = {};  // limit to the first records of the source; none: all

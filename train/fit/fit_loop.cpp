@@ -21,7 +21,8 @@ constexpr std::uint64_t kReportEveryNs = 100'000'000;
 
 // Returns the passes over the data that hold all steps of the fit.
 std::uint64_t passes(const Dataset& data, const FitOptions& options) {
-  if (data.streamed()) return 1;
+  if (data.one_pass()) return 1;
+  if (data.streamed()) return steps_of_fit(data, options) * static_cast<std::uint64_t>(options.step.accumulate);
   const std::uint64_t pass = steps_of_pass(data, options);
   return (steps_of_fit(data, options) + pass - 1) / pass;
 }

@@ -246,6 +246,7 @@ hr_status hr_convert(const char* data, const char* to, const char* options, hr_t
     if (json == nullptr) return;
     *json = owned_text(headrace::c::Json{{"records", done.records},
                                          {"bytes", done.bytes},
+                                         {"shards", done.shards},
                                          {"bad_records", done.bad_records},
                                          {"reading", done.reading}});
   });

@@ -44,7 +44,6 @@ struct hr_dataset {
 
 struct hr_loader {
   std::shared_ptr<headrace::DeviceGroup> devices;
-  bool streamed;
   headrace::Loader loader;
 };
 

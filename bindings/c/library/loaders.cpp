@@ -177,8 +177,7 @@ hr_status hr_loader_open(const hr_dataset* dataset, const hr_devices* devices, c
     const headrace::Dataset& plan = given(dataset, "dataset").plan;
     const std::shared_ptr<headrace::DeviceGroup>& group = given(devices, "devices").group;
     auto read = headrace::c::loader_options_of(options, how, std::move(user), group->size());
-    result = new hr_loader{
-        .devices = group, .streamed = plan.streamed(), .loader = headrace::Loader(plan, *group, std::move(read))};
+    result = new hr_loader{.devices = group, .loader = headrace::Loader(plan, *group, std::move(read))};
   });
 }
 
@@ -202,7 +201,7 @@ hr_status hr_loader_describe(const hr_loader* loader, hr_loader_info* info) {
     const hr_loader& of = given(loader, "loader");
     hr_loader_info answer = HR_LOADER_INFO_INIT;
     answer.local_rows = of.loader.local_rows();
-    answer.steps_per_epoch = of.streamed ? HR_UNKNOWN : of.loader.steps_per_epoch();
+    answer.steps_per_epoch = of.loader.knows_steps() ? of.loader.steps_per_epoch() : HR_UNKNOWN;
     answer.replicas = of.devices->size();
     answer.threads = of.loader.threads();
     answer.tuned = of.loader.tuned();

@@ -163,6 +163,20 @@ class Dataset:
         nearly in order."""
         return self._stage("shuffle_window", size=size, seed=seed, reshuffle_each_epoch=reshuffle_each_epoch)
 
+    def shuffle_shards(self, window: int = 1024, *, shards: int = 8, seed: int = 0,
+                       reshuffle_each_epoch: bool = True) -> Dataset:
+        """Shuffles shards that are not indexed (`hr.open(path, indexed=False)`): `shards` of them are read at a time, in a random
+        order, a record of each in turn, and records are shuffled within windows, two of which are kept in memory. The order
+        depends on the seed and the list of shards alone, and has every record once an epoch. It comes first in a plan."""
+        return self._stage("shuffle_shards", window=window, shards=shards, seed=seed,
+                           reshuffle_each_epoch=reshuffle_each_epoch)
+
+    def shuffle_blocks(self, block: int = 256, group: int = 16, *, seed: int = 0,
+                       reshuffle_each_epoch: bool = True) -> Dataset:
+        """Shuffles blocks of consecutive records, after batch() batches, and the records within groups of blocks: nearly as
+        mixed as by shuffle(), but read in long runs. Needs no memory."""
+        return self._stage("shuffle_blocks", block=block, group=group, seed=seed, reshuffle_each_epoch=reshuffle_each_epoch)
+
     def repeat(self, times: int) -> Dataset:
         """An epoch becomes `times` passes, each shuffled again. After batch() a batch does not cross passes."""
         return self._stage("repeat", times=times)
@@ -304,8 +318,13 @@ class Dataset:
 
     @property
     def streamed(self) -> bool:
-        """Whether its records are those of a stream: then it has one epoch, of unknown length."""
+        """Whether its records are those of a stream, of unknown length."""
         return self._native.streamed()
+
+    @property
+    def one_pass(self) -> bool:
+        """Whether it has one epoch only: a stream that cannot be read again, unlike shards."""
+        return self._native.one_pass()
 
     @property
     def batch_size(self) -> int | None:
@@ -339,7 +358,7 @@ class Dataset:
 
     def __len__(self) -> int:
         if self.streamed:
-            raise TypeError("a stream has no known length")
+            raise TypeError("a stream has no known length")  # shards that are not indexed, too
         return self._native.size() if self.batch_size is None else self._native.steps_per_epoch()
 
     def __getitems__(self, places: Sequence[Any]) -> list[Any]:

@@ -67,7 +67,7 @@ def check_loader(dataset: Dataset, *, devices: str = "cpu", world: Any = None, *
     """Throws what a Loader of these options for ever would. Nothing is started."""
     if world is not None:
         options["world_replicas"], options["world_first"] = _place_in(world)
-    _native.check_loader(dataset._native, devices, {**options, "epochs": 1 if dataset.streamed else _ENDLESS})
+    _native.check_loader(dataset._native, devices, {**options, "epochs": 1 if dataset.one_pass else _ENDLESS})
 
 
 class Loader:
@@ -105,7 +105,7 @@ class Loader:
             self._options["world_replicas"], self._options["world_first"] = _place_in(world)
         self._endless = epochs is None
         if epochs is None:
-            epochs = 1 if dataset.streamed else _ENDLESS
+            epochs = 1 if dataset.one_pass else _ENDLESS
         self._dataset = dataset
         self._devices = devices
         self._options["epochs"] = epochs
@@ -173,9 +173,13 @@ class Loader:
         return digest_of(self) if self._functions else self._native.digest()
 
     def __len__(self) -> int:
-        if self._dataset.streamed:
-            raise TypeError("a stream has no known length")
+        """Batches of an epoch. TypeError of a stream, and of shards that are not indexed until an epoch has ended."""
+        if not self._knows_length():
+            raise TypeError("a stream has no known length, or shards that are not indexed before an epoch has ended")
         return self._native.steps_per_epoch()
+
+    def _knows_length(self) -> bool:
+        return not self._dataset.one_pass and self._native.knows_steps()
 
     def __bool__(self) -> bool:
         return True
@@ -235,7 +239,7 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch that the next batch is of."""
-        return 0 if self._dataset.streamed else self._taken() // max(len(self), 1)
+        return self._taken() // max(len(self), 1) if self._knows_length() else 0
 
     def _taken(self) -> int:
         """Batches up to the first one that some replica did not take, of all epochs."""
@@ -299,7 +303,7 @@ class Loader:
     def _place(self) -> str:
         """Where the next batch is."""
         taken = self._taken()
-        if self._dataset.streamed:
+        if not self._knows_length():
             return f"after {counted(taken, 'batch', 'batches')}"
         steps = max(len(self), 1)
         return f"epoch {taken // steps}, step {taken % steps} of {steps}"

@@ -12,14 +12,15 @@ _STATE = "headrace"  # the entry of a loader's state that has its place, as Load
 
 def _count_of(state):
     """How many batches were handed out before, of all epochs."""
-    sequence, *ahead = state[_STATE].split()[2:]
-    return int(sequence) + sum(int(digit, 16).bit_count() for digits in ahead for digit in digits)
+    words = state[_STATE].split()
+    ahead = words[5] if len(words) > 5 and words[5] != "-" else ""
+    return int(words[2]) + sum(int(digit, 16).bit_count() for digit in ahead)
 
 
 def _at(state, sequence):
     """The state of the same stream at another place."""
-    stream = " ".join(state[_STATE].split()[:2])
-    return {**state, _STATE: f"{stream} {sequence}"}
+    header, stream, _, *identity = state[_STATE].split()[:5]
+    return {**state, _STATE: " ".join([header, stream, str(sequence), *identity])}
 
 
 class _Views:
@@ -70,6 +71,7 @@ class MovableLoader:
 
     def _begin_views(self):
         self._views, self._next, self._slots = _Views(), 0, 0
+        self._epoch = 0  # of the latest batch
 
     def set_option(self, name, value):
         """Of headrace.Loader, for the next one that is opened."""
@@ -81,9 +83,9 @@ class MovableLoader:
     # ---- where it stands
 
     def seek(self, dataset, *, epoch, length, step=0):
-        """To a step of an epoch, each of which has `length` batches; None: there is one, of any length."""
+        """To a step of an epoch, each of which has `length` batches; None: to the beginning of one of any length."""
         if length is None:
-            self._open(dataset, None)
+            self._seek_epoch(dataset, epoch)
             return
         wanted = epoch * length + step
         if self._dataset is dataset and self._paused is not None:
@@ -93,6 +95,16 @@ class MovableLoader:
             self._open(dataset, None)
         if self._next != wanted:
             self._open(dataset, _at(self._loader.state_dict(), wanted))
+
+    def _seek_epoch(self, dataset, epoch):
+        """Epochs of unknown length are read up to where the next one begins."""
+        if dataset.one_pass or self._dataset is not dataset or epoch < self._epoch:
+            self._open(dataset, None)
+        elif self._loader is None:
+            self._open(dataset, self._paused)
+        while not dataset.one_pass and epoch > 0 and self._loader.next(epoch=epoch - 1) is not None:
+            self._next += 1
+        self._epoch = epoch
 
     def restore(self, dataset, state):
         self._open(dataset, dict(state))
@@ -113,7 +125,7 @@ class MovableLoader:
         """Stops the loader; the next seek() goes on with another one."""
         if self._loader is None:
             return
-        self._paused = None if self._dataset.streamed else self._loader.state_dict()
+        self._paused = None if self._dataset.one_pass else self._loader.state_dict()
         self._close()
 
     def _close(self):
@@ -136,6 +148,7 @@ class MovableLoader:
         batch = self._loader.next(epoch=epoch)
         if batch is not None:
             self._next += 1
+            self._epoch = batch.epoch
         return batch
 
     def arrays(self, batch):

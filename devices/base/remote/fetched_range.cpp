@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <deque>
+#include <utility>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
@@ -36,6 +37,10 @@ class Memory {
     const std::lock_guard lock(mutex_);
     return held_ + bytes <= limit_;
   }
+  std::uint64_t limit() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return limit_;
+  }
   std::uint64_t held() const noexcept {
     const std::lock_guard lock(mutex_);
     return held_;
@@ -63,14 +68,16 @@ class Memory {
   void start_waiting() noexcept {
     for (;;) {
       std::shared_ptr<FetchedRange> next;
+      std::uint64_t before = 0;  // bytes announced earlier and not used yet
       {
         const std::lock_guard lock(mutex_);
         while (!waiting_.empty() && (next = waiting_.front().lock()) == nullptr) waiting_.pop_front();
         if (next == nullptr || held_ + next->size() > limit_) return;
         waiting_.pop_front();
+        before = held_;
       }
       try {
-        next->start(false);
+        next->start(due_after(before));
       } catch (const std::exception&) {  // no memory: whoever reads it tries again
       }
     }
@@ -124,6 +131,8 @@ Window::~Window() {
 
 bool has_room(std::uint64_t bytes) { return memory().has_room(bytes); }
 
+std::uint64_t window_bytes() noexcept { return memory().limit(); }
+
 std::uint64_t held_bytes() noexcept { return memory().held(); }
 
 std::uint64_t FileVersion::number() const {
@@ -132,35 +141,115 @@ std::uint64_t FileVersion::number() const {
 }
 
 FetchedRange::~FetchedRange() {
-  if (started_) memory().release(size());
+  give_up_claim();
+  if (bytes_ != nullptr) memory().release(size());
 }
 
-void FetchedRange::start(bool urgent) {
+void FetchedRange::get_memory() {
+  if (bytes_ != nullptr) return;
+  bytes_ = std::make_shared_for_overwrite<std::byte[]>(static_cast<std::size_t>(size()));
+  memory().charge(size());
+}
+
+void FetchedRange::give_up_claim() noexcept {
+  if (std::exchange(claimed_, false)) cache_->give_up(place_);
+}
+
+// Returns false while it waits for another's fetch.
+bool FetchedRange::begin_fetch(std::uint64_t due) {
+  const PieceStatus status = cache_ == nullptr ? PieceStatus::kNoRoom : cache_->claim(piece_, place_);
+  claimed_ = status == PieceStatus::kClaimed;
+  if (status == PieceStatus::kStored) {
+    state_ = State::kCached;
+    changed_.notify_all();
+    return true;
+  }
+  if (status == PieceStatus::kPending) {
+    if (std::exchange(state_, State::kPending) != State::kPending) cache_->watch(shared_from_this());
+    return false;
+  }
+  try {
+    get_memory();
+    submit(shared_from_this(), due);
+  } catch (...) {
+    give_up_claim();
+    throw;
+  }
+  state_ = State::kFetching;
+  return true;
+}
+
+void FetchedRange::start(std::uint64_t due) {
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kIdle && !cancelled()) begin_fetch(due);
+  if (state_ == State::kFetching && !sent_ && due == kNow) expedite(*this);
+}
+
+bool FetchedRange::look_again() noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    return state_ != State::kPending || cancelled() || begin_fetch(readers.load() > 0 ? kNow : due_after(0));
+  } catch (const std::exception&) {  // no memory: tried again
+    return false;
+  }
+}
+
+bool FetchedRange::load() {
+  get_memory();
+  if (!cache_->load(piece_, place_, {bytes_.get(), static_cast<std::size_t>(size())})) return false;
+  received_ = size();
+  changed_.notify_all();
+  return true;
+}
+
+void FetchedRange::store_piece() noexcept {
+  const bool stored = cache_->store(piece_, place_, {bytes_.get(), static_cast<std::size_t>(size())});
+  std::shared_ptr<std::byte[]> freed;
   {
     const std::lock_guard lock(mutex_);
-    if (started_ || cancelled()) return;
-    bytes_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size()));
-    started_ = true;
-    memory().charge(size());
+    claimed_ = false;
+    if (!stored) return;
+    state_ = State::kCached;
+    if (readers.load() > 0) return;
+    freed = std::move(bytes_);
+    received_ = 0;
   }
-  submit(shared_from_this(), urgent);
+  memory().release(size());
 }
 
 void FetchedRange::start_when_there_is_room() { memory().wait_for_room(shared_from_this()); }
 
-void FetchedRange::read(std::uint64_t offset, std::span<std::byte> into) {
-  start(true);
-  std::unique_lock lock(mutex_);
+bool FetchedRange::read(std::uint64_t offset, std::span<std::byte> into) {
   const std::uint64_t wanted = offset - begin_ + into.size();
-  wait_until(changed_, lock, [&] { return received_ >= wanted || error_ != nullptr; });
-  if (received_ < wanted) throw DataError(*error_);
-  lock.unlock();  // what was received stays as it is
-  std::memcpy(into.data(), bytes_.get() + (offset - begin_), into.size());
+  while (true) {
+    start(kNow);
+    std::unique_lock lock(mutex_);
+    wait_until(changed_, lock,
+               [&] { return received_ >= wanted || error_ != nullptr || state_ == State::kCached; });
+    if (received_ >= wanted) {
+      const std::shared_ptr<const std::byte[]> bytes = bytes_;
+      lock.unlock();  // what was received stays as it is
+      std::memcpy(into.data(), bytes.get() + (offset - begin_), into.size());
+      return true;
+    }
+    if (state_ != State::kCached) throw DataError(*error_);
+    if (!load()) return false;
+  }
 }
 
 bool FetchedRange::has_until(std::uint64_t offset) const {
   const std::lock_guard lock(mutex_);
-  return begin_ + received_ >= offset;
+  return state_ == State::kCached || begin_ + received_ >= offset;
+}
+
+bool FetchedRange::is_cached() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::kCached;
+}
+
+void FetchedRange::drop() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (readers.load() == 0 && !(claimed_ && sent_)) cancel();
 }
 
 bool FetchedRange::is_stale() const {
@@ -175,6 +264,10 @@ Asked FetchedRange::asked_here() const {
 }
 
 HttpRequest FetchedRange::request() {
+  {
+    const std::lock_guard lock(mutex_);
+    sent_ = true;
+  }
   use_ = Use::kNone;
   looked_ = false;
   skipped_ = to_skip_ = 0;
@@ -240,6 +333,7 @@ void FetchedRange::begin(const HttpAnswer& answer) {
 }
 
 bool FetchedRange::take(std::span<const std::byte> bytes) {
+  if (complete_) return bytes.empty();
   if (use_ == Use::kNone) {  // short ones are read to their end, so that the connection can be used again
     skipped_ += bytes.size();
     return skipped_ <= kMaxDropped;
@@ -251,9 +345,11 @@ bool FetchedRange::take(std::span<const std::byte> bytes) {
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(size() - received_, bytes.size()));
   std::memcpy(bytes_.get() + received_, bytes.data(), count);
   if (count > 0) retries_.progress();
+  complete_ = received_ + count == size();
   {
     const std::lock_guard lock(mutex_);
     received_ += count;
+    if (complete_ && claimed_ && !cache_->store_soon(shared_from_this())) give_up_claim();
   }
   changed_.notify_all();
   return count == bytes.size();
@@ -262,6 +358,7 @@ bool FetchedRange::take(std::span<const std::byte> bytes) {
 void FetchedRange::fail(Refusal error) {
   {
     const std::lock_guard lock(mutex_);
+    give_up_claim();
     error_ = std::move(error);
     failed_ = std::chrono::steady_clock::now();
   }
@@ -269,7 +366,7 @@ void FetchedRange::fail(Refusal error) {
 }
 
 std::optional<std::chrono::nanoseconds> FetchedRange::end(const HttpAnswer& answer) {
-  if (received_ == size()) return std::nullopt;
+  if (complete_) return std::nullopt;
   if (!looked_ && answer.trouble.empty()) begin(answer);
   HttpAnswer judged = answer;
   if (refused_ == nullptr && (answer.status == 412 || answer.status == 416) && answer.trouble.empty()) {

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
-#include <deque>
+#include <map>
 #include <mutex>
 #include <new>
 #include <string_view>
@@ -118,7 +118,7 @@ class Attempt {
 
   void prepare(const HttpRequest& request) {
     if (request.range) expected_ = request.range->second - request.range->first + 1;
-    set(CURLOPT_URL, request.url.c_str());
+    set(CURLOPT_URL, with_parameters(request).c_str());
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_PATH_AS_IS, 1L);
     set(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -138,20 +138,30 @@ class Attempt {
       set(CURLOPT_RANGE, range.c_str());
     }
     for (const std::string& header : request.headers) add_header(header);
-    if (request.access == nullptr) {
+    if (request.access != nullptr) give_credentials(*request.access);
+    if (request.access == nullptr || request.access->follows_redirects()) {
       set(CURLOPT_FOLLOWLOCATION, 1L);
       set(CURLOPT_MAXREDIRS, kMaxRedirects);
       // Never from https to http.
       set(CURLOPT_REDIR_PROTOCOLS_STR, request.url.starts_with("https") ? "https" : "http,https");
-    } else {
-      sign(*request.access);
     }
     if (headers_ != nullptr) set(CURLOPT_HTTPHEADER, headers_);
   }
 
-  // Redirects are not followed: another host must not get the session token.
-  void sign(const S3Access& access) {
-    if (!access.is_signed()) return;
+  static std::string with_parameters(const HttpRequest& request) {
+    if (request.access == nullptr || request.access->parameters.empty()) return request.url;
+    return request.url + (request.url.find('?') == std::string::npos ? "?" : "&") + request.access->parameters;
+  }
+
+  // Where signatures are used redirects are not followed: another host must not get the session token. libcurl
+  // gives a bearer's token to the first host alone.
+  void give_credentials(const StoreAccess& access) {
+    if (access.store == Scheme::kAz) add_header("x-ms-version: 2021-08-06");
+    if (!access.has_key() && !access.bearer.empty()) {
+      set(CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+      set(CURLOPT_XOAUTH2_BEARER, access.bearer.c_str());
+    }
+    if (!access.has_key()) return;
     set(CURLOPT_AWS_SIGV4, ("aws:amz:" + access.region + ":s3").c_str());
     set(CURLOPT_USERNAME, access.key_id.c_str());
     set(CURLOPT_PASSWORD, access.secret.c_str());
@@ -185,6 +195,8 @@ class Attempt {
     if (name == "content-range") answer_.content_range = value;
     if (name == "location") answer_.location = value;
     if (name == "x-amz-bucket-region") answer_.bucket_region = value;
+    if (name == "link" && value.starts_with('<') && value.ends_with("rel=\"next\""))
+      answer_.next_page = value.substr(1, value.find('>') - 1);
     if (name != "content-length") return;
     std::uint64_t length = 0;
     if (std::from_chars(value.data(), value.data() + value.size(), length).ec == std::errc())
@@ -239,12 +251,20 @@ class Client {
 
   bool is_here() const noexcept { return process_ == getpid(); }
 
-  void submit(std::shared_ptr<HttpCall> call, bool urgent) {
+  void submit(std::shared_ptr<HttpCall> call, std::uint64_t due) {
     {
       const std::lock_guard lock(mutex_);
-      urgent ? queue_.push_front(std::move(call)) : queue_.push_back(std::move(call));
+      queue_.emplace(due, std::move(call));
     }
     wake();
+  }
+  void expedite(const HttpCall& call) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(queue_, &call, [](const auto& queued) { return queued.second.get(); });
+    if (found == queue_.end() || found->first == kNow) return;
+    auto queued = queue_.extract(found);
+    queued.key() = kNow;
+    queue_.insert(std::move(queued));
   }
   void wake() noexcept { curl_multi_wakeup(multi_); }
 
@@ -331,8 +351,8 @@ class Client {
       {
         const std::lock_guard lock(mutex_);
         if (queue_.empty()) return;
-        call = std::move(queue_.front());
-        queue_.pop_front();
+        call = std::move(queue_.begin()->second);
+        queue_.erase(queue_.begin());
       }
       if (!call->cancelled()) start(std::move(call));
     }
@@ -394,7 +414,7 @@ class Client {
   std::thread thread_;
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
-  std::deque<std::shared_ptr<HttpCall>> queue_;  // by mutex_
+  std::multimap<std::uint64_t, std::shared_ptr<HttpCall>> queue_;  // by mutex_, and by deadline
   // By its thread.
   std::vector<std::unique_ptr<Attempt>> active_;
   std::vector<Paused> paused_;
@@ -427,7 +447,13 @@ HttpCounters& http_counters() noexcept {
   return counters;
 }
 
-void submit(std::shared_ptr<HttpCall> call, bool urgent) { client().submit(std::move(call), urgent); }
+std::uint64_t due_after(std::uint64_t bytes) noexcept {
+  return http_counters().bytes.load(std::memory_order_relaxed) + bytes;
+}
+
+void submit(std::shared_ptr<HttpCall> call, std::uint64_t due) { client().submit(std::move(call), due); }
+
+void expedite(const HttpCall& call) { client().expedite(call); }
 
 void wake_client() noexcept { client().wake(); }
 

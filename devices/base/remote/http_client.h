@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "headrace/devices/base/remote/url.h"
+#include "headrace/devices/base/remote/access.h"
 
 namespace headrace::remote {
 
@@ -20,13 +20,14 @@ struct HttpRequest {
   std::string url;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> range = {};  // first and last byte
   std::vector<std::string> headers = {};                              // "If-Match: ..."
-  std::shared_ptr<const S3Access> access = {};                        // null: plain HTTP, which follows redirects
+  std::shared_ptr<const StoreAccess> access = {};                     // null: plain HTTP, which follows redirects
 };
 
 // The outcome of one attempt.
 struct HttpAnswer {
   long status = 0;  // 0: none came
   std::string etag = {}, last_modified = {}, content_range = {}, location = {}, bucket_region = {};
+  std::string next_page = {};                     // the URL in its Link header
   std::optional<std::uint64_t> length = {};       // of the body, as announced
   std::optional<std::uint64_t> retry_after = {};  // seconds
   std::string trouble = {};  // what went wrong with the connection; empty: the answer is complete
@@ -57,8 +58,14 @@ class HttpCall {
   std::atomic<bool> cancelled_{false};
 };
 
-// Starts a call. `urgent`: before those that wait for a place.
-void submit(std::shared_ptr<HttpCall> call, bool urgent);
+// A deadline is a number of received bytes (HttpCounters::bytes); kNow is before all others.
+constexpr std::uint64_t kNow = 0;
+// Returns the deadline of an answer that is needed after so many more bytes.
+std::uint64_t due_after(std::uint64_t bytes) noexcept;
+// Starts a call. Calls that wait for a free slot start in order of their deadlines.
+void submit(std::shared_ptr<HttpCall> call, std::uint64_t due);
+// Sets the deadline of a call to kNow, if it has not started.
+void expedite(const HttpCall& call);
 // Lets the client see cancelled calls now.
 void wake_client() noexcept;
 

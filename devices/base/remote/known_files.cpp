@@ -4,7 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "headrace/devices/base/remote/url.h"
+#include "headrace/devices/base/remote.h"
+#include "headrace/devices/base/remote/access.h"
 
 namespace headrace::remote {
 namespace {
@@ -15,7 +16,7 @@ constexpr std::chrono::seconds kHolds{5};
 constexpr std::uint64_t kMaxHeads = std::uint64_t{16} << 20;  // bytes of the latest, which are kept
 
 std::string key_of(const std::string& url) {
-  return url.starts_with("s3:") ? s3_access().endpoint + " " + url : url;
+  return is_store_url(url) ? store_access(parse_url(url).scheme).endpoint + " " + url : url;
 }
 
 }  // namespace

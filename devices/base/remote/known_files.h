@@ -18,7 +18,7 @@
 
 namespace headrace::remote {
 
-// Thread-safe. An s3:// URL names another file wherever AWS_ENDPOINT_URL names another store.
+// Thread-safe. A URL of a store names another file wherever the environment names another endpoint.
 class KnownFiles {
  public:
   using Time = std::chrono::steady_clock::time_point;

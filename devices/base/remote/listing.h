@@ -1,4 +1,4 @@
-// Lists the objects of an S3-compatible store below a prefix, from pages of XML.
+// Lists the objects of a store below a prefix, page by page.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace headrace::remote {
 
-// One answer of an S3-compatible store that was asked what it holds: the XML of ListObjectsV2.
+// One answer of a store that was asked what it holds.
 
 struct Listed {
   std::string key;
   std::uint64_t size = 0;
-  std::string etag;
+  std::string etag = {};
+  std::string content_id = {};  // of stores whose listings have no ETags: changes with the content
 };
 
 struct ListingPage {
@@ -24,8 +25,11 @@ struct ListingPage {
   std::string next;            // the token of the page that follows; empty: there is none
 };
 
-// Throws DataError naming `url` if the answer is not what the protocol says.
-ListingPage parse_listing_page(std::span<const std::byte> xml, const std::string& url);
+// Parses the XML of S3's ListObjectsV2 (Google's is the same), that of Azure's List Blobs, or the JSON of Hugging
+// Face's tree of a repository, which says in its headers how it goes on; keys begin with `root`, the repository
+// there. Throws DataError naming `url` if the answer is not what the protocol says.
+ListingPage parse_listing_page(Scheme store, std::span<const std::byte> page, const std::string& url,
+                               const std::string& root = {});
 
 // Returns the objects whose keys begin with `prefix`, in bytewise order. Blocks. Throws DataError, also for a key
 // that does not, or that leads_out().

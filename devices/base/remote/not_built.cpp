@@ -15,6 +15,7 @@ namespace {
 }  // namespace
 
 void set_timing(const Timing&) {}
+void set_fetch_cache(const FetchCacheOptions&) { refuse(); }
 Counters counters() noexcept { return {}; }
 std::string library() { return {}; }
 Window::Window(std::uint64_t) {}

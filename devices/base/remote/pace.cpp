@@ -25,8 +25,9 @@ double Pace::rate() const noexcept { return *std::ranges::max_element(rates_); }
 void Pace::settle() {
   const double line = rate() * delay();
   line_ = static_cast<std::uint64_t>(line);
-  bytes_ = static_cast<std::uint64_t>(
-      std::clamp(2 * line, static_cast<double>(kMinBytes), static_cast<double>(kMaxBytes)));
+  const std::uint64_t min = bandwidth_delay() == 0 ? kFirstBytes : kMinBytes;
+  bytes_ =
+      static_cast<std::uint64_t>(std::clamp(2 * line, static_cast<double>(min), static_cast<double>(kMaxBytes)));
 }
 
 void Pace::note_delay(Time now, double seconds) {

@@ -16,6 +16,8 @@ class Pace {
   using Time = std::chrono::steady_clock::time_point;
 
   static constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20, kMaxBytes = std::uint64_t{64} << 20;
+  // The minimum until the line is known.
+  static constexpr std::uint64_t kFirstBytes = std::uint64_t{4} << 20;
 
   // Takes the time from a request to the first byte of its answer.
   void note_delay(Time now, double seconds);
@@ -35,7 +37,7 @@ class Pace {
   double rate() const noexcept;
   void settle();
 
-  std::uint64_t bytes_ = kMinBytes, line_ = 0;
+  std::uint64_t bytes_ = kFirstBytes, line_ = 0;
   int rounds_without_growth_ = 0;
   double full_rate_ = 0;           // from which growth counts
   std::array<double, 8> rates_{};  // bytes per second

@@ -10,6 +10,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/remote.h"
+#include "headrace/devices/base/remote/fetch_cache.h"
 #include "headrace/devices/base/remote/known_files.h"
 #include "headrace/devices/base/remote/listing.h"
 #include "headrace/devices/base/remote/url.h"
@@ -28,14 +29,15 @@ class OpenFile final : public Handle {
   ~OpenFile() override { file_->drop_all(); }
   std::uint64_t size() const noexcept override { return file_->version().size; }
   std::uint64_t version() const noexcept override { return file_->version().number(); }
-  bool is_versioned() const noexcept override {
-    return !file_->version().etag.empty() || !file_->version().last_modified.empty();
-  }
+  bool is_versioned() const noexcept override { return file_->version().is_versioned(); }
   const std::string& requested() const noexcept override { return file_->version().url; }
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> into) override {
     return file_->read_some(offset, into);
   }
   void will_read(std::span<const ByteExtent> extents) override { file_->will_read(extents); }
+  void will_read_from(std::uint64_t offset, std::uint64_t bytes_before) override {
+    file_->will_read_from(offset, bytes_before);
+  }
 
  private:
   std::shared_ptr<RemoteFile> file_;
@@ -45,11 +47,11 @@ FileVersion version_of(const std::string& text) {
   const Url url = parse_url(text);
   FileVersion version;
   version.asked.url = version.url = text;
-  version.asked.is_s3 = url.is_s3();
-  if (!url.is_s3()) return version;
-  version.access = std::make_shared<const S3Access>(s3_access());
+  version.asked.scheme = url.scheme;
+  if (!url.in_store()) return version;
+  version.access = std::make_shared<const StoreAccess>(store_access(url.scheme));
   version.asked.is_signed = version.access->is_signed();
-  version.url = version.access->url_of(url.host, url.path);
+  version.url = version.access->url_of(url);
   return version;
 }
 
@@ -142,7 +144,7 @@ std::string with_slash(std::string text) {
 DirectoryEntry entry_of(std::string path, const Listed& listed) {
   FileVersion version;
   version.size = listed.size;
-  version.etag = listed.etag;
+  version.etag = listed.etag.empty() ? listed.content_id : listed.etag;
   const bool is_folder = path.ends_with('/');
   return {.path = path,
           .is_directory = is_folder,
@@ -161,7 +163,7 @@ KnownFiles::Below below_prefix(const std::string& text) {
     if (listed.key == url.path) continue;  // the folder's own object
     std::string path = folder + listed.key.substr(url.path.size());
     files.push_back(entry_of(path, listed));
-    if (!files.back().is_directory)
+    if (!files.back().is_directory && listed.content_id.empty())
       known_files().note_listed(path, {.size = listed.size, .etag = std::move(listed.etag), .last_modified = {}});
   }
   return known_files().note_below(folder, std::move(files));
@@ -185,6 +187,10 @@ std::vector<DirectoryEntry> list_pattern(const std::string& text) {
 [[noreturn]] void refuse_listing(const std::string& text) {
   throw DataError(ErrorCode::kUnsupported, "HTTP has no listing of folders", {.source = text},
                   "name a file, shards such as train-{000..099}.tar, or a prefix of a store: s3://BUCKET/PREFIX/");
+}
+
+bool names_whole_store(const Url& url) {
+  return url.path.empty() || (url.scheme == Scheme::kHf && hub_path(url.path)->file.empty());
 }
 
 PathKind kind_of_prefix(const std::string& text) {
@@ -219,6 +225,7 @@ Counters counters() noexcept {
           .retries = now.retries.load(),
           .bytes = now.bytes.load(),
           .held_bytes = held_bytes(),
+          .cached_bytes = cached_bytes(),
           .latency_seconds = now.latency_seconds.load()};
 }
 
@@ -239,9 +246,9 @@ PathKind kind(const std::filesystem::path& path) {
   if (is_below_shard_pattern(text)) return PathKind::kMissing;
   if (is_shard_pattern(text)) return PathKind::kDirectory;
   const bool folder = text.ends_with('/');
-  if (url.is_s3() && (folder || url.path.empty())) return kind_of_prefix(text);
+  if (url.in_store() && (folder || names_whole_store(url))) return kind_of_prefix(text);
   if (folder && url.path != "/") refuse_listing(text);
-  if (url.is_s3()) {
+  if (url.in_store()) {
     if (const auto kind = kind_as_listed(text)) return *kind;
   }
   try {
@@ -250,13 +257,13 @@ PathKind kind(const std::filesystem::path& path) {
   } catch (const DataError& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
   }
-  return url.is_s3() ? kind_of_prefix(text) : PathKind::kMissing;
+  return url.in_store() ? kind_of_prefix(text) : PathKind::kMissing;
 }
 
 std::vector<DirectoryEntry> list(const std::filesystem::path& path) {
   const std::string text = path.string();
   if (is_shard_pattern(text)) return list_pattern(text);
-  if (!parse_url(text).is_s3()) refuse_listing(text);
+  if (!parse_url(text).in_store()) refuse_listing(text);
   const KnownFiles::Below below = below_prefix(text);
   const std::size_t prefix = with_slash(text).size();
   std::vector<DirectoryEntry> entries;
@@ -279,7 +286,7 @@ std::vector<DirectoryEntry> list(const std::filesystem::path& path) {
 std::vector<DirectoryEntry> list_below(const std::filesystem::path& path) {
   const std::string text = path.string();
   if (is_shard_pattern(text)) return list_pattern(text);
-  if (!parse_url(text).is_s3()) refuse_listing(text);
+  if (!parse_url(text).in_store()) refuse_listing(text);
   const KnownFiles::Below below = below_prefix(text);
   return {below.files.begin(), below.files.end()};
 }

@@ -6,8 +6,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <cstdlib>
-#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -42,7 +40,7 @@ void check_http(const Url& url, const std::string& text) {
   if (std::ranges::any_of(kSecrets, [&](auto secret) { return parameters.find(secret) != std::string::npos; })) {
     refuse_url(text.substr(0, text.find('?')),
                "its parameters grant access, and would be stored with plans and logs",
-               "name s3://BUCKET/KEY, with the credentials in the environment");
+               "name s3://BUCKET/KEY or the like, with the credentials in the environment");
   }
   const auto is_odd = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7F; };
   if (std::ranges::any_of(text, is_odd)) {
@@ -55,31 +53,69 @@ void check_http(const Url& url, const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::array<const char*, 6> kSchemes{"http", "https", "s3", "gs", "az", "hf"};  // as Scheme has them
+
+Scheme scheme_of(std::string_view name) {
+  const auto found = std::ranges::find(kSchemes, name);
+  return found == kSchemes.end() ? Scheme::kHttp : static_cast<Scheme>(found - kSchemes.begin());
+}
+
+}  // namespace
+
+std::optional<HubPath> hub_path(std::string_view path) {
+  const auto take = [&] {
+    const std::size_t slash = std::min(path.find('/'), path.size());
+    const std::string part(path.substr(0, slash));
+    path.remove_prefix(std::min(slash + 1, path.size()));
+    return part;
+  };
+  const std::string owner = take();
+  std::string name = take(), revision = "main";
+  if (const std::size_t at = name.find('@'); at != std::string::npos) {
+    revision = name.substr(at + 1);
+    name.resize(at);
+    if (revision == "refs") {  // refs/convert/parquet, refs/pr/3
+      revision += "/" + take();
+      revision += "/" + take();
+    }
+  }
+  if (owner.empty() || name.empty() || revision.empty()) return std::nullopt;
+  return HubPath{.repository = owner + "/" + name, .revision = revision, .file = std::string(path)};
+}
+
+std::string name_of(Scheme scheme) { return kSchemes[static_cast<std::size_t>(scheme)]; }
+
 Url parse_url(const std::string& text) {
   Url url;
   const std::size_t colon = text.find("://");
   const std::string scheme = text.substr(0, colon);
-  url.scheme = scheme == "s3" ? Scheme::kS3 : scheme == "https" ? Scheme::kHttps : Scheme::kHttp;
+  url.scheme = scheme_of(scheme);
   const std::size_t begin = colon + 3, slash = std::min(text.find_first_of("/?#", begin), text.size());
   url.host = text.substr(begin, slash - begin);
   url.path = text.substr(slash);
   if (const std::size_t at = url.host.rfind('@'); at != std::string::npos) {
     refuse_url(scheme + "://" + url.host.substr(at + 1) + url.path.substr(0, url.path.find('?')),
                "URLs with a user or a password are not read: they would be stored with plans and logs",
-               "leave it out; credentials of s3:// come from the environment");
+               "leave it out; credentials of stores come from the environment");
   }
   if (text.find('\0') != std::string::npos) refuse_url(text, "holds a NUL", "name a URL");
-  if (url.host.empty())
-    refuse_url(text, url.is_s3() ? "names no bucket" : "names no host", "write SCHEME://HOST/PATH");
-  if (!url.is_s3()) {
+  if (url.host.empty()) {
+    refuse_url(text, url.in_store() ? "names no bucket" : "names no host", "write SCHEME://HOST/PATH");
+  }
+  if (!url.in_store()) {
     if (url.path.empty()) url.path = "/";
     check_http(url, text);
     return url;
   }
   const bool valid =
       std::ranges::all_of(url.host, [](char c) { return is_unreserved(static_cast<unsigned char>(c)); });
-  if (!valid) refuse_url(text, "'" + url.host + "' is no bucket's name", "write s3://BUCKET/KEY");
+  if (!valid) refuse_url(text, "'" + url.host + "' is no bucket's name", "write " + scheme + "://BUCKET/KEY");
   url.path.erase(0, url.path.starts_with('/') ? 1 : 0);
+  if (url.scheme == Scheme::kHf && (url.host != "datasets" || !hub_path(url.path))) {
+    refuse_url(text, "names no dataset", "write hf://datasets/OWNER/NAME/FILE");
+  }
   return url;
 }
 
@@ -116,45 +152,6 @@ std::string percent_decoded(std::string_view text) {
     }
   }
   return decoded;
-}
-
-namespace {
-
-// Returns the first variable that is set and not empty.
-std::string from_environment(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
-  }
-  return {};
-}
-
-void check_endpoint(const std::string& endpoint) {
-  const bool usable = endpoint.starts_with("http://") || endpoint.starts_with("https://");
-  if (usable && endpoint.find_first_of("@?# ") == std::string::npos) return;
-  throw ConfigError("AWS_ENDPOINT_URL is not the URL of a store", "set it to http://HOST:PORT or https://HOST");
-}
-
-}  // namespace
-
-std::string S3Access::url_of(const std::string& bucket, const std::string& key) const {
-  const std::string path = percent_encoded(key, true);
-  if (!endpoint.empty()) return endpoint + "/" + bucket + "/" + path;
-  const std::string host = "s3." + region + ".amazonaws.com/";
-  // A bucket with dots matches no certificate of Amazon's.
-  if (bucket.find('.') != std::string::npos) return "https://" + host + bucket + "/" + path;
-  return "https://" + bucket + "." + host + path;
-}
-
-S3Access s3_access() {
-  S3Access access{.endpoint = from_environment({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}),
-                  .region = from_environment({"AWS_REGION", "AWS_DEFAULT_REGION"}),
-                  .key_id = from_environment({"AWS_ACCESS_KEY_ID"}),
-                  .secret = from_environment({"AWS_SECRET_ACCESS_KEY"}),
-                  .session_token = from_environment({"AWS_SESSION_TOKEN"})};
-  if (access.region.empty()) access.region = "us-east-1";
-  if (!access.endpoint.empty()) check_endpoint(access.endpoint);
-  while (access.endpoint.ends_with('/')) access.endpoint.pop_back();
-  return access;
 }
 
 namespace {

@@ -15,40 +15,43 @@ struct Words {
   std::string what, hint;
 };
 
+bool in_store(const Asked& asked) { return asked.scheme != Scheme::kHttp && asked.scheme != Scheme::kHttps; }
+
 Words denied(const Asked& asked, long status) {
-  if (!asked.is_s3) {
-    return {ErrorCode::kInvalidArgument, fmt::format("access is denied (HTTP {})", status),
-            "only public files are read over HTTP; read protected ones through s3://"};
+  if (!in_store(asked)) {
+    return {
+        ErrorCode::kInvalidArgument, fmt::format("access is denied (HTTP {})", status),
+        "only public files are read over HTTP; read protected ones from a store, s3://, gs://, az:// or hf://"};
   }
   if (!asked.is_signed) {
     return {ErrorCode::kInvalidArgument,
             fmt::format("access is denied to requests without credentials (HTTP {})", status),
-            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN if they are temporary"};
+            hints_of(asked.scheme).without};
   }
   return {ErrorCode::kInvalidArgument, fmt::format("access is denied to these credentials (HTTP {})", status),
-          "may AWS_ACCESS_KEY_ID read it, is the session token still valid, are AWS_REGION and the clock right?"};
+          hints_of(asked.scheme).with};
 }
 
 Words redirected(const Asked& asked, const HttpAnswer& answer) {
-  if (asked.is_s3 && !answer.bucket_region.empty()) {
+  if (asked.scheme == Scheme::kS3 && !answer.bucket_region.empty()) {
     return {ErrorCode::kInvalidArgument, "the bucket is in the region " + answer.bucket_region,
             "set AWS_REGION=" + answer.bucket_region};
   }
   return {ErrorCode::kInvalidArgument, fmt::format("leads to another place (HTTP {})", answer.status),
-          asked.is_s3 ? "set AWS_REGION to the bucket's region, and AWS_ENDPOINT_URL to its store"
-                      : "name that place"};
+          asked.scheme == Scheme::kS3 ? "set AWS_REGION to the bucket's region, and AWS_ENDPOINT_URL to its store"
+                                      : "name that place"};
 }
 
 Words words_of(const Asked& asked, const HttpAnswer& answer) {
   // Some stores take a request without a signature for none of theirs.
-  if (answer.status == 400 && asked.is_s3 && !asked.is_signed) return denied(asked, answer.status);
+  if (answer.status == 400 && in_store(asked) && !asked.is_signed) return denied(asked, answer.status);
   switch (answer.status) {
     case 401:
     case 403: return denied(asked, answer.status);
     case 404:
     case 410:
       return {ErrorCode::kNotFound, fmt::format("there is no such file (HTTP {})", answer.status),
-              asked.is_s3 ? "check the bucket, the key and AWS_ENDPOINT_URL" : "check the URL"};
+              in_store(asked) ? hints_of(asked.scheme).missing : "check the URL"};
     default: break;
   }
   if (answer.status >= 300 && answer.status < 400) return redirected(asked, answer);
@@ -85,7 +88,7 @@ Refusal changed(const Asked& asked, const std::string& how) {
 
 std::shared_ptr<WholeAnswer> WholeAnswer::send(HttpRequest request, Asked asked, std::size_t max_body) {
   auto call = std::make_shared<WholeAnswer>(std::move(request), std::move(asked), max_body);
-  submit(call, false);
+  submit(call, due_after(0));
   return call;
 }
 

@@ -24,7 +24,8 @@ using Refusal = std::shared_ptr<const DataError>;
 // Which file an answer is about.
 struct Asked {
   std::string url = {};  // as the user wrote it
-  bool is_s3 = false, is_signed = false;
+  Scheme scheme = Scheme::kHttps;
+  bool is_signed = false;
   std::uint64_t offset = ~std::uint64_t{0};
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/sizes.h"
@@ -36,6 +37,7 @@ BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::ui
       global_(static_cast<std::uint64_t>(plan.batch->global_batch)),
       size_(map_.size()),
       steps_(batches_.size()),
+      known_(!plan.source->info().streamed),
       epochs_(epochs),
       sharing_(sharing),
       last_step_(steps_ - 1) {
@@ -43,12 +45,17 @@ BatchSchedule::BatchSchedule(const StreamPlan& plan, std::uint64_t seed, std::ui
     buckets_.emplace(plan.buckets, plan.bucket_place, plan.numbers, map_.size());
     kept_passes_ = 1 + mixed_passes(plan.batch_stages);
   }
-  const std::uint64_t examples = plain_ ? size_ : steps_;
-  if (!checked_product({epochs_, examples, plain_ ? 1 : global_})) {
+  const std::uint64_t examples = plain_ ? size_ : steps_.load();
+  if (is_known() && !checked_product({epochs_, examples, plain_ ? 1 : global_})) {
     throw ConfigError(fmt::format("epochs = {} of {} {} each are more than can be counted", epochs_, examples,
                                   plain_ ? "examples" : "batches"),
                       "train for fewer epochs");
   }
+}
+
+std::uint64_t BatchSchedule::batches() const noexcept {
+  if (last_step_ + 1 == 0) return 0;  // no batch
+  return checked_product({steps_per_epoch(), epochs_}).value_or(std::numeric_limits<std::uint64_t>::max());
 }
 
 void BatchSchedule::end_at(std::uint64_t records) {
@@ -57,18 +64,18 @@ void BatchSchedule::end_at(std::uint64_t records) {
   rows_ = plan_.batch_rows(map_.size());
   batches_ = plan_.batch_index_map(map_.size(), seed_);
   batch_cursor_ = IndexCursor(batches_);
+  size_ = map_.size();
   last_step_ = batches_.size() - 1;
+  steps_.store(std::max<std::uint64_t>(1, batches_.size()), std::memory_order_relaxed);
+  known_.store(true, std::memory_order_release);
 }
 
 bool BatchSchedule::holds(std::uint64_t records, std::uint64_t sequence) const {
-  const std::uint64_t after = (batches_.last_record(sequence) + 1) * global_;  // the first position after it
+  const std::uint64_t steps = steps_per_epoch(), step = sequence % steps;
+  const std::uint64_t after = (batches_.last_record(step) + 1) * global_;  // the first position after it
   if (map_.last_record(std::min(after, size_) - 1) >= records) return false;
-  if (sequence + 1 >= steps_) return true;
-  return map_.needed_record(batches_.needed_record(sequence + 1) * global_) < records;
-}
-
-std::uint64_t BatchSchedule::batches_of(std::uint64_t records) const {
-  return plan_.batch_index_map(IndexMap(records, plan_.index_stages, seed_).size(), seed_).size();
+  if (step + 1 >= steps) return true;
+  return map_.needed_record(batches_.needed_record(step + 1) * global_) < records;
 }
 
 std::shared_ptr<const BucketedPass> BatchSchedule::arranged(std::uint64_t pass) const {
@@ -82,7 +89,7 @@ std::shared_ptr<const BucketedPass> BatchSchedule::arranged(std::uint64_t pass) 
 }
 
 BatchPosition BatchSchedule::position(std::uint64_t sequence) const {
-  const std::uint64_t step = sequence % steps_, epoch = sequence / steps_;
+  const std::uint64_t steps = steps_per_epoch(), step = sequence % steps, epoch = sequence / steps;
   BatchPosition position{.epoch = epoch, .step = step, .sequence = sequence, .last_of_epoch = step == last_step_};
   const Located batch = batch_at(epoch, step);
   if (buckets_) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -24,7 +25,7 @@ struct Sharing {
 };
 
 // Used by one thread at a time; any thread may call functions about the whole run. A stream counts as having
-// kUnknownRecords records until end_at() is called.
+// kUnknownRecords records until end_at() is called; every epoch has as many as the first.
 class BatchSchedule {
  public:
   // Throws ConfigError if the batches could not be numbered. REQUIRES: `plan` outlives this.
@@ -32,7 +33,9 @@ class BatchSchedule {
   BatchSchedule(const BatchSchedule&) = delete;
   BatchSchedule& operator=(const BatchSchedule&) = delete;
 
-  std::uint64_t steps_per_epoch() const noexcept { return steps_; }
+  std::uint64_t steps_per_epoch() const noexcept { return steps_.load(std::memory_order_relaxed); }
+  // Returns whether that is certain: false for a stream before end_at().
+  bool is_known() const noexcept { return known_.load(std::memory_order_acquire); }
   // Returns the examples of the largest batch, repeats included: at most those of an epoch, and 1 if it has none.
   std::int64_t largest_batch() const noexcept {
     return with_repeats(static_cast<std::int64_t>(std::max<std::uint64_t>(rows_.largest(), 1)));
@@ -41,28 +44,31 @@ class BatchSchedule {
   std::int64_t largest_batch(std::size_t bucket) const noexcept { return with_repeats(buckets_->largest(bucket)); }
   // Returns whether EvenShares::kDrop may leave nothing of some batch.
   bool may_drop_batches() const noexcept {
+    if (sharing_.even != EvenShares::kDrop) return false;
+    if (buckets_ || !plain_ || plan_.source->info().streamed) return true;
     const std::uint64_t rest = size_ % global_, replicas = static_cast<std::uint64_t>(sharing_.replicas);
-    const bool is_known = !buckets_ && plain_ && !plan_.source->info().streamed;
-    return sharing_.even == EvenShares::kDrop && (!is_known || (rest > 0 && rest < replicas));
+    return rest > 0 && rest < replicas;
   }
   // Returns the examples of an epoch, as if all batches chosen after batch() were full.
   std::uint64_t examples_per_epoch() const noexcept {
-    return plain_ ? std::min(steps_ * global_, size_) : steps_ * global_;
+    return plain_ ? std::min(steps_per_epoch() * global_, size_) : steps_per_epoch() * global_;
   }
-  // Returns the number of batches of the whole run.
-  std::uint64_t batches() const noexcept { return steps_ * epochs_; }
+  // Returns the number of batches of the whole run; of a stream whose first epoch has not ended, the most that
+  // there can be.
+  std::uint64_t batches() const noexcept;
 
-  // Sets the number of records of a stream, once it is known.
+  // Sets the records of each epoch of a stream, once their number is known; kUnknownRecords: there are more than
+  // an epoch takes.
   void end_at(std::uint64_t records);
-  // Returns whether the `records` that a stream has delivered include all that batch `sequence` may need, and one
-  // after it, so that it is not the last.
+  // Returns the epoch of a batch.
+  std::uint64_t epoch_of(std::uint64_t sequence) const noexcept { return sequence / steps_per_epoch(); }
+  // Returns whether the `records` that a stream has delivered of an epoch include all that its batch `sequence`
+  // may need, and one after it, so that it is not the last.
   bool holds(std::uint64_t records, std::uint64_t sequence) const;
-  // Returns the first record that this batch or a later one may need.
+  // Returns the first record that this batch or a later one of its epoch may need.
   std::uint64_t first_record(std::uint64_t sequence) const {
-    return map_.first_record(batches_.first_record(sequence) * global_);
+    return map_.first_record(batches_.first_record(sequence % steps_per_epoch()) * global_);
   }
-  // Returns the number of batches of a stream of `records` records.
-  std::uint64_t batches_of(std::uint64_t records) const;
 
   // REQUIRES: `sequence` < batches(), and no other thread calls locate().
   BatchPosition position(std::uint64_t sequence) const;
@@ -108,7 +114,9 @@ class BatchSchedule {
   IndexMap batches_;  // of the stages after batch()
   IndexCursor batch_cursor_;
   std::uint64_t global_;
-  std::uint64_t size_, steps_;  // of an epoch
+  std::uint64_t size_;                // of an epoch
+  std::atomic<std::uint64_t> steps_;  // of an epoch, at least 1
+  std::atomic<bool> known_;
   std::uint64_t epochs_;
   Sharing sharing_;
   std::uint64_t last_step_;               // of an epoch

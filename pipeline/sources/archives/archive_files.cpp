@@ -53,7 +53,8 @@ class TarFiles final : public ArchiveFiles {
             if (!has_positions_ && member->size <= kSmall) kept_ = targets_->at(member->path).bytes;  // read once
           }
           return ArchiveFile{.path = std::move(member->path),
-                             .place = {.offset = member->offset, .size = member->size}};
+                             .place = {.offset = member->offset, .size = member->size},
+                             .header = member->header};
         case TarMember::Kind::kFolder: folders_.push_back(std::move(member->path)); break;
         case TarMember::Kind::kHardLink:
         case TarMember::Kind::kSymbolicLink:
@@ -62,7 +63,7 @@ class TarFiles final : public ArchiveFiles {
             ++links_out_;
             linked_ = nullptr;
           } else if (linked_ != nullptr) {
-            return ArchiveFile{.path = std::move(member->path), .place = linked_->place};
+            return ArchiveFile{.path = std::move(member->path), .place = linked_->place, .header = member->header};
           } else {
             refuse_image(*member);
           }
@@ -82,6 +83,7 @@ class TarFiles final : public ArchiveFiles {
       std::ranges::copy(linked_->bytes, into.begin());
     }
   }
+  void read_ahead(std::uint64_t bytes_before) override { input_->read_ahead(bytes_before); }
   bool has_positions() const noexcept override { return has_positions_; }
 
  private:
@@ -217,6 +219,10 @@ bool is_archive(const std::filesystem::path& path) {
 std::unique_ptr<ArchiveFiles> list_archive(const std::filesystem::path& path, std::uint64_t window_limit) {
   if (starts_like_zip(first_bytes(path))) return std::make_unique<ZipFiles>(path);
   return std::make_unique<TarFiles>(open_input(path, window_limit), path, packing_of(path) == Packing::kPlain);
+}
+
+std::unique_ptr<ArchiveFiles> list_tar_from(const std::filesystem::path& path, std::uint64_t header) {
+  return std::make_unique<TarFiles>(std::make_unique<FileInput>(path, header), path, /*has_positions=*/true);
 }
 
 std::unique_ptr<ArchiveFiles> open_tar(std::unique_ptr<ByteInput> input) {

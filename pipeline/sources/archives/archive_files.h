@@ -15,8 +15,9 @@
 namespace headrace {
 
 struct ArchiveFile {
-  std::string path;  // relative, '/' between names
-  StoredFile place;  // in an archive compressed as a whole: within the unpacked bytes
+  std::string path;          // relative, '/' between names
+  StoredFile place;          // in an archive compressed as a whole: within the unpacked bytes
+  std::uint64_t header = 0;  // of a plain tar: the offset from which on it and the files after it can be read
 };
 
 // One thread at a time. Failures are DataErrors with archive and offset.
@@ -39,6 +40,8 @@ class ArchiveFiles {
   std::uint64_t links_out() const noexcept { return links_out_; }
   // Reads all bytes of the file that next() returned last, at most once. REQUIRES: into.size() is the file's size.
   virtual void read(std::span<std::byte> into) = 0;
+  // Starts reading ahead, if all files will be read, after so many bytes of other archives. Only a hint.
+  virtual void read_ahead(std::uint64_t /*bytes_before*/) {}
   // Returns false if the archive is compressed as a whole: its files cannot be read by position later.
   virtual bool has_positions() const noexcept = 0;
 
@@ -61,5 +64,7 @@ std::unique_ptr<ArchiveFiles> open_tar(std::unique_ptr<ByteInput> input);
 // open_input().
 std::unique_ptr<ArchiveFiles> list_archive(const std::filesystem::path& path,
                                            std::uint64_t window_limit = kWindowLimit);
+// Opens a plain tar to read the files from ArchiveFile::header on.
+std::unique_ptr<ArchiveFiles> list_tar_from(const std::filesystem::path& path, std::uint64_t header);
 
 }  // namespace headrace

@@ -42,8 +42,10 @@ void ByteInput::skip(std::uint64_t count) {
   }
 }
 
-FileInput::FileInput(const std::filesystem::path& path)
-    : ByteInput(path.string()), file_(File::open(path)), buffer_(kMaxRead), next_read_(kMinRead) {}
+FileInput::FileInput(const std::filesystem::path& path, std::uint64_t offset)
+    : ByteInput(path.string()), file_(File::open(path)), buffer_(kMaxRead), next_read_(kMinRead) {
+  position_ = offset;
+}
 
 void FileInput::skip(std::uint64_t count) {
   if (count > max_left()) {

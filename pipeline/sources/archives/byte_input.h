@@ -27,6 +27,8 @@ class ByteInput {
   void read_exact(std::span<std::byte> into, const std::string& what);
   // Skips bytes. Throws kDataCorrupt if there are fewer.
   virtual void skip(std::uint64_t count);
+  // Starts reading ahead, as File::will_read_from() does.
+  virtual void read_ahead(std::uint64_t /*bytes_before*/) {}
 
   // Returns an upper bound on the bytes still to come, which no valid length field exceeds.
   virtual std::uint64_t max_left() const noexcept = 0;
@@ -49,9 +51,11 @@ class ByteInput {
 // are read without its members' data.
 class FileInput final : public ByteInput {
  public:
-  explicit FileInput(const std::filesystem::path& path);
+  // Reads from `offset` on.
+  explicit FileInput(const std::filesystem::path& path, std::uint64_t offset = 0);
 
   void skip(std::uint64_t count) override;
+  void read_ahead(std::uint64_t bytes_before) override { file_.will_read_from(position_, bytes_before); }
   std::uint64_t max_left() const noexcept override;
 
   // Returns the next piece of the file without copying it: empty at the end, valid until the next call.

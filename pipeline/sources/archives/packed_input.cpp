@@ -27,6 +27,7 @@ class DeflatedInput final : public ByteInput {
   }
   ~DeflatedInput() override { inflateEnd(&stream_); }
 
+  void read_ahead(std::uint64_t bytes_before) override { file_.read_ahead(bytes_before); }
   std::uint64_t max_left() const noexcept override {
     // The decoder's pending output (at most its 32 KiB window and one match) is added.
     return (file_.max_left() + stream_.avail_in + 1024) * kMaxDeflateGain;
@@ -109,6 +110,7 @@ class ZstdInput final : public ByteInput {
   }
   ~ZstdInput() override { ZSTD_freeDCtx(context_); }
 
+  void read_ahead(std::uint64_t bytes_before) override { file_.read_ahead(bytes_before); }
   std::uint64_t max_left() const noexcept override {
     // The decoder's pending output (at most a few blocks) is added.
     return (file_.max_left() + (packed_.size - packed_.pos) + 64) * kMaxZstdGain;

@@ -183,7 +183,9 @@ void TarReader::read_pax(std::uint64_t size, Extended& extended) {
 std::optional<TarMember> TarReader::next() {
   Extended extended;
   Header header;
+  std::optional<std::uint64_t> first_header;
   while (read_header(header)) {
+    if (!first_header) first_header = header_offset_;
     const char type = header[156];
     const std::optional<std::uint64_t> field = number_at(header, 124, 12);
     if (!field.has_value()) fail("a header whose size is no number");
@@ -200,7 +202,8 @@ std::optional<TarMember> TarReader::next() {
       refuse("is a later volume of a tar archive in several",
              "join the volumes: unpack them all and pack them into one");
     } else {
-      TarMember member{.path = extended.path.value_or(path_of(header)), .offset = input_->position()};
+      TarMember member{
+          .path = extended.path.value_or(path_of(header)), .offset = input_->position(), .header = *first_header};
       member.kind = kind_of(type, member.path);
       member.size = has_data(type) ? extended.size.value_or(*field) : 0;
       member.path = relative_path(std::move(member.path));

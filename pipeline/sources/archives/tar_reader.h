@@ -20,6 +20,7 @@ struct TarMember {
   Kind kind = Kind::kFile;
   std::uint64_t offset = 0;  // of its data, within the unpacked archive
   std::uint64_t size = 0;    // never more than the input can still hold
+  std::uint64_t header = 0;  // offset of its first header, from which on the archive can be read
 };
 
 // Returns whether a file's first 512 unpacked bytes are a member's header, or the zeros of an empty archive.

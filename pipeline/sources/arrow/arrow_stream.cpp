@@ -16,7 +16,7 @@
 #include "headrace/pipeline/sources/arrow/arrow_type.h"
 #include "headrace/pipeline/sources/columns.h"
 #include "headrace/pipeline/sources/fingerprint.h"
-#include "headrace/pipeline/sources/streams/streamed_source.h"
+#include "headrace/pipeline/sources/streamed_source.h"
 
 namespace headrace {
 namespace {

@@ -50,14 +50,14 @@ class ArchiveImages::Beside final : public SampleMembers {
 
 ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, ArchiveFiles& files,
                                           const ArchiveOptions& options, bool recognised) {
-  std::vector<std::string> paths;
+  NameList paths;
   std::vector<StoredFile> members;
-  while (std::optional<ArchiveFile> file = files.next()) {
-    paths.push_back(std::move(file->path));
+  while (const std::optional<ArchiveFile> file = files.next()) {
+    paths.add(file->path);
     members.push_back(file->place);
   }
   for (const std::string& folder : files.folders()) {
-    paths.push_back(folder);
+    paths.add(folder);
     members.push_back({});
   }
   refuse_cifar_pickles(paths, archive.string());
@@ -76,7 +76,7 @@ ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, 
       beside.push_back(listed == Sidecars::kMissing ? StoredFile{.offset = kNoPlace} : members[listed]);
     }
   }
-  return {.table = ImageTable(layout, paths),
+  return {.table = ImageTable(layout, std::move(paths)),
           .fields = std::move(fields),
           .sidecars = std::move(sidecars),
           .places = std::move(places),

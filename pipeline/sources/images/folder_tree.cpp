@@ -11,19 +11,6 @@ namespace {
 constexpr std::size_t kMaxShown = 4;  // folders beside each other
 constexpr int kMaxLevels = 4;         // of folders that lie beside others
 
-void add(FolderTree& tree, std::string_view rest) {
-  ++tree.total;
-  const std::size_t slash = rest.find('/');
-  if (slash == std::string_view::npos) {
-    ++tree.here;
-    return;
-  }
-  const std::string_view name = rest.substr(0, slash);
-  // In sorted paths the contents of one folder are adjacent.
-  if (tree.folders.empty() || tree.folders.back().name != name) tree.folders.push_back({.name = name});
-  add(tree.folders.back(), rest.substr(slash + 1));
-}
-
 std::string inside(const FolderTree& tree, int level);
 
 std::string name_and_content(const FolderTree& tree, int level) {
@@ -56,10 +43,17 @@ std::string inside(const FolderTree& tree, int level) {
 
 }  // namespace
 
-FolderTree make_folder_tree(const std::vector<std::string_view>& paths) {
-  FolderTree tree;
-  for (const std::string_view path : paths) add(tree, path);
-  return tree;
+void add_to_tree(FolderTree& tree, std::string_view path) {
+  ++tree.total;
+  const std::size_t slash = path.find('/');
+  if (slash == std::string_view::npos) {
+    ++tree.here;
+    return;
+  }
+  const std::string_view name = path.substr(0, slash);
+  // In sorted paths the contents of one folder are adjacent.
+  if (tree.folders.empty() || tree.folders.back().name != name) tree.folders.push_back({.name = name});
+  add_to_tree(tree.folders.back(), path.substr(slash + 1));
 }
 
 std::string to_string(const FolderTree& tree) { return inside(tree, 0); }

@@ -17,8 +17,8 @@ struct FolderTree {
   bool is_leaf() const noexcept { return folders.empty(); }
 };
 
-// REQUIRES: `paths` are in bytewise order and outlive the tree.
-FolderTree make_folder_tree(const std::vector<std::string_view>& paths);
+// Adds the path of an image. REQUIRES: paths are added in bytewise order and outlive the tree.
+void add_to_tree(FolderTree& tree, std::string_view path);
 
 // Returns the tree on one line: "set/{train/{cat/ 4 images, dog/ 3 images}, val/ 2 images}". Of many sibling
 // folders the first few are named; for deeply nested ones only the images are counted.

@@ -98,7 +98,7 @@ struct Member {
 struct Members {
   ByteSlabs wanted;
   ByteSlabs other;  // probably not needed: kept apart so that it can be dropped
-  std::vector<std::string> paths;
+  NameList paths;
   std::vector<Member> list;  // beside paths
 };
 
@@ -122,7 +122,7 @@ Members read_members(const std::string& archive, ArchiveFiles& files, const Arch
                      const std::vector<std::string>& extensions) {
   Members members;
   std::uint64_t used = 0;
-  while (std::optional<ArchiveFile> found = files.next()) {
+  while (const std::optional<ArchiveFile> found = files.next()) {
     Member member{.bytes = {},
                   .offset = found->place.offset,
                   .of_other_split = seems_of_other_split(found->path, options.split)};
@@ -133,11 +133,11 @@ Members read_members(const std::string& archive, ArchiveFiles& files, const Arch
       member.bytes = bytes;
     }
     members.list.push_back(member);
-    members.paths.push_back(std::move(found->path));
+    members.paths.add(found->path);
   }
   for (const std::string& folder : files.folders()) {
     members.list.push_back({});
-    members.paths.push_back(folder);
+    members.paths.add(folder);
   }
   return members;
 }
@@ -154,7 +154,7 @@ InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, Ar
   Unpacked unpacked{.slabs = {},
                     .images = {},
                     .offsets = {},
-                    .table = ImageTable(layout, members.paths),
+                    .table = {},
                     .fields = std::move(fields),
                     .sidecars = std::move(sidecars),
                     .beside = {}};
@@ -170,6 +170,7 @@ InMemoryArchive::Unpacked InMemoryArchive::unpack(const std::string& archive, Ar
       unpacked.beside.push_back(at == Sidecars::kMissing ? std::span<const std::byte>() : members.list[at].bytes);
     }
   }
+  unpacked.table = ImageTable(layout, std::move(members.paths));
   unpacked.slabs.push_back(std::move(members.wanted));
   if (other_is_wanted) unpacked.slabs.push_back(std::move(members.other));
   return unpacked;

@@ -15,7 +15,8 @@
 namespace headrace {
 
 bool lie_at_one_depth(const PathsBelow& paths) {
-  return std::ranges::all_of(paths, [&](std::string_view path) { return depth_of(path) == depth_of(paths[0]); });
+  return std::ranges::all_of(
+      paths.all(), [depth = depth_of(paths.front())](std::string_view path) { return depth_of(path) == depth; });
 }
 
 std::vector<ClassLevel> levels_of(const std::vector<PathsBelow>& splits) {
@@ -25,7 +26,7 @@ std::vector<ClassLevel> levels_of(const std::vector<PathsBelow>& splits) {
     for (const PathsBelow& paths : splits) {
       std::set<std::string_view> names;
       std::string_view last;
-      for (const std::string_view path : paths) {
+      for (const std::string_view path : paths.all()) {
         const std::string_view name = name_at(path, at);
         if (name != last || names.empty()) names.insert(last = name);  // sorted paths repeat theirs
       }
@@ -51,14 +52,18 @@ std::vector<ClassLevel> candidates_of(const std::vector<ClassLevel>& levels) {
 }
 
 bool are_named_by_wnid(const PathsBelow& paths) {
-  return std::ranges::none_of(paths, [](std::string_view path) { return wnid_of(path).empty(); });
+  return std::ranges::none_of(paths.all(), [](std::string_view path) { return wnid_of(path).empty(); });
 }
 
 bool divides_wnids(const PathsBelow& paths, const ClassLevel& level) {
   std::unordered_map<std::string_view, std::string_view> folders;
-  return std::ranges::any_of(paths, [&](std::string_view path) {
-    const std::string_view folder = name_at(path, level.at);
-    return folders.try_emplace(wnid_of(path), folder).first->second != folder;
+  std::string_view last_wnid, last_folder;  // sorted paths repeat theirs
+  return std::ranges::any_of(paths.all(), [&](std::string_view path) {
+    const std::string_view folder = name_at(path, level.at), wnid = wnid_of(path);
+    if (wnid == last_wnid && folder == last_folder) return false;
+    last_wnid = wnid;
+    last_folder = folder;
+    return folders.try_emplace(wnid, folder).first->second != folder;
   });
 }
 
@@ -87,7 +92,8 @@ ImageClasses::ImageClasses(const ImageSplits& splits, const ClassRule& rule, con
 
 std::optional<std::string_view> ImageClasses::class_of(const SplitImages& split, std::size_t i) const {
   if (rule_.kind() != ClassRule::Kind::kRecognised) return rule_.class_of(splits_.path(split.images[i]));
-  const std::string_view name = level_ ? name_at(split.below[i], *level_) : wnid_of(split.below[i]);
+  const std::string_view below = splits_.below(split)[i];
+  const std::string_view name = level_ ? name_at(below, *level_) : wnid_of(below);
   return name.empty() ? std::nullopt : std::optional(name);
 }
 
@@ -100,23 +106,25 @@ bool ImageClasses::find_all(const SplitImages& split) const {
 }
 
 bool ImageClasses::lies_like_base(const SplitImages& split) const {
-  return !split.empty() && lie_at_one_depth(split.below) &&
-         depth_of(split.below.front()) == depth_of(base_.below.front());
+  if (split.empty()) return false;
+  const PathsBelow below = splits_.below(split);
+  return lie_at_one_depth(below) && depth_of(below.front()) == depth_of(splits_.below(base_).front());
 }
 
 void ImageClasses::recognise() {
-  if (!lie_at_one_depth(base_.below)) fail_at_several_depths();
+  const PathsBelow base = splits_.below(base_);
+  if (!lie_at_one_depth(base)) fail_at_several_depths();
   std::vector<PathsBelow> alike;
   for (const Part part : kParts) {
-    if (lies_like_base(splits_.of(part))) alike.push_back(splits_.of(part).below);
+    if (lies_like_base(splits_.of(part))) alike.push_back(splits_.below(splits_.of(part)));
   }
   const std::vector<ClassLevel> levels = levels_of(alike), candidates = candidates_of(levels);
-  const bool wnids = are_named_by_wnid(base_.below);
+  const bool wnids = are_named_by_wnid(base);
   if (candidates.empty() && wnids) return;
   if (levels.empty()) fail_without_folders();
   if (candidates.size() > 1) fail_with_several_levels(candidates);
   const ClassLevel& level = candidates.empty() ? levels.back() : candidates.front();
-  if (wnids && divides_wnids(base_.below, level)) fail_with_divided_wnids(level);
+  if (wnids && divides_wnids(base, level)) fail_with_divided_wnids(level);
   refuse_masks(level);
   level_ = level.at;
 }
@@ -147,7 +155,7 @@ void ImageClasses::refuse_masks(const ClassLevel& level) const {
 }
 
 void ImageClasses::fail_at_several_depths() const {
-  const auto [least, most] = std::ranges::minmax(base_.below, {}, depth_of);
+  const auto [least, most] = std::ranges::minmax(splits_.below(base_).all(), {}, depth_of);
   throw ConfigError(source_ + ": images lie at several depths, as '" + base_.folder + std::string(least) +
                         "' and '" + base_.folder + std::string(most) +
                         "': it cannot be told which folder names the class" + splits_.found(),
@@ -178,11 +186,11 @@ void ImageClasses::fail_with_several_levels(const std::vector<ClassLevel>& candi
 }
 
 void ImageClasses::fail_with_divided_wnids(const ClassLevel& level) const {
-  throw ConfigError(source_ + ": the images are named by their class, as " + std::string(wnid_of(base_.below[0])) +
-                        ", and those of one class lie in several folders" + splits_.found(),
-                    "where the folders are the classes, say " +
-                        classes_at(std::to_string(base_.depth() + level.at + 1)) +
-                        "; where they are parts of one data set, put the images into one folder");
+  throw ConfigError(
+      source_ + ": the images are named by their class, as " + std::string(wnid_of(splits_.below(base_).front())) +
+          ", and those of one class lie in several folders" + splits_.found(),
+      "where the folders are the classes, say " + classes_at(std::to_string(base_.depth() + level.at + 1)) +
+          "; where they are parts of one data set, put the images into one folder");
 }
 
 }  // namespace headrace

@@ -13,9 +13,6 @@
 
 namespace headrace {
 
-// The paths below a split's folder, in bytewise order.
-using PathsBelow = std::vector<std::string_view>;
-
 // One position in such paths, with the folders at it.
 struct ClassLevel {
   std::size_t at = 0;                   // 0: right below the split
@@ -23,7 +20,7 @@ struct ClassLevel {
   bool tells_apart = false;             // some split has more than one of the names
 };
 
-// Returns whether all paths have equally many folders.
+// Returns whether all paths have equally many folders. REQUIRES: there is a path.
 bool lie_at_one_depth(const PathsBelow& paths);
 
 // Returns the levels of splits whose paths all have equally many folders; all splits share their levels.

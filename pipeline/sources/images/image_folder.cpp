@@ -26,15 +26,9 @@ namespace {
 
 struct FolderListing {
   // Relative, '/' between names. Of an empty folder its path with '/' at its end.
-  std::vector<std::string> paths;
+  NameList paths;
   std::vector<std::uint64_t> sizes;
   std::vector<std::uint64_t> modified_ns;
-
-  void reserve(std::size_t files) {
-    paths.reserve(files);
-    sizes.reserve(files);
-    modified_ns.reserve(files);
-  }
 };
 
 // Maximum number of folders walked. Links that do not lead in circles can still double the paths at every level.
@@ -53,10 +47,13 @@ class FolderGraph {
           [&](std::size_t i) {
             const auto& [identity, path] = level[i];
             for (const FolderContents::OfFolder& folder : found[i].folders) {
-              if (folders_.try_emplace(folder.identity).second)
-                below.emplace_back(folder.identity, path / folder.name);
+              const bool is_new = folders_.try_emplace(folder.identity).second;
+              if (is_new) below.emplace_back(folder.identity, path / folder.name);
+              is_tree_ = is_tree_ && is_new && !folder.is_link;
             }
             files_ += found[i].files.size();
+            const std::size_t prefix = path.native().size() + 1 - root.native().size();
+            path_bytes_ += found[i].names.size() + prefix * found[i].files.size();
             folders_[identity] = std::move(found[i]);
           });
     }
@@ -64,7 +61,15 @@ class FolderGraph {
 
   const FileIdentity& root() const noexcept { return root_; }
   std::size_t files() const noexcept { return files_; }
+  // Returns the size of their paths, if one path leads to each.
+  std::size_t path_bytes() const noexcept { return path_bytes_; }
   const FolderContents& contents(const FileIdentity& folder) const { return folders_.at(folder); }
+  // Frees the list of the folder's files, if no other path leads to it.
+  void drop_files(const FileIdentity& folder) {
+    if (!is_tree_) return;
+    std::string().swap(folders_[folder].names);
+    std::vector<FolderContents::OfFile>().swap(folders_[folder].files);
+  }
 
   // Returns whether `link`, in `folder`, leads to a place from which `folder` can be reached again.
   bool leads_in_a_circle(const FileIdentity& folder, const FolderContents::OfFolder& link) const {
@@ -83,13 +88,16 @@ class FolderGraph {
  private:
   FileIdentity root_;
   std::map<FileIdentity, FolderContents> folders_;
-  std::size_t files_ = 0;
+  std::size_t files_ = 0, path_bytes_ = 0;
+  bool is_tree_ = true;  // one path leads to each folder
 };
 
 class Walk {
  public:
   explicit Walk(const std::filesystem::path& root) : name_(root.string()), graph_(root) {
-    listing_.reserve(graph_.files());
+    listing_.paths.reserve(graph_.files(), graph_.path_bytes());
+    listing_.sizes.reserve(graph_.files());
+    listing_.modified_ns.reserve(graph_.files());
     visit(graph_.root(), "");
   }
 
@@ -103,21 +111,18 @@ class Walk {
                       {.source = name_}, "do symbolic links lead to the same folders again and again?");
     }
     const FolderContents& contents = graph_.contents(at);
-    if (contents.files.empty() && contents.folders.empty() && !prefix.empty()) add(prefix, 0, 0);
-    for (const FolderContents::OfFile& file : contents.files) {
-      std::string path;
-      const std::string_view name = contents.name_of(file);
-      path.reserve(prefix.size() + name.size());
-      add(path.append(prefix).append(name), file.size, file.modified_ns);
-    }
+    if (contents.files.empty() && contents.folders.empty() && !prefix.empty()) add(prefix, "", 0, 0);
+    for (const FolderContents::OfFile& file : contents.files)
+      add(prefix, contents.name_of(file), file.size, file.modified_ns);
+    graph_.drop_files(at);
     for (const FolderContents::OfFolder& folder : contents.folders) {
       if (!folder.is_link || !graph_.leads_in_a_circle(at, folder))
         visit(folder.identity, prefix + folder.name + "/");
     }
   }
 
-  void add(std::string path, std::uint64_t size, std::uint64_t modified_ns) {
-    listing_.paths.push_back(std::move(path));
+  void add(std::string_view folder, std::string_view name, std::uint64_t size, std::uint64_t modified_ns) {
+    listing_.paths.add(folder, name);
     listing_.sizes.push_back(size);
     listing_.modified_ns.push_back(modified_ns);
   }
@@ -136,7 +141,7 @@ FolderListing list_files_below(const std::filesystem::path& folder) {
   FolderListing listing;
   const std::size_t prefix = folder.native().size() + (folder.native().ends_with('/') ? 0 : 1);
   for (const DirectoryEntry& entry : remote::list_below(folder)) {
-    listing.paths.push_back(entry.path.native().substr(prefix));
+    listing.paths.add(std::string_view(entry.path.native()).substr(prefix));
     listing.sizes.push_back(entry.size);
     listing.modified_ns.push_back(entry.modified_ns);
   }
@@ -146,9 +151,9 @@ FolderListing list_files_below(const std::filesystem::path& folder) {
 // Images as files: listed once, opened at each read, with the files beside them that are taken along.
 class ImageFolder final : public Source {
  public:
-  ImageFolder(const std::filesystem::path& folder, const FolderListing& listing, const ImageListing& layout,
+  ImageFolder(const std::filesystem::path& folder, FolderListing listing, const ImageListing& layout,
               MemberFields fields, const Sidecars& sidecars)
-      : folder_(folder), table_(layout, listing.paths), fields_(std::move(fields)) {
+      : folder_(folder), table_(layout, std::move(listing.paths)), fields_(std::move(fields)) {
     Fingerprint fingerprint("image folder 1"), revision("");
     table_.add_to(fingerprint);
     sizes_.reserve(layout.records.size());
@@ -296,9 +301,9 @@ void list_outside(const std::filesystem::path& folder, const std::vector<std::st
     }
     const FolderListing other = list_files_below(folder / outer);
     for (std::size_t i = 0; i < other.paths.size(); ++i) {
-      std::string path = outer + other.paths[i];
+      const std::string path = outer + std::string(other.paths[i]);
       if (!Sidecars::is_one(path, {pattern})) continue;
-      listing.paths.push_back(std::move(path));
+      listing.paths.add(path);
       listing.sizes.push_back(other.sizes[i]);
       listing.modified_ns.push_back(other.modified_ns[i]);
     }
@@ -316,8 +321,9 @@ SourcePtr image_folder(const std::filesystem::path& folder, Split split, const L
   const Sidecars sidecars(listing.paths, fields.extensions());
   refuse_samples(listing.paths, fields.extensions(), layout, folder.string(), /*recognised=*/false);
   const ImageListing layout_found = lay_out_images(listing.paths, split, folder.string(), layout);
-  return opened_by(ImageFolderCall{{folder, {split, layout, columns}}},
-                   std::make_shared<ImageFolder>(folder, listing, layout_found, std::move(fields), sidecars));
+  return opened_by(
+      ImageFolderCall{{folder, {split, layout, columns}}},
+      std::make_shared<ImageFolder>(folder, std::move(listing), layout_found, std::move(fields), sidecars));
 }
 
 }  // namespace headrace

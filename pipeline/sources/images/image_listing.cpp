@@ -17,11 +17,9 @@
 namespace headrace {
 namespace {
 
-using Paths = std::vector<std::string>;
-
 class Collection {
  public:
-  Collection(const Paths& paths, const std::string& source, const LayoutOptions& layout)
+  Collection(const NameList& paths, const std::string& source, const LayoutOptions& layout)
       : paths_(paths),
         source_(source),
         layout_(layout),
@@ -77,9 +75,10 @@ class Collection {
                             " do: their classes are not known" + splits_.found(),
                         "sort them into a folder a class, or list them in a .csv with the columns path and label");
     }
-    const auto without =
-        std::ranges::find_if(split.images, [&](std::size_t i) { return !rule_.class_of(paths_[i]).has_value(); });
-    throw ConfigError(source_ + ": '" + paths_[*without] + "' has no folder that names its class with " +
+    const auto without = std::ranges::find_if(
+        split.images, [&](std::uint32_t i) { return !rule_.class_of(paths_[i]).has_value(); });
+    throw ConfigError(source_ + ": '" + std::string(paths_[*without]) +
+                          "' has no folder that names its class with " +
                           named("LayoutOptions::classes_at", layout_.classes_at) + splits_.found(),
                       "a pattern as " + named("LayoutOptions::classes_at", "'*/{class}'") +
                           " leaves out what does not match it");
@@ -99,8 +98,10 @@ class Collection {
     const SplitImages& split = splits_.of(wanted);
     if (rule_.kind() != ClassRule::Kind::kNone) listing.classes.assign(names.begin(), names.end());
     listing.records.reserve(split.images.size());
+    auto at = names.begin();  // sorted paths come class by class
     for (std::size_t i = 0; i < split.images.size(); ++i) {
-      const auto at = std::ranges::lower_bound(names, *classes_.class_of(split, i));
+      const std::string_view name = *classes_.class_of(split, i);
+      if (*at != name) at = std::ranges::lower_bound(names, name);
       listing.records.push_back(
           {.path = split.images[i], .label = static_cast<std::uint32_t>(at - names.begin())});
     }
@@ -121,21 +122,26 @@ class Collection {
     for (const Part part : kParts) {
       if (!is_known(part) || rule_.kind() == ClassRule::Kind::kNone) continue;
       const SplitImages& split = splits_.of(part);
+      std::string_view parent;
       for (std::size_t i = 0; i < split.images.size(); ++i) {
         const std::string_view path = paths_[split.images[i]], name = *classes_.class_of(split, i);
         const auto at = static_cast<std::size_t>(name.data() - path.data());
-        if (path.find('/', at) != std::string_view::npos)
-          parents.insert(path.substr(0, at));  // no wnid in a file's name
+        if (path.find('/', at) == std::string_view::npos) continue;  // a wnid in a file's name
+        if (path.substr(0, at) != parent || parents.empty()) parents.insert(parent = path.substr(0, at));
       }
     }
     std::map<std::string_view, bool> empty;  // by folder: whether nothing in it speaks against a class
-    for (const std::string& text : paths_) {
-      const std::string_view path = text;
+    std::string_view folder;                 // in which nothing may be such a folder
+    for (const std::string_view path : paths_.all()) {
+      const std::string_view own_folder = path.substr(0, path.rfind('/') + 1);
+      if (own_folder == folder && !folder.empty()) continue;
+      folder = own_folder;
       for (std::size_t at = 0, slash = path.find('/'); slash != std::string_view::npos;
            slash = path.find('/', at)) {
         const std::string_view name = path.substr(at, slash - at);
         if (parents.contains(path.substr(0, at)) && !is_hidden_name(name) &&
             !std::ranges::binary_search(names, name)) {
+          folder = {};
           bool& is_empty = empty.try_emplace(name, true).first->second;
           is_empty = is_empty && (path.ends_with('/') || is_other_image(path) || is_hidden_name(file_name(path)));
         }
@@ -184,7 +190,7 @@ class Collection {
     std::uint64_t images = 0;
     for (const Part part : kParts) images += splits_.of(part).images.size();
     const SplitImages& base = splits_.of(splits_.base());
-    const std::size_t folders = base.depth() + depth_of(base.below.front()) - 1;
+    const std::size_t folders = base.depth() + depth_of(splits_.below(base).front()) - 1;
     throw ConfigError(
         source_ + ": " + (images == 1 ? "its image" : "all " + count_of(images, "image")) +
             " would be of one class, '" + std::string(name) + "'" + splits_.found(),
@@ -216,13 +222,31 @@ class Collection {
     return folder.empty() ? otherwise : folder;
   }
 
-  const Paths& paths_;
+  const NameList& paths_;
   const std::string& source_;
   const LayoutOptions& layout_;
   const ClassRule rule_;
   const ImageSplits splits_;
   const ImageClasses classes_;
 };
+
+// Keeps the list itself where its paths are the records.
+SampleTable table_of(const std::vector<ImageListing::Record>& records, NameList paths) {
+  std::vector<std::int64_t> labels;
+  labels.reserve(records.size());
+  bool are_all = records.size() == paths.size();
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    labels.push_back(records[i].label);
+    are_all = are_all && records[i].path == i;
+    bytes += paths[records[i].path].size();
+  }
+  if (are_all) return {std::move(paths), std::move(labels)};
+  NameList names;
+  names.reserve(records.size(), bytes);
+  for (const ImageListing::Record& record : records) names.add(paths[record.path]);
+  return {std::move(names), std::move(labels)};
+}
 
 }  // namespace
 
@@ -235,23 +259,21 @@ bool seems_of_other_split(std::string_view path, Split wanted) {
   return false;
 }
 
-ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source,
+ImageListing lay_out_images(const NameList& paths, Split split, const std::string& source,
                             const LayoutOptions& layout) {
   return Collection(paths, source, layout).lay_out(split);
 }
 
-ImageTable::ImageTable(const ImageListing& layout, const std::vector<std::string>& paths)
-    : classes_(layout.classes), left_out_(layout.left_out), reading_(layout.reading) {
-  std::size_t name_bytes = 0;
-  for (const ImageListing::Record& record : layout.records) name_bytes += paths[record.path].size();
-  reserve(layout.records.size(), name_bytes);
-  for (const ImageListing::Record& record : layout.records) add(paths[record.path], record.label);
-}
+ImageTable::ImageTable(const ImageListing& layout, NameList paths)
+    : SampleTable(table_of(layout.records, std::move(paths))),
+      classes_(layout.classes),
+      left_out_(layout.left_out),
+      reading_(layout.reading) {}
 
 void ImageTable::add_to(Fingerprint& fingerprint) const {
   for (const std::string& name : classes_) fingerprint.add(name);
   const std::vector<std::uint32_t> labels(this->labels().begin(), this->labels().end());
-  fingerprint.add(names()).add(std::as_bytes(std::span(labels))).add(std::as_bytes(name_ends()));
+  fingerprint.add(names().bytes()).add(std::as_bytes(std::span(labels))).add(std::as_bytes(names().ends()));
 }
 
 SourceInfo ImageTable::info(std::string name, const Fingerprint& fingerprint) const {

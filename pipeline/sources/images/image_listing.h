@@ -11,13 +11,14 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/image_names.h"
+#include "headrace/pipeline/sources/name_list.h"
 #include "headrace/pipeline/sources/sample_table.h"
 
 namespace headrace {
 
 struct ImageListing {
   struct Record {
-    std::size_t path;     // index into the paths given
+    std::uint32_t path;   // index into the paths given
     std::uint32_t label;  // index into classes
   };
   std::vector<std::string> classes;    // of all splits, in bytewise order; none if the user says so
@@ -34,13 +35,14 @@ bool seems_of_other_split(std::string_view path, Split wanted);
 // are folders, of which the empty ones may be classes; of equal paths the last one counts. For the supported
 // layouts see image_folder(). Throws DataError naming `source` if there is no image; ConfigError if there is no
 // such split, or if the layout can be read in more than one way.
-ImageListing lay_out_images(const std::vector<std::string>& paths, Split split, const std::string& source,
+ImageListing lay_out_images(const NameList& paths, Split split, const std::string& source,
                             const LayoutOptions& layout = {});
 
 class ImageTable : private SampleTable {
  public:
-  // Copies what it needs; `layout` refers to `paths`.
-  ImageTable(const ImageListing& layout, const std::vector<std::string>& paths);
+  ImageTable() = default;
+  // `layout` refers to `paths`.
+  ImageTable(const ImageListing& layout, NameList paths);
 
   using SampleTable::label, SampleTable::label_value, SampleTable::name, SampleTable::size;
 

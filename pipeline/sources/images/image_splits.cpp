@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -211,15 +212,12 @@ std::size_t SplitImages::depth() const noexcept {
   return static_cast<std::size_t>(std::ranges::count(folder, '/'));
 }
 
-ImageSplits::ImageSplits(const std::vector<std::string>& paths, const LayoutOptions& layout, const ClassRule& rule,
+ImageSplits::ImageSplits(const NameList& paths, const LayoutOptions& layout, const ClassRule& rule,
                          const std::string& source)
     : paths_(paths), source_(source) {
   gather(layout);
   check_depth();
-  std::vector<std::string_view> sorted;
-  sorted.reserve(images_.size());
-  for (const std::size_t i : images_) sorted.emplace_back(paths_[i]);
-  tree_ = make_folder_tree(sorted);
+  for (const std::uint32_t i : images_) add_to_tree(tree_, paths_[i]);
   divide(layout, rule);
 }
 
@@ -231,15 +229,20 @@ void ImageSplits::gather(const LayoutOptions& layout) {
   };
   std::size_t others = 0;
   std::string first;  // of the others
-  for (std::size_t i = 0; i < paths_.size(); ++i) {
-    const bool is_image = is_image_path(paths_[i]);
-    const std::string_view hidden = is_image ? hidden_folder_of(paths_[i]) : std::string_view();
+  if (paths_.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw ConfigError(source_ + ": has " + count_of(paths_.size(), "file") + ", too many for one data set",
+                      "open its folders one by one, and concatenate them");
+  }
+  for (std::uint32_t i = 0; i < paths_.size(); ++i) {
+    const std::string_view path = paths_[i];
+    const bool is_image = is_image_path(path);
+    const std::string_view hidden = is_image ? hidden_folder_of(path) : std::string_view();
     if (!hidden.empty() && !is_named(hidden)) {
       ++hidden_[std::string(hidden)];
     } else if (is_image) {
       images_.push_back(i);
-    } else if (!paths_[i].ends_with('/')) {
-      if (++others == 1) first = paths_[i];
+    } else if (!path.ends_with('/')) {
+      if (++others == 1) first = path;
     }
   }
   if (images_.empty()) {
@@ -250,16 +253,16 @@ void ImageSplits::gather(const LayoutOptions& layout) {
     throw DataError(ErrorCode::kDataCorrupt, "no image (.jpg, .jpeg, .png) in it; " + found, {.source = source_},
                     std::string(kUnderstood) + "; " + accepted_formats());
   }
-  const auto path_of = [&](std::size_t i) -> const std::string& { return paths_[i]; };
+  const auto path_of = [&](std::uint32_t i) { return paths_[i]; };
   if (!std::ranges::is_sorted(images_, {}, path_of)) std::ranges::stable_sort(images_, {}, path_of);
   // The last of equal paths counts, as when tar unpacks.
   const auto last = std::unique(images_.rbegin(), images_.rend(),
-                                [&](std::size_t a, std::size_t b) { return paths_[a] == paths_[b]; });
+                                [&](std::uint32_t a, std::uint32_t b) { return paths_[a] == paths_[b]; });
   images_.erase(images_.begin(), last.base());
 }
 
 void ImageSplits::check_depth() const {
-  if (std::ranges::all_of(images_, [&](std::size_t i) { return depth_of(paths_[i]) <= kMaxDepth; })) return;
+  if (std::ranges::all_of(images_, [&](std::uint32_t i) { return depth_of(paths_[i]) <= kMaxDepth; })) return;
   throw ConfigError(source_ + ": an image lies below more than " + std::to_string(kMaxDepth - 1) + " folders",
                     kUnderstood);
 }
@@ -268,31 +271,37 @@ void ImageSplits::divide(const LayoutOptions& layout, const ClassRule& rule) {
   std::vector<SplitFolder> folders;
   if (!rule.names_split()) folders = find_split_folders(tree_, layout, rule, source_);
   are_there_ = rule.names_split() || !folders.empty();
-  for (const std::size_t i : images_) {
-    const std::string& path = paths_[i];
+  const SplitFolder whole{.path = {}, .part = Part::kTrain};
+  std::array<const SplitFolder*, 4> latest{};
+  for (const std::uint32_t i : images_) {
+    const std::string_view path = paths_[i];
     if (!rule.matches(path)) {
       ++without_match_;
-    } else if (rule.names_split()) {
-      const std::optional<Part> part = part_named(rule.split_of(path), layout);
-      part ? put(*part, {}, i) : static_cast<void>(++in_none_);
-    } else if (folders.empty()) {
-      put(Part::kTrain, {}, i);
-    } else {
-      const auto folder =
-          std::ranges::find_if(folders, [&](const SplitFolder& one) { return path.starts_with(one.path); });
-      folder != folders.end() ? put(folder->part, folder->path, i) : static_cast<void>(++in_none_);
+      continue;
     }
+    std::optional<Part> part;
+    const SplitFolder* folder = &whole;
+    if (rule.names_split()) {
+      part = part_named(rule.split_of(path), layout);
+    } else {
+      const auto found =
+          std::ranges::find_if(folders, [&](const SplitFolder& one) { return path.starts_with(one.path); });
+      if (found != folders.end()) folder = &*found;
+      if (found != folders.end() || folders.empty()) part = folder->part;
+    }
+    if (part) {
+      splits_[static_cast<std::size_t>(*part)].images.push_back(i);
+      latest[static_cast<std::size_t>(*part)] = folder;
+    } else {
+      ++in_none_;
+    }
+  }
+  for (std::size_t part = 0; part < latest.size(); ++part) {
+    if (latest[part] != nullptr) splits_[part].folder = latest[part]->path;
   }
   if (without_match_ < images_.size()) return;
   throw ConfigError(source_ + ": no image lies below folders as '" + layout.classes_at + "'" + found(),
                     "a pattern begins at the top of the tree; * is any one folder");
-}
-
-void ImageSplits::put(Part part, const std::string& folder, std::size_t image) {
-  SplitImages& split = splits_[static_cast<std::size_t>(part)];
-  split.folder = folder;
-  split.images.push_back(image);
-  split.below.push_back(std::string_view(paths_[image]).substr(folder.size()));
 }
 
 Part ImageSplits::base() const {

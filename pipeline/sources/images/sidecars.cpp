@@ -41,6 +41,12 @@ bool matches(std::string_view pattern, std::string_view path) {
   return false;
 }
 
+// A cheap test that excludes most files: true for every extension .cls or .json, in any case.
+bool may_be_label(std::string_view path) {
+  const char last = path.empty() ? '\0' : path.back();
+  return last == 's' || last == 'S' || last == 'n' || last == 'N';
+}
+
 }  // namespace
 
 bool Sidecars::is_one(std::string_view path, const std::vector<std::string>& extensions) {
@@ -49,21 +55,20 @@ bool Sidecars::is_one(std::string_view path, const std::vector<std::string>& ext
   });
 }
 
-Sidecars::Sidecars(std::vector<std::string>& paths, const std::vector<std::string>& extensions) {
+Sidecars::Sidecars(NameList& paths, const std::vector<std::string>& extensions) {
   if (extensions.empty()) return;
-  std::vector<std::string> others;
+  NameList others;
   std::set<std::string> seen;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    std::string& path = paths[i];
-    const std::string_view name = file_name(path);
+    const std::string_view path = paths[i], name = file_name(path);
     if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos && seen.size() < kMaxExtensions) {
       seen.emplace(name.substr(dot + 1));
     }
     if (is_one(path, extensions)) {
-      files_.insert_or_assign(std::move(path), i);
+      files_.insert_or_assign(std::string(path), i);
       continue;
     }
-    others.push_back(std::move(path));
+    others.add(path);
     left_.push_back(i);
   }
   paths = std::move(others);
@@ -73,9 +78,9 @@ Sidecars::Sidecars(std::vector<std::string>& paths, const std::vector<std::strin
   }
 }
 
-void Sidecars::count_unpaired(const std::vector<std::string>& images, const std::string& pattern) {
+void Sidecars::count_unpaired(const NameList& images, const std::string& pattern) {
   std::set<std::size_t> paired;
-  for (const std::string& path : images) {
+  for (const std::string_view path : images.all()) {
     if (const std::size_t at = find(path_beside(path, pattern)); at != kMissing) paired.insert(at);
   }
   const auto count = std::ranges::count_if(files_, [&](const auto& file) { return matches(pattern, file.first); });
@@ -116,13 +121,14 @@ std::size_t Sidecars::find(const std::string& path) const {
   return found == files_.end() ? kMissing : found->second;
 }
 
-void refuse_samples(const std::vector<std::string>& paths, const std::vector<std::string>& further,
-                    const LayoutOptions& layout, const std::string& source, bool recognised) {
+void refuse_samples(const NameList& paths, const std::vector<std::string>& further, const LayoutOptions& layout,
+                    const std::string& source, bool recognised) {
   if (!layout.classes_at.empty()) return;
   std::unordered_set<std::string> labelled;  // keys of samples
   std::string label;
-  for (const std::string& path : paths) {
-    SampleFile file = split_member_name(path);
+  for (const std::string_view path : paths.all()) {
+    if (!may_be_label(path)) continue;
+    SampleFile file = split_member_name(std::string(path));
     const bool is_chosen = std::ranges::count(further, file.extension) > 0;
     const bool is_class = file.extension == "cls" && !is_chosen, is_other = file.extension == "json" && !is_chosen;
     if (is_class && label.empty()) label = path;
@@ -130,10 +136,10 @@ void refuse_samples(const std::vector<std::string>& paths, const std::vector<std
   }
   if (labelled.empty()) return;
   std::uint64_t images = 0, pairs = 0;
-  for (const std::string& path : paths) {
+  for (const std::string_view path : paths.all()) {
     if (!is_image_path(path) || !hidden_folder_of(path).empty()) continue;
     ++images;
-    pairs += labelled.contains(split_member_name(path).key) ? 1 : 0;
+    pairs += labelled.contains(split_member_name(std::string(path)).key) ? 1 : 0;
   }
   const bool all = recognised && pairs == images && images > 0;
   if (pairs == 0 || (label.empty() && !all)) return;

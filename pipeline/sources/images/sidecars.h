@@ -14,6 +14,7 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/members/member_fields.h"
+#include "headrace/pipeline/sources/name_list.h"
 
 namespace headrace {
 
@@ -23,7 +24,7 @@ class Sidecars {
 
   // Takes the files with one of these extensions, or of these patterns, out of the paths: an image "1.seg.png" is
   // none of its own. Of equal paths the last one counts.
-  Sidecars(std::vector<std::string>& paths, const std::vector<std::string>& extensions);
+  Sidecars(NameList& paths, const std::vector<std::string>& extensions);
 
   // Returns whether the file has one of the extensions.
   static bool is_one(std::string_view path, const std::vector<std::string>& extensions);
@@ -40,7 +41,7 @@ class Sidecars {
   const std::vector<LeftOut>& unpaired() const noexcept { return unpaired_; }
 
  private:
-  void count_unpaired(const std::vector<std::string>& images, const std::string& pattern);
+  void count_unpaired(const NameList& images, const std::string& pattern);
 
   std::unordered_map<std::string, std::size_t> files_;
   std::vector<std::size_t> left_;  // positions among all paths; empty: all were left
@@ -61,8 +62,8 @@ class SamplesNotImages : public ConfigError {
 // Throws SamplesNotImages if images have a .cls beside them; in an archive that is being `recognised` also if each
 // has a .json. Those among the
 // extensions `further` are taken along, and no labels. Not if the layout says where the classes are.
-void refuse_samples(const std::vector<std::string>& paths, const std::vector<std::string>& further,
-                    const LayoutOptions& layout, const std::string& source, bool recognised);
+void refuse_samples(const NameList& paths, const std::vector<std::string>& further, const LayoutOptions& layout,
+                    const std::string& source, bool recognised);
 // Returns the part of a pattern of paths that leads out of its root and up to its first placeholder, "../masks/";
 // empty if all its files are below the root.
 std::string outer_folder(std::string_view pattern);

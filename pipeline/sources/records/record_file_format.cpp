@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 
 #include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/error.h"
@@ -94,20 +95,23 @@ RecordFileHeader parse_description(ByteReader in) {
 constexpr std::size_t kFooterBytes = 48;
 constexpr std::size_t kCheckedFooterBytes = 32;
 
+// Records that are checked together; the bytes of names before each block are kept.
+constexpr std::uint64_t kBlockRecords = 4096;
+
 struct Footer {
   std::uint64_t index_offset = 0, index_bytes = 0, index_checksum = 0, records = 0;
 };
 
 constexpr std::size_t entry_bytes(std::size_t fields) { return (3 + fields) * sizeof(std::uint64_t); }
 
-[[noreturn]] void fail_index(const File& file, const std::string& what, std::uint64_t offset) {
-  throw DataError(ErrorCode::kDataCorrupt, what, {.source = file.path().string(), .offset = offset},
+[[noreturn]] void fail_index(const std::filesystem::path& path, const std::string& what, std::uint64_t offset) {
+  throw DataError(ErrorCode::kDataCorrupt, what, {.source = path.string(), .offset = offset},
                   "the file was cut short, changed or damaged: convert the data again");
 }
 
 Footer read_footer(const File& file, std::uint64_t first) {
   if (file.size() < first || file.size() - first < kFooterBytes)
-    fail_index(file, "ends before its footer", file.size());
+    fail_index(file.path(), "ends before its footer", file.size());
   const std::uint64_t at = file.size() - kFooterBytes;
   std::array<std::byte, kFooterBytes> bytes{};
   file.read_exact(at, bytes);
@@ -117,27 +121,25 @@ Footer read_footer(const File& file, std::uint64_t first) {
   const std::uint64_t checksum = in.u64();
   const std::span<const std::byte> magic = in.raw(RecordFileHeader::kMagic.size());
   if (!std::equal(magic.rbegin(), magic.rend(), RecordFileHeader::kMagic.begin())) {
-    fail_index(file, "has no footer where it ends", at);
+    fail_index(file.path(), "has no footer where it ends", at);
   }
   if (checksum != xxh3(std::span(bytes).first(kCheckedFooterBytes))) {
-    fail_index(file, "the footer does not agree with its checksum", at);
+    fail_index(file.path(), "the footer does not agree with its checksum", at);
   }
   if (footer.index_offset < first || footer.index_offset > at || footer.index_bytes != at - footer.index_offset) {
-    fail_index(file, "the index does not lie between records and footer", at);
+    fail_index(file.path(), "the index does not lie between records and footer", at);
   }
   return footer;
 }
 
 }  // namespace
 
-bool can_have(const Field& field, std::uint64_t bytes) noexcept {
-  if (field.encoding == Encoding::kImage) return true;
-  const bool varies = field.shape.is_dynamic();
-  std::uint64_t entry = size_of(field.dtype);
-  for (const std::int64_t extent : field.shape.extents().subspan(varies ? 1 : 0)) {
-    entry *= static_cast<std::uint64_t>(extent);
-  }
-  return varies && entry > 0 ? bytes % entry == 0 : bytes == (varies ? 0 : entry);
+FieldSize::FieldSize(const Field& field) noexcept
+    : is_any_(field.encoding == Encoding::kImage), varies_(field.shape.is_dynamic()) {
+  if (is_any_) return;
+  entry_ = size_of(field.dtype);
+  for (const std::int64_t extent : field.shape.extents().subspan(varies_ ? 1 : 0))
+    entry_ *= static_cast<std::uint64_t>(extent);
 }
 
 std::uint64_t RecordFileHeader::records() const noexcept {
@@ -193,32 +195,17 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
   return parse_description(ByteReader(front.subspan(kFixedBytes), file.path().string(), kFixedBytes));
 }
 
-std::uint64_t RecordFileIndex::bytes(std::uint64_t record) const noexcept {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t field : field_bytes(record)) sum += field;
-  return sum;
-}
-
-void RecordFileIndex::add(std::uint64_t offset, std::uint64_t checksum, std::span<const std::uint64_t> field_bytes,
-                          std::string_view name) {
+void RecordIndexBuilder::add(std::uint64_t offset, std::uint64_t checksum,
+                             std::span<const std::uint64_t> field_bytes, std::string_view name) {
+  entries_.u64(offset).u64(checksum).u64(name.size());
+  for (const std::uint64_t bytes : field_bytes) entries_.u64(bytes);
   names_ += name;
-  field_bytes_.insert(field_bytes_.end(), field_bytes.begin(), field_bytes.end());
-  entries_.push_back({.offset = offset, .checksum = checksum, .name_end = names_.size()});
+  ++size_;
 }
 
-std::string_view RecordFileIndex::name(std::uint64_t record) const noexcept {
-  const std::uint64_t begin = record == 0 ? 0 : entries_[record - 1].name_end;
-  return std::string_view(names_).substr(begin, entries_[record].name_end - begin);
-}
-
-std::vector<std::byte> RecordFileIndex::encode(std::uint64_t offset) const {
+std::vector<std::byte> RecordIndexBuilder::encode(std::uint64_t offset) const {
   ByteWriter index;
-  for (std::uint64_t i = 0; i < size(); ++i) {
-    const Entry& entry = entries_[i];
-    index.u64(entry.offset).u64(entry.checksum).u64(name(i).size());
-    for (const std::uint64_t bytes : field_bytes(i)) index.u64(bytes);
-  }
-  index.raw(std::as_bytes(std::span(names_)));
+  index.raw(entries_.bytes()).raw(std::as_bytes(std::span(names_)));
   ByteWriter footer;
   footer.u64(offset).u64(index.bytes().size()).u64(xxh3(index.bytes())).u64(size());
   footer.u64(xxh3(footer.bytes()));
@@ -228,56 +215,98 @@ std::vector<std::byte> RecordFileIndex::encode(std::uint64_t offset) const {
   return {index.bytes().begin(), index.bytes().end()};
 }
 
-RecordFileIndex RecordFileIndex::read(const File& file, const RecordFileHeader& header, std::uint64_t first) {
+RecordFileIndex::RecordFileIndex(const File& file, const RecordFileHeader& header, std::uint64_t first)
+    : fields_(header.fields.size()), first_(first) {
   const Footer footer = read_footer(file, first);
-  const std::size_t fields = header.fields.size();
   std::uint64_t promised = 0;
   for (const RecordFileHeader::SplitEntry& split : header.splits) {
     if (split.records > footer.records - promised)
-      fail_index(file, "header and footer disagree on the number of records", 0);
+      fail_index(file.path(), "header and footer disagree on the number of records", 0);
     promised += split.records;
   }
-  if (promised != footer.records || footer.records > footer.index_bytes / entry_bytes(fields)) {
-    fail_index(file, "header, footer and index disagree on the number of records", footer.index_offset);
+  if (promised != footer.records || footer.records > footer.index_bytes / entry_bytes(fields_)) {
+    fail_index(file.path(), "header, footer and index disagree on the number of records", footer.index_offset);
   }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(footer.index_bytes));
-  file.read_exact(footer.index_offset, bytes);
-  if (xxh3(std::span<const std::byte>(bytes)) != footer.index_checksum) {
-    fail_index(file, "the index does not agree with its checksum", footer.index_offset);
-  }
+  bytes_ = FilePart(file, footer.index_offset, footer.index_bytes);
+  index_offset_ = footer.index_offset;
+  checksum_ = footer.index_checksum;
+  records_ = footer.records;
+}
 
-  RecordFileIndex index(fields);
-  index.entries_.reserve(static_cast<std::size_t>(footer.records));
-  index.field_bytes_.reserve(static_cast<std::size_t>(footer.records) * fields);
-  ByteReader in(bytes, file.path().string(), footer.index_offset);
-  std::uint64_t at = first, names = 0;
-  const std::uint64_t max_names = footer.index_bytes - footer.records * entry_bytes(fields);
-  for (std::uint64_t record = 0; record < footer.records; ++record) {
-    Entry entry{.offset = in.u64(), .checksum = in.u64()};
-    const std::uint64_t name = in.u64();
-    if (entry.offset != at)
-      in.fail("record " + std::to_string(record) + " does not begin where the one before ends");
-    if (name > max_names - names) in.fail("the name of record " + std::to_string(record) + " is too long");
+void RecordFileIndex::check(const std::filesystem::path& path, const RecordFileHeader& header) {
+  const std::uint64_t blocks = (records_ + kBlockRecords - 1) / kBlockRecords;
+  names_before_.resize(static_cast<std::size_t>(blocks));
+  const std::vector<FieldSize> sizes(header.fields.begin(), header.fields.end());
+  const std::span<const std::byte> names = bytes_.bytes().subspan(records_ * entry_bytes(fields_));
+  std::exception_ptr entry_error;  // reported if the checksum is right
+  Xxh3 hash;
+  std::uint64_t at = first_, name_bytes = 0;
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    const std::uint64_t begin = block * kBlockRecords, end = std::min(records_, begin + kBlockRecords);
+    hash.update(bytes_.bytes().subspan(begin * entry_bytes(fields_), (end - begin) * entry_bytes(fields_)));
+    names_before_[static_cast<std::size_t>(block)] = name_bytes;
+    try {
+      if (entry_error == nullptr) check_block(path, header, sizes, {begin, end}, at, name_bytes);
+    } catch (const DataError&) {
+      entry_error = std::current_exception();
+    }
+  }
+  hash.update(names);
+  if (hash.value() != checksum_) fail_index(path, "the index does not agree with its checksum", index_offset_);
+  if (entry_error != nullptr) std::rethrow_exception(entry_error);
+  if (at != index_offset_)
+    fail_index(path, "there are bytes between the last record and the index", index_offset_);
+  if (name_bytes != names.size()) fail_index(path, "there are bytes left over after the names", index_offset_);
+}
+
+// Checks records that begin at `at`, and whose names follow `names` others' bytes; moves both on.
+void RecordFileIndex::check_block(const std::filesystem::path& path, const RecordFileHeader& header,
+                                  std::span<const FieldSize> sizes,
+                                  std::pair<std::uint64_t, std::uint64_t> records, std::uint64_t& at,
+                                  std::uint64_t& names) const {
+  const auto fail = [&](std::uint64_t record, const std::string& what) {
+    fail_index(path, what, index_offset_ + record * entry_bytes(fields_));
+  };
+  const std::uint64_t max_names = bytes_.bytes().size() - records_ * entry_bytes(fields_);
+  const std::byte* next = bytes_.bytes().data() + records.first * entry_bytes(fields_);
+  const auto take = [&next] {
+    std::uint64_t value = 0;
+    std::memcpy(&value, next, sizeof value);
+    next += sizeof value;
+    return value;
+  };
+  for (std::uint64_t record = records.first; record < records.second; ++record) {
+    const std::uint64_t offset = take(), checksum [[maybe_unused]] = take(), name = take();
+    if (offset != at)
+      fail(record, "record " + std::to_string(record) + " does not begin where the one before ends");
+    if (name > max_names - names) fail(record, "the name of record " + std::to_string(record) + " is too long");
     names += name;
-    entry.name_end = names;
-    for (std::size_t field = 0; field < fields; ++field) {
-      const std::uint64_t length = in.u64();
-      if (length > footer.index_offset - at)
-        in.fail("record " + std::to_string(record) + " reaches into the index");
-      if (!can_have(header.fields[field], length)) {
-        in.fail("field '" + header.fields[field].name + "' of record " + std::to_string(record) + " has " +
-                std::to_string(length) + " bytes, not those of " + header.fields[field].shape.to_string());
+    for (std::size_t field = 0; field < sizes.size(); ++field) {
+      const std::uint64_t length = take();
+      if (length > index_offset_ - at)
+        fail(record, "record " + std::to_string(record) + " reaches into the index");
+      if (!sizes[field].allows(length)) {
+        fail(record, "field '" + header.fields[field].name + "' of record " + std::to_string(record) + " has " +
+                         std::to_string(length) + " bytes, not those of " +
+                         header.fields[field].shape.to_string());
       }
-      index.field_bytes_.push_back(length);
       at += length;
     }
-    index.entries_.push_back(entry);
   }
-  if (at != footer.index_offset) in.fail("there are bytes between the last record and the index");
-  if (names != in.left()) in.fail("there are bytes left over after the names");
-  const std::span<const std::byte> text = in.raw(names);
-  index.names_.assign(reinterpret_cast<const char*>(text.data()), text.size());
-  return index;
+}
+
+std::uint64_t RecordFileIndex::bytes(std::uint64_t record) const noexcept {
+  std::uint64_t sum = 0;
+  for (std::size_t field = 0; field < fields_; ++field) sum += field_bytes(record, field);
+  return sum;
+}
+
+std::string_view RecordFileIndex::name(std::uint64_t record) const noexcept {
+  std::uint64_t begin = names_before_[static_cast<std::size_t>(record / kBlockRecords)];
+  for (std::uint64_t before = record / kBlockRecords * kBlockRecords; before < record; ++before)
+    begin += number(before, 2);
+  const auto text = bytes_.bytes().subspan(static_cast<std::size_t>(records_ * entry_bytes(fields_) + begin));
+  return {reinterpret_cast<const char*>(text.data()), static_cast<std::size_t>(number(record, 2))};
 }
 
 }  // namespace headrace

@@ -5,12 +5,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/mapped_file.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/sources.h"
 
@@ -40,46 +45,77 @@ struct RecordFileHeader {
 
   // Returns the number of records in all splits.
   std::uint64_t records() const noexcept;
+  bool operator==(const RecordFileHeader&) const = default;
 };
 
-// Returns whether a field can have so many bytes in a record: those of its shape, or of whole entries if its first
-// extent varies; an encoded image any.
-bool can_have(const Field& field, std::uint64_t bytes) noexcept;
-
-struct RecordFileHeader;
-
-class RecordFileIndex {
+// The bytes that a field can have in a record: those of its shape, or of whole entries if its first extent varies;
+// an encoded image any.
+class FieldSize {
  public:
-  struct Entry {
-    std::uint64_t offset = 0;  // in the file
-    std::uint64_t checksum = 0;
-    std::uint64_t name_end = 0;  // in the names
-  };
+  explicit FieldSize(const Field& field) noexcept;
 
-  // `fields`: of a record.
-  explicit RecordFileIndex(std::size_t fields) : fields_(fields) {}
+  bool allows(std::uint64_t bytes) const noexcept {
+    if (is_any_) return true;
+    return varies_ ? (entry_ > 0 ? bytes % entry_ == 0 : bytes == 0) : bytes == entry_;
+  }
 
+ private:
+  bool is_any_, varies_;
+  std::uint64_t entry_ = 0;  // bytes, of the whole field if it does not vary
+};
+
+// The index of a file that is being written.
+class RecordIndexBuilder {
+ public:
   // REQUIRES: `field_bytes` has the length of each field.
   void add(std::uint64_t offset, std::uint64_t checksum, std::span<const std::uint64_t> field_bytes,
            std::string_view name);
+  std::uint64_t size() const noexcept { return size_; }
   // Returns the index and the footer, for an index at `offset` of the file.
   std::vector<std::byte> encode(std::uint64_t offset) const;
-  // Reads and checks both; the records begin at `first`. Throws DataError saying what is wrong.
-  static RecordFileIndex read(const File& file, const RecordFileHeader& header, std::uint64_t first);
-
-  std::uint64_t size() const noexcept { return entries_.size(); }
-  const Entry& operator[](std::uint64_t record) const noexcept { return entries_[record]; }
-  std::string_view name(std::uint64_t record) const noexcept;
-  std::span<const std::uint64_t> field_bytes(std::uint64_t record) const noexcept {
-    return std::span(field_bytes_).subspan(static_cast<std::size_t>(record) * fields_, fields_);
-  }
-  std::uint64_t bytes(std::uint64_t record) const noexcept;
 
  private:
-  std::size_t fields_;
-  std::vector<Entry> entries_;
-  std::vector<std::uint64_t> field_bytes_;  // by record and field
-  std::string names_;                       // back to back
+  ByteWriter entries_;
+  std::string names_;  // back to back
+  std::uint64_t size_ = 0;
+};
+
+// The index of a file: its bytes as they stand there.
+class RecordFileIndex {
+ public:
+  // Reads index and footer; the records begin at `first`. Throws DataError saying what is wrong with the footer.
+  RecordFileIndex(const File& file, const RecordFileHeader& header, std::uint64_t first);
+
+  // Checks each entry and the checksum. Throws DataError saying what is wrong. REQUIRES: called before name(),
+  // with the file's own path and header.
+  void check(const std::filesystem::path& path, const RecordFileHeader& header);
+
+  std::uint64_t size() const noexcept { return records_; }
+  std::uint64_t offset(std::uint64_t record) const noexcept { return number(record, 0); }
+  std::uint64_t checksum(std::uint64_t record) const noexcept { return number(record, 1); }
+  std::uint64_t field_bytes(std::uint64_t record, std::size_t field) const noexcept {
+    return number(record, kNumbers + field);
+  }
+  std::uint64_t bytes(std::uint64_t record) const noexcept;
+  std::string_view name(std::uint64_t record) const noexcept;
+
+ private:
+  static constexpr std::size_t kNumbers = 3;  // before the fields' lengths: offset, checksum, bytes of the name
+
+  std::uint64_t number(std::uint64_t record, std::size_t which) const noexcept {
+    std::uint64_t value = 0;
+    const std::size_t at = static_cast<std::size_t>(record) * (kNumbers + fields_) + which;
+    std::memcpy(&value, bytes_.bytes().data() + at * sizeof value, sizeof value);
+    return value;
+  }
+  void check_block(const std::filesystem::path& path, const RecordFileHeader& header,
+                   std::span<const FieldSize> sizes, std::pair<std::uint64_t, std::uint64_t> records,
+                   std::uint64_t& at, std::uint64_t& names) const;
+
+  FilePart bytes_;  // entries, then names
+  std::size_t fields_ = 0;
+  std::uint64_t records_ = 0, first_, index_offset_ = 0, checksum_ = 0;
+  std::vector<std::uint64_t> names_before_;  // bytes of the names before each block of records
 };
 
 }  // namespace headrace

@@ -11,7 +11,7 @@ RecordFileWriter::RecordFileWriter(const std::filesystem::path& path, RecordFile
     : RecordFileWriter(std::make_unique<FileWriter>(path), std::move(header)) {}
 
 RecordFileWriter::RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header)
-    : header_(std::move(header)), file_(std::move(file)), index_(header_.fields.size()) {
+    : header_(std::move(header)), file_(std::move(file)) {
   file_->append(header_.encode());
 }
 
@@ -21,7 +21,7 @@ void RecordFileWriter::append(const RecordView& record, std::string_view name) {
   for (std::size_t i = 0; i < header_.fields.size(); ++i) {
     const Field& field = header_.fields[i];
     const std::span<const std::byte> bytes = record.fields[i];
-    if (!can_have(field, bytes.size())) {
+    if (!FieldSize(field).allows(bytes.size())) {
       throw DataError(ErrorCode::kDataCorrupt,
                       "field '" + field.name + "' has " + std::to_string(bytes.size()) + " bytes, not those of " +
                           field.shape.to_string(),

@@ -28,7 +28,7 @@ class RecordFileWriter {
  private:
   RecordFileHeader header_;
   std::unique_ptr<FileWriter> file_;
-  RecordFileIndex index_;
+  RecordIndexBuilder index_;
   std::vector<std::byte> record_;           // the last one
   std::vector<std::uint64_t> field_bytes_;  // of it
 };

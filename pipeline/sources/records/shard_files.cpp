@@ -81,6 +81,8 @@ class ShardSet {
   std::string example_;
 };
 
+}  // namespace
+
 void check_complete(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files) {
   struct Numbered {
     ShardName name;
@@ -102,8 +104,6 @@ void check_complete(const std::filesystem::path& folder, const std::vector<std::
   }
   for (const auto& [key, numbered] : sets) numbered.set.check(folder, numbered.name);
 }
-
-}  // namespace
 
 ShardFiles::ShardFiles(std::vector<std::filesystem::path> paths) : paths_(std::move(paths)), open_(paths_.size()) {
   if (!paths_.empty() && is_url(paths_.front())) remote::will_open(paths_);
@@ -211,9 +211,10 @@ ShardFolder list_shards(const std::filesystem::path& folder, const IsShard& is_s
   if (found.shards.empty() && !found.has_images) {
     // Where no folder is named after a split, there may be very many: of classes.
     const auto is_of_split = [](const std::filesystem::path& at) { return part_in(shard_name(at)).has_value(); };
+    if (std::ranges::none_of(folders, is_of_split)) return found;
     for (const std::filesystem::path& at : folders) {
       const std::size_t before = found.shards.size();
-      if (std::ranges::any_of(folders, is_of_split)) look(at, shard_name(at) + "/");
+      look(at, shard_name(at) + "/");
       if (found.shards.size() > before) found.folders.insert(shard_name(at));
     }
   } else {

@@ -59,6 +59,9 @@ struct ShardName {
 // Returns std::nullopt for a name without "-NNNNN-of-NNNNN".
 std::optional<ShardName> parse_shard_name(std::string_view name);
 
+// Throws DataError naming the shards that the names count and that are missing, or are there twice.
+void check_complete(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files);
+
 // Returns whether a file is one of a folder's shards.
 using IsShard = std::function<bool(const std::filesystem::path& path)>;
 // Returns whether the name has one of the endings, also before the numbers, as in x.tfrecord-00000-of-00004.

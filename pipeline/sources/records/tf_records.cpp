@@ -25,21 +25,25 @@
 namespace headrace {
 namespace {
 
-// The payload is preceded by its length (u64) and the length's checksum (u32), and followed by its own checksum;
-// all little-endian.
-constexpr std::uint64_t kRecordHeader = 12, kFooter = 4;
-
-bool header_holds(std::span<const std::byte> header) {
-  return little_endian(header, 8, 4) == mask_crc32c(crc32c(header.first(8)));
-}
+constexpr std::uint64_t kRecordHeader = tf_frame::kHeader, kFooter = tf_frame::kFooter;
 
 std::size_t align(std::uint64_t size) { return static_cast<std::size_t>((size + 15) / 16 * 16); }
 
-// Returns the packing of a TFRecord file. Plain is tried first: its length may look like a zlib header.
+}  // namespace
+
+bool tf_frame::header_holds(std::span<const std::byte> header) {
+  return little_endian(header, 8, 4) == mask_crc32c(crc32c(header.first(8)));
+}
+
+bool tf_frame::payload_holds(std::span<const std::byte> payload_and_footer) {
+  const std::span<const std::byte> payload = payload_and_footer.first(payload_and_footer.size() - kFooter);
+  return little_endian(payload_and_footer, payload.size(), kFooter) == mask_crc32c(crc32c(payload));
+}
+
 std::optional<Packing> tf_packing(const std::filesystem::path& path) {
   const std::vector<std::byte> start = first_bytes(path);
   if (start.size() < kRecordHeader + kFooter) return std::nullopt;
-  if (header_holds(std::span(start).first(kRecordHeader))) return Packing::kPlain;
+  if (tf_frame::header_holds(std::span(start).first(kRecordHeader))) return Packing::kPlain;
   Packing packing = packing_of(path);
   if (packing == Packing::kPlain) {
     if ((start[0] & std::byte{0x0F}) != std::byte{8}) return std::nullopt;  // not deflated data in a zlib wrapper
@@ -47,13 +51,11 @@ std::optional<Packing> tf_packing(const std::filesystem::path& path) {
   }
   std::array<std::byte, kRecordHeader> header{};
   try {
-    if (open_input(path, packing)->read(header) == kRecordHeader && header_holds(header)) return packing;
+    if (open_input(path, packing)->read(header) == kRecordHeader && tf_frame::header_holds(header)) return packing;
   } catch (const DataError&) {  // not zlib's, or damaged: left to the format's reader to report
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 bool is_tf_record(const std::filesystem::path& path) { return tf_packing(path).has_value(); }
 
@@ -133,7 +135,7 @@ void TfRecords::choose_fields() {
 
 std::uint64_t TfRecords::length_in(std::span<const std::byte> header, const Index& index, std::uint64_t offset,
                                    std::uint64_t left) const {
-  if (!header_holds(header)) {
+  if (!tf_frame::header_holds(header)) {
     if (offset == 0) index.fail_at(offset, "is no TFRecord file", accepted_formats());
     index.fail_at(offset, "the checksum of a record's length does not hold", "copy the file again");
   }
@@ -258,7 +260,7 @@ std::span<const std::byte> TfRecords::payload(std::uint64_t index, std::vector<s
     fail_record(index, error.code(), "cannot be read", error.message());
   }
   const std::span<const std::byte> payload = record.first(record.size() - kFooter);
-  if (little_endian(record, payload.size(), kFooter) != mask_crc32c(crc32c(payload))) {
+  if (!tf_frame::payload_holds(record)) {
     fail_record(index, ErrorCode::kDataCorrupt, "the checksum of its bytes does not hold", "copy the file again");
   }
   return payload;
@@ -313,6 +315,15 @@ bool is_tf_shard(const std::filesystem::path& path) {
   return shard && shard->ending.empty() && is_tf_record(path);
 }
 
+namespace {
+
+SourcePtr opened_tf(std::string name, FoundShards shards, const TfRecordOptions& options) {
+  if (!options.indexed) return tf_shards(std::move(name), std::move(shards), options);
+  return std::make_shared<TfRecords>(std::move(name), std::move(shards), options);
+}
+
+}  // namespace
+
 SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options) {
   if (path_kind(path) != PathKind::kDirectory) return tf_records(std::vector{path}, std::move(options));
   FoundShards files = find_shards(path, is_tf_shard, options.split, options.layout);
@@ -321,7 +332,7 @@ SourcePtr tf_records(const std::filesystem::path& path, TfRecordOptions options)
                     "name the files themselves where they are called otherwise");
   }
   TfRecordsCall call{{{path}, options}};
-  return opened_by(std::move(call), std::make_shared<TfRecords>(path.string(), std::move(files), options));
+  return opened_by(std::move(call), opened_tf(path.string(), std::move(files), options));
 }
 
 SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions options) {
@@ -329,8 +340,7 @@ SourcePtr tf_records(std::vector<std::filesystem::path> files, TfRecordOptions o
   std::string name = files.front().string();
   if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
   TfRecordsCall call{{files, options}};
-  return opened_by(std::move(call),
-                   std::make_shared<TfRecords>(std::move(name), FoundShards{.paths = std::move(files)}, options));
+  return opened_by(std::move(call), opened_tf(std::move(name), {.paths = std::move(files)}, options));
 }
 
 }  // namespace headrace

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,22 @@
 
 namespace headrace {
 
+// The payload of a record is preceded by its length (u64) and the length's checksum (u32), and followed by its own
+// checksum; all little-endian.
+namespace tf_frame {
+
+inline constexpr std::uint64_t kHeader = 12, kFooter = 4;
+// Return whether the checksum of a header's length holds, and that of a payload with its footer.
+bool header_holds(std::span<const std::byte> header);
+bool payload_holds(std::span<const std::byte> payload_and_footer);
+
+}  // namespace tf_frame
+
+// Returns the packing of a TFRecord file; std::nullopt for any other file. Plain is tried first: its length may
+// look like a zlib header.
+std::optional<Packing> tf_packing(const std::filesystem::path& path);
+// Opens the files as a stream of shards: TfRecordOptions::indexed is false.
+SourcePtr tf_shards(std::string name, FoundShards shards, const TfRecordOptions& options);
 // Returns whether the file, plain or compressed, starts with a record's length and that length's checksum.
 bool is_tf_record(const std::filesystem::path& path);
 // Returns whether the name is x.tfrecord(.gz, -00000-of-00004), or train-00000-of-00004 with such content.

@@ -418,6 +418,11 @@ std::string WebDataset::describe(std::uint64_t index) const {
   return files_.size() == 1 ? name : files_.path(file_of(index)).filename().string() + "/" + name;
 }
 
+SourcePtr opened_web(std::string name, FoundShards shards, const WebDatasetOptions& options) {
+  if (!options.indexed) return web_shards(std::move(name), std::move(shards), options);
+  return std::make_shared<WebDataset>(std::move(name), std::move(shards), options);
+}
+
 }  // namespace
 
 bool is_web_shard(const std::filesystem::path& path) {
@@ -435,8 +440,7 @@ SourcePtr web_dataset(const std::filesystem::path& path, WebDatasetOptions optio
       options.layout);
   if (archives.paths.empty())
     throw DataError(ErrorCode::kNotFound, "has no .tar or .zip file", {.source = path.string()});
-  return opened_by(WebDatasetCall{{{path}, options}},
-                   std::make_shared<WebDataset>(path.string(), std::move(archives), options));
+  return opened_by(WebDatasetCall{{{path}, options}}, opened_web(path.string(), std::move(archives), options));
 }
 
 SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOptions options) {
@@ -444,8 +448,7 @@ SourcePtr web_dataset(std::vector<std::filesystem::path> archives, WebDatasetOpt
   std::string name = archives.front().string();
   if (archives.size() > 1) name += fmt::format(" and {} more", archives.size() - 1);
   WebDatasetCall call{{archives, options}};
-  return opened_by(std::move(call), std::make_shared<WebDataset>(
-                                        std::move(name), FoundShards{.paths = std::move(archives)}, options));
+  return opened_by(std::move(call), opened_web(std::move(name), {.paths = std::move(archives)}, options));
 }
 
 }  // namespace headrace

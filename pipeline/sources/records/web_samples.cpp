@@ -295,9 +295,8 @@ std::vector<WebSample> read_web_samples(const std::string& archive, ArchiveFiles
                   {.source = archive});
 }
 
-std::optional<WebSample> read_next_sample(ArchiveFiles& files, const KeepMember& keep,
+std::optional<WebSample> read_next_sample(ArchiveFiles& files, const KeepMember& keep, const WebMembers& members,
                                           std::optional<ArchiveFile>& member) {
-  const WebMembers members;
   const Roles roles(members);
   while (member) {
     Collector collector(files, keep, members);

@@ -12,6 +12,7 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
 #include "headrace/pipeline/sources/members/member_name.h"
+#include "headrace/pipeline/sources/records/shard_files.h"
 
 namespace headrace {
 
@@ -58,7 +59,7 @@ using KeepMember = std::function<std::span<const std::byte>(ArchiveFiles& files,
 
 // Returns the next sample of members ordered by sample, as WebDataset's own writers produce them; std::nullopt at
 // the end. `member` is the next one, at first from files.next(), and is advanced.
-std::optional<WebSample> read_next_sample(ArchiveFiles& files, const KeepMember& keep,
+std::optional<WebSample> read_next_sample(ArchiveFiles& files, const KeepMember& keep, const WebMembers& members,
                                           std::optional<ArchiveFile>& member);
 
 // Returns the samples in the order of their first members. Skips members of other kinds. A sample with a missing,
@@ -66,6 +67,9 @@ std::optional<WebSample> read_next_sample(ArchiveFiles& files, const KeepMember&
 // dozen. Throws DataError if there are members and no sample.
 std::vector<WebSample> read_web_samples(const std::string& archive, ArchiveFiles& files, const KeepMember& keep,
                                         const WebMembers& members, std::vector<std::string>& seen);
+
+// Opens the archives as a stream of shards: WebDatasetOptions::indexed is false.
+SourcePtr web_shards(std::string name, FoundShards shards, const WebDatasetOptions& options);
 
 // Returns whether the archive's first files are named like that: an image with a label of the same key, or with
 // one of the further members.

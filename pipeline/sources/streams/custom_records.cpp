@@ -15,7 +15,7 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/no_such_record.h"
-#include "headrace/pipeline/sources/streams/streamed_source.h"
+#include "headrace/pipeline/sources/streamed_source.h"
 
 namespace headrace {
 namespace {

@@ -15,7 +15,7 @@
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/web_samples.h"
 #include "headrace/pipeline/sources/sample_table.h"
-#include "headrace/pipeline/sources/streams/streamed_source.h"
+#include "headrace/pipeline/sources/streamed_source.h"
 
 namespace headrace {
 namespace {
@@ -95,7 +95,7 @@ class WebStream final : public RecordStream {
       files.read(buffer);
       return buffer;
     };
-    guard([&] { sample = read_next_sample(*files_, keep, member_); });
+    guard([&] { sample = read_next_sample(*files_, keep, WebMembers(), member_); });
     if (!sample && empty_) throw Error(ErrorCode::kDataCorrupt, "it ends without a sample", kWanted);
     empty_ = false;
     if (sample && !too_large.empty()) sample->fault = too_large;

@@ -1,8 +1,10 @@
 """What the tests of the Python package share."""
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import textwrap
 
 import numpy as np
@@ -29,6 +31,22 @@ def labels():
 @pytest.fixture
 def data(images, labels):
     return hr.from_arrays({"image": images, "label": labels})
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """A folder of three archives in WebDataset's naming, with 60 images whose labels are their numbers."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for shard in range(3):
+        with tarfile.open(tmp_path / f"{shard}.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
+            for number in range(20 * shard, 20 * shard + 20):
+                pixels = io.BytesIO()
+                image.fromarray(np.full((8, 8, 3), number, np.uint8)).save(pixels, "png")
+                for name, content in (("png", pixels.getvalue()), ("cls", str(number).encode())):
+                    member = tarfile.TarInfo(f"{number:03d}.{name}")
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+    return tmp_path
 
 
 @pytest.fixture

@@ -261,3 +261,23 @@ def test_a_stream_repeats_no_example():
         hr.Loader(data, world=(4, 0), even_shares="repeat")
     parts = [[batch["x"].numpy().tolist() for batch in hr.Loader(data, world=(3, first), even_shares="drop")] for first in range(3)]
     assert parts == [[[0, 1]], [[2, 3]], [[4, 5]]]
+
+
+def test_shards_without_an_index_continue_where_they_stood(shards):
+    plan = hr.open(shards, indexed=False).shuffle_shards(window=16, shards=2, seed=5).decode(height=8, width=8).batch(8)
+    assert plan.streamed and not plan.one_pass
+    whole = hr.Loader(plan, epochs=2)
+    with pytest.raises(TypeError, match="before an epoch has ended"):
+        len(whole)
+    states, digests = [], []
+    with hr.Loader(plan, epochs=2) as loader:
+        for batch in loader.all_epochs():
+            states.append(json.loads(json.dumps(loader.state_dict())))
+            digests.append((batch.epoch, batch["label"].numpy().tolist()))
+        assert len(loader) == 8 and loader.epoch == 2
+    labels = [label for epoch, some in digests if epoch == 0 for label in some]
+    assert sorted(labels) == list(range(60)) and labels != sorted(labels)
+    for step, state in enumerate(states):
+        with hr.Loader(plan, epochs=2, start=state) as rest:
+            assert [(batch.epoch, batch["label"].numpy().tolist()) for batch in rest.all_epochs()] == digests[step + 1:]
+    assert [sum(batch.examples for batch in whole) for _ in range(2)] == [60, 60]

@@ -271,6 +271,24 @@ def test_files_beside_images_in_a_tar(tmp_path):
     assert batch.text("txt") == ["cat/1", "cat/2", "dog/1"]
 
 
+def test_records_of_any_dataset_are_saved(tmp_path):
+    images = [jpeg(number) for number in range(40)]
+    data = hr.from_function(lambda number: {"image": images[number], "label": number % 3, "place": np.arange(3) * number}, 40,
+                            classes=["a", "b", "c"])
+    assert hr.save_records(data, tmp_path / "one.records")["records"] == 40
+    done = hr.save_records(data, tmp_path / "many", shard_bytes=4000, split="test", threads=2)
+    assert done["shards"] == len(list((tmp_path / "many").iterdir())) > 2
+    with hr.Loader(hr.open(tmp_path / "many", split="test").decode().batch(10), devices="cpu") as loader:
+        batches = [batch.numpy() for batch in loader]
+    assert [int(label) for batch in batches for label in batch["label"]] == [number % 3 for number in range(40)]
+    saved, made = hr.open(tmp_path / "many", split="test"), hr.open(tmp_path / "one.records")
+    assert saved.fingerprint == made.fingerprint
+    with pytest.raises(hr.ConfigError, match="stages"):
+        hr.save_records(data.take(3), tmp_path / "two.records")
+    with pytest.raises(hr.ConfigError, match="holds record files"):
+        hr.save_records(data, tmp_path / "many", shard_bytes=4000)
+
+
 def test_how_a_path_was_read_is_said_once(tmp_path, capsys):
     for i, name in enumerate(["train/cat/0.jpg", "train/dog/1.jpg", "val/cat/2.jpg", "train/.thumbnails/0.jpg"]):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

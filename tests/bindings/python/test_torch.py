@@ -439,6 +439,40 @@ def test_a_stream_has_one_epoch_an_iteration():
         DataLoader(hr.from_generator(stream), shuffle=True)
 
 
+def test_shards_without_an_index_have_epochs(shards):
+    data = hr.open(shards, indexed=False).shuffle_shards(window=16, shards=2).decode(height=8, width=8)
+    loader = DataLoader(data, batch_size=8, fields=("image", "label"), seed=3)
+    first, second = labels_of(loader), labels_of(loader)
+    assert sorted(first) == sorted(second) == list(range(60))
+    assert first != second
+    again = DataLoader(data, batch_size=8, fields=("image", "label"), seed=3)
+    begun = iter(again)
+    taken = [next(begun)[1] for _ in range(3)]
+    state = pickle.loads(pickle.dumps(again.state_dict()))
+    restored = DataLoader(data, batch_size=8, fields=("image", "label"), seed=3)
+    restored.load_state_dict(state)
+    assert torch.cat(taken).tolist() + labels_of(restored) == first
+    assert labels_of(restored) == second
+    assert labels_of(again) == second, "an epoch that was left is over"
+    again.set_epoch(0)
+    assert labels_of(again) == first
+    with pytest.raises(hr.ConfigError, match="shuffle_shards"):
+        DataLoader(hr.open(shards, indexed=False).decode(height=8, width=8), shuffle=True)
+
+
+def test_iterations_are_left_and_begun_again(numbered):
+    loader = DataLoader(numbered, batch_size=16, shuffle=True, fields=FIELDS, seed=3)
+    epochs = [labels_of(loader) for _ in range(3)]
+    again = DataLoader(numbered, batch_size=16, shuffle=True, fields=FIELDS, seed=3)
+    for _ in again:
+        break
+    assert labels_of(again) == epochs[1]
+    again.set_epoch(0)
+    assert labels_of(again) == epochs[0]
+    again.set_epoch(2)
+    assert labels_of(again) == epochs[2]
+
+
 def test_an_error_of_an_item_names_it():
     class Broken(Items):
         def __getitem__(self, index):

@@ -300,6 +300,62 @@ TEST(ShuffleWindow, IsOneStream) {
                   EpochContents::all(58), 3);
 }
 
+// Each epoch has all records; those of a group come from few blocks of neighbours.
+TEST(ShuffleBlocks, ShufflesBlocksAndWithinGroups) {
+  constexpr std::uint64_t kBlock = 10, kGroup = 4;
+  for (const std::uint64_t count : {1, 7, 10, 41, 399, 400, 401}) {
+    const Dataset plan =
+        Dataset::from(numbers(count)).shuffle_blocks({.block = kBlock, .group = kGroup, .seed = 2});
+    const auto epochs = values_of(plan.batch({.global_batch = 7}), 3);
+    for (const auto& epoch : epochs) {
+      std::vector<std::int64_t> sorted = epoch;
+      std::ranges::sort(sorted);
+      ASSERT_EQ(sorted.size(), count);
+      for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(sorted[i], static_cast<std::int64_t>(i));
+      for (std::uint64_t first = 0; first < count; first += kBlock * kGroup) {
+        std::set<std::int64_t> runs, seen;
+        for (std::uint64_t i = first; i < std::min(first + kBlock * kGroup, count); ++i) seen.insert(epoch[i]);
+        for (const std::int64_t value : seen) {
+          if (!seen.contains(value - 1)) runs.insert(value);
+        }
+        EXPECT_LE(runs.size(), kGroup + 2) << "blocks, the last one, and the one that goes around the end";
+      }
+    }
+    if (count > 7) {
+      EXPECT_NE(epochs[0], epochs[1]);
+    }
+  }
+  const auto same = values_of(Dataset::from(numbers(103))
+                                  .shuffle_blocks({.block = 8, .group = 3, .reshuffle_each_epoch = false})
+                                  .batch({.global_batch = 7}),
+                              2);
+  EXPECT_EQ(same[0], same[1]);
+}
+
+TEST(ShuffleBlocks, MixesClassesThatLieTogether) {
+  constexpr std::uint64_t kRecords = 40'000, kOfClass = 400;
+  const auto epoch =
+      values_of(
+          Dataset::from(numbers(kRecords)).shuffle_blocks({.block = 16, .group = 64}).batch({.global_batch = 256}))
+          .front();
+  std::set<std::int64_t> classes;
+  for (std::size_t i = 5'000; i < 5'256; ++i) classes.insert(epoch[i] / static_cast<std::int64_t>(kOfClass));
+  EXPECT_GT(classes.size(), 40U) << "of 100; a full shuffle has about 92";
+}
+
+TEST(ShuffleBlocks, IsOneStream) {
+  expect_one_stream(
+      Dataset::from(numbers(58)).shuffle_blocks({.block = 5, .group = 3}).batch({.global_batch = 5}));
+  expect_contents(
+      Dataset::from(numbers(58)).shuffle_blocks({.block = 7, .group = 2}).repeat(2).batch({.global_batch = 5}),
+      EpochContents::all(58, 2), 3);
+}
+
+TEST(ShuffleBlocks, RefusesWhatIsNoBlock) {
+  EXPECT_THROW(Dataset::from(numbers(5)).shuffle_blocks({.block = 0}), ConfigError);
+  EXPECT_THROW(Dataset::from(numbers(5)).shuffle_blocks({.group = 0}), ConfigError);
+}
+
 TEST(ShuffleWindow, RefusesAnEmptyWindow) {
   EXPECT_THROW(Dataset::from(numbers(5)).shuffle_window({.size = 0}), ConfigError);
 }

@@ -205,7 +205,8 @@ def _of_headrace(dataset: Dataset, batch_size: int | None, shuffle: bool | None,
         raise config_error("batch_size=None with a dataset that is not batched",
                            "end the plan with batch(), or say batch_size")
     if shuffled and dataset.streamed:
-        raise config_error("shuffle=True: a stream cannot be permuted", "use Dataset.shuffle_window()")
+        raise config_error("shuffle=True: a stream cannot be permuted",
+                           f"use Dataset.{'shuffle_window' if dataset.one_pass else 'shuffle_shards'}()")
     whole = _batched(dataset, shuffled, 1 if batch_size is UNSET else batch_size, drop_last, world_size, even_shares)
     return Plan(whole, 1 if batch_size is UNSET else batch_size)
 

@@ -42,7 +42,7 @@ TEST(Pace, FindsAFastAndDistantLineWithinASecond) {
 }
 
 TEST(Pace, StaysBetweenItsLimits) {
-  EXPECT_EQ(Pace().bytes(), Pace::kMinBytes);
+  EXPECT_EQ(Pace().bytes(), Pace::kFirstBytes);
   Line slow{.rate = 1e6, .delay = 0.04};
   slow.carry(3);
   EXPECT_EQ(slow.pace.bytes(), Pace::kMinBytes);

@@ -1,5 +1,6 @@
 #include "headrace/devices/base/remote/url.h"
 #include "headrace/devices/base/remote.h"
+#include "headrace/devices/base/remote/access.h"
 #include "headrace/tests/support/test.h"
 
 namespace headrace::remote {
@@ -18,7 +19,7 @@ TEST(Urls, HaveTheirParts) {
   EXPECT_EQ(plain.host, "h:81");
   EXPECT_EQ(plain.path, "/a/b.tar?x=1");
   const Url object = parse_url("s3://bucket/a b/c#1.tar");
-  EXPECT_TRUE(object.is_s3());
+  EXPECT_TRUE(object.in_store());
   EXPECT_EQ(object.host, "bucket");
   EXPECT_EQ(object.path, "a b/c#1.tar");
   EXPECT_TRUE(is_url("s3://b"));
@@ -62,12 +63,12 @@ TEST(ShardPatterns, CountWithTheDigitsOfTheFirst) {
   }
 }
 
-TEST(S3Access, NamesPlacesOfObjects) {
-  S3Access access{.endpoint = {}, .region = "eu-west-1", .key_id = {}, .secret = {}, .session_token = {}};
-  EXPECT_EQ(access.url_of("b", "a b"), "https://b.s3.eu-west-1.amazonaws.com/a%20b");
-  EXPECT_EQ(access.url_of("b.c", "x"), "https://s3.eu-west-1.amazonaws.com/b.c/x");
+TEST(StoreAccess, NamesPlacesOfObjects) {
+  StoreAccess access{.region = "eu-west-1"};
+  EXPECT_EQ(access.url_of(parse_url("s3://b/a b")), "https://b.s3.eu-west-1.amazonaws.com/a%20b");
+  EXPECT_EQ(access.url_of(parse_url("s3://b.c/x")), "https://s3.eu-west-1.amazonaws.com/b.c/x");
   access.endpoint = "http://127.0.0.1:9";
-  EXPECT_EQ(access.url_of("b", "x"), "http://127.0.0.1:9/b/x");
+  EXPECT_EQ(access.url_of(parse_url("s3://b/x")), "http://127.0.0.1:9/b/x");
 }
 
 }  // namespace

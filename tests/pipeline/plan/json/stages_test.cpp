@@ -29,6 +29,7 @@ TEST_F(PlanJsonStages, OnPositions) {
   expect_same(first().shuffle({.seed = ~std::uint64_t{0}}));
   expect_same(first().shuffle({.seed = 3, .reshuffle_each_epoch = false}));
   expect_same(first().shuffle_window({.size = 5, .seed = 9}));
+  expect_same(first().shuffle_blocks({.block = 3, .group = 5, .seed = 9, .reshuffle_each_epoch = false}));
   expect_same(first().shuffle_window({.size = 5, .seed = 9, .reshuffle_each_epoch = false}));
   expect_same(first().repeat(3).take(50).skip(7));
   expect_same(first().select({22, 0, 22, 5}));

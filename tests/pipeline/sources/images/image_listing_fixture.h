@@ -8,11 +8,17 @@ namespace headrace::test {
 
 using Paths = std::vector<std::string>;
 
+inline ImageListing laid_out(const Paths& paths, Split split, const LayoutOptions& options = {}) {
+  NameList names;
+  for (const std::string& path : paths) names.add(path);
+  return lay_out_images(names, split, "here", options);
+}
+
 // Message and hint, " | " between them.
 inline std::string error_of_listing(const Paths& paths, Split split = Split::kTrain,
                                     const LayoutOptions& options = {}) {
   try {
-    lay_out_images(paths, split, "here", options);
+    laid_out(paths, split, options);
   } catch (const ConfigError& error) {
     return error.message() + " | " + error.hint();
   } catch (const DataError& error) {

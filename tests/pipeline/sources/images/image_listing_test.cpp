@@ -6,7 +6,7 @@ namespace {
 
 // "path=class" of each record, in order.
 Paths records(const Paths& paths, Split split, const LayoutOptions& options = {}) {
-  const ImageListing layout = lay_out_images(paths, split, "here", options);
+  const ImageListing layout = laid_out(paths, split, options);
   Paths named;
   for (const auto& record : layout.records) {
     named.push_back(paths[record.path] + "=" +
@@ -16,7 +16,7 @@ Paths records(const Paths& paths, Split split, const LayoutOptions& options = {}
 }
 
 std::string left_out(const Paths& paths, const LayoutOptions& options = {}) {
-  return describe(lay_out_images(paths, Split::kTrain, "here", options).left_out);
+  return describe(laid_out(paths, Split::kTrain, options).left_out);
 }
 
 TEST(ImageListingTest, TakesTheSplitAskedFor) {
@@ -27,7 +27,7 @@ TEST(ImageListingTest, TakesTheSplitAskedFor) {
 
 TEST(ImageListingTest, SharesTheClassesOfAllSplits) {
   const Paths paths = {"train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg", "val/c/1.jpg"};
-  EXPECT_THAT(lay_out_images(paths, Split::kTrain, "here").classes, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(laid_out(paths, Split::kTrain).classes, ElementsAre("a", "b", "c"));
   EXPECT_THAT(records(paths, Split::kTrain), ElementsAre("train/b/1.jpg=b"));
 }
 
@@ -117,7 +117,7 @@ TEST(ImageListingTest, DoesNotDependOnTheOrderOfPacking) {
 }
 
 TEST(ImageListingTest, OfEqualPathsTheLastCounts) {
-  const ImageListing layout = lay_out_images({"a/1.jpg", "b/1.jpg", "a/1.jpg"}, Split::kTrain, "here");
+  const ImageListing layout = laid_out({"a/1.jpg", "b/1.jpg", "a/1.jpg"}, Split::kTrain);
   ASSERT_EQ(layout.records.size(), 2U);
   EXPECT_EQ(layout.records[0].path, 2U);
 }
@@ -208,7 +208,7 @@ TEST(ImageListingTest, LeavesOutWhatToolsPutThere) {
 
 TEST(ImageListingTest, AnEmptyClassFolderKeepsItsLabel) {
   const auto classes = [](const Paths& paths, const LayoutOptions& options = {}) {
-    return lay_out_images(paths, Split::kTrain, "here", options).classes;
+    return laid_out(paths, Split::kTrain, options).classes;
   };
   const Paths three = {"a", "b", "c"};
   EXPECT_EQ(classes({"a/1.jpg", "b/", "c/2.jpg"}), three);
@@ -219,7 +219,7 @@ TEST(ImageListingTest, AnEmptyClassFolderKeepsItsLabel) {
   EXPECT_EQ(classes({"a/1.jpg", "b/2.jpg", "c/", "empty/", "c/3.jpg", ".git/"}), (Paths{"a", "b", "c", "empty"}));
   EXPECT_EQ(classes({"a/1.jpg", "b/notes.txt", "c/2.jpg"}), (Paths{"a", "c"})) << "no folder of images";
   EXPECT_EQ(classes({"a/b/1.jpg", "a/c/2.jpg", "x/"}), (Paths{"b", "c"})) << "not beside the classes";
-  EXPECT_THAT(lay_out_images({"a/1.jpg", "b/", "c/2.jpg", "d/x.txt"}, Split::kTrain, "here").reading,
+  EXPECT_THAT(laid_out({"a/1.jpg", "b/", "c/2.jpg", "d/x.txt"}, Split::kTrain).reading,
               HasSubstr("classes without an image: b"));
   EXPECT_THAT(left_out({"a/1.jpg", "c/2.jpg", "d/x.txt"}), HasSubstr("folder without images, d/"));
 }
@@ -232,7 +232,7 @@ TEST(ImageListingTest, SaysWhatLiesBesideImages) {
 
 TEST(ImageListingTest, SaysHowItRead) {
   const auto reading = [](const Paths& paths, const LayoutOptions& options = {}) {
-    return lay_out_images(paths, Split::kTrain, "here", options).reading;
+    return laid_out(paths, Split::kTrain, options).reading;
   };
   EXPECT_EQ(reading({"a/1.jpg", "b/2.jpg"}), "all images are the train split; class: folder 1 from the top");
   EXPECT_EQ(reading({"s/train/a/1.jpg", "s/train/b/2.jpg", "s/val/a/3.jpg"}),

@@ -205,7 +205,7 @@ class LyingRecordFile : public ::testing::Test {
   }
 
   std::string error() {
-    RecordFileIndex index(2);
+    RecordIndexBuilder index;
     for (const Entry& entry : entries_) index.add(entry.offset, entry.checksum, entry.field_bytes, "n");
     Bytes file = header_;
     file.insert(file.end(), records_.begin(), records_.end());
@@ -287,6 +287,48 @@ TEST(RecordFileTest, RefusesAnotherVersionAndAMissingSplit) {
   EXPECT_EQ(record_file(folder / "half", Split::kTrain)->info().records, 0U);
   EXPECT_THAT(error_of<ConfigError>([&] { record_file(folder / "half", Split::kTest); }).what(),
               HasSubstr("holds no test split"));
+}
+
+bool is_mapped(const std::filesystem::path& path) {
+  std::ifstream maps("/proc/self/maps");
+  const std::string all(std::istreambuf_iterator<char>(maps), {});
+  return all.find(path.string()) != std::string::npos;
+}
+
+// Its index is mapped, so that processes share it, and checked in more than one block.
+TEST(RecordFileTest, ALargeIndexIsMapped) {
+  constexpr std::uint64_t kRecords = 450'000, kNamed = 123'456;
+  const TempFolder folder;
+  const std::filesystem::path path = folder / "large.records";
+  RecordFileHeader header = tiny_header();
+  header.splits = {{.split = Split::kTest, .records = 1, .origin = 1},
+                   {.split = Split::kTrain, .records = kRecords, .origin = 2}};
+  RecordFileWriter writer(path, header);
+  for (std::uint64_t i = 0; i <= kRecords; ++i) {
+    const Bytes record = tiny_record(i);
+    const std::string name = i % 1000 == 0 || i == kNamed + 1 ? "record " + std::to_string(i) : "";
+    writer.append({.fields = {std::span(record).first(2), std::span(record).last(8)}}, name);
+  }
+  const std::uint64_t bytes = writer.finish();
+  {
+    const SourcePtr source = record_file(path, Split::kTrain);
+    EXPECT_TRUE(is_mapped(path));
+    EXPECT_EQ(source->info().records, kRecords);
+    EXPECT_EQ(source->describe(kNamed), "record " + std::to_string(kNamed + 1));
+    EXPECT_EQ(source->describe(999), "record 1000");
+    EXPECT_EQ(source->describe(kNamed + 1), path.string() + "[" + std::to_string(kNamed + 1) + "]");
+    std::vector<std::byte> scratch;
+    for (const std::uint64_t i : {std::uint64_t{0}, std::uint64_t{4095}, std::uint64_t{4096}, kRecords - 1}) {
+      const RecordView record = source->read(i, scratch);
+      const Bytes expected = tiny_record(i + 1);
+      EXPECT_TRUE(std::ranges::equal(record.fields[0], std::span(expected).first(2))) << i;
+    }
+  }
+  EXPECT_FALSE(is_mapped(path));
+  Bytes file = read_whole_file(path);
+  file[static_cast<std::size_t>(bytes - 10'000'000)] ^= std::byte{1};
+  EXPECT_THAT(message_of<DataError>([&] { record_file(folder.write("damaged.records", file), Split::kTrain); }),
+              HasSubstr("the index does not agree with its checksum"));
 }
 
 TEST(RecordFileTest, WriterRefusesARecordOfAnotherSize) {

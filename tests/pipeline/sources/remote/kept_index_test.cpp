@@ -1,6 +1,7 @@
 // What was found in remote files is kept, and never changes what is read.
 #include "headrace/pipeline/sources/kept_index.h"
 
+#include "headrace/pipeline/convert.h"
 #include "headrace/pipeline/sources/archives/open_archive.h"
 #include "headrace/tests/pipeline/sources/records/tf_fixture.h"
 #include "headrace/tests/pipeline/sources/remote/remote_fixture.h"
@@ -172,6 +173,61 @@ TEST_F(KeptIndexes, ServeOtherMembersThanThoseThatWereReadFirst) {
     for (std::size_t field = 0; field < near->info().fields.size(); ++field)
       EXPECT_TRUE(std::ranges::equal(a.fields[field], b.fields[field]));
   }
+}
+
+TEST_F(KeptIndexes, InASetBesideTheDataServeEveryMachine) {
+  const IndexResult result = index_dataset(s3("bucket/web/"), {.to = local_ / "set"});
+  EXPECT_EQ(result.records, 6 * kShards);
+  EXPECT_EQ(result.shards, kShards);
+  EXPECT_GT(result.bytes, 0U);
+  const std::uint64_t fingerprint = open_source(s3("bucket/web/"), Split::kTrain)->info().fingerprint;
+  for (std::uint64_t shard = 0; shard < kShards; ++shard) {
+    put("bucket/copied/" + name(shard) + ".tar", read_whole_file(local_ / ("bucket/web/" + name(shard) + ".tar")));
+  }
+  put("bucket/copied/.headrace-index", read_whole_file(local_ / "set"));
+  keep_in(local_ / "elsewhere");
+  server_.misbehave([](const ServedRequest& request) {
+    const auto range = request.headers.find("range");
+    const bool head = range != request.headers.end() && range->second.starts_with("bytes=0-");
+    const bool served = head || request.path() == "/bucket/" || request.path().ends_with(".headrace-index");
+    return served ? Misbehaviour::kNone : Misbehaviour::kDenied;
+  });
+  EXPECT_EQ(open_source(s3("bucket/copied/"), Split::kTrain)->info().fingerprint, fingerprint);
+  EXPECT_EQ(path_kind(local_ / "elsewhere"), PathKind::kMissing) << "nothing had to be read";
+  server_.misbehave({});
+  expect_as_local(s3("bucket/copied/"), local_ / "bucket/copied");
+}
+
+TEST_F(KeptIndexes, InADamagedSetAreMadeAnew) {
+  const std::filesystem::path file = local_.write("large/a.tar", tar_of_images(40, 1'000'000));
+  index_dataset(file, {.to = local_ / "set"});
+  const std::uint64_t fingerprint = open_source(file, Split::kTrain)->info().fingerprint;
+  const Bytes good = read_whole_file(local_ / "set");
+  int number = 0;
+  const auto opens_by = [&](const Bytes& set) {
+    const std::string folder = "copy-" + std::to_string(number++);
+    local_.write(folder + "/.headrace-index", set);
+    std::filesystem::create_hard_link(file, local_ / (folder + "/a.tar"));
+    keep_in(local_ / (folder + "-kept"));
+    EXPECT_EQ(open_source(local_ / (folder + "/a.tar"), Split::kTrain)->info().fingerprint, fingerprint);
+    return path_kind(local_ / (folder + "-kept")) == PathKind::kMissing;
+  };
+  EXPECT_TRUE(opens_by(good)) << "of the same bytes in another folder";
+  for (const Bytes& cut : {Bytes(), Bytes(good.begin(), good.begin() + 30), Bytes(good.begin(), good.end() - 1)}) {
+    EXPECT_FALSE(opens_by(cut));
+  }
+  for (std::size_t at = 12; at < good.size(); at += good.size() / 11) {
+    Bytes damaged = good;
+    damaged[at] ^= std::byte{4};
+    EXPECT_FALSE(opens_by(damaged)) << at;
+  }
+}
+
+TEST_F(KeptIndexes, AreRefusedOfWhatHasNone) {
+  EXPECT_THAT(message_of([&] { index_dataset(local_ / "images.tar"); }), HasSubstr("nothing here has an index"));
+  EXPECT_THAT(message_of([&] { index_dataset(at("images.tar"), {.to = at("set")}); }), HasSubstr("files alone"));
+  ::setenv("HEADRACE_INDEX_FOLDER", "off", 1);
+  EXPECT_THAT(message_of([&] { index_dataset(at("images.tar")); }), HasSubstr("is off"));
 }
 
 }  // namespace

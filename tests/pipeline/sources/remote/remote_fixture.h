@@ -38,6 +38,14 @@ class RemoteTest : public ::testing::Test {
     local_.write(name, bytes);
     server_.serve("/" + name, text_of(bytes));
   }
+  // Lets some of the requests fail, or break off.
+  void fail_some_requests() {
+    server_.misbehave([](const ServedRequest& request) {
+      return request.number % 5 == 1   ? Misbehaviour::kUnavailable
+             : request.number % 7 == 3 ? Misbehaviour::kReset
+                                       : Misbehaviour::kNone;
+    });
+  }
   std::string at(const std::string& name) const { return server_.url() + "/" + name; }
   std::string s3(const std::string& key) const {
     ::setenv("AWS_ENDPOINT_URL", server_.url().c_str(), 1);

@@ -347,7 +347,7 @@ TEST_F(RemotePace, ShardsAreIndexedByTheirHeaders) {
     bytes += tar.size();
     put("bucket/far/" + std::to_string(100 + shard) + ".tar", tar);
   }
-  server_.slow_down(std::chrono::milliseconds(10), 20'000'000);
+  server_.slow_down(std::chrono::milliseconds(10), 6'000'000);
   const std::uint64_t before = server_.sent_bytes();
   const SourcePtr far = open_source(s3("bucket/far/"), Split::kTrain);
   EXPECT_LT(server_.sent_bytes() - before, bytes / 2);
