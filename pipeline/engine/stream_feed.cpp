@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 
 #include "headrace/devices/base/clock.h"
@@ -50,25 +49,27 @@ std::uint64_t batches_ahead(const StreamPlan& plan) {
 
 }  // namespace
 
-// An epoch of the stream.
+// An epoch of the stream, or a part of one.
 class StreamFeed::Pulled {
  public:
-  explicit Pulled(std::unique_ptr<RecordStream> stream, std::uint64_t record)
+  Pulled(std::unique_ptr<RecordStream> stream, std::uint64_t record)
       : stream_(std::move(stream)), record_(record) {}
-  explicit Pulled(std::unique_ptr<ShardStream> shards) : shards_(std::move(shards)) {}
+  explicit Pulled(std::unique_ptr<PlacedStream> placed) : numbered_(placed.get()), stream_(std::move(placed)) {}
+  explicit Pulled(std::unique_ptr<ShardStream> shards)
+      : shards_(shards.get()), numbered_(shards_), stream_(std::move(shards)) {}
 
   std::optional<RecordView> next(std::vector<std::byte>& buffer) {
-    if (shards_ != nullptr) return shards_->next(buffer);
     ++record_;
     return stream_->next(buffer);
   }
   // Returns the number of the latest record.
-  std::uint64_t number() const noexcept { return shards_ != nullptr ? shards_->number() : record_ - 1; }
-  const ShardStream* shards() const noexcept { return shards_.get(); }
+  std::uint64_t number() const noexcept { return numbered_ != nullptr ? numbered_->number() : record_ - 1; }
+  ShardStream* shards() const noexcept { return shards_; }
 
  private:
+  ShardStream* shards_ = nullptr;             // null: it is none
+  const NumberedStream* numbered_ = nullptr;  // null: its records are numbered from 0 on
   std::unique_ptr<RecordStream> stream_;
-  std::unique_ptr<ShardStream> shards_;  // or this
   std::uint64_t record_ = 0;
 };
 
@@ -88,35 +89,35 @@ StreamFeed::StreamFeed(const RunPlan& run, Ring& ring, MemoryBudget& budget)
   }
   if (run.first < ring.end()) start_ = place_of(run.first);
   if (!from.mark.empty()) {
-    const std::optional<Mark> mark = parse_mark(from.mark);
+    const std::optional<StreamMark> mark = parse_stream_mark(from.mark);
     const bool fits = mark && mark->at <= start_ && mark->at.epoch == start_.epoch;
-    if (run.source().sharded() == nullptr || !fits) {
-      throw ConfigError("the loader state names a place that its batches do not have in this stream",
-                        "start again, or restore the state as it was saved");
-    }
+    if (run.source().sharded() == nullptr || !fits) refuse_start();
     marks_.push_back(*mark);
+    if (!mark->steps.empty()) place_window(*mark);
   }
   waiting_.push_back({.epoch = start_.epoch, .first = start_.record});
   ring_.allow(allowed_);
 }
 
-StreamFeed::Place StreamFeed::place_of(std::uint64_t sequence) const {
-  return {.epoch = schedule_.epoch_of(sequence), .record = schedule_.first_record(sequence)};
+void StreamFeed::place_window(const StreamMark& mark) {
+  if (!run_.plan.shards) refuse_start();
+  placed_ = place(*run_.source().sharded(), run_.plan.shard_order(run_.options.seed), mark.at.epoch, mark.text,
+                  mark.steps);
+  const std::uint64_t end = mark.at.record + placed_->records.size();
+  if (records_ || run_.plan.shards->windows.begins(end)) return;
+  // Only the last window of an epoch is cut off.
+  records_ = end;
+  schedule_.end_at(end);
+  start_ = place_of(run_.first);
 }
 
-// "<epoch>/<record>/<the shards' mark>".
-std::optional<StreamFeed::Mark> StreamFeed::parse_mark(const std::string& text) {
-  Mark mark;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (std::uint64_t* const number : {&mark.at.epoch, &mark.at.record}) {
-    const auto [stop, error] = std::from_chars(at, end, *number, 16);
-    if (error != std::errc() || stop == end || *stop != '/') return std::nullopt;
-    at = stop + 1;
-  }
-  mark.text.assign(at, end);
-  if (mark.text.empty()) return std::nullopt;
-  return mark;
+void StreamFeed::refuse_start() {
+  throw ConfigError("the loader state names a place that its batches do not have in this stream",
+                    "start again, or restore the state as it was saved");
+}
+
+StreamPlace StreamFeed::place_of(std::uint64_t sequence) const {
+  return {.epoch = schedule_.epoch_of(sequence), .record = schedule_.first_record(sequence)};
 }
 
 void StreamFeed::run(ThreadState& state) {
@@ -140,40 +141,126 @@ void StreamFeed::run(ThreadState& state) {
 void StreamFeed::pull_all(std::unique_ptr<Pulled>& stream, ThreadState& state) {
   if (run_.first >= ring_.end()) return;
   const bool shards = run_.source().sharded() != nullptr;
-  Mark from{.at = shards ? Place{.epoch = start_.epoch} : start_, .text = {}};
+  StreamMark from{.at = shards ? StreamPlace{.epoch = start_.epoch} : start_, .text = {}};
   if (!marks_.empty()) from = marks_.front();
-  for (Place at = from.at;; from.text.clear()) {
-    open(at, from.text, stream, state);
-    if (at.epoch == start_.epoch) at.record += skip(*stream, start_.record - at.record, state);
+  if (placed_) {
+    std::optional<StreamMark> after = fill_window(from.at, stream, state);
+    if (!after) return;
+    from = *std::move(after);
+  }
+  for (StreamPlace at = from.at;; from = {.at = at, .text = {}}) {
+    open(at.record, stream, state, [&] { return open_at(from); });
+    if (at.epoch == start_.epoch && at.record < start_.record)
+      at.record += skip(*stream, start_.record - at.record, state);
     bool at_end = false;
     while (!at_end && !is_whole(at.epoch)) {
       if (!wait_for_room()) return;
       note_mark(*stream, at);
-      at_end = !pull(*stream, at.record, state);
-      if (!at_end) ++at.record;
+      std::optional<StreamedRecord> record = pull(*stream, at.record, state);
+      at_end = !record;
+      if (at_end) break;
+      add(*std::move(record), *stream);
+      ++at.record;
     }
     if (!end_epoch(at.record, at_end)) return;
     at = {.epoch = at.epoch + 1};
   }
 }
 
-void StreamFeed::open(Place at, const std::string& mark, std::unique_ptr<Pulled>& stream,
-                      ThreadState& state) const {
-  state.begin(kOpening, at.record);
+template <typename Open>
+void StreamFeed::open(std::uint64_t record, std::unique_ptr<Pulled>& stream, ThreadState& state,
+                      const Open& opened) const {
+  state.begin(kOpening, record);
   run_user_code(state, [&] {
     stream.reset();
-    const SourcePtr& source = run_.plan.source;
-    if (source->sharded() == nullptr) {
-      stream = std::make_unique<Pulled>(source->open_stream(at.record), at.record);
-      return;
-    }
-    // Whoever waits for a network may outlive the engine, and needs the source then.
-    const ShardedSourcePtr shards(source, source->sharded());
-    const ShardOrder order = run_.plan.shard_order(run_.options.seed);
-    stream = std::make_unique<Pulled>(mark.empty() ? std::make_unique<ShardStream>(shards, order, at.epoch)
-                                                   : std::make_unique<ShardStream>(shards, order, at.epoch, mark));
+    stream = opened();
   });
   state.idle();
+}
+
+// Whoever waits for a network may outlive the engine, and needs the source then.
+ShardedSourcePtr StreamFeed::shards() const { return {run_.plan.source, run_.source().sharded()}; }
+
+std::unique_ptr<StreamFeed::Pulled> StreamFeed::open_at(const StreamMark& from) const {
+  if (run_.source().sharded() == nullptr)
+    return std::make_unique<Pulled>(run_.source().open_stream(from.at.record), from.at.record);
+  const ShardOrder order = run_.plan.shard_order(run_.options.seed);
+  return std::make_unique<Pulled>(from.text.empty()
+                                      ? std::make_unique<ShardStream>(shards(), order, from.at.epoch)
+                                      : std::make_unique<ShardStream>(shards(), order, from.at.epoch, from.text));
+}
+
+// Returns the records before `end` that batches from the first one on need, in the order in which they need them,
+// each once; and for each batch how many of these it has to wait for.
+StreamFeed::Needed StreamFeed::needed_before(std::uint64_t end) {
+  const std::uint64_t first = waiting_.back().first;
+  Needed needed;
+  std::vector<bool> is_needed(static_cast<std::size_t>(end - first));
+  std::vector<std::uint64_t> records, passes;
+  for (std::uint64_t batch = run_.first; batch < std::min(ring_.end(), schedule_.batches()); ++batch) {
+    if (schedule_.epoch_of(batch) != start_.epoch || schedule_.first_record(batch) >= end) break;
+    if (!run_.earlier.contains(batch)) {
+      const BatchPosition position = schedule_.position(batch);
+      records.resize(static_cast<std::size_t>(position.global_examples));
+      passes.resize(records.size());
+      schedule_.locate(position, records, passes, {});
+      for (const std::uint64_t record : records) {
+        if (record >= end || is_needed[static_cast<std::size_t>(record - first)]) continue;
+        is_needed[static_cast<std::size_t>(record - first)] = true;
+        needed.records.push_back(record);
+      }
+    }
+    needed.of_batches.push_back(needed.records.size());
+  }
+  return needed;
+}
+
+// Reads what is left of the window that the run starts in where its records lie, instead of all that comes before
+// them. Returns where the stream goes on after it; std::nullopt after stop().
+std::optional<StreamMark> StreamFeed::fill_window(StreamPlace window, std::unique_ptr<Pulled>& stream,
+                                                  ThreadState& state) {
+  const std::uint64_t end = window.record + placed_->records.size();
+  StreamMark after{.at = {.epoch = window.epoch, .record = end}, .text = std::move(placed_->mark)};
+  if (start_.record >= end) return after;
+  Needed needed;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.back().records.resize(static_cast<std::size_t>(end - waiting_.back().first));
+    needed = needed_before(end);
+  }
+  std::vector<PlacedRecord> records;
+  for (const std::uint64_t record : needed.records)
+    records.push_back(placed_->records[static_cast<std::size_t>(record - window.record)]);
+  placed_.reset();
+  open(start_.record, stream, state,
+       [&] { return std::make_unique<Pulled>(std::make_unique<PlacedStream>(shards(), std::move(records))); });
+  allow_filled(needed, 0, end);
+  for (std::size_t i = 0; i < needed.records.size(); ++i) {
+    std::optional<StreamedRecord> record = pull(*stream, needed.records[i], state);
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopped_) return std::nullopt;
+      charge(*record);
+      Waiting& filled = waiting_.back();
+      filled.records[static_cast<std::size_t>(needed.records[i] - filled.first)] = *std::move(record);
+    }
+    allow_filled(needed, i + 1, end);
+  }
+  return after;
+}
+
+// Lets batches begin of which so many of the records before `end` are there.
+void StreamFeed::allow_filled(const Needed& needed, std::size_t there, std::uint64_t end) {
+  std::uint64_t allowed = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    while (allowed_ < ring_.end() && allowed_ - run_.first < needed.of_batches.size() &&
+           needed.of_batches[static_cast<std::size_t>(allowed_ - run_.first)] <= there && holds(end, allowed_)) {
+      ++allowed_;
+    }
+    allowed = allowed_;
+  }
+  ring_.allow(allowed);
 }
 
 // Returns how many of `count` records were passed: fewer if the stream ended.
@@ -214,17 +301,18 @@ bool StreamFeed::wait_for_room() {
 }
 
 // Where a window begins, nothing before it is needed any more.
-void StreamFeed::note_mark(const Pulled& stream, Place at) {
+void StreamFeed::note_mark(const Pulled& stream, StreamPlace at) {
   if (stream.shards() == nullptr) return;
   const bool begins = run_.plan.shards ? run_.plan.shards->windows.begins(at.record) : at.record % kMarkEvery == 0;
   if (!begins) return;
   std::string text = stream.shards()->mark();
+  stream.shards()->take_steps();  // which led here
   const std::lock_guard lock(mutex_);
   marks_.push_back({.at = at, .text = std::move(text)});
 }
 
-// False at the end of the stream.
-bool StreamFeed::pull(Pulled& stream, std::uint64_t record, ThreadState& state) {
+// Returns std::nullopt at the end of the stream.
+std::optional<StreamedRecord> StreamFeed::pull(Pulled& stream, std::uint64_t record, ThreadState& state) {
   StreamedRecord next = new_record();
   bool is_there = true;
   const std::uint64_t begin = now_ns();
@@ -248,16 +336,20 @@ bool StreamFeed::pull(Pulled& stream, std::uint64_t record, ThreadState& state) 
   if (state.trace != nullptr) {
     state.trace->add({.name = "pull", .begin_ns = begin, .end_ns = end, .items = is_there ? 1U : 0U});
   }
-  if (is_there && next.error == nullptr) trim(next);
-  if (is_there) add(std::move(next));
-  return is_there;
+  if (!is_there) return std::nullopt;
+  if (next.error == nullptr) trim(next);
+  return next;
 }
 
-void StreamFeed::add(StreamedRecord record) {
+void StreamFeed::add(StreamedRecord record, Pulled& stream) {
   std::uint64_t allowed = 0;
   {
     const std::lock_guard lock(mutex_);
     charge(record);
+    if (run_.plan.shards) {
+      const ShardSteps taken = stream.shards()->take_steps();
+      marks_.back().steps.insert(marks_.back().steps.end(), taken.begin(), taken.end());
+    }
     Waiting& pulled = waiting_.back();
     pulled.records.push_back(std::move(record));
     while (allowed_ < ring_.end() && schedule_.epoch_of(allowed_) == pulled.epoch &&
@@ -355,13 +447,13 @@ void StreamFeed::take(Slot& slot) {
     taken_ = run_.earlier.after(slot.position.sequence);
     forget_before(place_of(taken_));
     const std::uint64_t sequence = slot.position.sequence;
-    const Place oldest = place_of(std::max(run_.first, sequence - std::min(sequence, ring_.size())));
+    const StreamPlace oldest = place_of(std::max(run_.first, sequence - std::min(sequence, ring_.size())));
     while (marks_.size() > 1 && marks_[1].at <= oldest) marks_.pop_front();
   }
   room_.notify_one();
 }
 
-void StreamFeed::forget_before(Place next) {
+void StreamFeed::forget_before(StreamPlace next) {
   while (!waiting_.empty()) {
     Waiting& first = waiting_.front();
     const std::uint64_t kept = first.epoch < next.epoch ? first.end() : next.record;
@@ -378,13 +470,15 @@ void StreamFeed::forget_before(Place next) {
 // Depends on the batches that were handed out alone, not on what was pulled meanwhile.
 void StreamFeed::save(LoaderState& state) const {
   const std::lock_guard lock(mutex_);
-  const Place next = place_of(state.sequence);
+  const StreamPlace next = place_of(state.sequence);
   if (next.epoch > 0) state.records = records_.value_or(0);
-  const auto after = std::ranges::upper_bound(marks_, next, {}, &Mark::at);
+  const auto after = std::ranges::upper_bound(marks_, next, {}, &StreamMark::at);
   if (next.record == 0 || after == marks_.begin()) return;
-  const Mark& mark = *std::prev(after);
+  const StreamMark& mark = *std::prev(after);
   if (mark.at.epoch != next.epoch) return;
-  state.mark = fmt::format("{:x}/{:x}/{}", mark.at.epoch, mark.at.record, mark.text);
+  // All of a window was there once a batch took some of it.
+  const bool has_begun = run_.plan.shards && schedule_.last_record(state.sequence - 1) >= mark.at.record;
+  state.mark = mark.to_text(has_begun);
 }
 
 void StreamFeed::stop() noexcept {

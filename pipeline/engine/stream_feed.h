@@ -13,6 +13,7 @@
 
 #include "headrace/pipeline/engine/ring.h"
 #include "headrace/pipeline/engine/run_plan.h"
+#include "headrace/pipeline/engine/stream_mark.h"
 #include "headrace/pipeline/operations/machinery/memory_budget.h"
 #include "headrace/pipeline/plan/index/batch_schedule.h"
 
@@ -42,52 +43,56 @@ class StreamFeed {
   void stop() noexcept;
 
  private:
-  // A record's epoch, and its place in the order in which they are pulled.
-  struct Place {
-    std::uint64_t epoch = 0, record = 0;
-    auto operator<=>(const Place&) const = default;
-  };
   // The records of an epoch that wait, from record `first` on.
   struct Waiting {
     std::uint64_t epoch = 0, first = 0;
     std::deque<StreamedRecord> records = {};
     std::uint64_t end() const noexcept { return first + records.size(); }
   };
-  struct Mark {
-    Place at;
-    std::string text;
+  struct Needed {
+    std::vector<std::uint64_t> records;
+    std::vector<std::size_t> of_batches;
   };
   class Pulled;
 
-  static std::optional<Mark> parse_mark(const std::string& text);
-  Place place_of(std::uint64_t sequence) const;
-  void open(Place at, const std::string& mark, std::unique_ptr<Pulled>& stream, ThreadState& state) const;
+  void place_window(const StreamMark& mark);
+  [[noreturn]] static void refuse_start();
+  StreamPlace place_of(std::uint64_t sequence) const;
+  template <typename Open>
+  void open(std::uint64_t record, std::unique_ptr<Pulled>& stream, ThreadState& state, const Open& opened) const;
+  std::unique_ptr<Pulled> open_at(const StreamMark& from) const;
+  ShardedSourcePtr shards() const;
   void pull_all(std::unique_ptr<Pulled>& stream, ThreadState& state);
   std::uint64_t skip(Pulled& stream, std::uint64_t count, ThreadState& state) const;
   bool wait_for_room();
-  void note_mark(const Pulled& stream, Place at);
-  bool pull(Pulled& stream, std::uint64_t record, ThreadState& state);
+  void note_mark(const Pulled& stream, StreamPlace at);
+  std::optional<StreamedRecord> pull(Pulled& stream, std::uint64_t record, ThreadState& state);
+  Needed needed_before(std::uint64_t end);  // by mutex_
+  std::optional<StreamMark> fill_window(StreamPlace window, std::unique_ptr<Pulled>& stream, ThreadState& state);
+  void allow_filled(const Needed& needed, std::size_t there, std::uint64_t end);
   void charge(StreamedRecord& record);
-  void add(StreamedRecord record);
+  void add(StreamedRecord record, Pulled& stream);
   bool holds(std::uint64_t records, std::uint64_t sequence) const;
   bool is_whole(std::uint64_t epoch) const;
   bool end_epoch(std::uint64_t records, bool at_end);
   void break_at(const std::exception& cause);
   void recycle(StreamedRecord& record);
-  void forget_before(Place next);
+  void forget_before(StreamPlace next);
   StreamedRecord new_record();
 
   const RunPlan& run_;
   Ring& ring_;
   const std::uint64_t ahead_;  // batches that may wait for a slot, while there is memory
-  Place start_;                // of the run's first batch; changed by the thread
+  StreamPlace start_;          // of the run's first batch; changed by the thread
   std::uint64_t number_ = 0;   // of the latest record; by the thread
+  // The records of the window that the run starts in, if the state says where they lie; by the thread.
+  std::optional<PlacedRecords> placed_;
   mutable std::mutex mutex_;
   std::condition_variable room_;
   // By mutex_.
   BatchSchedule schedule_;
   std::deque<Waiting> waiting_;               // the last one is being pulled
-  std::deque<Mark> marks_;                    // of a stream of shards, ascending
+  std::deque<StreamMark> marks_;              // of a stream of shards, ascending
   std::vector<std::vector<std::byte>> free_;  // buffers for reuse
   std::uint64_t taken_;    // batches below this were begun, or handed out by an earlier part of the run
   std::uint64_t allowed_;  // batches below this may begin

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "headrace/devices/base/file.h"
 #include "headrace/devices/base/text.h"
 #include "headrace/pipeline/sources/streamed_source.h"
 
@@ -63,8 +65,16 @@ class ShardedSource : public StreamedSource {
   // Returns whether they lie behind a network.
   virtual bool is_remote() const noexcept = 0;
   virtual std::string shard_name(std::size_t shard) const = 0;
+  virtual std::uint64_t shard_bytes(std::size_t shard) const = 0;
   // Thread-safe. `offset`: of a ShardReader of this shard, or 0.
   virtual std::unique_ptr<ShardReader> open_shard(std::size_t shard, std::uint64_t offset) const = 0;
+  // Opens a part of a shard, from an offset of a ShardReader, or 0, to another one, or the end: it is read as a
+  // whole; its reader gives the records between them first. Thread-safe.
+  virtual std::unique_ptr<ShardReader> open_part(std::size_t shard, const ByteExtent& part) const {
+    return open_shard(shard, part.offset);
+  }
+  // Fetches parts ahead; empty: forgets those of the shard that were not read. Only a hint; does not block.
+  virtual void will_read_parts(std::size_t /*shard*/, std::span<const ByteExtent> /*parts*/) const {}
 
   const ShardedSource* sharded() const noexcept final { return this; }
   // "train-0007.tar[12]".

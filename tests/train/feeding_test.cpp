@@ -65,6 +65,7 @@ class ToyShards final : public ShardedSource {
   std::size_t shards() const noexcept override { return 4; }
   bool is_remote() const noexcept override { return false; }
   std::string shard_name(std::size_t shard) const override { return std::to_string(shard); }
+  std::uint64_t shard_bytes(std::size_t shard) const override { return 10 * shard + 10; }
   std::unique_ptr<ShardReader> open_shard(std::size_t shard, std::uint64_t offset) const override {
     return std::make_unique<Reader>(*toy_, offset > 0 ? offset : 10 * shard, 10 * shard + 10);
   }

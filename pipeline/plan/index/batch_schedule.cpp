@@ -71,9 +71,8 @@ void BatchSchedule::end_at(std::uint64_t records) {
 }
 
 bool BatchSchedule::holds(std::uint64_t records, std::uint64_t sequence) const {
+  if (last_record(sequence) >= records) return false;
   const std::uint64_t steps = steps_per_epoch(), step = sequence % steps;
-  const std::uint64_t after = (batches_.last_record(step) + 1) * global_;  // the first position after it
-  if (map_.last_record(std::min(after, size_) - 1) >= records) return false;
   if (step + 1 >= steps) return true;
   return map_.needed_record(batches_.needed_record(step + 1) * global_) < records;
 }

@@ -65,6 +65,11 @@ class BatchSchedule {
   // Returns whether the `records` that a stream has delivered of an epoch include all that its batch `sequence`
   // may need, and one after it, so that it is not the last.
   bool holds(std::uint64_t records, std::uint64_t sequence) const;
+  // Returns the last record that this batch or an earlier one of its epoch may need.
+  std::uint64_t last_record(std::uint64_t sequence) const {
+    const std::uint64_t after = (batches_.last_record(sequence % steps_per_epoch()) + 1) * global_;
+    return map_.last_record(std::min(after, size_) - 1);
+  }
   // Returns the first record that this batch or a later one of its epoch may need.
   std::uint64_t first_record(std::uint64_t sequence) const {
     return map_.first_record(batches_.first_record(sequence % steps_per_epoch()) * global_);

@@ -19,6 +19,7 @@ namespace {
   throw DataError(ErrorCode::kUnsupported, "'" + path + "' " + why, {.source = archive, .offset = offset}, hint);
 }
 
+constexpr std::size_t kTarEnd = 1024;  // zeros that end a tar
 constexpr const char* kLeadsOut = "leads out of the archive by its name";
 constexpr const char* kRename = "rename it within the archive: a name there stays below its folder";
 
@@ -223,6 +224,13 @@ std::unique_ptr<ArchiveFiles> list_archive(const std::filesystem::path& path, st
 
 std::unique_ptr<ArchiveFiles> list_tar_from(const std::filesystem::path& path, std::uint64_t header) {
   return std::make_unique<TarFiles>(std::make_unique<FileInput>(path, header), path, /*has_positions=*/true);
+}
+
+std::unique_ptr<ArchiveFiles> list_tar_part(const std::filesystem::path& path, std::uint64_t header,
+                                            std::vector<std::byte> bytes) {
+  bytes.resize(bytes.size() + kTarEnd);
+  return std::make_unique<TarFiles>(std::make_unique<BytesInput>(path.string(), header, std::move(bytes)), path,
+                                    /*has_positions=*/true);
 }
 
 std::unique_ptr<ArchiveFiles> open_tar(std::unique_ptr<ByteInput> input) {

@@ -66,5 +66,8 @@ std::unique_ptr<ArchiveFiles> list_archive(const std::filesystem::path& path,
                                            std::uint64_t window_limit = kWindowLimit);
 // Opens a plain tar to read the files from ArchiveFile::header on.
 std::unique_ptr<ArchiveFiles> list_tar_from(const std::filesystem::path& path, std::uint64_t header);
+// Opens bytes of a plain tar: of whole files, from ArchiveFile::header on.
+std::unique_ptr<ArchiveFiles> list_tar_part(const std::filesystem::path& path, std::uint64_t header,
+                                            std::vector<std::byte> bytes);
 
 }  // namespace headrace

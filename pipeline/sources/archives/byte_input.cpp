@@ -84,4 +84,11 @@ std::span<const std::byte> FileInput::next_piece() {
   return piece;
 }
 
+std::size_t BytesInput::read_some(std::span<std::byte> into) {
+  const std::span<const std::byte> left = std::span(bytes_).last(static_cast<std::size_t>(max_left()));
+  const std::size_t count = std::min(into.size(), left.size());
+  std::ranges::copy(left.first(count), into.begin());
+  return count;
+}
+
 }  // namespace headrace

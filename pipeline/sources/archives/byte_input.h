@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/devices/base/file.h"
@@ -70,6 +71,23 @@ class FileInput final : public ByteInput {
   std::uint64_t buffer_offset_ = 0;  // of buffer_[0] within the file
   std::size_t buffered_ = 0;
   std::size_t next_read_;  // bytes
+};
+
+// Bytes in memory, which lie at `offset` of what is named.
+class BytesInput final : public ByteInput {
+ public:
+  BytesInput(std::string name, std::uint64_t offset, std::vector<std::byte> bytes)
+      : ByteInput(std::move(name)), bytes_(std::move(bytes)), end_(offset + bytes_.size()) {
+    position_ = offset;
+  }
+
+  std::uint64_t max_left() const noexcept override { return end_ - position_; }
+
+ private:
+  std::size_t read_some(std::span<std::byte> into) override;
+
+  const std::vector<std::byte> bytes_;
+  const std::uint64_t end_;
 };
 
 // Unpacks deflated data on the way. Members of a gzip file may follow one another, and zeros may follow one: tapes

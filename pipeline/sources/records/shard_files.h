@@ -28,7 +28,7 @@ class ShardFiles {
   // Returns the fingerprint of their modification times: SourceInfo::revision.
   std::uint64_t revision() const noexcept { return revision_.value(); }
   bool is_remote() const noexcept { return !open_.empty() && open_.front() && open_.front()->is_remote(); }
-  // Fetches these bytes of a file ahead if it is remote.
+  // Fetches these bytes of a file ahead if it is remote; empty: forgets what was fetched ahead of it and not read.
   void will_read(std::size_t file, std::span<const ByteExtent> extents) const {
     if (open_[file]) open_[file]->will_read(extents);
   }
@@ -36,7 +36,12 @@ class ShardFiles {
   void forget() const {
     for (std::size_t file = 0; file < open_.size(); ++file) will_read(file, {});
   }
-  // Throws DataError naming the file.
+  // These throw DataError naming the file.
+  std::vector<std::byte> read(std::size_t file, const ByteExtent& extent) const {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(extent.size));
+    read_exact(file, extent.offset, bytes);
+    return bytes;
+  }
   void read_exact(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const;
 
  private:

@@ -28,7 +28,12 @@ class TfShards final : public ShardedSource {
   std::size_t shards() const noexcept override { return files_.size(); }
   bool is_remote() const noexcept override { return files_.is_remote(); }
   std::string shard_name(std::size_t shard) const override { return files_.path(shard).filename().string(); }
+  std::uint64_t shard_bytes(std::size_t shard) const override { return files_.bytes(shard); }
   std::unique_ptr<ShardReader> open_shard(std::size_t shard, std::uint64_t offset) const override;
+  std::unique_ptr<ShardReader> open_part(std::size_t shard, const ByteExtent& part) const override;
+  void will_read_parts(std::size_t shard, std::span<const ByteExtent> parts) const override {
+    files_.will_read(shard, parts);
+  }
 
  private:
   class Reader;
@@ -54,6 +59,10 @@ class TfShards::Reader final : public ShardReader {
       input_ = is_plain_ ? std::make_unique<FileInput>(path, offset)
                          : open_input(path, packing, set.options_.memory_limit);
     });
+  }
+  Reader(const TfShards& set, std::size_t shard, const ByteExtent& part)
+      : set_(set), name_(set.files_.path(shard).string()) {
+    in_file([&] { input_ = std::make_unique<BytesInput>(name_, part.offset, set.files_.read(shard, part)); });
   }
 
   std::optional<RecordView> next(std::vector<std::byte>& buffer) override {
@@ -197,6 +206,10 @@ void TfShards::choose_fields() {
 
 std::unique_ptr<ShardReader> TfShards::open_shard(std::size_t shard, std::uint64_t offset) const {
   return std::make_unique<Reader>(*this, shard, offset);
+}
+
+std::unique_ptr<ShardReader> TfShards::open_part(std::size_t shard, const ByteExtent& part) const {
+  return std::make_unique<Reader>(*this, shard, part);
 }
 
 }  // namespace

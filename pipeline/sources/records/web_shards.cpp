@@ -69,7 +69,12 @@ class WebShards final : public ShardedSource {
   std::size_t shards() const noexcept override { return files_.size(); }
   bool is_remote() const noexcept override { return files_.is_remote(); }
   std::string shard_name(std::size_t shard) const override { return files_.path(shard).filename().string(); }
+  std::uint64_t shard_bytes(std::size_t shard) const override { return files_.bytes(shard); }
   std::unique_ptr<ShardReader> open_shard(std::size_t shard, std::uint64_t offset) const override;
+  std::unique_ptr<ShardReader> open_part(std::size_t shard, const ByteExtent& part) const override;
+  void will_read_parts(std::size_t shard, std::span<const ByteExtent> parts) const override {
+    files_.will_read(shard, parts);
+  }
 
  private:
   class Reader;
@@ -89,11 +94,12 @@ class WebShards final : public ShardedSource {
 // One archive, sample after sample.
 class WebShards::Reader final : public ShardReader {
  public:
-  Reader(const WebShards& set, std::size_t shard, std::uint64_t offset)
+  // `open` returns the archive's files, of its path.
+  template <typename Open>
+  Reader(const WebShards& set, std::size_t shard, const Open& open)
       : set_(set), name_(set.files_.path(shard).string()) {
     in_archive([&] {
-      const std::filesystem::path& path = set.files_.path(shard);
-      files_ = offset > 0 ? list_tar_from(path, offset) : list_archive(path, set.memory_limit_);
+      files_ = open(set.files_.path(shard));
       member_ = files_->next();
     });
   }
@@ -273,7 +279,16 @@ std::uint64_t WebShards::fingerprint() const {
 }
 
 std::unique_ptr<ShardReader> WebShards::open_shard(std::size_t shard, std::uint64_t offset) const {
-  return std::make_unique<Reader>(*this, shard, offset);
+  return std::make_unique<Reader>(*this, shard, [&](const std::filesystem::path& path) {
+    return offset > 0 ? list_tar_from(path, offset) : list_archive(path, memory_limit_);
+  });
+}
+
+std::unique_ptr<ShardReader> WebShards::open_part(std::size_t shard, const ByteExtent& part) const {
+  if (part.size == files_.bytes(shard)) return open_shard(shard, 0);  // it may be compressed
+  return std::make_unique<Reader>(*this, shard, [&](const std::filesystem::path& path) {
+    return list_tar_part(path, part.offset, files_.read(shard, part));
+  });
 }
 
 }  // namespace

@@ -1,98 +1,41 @@
 #include "headrace/pipeline/sources/streams/shard_stream.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
+#include <map>
 #include <system_error>
 #include <utility>
 
 #include "headrace/devices/base/error.h"
-#include "headrace/devices/base/rng.h"
 #include "headrace/pipeline/sources/side_by_side.h"
 
 namespace headrace {
 namespace {
 
-constexpr std::string_view kEnded = "-";  // in place of an offset
 // More bytes than the shards that have a seat hold: those that wait for one are fetched after them.
 constexpr std::uint64_t kSeatsFirst = std::uint64_t{1} << 40;
-
-// Takes a hexadecimal number, and the character after it, off the front of `text`; std::nullopt if it is none.
-std::optional<std::uint64_t> take(std::string_view& text, char end) {
-  const std::size_t length = std::min(text.find(end), text.size());
-  const std::string_view digits = text.substr(0, length);
-  std::uint64_t value = 0;
-  if (digits == kEnded) {
-    value = ShardReader::kEnd;
-  } else {
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + length, value, 16);
-    if (error != std::errc() || stop != digits.data() + length || length == 0) return std::nullopt;
-  }
-  text.remove_prefix(std::min(length + 1, text.size()));
-  return value;
-}
+// Records that are announced together: neighbours among them are one request.
+constexpr std::size_t kTogether = 64;
 
 }  // namespace
 
 ShardStream::ShardStream(ShardedSourcePtr source, const ShardOrder& order, std::uint64_t pass)
-    : source_(std::move(source)), at_a_time_(order.at_a_time) {
-  if (order.key)
-    permutation_ = Permutation(source_->shards(), mix_seed(*order.key, order.each_pass_anew ? pass : 0));
-  seats_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(order.at_a_time, source_->shards())));
-  for (Seat& seat : seats_) seat.position = next_position_++;
-  open_all(std::vector<std::uint64_t>(seats_.size()));
+    : source_(std::move(source)), at_a_time_(order.at_a_time), turns_(source_->shards(), order, pass) {
+  open_all();
 }
 
-// "<next position>:<turn>" and ":<position>.<offset>.<given>" for each seat.
 ShardStream::ShardStream(ShardedSourcePtr source, const ShardOrder& order, std::uint64_t pass,
                          std::string_view mark)
-    : source_(std::move(source)), at_a_time_(order.at_a_time) {
-  if (order.key)
-    permutation_ = Permutation(source_->shards(), mix_seed(*order.key, order.each_pass_anew ? pass : 0));
-  std::string_view rest = mark;
-  const std::optional<std::uint64_t> next = take(rest, ':'), turn = take(rest, ':');
-  if (!next || !turn || *next > source_->shards()) refuse(mark);
-  next_position_ = *next;
-  std::vector<std::uint64_t> offsets;
-  while (!rest.empty()) {
-    const std::optional<std::uint64_t> position = take(rest, '.'), offset = take(rest, '.');
-    const std::optional<std::uint64_t> given = take(rest, ':');
-    if (!position || !offset || !given || *position >= next_position_) refuse(mark);
-    seats_.push_back({.position = *position, .given = *given});
-    offsets.push_back(*offset);
-  }
-  if (seats_.size() > order.at_a_time || *turn > seats_.size()) refuse(mark);
-  turn_ = static_cast<std::size_t>(*turn);
-  open_all(offsets);
-}
-
-void ShardStream::refuse(std::string_view mark) {
-  throw ConfigError(fmt::format("'{}' is no position among these shards", mark),
-                    "start again, or restore the state as it was saved");
-}
-
-std::string ShardStream::mark() const {
-  std::string text = fmt::format("{:x}:{:x}", next_position_, turn_);
-  for (const Seat& seat : seats_) {
-    const std::uint64_t offset = seat.reader == nullptr ? ShardReader::kEnd : seat.reader->offset();
-    const std::string place = offset == ShardReader::kEnd ? std::string(kEnded) : fmt::format("{:x}", offset);
-    text += fmt::format(":{:x}.{}.{:x}", seat.position, place, seat.given);
-  }
-  return text;
-}
-
-std::size_t ShardStream::shard_at(std::uint64_t position) const {
-  return static_cast<std::size_t>(permutation_ ? (*permutation_)(position) : position);
+    : source_(std::move(source)), at_a_time_(order.at_a_time), turns_(source_->shards(), order, pass, mark) {
+  open_all();
 }
 
 // Skips the records that were given before the offset, if that is the shard's beginning.
-std::unique_ptr<ShardReader> ShardStream::open(const Seat& seat, std::uint64_t offset) const {
-  if (offset == ShardReader::kEnd) return nullptr;
-  std::unique_ptr<ShardReader> reader = source_->open_shard(shard_at(seat.position), offset);
+std::unique_ptr<ShardReader> ShardStream::open(const ShardTurns::Seat& seat) const {
+  if (seat.offset == ShardReader::kEnd) return nullptr;
+  std::unique_ptr<ShardReader> reader = source_->open_shard(turns_.shard_at(seat.position), seat.offset);
   reader->read_ahead(0);
   std::vector<std::byte> skipped;
-  for (std::uint64_t i = offset > 0 ? seat.given : 0; i < seat.given; ++i) {
+  for (std::uint64_t i = seat.offset > 0 ? seat.given : 0; i < seat.given; ++i) {
     try {
       if (!reader->next(skipped)) break;
     } catch (const DataError&) {  // it was bad then, too
@@ -101,9 +44,10 @@ std::unique_ptr<ShardReader> ShardStream::open(const Seat& seat, std::uint64_t o
   return reader;
 }
 
-void ShardStream::open_all(const std::vector<std::uint64_t>& offsets) {
+void ShardStream::open_all() {
+  readers_.resize(turns_.seats().size());
   read_side_by_side(
-      seats_.size(), source_->is_remote(), [&](std::size_t i) { seats_[i].reader = open(seats_[i], offsets[i]); },
+      readers_.size(), source_->is_remote(), [&](std::size_t i) { readers_[i] = open(turns_.seats()[i]); },
       [](std::size_t) {});
   open_ahead();
 }
@@ -112,8 +56,10 @@ void ShardStream::open_all(const std::vector<std::uint64_t>& offsets) {
 void ShardStream::open_ahead() {
   if (!source_->is_remote()) return;
   try {
-    while (ahead_.size() < at_a_time_ && next_position_ + ahead_.size() < source_->shards()) {
-      ahead_.push_back(std::async(std::launch::async, [this, shard = shard_at(next_position_ + ahead_.size())] {
+    for (;;) {
+      const std::uint64_t position = turns_.next_position() + ahead_.size();
+      if (ahead_.size() >= at_a_time_ || position >= source_->shards()) return;
+      ahead_.push_back(std::async(std::launch::async, [this, shard = turns_.shard_at(position)] {
         std::unique_ptr<ShardReader> reader = source_->open_shard(shard, 0);
         reader->read_ahead(kSeatsFirst);
         return reader;
@@ -123,46 +69,93 @@ void ShardStream::open_ahead() {
   }
 }
 
-// Returns false if no shard is left.
-bool ShardStream::take_next_shard(Seat& seat) {
-  if (next_position_ >= source_->shards()) return false;
-  seat.position = next_position_++;
-  seat.given = 0;
+// Of the shard that took a seat.
+std::unique_ptr<ShardReader> ShardStream::open_next() {
+  std::unique_ptr<ShardReader> reader;
   if (ahead_.empty()) {
-    seat.reader = source_->open_shard(shard_at(seat.position), 0);
+    reader = source_->open_shard(turns_.shard_at(turns_.seat().position), 0);
   } else {
-    seat.reader = ahead_.front().get();
+    reader = ahead_.front().get();
     ahead_.pop_front();
   }
   open_ahead();
-  return true;
+  return reader;
+}
+
+void ShardStream::pass_record(const ShardReader& reader) {
+  const ShardTurns::Seat& seat = turns_.seat();
+  const std::size_t shard = turns_.shard_at(seat.position);
+  if ((seat.given + 1) >> ShardedSource::kPlaceBits != 0) {
+    throw Error(ErrorCode::kUnsupported, source_->shard_name(shard) + " has too many records",
+                "split it into smaller shards");
+  }
+  const std::uint64_t offset = reader.offset();
+  const bool is_placed = offset > 0 && (seat.offset > 0 || seat.given == 0);
+  const std::uint64_t end = offset == ShardReader::kEnd ? source_->shard_bytes(shard) : offset;
+  steps_.push_back(is_placed ? end - seat.offset : kUnplaced);
+  turns_.give(offset);
 }
 
 std::optional<RecordView> ShardStream::next(std::vector<std::byte>& buffer) {
-  while (!seats_.empty()) {
-    turn_ %= seats_.size();
-    Seat& seat = seats_[turn_];
-    number_ = ShardedSource::number_of(shard_at(seat.position), seat.given);
+  while (!turns_.ended()) {
+    number_ = turns_.number();
+    std::unique_ptr<ShardReader>& reader = readers_[turns_.turn()];
     std::optional<RecordView> record;
     try {
-      if (seat.reader != nullptr) record = seat.reader->next(buffer);
+      if (reader != nullptr) record = reader->next(buffer);
     } catch (const DataError&) {
-      ++seat.given;
-      ++turn_;
+      pass_record(*reader);
       throw;
     }
     if (record) {
-      if (++seat.given >> ShardedSource::kPlaceBits != 0) {
-        throw Error(ErrorCode::kUnsupported,
-                    source_->shard_name(shard_at(seat.position)) + " has too many records",
-                    "split it into smaller shards");
-      }
-      ++turn_;
+      pass_record(*reader);
       return record;
     }
-    if (!take_next_shard(seat)) seats_.erase(seats_.begin() + static_cast<std::ptrdiff_t>(turn_));
+    steps_.push_back(0);
+    const std::size_t seat = turns_.turn();
+    if (turns_.replace()) {
+      readers_[seat] = open_next();
+    } else {
+      readers_.erase(readers_.begin() + static_cast<std::ptrdiff_t>(seat));
+    }
   }
   return std::nullopt;
+}
+
+PlacedStream::PlacedStream(ShardedSourcePtr source, std::vector<PlacedRecord> records)
+    : source_(std::move(source)), records_(std::move(records)) {
+  if (!source_->is_remote()) return;
+  for (std::size_t at = 0; at < records_.size(); at += kTogether) {
+    announce(std::span(records_).subspan(at, std::min(kTogether, records_.size() - at)));
+  }
+}
+
+PlacedStream::~PlacedStream() {
+  for (; next_ < records_.size(); ++next_) {
+    source_->will_read_parts(ShardedSource::shard_of(records_[next_].number), {});
+  }
+}
+
+void PlacedStream::announce(std::span<const PlacedRecord> records) const {
+  std::map<std::size_t, std::vector<ByteExtent>> by_shard;
+  for (const PlacedRecord& record : records) {
+    by_shard[ShardedSource::shard_of(record.number)].push_back(record.extent);
+  }
+  for (const auto& [shard, parts] : by_shard) source_->will_read_parts(shard, parts);
+}
+
+std::optional<RecordView> PlacedStream::next(std::vector<std::byte>& buffer) {
+  if (next_ == records_.size()) return std::nullopt;
+  const PlacedRecord& record = records_[next_++];
+  const std::size_t shard = ShardedSource::shard_of(record.number);
+  std::optional<RecordView> view = source_->open_part(shard, record.extent)->next(buffer);
+  if (!view) {
+    throw Error(
+        ErrorCode::kDataCorrupt,
+        source_->describe(record.number) + ": there is no record where the loader state says that one lies",
+        "data must not change while they are read");
+  }
+  return view;
 }
 
 }  // namespace headrace

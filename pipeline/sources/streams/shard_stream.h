@@ -1,4 +1,4 @@
-// A pass over the shards of a source: several at a time, a record of each in turn.
+// The records of sharded sources: of several shards at a time, in turn, or those that lie at given places.
 #pragma once
 
 #include <cstddef>
@@ -7,55 +7,71 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "headrace/devices/base/permutation.h"
 #include "headrace/pipeline/sources/sharded_source.h"
+#include "headrace/pipeline/sources/streams/shard_turns.h"
 
 namespace headrace {
 
-// Each shard has a seat among `at_a_time`, and seats take turns. A shard that has ended leaves its seat to the
-// next one in the order, in the same turn; if there is none, the seat goes. So the sequence of records depends on
-// the order and the shards alone, not on which of them is quick. One thread at a time.
-class ShardStream {
+class NumberedStream : public RecordStream {
+ public:
+  // Returns the number (ShardedSource) of the record that next() gave last, or of the bad one that it threw for.
+  virtual std::uint64_t number() const noexcept = 0;
+};
+
+// Reads in the order of ShardTurns. One thread at a time.
+class ShardStream final : public NumberedStream {
  public:
   // Starts a pass.
   ShardStream(ShardedSourcePtr source, const ShardOrder& order, std::uint64_t pass);
   // Continues where mark() of the same pass was taken. Throws ConfigError if it was not.
   ShardStream(ShardedSourcePtr source, const ShardOrder& order, std::uint64_t pass, std::string_view mark);
 
-  // As RecordStream::next().
-  std::optional<RecordView> next(std::vector<std::byte>& buffer);
-  // Returns the number (ShardedSource) of the record that next() gave last, or of the bad one that it threw for.
-  std::uint64_t number() const noexcept { return number_; }
-  // Returns where the pass stands, in some twenty bytes for each shard that is open: hexadecimal digits and "-:.".
-  std::string mark() const;
+  std::optional<RecordView> next(std::vector<std::byte>& buffer) override;
+  std::uint64_t number() const noexcept override { return number_; }
+  // As ShardTurns::mark().
+  std::string mark() const { return turns_.mark(); }
+  // Returns what was done since the last call.
+  ShardSteps take_steps() { return std::exchange(steps_, {}); }
 
  private:
-  struct Seat {
-    std::uint64_t position = 0;                // of its shard, in the order
-    std::uint64_t given = 0;                   // records
-    std::unique_ptr<ShardReader> reader = {};  // null: the shard has ended
-  };
-
-  std::size_t shard_at(std::uint64_t position) const;
-  std::unique_ptr<ShardReader> open(const Seat& seat, std::uint64_t offset) const;
-  void open_all(const std::vector<std::uint64_t>& offsets);
+  void open_all();
   void open_ahead();
-  bool take_next_shard(Seat& seat);
-  [[noreturn]] static void refuse(std::string_view mark);
+  std::unique_ptr<ShardReader> open(const ShardTurns::Seat& seat) const;
+  std::unique_ptr<ShardReader> open_next();
+  void pass_record(const ShardReader& reader);
 
   const ShardedSourcePtr source_;
-  std::uint64_t at_a_time_;
-  std::optional<Permutation> permutation_;  // of the shards; std::nullopt: as they are listed
-  std::vector<Seat> seats_;
-  std::size_t turn_ = 0;
-  std::uint64_t next_position_ = 0;  // of the first shard that has no seat yet
+  const std::uint64_t at_a_time_;
+  ShardTurns turns_;
+  std::vector<std::unique_ptr<ShardReader>> readers_;  // of the seats; null: the shard has ended
   std::uint64_t number_ = 0;
-  // Of that shard and those after it, if they lie behind a network.
+  ShardSteps steps_;
+  // Of the shards that have no seat yet, if they lie behind a network.
   std::deque<std::future<std::unique_ptr<ShardReader>>> ahead_;
+};
+
+// Reads records where they lie, in any order. One thread at a time.
+class PlacedStream final : public NumberedStream {
+ public:
+  // Fetches them ahead in the order of `records`.
+  PlacedStream(ShardedSourcePtr source, std::vector<PlacedRecord> records);
+  ~PlacedStream() override;
+
+  std::optional<RecordView> next(std::vector<std::byte>& buffer) override;
+  std::uint64_t number() const noexcept override { return records_[next_ - 1].number; }
+
+ private:
+  void announce(std::span<const PlacedRecord> records) const;
+
+  const ShardedSourcePtr source_;
+  const std::vector<PlacedRecord> records_;
+  std::size_t next_ = 0;
 };
 
 }  // namespace headrace

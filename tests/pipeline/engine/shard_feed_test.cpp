@@ -28,6 +28,11 @@ class CountedShards final : public ShardedSource {
     }
     return std::make_unique<Reader>(*this, shard, offset == 0 ? 0 : offset - 1);
   }
+  std::uint64_t shard_bytes(std::size_t shard) const override { return size_of(shard) + 1; }
+  std::unique_ptr<ShardReader> open_part(std::size_t shard, const ByteExtent& part) const override {
+    ++parts;
+    return std::make_unique<Reader>(*this, shard, part.offset == 0 ? 0 : part.offset - 1);
+  }
 
   std::uint64_t size_of(std::size_t shard) const {
     return sizes_[shard] + (shard + 1 == sizes_.size() ? more.load() : 0);
@@ -46,6 +51,7 @@ class CountedShards final : public ShardedSource {
   std::set<std::int64_t> bad = {};
   bool remote = false;
   mutable std::vector<std::pair<std::size_t, std::uint64_t>> opened = {};
+  mutable std::atomic<std::uint64_t> parts{0};  // that were opened
 
  private:
   class Reader final : public ShardReader {
@@ -243,6 +249,41 @@ TEST(ShardFeed, OpensShardsWhereTheyStand) {
   EXPECT_LT(state.serialize().size(), 300U);
 }
 
+// A record is not read again because others of its window are needed.
+TEST(ShardFeed, ReadsOnlyWhatIsLeftOfItsWindow) {
+  const auto source = counted_shards(std::vector<std::uint64_t>(20, 100));
+  const Dataset plan =
+      Dataset::from(source).shuffle_shards({.window = 64, .shards = 4}).batch({.global_batch = 8});
+  DeviceGroup devices = test_devices(1);
+  Loader loader(plan, devices);
+  for (int step = 0; step < 100; ++step) loader.next();  // windows: 4, 8, 16, 32, 64, 64 ...
+  const std::uint64_t into = (100 * 8 - (4 + 8 + 16 + 32)) % 64;
+  const LoaderState state = loader.state();
+  Loader next(plan, devices, {.start = state});
+  EXPECT_EQ(next.next()->position().step, 100U);
+  EXPECT_EQ(next.state().mark, (loader.next(), loader.state().mark));
+  next.stop();
+  EXPECT_EQ(source->parts, 64 - into);
+}
+
+TEST(ShardFeed, RefusesStatesOfOtherRecords) {
+  const auto source = counted_shards({30, 30, 30, 30});
+  const Dataset plan =
+      Dataset::from(source).shuffle_shards({.window = 16, .shards = 2}).batch({.global_batch = 4});
+  DeviceGroup devices = test_devices(1);
+  Loader loader(plan, devices);
+  for (int step = 0; step < 11; ++step) loader.next();
+  const LoaderState state = loader.state();
+  const std::size_t steps = state.mark.find(';');
+  ASSERT_NE(steps, std::string::npos) << state.mark;
+  for (const char* other : {";", ";1:1", ";0:1:11", ";1:0:11", ";1:9:111111111", ";1:2:111", ";1:1:1?", ";1:2:zz11",
+                            ";1:1:00000011", ";ffffffffffffffff:8:zzzzzzzz"}) {
+    LoaderState changed = state;
+    changed.mark = state.mark.substr(0, steps) + other;
+    EXPECT_THROW(Loader(plan, devices, {.start = changed}).next(), ConfigError) << other;
+  }
+}
+
 TEST(ShardFeed, HasStatesOfBoundedSize) {
   const auto source = counted_shards(std::vector<std::uint64_t>(64, 300));
   const Dataset plan =
@@ -342,6 +383,7 @@ TEST(ShardFeed, HoldsNoMoreThanItsWindows) {
     std::size_t shards() const noexcept override { return 1; }
     bool is_remote() const noexcept override { return false; }
     std::string shard_name(std::size_t /*shard*/) const override { return "sizes"; }
+    std::uint64_t shard_bytes(std::size_t /*shard*/) const override { return 5'000; }
     std::unique_ptr<ShardReader> open_shard(std::size_t /*shard*/, std::uint64_t /*offset*/) const override {
       class Reader final : public ShardReader {
        public:

@@ -19,7 +19,7 @@ std::vector<Bytes> fields_of(const RecordView& view, const Fields& fields) {
   return bytes;
 }
 
-Records rest_of(ShardStream& stream, const Fields& fields) {
+Records rest_of(RecordStream& stream, const Fields& fields) {
   Records records;
   std::vector<std::byte> scratch;
   for (;;) {
@@ -53,6 +53,23 @@ Records indexed(const Source& source) {
   return records;
 }
 
+// Read by position, from the last to the first.
+void expect_places(const SourcePtr& stream, const ShardOrder& order, const std::string& mark,
+                   std::span<const ShardSteps> by_record, const Records& expected) {
+  ShardSteps steps;
+  for (const ShardSteps& one : by_record) steps.insert(steps.end(), one.begin(), one.end());
+  if (steps.empty() || std::ranges::find(steps, kUnplaced) != steps.end()) return;
+  const std::string text = steps_to_text(steps, 1 << 20);
+  EXPECT_EQ(parse_steps(text), steps) << text;
+  PlacedRecords placed = place(*stream->sharded(), order, 0, mark, steps);
+  ASSERT_EQ(placed.records.size(), expected.size());
+  std::ranges::reverse(placed.records);
+  PlacedStream backwards(sharded(stream), placed.records);
+  Records records = rest_of(backwards, stream->info().fields);
+  std::ranges::reverse(records);
+  EXPECT_EQ(records, expected);
+}
+
 // The same records, and from every mark on what is left of them.
 void expect_stream_of(const SourcePtr& whole, const SourcePtr& stream) {
   EXPECT_EQ(stream->info().fields, whole->info().fields);
@@ -62,6 +79,7 @@ void expect_stream_of(const SourcePtr& whole, const SourcePtr& stream) {
     const ShardOrder order{.at_a_time = at_a_time, .key = 3};
     ShardStream all(sharded(stream), order, 0);
     std::vector<std::string> marks{all.mark()};
+    std::vector<ShardSteps> steps;
     const Fields& fields = stream->info().fields;
     Records records;
     std::vector<std::byte> scratch;
@@ -74,12 +92,14 @@ void expect_stream_of(const SourcePtr& whole, const SourcePtr& stream) {
         records.emplace_back();
       }
       marks.push_back(all.mark());
+      steps.push_back(all.take_steps());
     }
     EXPECT_THAT(records, ::testing::UnorderedElementsAreArray(expected));
     for (std::size_t i = 0; i < marks.size(); ++i) {
       ShardStream rest(sharded(stream), order, 0, marks[i]);
-      EXPECT_EQ(rest_of(rest, fields), Records(records.begin() + static_cast<std::ptrdiff_t>(i), records.end()))
-          << marks[i];
+      const Records left(records.begin() + static_cast<std::ptrdiff_t>(i), records.end());
+      EXPECT_EQ(rest_of(rest, fields), left) << marks[i];
+      expect_places(stream, order, marks[i], std::span(steps).subspan(i), left);
     }
   }
 }
