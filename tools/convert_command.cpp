@@ -46,8 +46,9 @@ std::filesystem::path file_to_write(const ConvertCommandOptions& options) {
 
 void convert(ConvertCommandOptions options) {
   options.to = file_to_write(options);
-  check_outputs({{.option = "--to", .path = options.to}, {.option = "--json", .path = options.json}},
-                {{.option = "--data", .path = options.data}}, options.errors);
+  std::vector<NamedPath> outputs{{.option = "--json", .path = options.json}};
+  if (options.convert.shard_bytes == 0) outputs.push_back({.option = "--to", .path = options.to});
+  check_outputs(outputs, {{.option = "--data", .path = options.data}}, options.errors);
   JsonLines json(options.json);
   if (!options.split.empty()) options.convert.split = parse_split(options.split);
   ProgressLine line;
@@ -92,7 +93,7 @@ void add_convert_command(CLI::App& program) {
       ->add_option(
           "--to", options->to,
           "the file to write, or a folder to write NAME.records in, called after the data; the file appears "
-          "whole or not at all")
+          "whole or not at all. Also in a store: s3://BUCKET/KEY, gs:// or az://")
       ->type_name("PATH")
       ->required();
   add_size(*command, "--shard-size", options->convert.shard_bytes,

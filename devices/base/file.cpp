@@ -152,12 +152,14 @@ std::vector<std::byte> read_whole_file(const std::filesystem::path& path, std::u
 }
 
 void make_folders(const std::filesystem::path& path) {
+  if (is_url(path)) return;
   std::error_code error;
   if (!os::has_nul(path)) std::filesystem::create_directories(path, error);
   if (error || os::has_nul(path)) os::fail(path, "cannot make the folder", error.value());
 }
 
 void remove_file(const std::filesystem::path& path) {
+  if (is_url(path)) return remote::remove(path);
   const int error = os::has_nul(path) ? EINVAL : os::fault(FileOperation::kRemove, path);
   if (error == 0 && (::unlink(path.c_str()) == 0 || errno == ENOENT)) return;
   os::fail(path, "cannot remove", error != 0 ? error : errno);

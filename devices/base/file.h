@@ -90,9 +90,9 @@ void append_to_file(const std::filesystem::path& path, std::string_view text);
 // Returns the folder that the environment variable names, else headrace/`name` in the user's folder for caches,
 // $XDG_CACHE_HOME or ~/.cache; empty if none of these is set.
 std::filesystem::path cache_folder(const char* variable, const char* name);
-// Creates the folder and its parents; does nothing if it exists.
+// Creates the folder and its parents; does nothing if it exists, or is one of a store.
 void make_folders(const std::filesystem::path& path);
-// Removes the file; does nothing if there is none.
+// Removes the file, also an object of a store; does nothing if there is none.
 void remove_file(const std::filesystem::path& path);
 
 // Returns the kind of file at the path, links followed.

@@ -50,6 +50,10 @@ bool is_written_in_place(const std::filesystem::path& path, const struct stat& s
 }  // namespace
 
 FileWriter::FileWriter(std::filesystem::path path, Appears appears, Links links) : path_(std::move(path)) {
+  if (is_url(path_)) {
+    upload_ = remote::create(path_);
+    return;
+  }
   struct stat status {};
   const bool follows = links == Links::kFollowed;
   bool exists = follows ? os::look_at(path_, status) : os::look_at_link(path_, status);
@@ -110,17 +114,20 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 }
 
 void FileWriter::flush() {
+  if (upload_ != nullptr) return;
   write(buffer_);
   buffer_.clear();
 }
 
 void FileWriter::append(std::span<const std::byte> bytes) {
+  if (upload_ != nullptr) return upload_->append(bytes);
   if (buffer_.size() + bytes.size() > kWriteBuffer) flush();
   if (bytes.size() > kWriteBuffer) return write(bytes);
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
 }
 
 void FileWriter::commit(Durability durability) {
+  if (upload_ != nullptr) return upload_->commit();
   flush();
   if (durability == Durability::kNow) os::sync_file(descriptor_, written_to_);
   const bool renamed = written_to_ != path_;

@@ -1,14 +1,16 @@
-// A file written front to back.
+// A file written front to back, on this machine or in a store.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "headrace/devices/base/api.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/remote.h"
 #include "headrace/devices/base/system_file.h"
 
 namespace HEADRACE_API headrace {
@@ -24,11 +26,13 @@ enum class Links { kFollowed, kReplaced };
 // Not thread-safe. Without commit(), the destructor or a signal (signals.h) leaves the previous file, or what was
 // written of a growing one. The target of a followed link is replaced and keeps its permissions. Written to in
 // place: a character device, a named pipe (which waits for its reader: BlockingCall), and a file that is the
-// process's standard output or error. Every failure is a DataError that names the path.
+// process's standard output or error. A URL names an object of a store, which appears whole or not at all. Every
+// failure is a DataError that names the path.
 class FileWriter {
  public:
   // Throws if the file cannot be created or must not be replaced: kInvalidArgument for a folder or anything else
-  // that is no file, kNotFound if its folder is missing, kIo if permissions are.
+  // that is no file, kNotFound if its folder is missing, kIo if permissions are. Throws ConfigError for a URL that
+  // nothing can be written to.
   explicit FileWriter(std::filesystem::path path, Appears appears = Appears::kWhole,
                       Links links = Links::kFollowed);
   ~FileWriter();
@@ -39,7 +43,7 @@ class FileWriter {
   void append(std::span<const std::byte> bytes);
   void flush();
   // Returns the number of bytes appended so far.
-  std::uint64_t size() const noexcept { return written_ + buffer_.size(); }
+  std::uint64_t size() const noexcept { return upload_ != nullptr ? upload_->size() : written_ + buffer_.size(); }
 
   // Puts the file in place, replacing any previous one: fsync, rename, fsync of the folder. REQUIRES: called once,
   // last.
@@ -52,8 +56,9 @@ class FileWriter {
   // Keeps the file from being removed.
   void keep() noexcept;
 
-  std::filesystem::path path_;        // links followed
-  std::filesystem::path written_to_;  // path_, or a name beside it until commit()
+  std::unique_ptr<remote::Upload> upload_;  // null: a file of this machine
+  std::filesystem::path path_;              // links followed
+  std::filesystem::path written_to_;        // path_, or a name beside it until commit()
   TemporaryName listed_;
   bool unfinished_ = false;  // to be removed
   bool in_place_ = false;    // bytes go into the existing file

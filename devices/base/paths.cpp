@@ -147,6 +147,7 @@ std::filesystem::path named_in_table(const std::filesystem::path& folder, const 
 
 bool would_overwrite(const fs::path& output, const fs::path& input) {
   std::error_code ignored;
+  if (is_url(output)) return output == input;
   if (!fs::is_regular_file(output, ignored)) return false;
   if (fs::is_directory(input, ignored)) return Walk(output).finds_in(input);
   return fs::equivalent(output, input, ignored);
@@ -154,6 +155,11 @@ bool would_overwrite(const fs::path& output, const fs::path& input) {
 
 bool would_add(const fs::path& output, const fs::path& input) {
   std::error_code ignored;
+  if (is_url(output)) {
+    std::string folder = input.native();
+    if (!folder.ends_with('/')) folder += '/';
+    return output.native().starts_with(folder);
+  }
   if (!fs::is_directory(input, ignored)) return false;
   return Walk(fs::weakly_canonical(fs::absolute(output, ignored), ignored).parent_path()).finds_in(input);
 }

@@ -137,6 +137,20 @@ void will_open(std::span<const std::filesystem::path> urls);
 void will_read_whole(const std::filesystem::path& url, std::uint64_t size);
 // Forgets all files that were fetched so and not opened.
 void forget_whole() noexcept;
+// Removes an object of a store; does nothing if there is none. Throws ConfigError for other URLs.
+void remove(const std::filesystem::path& url);
+
+// An object of a store that is being written. Not thread-safe. Throws DataError.
+class Upload {
+ public:
+  virtual ~Upload() = default;
+  virtual void append(std::span<const std::byte> bytes) = 0;
+  virtual std::uint64_t size() const noexcept = 0;
+  // Lets it appear, whole: one that was there is replaced. REQUIRES: called once, last.
+  virtual void commit() = 0;
+};
+// Throws ConfigError for a URL that nothing can be written to.
+std::unique_ptr<Upload> create(const std::filesystem::path& url);
 
 }  // namespace remote
 }  // namespace headrace

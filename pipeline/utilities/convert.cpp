@@ -57,10 +57,6 @@ void check(const ConvertOptions& options, const std::filesystem::path& to) {
                               "end at the first with fail"}));
   }
   if (options.threads < 0) throw ConfigError("threads = " + std::to_string(options.threads) + " is negative");
-  if (is_url(to)) {
-    throw ConfigError(to.string() + " is a URL: files are written to this machine alone",
-                      "name a path, and copy what was written");
-  }
   const PathKind kind = path_kind(to);
   if (options.shard_bytes == 0 && kind == PathKind::kDirectory) {
     throw ConfigError(to.string() + " is a folder", "name the file that the records go to");

@@ -21,10 +21,6 @@ void refuse_unkept() {
 
 IndexResult index_dataset(const std::filesystem::path& data, const IndexOptions& options) {
   refuse_unkept();
-  if (is_url(options.to)) {
-    throw ConfigError(fmt::format("{}: indexes are written to files alone", options.to.string()),
-                      "write a file, and copy it there");
-  }
   IndexResult result;
   const IndexCollector collector;
   const SourcePtr first = open_source(data, options.split.value_or(Split::kTrain), options.source);

@@ -63,6 +63,25 @@ class Store(unittest.TestCase):
     def test_a_prefix_is_a_folder(self):
         self.assertEqual(self.digest("s3://data/images/", **self.store.environment), self.digest(self.root / "images"))
 
+    def test_what_is_written_is_read(self):
+        # 24 small photographs in one piece, and 16 MB of noise in parts.
+        (self.root / "large").mkdir()
+        for i in range(4):
+            (self.root / "large" / f"{i}.png").write_bytes(picture(i) + os.urandom(4 << 20))
+        for name in ("images", "large"):
+            to = f"s3://data/made/{name}.records"
+            run = headrace("convert", "--data", str(self.root / name), "--to", to, **self.store.environment)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            run = headrace("convert", "--data", str(self.root / name), "--to", str(self.root / f"{name}.records"))
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual(self.digest(to, **self.store.environment), self.digest(self.root / f"{name}.records"))
+
+    def test_shards_are_written_and_read(self):
+        to = "s3://data/made/shards/"
+        run = headrace("convert", "--data", str(self.root / "images"), "--to", to, "--shard-size", "30K", **self.store.environment)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(self.digest(to, **self.store.environment), self.digest(self.root / "images"))
+
     def test_wrong_credentials_are_told_and_not_shown(self):
         run = headrace("doctor", "--data", "s3://data/images.tar", **{**self.store.environment, "AWS_SECRET_ACCESS_KEY": "wrongsecret"})
         self.assertEqual(run.returncode, 1)

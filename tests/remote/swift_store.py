@@ -91,9 +91,9 @@ class Store:
         filters = "".join(f"[filter:{name}]\nuse = egg:swift#{kind}\n{rest}\n" for name, kind, rest in (
             ("catch_errors", "catch_errors", ""), ("proxy-logging", "proxy_logging", ""), ("s3api", "s3api", "s3_acl = false"),
             ("cache", "memcache", f"memcache_servers = 127.0.0.1:{self.ports['memcached']}"),
-            ("tempauth", "tempauth", "user_test_tester = testing .admin")))
+            ("tempauth", "tempauth", "user_test_tester = testing .admin"), ("slo", "slo", "")))
         (self.folder / "proxy.conf").write_text(
-            self._server("proxy", "catch_errors proxy-logging cache s3api tempauth proxy-logging proxy-server", filters))
+            self._server("proxy", "catch_errors proxy-logging cache s3api tempauth slo proxy-logging proxy-server", filters))
 
     def _server(self, kind, pipeline, filters):
         own = "account_autocreate = true\n" if kind == "proxy" else ""

@@ -109,6 +109,15 @@ void HttpServer::want_signatures() {
   const std::lock_guard lock(mutex_);
   wants_signatures_ = true;
 }
+std::optional<std::string> HttpServer::file(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = files_.find(path);
+  return found == files_.end() ? std::nullopt : std::optional(*found->second.bytes);
+}
+std::size_t HttpServer::open_uploads() const {
+  const std::lock_guard lock(mutex_);
+  return uploads_.size();
+}
 std::vector<ServedRequest> HttpServer::requests() const {
   const std::lock_guard lock(mutex_);
   return requests_;
@@ -163,6 +172,16 @@ void HttpServer::talk(int socket) {
       request.headers[name] = head.substr(colon + 2, line - colon - 2);
       at = line + 2;
     }
+    if (const auto length = request.headers.find("content-length"); length != request.headers.end()) {
+      const std::size_t size = std::stoul(length->second);
+      while (received.size() < size) {
+        const ssize_t count = ::recv(socket, buffer.data(), buffer.size(), 0);
+        if (count <= 0) return;
+        received.append(buffer.data(), static_cast<std::size_t>(count));
+      }
+      request.body = received.substr(0, size);
+      received.erase(0, size);
+    }
     std::chrono::milliseconds latency;
     {
       const std::lock_guard lock(mutex_);
@@ -197,6 +216,7 @@ bool HttpServer::answer(int socket, const ServedRequest& request) {
     case Misbehaviour::kSilent: hang(socket); return false;
     default: break;
   }
+  if (request.method != "GET") return take_upload(socket, request);
   if (!redirected.empty()) return send_status(socket, "302 Found", "Location: " + redirected + "\r\n");
   if (request.target.find("list-type=2") != std::string::npos)
     return send_listing(socket, request, request.path());
@@ -238,6 +258,44 @@ bool HttpServer::send_file(int socket, const ServedRequest& request, const Serve
     ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
   }
   return !half && how != Misbehaviour::kCloses;
+}
+
+// As S3 and Azure take objects, whole or in parts.
+bool HttpServer::take_upload(int socket, const ServedRequest& request) {
+  const std::string path = decoded(request.path()), number = parameter(request.target, "partNumber"),
+                    block = parameter(request.target, "blockid");
+  const auto has = [&](const char* name) { return request.target.find(name) != std::string::npos; };
+  std::string answer, headers, whole;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto upload = uploads_.find(path);
+    const bool is_known = upload != uploads_.end();
+    if (request.method == "POST" && has("uploads=")) {
+      uploads_[path];
+      answer = "<InitiateMultipartUploadResult><UploadId>one/+</UploadId></InitiateMultipartUploadResult>";
+    } else if (request.method == "PUT" && !(number + block).empty()) {
+      if (!number.empty() && !is_known) return send_status(socket, "404 Not Found");
+      uploads_[path][number.empty() ? block : std::string(8 - number.size(), '0') + number] = request.body;
+      headers = "ETag: \"part-" + number + "\"\r\n";
+    } else if (request.method == "PUT" && !has("comp=blocklist")) {
+      files_[path] = {.bytes = std::make_shared<const std::string>(request.body)};
+    } else if (request.method == "DELETE") {
+      uploads_.erase(path);
+      if (!has("uploadId=")) files_.erase(path);
+    } else {
+      if (!is_known) return send_status(socket, "404 Not Found");
+      for (const auto& [name, bytes] : upload->second) {
+        const std::string listed = has("comp=blocklist")
+                                       ? "<Latest>" + name + "</Latest>"
+                                       : "<ETag>&quot;part-" + std::to_string(std::stoi(name)) + "&quot;</ETag>";
+        if (request.body.find(listed) != std::string::npos) whole += bytes;
+      }
+      files_[path] = {.bytes = std::make_shared<const std::string>(std::move(whole))};
+      uploads_.erase(upload);
+      answer = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>";
+    }
+  }
+  return send_status(socket, "200 OK", headers, answer);
 }
 
 // Lists "BUCKET/..." as a store does, three keys a page.

@@ -1,4 +1,5 @@
-// An HTTP server of this process that can misbehave: files with ranges, ETags, an S3-like listing, a slow line.
+// An HTTP server of this process that can misbehave: files with ranges, ETags, a listing and uploads as stores
+// have them, a slow line.
 #pragma once
 
 #include "headrace/tests/support/test.h"
@@ -15,7 +16,8 @@ struct ServedFile {
 struct ServedRequest {
   std::string method, target;                  // as sent: "/data/a.tar?x=1"
   std::map<std::string, std::string> headers;  // names in lower case
-  std::uint64_t number = 0;                    // of all requests of the server, from 0
+  std::string body = {};
+  std::uint64_t number = 0;  // of all requests of the server, from 0
 
   std::string path() const { return target.substr(0, target.find('?')); }
 };
@@ -56,6 +58,10 @@ class HttpServer {
   // Answers requests without a signature with 403.
   void want_signatures();
 
+  // Returns the bytes of a file; std::nullopt: there is none.
+  std::optional<std::string> file(const std::string& path) const;
+  // Returns how many uploads in parts were begun and neither finished nor abandoned.
+  std::size_t open_uploads() const;
   std::vector<ServedRequest> requests() const;
   std::uint64_t request_count() const;
   std::uint64_t sent_bytes() const { return sent_.load(); }
@@ -67,6 +73,7 @@ class HttpServer {
   bool answer(int socket, const ServedRequest& request);
   bool send_file(int socket, const ServedRequest& request, const ServedFile& file, Misbehaviour how);
   bool send_listing(int socket, const ServedRequest& request, const std::string& bucket);
+  bool take_upload(int socket, const ServedRequest& request);
   bool send_status(int socket, const std::string& status, const std::string& headers = "",
                    const std::string& body = "");
   bool send_bytes(int socket, std::string_view bytes);
@@ -81,6 +88,7 @@ class HttpServer {
   std::condition_variable change_;
   std::map<std::string, ServedFile> files_;
   std::map<std::string, std::string> redirects_;
+  std::map<std::string, std::map<std::string, std::string>> uploads_;  // by path and number or name: the parts
   std::function<Misbehaviour(const ServedRequest&)> how_;
   int ways_ = 0;  // that were set
   std::vector<ServedRequest> requests_;

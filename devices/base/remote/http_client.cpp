@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "headrace/devices/base/error.h"
+#include "headrace/devices/base/hash.h"
 #include "headrace/devices/base/remote/attempts.h"
 #include "headrace/devices/base/remote/pace.h"
 
@@ -27,9 +28,6 @@ constexpr std::size_t kMinActive = 4, kMaxActive = 128;            // requests a
 constexpr std::uint64_t kUnknownBytes = std::uint64_t{256} << 10;  // of an answer whose size is not known
 constexpr long kMaxRedirects = 5, kBufferBytes = 256 << 10;
 constexpr int kMaxWaitMs = 1000;
-// S3 wants the SHA-256 of the body to be signed: that of none.
-constexpr const char* kNoBody =
-    "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 // Whether the next attempt may fare better.
 bool may_pass(CURLcode code) {
@@ -99,7 +97,7 @@ class Attempt {
     curl_off_t first = 0, sent = 0, after = 0;
     curl_easy_getinfo(handle_, CURLINFO_STARTTRANSFER_TIME_T, &first);
     curl_easy_getinfo(handle_, CURLINFO_PRETRANSFER_TIME_T, &sent);
-    if (first > sent) answer_.latency_seconds = static_cast<double>(first - sent) * 1e-6;
+    if (first > sent && !uploads_) answer_.latency_seconds = static_cast<double>(first - sent) * 1e-6;
     curl_easy_getinfo(handle_, CURLINFO_RETRY_AFTER, &after);
     if (after > 0) answer_.retry_after = static_cast<std::uint64_t>(after);
     if (code != CURLE_OK && !enough_) {
@@ -138,7 +136,9 @@ class Attempt {
       set(CURLOPT_RANGE, range.c_str());
     }
     for (const std::string& header : request.headers) add_header(header);
-    if (request.access != nullptr) give_credentials(*request.access);
+    if (request.method != nullptr) set(CURLOPT_CUSTOMREQUEST, request.method);
+    if (request.body != nullptr) give_body(*request.body);
+    if (request.access != nullptr) give_credentials(*request.access, request.body.get());
     if (request.access == nullptr || request.access->follows_redirects()) {
       set(CURLOPT_FOLLOWLOCATION, 1L);
       set(CURLOPT_MAXREDIRS, kMaxRedirects);
@@ -153,9 +153,18 @@ class Attempt {
     return request.url + (request.url.find('?') == std::string::npos ? "?" : "&") + request.access->parameters;
   }
 
+  // REQUIRES: the call keeps the bytes until it has ended.
+  void give_body(const std::vector<std::byte>& body) {
+    uploads_ = true;
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+    set(CURLOPT_POSTFIELDS, body.empty() ? "" : reinterpret_cast<const char*>(body.data()));
+    add_header("Content-Type: application/octet-stream");
+    add_header("Expect:");  // no wait for 100 Continue
+  }
+
   // Where signatures are used redirects are not followed: another host must not get the session token. libcurl
   // gives a bearer's token to the first host alone.
-  void give_credentials(const StoreAccess& access) {
+  void give_credentials(const StoreAccess& access, const std::vector<std::byte>* body) {
     if (access.store == Scheme::kAz) add_header("x-ms-version: 2021-08-06");
     if (!access.has_key() && !access.bearer.empty()) {
       set(CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
@@ -165,7 +174,9 @@ class Attempt {
     set(CURLOPT_AWS_SIGV4, ("aws:amz:" + access.region + ":s3").c_str());
     set(CURLOPT_USERNAME, access.key_id.c_str());
     set(CURLOPT_PASSWORD, access.secret.c_str());
-    add_header(kNoBody);
+    Sha256 hash;  // S3 wants that of the body to be signed
+    if (body != nullptr) hash.update(*body);
+    add_header("x-amz-content-sha256: " + hash.finish_hex());
     if (!access.session_token.empty()) add_header("X-Amz-Security-Token: " + access.session_token);
   }
 
@@ -223,12 +234,12 @@ class Attempt {
   CURL* handle_;
   curl_slist* headers_ = nullptr;
   HttpAnswer answer_;
-  bool begun_ = false, enough_ = false;
+  bool begun_ = false, enough_ = false, uploads_ = false;
   std::uint64_t expected_ = kUnknownBytes, taken_ = 0;  // bytes of the body
 
  public:
-  Time heard = std::chrono::steady_clock::now();  // when its last byte came
-  curl_off_t received = 0;                        // by then
+  Time heard = std::chrono::steady_clock::now();  // when its last byte moved
+  curl_off_t moved = 0;                           // bytes, by then
 };
 
 class Client {
@@ -398,10 +409,11 @@ class Client {
     const Time now = std::chrono::steady_clock::now();
     for (std::size_t i = active_.size(); i-- > 0;) {
       Attempt& attempt = *active_[i];
-      curl_off_t received = 0;
+      curl_off_t received = 0, sent = 0;
       curl_easy_getinfo(attempt.handle(), CURLINFO_SIZE_DOWNLOAD_T, &received);
-      if (received != attempt.received) {
-        attempt.received = received;
+      curl_easy_getinfo(attempt.handle(), CURLINFO_SIZE_UPLOAD_T, &sent);
+      if (received + sent != attempt.moved) {
+        attempt.moved = received + sent;
         attempt.heard = now;
       } else if (now - attempt.heard > timing().stall) {
         end(static_cast<std::ptrdiff_t>(i), CURLE_OPERATION_TIMEDOUT);

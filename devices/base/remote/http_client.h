@@ -21,6 +21,8 @@ struct HttpRequest {
   std::optional<std::pair<std::uint64_t, std::uint64_t>> range = {};  // first and last byte
   std::vector<std::string> headers = {};                              // "If-Match: ..."
   std::shared_ptr<const StoreAccess> access = {};                     // null: plain HTTP, which follows redirects
+  const char* method = nullptr;                                       // null: GET
+  std::shared_ptr<const std::vector<std::byte>> body = {};            // null: none
 };
 
 // The outcome of one attempt.

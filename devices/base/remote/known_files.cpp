@@ -90,6 +90,13 @@ void KnownFiles::forget(const std::string& url) {
   if (const auto found = found_.find(key); found != found_.end()) drop(found);
 }
 
+void KnownFiles::forget_written(const std::string& url) {
+  forget(url);
+  const std::string key = key_of(url);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(folders_, [&](const auto& folder) { return key.starts_with(folder.first); });
+}
+
 bool KnownFiles::still_holds(Time when) {
   const std::lock_guard lock(mutex_);
   return holds(when);

@@ -42,6 +42,8 @@ class KnownFiles {
   void note(const std::string& url, Found found);
   std::optional<Found> find(const std::string& url);
   void forget(const std::string& url);
+  // Forgets the folders that it lies in, too.
+  void forget_written(const std::string& url);
   bool still_holds(Time when);
   void hold();
   void release() noexcept;

@@ -8,7 +8,7 @@ namespace remote {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw ConfigError("this Headrace was built without remote data: URLs cannot be read",
+  throw ConfigError("this Headrace was built without remote data: URLs cannot be read or written",
                     "install libcurl4-openssl-dev and libpugixml-dev, and configure with -DHEADRACE_REMOTE=on");
 }
 
@@ -33,6 +33,8 @@ std::vector<DirectoryEntry> list_below(const std::filesystem::path&) { refuse();
 void will_open(std::span<const std::filesystem::path>) {}
 void will_read_whole(const std::filesystem::path&, std::uint64_t) {}
 void forget_whole() noexcept {}
+void remove(const std::filesystem::path&) { refuse(); }
+std::unique_ptr<Upload> create(const std::filesystem::path&) { refuse(); }
 
 }  // namespace remote
 }  // namespace headrace

@@ -75,7 +75,8 @@ Refusal refusal(const Asked& asked, const HttpAnswer& answer, const std::string&
                              : answer.may_pass ? "is the network there, and the server?"
                                                : "check the URL and the server";
     return error_of(asked, answer.may_pass ? ErrorCode::kIo : ErrorCode::kUnsupported,
-                    "cannot be fetched: " + answer.trouble + ending, hint);
+                    (asked.is_write ? "cannot be written: " : "cannot be fetched: ") + answer.trouble + ending,
+                    hint);
   }
   const Words words = words_of(asked, answer);
   return error_of(asked, words.code, words.what + ending, words.hint);
@@ -108,7 +109,7 @@ bool WholeAnswer::take(std::span<const std::byte> bytes) {
 
 std::optional<std::chrono::nanoseconds> WholeAnswer::end(const HttpAnswer& answer) {
   const bool good =
-      answer.trouble.empty() && (answer.status == 200 || answer.status == 206 || answer.status == 416);
+      answer.trouble.empty() && ((answer.status >= 200 && answer.status < 300) || answer.status == 416);
   const bool again = answer.trouble.empty() ? status_may_pass(answer.status) : answer.may_pass;
   std::optional<std::chrono::nanoseconds> pause;
   if (!good && again) pause = retries_.next_pause(answer.retry_after);

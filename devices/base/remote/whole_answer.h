@@ -26,6 +26,7 @@ struct Asked {
   std::string url = {};  // as the user wrote it
   Scheme scheme = Scheme::kHttps;
   bool is_signed = false;
+  bool is_write = false;
   std::uint64_t offset = ~std::uint64_t{0};
 };
 
@@ -41,7 +42,7 @@ class WholeAnswer final : public HttpCall {
   struct Result {
     HttpAnswer answer;
     std::vector<std::byte> body;  // at most what was asked for
-    Refusal error;                // null: status 200, 206 or 416
+    Refusal error;                // null: status 200 to 299, or 416
   };
 
   // Sends the request, and takes at most `max_body` bytes of the answer.
