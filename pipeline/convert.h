@@ -2,6 +2,7 @@
 // describes the files.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -17,7 +18,14 @@ namespace HEADRACE_API headrace {
 
 class Dataset;
 
+// What is written: record files (pipeline/FORMAT.md), or tars in WebDataset's naming, whose records have an
+// encoded image: 000000012.jpg, 000000012.cls, and for each other field 000000012.NAME.txt, .npy or, of a mask,
+// .png.
+enum class ConvertFormat { kRecords, kWebDataset };
+constexpr std::array<const char*, 2> choice_names(ConvertFormat /*of*/) { return {"records", "webdataset"}; }
+
 struct ConvertOptions {
+  ConvertFormat format = ConvertFormat::kRecords;
   // Maximum side of encoded images: larger ones are reduced to it (antialiased, aspect kept), smaller ones stay
   // byte for byte. 0: all stay as they are.
   std::int64_t max_side = 0;
@@ -55,14 +63,15 @@ struct ConvertResult {
 };
 
 // Writes any data set that open_source() recognises at `data` to the file `to`, which appears whole or not at all
-// and replaces an existing one. Every image is decoded, even if it stays as it is: the file has no bad record.
-// Throws DataError naming the bad record; ConfigError if options and data do not fit together.
+// and replaces an existing one; also in a store (s3://, gs://, az://). Every image is decoded, even if it stays as
+// it is: the file has no bad record. Throws DataError naming the bad record; ConfigError if options and data do
+// not fit together.
 //
-// With shard_bytes `to` is a folder, made if missing, that gets train-00000-of-00012.records and so on, which
-// open_source() reads as one data set: records, their numbers and the fingerprint are those of the one file. Each
-// appears whole. Until the last one is written, a marker file, .headrace-convert, records the inputs and options:
-// repeating the call resumes a conversion that failed or was killed. Throws ConfigError for a folder that has
-// record files without a marker, or the marker of another conversion.
+// With shard_bytes `to` is a folder, made if missing, that gets train-00000-of-00012.records (or .tar) and so on,
+// which open_source() reads as one data set: records, their numbers and the fingerprint are those of the one file.
+// Each appears whole. Until the last one is written, a marker file, .headrace-convert, records the inputs and
+// options: repeating the call resumes a conversion that failed or was killed. Throws ConfigError for a folder that
+// has record files without a marker, or the marker of another conversion.
 ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
                               const ConvertOptions& options = {});
 

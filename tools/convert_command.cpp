@@ -24,7 +24,7 @@ namespace {
 struct ConvertCommandOptions {
   std::filesystem::path data;
   std::filesystem::path to;
-  std::string split;
+  std::string format, split;
   ConvertOptions convert;
   ErrorOptions errors;
   std::string json;
@@ -41,7 +41,7 @@ std::string name_without_suffix(const std::filesystem::path& data) {
 // In a folder the file is called after the data.
 std::filesystem::path file_to_write(const ConvertCommandOptions& options) {
   if (options.convert.shard_bytes > 0 || path_kind(options.to) != PathKind::kDirectory) return options.to;
-  return options.to / (name_without_suffix(options.data) + ".records");
+  return options.to / (name_without_suffix(options.data) + (options.format == "webdataset" ? ".tar" : ".records"));
 }
 
 void convert(ConvertCommandOptions options) {
@@ -51,6 +51,7 @@ void convert(ConvertCommandOptions options) {
   check_outputs(outputs, {{.option = "--data", .path = options.data}}, options.errors);
   JsonLines json(options.json);
   if (!options.split.empty()) options.convert.split = parse_split(options.split);
+  if (options.format == "webdataset") options.convert.format = ConvertFormat::kWebDataset;
   ProgressLine line;
   options.convert.progress = [&](std::uint64_t done, std::uint64_t records) {
     line.show(fmt::format("{} of {} records", done, records));
@@ -90,15 +91,18 @@ void add_convert_command(CLI::App& program) {
   add_data_options(*command, options->data, options->convert.source.layout)->required();
   add_column_options(*command, options->convert.source.columns, true);
   command
-      ->add_option(
-          "--to", options->to,
-          "the file to write, or a folder to write NAME.records in, called after the data; the file appears "
-          "whole or not at all. Also in a store: s3://BUCKET/KEY, gs:// or az://")
+      ->add_option("--to", options->to,
+                   "the file to write, or a folder to write NAME.records (or NAME.tar) in, called after the data; "
+                   "the file appears "
+                   "whole or not at all. Also in a store: s3://BUCKET/KEY, gs:// or az://")
       ->type_name("PATH")
       ->required();
   add_size(*command, "--shard-size", options->convert.shard_bytes,
            "write files of about this size into the folder of --to, which are read as one data set; repeat the "
            "command to resume after an interruption");
+  add_choice(*command, "--format", options->format,
+             "write record files, or tars in WebDataset's naming: 000000012.jpg, 000000012.cls",
+             {"records", "webdataset"});
   add_choice(*command, "--split", options->split, "the split to write; without it, both", {"train", "test"});
   add_number(*command, "--max-side", options->convert.max_side,
              "shrink images to this longest side; those that fit stay byte for byte", {.min = 1, .max = 65500});

@@ -8,6 +8,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/engine/engine.h"
+#include "headrace/pipeline/engine/stream_mark.h"
 
 namespace headrace {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 constexpr std::string_view kStateHeader = "headrace-loader-2 ";
 constexpr std::string_view kEarlierHeader = "headrace-loader-1 ";
 constexpr std::size_t kDigitsOfHash = 8;
-constexpr std::size_t kMaxMark = 3072;  // so that a state has at most 4 KiB
 
 [[noreturn]] void refuse_state(std::string_view text) {
   if (text.starts_with(kEarlierHeader)) {

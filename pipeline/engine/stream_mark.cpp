@@ -9,7 +9,6 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kMaxMark = 3600;
 constexpr char kBeforeSteps = ';';
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,14 +18,16 @@ struct StreamPlace {
   auto operator<=>(const StreamPlace&) const = default;
 };
 
+// The bytes of a mark's text: a state has 4 KiB at the most.
+inline constexpr std::size_t kMaxMark = 3600;
+
 // Where the record at a place is the next one; where records are shuffled, a window begins there.
 struct StreamMark {
   StreamPlace at;
   std::string text = {};  // ShardStream::mark()
   ShardSteps steps = {};  // from there to the next mark; empty: not known
 
-  // `with_steps`: also says where the window's records lie, if there is room for it: a state has 4 KiB at the
-  // most.
+  // `with_steps`: also says where the window's records lie, if that fits into kMaxMark.
   std::string to_text(bool with_steps) const;
 };
 

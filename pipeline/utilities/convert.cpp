@@ -27,6 +27,7 @@
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/record_file.h"
 #include "headrace/pipeline/sources/records/record_file_writer.h"
+#include "headrace/pipeline/sources/records/web_shard_writer.h"
 #include "headrace/pipeline/utilities/record_packing.h"
 
 namespace headrace {
@@ -197,7 +198,7 @@ class PartWriter {
   PartWriter(const ConvertedPart& part, const ConvertOptions& options, const std::function<void()>& done)
       : part_(part), list_(options.errors, *part.source), packing_(*part.source, options), done_(done) {}
 
-  void write(std::uint64_t first, std::uint64_t count, RecordFileWriter& writer) {
+  void write(std::uint64_t first, std::uint64_t count, RecordOutput& writer) {
     packing_.run(first, count, [&](std::uint64_t record, const RecordPacking::Packed& packed) {
       done_();
       if (part_.bad.contains(record)) return;
@@ -245,6 +246,7 @@ std::function<void()> progress_of(const std::vector<ConvertedPart>& parts, const
 }  // namespace
 
 void show(ConvertOptions& options, OptionVisitor& visit) {
+  visit("format", options.format, "What is written: record files, or tars as WebDataset reads them.");
   visit("max_side", options.max_side, "The maximum side of images; larger ones are reduced to it. 0: none are.");
   visit("quality", options.quality, "Makes every image a JPEG of this quality; 0: only those that are reduced.");
   visit("shard_bytes", options.shard_bytes, "The bytes of each of several files in a folder; 0: one file.");
@@ -261,14 +263,26 @@ void show(ConvertOptions& options, OptionVisitor& visit) {
 
 namespace {
 
+std::unique_ptr<RecordOutput> output_to(std::unique_ptr<FileWriter> file, RecordFileHeader header,
+                                        const ConvertOptions& options, std::uint64_t first) {
+  if (options.format == ConvertFormat::kRecords)
+    return std::make_unique<RecordFileWriter>(std::move(file), std::move(header));
+  return std::make_unique<WebShardWriter>(std::move(file), std::move(header.fields), first);
+}
+
 // Writes all records into one file.
 void write_file(std::unique_ptr<FileWriter> file, const std::vector<ConvertedPart>& parts,
                 const ConvertOptions& options, ConvertResult& result) {
-  RecordFileWriter writer(std::move(file), header_of(parts));
+  if (options.format == ConvertFormat::kWebDataset && parts.size() > 1) {
+    throw ConfigError("a WebDataset archive holds one split",
+                      joined({advice("choose one with {}", named("ConvertOptions::split")),
+                              advice("write several archives with {}", named("ConvertOptions::shard_bytes"))}));
+  }
+  const auto writer = output_to(std::move(file), header_of(parts), options, 0);
   const auto done = progress_of(parts, options);
   for (const ConvertedPart& part : parts)
-    PartWriter(part, options, done).write(0, part.source->info().records, writer);
-  result.bytes = writer.finish();
+    PartWriter(part, options, done).write(0, part.source->info().records, *writer);
+  result.bytes = writer->finish();
 }
 
 constexpr std::uint64_t kMaxShards = 100'000;
@@ -278,6 +292,7 @@ std::string marker_text(const std::vector<ConvertedPart>& parts, const ConvertOp
   std::string text =
       fmt::format("headrace convert 1\nshard_bytes {}\nmax_side {}\nquality {}\napply_orientation {}\n",
                   options.shard_bytes, options.max_side, options.quality, options.apply_orientation);
+  if (options.format != ConvertFormat::kRecords) text += "format webdataset\n";
   for (const ConvertedPart& part : parts) {
     const SourceInfo& info = part.source->info();
     text += fmt::format("{} {} of {:016x}, without {}\n", split_name(part.split), count_of(info.records, "record"),
@@ -301,18 +316,22 @@ void begin_in_folder(const std::filesystem::path& folder, const std::string& tex
                       "name another folder, or remove this one");
   }
   for (const DirectoryEntry& entry : list_directory(folder)) {
-    if (!is_record_shard(entry.path)) continue;
-    throw ConfigError(folder.string() + ": holds record files, such as " + entry.path.filename().string(),
+    if (!is_record_shard(entry.path) && entry.path.extension() != ".tar") continue;
+    throw ConfigError(folder.string() + ": holds shards, such as " + entry.path.filename().string(),
                       "name a folder that has none");
   }
   write_file_atomically(folder / kConversionMarker, text);
 }
 
 // Returns the size of a file that a conversion left there; std::nullopt: there is none, or it is another.
-std::optional<std::uint64_t> size_of_finished(const std::filesystem::path& path, const RecordFileHeader& header) {
+std::optional<std::uint64_t> size_of_finished(const std::filesystem::path& path, const RecordFileHeader& header,
+                                              ConvertFormat format) {
   if (path_kind(path) != PathKind::kFile) return std::nullopt;
   try {
     const File file = File::open(path);
+    if (format == ConvertFormat::kWebDataset) {
+      return WebShardWriter::records_in(path) == header.records() ? std::optional(file.size()) : std::nullopt;
+    }
     std::uint64_t header_bytes = 0;
     if (RecordFileHeader::read(file, header_bytes) != header) return std::nullopt;
     RecordFileIndex(file, header, header_bytes).check(path, header);
@@ -335,17 +354,18 @@ void write_shards(const ConvertedPart& part, RecordFileHeader header, const std:
     header.splits = {{.split = part.split,
                       .records = end - first - static_cast<std::uint64_t>(bad),
                       .origin = part.source->info().fingerprint}};
-    const auto path = folder / fmt::format("{}-{:05}-of-{:05}.records", split_name(part.split), shard, shards);
+    const auto path = folder / fmt::format("{}-{:05}-of-{:05}.{}", split_name(part.split), shard, shards,
+                                           options.format == ConvertFormat::kRecords ? "records" : "tar");
     ++result.shards;
-    if (const auto size = size_of_finished(path, header)) {
+    if (const auto size = size_of_finished(path, header, options.format)) {
       for (std::uint64_t i = first; i < end; ++i) done();
       ++result.kept_shards;
       result.bytes += *size;
       continue;
     }
-    RecordFileWriter file(path, header);
-    writer.write(first, end - first, file);
-    result.bytes += file.finish();
+    const auto file = output_to(std::make_unique<FileWriter>(path), header, options, first);
+    writer.write(first, end - first, *file);
+    result.bytes += file->finish();
   }
 }
 

@@ -65,9 +65,10 @@ class Store(unittest.TestCase):
 
     def test_what_is_written_is_read(self):
         # 24 small photographs in one piece, and 16 MB of noise in parts.
-        (self.root / "large").mkdir()
         for i in range(4):
-            (self.root / "large" / f"{i}.png").write_bytes(picture(i) + os.urandom(4 << 20))
+            file = self.root / "large" / "ab"[i % 2] / f"{i}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(picture(i) + os.urandom(4 << 20))
         for name in ("images", "large"):
             to = f"s3://data/made/{name}.records"
             run = headrace("convert", "--data", str(self.root / name), "--to", to, **self.store.environment)

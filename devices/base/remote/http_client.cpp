@@ -159,7 +159,8 @@ class Attempt {
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
     set(CURLOPT_POSTFIELDS, body.empty() ? "" : reinterpret_cast<const char*>(body.data()));
     add_header("Content-Type: application/octet-stream");
-    add_header("Expect:");  // no wait for 100 Continue
+    // libcurl would sign an "Expect:" that it does not send.
+    set(CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
   }
 
   // Where signatures are used redirects are not followed: another host must not get the session token. libcurl

@@ -16,7 +16,7 @@ namespace {
 // Parts grow with their number, so that 10,000 of them, the most that S3 takes, hold an object of 5 TiB, the
 // largest.
 constexpr std::size_t kPartBytes = std::size_t{8} << 20, kPartsOfOneSize = 400;
-constexpr std::size_t kPending = 4;
+constexpr std::size_t kPartsAtOnce = 4;
 constexpr std::size_t kMaxAnswer = std::size_t{1} << 16;
 
 Url checked(const std::string& text) {
@@ -38,7 +38,7 @@ Asked asked_of(const std::string& text, const StoreAccess& access) {
 // Azure's names of blocks: base64 of one length.
 std::string block_name(std::size_t number) { return fmt::format("{:08}", number); }
 
-std::vector<std::byte> bytes_of(std::string_view text) {
+std::vector<std::byte> as_body(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -115,7 +115,7 @@ void ObjectWriter::begin_parts() {
 
 void ObjectWriter::send_part() {
   if (upload_.empty()) begin_parts();
-  while (pending_.size() >= kPending) take_oldest();
+  while (pending_.size() >= kPartsAtOnce) take_oldest();
   const std::size_t number = parts_.size() + pending_.size() + 1;
   sent_ += part_.size();
   const std::string parameters = url_.scheme == Scheme::kAz ? "blockid=" + block_name(number) + "&comp=block"
@@ -141,13 +141,12 @@ void ObjectWriter::finish_parts() {
                : fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1, escaped(parts_[i]));
   }
   if (blocks) {
-    answer_to("PUT", "comp=blocklist", bytes_of("<BlockList>" + list + "</BlockList>"));
+    answer_to("PUT", "comp=blocklist", as_body("<BlockList>" + list + "</BlockList>"));
     return;
   }
   // It may be 200 and an error: the head of the answer is sent before the parts are joined.
-  const std::string answer =
-      answer_to("POST", "uploadId=" + percent_encoded(upload_, false),
-                bytes_of("<CompleteMultipartUpload>" + list + "</CompleteMultipartUpload>"));
+  const std::string answer = answer_to("POST", "uploadId=" + percent_encoded(upload_, false),
+                                       as_body("<CompleteMultipartUpload>" + list + "</CompleteMultipartUpload>"));
   pugi::xml_document document;
   document.load_string(answer.c_str());
   if (!document.child("CompleteMultipartUploadResult").empty()) return;

@@ -9,21 +9,20 @@
 #include "headrace/devices/base/file_writer.h"
 #include "headrace/pipeline/record.h"
 #include "headrace/pipeline/sources/records/record_file_format.h"
+#include "headrace/pipeline/sources/records/record_output.h"
 
 namespace headrace {
 
-// Not thread-safe. No file exists under its final name before finish().
-class RecordFileWriter {
+class RecordFileWriter final : public RecordOutput {
  public:
   RecordFileWriter(const std::filesystem::path& path, RecordFileHeader header);
   // Writes to a file that was opened earlier, and is empty.
   RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header);
 
-  // Appends the next record, in the order of the header's splits. Throws DataError if a raw field's size differs
-  // from the header's.
-  void append(const RecordView& record, std::string_view name);
-  // Finishes the file and returns its bytes. REQUIRES: as many records were appended as the header says.
-  std::uint64_t finish();
+  // In the order of the header's splits.
+  void append(const RecordView& record, std::string_view name) override;
+  // REQUIRES: as many records were appended as the header says.
+  std::uint64_t finish() override;
 
  private:
   RecordFileHeader header_;

@@ -12,9 +12,9 @@
 namespace headrace {
 namespace {
 
-constexpr std::string_view kEnded = "-";  // in place of an offset
+constexpr std::string_view kNoOffset = "-";  // in place of an offset
 // Of the numbers from 0 to 63.
-constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+_";
+constexpr std::string_view kStepDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+_";
 constexpr unsigned kDigitBits = 6;
 constexpr std::uint64_t kMaxDigits = 8;
 
@@ -23,7 +23,7 @@ std::optional<std::uint64_t> take(std::string_view& text, char end) {
   const std::size_t length = std::min(text.find(end), text.size());
   const std::string_view digits = text.substr(0, length);
   std::uint64_t value = 0;
-  if (digits == kEnded) {
+  if (digits == kNoOffset) {
     value = ShardReader::kEnd;
   } else {
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + length, value, 16);
@@ -68,7 +68,7 @@ std::string ShardTurns::mark() const {
   std::string text = fmt::format("{:x}:{:x}", next_position_, turn_);
   for (const Seat& seat : seats_) {
     const bool ended = seat.offset == ShardReader::kEnd;
-    const std::string offset = ended ? std::string(kEnded) : fmt::format("{:x}", seat.offset);
+    const std::string offset = ended ? std::string(kNoOffset) : fmt::format("{:x}", seat.offset);
     text += fmt::format(":{:x}.{}.{:x}", seat.position, offset, seat.given);
   }
   return text;
@@ -105,7 +105,7 @@ std::string steps_to_text(const ShardSteps& steps, std::size_t limit) {
   std::string text = fmt::format("{:x}:{:x}:", unit, digits);
   if (text.size() + digits * steps.size() > limit) return {};
   for (const std::uint64_t step : steps) {
-    for (std::size_t digit = digits; digit-- > 0;) text += kDigits[step / unit >> (kDigitBits * digit) & 63];
+    for (std::size_t digit = digits; digit-- > 0;) text += kStepDigits[step / unit >> (kDigitBits * digit) & 63];
   }
   return text;
 }
@@ -117,7 +117,7 @@ std::optional<ShardSteps> parse_steps(std::string_view text) {
     return std::nullopt;
   ShardSteps steps;
   for (std::uint64_t step = 0; !text.empty(); text.remove_prefix(1)) {
-    const std::size_t digit = kDigits.find(text.front());
+    const std::size_t digit = kStepDigits.find(text.front());
     if (digit == std::string_view::npos) return std::nullopt;
     step = step << kDigitBits | digit;
     if ((text.size() - 1) % *digits != 0) continue;

@@ -285,7 +285,7 @@ def test_records_of_any_dataset_are_saved(tmp_path):
     assert saved.fingerprint == made.fingerprint
     with pytest.raises(hr.ConfigError, match="stages"):
         hr.save_records(data.take(3), tmp_path / "two.records")
-    with pytest.raises(hr.ConfigError, match="holds record files"):
+    with pytest.raises(hr.ConfigError, match="holds shards"):
         hr.save_records(data, tmp_path / "many", shard_bytes=4000)
 
 

@@ -43,7 +43,7 @@ TEST_F(WritesToStore, ShardsAndGoesOnAfterAFault) {
     EXPECT_EQ(server_.file("/made/set/" + shard.path.filename().string()), text_of(read_whole_file(shard.path)));
   }
   EXPECT_EQ(stream_of(decoded(s3("made/set/"))), stream_of(decoded(local_ / "set")));
-  EXPECT_THAT(message_of([&] { convert(s3("made/set/"), 20'000); }), HasSubstr("holds record files"));
+  EXPECT_THAT(message_of([&] { convert(s3("made/set/"), 20'000); }), HasSubstr("holds shards"));
 }
 
 TEST_F(WritesToStore, NotOverWhatIsRead) {
