@@ -29,7 +29,7 @@ struct Choice {
   std::string reason;  // "2 would give 81 % of the rate"
 };
 
-// A loader's position, in some tens of bytes: enough to continue anywhere, with other replicas and threads.
+// A loader's position, in some tens of bytes, of a stream of shards up to 4 KiB: enough to continue anywhere, with other replicas and threads.
 struct LoaderState {
   std::uint64_t fingerprint = 0;  // of its plan, its seed and the records a filter could not judge
   std::uint64_t sequence = 0;     // all global batches below it were handed out to every replica
@@ -41,8 +41,8 @@ struct LoaderState {
   std::uint64_t seed = 0;
   std::vector<std::uint32_t> stages = {};
   // Of a stream: the records of an epoch, if `sequence` is of a later one than the first, else 0; and of one that
-  // is read in shards, where each of those that are open stands, so that it continues there. Empty: it is read
-  // again from the beginning of the epoch.
+  // is read in shards, where each of those that are open stands, so that it continues there, and where the records
+  // of the window lie. Empty: it is read again from the beginning of the epoch.
   std::uint64_t records = 0;
   std::string mark = {};
 

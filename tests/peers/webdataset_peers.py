@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import subprocess
 import tempfile
 import warnings
 from pathlib import Path
@@ -87,7 +88,15 @@ def gzipped(folder):
     (folder / "data.tmp").unlink()
 
 
+def written_by_headrace(folder):
+    write(folder / "source.tmp", samples())
+    subprocess.run([peers.BUILD / "headrace", "convert", "--data", folder / "source.tmp", "--to", folder / "data.tar", "--format",
+                    "webdataset", "--split", "train"], check=True, stdout=subprocess.DEVNULL)
+    (folder / "source.tmp").unlink()
+
+
 CASES = {
+    "written by Headrace": written_by_headrace,
     "cls": in_one_tar(),
     "json": in_one_tar(label="json"),
     "json and cls": with_label_in_both,

@@ -14,26 +14,18 @@
 #include "headrace/devices/base/reader_words.h"
 #include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources/bytes.h"
-#include "headrace/pipeline/sources/fingerprint.h"
+#include "headrace/pipeline/sources/records/file_shards.h"
 #include "headrace/pipeline/sources/records/tf_records.h"
-#include "headrace/pipeline/sources/sharded_source.h"
 
 namespace headrace {
 namespace {
 
-class TfShards final : public ShardedSource {
+class TfShards final : public FileShards {
  public:
   TfShards(std::string name, FoundShards shards, const TfRecordOptions& options);
 
-  std::size_t shards() const noexcept override { return files_.size(); }
-  bool is_remote() const noexcept override { return files_.is_remote(); }
-  std::string shard_name(std::size_t shard) const override { return files_.path(shard).filename().string(); }
-  std::uint64_t shard_bytes(std::size_t shard) const override { return files_.bytes(shard); }
   std::unique_ptr<ShardReader> open_shard(std::size_t shard, std::uint64_t offset) const override;
   std::unique_ptr<ShardReader> open_part(std::size_t shard, const ByteExtent& part) const override;
-  void will_read_parts(std::size_t shard, std::span<const ByteExtent> parts) const override {
-    files_.will_read(shard, parts);
-  }
 
  private:
   class Reader;
@@ -41,7 +33,6 @@ class TfShards final : public ShardedSource {
   void choose_fields();
   void learn_from(std::span<const std::byte> payload);
 
-  ShardFiles files_;
   TfRecordOptions options_;
   std::vector<TfField> fields_;
   std::size_t number_bytes_ = 0;  // of a record
@@ -52,7 +43,7 @@ class TfShards::Reader final : public ShardReader {
  public:
   Reader(const TfShards& set, std::size_t shard, std::uint64_t offset)
       : set_(set), name_(set.files_.path(shard).string()) {
-    in_file([&] {
+    in_shard(name_, [&] {
       const std::filesystem::path& path = set.files_.path(shard);
       const Packing packing = offset > 0 ? Packing::kPlain : tf_packing(path).value_or(packing_of(path));
       is_plain_ = packing == Packing::kPlain;
@@ -62,7 +53,8 @@ class TfShards::Reader final : public ShardReader {
   }
   Reader(const TfShards& set, std::size_t shard, const ByteExtent& part)
       : set_(set), name_(set.files_.path(shard).string()) {
-    in_file([&] { input_ = std::make_unique<BytesInput>(name_, part.offset, set.files_.read(shard, part)); });
+    in_shard(name_,
+             [&] { input_ = std::make_unique<BytesInput>(name_, part.offset, set.files_.read(shard, part)); });
   }
 
   std::optional<RecordView> next(std::vector<std::byte>& buffer) override {
@@ -89,15 +81,6 @@ class TfShards::Reader final : public ShardReader {
   }
 
  private:
-  // A fault of the file itself ends the pass: nothing after it can be found.
-  template <typename Read>
-  void in_file(const Read& read) const {
-    try {
-      read();
-    } catch (const DataError& error) {
-      throw Error(error.code(), fmt::format("{}: {}", name_, error.message()), error.hint());
-    }
-  }
   [[noreturn]] void fail_file(const std::string& what) const {
     throw Error(ErrorCode::kDataCorrupt, fmt::format("{}, offset {}: {}", name_, begin_, what),
                 "copy or download the file again");
@@ -109,7 +92,7 @@ class TfShards::Reader final : public ShardReader {
   // Reads payload and footer to the front of `buffer`, with room for the numbers at its end; returns their size.
   std::optional<std::size_t> read_frame(std::vector<std::byte>& buffer) {
     std::optional<std::size_t> size;
-    in_file([&] {
+    in_shard(name_, [&] {
       begin_ = input_->position();
       std::array<std::byte, tf_frame::kHeader> header{};
       const std::size_t count = input_->read(header);
@@ -146,24 +129,16 @@ class TfShards::Reader final : public ShardReader {
 };
 
 TfShards::TfShards(std::string name, FoundShards shards, const TfRecordOptions& options)
-    : files_(std::move(shards.paths)), options_(options) {
-  check_shards(name, files_.size());
-  info_.name = std::move(name);
-  info_.reading = as_stream(shards.reading, files_.size());
-  info_.left_out = std::move(shards.left_out);
+    : FileShards(std::move(name), std::move(shards)), options_(options) {
   info_.classes = options_.classes;
   info_.label_count = options_.label_count;
   choose_fields();
-  Fingerprint fingerprint("tf shards 1");
-  for (std::size_t file = 0; file < files_.size(); ++file) {
-    fingerprint.add(shard_name(file)).add(files_.bytes(file));
-  }
+  Fingerprint fingerprint = fingerprint_of("tf shards 1");
   for (const std::string& key : options_.image_keys) fingerprint.add(key);
   for (const std::string& key : options_.label_keys) fingerprint.add(key);
   for (const std::string& one : options_.classes) fingerprint.add(one);
   for (const Field& field : info_.fields) fingerprint.add(field);
   info_.fingerprint = fingerprint.value();
-  info_.revision = files_.revision();
 }
 
 void TfShards::learn_from(std::span<const std::byte> payload) {

@@ -15,12 +15,10 @@
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/archives/archive_files.h"
 #include "headrace/pipeline/sources/cell_classes.h"
-#include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/members/member_fields.h"
 #include "headrace/pipeline/sources/members/record_parts.h"
-#include "headrace/pipeline/sources/records/shard_files.h"
+#include "headrace/pipeline/sources/records/file_shards.h"
 #include "headrace/pipeline/sources/records/web_samples.h"
-#include "headrace/pipeline/sources/sharded_source.h"
 
 namespace headrace {
 namespace {
@@ -62,19 +60,12 @@ class ReadMembers final : public SampleMembers {
   const WebSample& sample_;
 };
 
-class WebShards final : public ShardedSource {
+class WebShards final : public FileShards {
  public:
   WebShards(std::string name, FoundShards shards, const WebDatasetOptions& options);
 
-  std::size_t shards() const noexcept override { return files_.size(); }
-  bool is_remote() const noexcept override { return files_.is_remote(); }
-  std::string shard_name(std::size_t shard) const override { return files_.path(shard).filename().string(); }
-  std::uint64_t shard_bytes(std::size_t shard) const override { return files_.bytes(shard); }
   std::unique_ptr<ShardReader> open_shard(std::size_t shard, std::uint64_t offset) const override;
   std::unique_ptr<ShardReader> open_part(std::size_t shard, const ByteExtent& part) const override;
-  void will_read_parts(std::size_t shard, std::span<const ByteExtent> parts) const override {
-    files_.will_read(shard, parts);
-  }
 
  private:
   class Reader;
@@ -83,7 +74,6 @@ class WebShards final : public ShardedSource {
   void settle_classes();
   std::uint64_t fingerprint() const;
 
-  ShardFiles files_;
   MemberFields fields_;
   WebMembers roles_;
   CellClasses classes_;  // of LabelType::kClass
@@ -98,7 +88,7 @@ class WebShards::Reader final : public ShardReader {
   template <typename Open>
   Reader(const WebShards& set, std::size_t shard, const Open& open)
       : set_(set), name_(set.files_.path(shard).string()) {
-    in_archive([&] {
+    in_shard(name_, [&] {
       files_ = open(set.files_.path(shard));
       member_ = files_->next();
     });
@@ -108,7 +98,7 @@ class WebShards::Reader final : public ShardReader {
     kept_ = 0;
     const KeepMember keep = [this](ArchiveFiles& files, const ArchiveFile& member) { return read(files, member); };
     std::optional<WebSample> sample;
-    in_archive([&] { sample = read_next_sample(*files_, keep, set_.roles_, member_); });
+    in_shard(name_, [&] { sample = read_next_sample(*files_, keep, set_.roles_, member_); });
     if (!sample) return std::nullopt;
     const std::string& fault = set_.has_labels_ ? sample->fault_with_label() : sample->fault;
     if (!fault.empty()) fail(*sample, fault);
@@ -132,16 +122,6 @@ class WebShards::Reader final : public ShardReader {
   }
 
  private:
-  // A fault of the archive itself ends the pass: nothing after it can be found.
-  template <typename Read>
-  void in_archive(const Read& read) const {
-    try {
-      read();
-    } catch (const DataError& error) {
-      throw Error(error.code(), fmt::format("{}: {}", name_, error.message()), error.hint());
-    }
-  }
-
   [[noreturn]] void fail(const WebSample& sample, const std::string& fault) const {
     throw DataError(ErrorCode::kDataCorrupt, fault, {.source = name_, .offset = sample.place.offset},
                     "each sample needs its image, its label and its members right beside each other");
@@ -191,7 +171,7 @@ class WebShards::Reader final : public ShardReader {
 };
 
 WebShards::WebShards(std::string name, FoundShards shards, const WebDatasetOptions& options)
-    : files_(std::move(shards.paths)),
+    : FileShards(name, std::move(shards)),
       fields_(options.members, name),
       roles_(web_members({.image_column = options.image_member,
                           .label_column = options.label_member,
@@ -199,10 +179,6 @@ WebShards::WebShards(std::string name, FoundShards shards, const WebDatasetOptio
                           .label_type = options.label_type},
                          fields_.extensions(), name)),
       memory_limit_(options.memory_limit) {
-  check_shards(name, files_.size());
-  info_.name = std::move(name);
-  info_.reading = as_stream(shards.reading, files_.size());
-  info_.left_out = std::move(shards.left_out);
   info_.classes = options.classes;
   info_.label_count = options.label_count;
   settle_classes();
@@ -212,7 +188,6 @@ WebShards::WebShards(std::string name, FoundShards shards, const WebDatasetOptio
   if (!has_labels_) info_.fields.pop_back();
   fields_.add_to(info_.fields);
   info_.fingerprint = fingerprint();
-  info_.revision = files_.revision();
 }
 
 // Names can be numbered only once all are known.
@@ -261,12 +236,8 @@ void WebShards::look_at_first(std::uint64_t memory_limit) {
   throw DataError(ErrorCode::kDataCorrupt, "has no sample in it", {.source = info_.name});
 }
 
-// Names and sizes alone: the bytes are not read before they are needed.
 std::uint64_t WebShards::fingerprint() const {
-  Fingerprint fingerprint("web shards 1");
-  for (std::size_t file = 0; file < files_.size(); ++file) {
-    fingerprint.add(shard_name(file)).add(files_.bytes(file));
-  }
+  Fingerprint fingerprint = fingerprint_of("web shards 1");
   for (const std::string& one : info_.classes) fingerprint.add(one);
   fingerprint.add(roles_.image).add(roles_.label);
   if (roles_.json) {

@@ -289,6 +289,17 @@ def test_records_of_any_dataset_are_saved(tmp_path):
         hr.save_records(data, tmp_path / "many", shard_bytes=4000)
 
 
+def test_records_are_saved_as_webdataset_reads_them(tmp_path):
+    images = [jpeg(number) for number in range(9)]
+    data = hr.from_function(lambda number: {"image": images[number], "label": number % 3, "place": np.arange(3) * number}, 9)
+    hr.save_records(data, tmp_path / "out.tar", format="webdataset")
+    with tarfile.open(tmp_path / "out.tar") as tar:
+        assert tar.getnames()[:4] == ["000000000.jpg", "000000000.cls", "000000000.place.npy", "000000001.jpg"]
+        assert tar.extractfile("000000004.jpg").read() == images[4]
+        assert tar.extractfile("000000004.cls").read() == b"1"
+        assert np.load(io.BytesIO(tar.extractfile("000000004.place.npy").read())).tolist() == [0, 4, 8]
+
+
 def test_how_a_path_was_read_is_said_once(tmp_path, capsys):
     for i, name in enumerate(["train/cat/0.jpg", "train/dog/1.jpg", "val/cat/2.jpg", "train/.thumbnails/0.jpg"]):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
