@@ -29,7 +29,8 @@ struct Choice {
   std::string reason;  // "2 would give 81 % of the rate"
 };
 
-// A loader's position, in some tens of bytes, of a stream of shards up to 4 KiB: enough to continue anywhere, with other replicas and threads.
+// A loader's position, in some tens of bytes, of a stream of shards up to 4 KiB: enough to continue anywhere, with
+// other replicas and threads.
 struct LoaderState {
   std::uint64_t fingerprint = 0;  // of its plan, its seed and the records a filter could not judge
   std::uint64_t sequence = 0;     // all global batches below it were handed out to every replica

@@ -228,11 +228,11 @@ HR_API void hr_tally_free(hr_tally* tally);
 
 /* Packs a data set into one record file, for fast reading by position, or with shard_bytes into several in a
  * folder, or into tars as WebDataset reads them; also in a store, "s3://bucket/key". Options are those of
- * ConvertOptions in C++: format ("records" or "webdataset"), max_side, quality, shard_bytes, threads, apply_orientation,
- * split ("all", "train" or "test"), on_error ("fail" or "skip"), max_bad_share, quarantine, and how to read
- * the data (classes_at, train_folder, test_folder, label_count, image_column, label_column, columns, label_type).
- * `tally` counts the omitted records. Returns records, bytes, shards, bad_records and reading as JSON. `options`,
- * `tally` and `json` may be null. */
+ * ConvertOptions in C++: format ("records" or "webdataset"), max_side, quality, shard_bytes, threads,
+ * apply_orientation, split ("all", "train" or "test"), on_error ("fail" or "skip"), max_bad_share, quarantine, and
+ * how to read the data (classes_at, train_folder, test_folder, label_count, image_column, label_column, columns,
+ * label_type). `tally` counts the omitted records. Returns records, bytes, shards, bad_records and reading as
+ * JSON. `options`, `tally` and `json` may be null. */
 HR_API hr_status hr_convert(const char* data, const char* to, const char* options, hr_tally* tally, char** json);
 
 #ifdef __cplusplus

@@ -34,9 +34,9 @@ class ConvertWebDataset : public ::testing::Test {
 
   // The same fields, as the members that they were written as.
   static SourcePtr read_back(const std::filesystem::path& path, bool indexed = true) {
-    return web_dataset(
-        path, {.members = {"caption=caption.txt:text", "seg=seg.png:mask", "boxes=boxes.npy:list", "score=score.npy"},
-               .indexed = indexed});
+    return web_dataset(path, {.members = {"caption=caption.txt:text", "seg=seg.png:mask", "boxes=boxes.npy:list",
+                                          "score=score.npy"},
+                              .indexed = indexed});
   }
   SourcePtr original() const { return open_source(data_, Split::kTrain, options_.source); }
 

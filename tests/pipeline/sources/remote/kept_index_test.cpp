@@ -225,7 +225,8 @@ TEST_F(KeptIndexes, InADamagedSetAreMadeAnew) {
 
 TEST_F(KeptIndexes, AreRefusedOfWhatHasNone) {
   EXPECT_THAT(message_of([&] { index_dataset(local_ / "images.tar"); }), HasSubstr("nothing here has an index"));
-  EXPECT_THAT(message_of([&] { index_dataset(at("images.tar"), {.to = at("set")}); }), HasSubstr("nothing can be written there"));
+  EXPECT_THAT(message_of([&] { index_dataset(at("images.tar"), {.to = at("set")}); }),
+              HasSubstr("nothing can be written there"));
   ::setenv("HEADRACE_INDEX_FOLDER", "off", 1);
   EXPECT_THAT(message_of([&] { index_dataset(at("images.tar")); }), HasSubstr("is off"));
 }
