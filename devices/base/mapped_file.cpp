@@ -15,12 +15,6 @@
 #include "headrace/devices/base/system_file.h"
 
 namespace headrace {
-namespace {
-
-constexpr std::uint64_t kMinMapped = std::uint64_t{16} << 20;  // bytes
-
-}  // namespace
-
 FilePart::FilePart(const File& file, std::uint64_t offset, std::uint64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const bool may_map = bytes >= kMinMapped && !file.is_remote() && offset + bytes <= file.size();

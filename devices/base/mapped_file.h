@@ -16,6 +16,8 @@ namespace headrace {
 // (SIGBUS).
 class FilePart {
  public:
+  static constexpr std::uint64_t kMinMapped = std::uint64_t{4} << 20;  // bytes
+
   FilePart() = default;
   // Throws DataError if the file is too short, or cannot be read.
   FilePart(const File& file, std::uint64_t offset, std::uint64_t bytes);

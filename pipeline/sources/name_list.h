@@ -6,9 +6,9 @@
 #include <initializer_list>
 #include <ranges>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
+
+#include "headrace/pipeline/sources/table_column.h"
 
 namespace headrace {
 
@@ -45,12 +45,17 @@ class NameList {
            std::views::transform([this](std::size_t i) { return (*this)[i]; });
   }
 
-  std::string_view bytes() const noexcept { return bytes_; }
+  std::string_view bytes() const noexcept { return {bytes_.data(), bytes_.size()}; }
   std::span<const std::uint64_t> ends() const noexcept { return ends_; }
+  // As TableColumn::share(): no name is added any more.
+  void share() {
+    bytes_.share();
+    ends_.share();
+  }
 
  private:
-  std::string bytes_;
-  std::vector<std::uint64_t> ends_;
+  TableColumn<char> bytes_;
+  TableColumn<std::uint64_t> ends_;
 };
 
 }  // namespace headrace

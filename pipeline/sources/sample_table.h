@@ -11,6 +11,7 @@
 #include "headrace/pipeline/source.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/name_list.h"
+#include "headrace/pipeline/sources/table_column.h"
 
 namespace headrace {
 
@@ -38,6 +39,12 @@ class SampleTable {
   }
   std::int64_t label_value(std::size_t index) const noexcept { return labels_[index]; }
 
+  // As TableColumn::share(): no record is added any more.
+  void share() {
+    names_.share();
+    labels_.share();
+  }
+
   // Mixes names and labels into a source's fingerprint.
   void add_to(Fingerprint& fingerprint) const {
     fingerprint.add(names_.bytes()).add(std::as_bytes(std::span(labels_))).add(std::as_bytes(names_.ends()));
@@ -48,7 +55,7 @@ class SampleTable {
   std::span<const std::int64_t> labels() const noexcept { return labels_; }
 
  private:
-  std::vector<std::int64_t> labels_;
+  TableColumn<std::int64_t> labels_;
   NameList names_;
 };
 

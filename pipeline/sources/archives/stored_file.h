@@ -1,6 +1,7 @@
 // The location of a file within an archive that is read by position.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,7 @@ struct StoredFile {
   std::uint64_t packed_size = 0;  // in a zip: of its bytes in the archive
   std::uint32_t crc = 0;          // in a zip: CRC-32 of the file
   Kind kind = Kind::kPlain;
+  std::array<std::uint8_t, 3> zeros = {};  // in place of padding, which would be of any value
 };
 
 // Returns what reading the file will touch; in a zip, as much as the header before the bytes usually takes.

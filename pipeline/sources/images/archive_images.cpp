@@ -105,6 +105,8 @@ ArchiveImages::ArchiveImages(const std::filesystem::path& archive, Index index)
   info_ = table_.info(archive.string(), fingerprint);
   info_.revision = file_.modified_ns();
   if (!fields_.empty()) take_along(index.sidecars, fingerprint, is_zip);
+  table_.share();
+  places_.share();
 }
 
 void ArchiveImages::take_along(const Sidecars& sidecars, Fingerprint& fingerprint, bool is_zip) {

@@ -11,6 +11,7 @@
 #include "headrace/pipeline/sources/images/image_listing.h"
 #include "headrace/pipeline/sources/images/sidecars.h"
 #include "headrace/pipeline/sources/members/member_fields.h"
+#include "headrace/pipeline/sources/table_column.h"
 
 namespace headrace {
 
@@ -49,7 +50,7 @@ class ArchiveImages final : public Source {
   ReadAt read_at_;
   ImageTable table_;
   MemberFields fields_;
-  std::vector<StoredFile> places_;
+  TableColumn<StoredFile> places_;
   std::vector<StoredFile> beside_;  // by record, as MemberFields::extensions(); those missing have no place
   SourceInfo info_;
 };

@@ -166,6 +166,8 @@ class ImageFolder final : public Source {
     info_ = table_.info(folder.string(), fingerprint);
     if (!fields_.empty()) take_along(listing, sidecars, fingerprint, revision);
     info_.revision = revision.value();
+    table_.share();
+    sizes_.share();
   }
 
   const SourceInfo& info() const noexcept override { return info_; }
@@ -284,7 +286,7 @@ class ImageFolder final : public Source {
   std::filesystem::path folder_;
   ImageTable table_;
   MemberFields fields_;
-  std::vector<std::uint64_t> sizes_;
+  TableColumn<std::uint64_t> sizes_;
   std::vector<std::uint64_t> beside_;  // sizes of the files taken along, by record; kNoFile
   SourceInfo info_;
 };

@@ -44,7 +44,7 @@ class ImageTable : private SampleTable {
   // `layout` refers to `paths`.
   ImageTable(const ImageListing& layout, NameList paths);
 
-  using SampleTable::label, SampleTable::label_value, SampleTable::name, SampleTable::size;
+  using SampleTable::label, SampleTable::label_value, SampleTable::name, SampleTable::share, SampleTable::size;
 
   // Mixes names, labels and classes into a source's fingerprint.
   void add_to(Fingerprint& fingerprint) const;

@@ -182,6 +182,7 @@ WebDataset::WebDataset(std::string name, FoundShards shards, const WebDatasetOpt
   describe_columns();
   take_fingerprint();
   info_.revision = files_.revision();
+  table_.share();
 }
 
 void WebDataset::settle_labels() {

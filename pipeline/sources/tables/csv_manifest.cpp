@@ -60,6 +60,9 @@ class CsvManifest final : public Source {
     for (const std::uint64_t size : sizes_) fingerprint.add(size);
     for (const Array& column : columns_) fingerprint.add(column.field).add(column.bytes);
     info_.fingerprint = fingerprint.value();
+    table_.share();
+    sizes_.share();
+    offsets_.share();
   }
 
   const SourceInfo& info() const noexcept override { return info_; }
@@ -189,8 +192,8 @@ class CsvManifest final : public Source {
   std::filesystem::path folder_;
   SampleTable table_;
   std::vector<Array> columns_;                    // the last fields
-  std::vector<std::uint64_t> sizes_;              // kMissing if the file could not be opened
-  std::vector<std::uint64_t> offsets_;            // of each record's row in the table
+  TableColumn<std::uint64_t> sizes_;              // kMissing if the file could not be opened
+  TableColumn<std::uint64_t> offsets_;            // of each record's row in the table
   std::map<std::uint64_t, std::string> missing_;  // reason, by record
   SourceInfo info_;
 };
