@@ -44,7 +44,8 @@ constexpr NamedText kVariables[] = {
     {"HEADRACE_FETCH_CACHE", "folder of a local disk that keeps what is fetched of URLs, as --fetch-cache does"},
     {"HEADRACE_FETCH_BUDGET", "the maximum of its files: 500G"},
     {"HEADRACE_INDEX_FOLDER",
-     "where indexes of remote and large files are kept; off: nowhere; default below the user's cache "
+     "where indexes of remote and large files, and tables that processes share, are kept; off: nowhere; default "
+     "below the user's cache "
      "folder"},
     {"HEADRACE_CUDA_PLAN_FOLDER", "where tuned plans are kept; default below the user's cache folder"},
     {"HEADRACE_CUDA_PLANS", "1: print each plan that is chosen"},

@@ -25,15 +25,20 @@ class KeptListing final : public ArchiveFiles {
 
   std::optional<ArchiveFile> next() override {
     bytes_ = {};
-    for (;;) {
+    while (!ended_) {
       switch (static_cast<Entry>(reader_.u8())) {
         case Entry::kFile: return file(/*with_bytes=*/false);
         case Entry::kFileWithBytes: return file(/*with_bytes=*/true);
         case Entry::kFolder: folders_.push_back(reader_.text()); break;
-        case Entry::kEnd: links_out_ = reader_.u64(); return std::nullopt;
+        case Entry::kEnd:
+          links_out_ = reader_.u64();
+          ended_ = true;
+          std::vector<std::byte>().swap(index_);  // there may be much of it
+          break;
         default: reader_.fail("is no entry of an index");
       }
     }
+    return std::nullopt;
   }
   void read(std::span<std::byte> into) override {
     if (bytes_.size() == into.size()) {
@@ -56,6 +61,7 @@ class KeptListing final : public ArchiveFiles {
   std::filesystem::path archive_;
   std::vector<std::byte> index_;
   ByteReader reader_;
+  bool ended_ = false;
   StoredFile place_;                  // of the latest file
   std::span<const std::byte> bytes_;  // of it; empty: not kept
   std::optional<File> file_;          // of the archive, once it is read

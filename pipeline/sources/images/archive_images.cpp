@@ -67,6 +67,17 @@ ArchiveImages::Index ArchiveImages::index(const std::filesystem::path& archive, 
   ImageListing layout = lay_out_images(paths, options.split, archive.string(), options.layout);
   add_links_out(files.links_out(), layout.left_out);
   std::vector<StoredFile> places, beside;
+  bool are_all = layout.records.size() == members.size() && fields.extensions().empty();
+  for (std::size_t i = 0; are_all && i < members.size(); ++i) {
+    are_all = sidecars.listed_at(layout.records[i].path) == i;
+  }
+  if (are_all) {
+    return {.table = ImageTable(layout, std::move(paths)),
+            .fields = std::move(fields),
+            .sidecars = std::move(sidecars),
+            .places = std::move(members),
+            .beside = {}};
+  }
   places.reserve(layout.records.size());
   beside.reserve(layout.records.size() * fields.extensions().size());
   for (const ImageListing::Record& record : layout.records) {
