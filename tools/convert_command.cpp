@@ -46,8 +46,9 @@ std::filesystem::path file_to_write(const ConvertCommandOptions& options) {
 
 void convert(ConvertCommandOptions options) {
   options.to = file_to_write(options);
-  std::vector<NamedPath> outputs{{.option = "--json", .path = options.json}};
+  std::vector<NamedPath> outputs;
   if (options.convert.shard_bytes == 0) outputs.push_back({.option = "--to", .path = options.to});
+  outputs.push_back({.option = "--json", .path = options.json});
   check_outputs(outputs, {{.option = "--data", .path = options.data}}, options.errors);
   JsonLines json(options.json);
   if (!options.split.empty()) options.convert.split = parse_split(options.split);

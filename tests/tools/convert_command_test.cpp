@@ -61,6 +61,25 @@ TEST(ConvertCommand, IntoAFolderTheFileIsCalledAfterTheData) {
   EXPECT_NE(same.errors.find("--to would overwrite " + to + "/a.records"), std::string::npos) << same.errors;
 }
 
+TEST(ConvertCommand, WritesShardsIntoAFolderThatIsThere) {
+  TempFolder folder;
+  const std::string data = folder.write("a.tar", pack_images(make_image_files()).finish()).string();
+  for (const std::string format : {"records", "webdataset"}) {
+    const std::string to = (folder / format).string();
+    std::filesystem::create_directory(to);
+    const std::vector<std::string> command{"convert",  "--data", data,           "--to", to,
+                                           "--format", format,   "--shard-size", "2K"};
+    const CommandResult result = headrace(command);
+    ASSERT_EQ(result.status, 0) << result.errors;
+    std::set<std::string> endings;
+    for (const auto& file : std::filesystem::directory_iterator(to)) endings.insert(file.path().extension());
+    EXPECT_EQ(endings, std::set<std::string>{format == "records" ? ".records" : ".tar"});
+    const CommandResult again = headrace(command);
+    EXPECT_EQ(again.status, 2);
+    EXPECT_NE(again.errors.find("holds shards"), std::string::npos) << again.errors;
+  }
+}
+
 TEST(ConvertCommand, SaysWhatIsWrong) {
   TempFolder folder;
   const std::string data = folder.write("a.tar", pack_images(make_image_files()).finish()).string();
