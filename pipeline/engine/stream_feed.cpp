@@ -153,7 +153,7 @@ void StreamFeed::pull_all(std::unique_ptr<Pulled>& stream, ThreadState& state) {
     if (at.epoch == start_.epoch && at.record < start_.record)
       at.record += skip(*stream, start_.record - at.record, state);
     bool at_end = false;
-    while (!at_end && !is_whole(at.epoch)) {
+    while (!is_whole(at.epoch)) {
       if (!wait_for_room()) return;
       note_mark(*stream, at);
       std::optional<StreamedRecord> record = pull(*stream, at.record, state);

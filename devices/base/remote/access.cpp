@@ -123,16 +123,16 @@ std::string StoreAccess::page_url(const Url& bucket, const std::string& prefix, 
 const StoreHints& hints_of(Scheme store) {
   static constexpr StoreHints kS3 = {
       "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN if they are temporary",
-      "has AWS_ACCESS_KEY_ID the permission, is the session token still valid, are AWS_REGION and the clock "
+      "does AWS_ACCESS_KEY_ID have permission, is the session token still valid, are AWS_REGION and the clock "
       "right?",
       "check the bucket, the key and AWS_ENDPOINT_URL"};
   static constexpr StoreHints kGs = {
       "set GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY, or CLOUDSDK_AUTH_ACCESS_TOKEN",
-      "has GS_ACCESS_KEY_ID the permission, or is CLOUDSDK_AUTH_ACCESS_TOKEN still valid?",
+      "does GS_ACCESS_KEY_ID have permission, or is CLOUDSDK_AUTH_ACCESS_TOKEN still valid?",
       "check the bucket and the key"};
   static constexpr StoreHints kAz = {
       "set AZURE_STORAGE_SAS_TOKEN to a shared access signature that may read and list, or write",
-      "has AZURE_STORAGE_SAS_TOKEN the permission (to read and list, or to write), and is it still valid?",
+      "does AZURE_STORAGE_SAS_TOKEN have permission (to read and list, or to write), and is it still valid?",
       "check AZURE_STORAGE_ACCOUNT, the container and the name"};
   static constexpr StoreHints kHf = {
       "set HF_TOKEN, or check the name of the repository: one that is not there is "

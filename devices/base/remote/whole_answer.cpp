@@ -50,7 +50,8 @@ Words words_of(const Asked& asked, const HttpAnswer& answer) {
     case 403: return denied(asked, answer.status);
     case 404:
     case 410:
-      return {ErrorCode::kNotFound, fmt::format("there is no such file (HTTP {})", answer.status),
+      return {ErrorCode::kNotFound,
+              fmt::format("there is no such {} (HTTP {})", asked.is_write ? "bucket" : "file", answer.status),
               in_store(asked) ? hints_of(asked.scheme).missing : "check the URL"};
     default: break;
   }

@@ -7,9 +7,6 @@
 
 namespace headrace {
 
-RecordFileWriter::RecordFileWriter(const std::filesystem::path& path, RecordFileHeader header)
-    : RecordFileWriter(std::make_unique<FileWriter>(path), std::move(header)) {}
-
 RecordFileWriter::RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header)
     : header_(std::move(header)), file_(std::move(file)) {
   file_->append(header_.encode());

@@ -1,7 +1,6 @@
 // Writes a record file, record after record. pipeline/FORMAT.md describes the bytes.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -15,8 +14,7 @@ namespace headrace {
 
 class RecordFileWriter final : public RecordOutput {
  public:
-  RecordFileWriter(const std::filesystem::path& path, RecordFileHeader header);
-  // Writes to a file that was opened earlier, and is empty.
+  // REQUIRES: the file is empty.
   RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header);
 
   // In the order of the header's splits.

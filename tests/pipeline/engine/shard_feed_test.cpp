@@ -1,5 +1,4 @@
 // Streams of shards: epochs of unknown length, in an order that depends on the shards alone, continued anywhere.
-#include "headrace/pipeline/engine/stream_mark.h"
 #include "headrace/pipeline/ledger.h"
 #include "headrace/pipeline/sources/streams/shard_stream.h"
 #include "headrace/tests/pipeline/property.h"
@@ -275,18 +274,6 @@ TEST(ShardFeed, ReadsOnlyWhatIsLeftOfItsWindow) {
     EXPECT_EQ(next.state().serialize(), loader.state().serialize());
   }
   EXPECT_EQ(source->parts, 64 - into);
-}
-
-// The widest steps that a state has room for: of records that take any number of bytes, as those of TFRecord files
-// do.
-TEST(ShardFeed, HasRoomForTheStepsOfAWindow) {
-  StreamMark mark{.at = {.epoch = 3, .record = 70'000}, .text = std::string(320, '1')};
-  for (std::uint64_t i = 0; i < 1024; ++i) mark.steps.push_back(100'001 + i);
-  LoaderState state{.fingerprint = 7, .sequence = 1'000'000'000, .records = 1'281'167};
-  state.mark = mark.to_text(true);
-  for (std::uint64_t i = 1; i <= 1024; ++i) state.ahead.push_back(state.sequence + i);
-  EXPECT_LE(state.serialize().size(), 4096U);
-  EXPECT_EQ(parse_stream_mark(LoaderState::parse(state.serialize()).mark)->steps, mark.steps);
 }
 
 TEST(ShardFeed, RefusesStatesOfOtherRecords) {

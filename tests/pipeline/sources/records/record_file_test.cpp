@@ -54,7 +54,7 @@ Bytes tiny_record(std::uint64_t i) {
 }
 
 std::uint64_t write_tiny(const std::filesystem::path& path) {
-  RecordFileWriter writer(path, tiny_header());
+  RecordFileWriter writer(std::make_unique<FileWriter>(path), tiny_header());
   for (std::uint64_t i = 0; i < kTrain + kTest; ++i) {
     const Bytes record = tiny_record(i);
     writer.append({.fields = {std::span(record).first(2), std::span(record).last(8)}}, i == 1 ? "one" : "");
@@ -105,9 +105,10 @@ TEST(RecordFileTest, KeepsBothSplitsNamesAndClasses) {
 // The format as FORMAT.md spells it: a change of these bytes needs another version number.
 TEST(RecordFileTest, HasTheBytesOfVersionOne) {
   TempFolder folder;
-  RecordFileWriter writer(folder / "one", {.fields = {{.name = "x", .dtype = DType::kI32, .shape = {1}}},
-                                           .classes = {"c"},
-                                           .splits = {{.split = Split::kTest, .records = 1, .origin = 7}}});
+  RecordFileWriter writer(std::make_unique<FileWriter>(folder / "one"),
+                          {.fields = {{.name = "x", .dtype = DType::kI32, .shape = {1}}},
+                           .classes = {"c"},
+                           .splits = {{.split = Split::kTest, .records = 1, .origin = 7}}});
   const Bytes four = to_bytes("four");
   writer.append({.fields = {four}}, "n");
   writer.finish();
@@ -280,9 +281,10 @@ TEST(RecordFileTest, RefusesAnotherVersionAndAMissingSplit) {
   const DataError error = error_of<DataError>([&] { record_file(folder / "tiny", Split::kTrain); });
   EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
   EXPECT_THAT(error.what(), HasSubstr("version 2"));
-  RecordFileWriter writer(folder / "half", {.fields = {{.name = "x", .dtype = DType::kU8, .shape = {1}}},
-                                            .classes = {},
-                                            .splits = {{.split = Split::kTrain}}});
+  RecordFileWriter writer(std::make_unique<FileWriter>(folder / "half"),
+                          {.fields = {{.name = "x", .dtype = DType::kU8, .shape = {1}}},
+                           .classes = {},
+                           .splits = {{.split = Split::kTrain}}});
   writer.finish();
   EXPECT_EQ(record_file(folder / "half", Split::kTrain)->info().records, 0U);
   EXPECT_THAT(error_of<ConfigError>([&] { record_file(folder / "half", Split::kTest); }).what(),
@@ -303,7 +305,7 @@ TEST(RecordFileTest, ALargeIndexIsMapped) {
   RecordFileHeader header = tiny_header();
   header.splits = {{.split = Split::kTest, .records = 1, .origin = 1},
                    {.split = Split::kTrain, .records = kRecords, .origin = 2}};
-  RecordFileWriter writer(path, header);
+  RecordFileWriter writer(std::make_unique<FileWriter>(path), header);
   for (std::uint64_t i = 0; i <= kRecords; ++i) {
     const Bytes record = tiny_record(i);
     const std::string name = i % 1000 == 0 || i == kNamed + 1 ? "record " + std::to_string(i) : "";
@@ -334,7 +336,7 @@ TEST(RecordFileTest, ALargeIndexIsMapped) {
 TEST(RecordFileTest, WriterRefusesARecordOfAnotherSize) {
   TempFolder folder;
   {
-    RecordFileWriter writer(folder / "a", tiny_header());
+    RecordFileWriter writer(std::make_unique<FileWriter>(folder / "a"), tiny_header());
     const Bytes bytes(8);
     EXPECT_THROW(writer.append({.fields = {std::span(bytes).first(3), bytes}}, "x"), DataError);
     EXPECT_THROW(writer.finish(), Error) << "fewer records than promised";
