@@ -265,7 +265,7 @@ bool HttpServer::take_upload(int socket, const ServedRequest& request) {
   const std::string path = decoded(request.path()), number = parameter(request.target, "partNumber"),
                     block = parameter(request.target, "blockid");
   const auto has = [&](const char* name) { return request.target.find(name) != std::string::npos; };
-  std::string answer, headers, whole;
+  std::string status = "200 OK", answer, headers, whole;
   {
     const std::lock_guard lock(mutex_);
     const auto upload = uploads_.find(path);
@@ -273,8 +273,9 @@ bool HttpServer::take_upload(int socket, const ServedRequest& request) {
     if (request.method == "POST" && has("uploads=")) {
       uploads_[path];
       answer = "<InitiateMultipartUploadResult><UploadId>one/+</UploadId></InitiateMultipartUploadResult>";
+    } else if (!number.empty() && !is_known) {
+      status = "404 Not Found";
     } else if (request.method == "PUT" && !(number + block).empty()) {
-      if (!number.empty() && !is_known) return send_status(socket, "404 Not Found");
       uploads_[path][number.empty() ? block : std::string(8 - number.size(), '0') + number] = request.body;
       headers = "ETag: \"part-" + number + "\"\r\n";
     } else if (request.method == "PUT" && !has("comp=blocklist")) {
@@ -282,8 +283,9 @@ bool HttpServer::take_upload(int socket, const ServedRequest& request) {
     } else if (request.method == "DELETE") {
       uploads_.erase(path);
       if (!has("uploadId=")) files_.erase(path);
+    } else if (!is_known) {
+      status = "404 Not Found";
     } else {
-      if (!is_known) return send_status(socket, "404 Not Found");
       for (const auto& [name, bytes] : upload->second) {
         const std::string listed = has("comp=blocklist")
                                        ? "<Latest>" + name + "</Latest>"
@@ -295,7 +297,7 @@ bool HttpServer::take_upload(int socket, const ServedRequest& request) {
       answer = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>";
     }
   }
-  return send_status(socket, "200 OK", headers, answer);
+  return send_status(socket, status, headers, answer);
 }
 
 // Lists "BUCKET/..." as a store does, three keys a page.
