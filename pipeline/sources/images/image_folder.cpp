@@ -11,6 +11,7 @@
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
+#include "headrace/devices/base/memory.h"
 #include "headrace/devices/base/remote.h"
 #include "headrace/pipeline/sources.h"
 #include "headrace/pipeline/sources/images/image_listing.h"
@@ -33,6 +34,8 @@ struct FolderListing {
 
 // Maximum number of folders walked. Links that do not lead in circles can still double the paths at every level.
 constexpr std::uint64_t kMaxFolders = std::uint64_t{1} << 22;
+// Bytes of lists that are freed before memory is returned to the system.
+constexpr std::size_t kMaxDropped = std::size_t{16} << 20;
 
 // Every reachable folder, read once however many paths lead to it.
 class FolderGraph {
@@ -67,8 +70,13 @@ class FolderGraph {
   // Frees the list of the folder's files, if no other path leads to it.
   void drop_files(const FileIdentity& folder) {
     if (!is_tree_) return;
-    std::string().swap(folders_[folder].names);
-    std::vector<FolderContents::OfFile>().swap(folders_[folder].files);
+    FolderContents& contents = folders_[folder];
+    dropped_ += contents.names.capacity() + contents.files.capacity() * sizeof(FolderContents::OfFile);
+    std::string().swap(contents.names);
+    std::vector<FolderContents::OfFile>().swap(contents.files);
+    if (dropped_ < kMaxDropped) return;
+    return_freed_memory();
+    dropped_ = 0;
   }
 
   // Returns whether `link`, in `folder`, leads to a place from which `folder` can be reached again.
@@ -89,6 +97,7 @@ class FolderGraph {
   FileIdentity root_;
   std::map<FileIdentity, FolderContents> folders_;
   std::size_t files_ = 0, path_bytes_ = 0;
+  std::size_t dropped_ = 0;  // bytes of lists, since memory was returned to the system
   bool is_tree_ = true;  // one path leads to each folder
 };
 
@@ -148,21 +157,43 @@ FolderListing list_files_below(const std::filesystem::path& folder) {
   return listing;
 }
 
+Fingerprint revision_of(const FolderListing& listing, const ImageListing& layout, const Sidecars& sidecars) {
+  Fingerprint revision("");
+  for (const ImageListing::Record& record : layout.records)
+    revision.add(listing.modified_ns[sidecars.listed_at(record.path)]);
+  return revision;
+}
+
+// Returns the elements of the records, in their order: the list itself where that is the same.
+std::vector<std::uint64_t> in_order(std::vector<std::uint64_t> listed,
+                                    const std::vector<ImageListing::Record>& records) {
+  bool is_same = listed.size() == records.size();
+  for (std::size_t i = 0; is_same && i < records.size(); ++i) is_same = records[i].path == i;
+  if (is_same) return listed;
+  std::vector<std::uint64_t> ordered;
+  ordered.reserve(records.size());
+  for (const ImageListing::Record& record : records) ordered.push_back(listed[record.path]);
+  return ordered;
+}
+
 // Images as files: listed once, opened at each read, with the files beside them that are taken along.
 class ImageFolder final : public Source {
  public:
   ImageFolder(const std::filesystem::path& folder, FolderListing listing, const ImageListing& layout,
               MemberFields fields, const Sidecars& sidecars)
-      : folder_(folder), table_(layout, std::move(listing.paths)), fields_(std::move(fields)) {
-    Fingerprint fingerprint("image folder 1"), revision("");
-    table_.add_to(fingerprint);
-    sizes_.reserve(layout.records.size());
-    for (const ImageListing::Record& record : layout.records) {
-      const std::size_t listed = sidecars.listed_at(record.path);
-      sizes_.push_back(listing.sizes[listed]);
-      fingerprint.add(sizes_.back());
-      revision.add(listing.modified_ns[listed]);
+      : folder_(folder), fields_(std::move(fields)) {
+    Fingerprint revision = revision_of(listing, layout, sidecars);
+    if (fields_.empty()) {  // there may be millions: each list goes when nothing needs it any more
+      std::vector<std::uint64_t>().swap(listing.modified_ns);
+      sizes_ = in_order(std::move(listing.sizes), layout.records);
+    } else {
+      for (const ImageListing::Record& record : layout.records)
+        sizes_.push_back(listing.sizes[sidecars.listed_at(record.path)]);
     }
+    table_ = ImageTable(layout, std::move(listing.paths));
+    Fingerprint fingerprint("image folder 1");
+    table_.add_to(fingerprint);
+    for (const std::uint64_t size : sizes_) fingerprint.add(size);
     info_ = table_.info(folder.string(), fingerprint);
     if (!fields_.empty()) take_along(listing, sidecars, fingerprint, revision);
     info_.revision = revision.value();
