@@ -44,8 +44,8 @@ struct ConvertOptions {
   // file; an additional pass reads and decodes everything first to find them. kSubstitute is a ConfigError: a
   // record file has each record once. max_bad_share applies to the records of a split.
   ErrorPolicy errors = {};
-  // Called after each record, by the calling thread, with the records done and their total. If bad records are
-  // skipped, they are counted to the end twice: once to find them.
+  // Called after each record, by the calling thread, with the records done and their total; that of a stream is
+  // kUnknownRecords. If bad records are skipped, they are counted to the end twice: once to find them.
   std::function<void(std::uint64_t done, std::uint64_t records)> progress = {};
 };
 
@@ -72,6 +72,9 @@ struct ConvertResult {
 // Each appears whole. Until the last one is written, a marker file, .headrace-convert, records the inputs and
 // options: repeating the call resumes a conversion that failed or was killed. Throws ConfigError for a folder that
 // has record files without a marker, or the marker of another conversion.
+//
+// Shards that are not indexed (SourceOptions::indexed) and other streams are read once, from front to back, and
+// written as ShardWriter (shard_writer.h) does: one split, with shard_bytes.
 ConvertResult convert_dataset(const std::filesystem::path& data, const std::filesystem::path& to,
                               const ConvertOptions& options = {});
 

@@ -19,7 +19,6 @@
 #include "headrace/bindings/python/options.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/devices/registry.h"
-#include "headrace/pipeline/convert.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -170,20 +169,6 @@ void bind_datasets(nb::module_& module) {
       },
       "folder"_a, "budget_bytes"_a, Unlocked());
   nb::class_<RecordFilter>(module, "RecordFilter");
-  module.def(
-      "convert",
-      [](const Dataset& data, const std::string& to, const nb::dict& given) {
-        const auto options = read_options<ConvertOptions>(given, "headrace.save_records()");
-        const WithoutGil others_run;
-        const SignalPoll poll;
-        const ConvertResult done = convert_dataset(data, to, options);
-        return std::map<std::string, std::uint64_t>{{"records", done.records},
-                                                    {"bytes", done.bytes},
-                                                    {"shards", done.shards},
-                                                    {"kept_shards", done.kept_shards},
-                                                    {"bad_records", done.bad_records}};
-      },
-      "data"_a, "to"_a, "options"_a);
   module.def("python_filter", &python_filter, "function"_a, "name"_a, "version"_a, "processed"_a, "fields"_a);
   nb::class_<Dataset> dataset(module, "Dataset");
   bind_parts(module);

@@ -80,6 +80,7 @@ NB_MODULE(_native, module) {
   headrace::python::bind_operations(module);
   headrace::python::bind_datasets(module);
   headrace::python::bind_sources(module);
+  headrace::python::bind_saving(module);
   headrace::python::bind_arrow(module);
   headrace::python::bind_tensor(module);
   headrace::python::bind_batch(module);

@@ -21,6 +21,10 @@
 #include "headrace/devices/workers.h"
 #include "headrace/pipeline/record.h"
 
+namespace headrace {
+class RecordWriter;
+}  // namespace headrace
+
 namespace headrace::python {
 
 // Each adds its classes and functions. REQUIRES: called in this order, as later ones use the classes of earlier
@@ -31,6 +35,7 @@ void bind_plan_function(nanobind::module_& module);
 void bind_operations(nanobind::module_& module);
 void bind_datasets(nanobind::module_& module);
 void bind_sources(nanobind::module_& module);
+void bind_saving(nanobind::module_& module);
 void bind_arrow(nanobind::module_& module);
 void bind_tensor(nanobind::module_& module);
 void bind_batch(nanobind::module_& module);
@@ -89,6 +94,10 @@ FieldTuple to_tuple(const Field& field);
 Field to_field(const FieldTuple& tuple);
 std::vector<FieldTuple> to_tuples(const Fields& fields);
 Fields to_fields(const std::vector<FieldTuple>& tuples);
+
+// Fills a record with what headrace/_records.py packed: a buffer for each field, in their order. REQUIRES: the
+// GIL.
+void put(nanobind::handle packed, RecordWriter& record);
 
 // The world of workers that a process joined, in Python.
 

@@ -48,12 +48,6 @@ Dataset arrays(const std::string& name, std::uint64_t records,
   return Dataset::from(borrowed_arrays(name, records, std::move(borrowed), std::move(classes)));
 }
 
-// A record as headrace/_records.py packs it: a buffer for each field, in their order. With the GIL.
-void put(nb::handle packed, RecordWriter& record) {
-  std::size_t field = 0;
-  for (nb::handle value : packed) record.put(field++, BufferView(value).bytes());
-}
-
 Dataset generated(const std::string& name, const std::vector<FieldTuple>& fields, std::uint64_t records,
                   std::uint64_t fingerprint, bool anonymous, std::vector<std::string> classes,
                   const PlanFunction& function) {
@@ -104,6 +98,11 @@ Dataset pulled_in(const std::string& name, const std::vector<FieldTuple>& fields
 }
 
 }  // namespace
+
+void put(nb::handle packed, RecordWriter& record) {
+  std::size_t field = 0;
+  for (nb::handle value : packed) record.put(field++, BufferView(value).bytes());
+}
 
 void bind_sources(nb::module_& module) {
   module.def("open", &open, "path"_a, "options"_a);

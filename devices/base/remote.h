@@ -93,6 +93,16 @@ class Hold {
   Hold& operator=(const Hold&) = delete;
 };
 
+// Lets files that this thread opens while it lives fetch little beyond what is read of them: a look at their
+// beginning, after which they are closed.
+class Look {
+ public:
+  Look() noexcept;
+  ~Look();
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+};
+
 // Marks a thread that may be left alone when it hangs: a signal need not end the process because it waits.
 class AbandonableThread {
  public:

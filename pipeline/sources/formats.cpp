@@ -16,6 +16,7 @@
 #include "headrace/pipeline/sources/members/member_fields.h"
 #include "headrace/pipeline/sources/origin.h"
 #include "headrace/pipeline/sources/records/record_file.h"
+#include "headrace/pipeline/sources/records/shard_files.h"
 #include "headrace/pipeline/sources/records/tf_records.h"
 #include "headrace/pipeline/sources/records/web_samples.h"
 #include "headrace/pipeline/sources/split_names.h"
@@ -228,6 +229,7 @@ const FoundPath::Contents& FoundPath::contents() const {
   if (contents_) return *contents_;
   contents_.emplace();
   for (const DirectoryEntry& entry : list_directory(path_)) {
+    refuse_unfinished(entry);
     if (is_hidden_name(entry.path.filename().native())) continue;
     contents_->has_folders = contents_->has_folders || entry.is_directory;
     if (!entry.is_directory) contents_->files.push_back(entry.path);

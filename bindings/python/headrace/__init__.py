@@ -25,14 +25,14 @@ from ._native import __version__ as __version__
 from ._native import Operations
 from ._native import operations as _operations
 from ._native.operations import *
-from ._saving import save_records
+from ._saving import ShardWriter, save_records
 from ._sources import from_arrays, from_function, from_generator, from_torch_dataset
 from ._sources import open as open
 from ._workers import open_world
 
 __all__ = [
     "BadRecord", "Batch", "Cache", "ConfigError", "DataError", "Dataset", "DeviceError", "Field", "Function",
-    "HeadraceError", "Loader", "Operations", "Tensor", "WorkerPlan", "Workers", "concatenate", "from_arrays", "from_arrow",
+    "HeadraceError", "Loader", "Operations", "ShardWriter", "Tensor", "WorkerPlan", "Workers", "concatenate", "from_arrays", "from_arrow",
     "from_function", "from_generator", "from_torch_dataset", "function", "interleave", "mix", "open_world", "plan_workers",
     "save_records",
 ]

@@ -22,6 +22,8 @@ Window::Window(std::uint64_t) {}
 Window::~Window() = default;
 Hold::Hold() = default;
 Hold::~Hold() = default;
+Look::Look() noexcept = default;
+Look::~Look() = default;
 AbandonableThread::AbandonableThread() noexcept = default;
 const std::function<void()>* set_wait_poll(const std::function<void()>*) noexcept { return nullptr; }
 void poll_while_waiting() {}

@@ -23,6 +23,8 @@ constexpr std::uint64_t kFirstBytes = 64 * kKiB;
 // Announced ranges so close to each other are one request, up to that size.
 constexpr std::uint64_t kNear = 32 * kKiB, kMaxTogether = kMiB / 2;
 
+thread_local int looks = 0;  // of this thread
+
 // Files that are being read forwards, with gaps or not.
 std::atomic<int> forward_readers{0};
 
@@ -49,6 +51,10 @@ std::uint64_t first_window() {
 }
 
 }  // namespace
+
+Look::Look() noexcept { ++looks; }
+Look::~Look() { --looks; }
+bool is_looking() noexcept { return looks > 0; }
 
 void RemoteFile::name_for_cache() {
   if (FetchCache::of_process() == nullptr || !version_->is_versioned()) return;
@@ -167,7 +173,7 @@ std::shared_ptr<FetchedRange> RemoteFile::range_for(std::uint64_t offset, std::u
   const bool announced = found != entries_.end() && !found->second.streamed;
   if (!announced) {
     go_forward(offset + kSlack >= last_end_);
-    const bool in_order = goes_on(offset);
+    const bool in_order = !looks_ && goes_on(offset);
     const std::optional<Piece> piece =
         found == entries_.end() && (window_ == 0 || !in_order) ? piece_at(offset) : std::nullopt;
     if (!in_order) window_ = stream_end_ = 0;
@@ -180,7 +186,8 @@ std::shared_ptr<FetchedRange> RemoteFile::range_for(std::uint64_t offset, std::u
       stream_from(offset, !there, 0);
     } else if (found == entries_.end()) {
       // It puts nothing into the cache: it may be the header of an archive's member, after which many come.
-      add(offset, offset + size, size);
+      const std::uint64_t count = looks_ ? std::min(version_->size - offset, std::max(size, kMinChunk)) : size;
+      add(offset, offset + count, count);
     }
     found = covering(offset);
   }

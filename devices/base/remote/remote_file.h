@@ -133,6 +133,8 @@ class FetchedRange final : public HttpCall, public PieceUser, public std::enable
 void forget_version(const std::string& url);
 void note_head(const FileVersion& version, std::span<const std::byte> head);
 
+// Returns whether this thread has a Look.
+bool is_looking() noexcept;
 // Returns whether the window has room for so many more bytes.
 bool has_room(std::uint64_t bytes);
 // Returns the size of the window.
@@ -148,6 +150,7 @@ class RemoteFile {
   RemoteFile(FileVersion version, std::vector<std::byte> head)
       : version_(std::make_shared<const FileVersion>(std::move(version))) {
     name_for_cache();
+    if (is_looking()) looks_ = true;
     if (!head.empty()) head_ = std::make_shared<const std::vector<std::byte>>(std::move(head));
   }
   ~RemoteFile() {
@@ -203,6 +206,7 @@ class RemoteFile {
   // By mutex_.
   std::shared_ptr<const Bytes> head_;
   Entries entries_;
+  bool looks_ = false;                   // remote::Look
   std::array<std::uint64_t, 4> read_{};  // where the latest pieces begin that were read from the cache
   std::size_t latest_read_ = 0;
   std::uint64_t last_end_ = 0;    // of the latest read

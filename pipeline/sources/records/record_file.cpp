@@ -180,10 +180,7 @@ SourcePtr open_record_files(const std::filesystem::path& path, Split split) {
   std::vector<std::filesystem::path> files;
   std::uint64_t others = 0;
   for (const DirectoryEntry& entry : list_directory(path)) {
-    if (entry.path.filename() == kConversionMarker) {
-      throw DataError(ErrorCode::kDataCorrupt, "a conversion into this folder is unfinished",
-                      {.source = path.string()}, "repeat the conversion: it resumes where it stopped");
-    }
+    refuse_unfinished(entry);
     const bool counts = !entry.is_directory && !is_hidden_name(entry.path.filename().native());
     if (counts && is_record_shard(entry.path)) {
       files.push_back(entry.path);

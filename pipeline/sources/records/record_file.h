@@ -57,9 +57,6 @@ class RecordFiles final : public Source {
   SourceInfo info_;
 };
 
-// Marks a folder whose record files are still being written (convert.h).
-inline constexpr const char* kConversionMarker = ".headrace-convert";
-
 // Returns whether the file starts like a record file.
 bool is_record_file(const std::filesystem::path& path);
 // Returns whether it is called like one of several: NAME.records.

@@ -120,6 +120,13 @@ void ShardFiles::read_exact(std::size_t file, std::uint64_t offset, std::span<st
   File::open(paths_[file]).read_exact(offset, into);
 }
 
+void refuse_unfinished(const DirectoryEntry& entry) {
+  if (entry.path.filename() != kConversionMarker) return;
+  throw DataError(ErrorCode::kDataCorrupt, "what is written into this folder is unfinished",
+                  {.source = entry.path.parent_path().string()},
+                  "repeat what writes it: it resumes where it stopped");
+}
+
 ByteSlabs slabs_for(std::uint64_t packed_bytes) {
   constexpr std::uint64_t kMin = std::uint64_t{1} << 16, kMax = std::uint64_t{1} << 20;
   return ByteSlabs(static_cast<std::size_t>(std::clamp(packed_bytes, kMin, kMax)));
@@ -186,6 +193,7 @@ ShardFolder list_shards(const std::filesystem::path& folder, const IsShard& is_s
   const auto look = [&](const std::filesystem::path& at, const std::string& prefix) {
     std::vector<std::filesystem::path> folders;
     for (const DirectoryEntry& entry : list_directory(at)) {
+      refuse_unfinished(entry);
       std::string name = shard_name(entry.path);
       if (is_hidden_name(name)) continue;
       if (entry.is_directory) {

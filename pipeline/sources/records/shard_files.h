@@ -51,6 +51,11 @@ class ShardFiles {
   std::vector<std::optional<File>> open_;
 };
 
+// Marks a folder whose shards are still being written (convert.h, shard_writer.h).
+inline constexpr const char* kConversionMarker = ".headrace-convert";
+// Throws DataError if an entry of a folder is the marker: what it holds may not be all.
+void refuse_unfinished(const DirectoryEntry& entry);
+
 // Returns the slabs for what a packed shard of so many bytes holds: there may be very many small ones.
 ByteSlabs slabs_for(std::uint64_t packed_bytes);
 

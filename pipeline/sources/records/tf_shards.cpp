@@ -156,6 +156,7 @@ void TfShards::learn_from(std::span<const std::byte> payload) {
 void TfShards::choose_fields() {
   constexpr int kTried = 256;
   const remote::Hold hold;
+  const remote::Look look;
   fields_ = tf_fields(options_);
   std::vector<std::byte> scratch;
   int tried = 0;

@@ -24,7 +24,7 @@ namespace headrace {
 namespace {
 
 // Files of the first archive that are looked at when it is opened; members of samples need more to learn from.
-constexpr int kShardLookedAt = 8, kShardLearnedFrom = 96;
+constexpr int kShardLookedAt = 3, kShardLearnedFrom = 96;
 
 // The first files of an archive.
 class FirstFiles final : public ArchiveFiles {
@@ -210,6 +210,8 @@ void WebShards::settle_classes() {
 // Learns from the first archive that has samples what fields there are. Images are left where they are.
 void WebShards::look_at_first(std::uint64_t memory_limit) {
   const remote::Hold hold;
+  std::optional<remote::Look> look;
+  if (fields_.empty()) look.emplace();
   std::vector<std::string> seen;
   for (std::size_t file = 0; file < files_.size(); ++file) {
     ByteSlabs slabs = slabs_for(0);

@@ -289,6 +289,40 @@ def test_records_of_any_dataset_are_saved(tmp_path):
         hr.save_records(data, tmp_path / "many", shard_bytes=4000)
 
 
+def test_records_are_written_as_they_come(tmp_path):
+    images = [jpeg(number) for number in range(40)]
+    fields = {"image": "image", "label": "int64"}
+    with hr.ShardWriter(tmp_path / "set", fields, shard_bytes=4000) as shards:
+        for number, image in enumerate(images):
+            shards.write((image, number % 3) if number % 2 else {"label": number % 3, "image": image})
+    known = hr.from_function(lambda number: {"image": images[number], "label": number % 3}, 40)
+    hr.save_records(known, tmp_path / "one.records")
+    written = hr.open(tmp_path / "set")
+    assert len(written) == 40 and len(list((tmp_path / "set").iterdir())) > 2
+    assert written.fingerprint == hr.open(tmp_path / "one.records").fingerprint
+
+    made = hr.from_generator(lambda: ({"image": image, "label": number % 3} for number, image in enumerate(images)))
+    assert hr.save_records(made, tmp_path / "made", shard_bytes=4000)["records"] == 40
+    assert hr.open(tmp_path / "made").fingerprint == written.fingerprint
+    with pytest.raises(hr.ConfigError, match="shard_bytes"):
+        hr.save_records(made, tmp_path / "made.records")
+
+
+def test_what_was_not_written_to_its_end_is_no_data_set(tmp_path):
+    with pytest.raises(ZeroDivisionError), hr.ShardWriter(tmp_path / "set", {"x": "float32"}, shard_bytes=40) as shards:
+        for number in range(30):
+            shards.write({"x": 1 / (20 - number)})
+    with pytest.raises(hr.HeadraceError, match="unfinished"):
+        hr.open(tmp_path / "set")
+    shards = hr.ShardWriter(tmp_path / "set", {"x": "float32"}, shard_bytes=40)
+    for number in range(19):
+        shards.write({"x": 1 / (20 - number)})
+    with pytest.raises(ValueError, match="no field 'x'"):
+        shards.write({"y": 1})
+    assert shards.finish() | {"bytes": 0} == {"records": 19, "shards": 2, "kept_shards": 1, "bad_records": 0, "bytes": 0}
+    assert len(hr.open(tmp_path / "set")) == 19
+
+
 def test_records_are_saved_as_webdataset_reads_them(tmp_path):
     images = [jpeg(number) for number in range(9)]
     data = hr.from_function(lambda number: {"image": images[number], "label": number % 3, "place": np.arange(3) * number}, 9)

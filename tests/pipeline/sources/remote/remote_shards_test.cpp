@@ -1,5 +1,6 @@
 // Shards behind a server as a stream: the bits of the same files on a disk, each byte fetched once.
 #include "headrace/devices/base/clock.h"
+#include "headrace/pipeline/convert.h"
 #include "headrace/tests/pipeline/sources/remote/remote_fixture.h"
 
 namespace headrace::test {
@@ -62,6 +63,25 @@ TEST_F(RemoteShards, BeginWithoutAPassOverAll) {
   Loader loader(plan(s3("set/"), 16), devices, {.prefetch = 1});
   EXPECT_TRUE(loader.next());
   EXPECT_LT(server_.sent_bytes() - before, bytes_);
+}
+
+// Which of the first shard's bytes come first is the order's to say.
+TEST_F(RemoteShards, AreOpenedByTheirHeaders) {
+  const std::uint64_t before = server_.sent_bytes();
+  const Dataset remote = plan(s3("set/"));
+  EXPECT_LT(server_.sent_bytes() - before, kShards * (std::uint64_t{18} << 10) + (std::uint64_t{24} << 10));
+}
+
+TEST_F(RemoteShards, AreConvertedInOnePass) {
+  ConvertOptions options{.shard_bytes = 400'000, .split = Split::kTrain};
+  convert_dataset(local_ / "set", local_ / "indexed", options);
+  options.source.indexed = false;
+  const std::uint64_t before = server_.sent_bytes();
+  const ConvertResult result = convert_dataset(s3("set/"), local_ / "streamed", options);
+  EXPECT_LT(server_.sent_bytes() - before, bytes_ + bytes_ / 8);
+  EXPECT_GT(result.shards, 3U);
+  const auto records = [&](const char* folder) { return read_all(*open_source(local_ / folder, Split::kTrain)); };
+  EXPECT_EQ(records("streamed"), records("indexed"));
 }
 
 // Otherwise the first batch would take a round trip for each shard.
