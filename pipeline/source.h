@@ -100,6 +100,13 @@ class Source {
   // which is reused from call to call. Throws DataError with record and offset. REQUIRES: index < info().records.
   virtual RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const = 0;
 
+  // Returns the index of the record's JPEG that lies beside it (JpegIndex::append_to()), in `scratch`; empty:
+  // there is none, or it is damaged. Private to the pipeline.
+  virtual std::span<const std::byte> jpeg_index(std::uint64_t /*index*/,
+                                                std::vector<std::byte>& /*scratch*/) const {
+    return {};
+  }
+
   // Returns the records of a stream from number `first` on; null if records have numbers. May block while it skips
   // those before, and throws if the stream cannot be opened again.
   virtual std::unique_ptr<RecordStream> open_stream(std::uint64_t /*first*/) const { return nullptr; }

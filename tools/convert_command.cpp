@@ -24,7 +24,7 @@ namespace {
 struct ConvertCommandOptions {
   std::filesystem::path data;
   std::filesystem::path to;
-  std::string format, split, indexed;
+  std::string format, split;
   ConvertOptions convert;
   ErrorOptions errors;
   std::string json;
@@ -52,7 +52,6 @@ void convert(ConvertCommandOptions options) {
   check_outputs(outputs, {{.option = "--data", .path = options.data}}, options.errors);
   JsonLines json(options.json);
   if (!options.split.empty()) options.convert.split = parse_split(options.split);
-  options.convert.source.indexed = options.indexed != "false";
   if (options.format == "webdataset") options.convert.format = ConvertFormat::kWebDataset;
   ProgressLine line;
   options.convert.progress = [&](std::uint64_t done, std::uint64_t records) {
@@ -106,11 +105,7 @@ void add_convert_command(CLI::App& program) {
   add_choice(*command, "--format", options->format,
              "write record files, or tars in WebDataset's naming: 000000012.jpg, 000000012.cls",
              {"records", "webdataset"});
-  add_choice(
-      *command, "--indexed", options->indexed,
-      "false: shards of --data are read once, from front to back, instead of being indexed first: for those "
-      "behind a network; with --shard-size, one split at a time",
-      {"true", "false"});
+  add_field(*command, options->convert.source, {.field = "indexed", .name = "--no-index"});
   add_choice(*command, "--split", options->split, "the split to write; without it, both", {"train", "test"});
   add_number(*command, "--max-side", options->convert.max_side,
              "shrink images to this longest side; those that fit stay byte for byte", {.min = 1, .max = 65500});

@@ -156,7 +156,10 @@ SampleProgram::SampleProgram(const StreamPlan& plan)
       random_operations_(random_after_caches(plan)) {
   name_stages();
   if (plan.source->info().images_checked) {
-    with_encoded_images([](EncodedImages& images) { images.checked = true; });
+    with_encoded_images([&](EncodedImages& images) {
+      images.checked = true;
+      images.source = plan.source.get();
+    });
   }
   const std::span<const FieldColumn> columns = plan.source->columns();
   if (does_nothing()) columns_.assign(columns.begin(), columns.end());

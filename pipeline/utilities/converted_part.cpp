@@ -130,7 +130,7 @@ void PartWriter::write(std::uint64_t first, std::uint64_t count, RecordOutput& w
     }
     RecordView view;
     for (std::size_t i = 0; i < packed.bytes.size(); ++i) view.fields[i] = packed.bytes[i];
-    writer.append(view, record_name(*part_.source, record));
+    writer.append(view, record_name(*part_.source, record), packed.jpeg_index);
   });
 }
 

@@ -39,6 +39,7 @@ class RecordPacking::Packer {
 
   void pack(std::uint64_t record, Packed& to) {
     to.failure.reset();
+    to.jpeg_index.clear();
     try {
       const RecordView view = read_with_retries(
           system_clock(), [&] { return source_.read(record, scratch_); }, [] { return true; });
@@ -47,6 +48,8 @@ class RecordPacking::Packer {
       for (std::size_t i = 0; i < fields.size(); ++i) {
         const auto bytes = fields[i].encoding == Encoding::kImage ? recode(view.fields[i]) : view.fields[i];
         to.bytes[i].assign(bytes.begin(), bytes.end());
+        if (fields[i].encoding != Encoding::kImage || !to.jpeg_index.empty()) continue;
+        if (const JpegIndex* const index = recoder_.index(); index != nullptr) index->append_to(to.jpeg_index);
       }
     } catch (const std::exception& error) {
       to.failure = Failure::of_record(source_, record, 0, error);

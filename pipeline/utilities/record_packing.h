@@ -24,6 +24,7 @@ class RecordPacking {
   // One record in its final form, or why it cannot be written.
   struct Packed {
     std::array<std::vector<std::byte>, kMaxFields> bytes;
+    std::vector<std::byte> jpeg_index;  // of the first field that is a JPEG; empty: none
     std::optional<Failure> failure;
   };
   using Take = std::function<void(std::uint64_t record, const Packed& packed)>;

@@ -34,6 +34,16 @@ class JpegIndex {
 
   std::uint64_t bytes() const noexcept;
 
+  // Appends the index as bytes, which assign() reads: it lies beside the image in a record file (FORMAT.md).
+  void append_to(std::vector<std::byte>& bytes) const;
+  // Replaces this one; its memory is used again. Returns false, and this one is unusable, if the bytes are none
+  // that append_to() writes.
+  bool assign(std::span<const std::byte> bytes);
+  // Returns whether it has the extents of an index of this image, whose bytes are `encoded`.
+  bool fits(const JpegFrame& frame, std::span<const std::byte> encoded) const noexcept;
+
+  JpegIndex() = default;  // to be assigned
+
   // Builds an index: begin_row() and its entries for each row, then close(). There is room for all entries of the
   // image.
   explicit JpegIndex(const JpegFrame& frame);
@@ -42,9 +52,11 @@ class JpegIndex {
   void close(std::size_t byte, std::span<const std::byte> encoded) noexcept;
 
  private:
+  static JpegIndex extents_of(const JpegFrame& frame) noexcept;
+
   ImageSize size_;
   std::uint64_t content_ = 0;
-  std::int64_t interval_, intervals_, components_;
+  std::int64_t interval_ = 0, intervals_ = 0, components_ = 0;
   std::vector<std::uint32_t> rows_;       // first byte of each row, then the last row's last
   std::vector<std::uint32_t> bits_;       // by entry, intervals + 1 per row
   std::vector<std::int16_t> predictors_;  // by entry

@@ -53,7 +53,7 @@ bool JpegScan::open(std::span<const std::byte> encoded, bool makes_index) {
 
 bool JpegScan::open(std::span<const std::byte> encoded, const JpegIndex& index) {
   index_ = &index;
-  return begin(encoded);
+  return begin(encoded) && index.fits(frame_, encoded);
 }
 
 void JpegScan::limit_columns(std::int64_t left, std::int64_t width) noexcept {
@@ -138,6 +138,7 @@ bool JpegScan::seek() noexcept {
   sought_row_ = row_;
   unstuffed_.assign(index_->row(encoded_, row_));
   const JpegIndex::Entry entry = index_->entry(row_, column_ / index_->interval());
+  if (entry.bit > unstuffed_.bits()) return false;
   bits_ = EntropyBitReader(unstuffed_.data(), entry.bit);
   predictors_ = entry.predictors;
   CoefficientBlock unused[JpegFrame::kMaxBlocks];

@@ -31,6 +31,14 @@ Orientation orientation_of(std::span<const std::byte> encoded, const DecodeOptio
   return options.apply_orientation ? orientation : Orientation::kTopLeft;
 }
 
+// Reads the index that lies beside an image; null: there is none, or it is another image's.
+const JpegIndex* stored_index(std::span<const std::byte> encoded, std::uint64_t record, const Source& source,
+                              Scratch& scratch) {
+  const std::span<const std::byte> bytes = source.jpeg_index(record, scratch.stored_index);
+  if (bytes.empty() || !scratch.jpeg_index.assign(bytes)) return nullptr;
+  return scratch.jpeg_index.content() == JpegIndex::content_of(encoded) ? &scratch.jpeg_index : nullptr;
+}
+
 void note_warning(Scratch& scratch) {
   if (scratch.notes.warning.empty()) scratch.notes.warning = scratch.decoder.warning();
 }
@@ -101,7 +109,11 @@ EncodedImage::EncodedImage(std::span<const std::byte> encoded, std::uint64_t rec
                            Scratch& scratch)
     : encoded_(encoded), record_(record), jpegs_(images.jpegs.get()), checked_(images.checked), scratch_(scratch) {
   const Stopwatch watch;
-  if (jpegs_ != nullptr) known_ = jpegs_->find(record, encoded);
+  if (images.source != nullptr) {
+    if (const JpegIndex* const stored = stored_index(encoded, record, *images.source, scratch); stored != nullptr)
+      known_ = {.index = stored, .good = true};
+  }
+  if (jpegs_ != nullptr && known_.index == nullptr) known_ = jpegs_->find(record, encoded);
   stored_ = known_.index != nullptr ? known_.index->size() : scratch.decoder.read_size(encoded);
   orientation_ = orientation_of(encoded, images.options, scratch);
   size_ = shown_size(stored_, orientation_);

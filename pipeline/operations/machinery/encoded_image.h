@@ -20,6 +20,7 @@ struct EncodedImages {
   DecodeOptions options = {};
   std::shared_ptr<JpegIndexes> jpegs = nullptr;  // of recurring images
   bool checked = false;                          // SourceInfo::images_checked
+  const Source* source = nullptr;                // that may have indexes of them; null: none. It outlives this
 };
 
 // u8 pixels in rows `stride` bytes apart.

@@ -19,10 +19,11 @@ ImageSize fit_longer_side(const ImageSize& size, std::int64_t max_side) noexcept
 // Whether an image is bad does not depend on the window.
 void ImageRecoder::check(std::span<const std::byte> encoded) {
   std::array<std::uint8_t, 3> pixel;
-  decoder_.decode_window(encoded, {.height = 1, .width = 1}, pixel);
+  decoder_.decode_window(encoded, {.height = 1, .width = 1}, pixel, &index_);
 }
 
 std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encoded) {
+  index_.reset();
   const ImageSize stored = decoder_.read_size(encoded);
   const Orientation orientation = exif_orientation(encoded);
   const Orientation applied = options_.apply_orientation ? orientation : Orientation::kTopLeft;
@@ -47,6 +48,7 @@ std::span<const std::byte> ImageRecoder::recode(std::span<const std::byte> encod
   }
   write_jpeg(result, wanted, options_.quality > 0 ? options_.quality : RecodeOptions::kQuality, encoded_,
              options_.apply_orientation ? Orientation::kTopLeft : orientation);
+  check(encoded_);
   return encoded_;
 }
 

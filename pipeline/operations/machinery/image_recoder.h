@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,8 @@ class ImageRecoder {
   // Returns `encoded` itself if it stays as it is, otherwise bytes of this object, valid until the next call.
   // Throws Error if the image is bad, even if it would stay as it is.
   std::span<const std::byte> recode(std::span<const std::byte> encoded);
+  // Returns the index of what recode() returned last; null: it has none.
+  const JpegIndex* index() const noexcept { return index_.get(); }
 
  private:
   void check(std::span<const std::byte> encoded);
@@ -39,6 +42,7 @@ class ImageRecoder {
   std::vector<std::uint8_t> turned_;
   std::vector<std::uint8_t> resized_;
   std::vector<std::byte> encoded_;
+  std::unique_ptr<const JpegIndex> index_;
 };
 
 // Returns the size whose longer side is `max_side`, rounded to nearest and never 0; `size` itself if it fits.

@@ -72,6 +72,8 @@ struct Scratch {
   std::deque<std::vector<std::byte>> samples_made;        // whole samples: on their way to a cache, or of a part
   std::vector<FieldView> views{2 * kMaxFields + 2};       // of the fields of a sample in progress
   std::vector<std::byte> read;                            // for Source::read()
+  std::vector<std::byte> stored_index;                    // for Source::jpeg_index()
+  JpegIndex jpeg_index;                                   // read from it
   DrawnAhead drawn;                                       // for the rows of a block
   ImageNotes notes;                                       // since they were last taken
   std::uint64_t decode_ns = 0;                            // spent in `decoder`

@@ -1,6 +1,7 @@
 #include "headrace/pipeline/sources/records/record_file.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -138,6 +139,25 @@ RecordView RecordFiles::read(std::uint64_t index, std::vector<std::byte>& scratc
     begin += length;
   }
   return view;
+}
+
+std::span<const std::byte> RecordFiles::jpeg_index(std::uint64_t index, std::vector<std::byte>& scratch) const {
+  if (files_.is_remote() || index >= info_.records) return {};
+  const At at = find(index);
+  const RecordFileIndex& entries = at.part.index;
+  const auto size = static_cast<std::size_t>(entries.jpeg_bytes(at.entry));
+  if (size <= kJpegChecksum) return {};
+  if (scratch.size() < size) scratch.resize(size);
+  const std::span<std::byte> bytes = std::span(scratch).first(size);
+  try {
+    files_.read_exact(at.part.file, entries.offset(at.entry) + entries.bytes(at.entry), bytes);
+  } catch (const DataError&) {
+    return {};
+  }
+  std::uint64_t checksum = 0;
+  std::memcpy(&checksum, bytes.data(), sizeof checksum);
+  const std::span<const std::byte> stored = bytes.subspan(kJpegChecksum);
+  return checksum == xxh3(stored, entries.checksum(at.entry)) ? stored : std::span<const std::byte>();
 }
 
 void RecordFiles::will_read(std::span<const std::uint64_t> records) const {

@@ -23,6 +23,8 @@ class RecordFiles final : public Source {
   const SourceInfo& info() const noexcept override { return info_; }
   // Returns a record. Throws kDataCorrupt with record and offset if it differs from its checksum.
   RecordView read(std::uint64_t index, std::vector<std::byte>& scratch) const override;
+  // Of files on a disk: it is fetched from no server.
+  std::span<const std::byte> jpeg_index(std::uint64_t index, std::vector<std::byte>& scratch) const override;
   void will_read(std::span<const std::uint64_t> records) const override;
   std::uint64_t offset(std::uint64_t index) const noexcept override;
   std::string describe(std::uint64_t index) const override;

@@ -102,8 +102,6 @@ struct Footer {
   std::uint64_t index_offset = 0, index_bytes = 0, index_checksum = 0, records = 0;
 };
 
-constexpr std::size_t entry_bytes(std::size_t fields) { return (3 + fields) * sizeof(std::uint64_t); }
-
 [[noreturn]] void fail_index(const std::filesystem::path& path, const std::string& what, std::uint64_t offset) {
   throw DataError(ErrorCode::kDataCorrupt, what, {.source = path.string(), .offset = offset},
                   "the file was cut short, changed or damaged: convert the data again");
@@ -159,7 +157,7 @@ std::vector<std::byte> RecordFileHeader::encode() const {
     description.u8(entry.split == Split::kTrain ? 0 : 1).u64(entry.records).u64(entry.origin);
   }
   ByteWriter header;
-  header.raw(kMagic).u32(kVersion).u32(static_cast<std::uint32_t>(description.bytes().size()));
+  header.raw(kMagic).u32(version).u32(static_cast<std::uint32_t>(description.bytes().size()));
   header.raw(description.bytes());
   header.u64(xxh3(header.bytes()));
   return {header.bytes().begin(), header.bytes().end()};
@@ -174,10 +172,10 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
     fail_header(file, "is no record file by its first bytes", 0);
   const std::uint32_t version = start.u32();
   const std::uint64_t description = start.u32();
-  if (version != kVersion) {
+  if (version != kVersion && version != kWithoutJpegIndexes) {
     throw DataError(ErrorCode::kUnsupported,
-                    "is a record file of version " + std::to_string(version) + ", understood is version " +
-                        std::to_string(kVersion),
+                    "is a record file of version " + std::to_string(version) + ", understood are versions " +
+                        std::to_string(kWithoutJpegIndexes) + " and " + std::to_string(kVersion),
                     {.source = file.path().string(), .offset = kMagic.size()}, "convert the data again");
   }
   if (description > file.size() - kFixedBytes || file.size() - kFixedBytes - description < kChecksumBytes) {
@@ -192,12 +190,24 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
                 "the file was changed or damaged: convert the data again");
   }
   bytes = whole.size();
-  return parse_description(ByteReader(front.subspan(kFixedBytes), file.path().string(), kFixedBytes));
+  RecordFileHeader header =
+      parse_description(ByteReader(front.subspan(kFixedBytes), file.path().string(), kFixedBytes));
+  header.version = version;
+  return header;
+}
+
+std::uint32_t RecordFileHeader::version_for(const Fields& fields) noexcept {
+  const auto may_be_jpeg = [](const Field& field) {  // a mask is a PNG
+    return field.encoding == Encoding::kImage && field.shape.extents().back() != 1;
+  };
+  return std::ranges::any_of(fields, may_be_jpeg) ? kVersion : kWithoutJpegIndexes;
 }
 
 void RecordIndexBuilder::add(std::uint64_t offset, std::uint64_t checksum,
-                             std::span<const std::uint64_t> field_bytes, std::string_view name) {
+                             std::span<const std::uint64_t> field_bytes, std::string_view name,
+                             std::uint64_t jpeg_bytes) {
   entries_.u64(offset).u64(checksum).u64(name.size());
+  if (has_jpeg_indexes_) entries_.u64(jpeg_bytes);
   for (const std::uint64_t bytes : field_bytes) entries_.u64(bytes);
   names_ += name;
   ++size_;
@@ -216,7 +226,7 @@ std::vector<std::byte> RecordIndexBuilder::encode(std::uint64_t offset) const {
 }
 
 RecordFileIndex::RecordFileIndex(const File& file, const RecordFileHeader& header, std::uint64_t first)
-    : fields_(header.fields.size()), first_(first) {
+    : fields_(header.fields.size()), numbers_(kNumbers + (header.has_jpeg_indexes() ? 1 : 0)), first_(first) {
   const Footer footer = read_footer(file, first);
   std::uint64_t promised = 0;
   for (const RecordFileHeader::SplitEntry& split : header.splits) {
@@ -224,7 +234,7 @@ RecordFileIndex::RecordFileIndex(const File& file, const RecordFileHeader& heade
       fail_index(file.path(), "header and footer disagree on the number of records", 0);
     promised += split.records;
   }
-  if (promised != footer.records || footer.records > footer.index_bytes / entry_bytes(fields_)) {
+  if (promised != footer.records || footer.records > footer.index_bytes / entry_bytes()) {
     fail_index(file.path(), "header, footer and index disagree on the number of records", footer.index_offset);
   }
   bytes_ = FilePart(file, footer.index_offset, footer.index_bytes);
@@ -237,13 +247,13 @@ void RecordFileIndex::check(const std::filesystem::path& path, const RecordFileH
   const std::uint64_t blocks = (records_ + kBlockRecords - 1) / kBlockRecords;
   names_before_.resize(static_cast<std::size_t>(blocks));
   const std::vector<FieldSize> sizes(header.fields.begin(), header.fields.end());
-  const std::span<const std::byte> names = bytes_.bytes().subspan(records_ * entry_bytes(fields_));
+  const std::span<const std::byte> names = bytes_.bytes().subspan(records_ * entry_bytes());
   std::exception_ptr entry_error;  // reported if the checksum is right
   Xxh3 hash;
   std::uint64_t at = first_, name_bytes = 0;
   for (std::uint64_t block = 0; block < blocks; ++block) {
     const std::uint64_t begin = block * kBlockRecords, end = std::min(records_, begin + kBlockRecords);
-    hash.update(bytes_.bytes().subspan(begin * entry_bytes(fields_), (end - begin) * entry_bytes(fields_)));
+    hash.update(bytes_.bytes().subspan(begin * entry_bytes(), (end - begin) * entry_bytes()));
     names_before_[static_cast<std::size_t>(block)] = name_bytes;
     try {
       if (entry_error == nullptr) check_block(path, header, sizes, {begin, end}, at, name_bytes);
@@ -265,10 +275,10 @@ void RecordFileIndex::check_block(const std::filesystem::path& path, const Recor
                                   std::pair<std::uint64_t, std::uint64_t> records, std::uint64_t& at,
                                   std::uint64_t& names) const {
   const auto fail = [&](std::uint64_t record, const std::string& what) {
-    fail_index(path, what, index_offset_ + record * entry_bytes(fields_));
+    fail_index(path, what, index_offset_ + record * entry_bytes());
   };
-  const std::uint64_t max_names = bytes_.bytes().size() - records_ * entry_bytes(fields_);
-  const std::byte* next = bytes_.bytes().data() + records.first * entry_bytes(fields_);
+  const std::uint64_t max_names = bytes_.bytes().size() - records_ * entry_bytes();
+  const std::byte* next = bytes_.bytes().data() + records.first * entry_bytes();
   const auto take = [&next] {
     std::uint64_t value = 0;
     std::memcpy(&value, next, sizeof value);
@@ -281,6 +291,7 @@ void RecordFileIndex::check_block(const std::filesystem::path& path, const Recor
       fail(record, "record " + std::to_string(record) + " does not begin where the one before ends");
     if (name > max_names - names) fail(record, "the name of record " + std::to_string(record) + " is too long");
     names += name;
+    const std::uint64_t jpeg = numbers_ == kNumbers ? 0 : take();
     for (std::size_t field = 0; field < sizes.size(); ++field) {
       const std::uint64_t length = take();
       if (length > index_offset_ - at)
@@ -292,6 +303,9 @@ void RecordFileIndex::check_block(const std::filesystem::path& path, const Recor
       }
       at += length;
     }
+    if (jpeg > index_offset_ - at)
+      fail(record, "the JPEG index of record " + std::to_string(record) + " reaches into the index");
+    at += jpeg;
   }
 }
 
@@ -305,7 +319,7 @@ std::string_view RecordFileIndex::name(std::uint64_t record) const noexcept {
   std::uint64_t begin = names_before_[static_cast<std::size_t>(record / kBlockRecords)];
   for (std::uint64_t before = record / kBlockRecords * kBlockRecords; before < record; ++before)
     begin += number(before, 2);
-  const auto text = bytes_.bytes().subspan(static_cast<std::size_t>(records_ * entry_bytes(fields_) + begin));
+  const auto text = bytes_.bytes().subspan(static_cast<std::size_t>(records_ * entry_bytes() + begin));
   return {reinterpret_cast<const char*>(text.data()), static_cast<std::size_t>(number(record, 2))};
 }
 

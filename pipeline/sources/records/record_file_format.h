@@ -32,12 +32,18 @@ struct RecordFileHeader {
   static constexpr std::array<std::byte, 8> kMagic = {std::byte{0x89}, std::byte{'H'}, std::byte{'D'},
                                                       std::byte{'R'},  std::byte{'R'}, std::byte{0x0D},
                                                       std::byte{0x0A}, std::byte{0x1A}};
-  static constexpr std::uint32_t kVersion = 1;
+  // 2: a JPEG's index may follow its record, and each entry of the file's index says how long it is.
+  static constexpr std::uint32_t kVersion = 2, kWithoutJpegIndexes = 1;
 
   Fields fields;
   std::vector<std::string> classes;
   std::vector<SplitEntry> splits;
+  std::uint32_t version = version_for(fields);
 
+  // Returns whether a JPEG's index may follow a record: if it has an encoded image.
+  bool has_jpeg_indexes() const noexcept { return version == kVersion; }
+  // Returns the version of files with these fields.
+  static std::uint32_t version_for(const Fields& fields) noexcept;
   // Returns the bytes from the magic number to the checksum.
   std::vector<std::byte> encode() const;
   // Reads the header; `bytes` receives its size. Throws DataError saying what is wrong.
@@ -64,17 +70,23 @@ class FieldSize {
   std::uint64_t entry_ = 0;  // bytes, of the whole field if it does not vary
 };
 
+// Bytes before a JPEG's index: the XXH3-64 of it, with the record's checksum as the seed.
+inline constexpr std::size_t kJpegChecksum = 8;
+
 // The index of a file that is being written.
 class RecordIndexBuilder {
  public:
-  // REQUIRES: `field_bytes` has the length of each field.
+  explicit RecordIndexBuilder(bool has_jpeg_indexes) : has_jpeg_indexes_(has_jpeg_indexes) {}
+
+  // REQUIRES: `field_bytes` has the length of each field. `jpeg_bytes`: of the JPEG's index after it.
   void add(std::uint64_t offset, std::uint64_t checksum, std::span<const std::uint64_t> field_bytes,
-           std::string_view name);
+           std::string_view name, std::uint64_t jpeg_bytes);
   std::uint64_t size() const noexcept { return size_; }
   // Returns the index and the footer, for an index at `offset` of the file.
   std::vector<std::byte> encode(std::uint64_t offset) const;
 
  private:
+  bool has_jpeg_indexes_;
   ByteWriter entries_;
   std::string names_;  // back to back
   std::uint64_t size_ = 0;
@@ -94,26 +106,33 @@ class RecordFileIndex {
   std::uint64_t offset(std::uint64_t record) const noexcept { return number(record, 0); }
   std::uint64_t checksum(std::uint64_t record) const noexcept { return number(record, 1); }
   std::uint64_t field_bytes(std::uint64_t record, std::size_t field) const noexcept {
-    return number(record, kNumbers + field);
+    return number(record, numbers_ + field);
   }
+  // Returns the length of the JPEG's index that follows the record's fields.
+  std::uint64_t jpeg_bytes(std::uint64_t record) const noexcept {
+    return numbers_ == kNumbers ? 0 : number(record, kNumbers);
+  }
+  // Returns the length of its fields.
   std::uint64_t bytes(std::uint64_t record) const noexcept;
   std::string_view name(std::uint64_t record) const noexcept;
 
  private:
-  static constexpr std::size_t kNumbers = 3;  // before the fields' lengths: offset, checksum, bytes of the name
+  // Before the fields' lengths: offset, checksum, bytes of the name, and in version 2 those of the JPEG's index.
+  static constexpr std::size_t kNumbers = 3;
 
   std::uint64_t number(std::uint64_t record, std::size_t which) const noexcept {
     std::uint64_t value = 0;
-    const std::size_t at = static_cast<std::size_t>(record) * (kNumbers + fields_) + which;
+    const std::size_t at = static_cast<std::size_t>(record) * (numbers_ + fields_) + which;
     std::memcpy(&value, bytes_.bytes().data() + at * sizeof value, sizeof value);
     return value;
   }
   void check_block(const std::filesystem::path& path, const RecordFileHeader& header,
                    std::span<const FieldSize> sizes, std::pair<std::uint64_t, std::uint64_t> records,
                    std::uint64_t& at, std::uint64_t& names) const;
+  std::size_t entry_bytes() const noexcept { return (numbers_ + fields_) * sizeof(std::uint64_t); }
 
   FilePart bytes_;  // entries, then names
-  std::size_t fields_ = 0;
+  std::size_t fields_ = 0, numbers_ = kNumbers;
   std::uint64_t records_ = 0, first_, index_offset_ = 0, checksum_ = 0;
   std::vector<std::uint64_t> names_before_;  // bytes of the names before each block of records
 };

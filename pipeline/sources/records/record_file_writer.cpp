@@ -8,11 +8,12 @@
 namespace headrace {
 
 RecordFileWriter::RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header)
-    : header_(std::move(header)), file_(std::move(file)) {
+    : header_(std::move(header)), file_(std::move(file)), index_(header_.has_jpeg_indexes()) {
   file_->append(header_.encode());
 }
 
-void RecordFileWriter::append(const RecordView& record, std::string_view name) {
+void RecordFileWriter::append(const RecordView& record, std::string_view name,
+                              std::span<const std::byte> jpeg_index) {
   record_.clear();
   field_bytes_.clear();
   for (std::size_t i = 0; i < header_.fields.size(); ++i) {
@@ -27,9 +28,16 @@ void RecordFileWriter::append(const RecordView& record, std::string_view name) {
     field_bytes_.push_back(bytes.size());
     record_.insert(record_.end(), bytes.begin(), bytes.end());
   }
-  const std::uint64_t offset = file_->size();
+  const std::uint64_t offset = file_->size(), checksum = xxh3(std::span<const std::byte>(record_));
+  const std::size_t jpeg_bytes = jpeg_index.empty() ? 0 : kJpegChecksum + jpeg_index.size();
+  if (jpeg_bytes > 0) {
+    const std::uint64_t of_index = xxh3(jpeg_index, checksum);
+    const auto bytes = std::as_bytes(std::span(&of_index, 1));
+    record_.insert(record_.end(), bytes.begin(), bytes.end());
+    record_.insert(record_.end(), jpeg_index.begin(), jpeg_index.end());
+  }
   file_->append(record_);
-  index_.add(offset, xxh3(std::span<const std::byte>(record_)), field_bytes_, name);
+  index_.add(offset, checksum, field_bytes_, name, jpeg_bytes);
 }
 
 std::uint64_t RecordFileWriter::finish() {

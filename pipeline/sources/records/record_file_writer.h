@@ -18,7 +18,7 @@ class RecordFileWriter final : public RecordOutput {
   RecordFileWriter(std::unique_ptr<FileWriter> file, RecordFileHeader header);
 
   // In the order of the header's splits.
-  void append(const RecordView& record, std::string_view name) override;
+  void append(const RecordView& record, std::string_view name, std::span<const std::byte> jpeg_index) override;
   // REQUIRES: as many records were appended as the header says.
   std::uint64_t finish() override;
 

@@ -1,7 +1,9 @@
 // One file that records are written to, whatever its format.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "headrace/pipeline/record.h"
@@ -17,8 +19,8 @@ class RecordOutput {
   RecordOutput& operator=(const RecordOutput&) = delete;
 
   // Appends the next record. Throws DataError for one that is not of the file's fields. `name`: its own; empty:
-  // none.
-  virtual void append(const RecordView& record, std::string_view name) = 0;
+  // none. `jpeg_index`: of its image (JpegIndex::append_to()), for files that have a place for it; empty: none.
+  virtual void append(const RecordView& record, std::string_view name, std::span<const std::byte> jpeg_index) = 0;
   // Finishes the file and returns its bytes.
   virtual std::uint64_t finish() = 0;
 };

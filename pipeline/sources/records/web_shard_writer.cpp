@@ -147,7 +147,8 @@ void WebShardWriter::add_field(const Field& field, std::span<const std::byte> by
   add_file(field.name + ".npy", std::as_bytes(std::span(head)), bytes);
 }
 
-void WebShardWriter::append(const RecordView& record, std::string_view /*name*/) {
+void WebShardWriter::append(const RecordView& record, std::string_view /*name*/,
+                            std::span<const std::byte> /*jpeg_index*/) {
   for (std::size_t i = 0; i < fields_.size(); ++i) add_field(fields_[i], record.fields[i]);
   ++number_;
 }

@@ -25,7 +25,7 @@ class WebShardWriter final : public RecordOutput {
   // or whose names cannot be parts of a file's.
   WebShardWriter(std::unique_ptr<FileWriter> file, Fields fields, std::uint64_t first);
 
-  void append(const RecordView& record, std::string_view name) override;
+  void append(const RecordView& record, std::string_view name, std::span<const std::byte> jpeg_index) override;
   std::uint64_t finish() override;
 
   // Returns how many records such a tar has. Throws DataError if it cannot be read.

@@ -1,5 +1,6 @@
 // The entropy stream of a JPEG: codes, bits, the index.
 #include "headrace/pipeline/decoders/jpeg_scan/jpeg_scan.h"
+#include "headrace/pipeline/decoders/image_decoder.h"
 #include "headrace/pipeline/decoders/jpeg_scan/entropy_bit_reader.h"
 #include "headrace/pipeline/decoders/jpeg_scan/huffman_code.h"
 #include "headrace/pipeline/decoders/jpeg_scan/jpeg_index.h"
@@ -253,6 +254,64 @@ TEST(JpegIndex, AFileWithoutItsLastMarkerHasNone) {
 
 TEST(JpegIndex, RestartMarkersBetweenRowsAreFine) {
   for (const int rows : {1, 2, 5}) EXPECT_NE(index_alone(photograph({.restart_rows = rows})), nullptr) << rows;
+}
+
+// Whose intervals take more bits than 16 can count.
+Bytes noise() {
+  Picture picture = make_picture(40, 3000, 3, 1);
+  std::uint32_t state = 1;
+  for (auto& value : picture.samples)
+    value = static_cast<std::uint8_t>((state = state * 1664525U + 1013904223U) >> 24);
+  return encode_jpeg(picture, {.quality = 100});
+}
+
+TEST(JpegIndex, IsTheSameWhenItWasWrittenAndRead) {
+  JpegIndex read;
+  for (const Bytes& encoded :
+       {photograph(), encode_jpeg(make_picture(9, 7, 1, 1)), photograph({.restart_rows = 2}), noise()}) {
+    const auto index = index_alone(encoded);
+    ASSERT_NE(index, nullptr);
+    std::vector<std::byte> bytes;
+    index->append_to(bytes);
+    ASSERT_TRUE(read.assign(bytes));
+    EXPECT_EQ(read.content(), index->content());
+    EXPECT_EQ(read.size().height, index->size().height);
+    EXPECT_EQ(read.interval(), index->interval());
+    for (std::int64_t row = 0; row < (index->size().height + 15) / 16; ++row) {
+      EXPECT_EQ(read.row(encoded, row).data(), index->row(encoded, row).data());
+      for (std::int64_t i = 0; i <= index->intervals(); ++i) {
+        EXPECT_EQ(read.entry(row, i).bit, index->entry(row, i).bit);
+        EXPECT_EQ(read.entry(row, i).predictors, index->entry(row, i).predictors);
+      }
+    }
+    for (std::size_t size = 0; size < bytes.size(); size += 1 + size / 50)
+      EXPECT_FALSE(read.assign(std::span(bytes).first(size))) << size;
+    bytes.push_back({});
+    EXPECT_FALSE(read.assign(bytes));
+  }
+}
+
+// Whatever an index says, nothing beyond the image is read.
+TEST(JpegIndex, OfOtherNumbersReadsNothingOutsideOfTheImage) {
+  const Bytes encoded = photograph();
+  std::vector<std::byte> bytes;
+  index_alone(encoded)->append_to(bytes);
+  ImageDecoder decoder;
+  JpegIndex index;
+  std::vector<std::uint8_t> pixels(20 * 30 * 3);
+  std::uint64_t state = 1;
+  for (int change = 0; change < 2000; ++change) {
+    std::vector<std::byte> changed = bytes;
+    for (int i = 0; i <= change % 3; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      changed[(state >> 33) % changed.size()] = static_cast<std::byte>(state >> 24);
+    }
+    if (!index.assign(changed)) continue;
+    try {
+      decoder.decode_window(encoded, index, {.top = 100, .left = 200, .height = 20, .width = 30}, pixels);
+    } catch (const Error&) {
+    }
+  }
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 #include "headrace/devices/base/byte_io.h"
 #include "headrace/devices/base/hash.h"
 #include "headrace/pipeline/convert.h"
+#include "headrace/pipeline/decoders/jpeg_scan/jpeg_index.h"
 #include "headrace/pipeline/sources/records/record_file_writer.h"
 #include "headrace/tests/pipeline/sources/file_source_suite.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
+#include "headrace/tests/pipeline/streams.h"
 
 namespace headrace::test {
 namespace {
@@ -57,7 +59,7 @@ std::uint64_t write_tiny(const std::filesystem::path& path) {
   RecordFileWriter writer(std::make_unique<FileWriter>(path), tiny_header());
   for (std::uint64_t i = 0; i < kTrain + kTest; ++i) {
     const Bytes record = tiny_record(i);
-    writer.append({.fields = {std::span(record).first(2), std::span(record).last(8)}}, i == 1 ? "one" : "");
+    writer.append({.fields = {std::span(record).first(2), std::span(record).last(8)}}, i == 1 ? "one" : "", {});
   }
   return writer.finish();
 }
@@ -110,7 +112,7 @@ TEST(RecordFileTest, HasTheBytesOfVersionOne) {
                            .classes = {"c"},
                            .splits = {{.split = Split::kTest, .records = 1, .origin = 7}}});
   const Bytes four = to_bytes("four");
-  writer.append({.fields = {four}}, "n");
+  writer.append({.fields = {four}}, "n", {});
   writer.finish();
 
   ByteWriter header;
@@ -206,8 +208,8 @@ class LyingRecordFile : public ::testing::Test {
   }
 
   std::string error() {
-    RecordIndexBuilder index;
-    for (const Entry& entry : entries_) index.add(entry.offset, entry.checksum, entry.field_bytes, "n");
+    RecordIndexBuilder index(/*has_jpeg_indexes=*/false);
+    for (const Entry& entry : entries_) index.add(entry.offset, entry.checksum, entry.field_bytes, "n", 0);
     Bytes file = header_;
     file.insert(file.end(), records_.begin(), records_.end());
     const auto end = index.encode(index_offset_.value_or(file.size()));
@@ -277,10 +279,10 @@ TEST_F(LyingRecordFile, AboutItsFields) {
 TEST(RecordFileTest, RefusesAnotherVersionAndAMissingSplit) {
   TempFolder folder;
   write_tiny(folder / "tiny");
-  TempFolder::patch(folder / "tiny", 8, std::byte{2});
+  TempFolder::patch(folder / "tiny", 8, std::byte{3});
   const DataError error = error_of<DataError>([&] { record_file(folder / "tiny", Split::kTrain); });
   EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
-  EXPECT_THAT(error.what(), HasSubstr("version 2"));
+  EXPECT_THAT(error.what(), HasSubstr("version 3"));
   RecordFileWriter writer(std::make_unique<FileWriter>(folder / "half"),
                           {.fields = {{.name = "x", .dtype = DType::kU8, .shape = {1}}},
                            .classes = {},
@@ -309,7 +311,7 @@ TEST(RecordFileTest, ALargeIndexIsMapped) {
   for (std::uint64_t i = 0; i <= kRecords; ++i) {
     const Bytes record = tiny_record(i);
     const std::string name = i % 1000 == 0 || i == kNamed + 1 ? "record " + std::to_string(i) : "";
-    writer.append({.fields = {std::span(record).first(2), std::span(record).last(8)}}, name);
+    writer.append({.fields = {std::span(record).first(2), std::span(record).last(8)}}, name, {});
   }
   const std::uint64_t bytes = writer.finish();
   {
@@ -338,10 +340,115 @@ TEST(RecordFileTest, WriterRefusesARecordOfAnotherSize) {
   {
     RecordFileWriter writer(std::make_unique<FileWriter>(folder / "a"), tiny_header());
     const Bytes bytes(8);
-    EXPECT_THROW(writer.append({.fields = {std::span(bytes).first(3), bytes}}, "x"), DataError);
+    EXPECT_THROW(writer.append({.fields = {std::span(bytes).first(3), bytes}}, "x", {}), DataError);
     EXPECT_THROW(writer.finish(), Error) << "fewer records than promised";
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+// JPEG, PNG and progressive JPEG in turn: the first has an index.
+class StoredJpegIndexes : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kImages = 24;
+
+  StoredJpegIndexes() {
+    TarBuilder tar;
+    for (std::uint64_t i = 0; i < kImages; ++i) {
+      const auto picture = make_picture(90, 120 + static_cast<int>(i), 3, i);
+      const Bytes image = i % 3 == 1 ? encode_png(picture) : encode_jpeg(picture, {.progressive = i % 3 == 2});
+      tar.add(std::string(1, static_cast<char>('a' + i % 2)) + "/" + std::to_string(i) + ".jpg", image);
+    }
+    tar_ = folder_.write("images.tar", tar.finish());
+    convert_dataset(tar_, folder_ / "images.records");
+  }
+
+  SourcePtr open(const char* name = "images.records") const { return record_file(folder_ / name, Split::kTrain); }
+  // The batches of random crops, of two epochs.
+  std::vector<BatchDigest> crops_of(const SourcePtr& source) const {
+    return cpu_digests_of(Dataset::from(source)
+                              .decode()
+                              .shuffle({.seed = 5})
+                              .map(random_resized_crop({.size = 24, .area = {.05F, .4F}}))
+                              .batch({.global_batch = 6}),
+                          {.epochs = 2});
+  }
+
+  TempFolder folder_;
+  std::filesystem::path tar_;
+};
+
+TEST_F(StoredJpegIndexes, LieBesideTheirImages) {
+  const SourcePtr source = open();
+  std::vector<std::byte> scratch, of_index;
+  for (std::uint64_t i = 0; i < kImages; ++i) {
+    const auto image = source->read(i, scratch).fields[0];
+    JpegIndex index;
+    const auto stored = source->jpeg_index(i, of_index);
+    const bool is_baseline = image[0] == std::byte{0xFF} && source->describe(i).find("/") != std::string::npos &&
+                             std::stoul(source->describe(i).substr(2)) % 3 == 0;
+    ASSERT_EQ(!stored.empty(), is_baseline) << source->describe(i);
+    if (stored.empty()) continue;
+    ASSERT_TRUE(index.assign(stored));
+    EXPECT_EQ(index.content(), JpegIndex::content_of(image));
+  }
+  EXPECT_TRUE(source->jpeg_index(kImages, of_index).empty());
+}
+
+TEST_F(StoredJpegIndexes, ChangeNoBits) {
+  EXPECT_EQ(crops_of(open()), crops_of(open_source(tar_, Split::kTrain)));
+}
+
+TEST_F(StoredJpegIndexes, OfImagesThatAreEncodedAgainAreTheirOwn) {
+  convert_dataset(tar_, folder_ / "small.records", {.max_side = 80});
+  const SourcePtr source = open("small.records");
+  std::vector<std::byte> scratch, of_index;
+  for (std::uint64_t i = 0; i < kImages; ++i) {
+    JpegIndex index;
+    ASSERT_TRUE(index.assign(source->jpeg_index(i, of_index)));
+    EXPECT_EQ(index.content(), JpegIndex::content_of(source->read(i, scratch).fields[0]));
+  }
+}
+
+// One that is damaged is not used, and a record is not bad because of it.
+TEST_F(StoredJpegIndexes, ThatAreDamagedAreNotUsed) {
+  const SourcePtr whole = open();
+  const auto crops = crops_of(whole);
+  std::vector<std::byte> of_index;
+  Bytes file = to_bytes(text_of(folder_ / "images.records"));
+  std::uint64_t damaged = 0;
+  for (std::uint64_t i = 0; i < kImages; ++i) {
+    const auto stored = whole->jpeg_index(i, of_index);
+    if (stored.empty()) continue;
+    const auto at = std::search(file.begin(), file.end(), stored.begin(), stored.end());
+    ASSERT_NE(at, file.end());
+    at[static_cast<std::ptrdiff_t>(i * 7 % stored.size())] ^= std::byte{4};
+    ++damaged;
+  }
+  EXPECT_GT(damaged, 5U);
+  folder_.write("damaged.records", file);
+  const SourcePtr source = open("damaged.records");
+  for (std::uint64_t i = 0; i < kImages; ++i) EXPECT_TRUE(source->jpeg_index(i, of_index).empty());
+  EXPECT_EQ(source->info().fingerprint, whole->info().fingerprint);
+  EXPECT_EQ(crops_of(source), crops);
+}
+
+// Files of version 1 are read as they were.
+TEST_F(StoredJpegIndexes, AreNotInFilesOfVersion1) {
+  const SourcePtr source = open();
+  RecordFileHeader header{.fields = source->info().fields,
+                          .classes = source->info().classes,
+                          .splits = {{.split = Split::kTrain, .records = kImages, .origin = 1}}};
+  EXPECT_EQ(header.version, 2U);
+  header.version = 1;
+  RecordFileWriter writer(std::make_unique<FileWriter>(folder_ / "old.records"), header);
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < kImages; ++i) writer.append(source->read(i, scratch), source->describe(i), {});
+  writer.finish();
+  const SourcePtr old = open("old.records");
+  EXPECT_EQ(read_all(*old), read_all(*source));
+  EXPECT_EQ(old->info().fingerprint, source->info().fingerprint);
+  EXPECT_EQ(crops_of(old), crops_of(source));
+  EXPECT_EQ(tiny_header().version, 1U) << "without encoded images nothing has changed";
 }
 
 }  // namespace
