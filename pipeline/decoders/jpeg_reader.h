@@ -51,6 +51,8 @@ class JpegReader {
   void read_whole(JpegHandle& jpeg, std::span<std::uint8_t> rgb, JpegScan* scan);
   void read_window(JpegHandle& jpeg, const ImageWindow& window, std::span<std::uint8_t> rgb, JpegScan* scan);
   void read_rest(JpegHandle& jpeg);
+  // Returns memory for a row of the image, which stays in the caches when libjpeg-turbo writes it.
+  std::uint8_t* line(const JpegHandle& jpeg);
 
   std::size_t coefficient_bytes_ = 0;
   std::unique_ptr<JpegHandle> opened_;  // by read_size(), until taken
