@@ -23,15 +23,25 @@
 namespace headrace {
 namespace {
 
-// Files of the first archive that are looked at when it is opened; members of samples need more to learn from.
-constexpr int kShardLookedAt = 3, kShardLearnedFrom = 96;
+// Files of the first archive that are looked at when it is opened, if members of samples are to be learned from.
+constexpr int kShardLearnedFrom = 96;
 
-// The first files of an archive.
+bool is_image(const ArchiveFile& member) {
+  return is_image_extension(split_member_name(member.path).extension);
+}
+
+// The first files of an archive: so many, or until one is an image.
 class FirstFiles final : public ArchiveFiles {
  public:
-  FirstFiles(std::unique_ptr<ArchiveFiles> files, int count) : files_(std::move(files)), left_(count) {}
+  FirstFiles(std::unique_ptr<ArchiveFiles> files, int count, bool until_image)
+      : files_(std::move(files)), left_(count), until_image_(until_image) {}
 
-  std::optional<ArchiveFile> next() override { return left_-- > 0 ? files_->next() : std::nullopt; }
+  std::optional<ArchiveFile> next() override {
+    if (left_-- <= 0) return std::nullopt;
+    std::optional<ArchiveFile> file = files_->next();
+    if (file && until_image_ && is_image(*file)) left_ = 0;
+    return file;
+  }
   void read(std::span<std::byte> into) override { files_->read(into); }
   bool has_positions() const noexcept override { return files_->has_positions(); }
   // Returns whether there may be others.
@@ -40,6 +50,7 @@ class FirstFiles final : public ArchiveFiles {
  private:
   std::unique_ptr<ArchiveFiles> files_;
   int left_;
+  bool until_image_;
 };
 
 // The further members of a sample that was read.
@@ -216,14 +227,14 @@ void WebShards::look_at_first(std::uint64_t memory_limit) {
   for (std::size_t file = 0; file < files_.size(); ++file) {
     ByteSlabs slabs = slabs_for(0);
     const auto keep = [&](ArchiveFiles& files, const ArchiveFile& member) -> std::span<const std::byte> {
-      if (is_image_extension(split_member_name(member.path).extension)) return {};
+      if (is_image(member)) return {};
       const auto size = static_cast<std::size_t>(member.place.size);
       const std::span<std::byte> bytes = slabs.allocate(std::max<std::size_t>(size, 1)).first(size);
       files.read(bytes);
       return bytes;
     };
-    FirstFiles files(list_archive(files_.path(file), memory_limit),
-                     fields_.empty() ? kShardLookedAt : kShardLearnedFrom);
+    // What no field is learned from may end before another image's header: behind a network, a round trip away.
+    FirstFiles files(list_archive(files_.path(file), memory_limit), kShardLearnedFrom, fields_.empty());
     std::vector<WebSample> samples = read_web_samples(files_.path(file).string(), files, keep, roles_, seen);
     if (samples.size() > 1 && files.is_cut()) samples.pop_back();  // the rest of its members may follow
     if (samples.empty()) continue;
