@@ -98,7 +98,7 @@ class FolderGraph {
   std::map<FileIdentity, FolderContents> folders_;
   std::size_t files_ = 0, path_bytes_ = 0;
   std::size_t dropped_ = 0;  // bytes of lists, since memory was returned to the system
-  bool is_tree_ = true;  // one path leads to each folder
+  bool is_tree_ = true;      // one path leads to each folder
 };
 
 class Walk {

@@ -26,9 +26,7 @@ namespace {
 // Files of the first archive that are looked at when it is opened, if members of samples are to be learned from.
 constexpr int kShardLearnedFrom = 96;
 
-bool is_image(const ArchiveFile& member) {
-  return is_image_extension(split_member_name(member.path).extension);
-}
+bool is_image(const ArchiveFile& member) { return is_image_extension(split_member_name(member.path).extension); }
 
 // The first files of an archive: so many, or until one is an image.
 class FirstFiles final : public ArchiveFiles {
