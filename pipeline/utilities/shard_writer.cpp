@@ -21,19 +21,19 @@
 namespace headrace {
 namespace {
 
-const char* ending_of(ConvertFormat format) { return format == ConvertFormat::kRecords ? "records" : "tar"; }
+const char* shard_ending(ConvertFormat format) { return format == ConvertFormat::kRecords ? "records" : "tar"; }
 
 // Everything that the bytes of the shards depend on, but the records.
-std::string marker_text(const Fields& fields, const std::vector<std::string>& classes,
-                        const ConvertOptions& options) {
+std::string shards_marker(const Fields& fields, const std::vector<std::string>& classes,
+                          const ConvertOptions& options) {
   Fingerprint fingerprint("shards 1");
   for (const Field& field : fields) fingerprint.add(field);
   for (const std::string& name : classes) fingerprint.add(name);
   return fmt::format(
       "headrace shards 1\n{} as {}, shard_bytes {}\nmax_side {}\nquality {}\napply_orientation {}\nfields and "
       "classes {:016x}\n",
-      name_of(*options.split), ending_of(options.format), options.shard_bytes, options.max_side, options.quality,
-      options.apply_orientation, fingerprint.value());
+      name_of(*options.split), shard_ending(options.format), options.shard_bytes, options.max_side,
+      options.quality, options.apply_orientation, fingerprint.value());
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ ShardWriter::ShardWriter(std::filesystem::path folder, Fields fields, std::vecto
   check_conversion(options_, folder_);
   const SourcePtr none = shard();  // refuses a number of fields that no record has
   check_recoding(none->info(), options_);
-  begin_shards(folder_, marker_text(fields_, classes_, options_), std::string(name_of(*options_.split)) + "-");
+  begin_shards(folder_, shards_marker(fields_, classes_, options_), std::string(name_of(*options_.split)) + "-");
 }
 
 std::filesystem::path ShardWriter::path_of(std::uint64_t shard) const {
-  return folder_ / fmt::format("{}-{:05}.{}", name_of(*options_.split), shard, ending_of(options_.format));
+  return folder_ / fmt::format("{}-{:05}.{}", name_of(*options_.split), shard, shard_ending(options_.format));
 }
 
 std::span<const std::byte> ShardWriter::field_of(std::uint64_t record, std::size_t field) const noexcept {

@@ -32,7 +32,7 @@ void for_each_step(const std::vector<std::uint32_t>& numbers, std::size_t group,
 }
 
 template <typename T>
-void append(std::span<const T> values, std::vector<std::byte>& to) {
+void append_values(std::span<const T> values, std::vector<std::byte>& to) {
   const auto bytes = std::as_bytes(values);
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
@@ -105,13 +105,13 @@ void JpegIndex::append_to(std::vector<std::byte>& bytes) const {
                   .components = static_cast<std::uint8_t>(components_),
                   .step_bytes = static_cast<std::uint8_t>(longest >> 16 == 0 ? 2 : 4),
                   .zero = 0};
-  append(std::span<const Head>(&head, 1), bytes);
+  append_values(std::span<const Head>(&head, 1), bytes);
   const auto put = [&](std::uint32_t step) {
-    append(std::as_bytes(std::span(&step, 1)).first(head.step_bytes), bytes);
+    append_values(std::as_bytes(std::span(&step, 1)).first(head.step_bytes), bytes);
   };
   for_each_step(rows_, rows_.size(), put);
   for_each_step(bits_, in_row, put);
-  append(std::span<const std::int16_t>(predictors_), bytes);
+  append_values(std::span<const std::int16_t>(predictors_), bytes);
 }
 
 bool JpegIndex::assign(std::span<const std::byte> bytes) {

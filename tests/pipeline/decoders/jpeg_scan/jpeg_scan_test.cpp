@@ -257,7 +257,7 @@ TEST(JpegIndex, RestartMarkersBetweenRowsAreFine) {
 }
 
 // Whose intervals take more bits than 16 can count.
-Bytes noise() {
+Bytes noise_jpeg() {
   Picture picture = make_picture(40, 3000, 3, 1);
   std::uint32_t state = 1;
   for (auto& value : picture.samples)
@@ -268,7 +268,7 @@ Bytes noise() {
 TEST(JpegIndex, IsTheSameWhenItWasWrittenAndRead) {
   JpegIndex read;
   for (const Bytes& encoded :
-       {photograph(), encode_jpeg(make_picture(9, 7, 1, 1)), photograph({.restart_rows = 2}), noise()}) {
+       {photograph(), encode_jpeg(make_picture(9, 7, 1, 1)), photograph({.restart_rows = 2}), noise_jpeg()}) {
     const auto index = index_alone(encoded);
     ASSERT_NE(index, nullptr);
     std::vector<std::byte> bytes;
