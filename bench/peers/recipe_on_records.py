@@ -18,10 +18,13 @@ def images(path):
     """(name, JPEG) of each record. The first field of a record of images is the image."""
     data = pathlib.Path(path).read_bytes()
     index, _, _, count = struct.unpack_from("<4Q", data, len(data) - FOOTER)
-    fields = struct.unpack_from("<I", data, 16)[0]
-    rows = struct.iter_unpack(f"<{3 + fields}Q", data[index:index + count * 8 * (3 + fields)])
-    name_at = index + count * 8 * (3 + fields)
-    for at, _, name_bytes, image_bytes, *_ in rows:
+    version, fields = struct.unpack_from("<I", data, 8)[0], struct.unpack_from("<I", data, 16)[0]
+    numbers = 2 + version  # before those of the fields
+    entry = 8 * (numbers + fields)
+    rows = struct.iter_unpack(f"<{numbers + fields}Q", data[index:index + count * entry])
+    name_at = index + count * entry
+    for at, _, name_bytes, *rest in rows:
+        image_bytes = rest[numbers - 3]
         yield data[name_at:name_at + name_bytes].decode(), data[at:at + image_bytes]
         name_at += name_bytes
 

@@ -1,6 +1,7 @@
 // Records that are written as they come, and streams that are converted.
 #include "headrace/pipeline/shard_writer.h"
 
+#include "headrace/pipeline/sources/sample_table.h"
 #include "headrace/tests/pipeline/sources/source_suite.h"
 #include "headrace/tests/pipeline/streams.h"
 #include "headrace/tests/support/archives.h"

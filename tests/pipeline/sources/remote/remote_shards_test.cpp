@@ -2,6 +2,7 @@
 #include "headrace/devices/base/clock.h"
 #include "headrace/pipeline/convert.h"
 #include "headrace/tests/pipeline/sources/remote/remote_fixture.h"
+#include "headrace/tests/pipeline/sources/source_suite.h"
 
 namespace headrace::test {
 namespace {
