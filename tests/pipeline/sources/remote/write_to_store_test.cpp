@@ -1,7 +1,8 @@
 // Conversions and indexes that are written to a store.
 #include "headrace/devices/base/file.h"
 #include "headrace/pipeline/convert.h"
-#include "headrace/pipeline/sources/records/record_file.h"
+#include "headrace/pipeline/shard_writer.h"
+#include "headrace/pipeline/sources/records/shard_files.h"
 #include "headrace/tests/pipeline/sources/remote/remote_fixture.h"
 
 namespace headrace::test {
@@ -44,6 +45,28 @@ TEST_F(WritesToStore, ShardsAndGoesOnAfterAFault) {
   }
   EXPECT_EQ(stream_of(decoded(s3("made/set/"))), stream_of(decoded(local_ / "set")));
   EXPECT_THAT(message_of([&] { convert(s3("made/set/"), 20'000); }), HasSubstr("holds shards"));
+}
+
+TEST_F(WritesToStore, RecordsAsTheyCome) {
+  const SourcePtr source = open_source(local_ / "photos.tar", Split::kTrain);
+  const auto write = [&](const std::filesystem::path& to, std::uint64_t records) {
+    ShardWriter writer(to, source->info().fields, source->info().classes, {.shard_bytes = 20'000});
+    Bytes scratch;
+    for (std::uint64_t i = 0; i < records; ++i) {
+      const RecordView view = source->read(i, scratch);
+      writer.append([&](RecordWriter& record) {
+        for (std::size_t field = 0; field < 2; ++field) record.put(field, view.fields[field]);
+      });
+    }
+    return records == source->info().records ? writer.finish() : ConvertResult{};
+  };
+  write(s3("made/set"), 30);
+  EXPECT_THAT(error_of([&] { open_source(s3("made/set/"), Split::kTrain); }).what(), HasSubstr("unfinished"));
+  write(local_ / "set", 60);
+  const ConvertResult result = write(s3("made/set"), 60);
+  EXPECT_GT(result.kept_shards, 0U);
+  EXPECT_GT(result.shards, result.kept_shards);
+  EXPECT_EQ(stream_of(decoded(s3("made/set/"))), stream_of(decoded(local_ / "set")));
 }
 
 TEST_F(WritesToStore, NotOverWhatIsRead) {
