@@ -1,7 +1,6 @@
 #include "headrace/pipeline/shard_writer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +11,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/file.h"
 #include "headrace/devices/base/file_writer.h"
-#include "headrace/devices/base/hash.h"
+#include "headrace/devices/base/reader_words.h"
 #include "headrace/pipeline/sources/fingerprint.h"
 #include "headrace/pipeline/sources/records/shard_files.h"
 #include "headrace/pipeline/utilities/converted_part.h"
@@ -20,6 +19,8 @@
 
 namespace headrace {
 namespace {
+
+constexpr std::uint64_t kMostShards = 100'000;  // whose names are in their order
 
 const char* shard_ending(ConvertFormat format) { return format == ConvertFormat::kRecords ? "records" : "tar"; }
 
@@ -93,6 +94,10 @@ void ShardWriter::append(const std::function<void(RecordWriter& record)>& fill) 
 }
 
 void ShardWriter::write_shard() {
+  if (result_.shards == kMostShards) {
+    throw ConfigError(folder_.string() + ": has as many shards as can be",
+                      advice("raise {}", named("ConvertOptions::shard_bytes")));
+  }
   ConvertedPart part{.split = *options_.split, .source = shard()};
   const std::uint64_t records = part.source->info().records;
   const std::function<void()> done = [] {};
