@@ -3,6 +3,8 @@
 
 #include "headrace/tests/pipeline/sources/arrays/idx_fixture.h"
 #include "headrace/tests/pipeline/sources/images/image_fixture.h"
+#include "headrace/tests/support/archives.h"
+#include "headrace/tests/support/images.h"
 #include "headrace/tests/tools/headrace_command.h"
 
 namespace headrace::test {
@@ -78,6 +80,25 @@ TEST(ConvertCommand, WritesShardsIntoAFolderThatIsThere) {
     EXPECT_EQ(again.status, 2);
     EXPECT_NE(again.errors.find("holds shards"), std::string::npos) << again.errors;
   }
+}
+
+TEST(ConvertCommand, ReadsShardsOnceWithoutAnIndex) {
+  TempFolder folder;
+  TarBuilder tar;
+  for (int i = 0; i < 30; ++i) {
+    tar.add(std::to_string(i) + ".jpg", encode_jpeg(make_picture(20, 20, 3, static_cast<std::uint64_t>(i))));
+    tar.add(std::to_string(i) + ".cls", to_bytes(std::to_string(i % 3)));
+  }
+  const std::string data = folder.write("tars/train-0.tar", tar.finish()).parent_path().string();
+  const CommandResult one = headrace(
+      {"convert", "--data", data, "--no-index", "--split", "train", "--to", (folder / "a.records").string()});
+  EXPECT_EQ(one.status, 2);
+  EXPECT_THAT(one.errors, HasSubstr("--shard-size"));
+  const CommandResult several = headrace({"convert", "--data", data, "--no-index", "--split", "train", "--to",
+                                          (folder / "set").string(), "--shard-size", "4K", "--json", "-"});
+  ASSERT_EQ(several.status, 0) << several.errors;
+  EXPECT_EQ(nlohmann::json::parse(several.output)["records"], 30);
+  EXPECT_GT(nlohmann::json::parse(several.output)["shards"], 2);
 }
 
 TEST(ConvertCommand, SaysWhatIsWrong) {

@@ -17,6 +17,7 @@ constexpr ReaderWord kWords[] = {
     {"CheckpointOptions::every_steps", "--checkpoint-every"},
     {"CheckpointOptions::folder", "--checkpoint-dir"},
     {"CheckpointOptions::keep", "--checkpoint-keep"},
+    {"ConvertOptions::shard_bytes", "--shard-size"},
     {"FitOptions::checkpoints", "--checkpoint-dir"},
     {"LoaderOptions::in_order", "--any-order"},
     {"LoaderOptions::reader_threads", "--readers"},
