@@ -1,4 +1,4 @@
-// Writes records as they come, whose number nobody knows before, as files that are read as one data set.
+// Writes records one at a time, without knowing how many there will be, as files that are read as one data set.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace HEADRACE_API headrace {
 // are checked and written by the options' threads, as convert_dataset() does it. Each file appears whole. Not
 // thread-safe.
 //
-// Until finish() a marker file lies there: open_source() refuses the folder. Giving the same records again resumes
-// what was interrupted: record files that are there and have these records are kept, tars are written again.
+// Until finish() the folder holds a marker file, and open_source() refuses it. Writing the same records again
+// resumes an interrupted run: record files that already hold them are kept, tars are written again.
 class ShardWriter {
  public:
   static constexpr std::uint64_t kShardBytes = std::uint64_t{64} << 20;
@@ -33,10 +33,10 @@ class ShardWriter {
   ShardWriter(std::filesystem::path folder, Fields fields, std::vector<std::string> classes,
               const ConvertOptions& options);
 
-  // Adds the record that `fill` writes. If it throws, none is added. Throws ConfigError for fields that are
-  // missing, and what keeps the shard from being written that was full before.
+  // Adds the record that `fill` writes; none if it throws. Throws ConfigError for a missing field, and any failure
+  // to write the shard that was full before it.
   void append(const std::function<void(RecordWriter& record)>& fill);
-  // Writes what is left. REQUIRES: called once, last. Throws ConfigError if there were no records.
+  // Writes the last shard. REQUIRES: called once, last. Throws ConfigError if there were no records.
   ConvertResult finish();
 
  private:

@@ -95,7 +95,7 @@ void ShardWriter::append(const std::function<void(RecordWriter& record)>& fill) 
 
 void ShardWriter::write_shard() {
   if (result_.shards == kMostShards) {
-    throw ConfigError(folder_.string() + ": has as many shards as can be",
+    throw ConfigError(folder_.string() + ": holds 100,000 shards, the maximum",
                       advice("raise {}", named("ConvertOptions::shard_bytes")));
   }
   ConvertedPart part{.split = *options_.split, .source = shard()};

@@ -33,7 +33,7 @@ def save_records(data: Dataset, to: Path, *, split: Literal["train", "test"] = "
 
 
 class ShardWriter:
-    """Writes records as they come, whose number need not be known, as files that hr.open() reads as one data set:
+    """Writes records one at a time, without knowing how many there will be, as files that hr.open() reads as one data set:
 
         with hr.ShardWriter("s3://bucket/set", {"image": "image", "label": "int64"}, shard_bytes=64 << 20) as shards:
             for path in paths:
@@ -42,7 +42,7 @@ class ShardWriter:
     `fields` as from_generator() takes them; records are dicts, or tuples as there. The records of a shard are kept in memory
     until they have shard_bytes, and then checked and written with the options of save_records(). max_bad_share applies to
     each shard. The folder is no data set until finish(), which the end of `with` calls unless something was raised. Writing
-    the same records again resumes: shards that are there and have these records are kept."""
+    the same records again resumes an interrupted run: record files that already hold them are kept."""
 
     def __init__(self, to: Path, fields: Mapping[str, FieldLike], *, split: Literal["train", "test"] = "train",
                  shard_bytes: int = 64 << 20, classes: Sequence[str] = (), format: Literal["records", "webdataset"] = "records",
@@ -55,7 +55,7 @@ class ShardWriter:
             "apply_orientation": apply_orientation, "threads": threads, "on_error": on_error, "max_bad_share": max_bad_share})
 
     def write(self, record: Any) -> None:
-        """Adds a record. Raises what keeps the shard that was full before it from being written."""
+        """Adds a record. Raises any failure to write the shard that was full before it."""
         self._native.append(self._pack(record))
 
     def finish(self) -> dict[str, int]:

@@ -15,6 +15,8 @@ constexpr std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i)
 // Intervals per row: more of them enlarge the index, but fewer MCUs are read and discarded.
 constexpr std::int64_t kIntervals = 8;
 
+constexpr std::uint32_t kMaxSide = 65535;  // of a JPEG
+
 // An index as bytes begins with it.
 struct Head {
   std::uint64_t content;
@@ -124,6 +126,7 @@ bool JpegIndex::assign(std::span<const std::byte> bytes) {
   interval_ = head.interval;
   intervals_ = head.intervals;
   components_ = head.components;
+  if (head.height == 0 || head.height > kMaxSide || head.width == 0 || head.width > kMaxSide) return false;
   if (head.rows == 0 || components_ == 0 || components_ > kMaxJpegComponents) return false;
   const std::size_t in_row = index(intervals_ + 1);
   const std::uint64_t entries = (head.rows - std::uint64_t{1}) * in_row;

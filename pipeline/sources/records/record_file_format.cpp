@@ -198,7 +198,7 @@ RecordFileHeader RecordFileHeader::read(const File& file, std::uint64_t& bytes) 
 
 std::uint32_t RecordFileHeader::version_for(const Fields& fields) noexcept {
   const auto may_be_jpeg = [](const Field& field) {  // a mask is a PNG
-    return field.encoding == Encoding::kImage && field.shape.extents().back() != 1;
+    return field.encoding == Encoding::kImage && (field.shape.rank() != 3 || field.shape[2] != 1);
   };
   return std::ranges::any_of(fields, may_be_jpeg) ? kVersion : kWithoutJpegIndexes;
 }

@@ -122,9 +122,9 @@ void ShardFiles::read_exact(std::size_t file, std::uint64_t offset, std::span<st
 
 void refuse_unfinished(const DirectoryEntry& entry) {
   if (entry.path.filename() != kConversionMarker) return;
-  throw DataError(ErrorCode::kDataCorrupt, "what is written into this folder is unfinished",
+  throw DataError(ErrorCode::kDataCorrupt, "holds an unfinished set of shards",
                   {.source = entry.path.parent_path().string()},
-                  "repeat what writes it: it resumes where it stopped");
+                  "repeat the command or call that writes it: it resumes where it stopped");
 }
 
 ByteSlabs slabs_for(std::uint64_t packed_bytes) {

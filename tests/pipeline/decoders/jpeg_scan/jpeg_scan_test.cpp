@@ -288,6 +288,10 @@ TEST(JpegIndex, IsTheSameWhenItWasWrittenAndRead) {
       EXPECT_FALSE(read.assign(std::span(bytes).first(size))) << size;
     bytes.push_back({});
     EXPECT_FALSE(read.assign(bytes));
+    bytes.pop_back();
+    EXPECT_TRUE(read.assign(bytes));
+    bytes[10] = std::byte{1};
+    EXPECT_FALSE(read.assign(bytes)) << "a height that no JPEG has";
   }
 }
 

@@ -448,6 +448,8 @@ TEST_F(StoredJpegIndexes, AreNotInFilesOfVersion1) {
   EXPECT_EQ(read_all(*old), read_all(*source));
   EXPECT_EQ(old->info().fingerprint, source->info().fingerprint);
   EXPECT_EQ(crops_of(old), crops_of(source));
+  const Field without_extents{.name = "x", .dtype = DType::kU8, .shape = {}, .encoding = Encoding::kImage};
+  EXPECT_EQ(RecordFileHeader::version_for({without_extents}), 2U);
   EXPECT_EQ(tiny_header().version, 1U) << "without encoded images nothing has changed";
 }
 
