@@ -1,6 +1,7 @@
 // The devices of one strategy, one per replica, in replica order.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ class DeviceGroup {
   Device& operator[](int replica) const { return *devices_.at(static_cast<std::size_t>(replica)); }
   // Returns whether all devices compute in the host's memory.
   bool in_host_memory() const noexcept;
+  // Returns the free device memory that every replica may count on: those on one device share it.
+  std::uint64_t free_bytes_each() const;
 
   // Returns a group with each device `times` times in a row, for a loader that divides its batches into more parts
   // than there are devices. This group, which owns the devices, must outlive it.

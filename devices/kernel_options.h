@@ -77,6 +77,11 @@ struct StepScalars {
   std::uint64_t kept_norms = 0;  // bit g: in this step Muon does not scale the norms of group g's weights
   float average_decay = 0;       // of average(), in this step
   float slow_share = 0;          // of look_ahead(), in this step
+  // Not 0: a collective that the step needed, or other work of its stream, failed. Then adam(), sgd(), muon(),
+  // average() and look_ahead() change nothing. Copies of Collective::failure_word() and Stream::failure_word().
+  std::uint32_t collective_failed = 0, work_failed = 0;
+
+  constexpr bool failed() const noexcept { return (collective_failed | work_failed) != 0; }
 };
 static_assert(kMaxParameterGroups <= 64, "kept_norms has a bit a group");
 

@@ -370,7 +370,7 @@ struct ExampleWeights {
 };
 
 // --- optimizers: update ranges of arenas of one size, in ascending order, without overlap; other elements stay
-// unchanged ---
+// unchanged, and all do in a step that failed (StepScalars) ---
 struct Adam {
   Parameters parameters;
   TensorView gradients, first_moment, second_moment;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "headrace/devices/base/error.h"
 
@@ -13,6 +14,17 @@ DeviceGroup::DeviceGroup(std::vector<std::unique_ptr<Device>> devices) : owned_(
 
 bool DeviceGroup::in_host_memory() const noexcept {
   return std::ranges::all_of(devices_, [](const Device* device) { return device->info().host_memory; });
+}
+
+std::uint64_t DeviceGroup::free_bytes_each() const {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const Device* device : devices_) {
+    const auto sharing = std::ranges::count_if(devices_, [&](const Device* other) {
+      return other->info().kind == device->info().kind && other->info().ordinal == device->info().ordinal;
+    });
+    least = std::min(least, device->free_bytes() / static_cast<std::uint64_t>(sharing));
+  }
+  return least;
 }
 
 DeviceGroup DeviceGroup::repeated(int times) const {

@@ -33,7 +33,7 @@ class CudaInputKernels final : public InputKernels {
 
 // Several logical replicas on one GPU share its context; each counts its own memory. Long-lived memory comes from
 // cudaMalloc and cudaHostAlloc, allocated at the start and reused; short-lived memory comes from the streams'
-// pool. Nothing is allocated inside a step.
+// pool, which all replicas of the GPU share. Nothing is allocated inside a step.
 class CudaDevice final : public Device {
  public:
   CudaDevice(DeviceInfo info, const std::string& name);
@@ -66,13 +66,13 @@ class CudaDevice final : public Device {
   void make_kernels() noexcept;
 
   DeviceInfo info_;
-  std::once_flag kernels_made_;
-  std::unique_ptr<Kernels> kernels_;  // by kernels_made_
-  std::string why_no_kernels_;        // by kernels_made_
   CudaInputKernels input_kernels_;
   std::optional<CudaPool> pool_;  // the streams'; exists once the context does
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};
+  std::once_flag kernels_made_;
+  std::string why_no_kernels_;        // by kernels_made_
+  std::unique_ptr<Kernels> kernels_;  // by kernels_made_; after the counts of the memory that they return
 };
 
 // A CUDA stream of the embedding program.
@@ -142,6 +142,7 @@ class SharedGpuCollective final : public Collective {
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
   // A graph with branches would need uncounted queues.
   bool runs_beside() const noexcept override { return false; }
+  const std::uint32_t* failure_word(int replica) const noexcept override;
   void abort(const std::string& reason) noexcept override;
 
  private:

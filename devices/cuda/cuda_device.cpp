@@ -65,7 +65,7 @@ void CudaDevice::make_kernels() noexcept {
     why_no_kernels_ = loaded.missing;
     if (loaded.math == nullptr) return;
     make_current();
-    kernels_ = loaded.math->create_kernels(info_);
+    kernels_ = loaded.math->create_kernels(*this);
   } catch (const std::exception& error) {
     why_no_kernels_ = error.what();
   }

@@ -24,7 +24,8 @@ class CudaMath {
   virtual ~CudaMath() = default;
 
   // Creates the kernels of one device, for its streams. Throws DeviceError if a library does not start on it.
-  virtual std::unique_ptr<Kernels> create_kernels(const DeviceInfo& device) const = 0;
+  // REQUIRES: the device outlives them.
+  virtual std::unique_ptr<Kernels> create_kernels(Device& device) const = 0;
   // Creates the collective of a group with one replica per GPU, together with those of all other workers unless
   // `workers` is null. Throws ConfigError if workers do not fit together, and DeviceError.
   virtual std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices,

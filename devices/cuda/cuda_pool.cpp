@@ -1,32 +1,53 @@
 #include "headrace/devices/cuda/cuda_pool.h"
 
 #include <limits>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "headrace/devices/cuda/cuda_check.h"
 
 namespace headrace {
 
-CudaPool::CudaPool(int ordinal, std::string device) : device_(std::move(device)) {
-  int supported = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, ordinal), device_);
-  if (supported == 0) return;
+namespace {
+
+using SharedPool = std::shared_ptr<CUmemPoolHandle_st>;
+
+SharedPool make_pool(int ordinal, const std::string& device) {
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = ordinal;
-  CUDA_CHECK(cudaMemPoolCreate(&pool_, &properties), device_);
+  cudaMemPool_t made = nullptr;
+  CUDA_CHECK(cudaMemPoolCreate(&made, &properties), device);
+  SharedPool pool(made, [](cudaMemPool_t last) { cudaMemPoolDestroy(last); });
   std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
-  CUDA_CHECK(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), device_);
+  CUDA_CHECK(cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep), device);
+  return pool;
 }
 
-CudaPool::~CudaPool() {
-  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+// Returns the pool of the GPU's replicas in this process.
+SharedPool pool_of(int ordinal, const std::string& device) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<CUmemPoolHandle_st>> pools;  // by mutex
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<CUmemPoolHandle_st>& known = pools[ordinal];
+  SharedPool pool = known.lock();
+  if (!pool) known = pool = make_pool(ordinal, device);
+  return pool;
+}
+
+}  // namespace
+
+CudaPool::CudaPool(int ordinal, std::string device) : device_(std::move(device)) {
+  int supported = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, ordinal), device_);
+  if (supported != 0) pool_ = pool_of(ordinal, device_);
 }
 
 void* CudaPool::allocate(std::size_t bytes, cudaStream_t stream) {
   const auto attempt = [&](void*& data) {
-    return pool_ != nullptr ? cudaMallocFromPoolAsync(&data, bytes, pool_, stream) : cudaMalloc(&data, bytes);
+    return pool_ != nullptr ? cudaMallocFromPoolAsync(&data, bytes, pool_.get(), stream) : cudaMalloc(&data, bytes);
   };
   void* data = nullptr;
   cudaError_t status = attempt(data);
@@ -57,13 +78,13 @@ void CudaPool::release(void* data, std::size_t bytes, cudaStream_t stream) noexc
 std::uint64_t CudaPool::idle_bytes() const noexcept {
   std::uint64_t reserved = 0, used = 0;
   if (pool_ == nullptr) return 0;
-  cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved);
-  cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used);
+  cudaMemPoolGetAttribute(pool_.get(), cudaMemPoolAttrReservedMemCurrent, &reserved);
+  cudaMemPoolGetAttribute(pool_.get(), cudaMemPoolAttrUsedMemCurrent, &used);
   return reserved > used ? reserved - used : 0;
 }
 
 void CudaPool::trim() noexcept {
-  if (pool_ != nullptr) cudaMemPoolTrimTo(pool_, 0);
+  if (pool_ != nullptr) cudaMemPoolTrimTo(pool_.get(), 0);
 }
 
 }  // namespace headrace

@@ -146,6 +146,10 @@ void SharedGpuCollective::submit(int replica, const cuda::RendezvousCall& call, 
   CUDA_CHECK(cuda::part(rendezvous, mine->handle()), device.name);
 }
 
+const std::uint32_t* SharedGpuCollective::failure_word(int replica) const noexcept {
+  return &reinterpret_cast<const cuda::RendezvousWords*>(words_.data())->outcomes[replica];
+}
+
 void SharedGpuCollective::abort(const std::string& reason) noexcept {
   const std::lock_guard lock(mutex_);
   auto& words = *reinterpret_cast<cuda::RendezvousWords*>(words_.data());

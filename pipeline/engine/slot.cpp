@@ -48,7 +48,10 @@ Slot::Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout
 Slot::Bytes Slot::bytes(DeviceGroup& devices, const BatchLayout& layout, const DeviceConversion* conversion) {
   Bytes bytes{.pageable = static_cast<std::uint64_t>(layout.guest_rows) * layout.guest_bytes};
   for (int r = 0; r < layout.local_replicas; ++r) {
-    (devices[r].info().host_memory ? bytes.pageable : bytes.pinned) += host_bytes(layout, conversion);
+    const bool in_place = devices[r].info().host_memory;
+    (in_place ? bytes.pageable : bytes.pinned) += host_bytes(layout, conversion);
+    if (!in_place) bytes.on_device = host_bytes(layout, conversion) - layout.sent_from;
+    if (!in_place && conversion != nullptr) bytes.on_device += conversion->result_bytes();
   }
   return bytes;
 }

@@ -63,10 +63,11 @@ class Slot {
   Slot(DeviceGroup& devices, const Fields& fields, const BatchLayout& layout, const DeviceConversion* conversion,
        std::span<const BatchShape> shapes = {}, std::span<const RaggedTensor> ragged = {});
 
-  // The host memory of a slot.
+  // The memory of a slot: the host's, and that of each device with its own.
   struct Bytes {
     std::uint64_t pageable = 0;
     std::uint64_t pinned = 0;
+    std::uint64_t on_device = 0;
   };
   static Bytes bytes(DeviceGroup& devices, const BatchLayout& layout, const DeviceConversion* conversion);
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/failures.h"
@@ -15,23 +17,22 @@
 namespace headrace {
 namespace {
 
-// Returns the bytes of the memory budget that batches may take if there is a choice.
-constexpr std::uint64_t for_batches(std::uint64_t budget) { return budget / 4 * 3; }
-
 // The caches of a core: what is larger has left them before it is read.
 constexpr std::uint64_t kMinNonTemporalRing = std::uint64_t{8} << 20;
 
-// The available amount of one kind of memory.
+// The available amount of one kind of memory: a budget, or what there is.
 struct Room {
   std::string name;
   std::uint64_t bytes = 0;
   std::uint64_t taken = 0;  // by others
   std::uint64_t slot = 0;   // bytes of it a batch takes
   bool is_budget = false;
+  bool all_for_batches = false;  // else three quarters of it, if there is a choice
 
-  // How many slots `part` of it holds, between `min` and `wanted`.
-  int slots(int min, int wanted, std::uint64_t part) const {
+  // How many slots it holds, between `min` and `wanted`.
+  int slots(int min, int wanted) const {
     if (slot == 0) return wanted;
+    const std::uint64_t part = all_for_batches ? bytes : bytes / 4 * 3;
     return static_cast<int>(std::clamp<std::uint64_t>(std::min(part, bytes - taken) / slot,
                                                       static_cast<std::uint64_t>(min),
                                                       static_cast<std::uint64_t>(wanted)));
@@ -49,12 +50,17 @@ struct Room {
 };
 
 // Returns the budget, or the machine's memory if there is none.
-Room room_of(const MemoryBudget& budget, std::uint64_t slot) {
+Room room_of(const MemoryBudget& budget, std::uint64_t slot, bool all_for_batches) {
   const std::uint64_t machine = machine_memory_bytes();
   if (budget.limit() == 0 || budget.limit() > machine) {
     return {.name = "the machine's memory", .bytes = machine, .taken = budget.used(), .slot = slot};
   }
-  return {.name = budget.name(), .bytes = budget.limit(), .taken = budget.used(), .slot = slot, .is_budget = true};
+  return {.name = budget.name(),
+          .bytes = budget.limit(),
+          .taken = budget.used(),
+          .slot = slot,
+          .is_budget = true,
+          .all_for_batches = all_for_batches};
 }
 
 // From the first one on: a run can use no more slots. Of a stream, whose length is unknown, more than there can
@@ -63,36 +69,48 @@ std::uint64_t batches_left(const RunPlan& run) {
   return std::max<std::uint64_t>(run.schedule.batches(), run.first + 1) - run.first;
 }
 
+// Returns what holds the parts of a batch: the host's memory, pinned memory, and that of the devices.
+std::array<Room, 3> rooms_of(const DeviceGroup& devices, const Budgets& budgets, const Slot::Bytes& slot) {
+  Room on_device{.name = "the free memory of a device", .slot = slot.on_device};
+  if (slot.on_device > 0) on_device.bytes = devices.free_bytes_each();
+  return {room_of(budgets.memory, slot.pageable, false), room_of(budgets.pinned, slot.pinned, true), on_device};
+}
+
 // How many slots there will be.
 struct SlotCount {
-  int slots = 0;
-  std::string reason = {};
+  int asked = 0, slots = 0;
+  std::string reason = {};  // of fewer than asked
 };
 
-SlotCount count_slots(const RunPlan& run, const Room& memory, const Room& pins) {
+// Returns the number of slots that a run can do with.
+int min_slots(int wanted) { return std::min(wanted, 2); }
+
+SlotCount count_slots(const RunPlan& run, std::span<const Room> rooms) {
   const int asked = run.options.prefetch + 1;
   const std::uint64_t left = batches_left(run);
   const int wanted = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(asked), left));
-  const int min = std::min(wanted, 2);
-  // Leaves more of the machine's memory free, as if the run were longer: no run may take all of it.
-  for (const Room* room : {&memory, &pins}) room->want(room->is_budget ? min : std::min(asked, 2));
-  const int pageable = memory.slots(min, wanted, for_batches(memory.bytes));
-  const int pinned = pins.slots(min, wanted, pins.is_budget ? pins.bytes : for_batches(pins.bytes));
-  const int count = std::min(pageable, pinned);
-  if (count == asked) return {.slots = count, .reason = "as the options or the plan say"};
-  std::string reason = fmt::format("{} instead of {}: ", count - 1, asked - 1);
-  if (count == wanted) {
-    reason += left == 1 ? "the run has 1 batch" : fmt::format("the run has {} batches", left);
-    return {.slots = count, .reason = reason};
+  SlotCount count{.asked = asked, .slots = wanted};
+  if (wanted < asked) {
+    count.reason = left == 1 ? "the run has 1 batch" : fmt::format("the run has {} batches", left);
   }
-  const Room& tighter = pageable <= pinned ? memory : pins;
-  reason += fmt::format("each batch takes {} bytes of the {} of {}", tighter.slot, tighter.bytes,
-                        tighter.is_budget ? named(tighter.name) : tighter.name);
-  return {.slots = count, .reason = reason};
+  for (const Room& room : rooms) {
+    // Leaves more of what is not budgeted free, as if the run were longer: no run may take all of it.
+    room.want(min_slots(room.is_budget ? wanted : asked));
+    const int fit = room.slots(min_slots(wanted), wanted);
+    if (fit >= count.slots) continue;
+    count.slots = fit;
+    count.reason = fmt::format("each batch takes {} bytes of the {} of {}", room.slot, room.bytes,
+                               room.is_budget ? named(room.name) : room.name);
+  }
+  return count;
 }
 
 Choice choice_of(const SlotCount& count) {
-  return {.what = "prefetch", .value = std::to_string(count.slots - 1), .reason = count.reason};
+  const bool fewer = count.slots < count.asked;
+  return {.what = "prefetch",
+          .value = std::to_string(count.slots - 1),
+          .reason = fewer ? fmt::format("{} instead of {}: {}", count.slots - 1, count.asked - 1, count.reason)
+                          : "as the options or the plan say"};
 }
 
 }  // namespace
@@ -100,8 +118,7 @@ Choice choice_of(const SlotCount& count) {
 SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const DeviceConversion* conversion,
                           Budgets& budgets, Choices& choices) {
   const Slot::Bytes one = Slot::bytes(devices, run.layout, conversion);
-  const Room memory = room_of(budgets.memory, one.pageable), pins = room_of(budgets.pinned, one.pinned);
-  const SlotCount count = count_slots(run, memory, pins);
+  SlotCount count = count_slots(run, rooms_of(devices, budgets, one));
   SlotMemory made;
   for (int i = 0; i < count.slots; ++i) {
     ChargedBytes in_memory(budgets.memory), in_pinned(budgets.pinned);
@@ -112,6 +129,11 @@ SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const Device
           std::make_unique<Slot>(devices, run.host.fields, run.layout, conversion, run.shapes, run.plan.ragged));
     } catch (const std::bad_alloc&) {
       throw no_memory_for(fmt::format("batch {} of {}", i + 1, count.slots), one.pageable + one.pinned);
+    } catch (const DeviceError& error) {
+      if (error.code() != ErrorCode::kOutOfMemory || i < min_slots(count.slots)) throw;
+      count.slots = i;
+      count.reason = error.what();
+      break;
     }
     made.slots.back()->pageable = std::move(in_memory);
     made.slots.back()->pinned = std::move(in_pinned);
@@ -130,7 +152,7 @@ Choice choose_prefetch(const Dataset& dataset, DeviceGroup& devices, const Loade
     conversion.emplace(devices, run.plan.fields, run.split.passes, run.layout, run.options.converted);
   }
   const Slot::Bytes one = Slot::bytes(devices, run.layout, conversion ? &*conversion : nullptr);
-  return choice_of(count_slots(run, room_of(budgets.memory, one.pageable), room_of(budgets.pinned, one.pinned)));
+  return choice_of(count_slots(run, rooms_of(devices, budgets, one)));
 }
 
 }  // namespace headrace

@@ -42,8 +42,8 @@ struct SlotMemory {
   Stores stores = Stores::kCached;  // into them
 };
 
-// Allocates one slot more than prefetched batches, fewer if the run has fewer batches or they do not fit; notes
-// the choice. Throws ConfigError if not even one held and one written batch fit. `conversion` null: the devices
+// Allocates one slot more than prefetched batches, fewer if the run has fewer batches or they do not fit in the
+// budgets, the host's memory or the devices'; notes the choice. Throws ConfigError if not even one held and one written batch fit. `conversion` null: the devices
 // convert nothing.
 SlotMemory allocate_slots(const RunPlan& run, DeviceGroup& devices, const DeviceConversion* conversion,
                           Budgets& budgets, Choices& choices);

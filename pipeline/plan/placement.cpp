@@ -104,21 +104,10 @@ std::uint64_t host_sample_bytes(const StreamPlan& plan, const std::vector<Device
   return bytes;
 }
 
-// Returns the bytes that each replica may take: replicas on one device share its free memory.
+// Returns the bytes that each replica may take.
 std::uint64_t room(const DeviceGroup& devices, const ResidentWish& wish) {
   if (wish.budget_bytes > 0) return wish.budget_bytes;
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (int r = 0; r < devices.size(); ++r) {
-    const DeviceInfo& info = devices[r].info();
-    std::uint64_t sharing = 0;
-    for (int other = 0; other < devices.size(); ++other) {
-      const DeviceInfo& theirs = devices[other].info();
-      sharing += theirs.kind == info.kind && theirs.ordinal == info.ordinal ? 1 : 0;
-    }
-    const std::uint64_t free = devices[r].free_bytes() / sharing;
-    least = std::min(least, wish.residency == Residency::kAlways ? free : free / kFreeShare);
-  }
-  return least;
+  return devices.free_bytes_each() / (wish.residency == Residency::kAlways ? 1 : kFreeShare);
 }
 
 std::string obstacle_to_residence(const StreamPlan& plan, const DeviceSplit& split, const ResidentWish& wish) {

@@ -151,6 +151,45 @@ TYPED_TEST_P(KernelsUpdateSuite, LookaheadMovesBothSets) {
   }
 }
 
+TYPED_TEST_P(KernelsUpdateSuite, AFailedStepChangesNothing) {
+  const std::int64_t count = 48;
+  const TensorView gradients = this->random({count}, 1), rounded = this->result({count}, DType::kBF16);
+  const TensorView parameters = this->random({count}, 2), first = this->random({count}, 3);
+  const TensorView second = this->random({count}, 4), average = this->random({count}, 5);
+  const auto matrix = [](const TensorView& flat) { return TensorView{flat.data, {6, 8}, flat.dtype}; };
+  const std::vector<UpdateRange<AdamOptions>> adams{{0, count, {}}};
+  const std::vector<UpdateRange<SgdOptions>> plain{{0, count, {}}}, momentum{{0, count, {.momentum = 0.9F}}};
+  const std::vector<MuonMatrix> matrices{{matrix(parameters), matrix(gradients), matrix(first), matrix(rounded)}};
+  const std::vector<TensorView> outputs{parameters, rounded, first, second, average};
+  const auto values = [&] {
+    std::vector<Reals> all;
+    for (const TensorView& view : {parameters, first, second, average}) all.push_back(this->read_reals(view));
+    return all;
+  };
+  const auto update = [&](StepScalars step) {
+    step.average_decay = step.slow_share = 0.5F;
+    for (float& rate : step.learning_rates) rate = 0.1F;
+    const StepScalars* scalars = this->scalars(step);
+    const auto changes = [&](const auto& submit) {
+      const auto before = values();
+      this->run(submit, outputs);
+      return values() != before;
+    };
+    const Parameters both(parameters, rounded);
+    Kernels& kernels = this->kernels();
+    return std::vector<bool>{
+        changes([&](Stream& s) { kernels.adam(s, {both, gradients, first, second, adams, scalars}); }),
+        changes([&](Stream& s) { kernels.sgd(s, {both, gradients, {}, plain, scalars}); }),
+        changes([&](Stream& s) { kernels.sgd(s, {both, gradients, first, momentum, scalars}); }),
+        changes([&](Stream& s) { kernels.muon(s, {matrices, {}, scalars}); }),
+        changes([&](Stream& s) { kernels.average(s, {parameters, average, scalars}); }),
+        changes([&](Stream& s) { kernels.look_ahead(s, {both, scalars, second}); })};
+  };
+  EXPECT_EQ(update({.collective_failed = 1}), std::vector<bool>(6, false));
+  EXPECT_EQ(update({.work_failed = 1}), std::vector<bool>(6, false));
+  EXPECT_EQ(update({}), std::vector<bool>(6, true));
+}
+
 TYPED_TEST_P(KernelsUpdateSuite, RefusesWrongArgumentsAtOnce) {
   const TensorView x = this->random({4}, 1), other = this->random({5}, 1);
   const StepScalars* scalars = this->scalars({});
@@ -165,7 +204,7 @@ TYPED_TEST_P(KernelsUpdateSuite, RefusesWrongArgumentsAtOnce) {
 
 REGISTER_TYPED_TEST_SUITE_P(KernelsUpdateSuite, SquaresAreAdded, TheFactorBringsANormToItsLimit,
                             GradientsAreScaledByTheFactor, ClampKeepsWhatIsWithin, AnAverageFollowsTheWeights,
-                            LookaheadMovesBothSets, RefusesWrongArgumentsAtOnce);
+                            LookaheadMovesBothSets, AFailedStepChangesNothing, RefusesWrongArgumentsAtOnce);
 
 // What Muon must compute on every device.
 

@@ -116,6 +116,19 @@ TEST_F(CudaErrors, DestructorsKeepThemToThemselves) {
   }
 }
 
+// What one of them keeps would be missing to the others.
+TEST_F(CudaErrors, ReplicasOfAGpuShareItsPool) {
+  const auto made = [](const std::string& spec) {
+    test::fake_cuda::start_log();
+    const DeviceGroup devices = open_devices(spec);
+    const std::vector<std::string> calls = test::fake_cuda::log();
+    return std::ranges::count(calls, "cudaMemPoolCreate");
+  };
+  EXPECT_EQ(made("cuda:0x3"), 1);
+  EXPECT_EQ(made("cuda:0,1"), 2);
+  EXPECT_EQ(made("cuda:0"), 1) << "the first one went with its replicas";
+}
+
 // Kernels and libraries load modules and allocate when they are first used, which may be within a capture.
 TEST_F(CudaErrors, CapturesAreRelaxed) {
   DeviceGroup devices = open();

@@ -70,6 +70,62 @@ TEST_F(CudaTraining, AStepWhoseLossFailsOnTheHostUpdatesNothing) {
   EXPECT_EQ(test::variables_of(model), test::variables_of(once));
 }
 
+// Two replicas, of one GPU or of two, whose collective fails while steps are in flight: kernels behind it run all
+// the same, on gradients that were not summed.
+struct FailedSum {
+  DeviceGroup devices;
+  Strategy strategy{devices, {.announce = false}};
+  Model model = test::compiled(strategy, test::small_cnn, test::with_all_around(sgd(0.1F, {.momentum = 0.9F})));
+  Loader loader{test::blobs(60, {6, 6, 2}).batch({.global_batch = 8}), devices, {.epochs = 20}};
+  Trainer trainer{strategy, model, loader};
+
+  explicit FailedSum(const std::string& spec) : devices(open_devices(spec)) {}
+
+  void step_by_hand() {
+    trainer.forward(*trainer.take());
+    trainer.backward();
+    trainer.all_reduce();
+    trainer.apply_gradients();
+  }
+  std::vector<std::vector<float>> values() {
+    std::vector<std::vector<float>> all = test::variables_of(model);
+    for (const std::string& name : model.optimizer_variable_names()) all.push_back(model.read_variable(name));
+    return all;
+  }
+  // Runs steps until one fails; returns its message.
+  std::string failure(bool by_hand) {
+    try {
+      for (int i = 0; i < 50; ++i) by_hand ? step_by_hand() : static_cast<void>(trainer.step());
+      return "no error";
+    } catch (const DeviceError& error) {
+      return error.what();
+    }
+  }
+};
+
+TEST_F(CudaTraining, AStepWhoseSumFailsUpdatesNothingAndIsNamed) {
+  for (const bool by_hand : {false, true}) {
+    for (const std::string spec : {"cuda:0x2", "cuda:0,1"}) {
+      SCOPED_TRACE(spec + (by_hand ? " by hand" : ""));
+      FailedSum run(spec);
+      for (int i = 0; i < 3; ++i) by_hand ? run.step_by_hand() : static_cast<void>(run.trainer.step());
+      run.trainer.finish();
+      const auto before = run.values();
+      if (spec == "cuda:0x2") {
+        test::fake_cuda::time_out_meetings(0);
+      } else {
+        run.strategy.collective().abort("a worker is lost");
+      }
+      const std::string message = run.failure(by_hand);
+      EXPECT_THAT(message, testing::HasSubstr("failed in step 3"));
+      EXPECT_THAT(message, testing::AnyOf(testing::HasSubstr("a collective timed out: cuda:0"),
+                                          testing::HasSubstr("a worker is lost")));
+      EXPECT_EQ(run.values(), before);
+      test::fake_cuda::clear();
+    }
+  }
+}
+
 // The error of a GPU that is lost in the middle reaches the caller with its step, and the end does not hang.
 TEST_F(CudaTraining, ALostGpuEndsTheRunWithItsName) {
   for (const char* call :

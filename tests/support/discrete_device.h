@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
 
+#include "headrace/devices/base/error.h"
 #include "headrace/devices/cpu/cpu_backend.h"
 #include "headrace/devices/cpu/cpu_stream.h"
 #include "headrace/devices/stream.h"
@@ -81,6 +83,24 @@ class DiscreteDevice : public Device {
   std::unique_ptr<Device> inner_;
   DeviceInfo info_;
   int threads_;
+};
+
+// A device with little memory left: it says so, or is out of memory once so many bytes are allocated.
+class LimitedDevice final : public DiscreteDevice {
+ public:
+  LimitedDevice(std::unique_ptr<Device> inner, std::uint64_t free, std::uint64_t limit = ~std::uint64_t{0})
+      : DiscreteDevice(std::move(inner)), free_(free), limit_(limit) {}
+
+  std::uint64_t free_bytes() const override { return free_; }
+  Buffer allocate(std::size_t bytes) override {
+    if (memory_use().device_bytes + bytes > limit_) {
+      throw DeviceError(ErrorCode::kOutOfMemory, "out of memory", info().name);
+    }
+    return DiscreteDevice::allocate(bytes);
+  }
+
+ private:
+  std::uint64_t free_, limit_;
 };
 
 // A device with memory of its own behind a slow bus: the copies of streams opened while it is slow take their

@@ -72,7 +72,6 @@ StepSlot BatchQueue::make_slot() const {
     std::memset(slot.totals, 0, layout.totals_bytes);
     if (objective != nullptr) slot.labels = base + layout.labels;
     if (objective == nullptr) slot.result = reinterpret_cast<float*>(base + layout.labels);
-    slot.failed = new (base + BlockLayout::kFailed) std::uint32_t{0};
     slot.records.reserve(static_cast<std::size_t>(program_.program().options().rows));
     made.shards.push_back(std::move(slot));
   }
@@ -160,7 +159,6 @@ void BatchQueue::describe(const Batch& batch, const StepScalars& common, ShardSl
   slot.scalars->first_row = common.first_row + static_cast<std::uint64_t>(batch.position().first_row);
   *slot.group_scale = group_scale(batch, common);
   slot.first_sums().examples = ShardSlot::kNotRun;
-  *slot.failed = 0;
 }
 
 // Returns the factor for the gradients that a step has accumulated up to this batch.
@@ -183,14 +181,16 @@ void BatchQueue::copy_in(int shard, const Batch& batch, ShardSlot& slot) {
     bound.stream.record(*slot.arrived);
   }
   copies_.clear();
-  copies_.push_back({.to = program_.block(shard), .from = slot.pinned.data(), .bytes = BlockLayout::kFailed});
+  std::byte* block = program_.block(shard);
+  copies_.push_back({.to = block, .from = slot.pinned.data(), .bytes = BlockLayout::kWorkFailed});
   if (const std::uint32_t* failed = bound.stream.failure_word()) {
-    copies_.push_back(
-        {.to = program_.block(shard) + BlockLayout::kFailed, .from = failed, .bytes = sizeof(*failed)});
+    copies_.push_back({.to = block + BlockLayout::kWorkFailed, .from = failed, .bytes = sizeof *failed});
+  } else {
+    copies_.front().bytes = BlockLayout::kTotals;
   }
   feed_.load(batch, program_.program(), bound, copies_);
   if (const Objective* objective = program_.objective()) {
-    std::byte* base = program_.block(shard) + program_.layout().labels;
+    std::byte* base = block + program_.layout().labels;
     for (const Objective::Labels& labels : objective->labels()) {
       const TensorView& from = batch.tensor(labels.field.name);
       copies_.push_back({.to = base + labels.offset, .from = from.data, .bytes = from.bytes()});
@@ -203,7 +203,7 @@ void BatchQueue::copy_in(int shard, const Batch& batch, ShardSlot& slot) {
 void BatchQueue::copy_out(int shard, const ShardSlot& slot) {
   Stream& stream = model_.strategy->stream(slot.replica);
   copies_.clear();
-  std::size_t bytes = program_.layout().labels - BlockLayout::kFailed;
+  std::size_t bytes = program_.layout().labels - BlockLayout::kCollectiveFailed;
   if (const Objective* objective = program_.objective()) {
     bytes += objective->class_labels_bytes();
   } else {
@@ -213,7 +213,9 @@ void BatchQueue::copy_out(int shard, const ShardSlot& slot) {
       to += result.elements();
     }
   }
-  copies_.push_back({.to = slot.failed, .from = program_.block(shard) + BlockLayout::kFailed, .bytes = bytes});
+  copies_.push_back({.to = slot.pinned.data() + BlockLayout::kCollectiveFailed,
+                     .from = program_.block(shard) + BlockLayout::kCollectiveFailed,
+                     .bytes = bytes});
   stream.copy_together(copies_);
   stream.record(*slot.done);
 }
@@ -287,8 +289,12 @@ const StepSlot& BatchQueue::last_batch() const {
 }
 
 void BatchQueue::record_done(int replica) {
+  constexpr std::size_t kFailed = BlockLayout::kCollectiveFailed;
+  Stream& stream = model_.strategy->stream(replica);
   for_shards_of(replica, [&](int shard) {
-    model_.strategy->stream(replica).record(*last_batch().shards[static_cast<std::size_t>(shard)].done);
+    const ShardSlot& slot = last_batch().shards[static_cast<std::size_t>(shard)];
+    stream.copy(slot.pinned.data() + kFailed, program_.block(shard) + kFailed, BlockLayout::kTotals - kFailed);
+    stream.record(*slot.done);
   });
 }
 

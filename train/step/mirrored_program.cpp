@@ -155,6 +155,17 @@ TensorView MirroredProgram::labels(int shard, const std::string& field) const {
   throw ConfigError("loss and metrics do not use a field '" + field + "'", "they use " + names);
 }
 
+void MirroredProgram::submit_failures(int replica, Stream& stream) const {
+  const Collective& collective = model_.strategy->collective();
+  if (collective.world_replicas() == 1) return;
+  std::byte* scalars = block(shards_.first_of(replica));
+  const auto note = [&](std::size_t at, const std::uint32_t* word) {
+    if (word != nullptr) stream.copy(scalars + at, word, sizeof *word);
+  };
+  note(BlockLayout::kCollectiveFailed, collective.failure_word(replica));
+  note(BlockLayout::kWorkFailed, stream.failure_word());
+}
+
 void MirroredProgram::clear_block(int shard) const { shards_.stream(shard).fill(block(shard), 0, layout_.bytes); }
 
 }  // namespace headrace

@@ -40,14 +40,15 @@ constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
 
 // Byte offsets within a shard's block, of parts that begin on a cache line each. The device and the pinned memory
-// of each batch in flight share this layout: scalars and group scale are copied to the device together; whether
-// earlier work failed, totals and class numbers, the leading labels, are copied back together. Tables are on the
-// device only.
+// of each batch in flight share this layout: group scale and scalars are copied to the device together; which work
+// failed (the end of the scalars), totals and class numbers, the leading labels, are copied back together. Tables
+// are on the device only.
 struct BlockLayout {
-  static constexpr std::size_t kScalars = 0;
-  static constexpr std::size_t kGroupScale = whole_lines(sizeof(StepScalars));
-  static constexpr std::size_t kFailed = kGroupScale + kCacheLine;
-  static constexpr std::size_t kTotals = kFailed + kCacheLine;
+  static constexpr std::size_t kGroupScale = 0;
+  static constexpr std::size_t kScalars = kCacheLine;
+  static constexpr std::size_t kCollectiveFailed = kScalars + offsetof(StepScalars, collective_failed);
+  static constexpr std::size_t kWorkFailed = kScalars + offsetof(StepScalars, work_failed);
+  static constexpr std::size_t kTotals = kScalars + whole_lines(sizeof(StepScalars));
 
   // Without an objective there is room for one MetricSums.
   explicit BlockLayout(const Objective* objective);
@@ -90,6 +91,9 @@ class MirroredProgram {
   const float* group_scale(int shard) const;
   // Returns a label field that loss or metrics use, (rows, ...). Throws ConfigError for another field.
   TensorView labels(int shard, const std::string& field) const;
+  // Submits copies of what failed in the stream, and of collectives if there are several replicas in the world, to
+  // the scalars of the replica's shards; may be captured. A GPU runs what was queued, whatever failed before.
+  void submit_failures(int replica, Stream& stream) const;
   // Submits zeros to the shard's block: no examples, rates of 0, no totals.
   void clear_block(int shard) const;
 

@@ -23,20 +23,19 @@ struct ShardSlot {
   static constexpr std::int64_t kNotRun = -1;  // in the first of the totals' examples: the stream skipped the work
 
   // Returns whether totals and results are valid. REQUIRES: `done` is complete.
-  bool succeeded() const noexcept { return first_sums().examples != kNotRun && *failed == 0; }
+  bool succeeded() const noexcept { return first_sums().examples != kNotRun && !scalars->failed(); }
 
   MetricSums& first_sums() const noexcept { return *reinterpret_cast<MetricSums*>(totals); }
 
   int replica = 0;
   Buffer pinned = {};
-  StepScalars* scalars = nullptr;
-  float* group_scale = nullptr;  // right after the scalars
+  float* group_scale = nullptr;
+  StepScalars* scalars = nullptr;  // those of failures come back
   // An objective's totals of all batches since the last reset, this one included, and class numbers; null when
   // predicting.
   std::byte* totals = nullptr;
   std::byte* labels = nullptr;
-  float* result = nullptr;          // null unless predicting
-  std::uint32_t* failed = nullptr;  // not 0 if work before this batch has failed (Stream::failure_word())
+  float* result = nullptr;  // null unless predicting
   // Timed: the shard's stream begins this batch, the batch has arrived, the replica's stream has done all of it.
   std::unique_ptr<Event> begin = nullptr, arrived = nullptr, done = nullptr;
   bool idle = true;     // perhaps, before it: `begin` was recorded; else it begins where the last one ends

@@ -62,6 +62,7 @@ void TrainingStep::update(int r, std::int64_t begin, std::int64_t end, const Rep
   if (begin == end) return;
   streams.updates.follow(streams.compute);
   streams.updates.follow(streams.weights);
+  program().submit_failures(r, streams.updates);
   plan_.submit(streams.updates, kernels(r), arenas(r), begin, end, scalars(r));
 }
 

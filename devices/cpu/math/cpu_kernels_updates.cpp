@@ -144,6 +144,7 @@ ParameterArena arena_of(const Parameters& parameters, const TensorView& gradient
 
 void CpuKernels::run(Stream& stream, const kernel::Adam& of) {
   submit(stream, [=, owned = std::vector(of.ranges.begin(), of.ranges.end())] {
+    if (of.scalars->failed()) return;
     for (const auto& [begin, end, options] : owned) {
       cpu::adam(arena_of(of.parameters, of.gradients, begin, end), f32(of.first_moment) + begin,
                 f32(of.second_moment) + begin, options, *of.scalars);
@@ -153,6 +154,7 @@ void CpuKernels::run(Stream& stream, const kernel::Adam& of) {
 
 void CpuKernels::run(Stream& stream, const kernel::Sgd& of) {
   submit(stream, [=, owned = std::vector(of.ranges.begin(), of.ranges.end())] {
+    if (of.scalars->failed()) return;
     for (const auto& [begin, end, options] : owned) {
       cpu::sgd(arena_of(of.parameters, of.gradients, begin, end),
                options.momentum == 0 ? nullptr : f32(of.velocity) + begin, options, *of.scalars);
@@ -179,13 +181,14 @@ void CpuKernels::run(Stream& stream, const kernel::Clamp& of) {
 
 void CpuKernels::run(Stream& stream, const kernel::Average& of) {
   submit(stream, [=] {
+    if (of.scalars->failed()) return;
     cpu::average(f32(of.weights), of.scalars->average_decay, f32(of.average), of.weights.elements());
   });
 }
 
 void CpuKernels::run(Stream& stream, const kernel::LookAhead& of) {
   submit(stream, [=] {
-    if (of.scalars->slow_share == 0) return;
+    if (of.scalars->slow_share == 0 || of.scalars->failed()) return;
     cpu::look_ahead(f32(of.parameters.values), of.parameters.rounded.as<BFloat16>(), of.scalars->slow_share,
                     f32(of.slow), of.slow.elements());
   });

@@ -316,10 +316,13 @@ BoundKernel muon_update(OneDnn& onednn, const MuonMatrix& matrix, const MuonOpti
                              .columns = matrix.parameters.elements() / rows};
   auto program = std::make_shared<OneDnnProgram>(onednn);
   const MuonPlaces places = reserve(*program, arena);
-  program->add([=](std::byte* workspace) { cpu::begin_muon(arena, options, floats(places.x, workspace)); });
+  program->add([=](std::byte* workspace) {
+    if (!scalars->failed()) cpu::begin_muon(arena, options, floats(places.x, workspace));
+  });
   for (int i = 0; i < options.iterations; ++i) add_iteration(*program, onednn, places, options);
-  program->add(
-      [=](std::byte* workspace) { cpu::finish_muon(arena, options, *scalars, floats(places.x, workspace)); });
+  program->add([=](std::byte* workspace) {
+    if (!scalars->failed()) cpu::finish_muon(arena, options, *scalars, floats(places.x, workspace));
+  });
   return program;
 }
 

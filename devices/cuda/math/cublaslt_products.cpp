@@ -127,8 +127,8 @@ cublasStatus_t CublasLtMatmul::Plan::choose(cublasLtHandle_t handle, const GemmP
   return status;
 }
 
-CublasLtMatmul::CublasLtMatmul(int ordinal, std::string device_name)
-    : ordinal_(ordinal), device_(std::move(device_name)), scratch_(device_) {
+CublasLtMatmul::CublasLtMatmul(Device& device)
+    : ordinal_(device.info().ordinal), device_(device.info().name), scratch_(device) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
   const cublasStatus_t status = cublasLtCreate(&handle_);
   if (status != CUBLAS_STATUS_SUCCESS) {
@@ -242,8 +242,8 @@ cudaError_t move(const TensorView& from, const TensorView& to, cudaStream_t stre
 
 }  // namespace
 
-CublasLtDense::CublasLtDense(int ordinal, std::string device_name)
-    : ordinal_(ordinal), device_(std::move(device_name)), matmul_(ordinal, device_), scratch_(device_) {}
+CublasLtDense::CublasLtDense(Device& device)
+    : ordinal_(device.info().ordinal), device_(device.info().name), matmul_(device), scratch_(device) {}
 
 // Row-major tensors are their transposes in column-major terms: y' = weights x', and so on.
 void CublasLtDense::product(cudaStream_t stream, const kernel::DenseForward& of) {

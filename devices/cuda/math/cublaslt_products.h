@@ -24,7 +24,7 @@ namespace headrace::cuda {
 // DeviceError.
 class CublasLtMatmul {
  public:
-  CublasLtMatmul(int ordinal, std::string device_name);
+  explicit CublasLtMatmul(Device& device);
   ~CublasLtMatmul();
   CublasLtMatmul(const CublasLtMatmul&) = delete;
   CublasLtMatmul& operator=(const CublasLtMatmul&) = delete;
@@ -64,7 +64,7 @@ class CublasLtMatmul {
 // likewise. The caller has checked the shapes. Thread-safe over streams; throws DeviceError.
 class CublasLtDense {
  public:
-  CublasLtDense(int ordinal, std::string device_name);
+  explicit CublasLtDense(Device& device);
 
   // The bias is f32; the weights, x, y, dy and dx f32 or bf16. A bias added to a bf16 y is rounded to bf16.
   void product(cudaStream_t stream, const kernel::DenseForward& of);

@@ -29,8 +29,8 @@ namespace headrace {
 // launched on another while the first has work: scratch memory belongs to the stream.
 class CudaKernels final : public cuda::GpuKernels<cuda::CudaLaunches> {
  public:
-  // For GPU `ordinal`, called `device_name` in errors. The store must outlive it.
-  CudaKernels(int ordinal, const std::string& device_name, cuda::PlanStore& store);
+  // REQUIRES: device and store outlive it.
+  CudaKernels(Device& device, cuda::PlanStore& store);
 
   void tune_plans() override { convolution_.tune(); }
   std::map<std::string, std::string> chosen_plans() const override { return convolution_.chosen_plans(); }
@@ -57,13 +57,13 @@ class CudaKernels final : public cuda::GpuKernels<cuda::CudaLaunches> {
   cuda::StreamScratch scratch_;  // of convolutions of our own
 };
 
-CudaKernels::CudaKernels(int ordinal, const std::string& device_name, cuda::PlanStore& store)
-    : GpuKernels(ordinal, device_name),
-      convolution_(ordinal, device_name, store),
-      dense_(ordinal, device_name),
-      muon_(ordinal, device_name),
-      device_(device_name),
-      scratch_(device_name) {}
+CudaKernels::CudaKernels(Device& device, cuda::PlanStore& store)
+    : GpuKernels(device),
+      convolution_(device, store),
+      dense_(device),
+      muon_(device),
+      device_(device.info().name),
+      scratch_(device) {}
 
 void CudaKernels::product(Stream& stream, const kernel::ConvForward& of) {
   const auto on = launches_.enter(stream);
@@ -127,8 +127,8 @@ void warn(const std::string& remark) { fmt::print(stderr, "headrace: warning: {}
 
 class LinkedMath final : public CudaMath {
  public:
-  std::unique_ptr<Kernels> create_kernels(const DeviceInfo& device) const override {
-    return std::make_unique<CudaKernels>(device.ordinal, device.name, plans_);
+  std::unique_ptr<Kernels> create_kernels(Device& device) const override {
+    return std::make_unique<CudaKernels>(device, plans_);
   }
   std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices,
                                                      std::shared_ptr<Workers> workers) const override {

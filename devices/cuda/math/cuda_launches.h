@@ -18,8 +18,9 @@ namespace headrace::cuda {
 // Thread-safe over streams. Throws DeviceError: kInvalidArgument for another device's stream.
 class CudaLaunches {
  public:
-  // For GPU `ordinal`, called `device` in errors.
-  CudaLaunches(int ordinal, const std::string& device) : ordinal_(ordinal), device_(device), scratch_(device) {}
+  // REQUIRES: the device outlives it, as it does all of its kernels.
+  explicit CudaLaunches(Device& device)
+      : ordinal_(device.info().ordinal), device_(device.info().name), scratch_(device) {}
 
   // Makes the device current and returns the handle; std::nullopt if the stream has failed, so that work must be
   // skipped.

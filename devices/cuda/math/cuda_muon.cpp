@@ -49,8 +49,8 @@ MuonBatch batch_of(std::span<const MuonMatrix> matrices, const MuonOptions& opti
 
 }  // namespace
 
-CudaMuon::CudaMuon(int ordinal, std::string device_name)
-    : ordinal_(ordinal), device_(std::move(device_name)), matmul_(ordinal, device_), scratch_(device_) {}
+CudaMuon::CudaMuon(Device& device)
+    : ordinal_(device.info().ordinal), device_(device.info().name), matmul_(device), scratch_(device) {}
 
 void CudaMuon::update(cudaStream_t stream, const kernel::Muon& of) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);
@@ -82,7 +82,7 @@ void CudaMuon::update_batch(cudaStream_t stream, MuonBatch& batch, const MuonOpt
   batch.scales = reinterpret_cast<float*>(base + scales);
   batch.x = halves(x);
 
-  CUDA_CHECK(muon_momentum(batch, stream), device_);
+  CUDA_CHECK(muon_momentum(batch, scalars, stream), device_);
   CUDA_CHECK(muon_norms(batch, scalars, stream), device_);
   CUDA_CHECK(muon_load(batch, stream), device_);
   iterate(stream, batch, options, halves(other), halves(a), halves(polynomial));

@@ -42,7 +42,7 @@ struct MuonBatch {
 };
 
 // Computes v = momentum v + g, and the sums of squares in kMuonBlocks parts.
-cudaError_t muon_momentum(const MuonBatch& batch, cudaStream_t stream);
+cudaError_t muon_momentum(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
 // Adds the parts in order and computes 1 / (|u| + epsilon) and the factor of w: sqrt(O) / |w|, or 1 if w is 0,
 // the step keeps its norm or none is normalized, less the decay.
 cudaError_t muon_norms(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream);
@@ -58,7 +58,7 @@ cudaError_t muon_apply(const MuonBatch& batch, const StepScalars* scalars, cudaS
 // Weights are rescaled in every call. Thread-safe over streams; throws DeviceError and ConfigError.
 class CudaMuon {
  public:
-  CudaMuon(int ordinal, std::string device_name);
+  explicit CudaMuon(Device& device);
 
   void update(cudaStream_t stream, const kernel::Muon& of);
 

@@ -228,12 +228,12 @@ cudaError_t bring(const Stage& stage, cudaStream_t stream) {
 
 }  // namespace
 
-CudnnConvolution::CudnnConvolution(int ordinal, std::string device_name, PlanStore& store)
-    : ordinal_(ordinal),
-      device_(std::move(device_name)),
+CudnnConvolution::CudnnConvolution(Device& device, PlanStore& store)
+    : ordinal_(device.info().ordinal),
+      device_(device.info().name),
       store_(store),
       target_(target_of(ordinal_, device_)),
-      scratch_(device_),
+      scratch_(device),
       named_(named_determinism()),
       determinism_(named_.value_or(Determinism::kDefault)) {
   CUDA_CHECK(cudaSetDevice(ordinal_), device_);

@@ -79,7 +79,7 @@ std::vector<PlanCandidate> time_plans(cudnnHandle_t handle, const ConvolutionPro
 class CudnnConvolution {
  public:
   // The store must outlive it.
-  CudnnConvolution(int ordinal, std::string device_name, PlanStore& store);
+  CudnnConvolution(Device& device, PlanStore& store);
   ~CudnnConvolution();
   CudnnConvolution(const CudnnConvolution&) = delete;
   CudnnConvolution& operator=(const CudnnConvolution&) = delete;

@@ -22,17 +22,18 @@ __device__ double block_sum(double value, double* shared) {
 }
 
 // blockIdx.y is the matrix; its blocks stride over the elements.
-__global__ void momentum_kernel(MuonBatch batch) {
+__global__ void momentum_kernel(MuonBatch batch, const StepScalars* scalars) {
   __shared__ double shared[kThreads];
   const MuonBatch::Matrix& matrix = batch.matrices[blockIdx.y];
   const std::int64_t elements = matrix.shape.outputs * matrix.shape.inputs;
+  const bool failed = scalars->failed();
   double updates = 0;
   double weights = 0;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < elements;
        i += static_cast<std::int64_t>(gridDim.x) * kThreads) {
     const float g = matrix.gradients[i];
     const float v = batch.momentum * matrix.velocity[i] + g;
-    matrix.velocity[i] = v;
+    if (!failed) matrix.velocity[i] = v;
     const double u = muon_update(g, v, batch.momentum, batch.nesterov);
     const double w = matrix.parameters[i];
     updates += u * u;
@@ -82,6 +83,7 @@ __global__ void load_kernel(MuonBatch batch) {
 }
 
 __global__ void apply_kernel(MuonBatch batch, const StepScalars* scalars) {
+  if (scalars->failed()) return;
   const MuonBatch::Matrix& matrix = batch.matrices[blockIdx.y];
   const std::int64_t elements = matrix.shape.outputs * matrix.shape.inputs;
   const float learning_rate = scalars->learning_rates[batch.group] * matrix.rate_factor;
@@ -100,8 +102,8 @@ dim3 grid(const MuonBatch& batch) { return {kMuonBlocks, static_cast<unsigned in
 
 }  // namespace
 
-cudaError_t muon_momentum(const MuonBatch& batch, cudaStream_t stream) {
-  momentum_kernel<<<grid(batch), kThreads, 0, stream>>>(batch);
+cudaError_t muon_momentum(const MuonBatch& batch, const StepScalars* scalars, cudaStream_t stream) {
+  momentum_kernel<<<grid(batch), kThreads, 0, stream>>>(batch, scalars);
   return cudaGetLastError();
 }
 

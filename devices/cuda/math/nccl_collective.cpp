@@ -69,7 +69,10 @@ class NcclCollective::Report final : public StreamReport {
 };
 
 NcclCollective::NcclCollective(DeviceGroup& devices, std::shared_ptr<Workers> workers)
-    : devices_(devices), workers_(std::move(workers)) {
+    : devices_(devices),
+      workers_(std::move(workers)),
+      aborted_(devices[0].allocate_pinned(sizeof(std::uint32_t))) {
+  *aborted_word() = 0;
   for (int r = 0; r < devices.size(); ++r) {
     reports_.push_back(std::make_shared<Report>(*this, r));
     communicators_.push_back(std::make_unique<NcclCommunicator>(devices[r].info().name, limit_of_calls()));
@@ -252,6 +255,7 @@ void NcclCollective::abort(const std::string& reason) noexcept {
     const std::lock_guard lock(mutex_);
     if (reason_.empty()) reason_ = reason;
   }
+  std::atomic_ref(*aborted_word()).store(1);
   if (workers_) workers_->abort(reason);  // at once; what follows may take a while
   NcclCommunicator::abort(communicators_);
 }

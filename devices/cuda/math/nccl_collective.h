@@ -5,6 +5,7 @@
 #include <nccl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,7 @@ class NcclCollective final : public Collective {
   Collective& in_order() override;
   void all_reduce_sum(int replica, const TensorView& tensor, Stream& stream) override;
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override;
+  const std::uint32_t* failure_word(int /*replica*/) const noexcept override { return aborted_word(); }
   void abort(const std::string& reason) noexcept override;
 
   // Submits one replica's call, which waits for no other on the host. Does nothing once the group is aborted.
@@ -71,9 +73,11 @@ class NcclCollective final : public Collective {
   // Returns which worker failed, or what NCCL reports; empty if all is well.
   std::string failure() const;
   void watch(const std::stop_token& stop) noexcept;  // the body of watchdog_
+  std::uint32_t* aborted_word() const noexcept { return reinterpret_cast<std::uint32_t*>(aborted_.data()); }
 
   DeviceGroup& devices_;
   const std::shared_ptr<Workers> workers_;
+  Buffer aborted_;  // a pinned word: 1 before abort() ends NCCL's kernels, and from then on
   std::vector<std::shared_ptr<Report>> reports_;                  // one per replica
   std::vector<std::unique_ptr<NcclCommunicator>> communicators_;  // one per replica
   mutable std::mutex mutex_;
@@ -98,6 +102,7 @@ class NcclTreeCollective final : public Collective {
   void broadcast(int replica, int root, const TensorView& tensor, Stream& stream) override {
     group_.broadcast(replica, root, tensor, stream);
   }
+  const std::uint32_t* failure_word(int replica) const noexcept override { return group_.failure_word(replica); }
   void abort(const std::string& reason) noexcept override { group_.abort(reason); }
 
  private:

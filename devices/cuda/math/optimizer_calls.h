@@ -40,6 +40,7 @@ struct AdamRule {
 
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(const AdamOptions& options, std::int64_t at) const {
+    if (scalars->failed()) return;
     const float learning_rate = scalars->learning_rates[options.group];
     const float keep = 1.0F - learning_rate * options.weight_decay;
     const float rate = learning_rate * scalars->corrections[options.group][0];
@@ -72,6 +73,7 @@ struct SgdRule {
 
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(const SgdOptions& options, std::int64_t at) const {
+    if (scalars->failed()) return;
     const float rate = scalars->learning_rates[options.group];
     const Pack<float, kWidth> gradient = load_pack<kWidth>(gradients + at);
     Pack<float, kWidth> w = load_pack<kWidth>(parameters + at);
@@ -215,6 +217,7 @@ struct Average {
 
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
+    if (scalars->failed()) return;
     const float decay = scalars->average_decay;
     const Pack<float, kWidth> w = load_pack<kWidth>(weights + at);
     Pack<float, kWidth> pack = load_pack<kWidth>(average + at);
@@ -232,7 +235,7 @@ struct LookAhead {
   template <int kWidth>
   HEADRACE_HOST_DEVICE void run(std::int64_t at) const {
     const float share = scalars->slow_share;
-    if (share == 0) return;
+    if (share == 0 || scalars->failed()) return;
     const Pack<float, kWidth> w = load_pack<kWidth>(parameters + at);
     Pack<float, kWidth> pack = load_pack<kWidth>(slow + at);
     for (int k = 0; k < kWidth; ++k) pack.values[k] += share * (w.values[k] - pack.values[k]);

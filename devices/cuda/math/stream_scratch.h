@@ -1,13 +1,16 @@
 // Memory for data that kernels pass to the next kernel, one piece per stream. Private to the CUDA backend.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
+#include <algorithm>
 #include <cstddef>
 #include <mutex>
-#include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "headrace/devices/base/error.h"
+#include "headrace/devices/device.h"
+
+struct CUstream_st;  // CUDA's
 
 namespace headrace::cuda {
 
@@ -16,28 +19,39 @@ namespace headrace::cuda {
 // may refer to it.
 class StreamScratch {
  public:
-  explicit StreamScratch(std::string device) : device_(std::move(device)) {}
-  ~StreamScratch();
-  StreamScratch(const StreamScratch&) = delete;
-  StreamScratch& operator=(const StreamScratch&) = delete;
+  // REQUIRES: the device outlives it.
+  explicit StreamScratch(Device& device) : device_(device) {}
 
-  // Returns at least `bytes` on the current device, at the same address until the stream asks for more than
-  // before. Only then and at first does it allocate, even while the stream captures. Throws
+  // Returns at least `bytes`, at the same address until the stream asks for more than before. Only then and at
+  // first does it allocate, even while the stream captures: more than is needed if there is room. Throws
   // DeviceError(kOutOfMemory).
-  void* reserve(cudaStream_t stream, std::size_t bytes);
+  void* reserve(CUstream_st* stream, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    auto [found, is_new] = current_.try_emplace(stream, 0);
+    if (is_new || all_[found->second].size() < bytes) {
+      const std::size_t before = is_new ? 0 : all_[found->second].size();
+      all_.push_back(allocate(std::max({bytes, 2 * before, kFirstBytes}), bytes));
+      found->second = all_.size() - 1;
+    }
+    return all_[found->second].data();
+  }
 
  private:
-  struct Piece {
-    void* data = nullptr;
-    std::size_t bytes = 0;
-  };
+  static constexpr std::size_t kFirstBytes = std::size_t{1} << 20;
 
-  Piece allocate(std::size_t bytes);
+  Buffer allocate(std::size_t wanted, std::size_t needed) {
+    try {
+      return device_.allocate(wanted);
+    } catch (const DeviceError& error) {
+      if (error.code() != ErrorCode::kOutOfMemory || needed == wanted) throw;
+    }
+    return device_.allocate(needed);
+  }
 
-  std::string device_;
+  Device& device_;
   std::mutex mutex_;
-  std::unordered_map<cudaStream_t, Piece> current_;  // by mutex_
-  std::vector<void*> all_;                           // by mutex_
+  std::unordered_map<CUstream_st*, std::size_t> current_;  // by mutex_; index in all_
+  std::vector<Buffer> all_;                                // by mutex_
 };
 
 }  // namespace headrace::cuda

@@ -9,17 +9,9 @@ namespace {
 
 constexpr std::uint64_t kResidentRecords = 211, kSampleBytes = 9 * 12 * 3;
 
-// With little memory left.
-class FullDevice final : public DiscreteDevice {
- public:
-  FullDevice(std::unique_ptr<Device> inner, std::uint64_t free) : DiscreteDevice(std::move(inner)), free_(free) {}
-  std::uint64_t free_bytes() const override { return free_; }
-
- private:
-  std::uint64_t free_;
-};
-
-Dataset moved() { return images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd)); }
+Dataset moved(std::int64_t global = 48) {
+  return images_with(pad_crop(8, 2) | flip() | normalize(kMean, kStd), global);
+}
 
 Choice kept(const Loader& loader) {
   for (const Choice& choice : loader.choices()) {
@@ -235,8 +227,8 @@ TEST(Resident, SaysWhyOrWhyNot) {
 
 TEST(Resident, TakesAQuarterOfWhatIsFreeUnlessItMust) {
   const auto with_free = [](std::uint64_t free, Residency resident) {
-    DeviceGroup devices = devices_of<FullDevice>(1, free);
-    return kept(Loader(moved(), devices, {.epochs = 2, .resident = resident})).value;
+    DeviceGroup devices = devices_of<LimitedDevice>(1, free);
+    return kept(Loader(moved(4), devices, {.epochs = 2, .resident = resident})).value;
   };
   constexpr std::uint64_t kBytes = kResidentRecords * kSampleBytes;
   EXPECT_EQ(with_free(4 * kBytes, Residency::kAuto), "kept on the device");
@@ -247,6 +239,58 @@ TEST(Resident, TakesAQuarterOfWhatIsFreeUnlessItMust) {
   EXPECT_THAT(error.what(), HasSubstr("LoaderOptions::resident = auto"));
   DeviceGroup cpu = cpu_replicas(1);
   EXPECT_THROW(Loader(moved(), cpu, {.epochs = 2, .resident = Residency::kAlways}), ConfigError);
+}
+
+// Slots in the memory of devices: fewer where not all fit, with the reason.
+
+Dataset plain() { return Dataset::from(noise_images(211, 9, 12)).batch({.global_batch = 48}); }
+
+constexpr std::uint64_t kMuch = std::uint64_t{1} << 30;
+
+// The device memory of a slot, as the device counts it.
+std::uint64_t slot_bytes() {
+  DeviceGroup devices = devices_of<LimitedDevice>(1, kMuch);
+  const Loader loader(plain(), devices, {.prefetch = 1});
+  return devices[0].memory_use().device_bytes / 2;
+}
+
+Choice prefetch_of(const Loader& loader) {
+  for (const Choice& choice : loader.choices()) {
+    if (choice.what == "prefetch") return choice;
+  }
+  return {};
+}
+
+// Returns the choice of a loader that was asked for five batches ahead, and whether it gave the whole stream.
+Choice choice_with(std::uint64_t free, std::uint64_t limit) {
+  DeviceGroup devices = devices_of<LimitedDevice>(1, free, limit);
+  const LoaderOptions options{.epochs = 2, .prefetch = 5};
+  Loader loader(plain(), devices, options);
+  EXPECT_EQ(digests_of(loader, devices), cpu_digests_of(plain(), options));
+  return prefetch_of(loader);
+}
+
+TEST(DeviceSlots, AreFewerWhereADeviceHasLittleMemory) {
+  const std::uint64_t slot = slot_bytes();
+  EXPECT_EQ(choice_with(8 * slot, kMuch).value, "5") << "a quarter is left for others";
+  const Choice fewer = choice_with(7 * slot, kMuch);
+  EXPECT_EQ(fewer.value, "4");
+  EXPECT_THAT(fewer.reason, HasSubstr("4 instead of 5: each batch takes"));
+  EXPECT_THAT(fewer.reason, HasSubstr("of the free memory of a device"));
+  EXPECT_EQ(choice_with(2 * slot, kMuch).value, "1");
+}
+
+TEST(DeviceSlots, AreFewerWhereAnAllocationFails) {
+  const std::uint64_t slot = slot_bytes();
+  const Choice fewer = choice_with(kMuch, 3 * slot);
+  EXPECT_EQ(fewer.value, "2");
+  EXPECT_THAT(fewer.reason, HasSubstr("2 instead of 5: gpu:0: out of memory"));
+}
+
+TEST(DeviceSlots, ThatWouldBeLessThanTwoAreRefused) {
+  const std::uint64_t slot = slot_bytes();
+  EXPECT_THROW(choice_with(2 * slot - 1, kMuch), ConfigError);
+  EXPECT_THROW(choice_with(kMuch, 2 * slot - 1), DeviceError);
 }
 
 }  // namespace

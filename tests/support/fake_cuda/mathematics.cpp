@@ -107,7 +107,7 @@ class FakeCudaKernels final : public cuda::GpuKernels<FakeLaunches> {
 
 class FakeMath final : public CudaMath {
  public:
-  std::unique_ptr<Kernels> create_kernels(const DeviceInfo&) const override {
+  std::unique_ptr<Kernels> create_kernels(Device&) const override {
     return std::make_unique<FakeCudaKernels>();
   }
   std::unique_ptr<Collective> create_nccl_collective(DeviceGroup& devices,
@@ -158,9 +158,13 @@ template cudaError_t launch_input_kernel(const cuda::WindowWork<BFloat16>&, Imag
 
 // Replicas of one host thread cannot wait for one another where streams run at once: here they only launch.
 namespace cuda {
-cudaError_t meet(const Rendezvous&, const RendezvousCall&, cudaStream_t stream) {
-  return launch(
-      stream, [] {}, "meet");
+cudaError_t meet(const Rendezvous& r, const RendezvousCall&, cudaStream_t stream) {
+  const auto kernel = [r] {
+    if (!test::fake_cuda::meeting_times_out()) return;
+    r.words->cancelled = kReplicaMissing;
+    r.words->outcomes[r.replica] = static_cast<std::uint32_t>(Outcome::kTimedOut);
+  };
+  return launch(stream, kernel, "meet");
 }
 cudaError_t carry_out(const Rendezvous&, const RendezvousCall&, cudaStream_t stream) {
   return launch(stream, [] {});

@@ -25,6 +25,7 @@ struct Runtime {
   std::map<const std::byte*, std::size_t> memory;  // device and pinned
   GraphOrder order = GraphOrder::kCaptured;
   Branches last_graph;
+  std::atomic<int> meetings{-1};  // that work; negative: all
 };
 
 Runtime& runtime() {
@@ -75,6 +76,14 @@ void clear() {
   const std::lock_guard lock(runtime().mutex);
   runtime().order = GraphOrder::kCaptured;
   runtime().capability = 90;
+  runtime().meetings = -1;
+}
+
+void time_out_meetings(int works) { runtime().meetings = works; }
+
+bool meeting_times_out() {
+  std::atomic<int>& left = runtime().meetings;
+  return left == 0 || (left > 0 && left-- == 0);
 }
 
 void set_compute_capability(int major, int minor) { runtime().capability = 10 * major + minor; }

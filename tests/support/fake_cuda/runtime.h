@@ -38,6 +38,12 @@ void set_compute_capability(int major, int minor);
 // is busy, as seen from here.
 void fall_behind();
 
+// Meetings of replicas that share a GPU (cuda::meet) time out after the next `works` of them, all replicas' together,
+// until clear().
+void time_out_meetings(int works);
+// Counts a meeting; returns whether it times out.
+bool meeting_times_out();
+
 // The mode of the last capture.
 cudaStreamCaptureMode capture_mode();
 
