@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "headrace/devices/collective.h"
-#include "headrace/devices/cuda/cuda_pool.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/rendezvous.h"
+#include "headrace/devices/cuda/shared_gpu.h"
 #include "headrace/devices/device.h"
 #include "headrace/devices/input_kernels.h"
 #include "headrace/devices/stream.h"
@@ -70,6 +70,7 @@ class CudaDevice final : public Device {
   std::optional<CudaPool> pool_;  // the streams'; exists once the context does
   std::atomic<std::uint64_t> device_bytes_{0};
   std::atomic<std::uint64_t> pinned_bytes_{0};
+  int host_node_ = -1;  // the NUMA node beside the GPU; negative if unknown
   std::once_flag kernels_made_;
   std::string why_no_kernels_;        // by kernels_made_
   std::unique_ptr<Kernels> kernels_;  // by kernels_made_; after the counts of the memory that they return
@@ -153,8 +154,9 @@ class SharedGpuCollective final : public Collective {
   std::string reason() const;
 
   DeviceGroup& devices_;
-  Buffer state_;  // RendezvousState
-  Buffer words_;  // RendezvousWords
+  std::optional<SharedGpu::Meeting> meeting_;  // of several replicas
+  Buffer state_;                               // RendezvousState
+  Buffer words_;                               // RendezvousWords
   unsigned long long patience_ns_;
   std::vector<std::shared_ptr<Report>> reports_;  // one per replica
   mutable std::mutex mutex_;

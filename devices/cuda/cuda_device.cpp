@@ -8,6 +8,7 @@
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_math.h"
 #include "headrace/devices/cuda/cuda_stream.h"
+#include "headrace/devices/cuda/host_node.h"
 #include "headrace/devices/cuda/input_kernel.h"
 #include "headrace/devices/device.h"
 #include "headrace/devices/kernels.h"
@@ -31,6 +32,10 @@ CudaDevice::CudaDevice(DeviceInfo info, const std::string& name) : info_(std::mo
   make_current();
   CUDA_CHECK(cudaFree(nullptr), info_.name);  // creates the context here, not in the first step
   pool_.emplace(info_.ordinal, info_.name);
+  if (cudaDeviceGetAttribute(&host_node_, cudaDevAttrHostNumaId, info_.ordinal) != cudaSuccess) {
+    cudaGetLastError();  // an older driver does not tell
+    host_node_ = -1;
+  }
   load_input_kernels();
 }
 
@@ -124,8 +129,9 @@ Buffer CudaDevice::allocate(std::size_t bytes, MemoryPlace place) {
   if (bytes == 0) return {};
   make_current();
   const auto attempt = [&](void*& data) {
-    return place == MemoryPlace::kPinned ? cudaHostAlloc(&data, bytes, cudaHostAllocPortable)
-                                         : cudaMalloc(&data, bytes);
+    if (place != MemoryPlace::kPinned) return cudaMalloc(&data, bytes);
+    const OnHostNode near(host_node_);
+    return cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   };
   void* data = nullptr;
   cudaError_t status = attempt(data);

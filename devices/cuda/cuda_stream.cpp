@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "headrace/devices/base/clock.h"
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/base/failures.h"
 #include "headrace/devices/cuda/cuda_check.h"
+#include "headrace/devices/cuda/settings.h"
 #include "headrace/devices/device.h"
 
 namespace headrace {
@@ -20,9 +22,10 @@ bool has_no_answer(cudaError_t status) {
 
 }  // namespace
 
-CudaEvent::CudaEvent(std::string device, CudaTiming timing) : device_(std::move(device)), timing_(timing) {
+CudaEvent::CudaEvent(std::string device, CudaTiming timing)
+    : device_(std::move(device)), timing_(timing), polling_(polling_time()) {
   const unsigned int flags = timing == CudaTiming::kYes ? cudaEventDefault : cudaEventDisableTiming;
-  CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags), device_);
+  CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags | cudaEventBlockingSync), device_);
 }
 
 // Fails only if the device is lost, which its streams report.
@@ -38,7 +41,12 @@ bool CudaEvent::ready() const {
   return true;
 }
 
-void CudaEvent::wait() const { CUDA_CHECK(cudaEventSynchronize(event_), device_); }
+void CudaEvent::wait() const {
+  for (const Stopwatch polled; polled.nanoseconds() < static_cast<std::uint64_t>(polling_.count());) {
+    if (ready()) return;
+  }
+  CUDA_CHECK(cudaEventSynchronize(event_), device_);
+}
 
 std::optional<std::int64_t> CudaEvent::ns_since(const Event& earlier) const {
   const auto* other = dynamic_cast<const CudaEvent*>(&earlier);
@@ -140,7 +148,11 @@ cudaError_t CopyBatch::submit(cudaStream_t stream) {
 }
 
 CudaStream::CudaStream(Device& device, CudaPool& pool, int priority)
-    : device_(device), pool_(pool), failure_(device.info().name), here_(device.info().name, CudaTiming::kNo) {
+    : device_(device),
+      pool_(pool),
+      counted_(pool.gpu(), device.info().name),
+      failure_(device.info().name),
+      here_(device.info().name, CudaTiming::kNo) {
   CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), name());
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -16,7 +17,7 @@
 #include <vector>
 
 #include "headrace/devices/base/failures.h"
-#include "headrace/devices/cuda/cuda_pool.h"
+#include "headrace/devices/cuda/shared_gpu.h"
 #include "headrace/devices/event.h"
 #include "headrace/devices/stream.h"
 
@@ -24,11 +25,12 @@ namespace headrace {
 
 // A CUDA event, with or without timing.
 
+// wait() polls for polling_time() and then sleeps: a thread that spun would take a core from those that make batches.
 enum class CudaTiming { kNo, kYes };
 
 class CudaEvent final : public Event {
  public:
-  // Creates an event on the current device, called `device` in errors.
+  // Creates an event on the current device, called `device` in errors. Throws what polling_time() throws.
   CudaEvent(std::string device, CudaTiming timing);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent&) = delete;
@@ -43,6 +45,7 @@ class CudaEvent final : public Event {
  private:
   std::string device_;
   CudaTiming timing_;
+  std::chrono::nanoseconds polling_;
   cudaEvent_t event_ = nullptr;
 };
 
@@ -189,6 +192,7 @@ class CudaStream final : public Stream {
 
   Device& device_;
   CudaPool& pool_;
+  SharedGpu::OpenStream counted_;
   cudaStream_t stream_ = nullptr;
   std::vector<std::weak_ptr<StreamReport>> reports_;
   HostFailure failure_;

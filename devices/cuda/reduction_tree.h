@@ -1,20 +1,10 @@
-// An all-reduce on GPUs: the division of work, the order of additions, and how long a replica waits for the
-// others. Private to the CUDA backend.
+// The division of work and the order of additions in an all-reduce on one GPU. Plain C++, for host and device.
+// Private to the CUDA backend.
 #pragma once
 
-#include <charconv>
-#include <chrono>
 #include <cstdint>
-#include <cstdlib>
-#include <string>
-#include <string_view>
-
-#include "headrace/devices/base/error.h"
 
 namespace headrace::cuda {
-
-// The division of work and the order of additions in an all-reduce on one GPU. Plain C++, for host and device.
-//
 
 inline constexpr int kMaxReplicas = 64;  // on one GPU
 
@@ -56,21 +46,3 @@ constexpr float pairwise_sum(int count, Value&& value) {
 }
 
 }  // namespace headrace::cuda
-
-namespace headrace {
-
-// Returns HEADRACE_COLLECTIVE_TIMEOUT, from 1 to 86400 seconds; 30 if unset. Throws ConfigError for anything else.
-inline std::chrono::seconds collective_timeout() {
-  const char* variable = std::getenv("HEADRACE_COLLECTIVE_TIMEOUT");
-  const std::string_view text = variable == nullptr ? std::string_view() : variable;
-  if (text.empty()) return std::chrono::seconds(30);
-  int seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc{} || end != text.data() + text.size() || seconds < 1 || seconds > 86400) {
-    throw ConfigError("HEADRACE_COLLECTIVE_TIMEOUT is '" + std::string(text) + "'",
-                      "it must be a number of seconds from 1 to 86400");
-  }
-  return std::chrono::seconds(seconds);
-}
-
-}  // namespace headrace

@@ -10,7 +10,7 @@
 #include "headrace/devices/base/error.h"
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
-#include "headrace/devices/cuda/reduction_tree.h"
+#include "headrace/devices/cuda/settings.h"
 
 namespace headrace {
 namespace {
@@ -65,7 +65,9 @@ SharedGpuCollective::SharedGpuCollective(DeviceGroup& devices)
   stream->synchronize();
   CUDA_CHECK(cuda::load_rendezvous_kernels(), devices[0].info().name);
   for (int r = 0; r < devices.size(); ++r) reports_.push_back(std::make_shared<Report>(*this, r));
-  if (devices.size() > 1) check_side_by_side();
+  if (devices.size() == 1) return;
+  check_side_by_side();
+  meeting_.emplace(SharedGpu::of(devices[0].info().ordinal, devices[0].info().name));
 }
 
 // As many kernels wait for one another as the replicas will have streams, launched one after the other: one that

@@ -1,4 +1,5 @@
 // What becomes of errors that the CUDA runtime answers: each is a DeviceError that names the device, none is lost.
+#include "headrace/devices/cuda/host_node.h"
 #include "headrace/tests/cuda/fake_cuda_fixture.h"
 #include "headrace/tests/support/test.h"
 
@@ -127,6 +128,79 @@ TEST_F(CudaErrors, ReplicasOfAGpuShareItsPool) {
   EXPECT_EQ(made("cuda:0x3"), 1);
   EXPECT_EQ(made("cuda:0,1"), 2);
   EXPECT_EQ(made("cuda:0"), 1) << "the first one went with its replicas";
+}
+
+// As many streams as there are queues: a loader that waited in line would hold up replicas that wait for one another.
+TEST_F(CudaErrors, StreamsBesideMeetingsAreNoMoreThanQueues) {
+  DeviceGroup devices = open(4);
+  const std::unique_ptr<Collective> collective = create_collective(devices);
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < 32; ++i) streams.push_back(devices[i % 4].create_stream());
+  try {
+    streams.push_back(devices[0].create_stream());
+    ADD_FAILURE() << "another stream";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("there are 32 streams on its GPU"));
+  }
+  DeviceGroup other = open_devices("cuda:1");
+  other[0].create_stream();
+  streams.pop_back();
+  streams.push_back(devices[0].create_stream());
+}
+
+TEST_F(CudaErrors, StreamsOfReplicasThatDoNotMeetAreNotCounted) {
+  DeviceGroup devices = open(1);
+  const std::unique_ptr<Collective> collective = create_collective(devices);
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < 40; ++i) streams.push_back(devices[0].create_stream());
+}
+
+// Of two sockets one is the GPU's.
+TEST_F(CudaErrors, PinnedMemoryLiesOnTheNodeOfItsGpu) {
+  const auto policy = [] {
+    int mode = -1;
+    return syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) == 0 ? mode : -1;
+  };
+  const int before = policy();
+  if (before < 0) GTEST_SKIP() << "this system does not tell its NUMA policy";
+  DeviceGroup devices = open(1);
+  const Buffer pinned = devices[0].allocate_pinned(64);
+  if (test::fake_cuda::policy_of_pinned_memory() == before) GTEST_SKIP() << "this system keeps its NUMA policy";
+  EXPECT_EQ(test::fake_cuda::policy_of_pinned_memory(), OnHostNode::kPreferred);
+  EXPECT_EQ(policy(), before);
+}
+
+// A wait polls and then sleeps.
+TEST_F(CudaErrors, WaitsPollAsLongAsTheEnvironmentSays) {
+  const auto wait = [](const char* microseconds) {
+    setenv("HEADRACE_CUDA_POLL_US", microseconds, 1);
+    DeviceGroup devices = open();
+    const std::unique_ptr<Stream> stream = devices[0].create_stream();
+    const std::unique_ptr<Event> event = devices[0].create_event();
+    setenv("HEADRACE_CUDA_POLL_US", "0", 1);
+    test::fake_cuda::fall_behind();
+    stream->record(*event);
+    test::fake_cuda::start_log();
+    event->wait();
+    const std::vector<std::string> calls = test::fake_cuda::log();
+    EXPECT_EQ(calls.back(), "cudaEventSynchronize");
+    test::fake_cuda::clear();
+    return std::ranges::count(calls, "cudaEventQuery");
+  };
+  EXPECT_EQ(wait("0"), 0);
+  EXPECT_GT(wait("1000"), 10);
+  EXPECT_THROW(wait("soon"), ConfigError);
+  setenv("HEADRACE_CUDA_POLL_US", "0", 1);
+}
+
+TEST_F(CudaErrors, WaitsOfAllEventsMaySleep) {
+  test::fake_cuda::start_log();
+  DeviceGroup devices = open();
+  devices[0].create_event();
+  devices[0].create_timed_event();
+  const std::vector<std::string> calls = test::fake_cuda::log();
+  EXPECT_EQ(std::ranges::count(calls, "event that spins"), 0);
 }
 
 // Kernels and libraries load modules and allocate when they are first used, which may be within a capture.

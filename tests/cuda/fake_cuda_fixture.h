@@ -13,6 +13,7 @@ class FakeCuda : public ::testing::Test {
   static void SetUpTestSuite() {
     setenv("HEADRACE_CUDA_MODULE", HEADRACE_FAKE_CUDA_MODULE, 1);
     setenv("HEADRACE_CUDA_MATH_MODULE", HEADRACE_FAKE_CUDA_MODULE, 1);
+    setenv("HEADRACE_CUDA_POLL_US", "0", 1);  // polls would be calls, in a number that depends on the time
   }
   void TearDown() override {
     EXPECT_THAT(fake_cuda::misplaced_calls(), ::testing::IsEmpty());

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Writes speed_expected.json beside itself: the first steps of the recipes cifar10-fast and cifar10-fast-b on a narrow
 net, and its evaluation with six views, computed by PyTorch in float64; and the same where the products of Muon are rounded to
-bf16, as on a GPU.
+bf16, as on a GPU. There a product that lies between two values of bf16 becomes one or the other by the order of its sum, and
+the steps that follow multiply the difference. How much, PERTURBED further runs tell, in which each product is changed by
+about the error of a sum in float32 before it is rounded: their largest distance from the first is the scale of what a GPU may show.
 
 Images and parameters are made from their positions by the same integers here and in speed_test.cpp, so that only
 results are stored. Run: python3 make_speed_expected.py
@@ -16,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 
 STEPS, BATCH, TOTAL_STEPS, WHITENING_STEPS = 4, 12, 40, 3
+PERTURBED, SUM_ERROR = 32, 2**-22
 WIDTHS = (16, 24, 32)
 torch.set_default_dtype(torch.float64)
 
@@ -95,6 +98,15 @@ def in_bf16(tensor):
     return tensor.to(torch.bfloat16).double()
 
 
+def perturbed_in_bf16(seed):
+    generator = torch.Generator().manual_seed(seed)
+
+    def rounded(tensor):
+        size = SUM_ERROR * tensor.square().mean().sqrt()
+        return in_bf16(tensor + size * torch.randn(tensor.shape, generator=generator))
+    return rounded
+
+
 def orthogonal(update, coefficients, rounded):
     """rounded: what becomes of each tensor that is stored."""
     a, b, c = coefficients
@@ -109,7 +121,7 @@ def summary(tensor):
     if tensor.dim() == 4:
         tensor = tensor.permute(0, 2, 3, 1)
     flat = tensor.detach().flatten()
-    return {"first": flat[:8].tolist(), "sum": float(flat.sum()), "norm": float(flat.norm())}
+    return {"first": flat[:8].tolist(), "sum": float(flat.sum()), "norm": float(flat.norm()), "count": flat.numel()}
 
 
 def named(net):
@@ -122,7 +134,12 @@ def named(net):
     return names
 
 
+def summaries(net):
+    return {name: summary(tensor) for name, tensor in named(net).items()}
+
+
 def train(net, recipe, rounded, images, labels):
+    """The losses, and the variables after the first step."""
     decay, rates = recipe.decay * BATCH, recipe.rates
     groups = ([net.whiten_bias], [norm.bias for norm in net.norms], [net.head])
     sgd = torch.optim.SGD([{"params": list(g), "lr": r, "weight_decay": decay / r} for g, r in zip(groups, rates)],
@@ -152,7 +169,9 @@ def train(net, recipe, rounded, images, labels):
                     conv.mul_(len(conv) ** 0.5 / conv.norm())
                 conv.mul_(1 - rate * decay * recipe.convs_decay).sub_(update.view_as(conv), alpha=rate)
         losses.append(float(loss.detach()) / BATCH)
-    return losses
+        if step == 0:
+            first = summaries(net)
+    return losses, first
 
 
 def evaluate(net, recipe, images, labels):
@@ -172,15 +191,45 @@ labels = torch.tensor((mixed(count, 5) % 10).astype(np.int64))
 
 def expected_of(recipe, rounded):
     net = Net(recipe)
-    losses = train(net, recipe, rounded, images, labels)
-    return {"losses": losses, "final": {name: summary(tensor) for name, tensor in named(net).items()},
-            "evaluation": evaluate(net, recipe, images, labels)}
+    losses, first = train(net, recipe, rounded, images, labels)
+    return {"losses": losses, "first_step": first, "final": summaries(net), "evaluation": evaluate(net, recipe, images, labels)}
+
+
+def distances(one, other):
+    """Of two runs, in the units of speed_test.cpp."""
+    def of_variables(which):
+        found = {"weights": 0.0, "sum": 0.0, "norm": 0.0}
+        for name, expected in other[which].items():
+            got, norm = one[which][name], expected["norm"]
+            typical = norm / expected["count"] ** 0.5
+            found["weights"] = max(found["weights"], max(abs(a - b) for a, b in zip(got["first"], expected["first"])) / typical)
+            found["sum"] = max(found["sum"], abs(got["sum"] - expected["sum"]) / norm)
+            found["norm"] = max(found["norm"], abs(got["norm"] - norm) / norm)
+        return found
+
+    loss, correct = (abs(one["evaluation"][key] - other["evaluation"][key]) for key in ("loss", "correct"))
+    return {"first_step": of_variables("first_step"), "final": of_variables("final"),
+            "losses": max(abs(a - b) / b for a, b in zip(one["losses"], other["losses"])),
+            "evaluation": {"loss": loss / other["evaluation"]["loss"], "correct": correct}}
+
+
+def largest(all_of_them):
+    first = all_of_them[0]
+    if isinstance(first, dict):
+        return {key: largest([each[key] for each in all_of_them]) for key in first}
+    return max(all_of_them)
+
+
+def expected_in_bf16(recipe):
+    expected = expected_of(recipe, in_bf16)
+    further = [expected_of(recipe, perturbed_in_bf16(seed)) for seed in range(PERTURBED)]
+    return expected | {"spread": largest([distances(each, expected) for each in further])}
 
 
 expected = {"made_with": "torch " + torch.__version__.split("+")[0], "widths": WIDTHS, "steps": STEPS, "batch": BATCH,
             "total_steps": TOTAL_STEPS, "whitening_steps": WHITENING_STEPS,
             "recipes": {name: expected_of(recipe, exact) for name, recipe in RECIPES.items()},
-            "recipes_with_muon_in_bf16": {name: expected_of(recipe, in_bf16) for name, recipe in RECIPES.items()}}
+            "recipes_with_muon_in_bf16": {name: expected_in_bf16(recipe) for name, recipe in RECIPES.items()}}
 path = pathlib.Path(__file__).with_name("speed_expected.json")
 path.write_text(json.dumps(expected).replace('},', '},\n') + "\n")
 print(path, path.stat().st_size, "bytes")

@@ -55,28 +55,36 @@ std::vector<float> start(const std::string& name, const Shape& shape) {
 
 json expected_speed() { return read_expected("speed_expected.json"); }
 
-// A GPU's Muon multiplies in bf16 and is compared with PyTorch's that does. A sum that is rounded the other way
-// makes a difference of a bf16 step, which the next steps multiply: on an H200 single weights differed by up to
-// .26 of their typical size, norms by .4 %.
-double tolerance(double on_cpu) { return on_gpu() ? 0.02 : on_cpu; }
-double tolerance_of_weights(double on_cpu) { return on_gpu() ? 0.35 : on_cpu; }
-
 const char* expected_recipes() { return on_gpu() ? "recipes_with_muon_in_bf16" : "recipes"; }
 
-void expect_summary(const std::string& name, const std::vector<float>& values, const json& expected) {
-  double sum = 0, squares = 0;
-  for (const float value : values) {
-    sum += static_cast<double>(value);
-    squares += static_cast<double>(value) * static_cast<double>(value);
-  }
-  const double norm = expected["norm"].get<double>();
-  const double typical = norm / std::sqrt(static_cast<double>(values.size()));
-  EXPECT_NEAR(std::sqrt(squares), norm, 1e-6 + tolerance(1e-5) * norm) << name;
-  EXPECT_NEAR(sum, expected["sum"].get<double>(), 1e-6 + tolerance_of_weights(1e-4) * norm) << name;
-  for (std::size_t i = 0; i < expected["first"].size(); ++i) {
-    EXPECT_NEAR(static_cast<double>(values[i]), expected["first"][i].get<double>(),
-                1e-6 + tolerance_of_weights(1e-4) * typical)
-        << name << "[" << i << "]";
+// A GPU's Muon multiplies in bf16 and is compared with PyTorch's that does. Where a sum of another order is rounded
+// the other way, the next steps multiply the difference: from a thousandth of a weight's size after the first step to
+// .4 of it after the fourth. PyTorch's own runs differ as much where only those sums do ("spread",
+// make_speed_expected.py), and a GPU's may by as much again.
+double tolerance(double on_cpu, const json& expected, const char* of, const char* what) {
+  if (!on_gpu()) return on_cpu;
+  const json& spread = expected["spread"][of];
+  return 4 * on_cpu + 2 * (spread.is_object() ? spread[what] : spread).get<double>();
+}
+
+// `of`: "first_step" or "final".
+void expect_variables(Model& model, const json& expected, const char* of) {
+  for (const auto& [name, summary] : expected[of].items()) {
+    const std::vector<float> values = model.read_variable(name);
+    double sum = 0, squares = 0;
+    for (const float value : values) {
+      sum += static_cast<double>(value);
+      squares += static_cast<double>(value) * static_cast<double>(value);
+    }
+    const double norm = summary["norm"].get<double>();
+    const double typical = norm / std::sqrt(static_cast<double>(values.size()));
+    EXPECT_NEAR(std::sqrt(squares), norm, 1e-6 + tolerance(1e-5, expected, of, "norm") * norm) << name;
+    EXPECT_NEAR(sum, summary["sum"].get<double>(), 1e-6 + tolerance(1e-4, expected, of, "sum") * norm) << name;
+    for (std::size_t i = 0; i < summary["first"].size(); ++i) {
+      EXPECT_NEAR(static_cast<double>(values[i]), summary["first"][i].get<double>(),
+                  1e-6 + tolerance(1e-4, expected, of, "weights") * typical)
+          << name << "[" << i << "]";
+    }
   }
 }
 
@@ -120,19 +128,19 @@ TEST_P(SpeedGolden, FollowsPyTorch) {
   const Dataset data = this->data();
   Loader loader(data, training.devices);
   Trainer trainer(training.strategy, model, loader);
-  for (const json& loss : expected["losses"]) {
+  for (std::size_t step = 0; step < expected["losses"].size(); ++step) {
+    const double loss = expected["losses"][step];
     trainer.reset_metrics();
     ASSERT_TRUE(trainer.step());
-    EXPECT_NEAR(mean_loss(trainer.finish()), loss.get<double>(), tolerance(2e-6) * loss.get<double>());
+    EXPECT_NEAR(mean_loss(trainer.finish()), loss, tolerance(2e-6, expected, "losses", "") * loss) << step;
+    if (step == 0) expect_variables(model, expected, "first_step");
   }
-  for (const auto& [name, values] : expected["final"].items()) {
-    expect_summary(name, model.read_variable(name), values);
-  }
+  expect_variables(model, expected, "final");
   const Evaluation seen = model.evaluate(data, {.views = mirrored_and_shifted_views()});
   const double loss = expected["evaluation"]["loss"];
-  EXPECT_NEAR(seen.loss, loss, tolerance(1e-5) * loss);
+  EXPECT_NEAR(seen.loss, loss, tolerance(1e-5, expected, "evaluation", "loss") * loss);
   EXPECT_NEAR(seen.accuracy * static_cast<double>(seen.examples), expected["evaluation"]["correct"].get<double>(),
-              on_gpu() ? 2 : 1e-6);
+              tolerance(1e-6, expected, "evaluation", "correct"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, SpeedGolden,

@@ -15,7 +15,7 @@
 #include "headrace/devices/cuda/cuda_check.h"
 #include "headrace/devices/cuda/cuda_stream.h"
 #include "headrace/devices/cuda/math/nccl_communicator.h"
-#include "headrace/devices/cuda/reduction_tree.h"
+#include "headrace/devices/cuda/settings.h"
 
 namespace headrace {
 namespace {

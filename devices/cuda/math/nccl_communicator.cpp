@@ -27,7 +27,7 @@ constexpr auto kPoll = std::chrono::microseconds(50);
 // Far more than a non-blocking call takes: after that it is blocked, and only abort() makes it return.
 constexpr auto kGrace = std::chrono::milliseconds(100);
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 }  // namespace
 
@@ -67,12 +67,12 @@ std::string NcclCommunicator::failure() {
 }
 
 void NcclCommunicator::await(const char* what, const NcclLimit& limit) {
-  const auto deadline = Clock::now() + limit.time;
+  const auto deadline = SteadyClock::now() + limit.time;
   for (;;) {
     const ncclResult_t now = state_of(Use(*this));
     check(now, what);
     if (now != ncclInProgress) return;
-    if (Clock::now() > deadline) {
+    if (SteadyClock::now() > deadline) {
       throw DeviceError(
           ErrorCode::kTimeout,
           fmt::format("NCCL: {} took longer than {:g} s", what, std::chrono::duration<double>(limit.time).count()),
@@ -89,7 +89,7 @@ std::vector<ncclComm_t> NcclCommunicator::take(std::span<const std::unique_ptr<N
   }
   if (handles.empty()) return handles;
   const auto used = [&] { return std::ranges::any_of(group, [](const auto& each) { return each->users_ != 0; }); };
-  for (const auto end = Clock::now() + kGrace; used() && Clock::now() < end;) std::this_thread::sleep_for(kPoll);
+  for (const auto end = SteadyClock::now() + kGrace; used() && SteadyClock::now() < end;) std::this_thread::sleep_for(kPoll);
   return handles;
 }
 

@@ -52,29 +52,3 @@ TEST(ReductionTree, SumsHaveTheBitsOfTheCpusTree) {
 
 }  // namespace
 }  // namespace headrace::cuda
-
-namespace headrace {
-namespace {
-
-struct CollectiveTimeout : ::testing::Test {
-  void SetUp() override { unsetenv("HEADRACE_COLLECTIVE_TIMEOUT"); }
-  void TearDown() override { unsetenv("HEADRACE_COLLECTIVE_TIMEOUT"); }
-};
-
-TEST_F(CollectiveTimeout, IsThirtySecondsOrWhatTheEnvironmentSays) {
-  EXPECT_EQ(collective_timeout().count(), 30);
-  setenv("HEADRACE_COLLECTIVE_TIMEOUT", "", 1);
-  EXPECT_EQ(collective_timeout().count(), 30);
-  setenv("HEADRACE_COLLECTIVE_TIMEOUT", "600", 1);
-  EXPECT_EQ(collective_timeout().count(), 600);
-}
-
-TEST_F(CollectiveTimeout, RefusesWhatIsNoNumberOfSeconds) {
-  for (const char* bad : {"0", "-1", "soon", "1.5", "10s", "86401"}) {
-    setenv("HEADRACE_COLLECTIVE_TIMEOUT", bad, 1);
-    EXPECT_THROW(collective_timeout(), ConfigError) << bad;
-  }
-}
-
-}  // namespace
-}  // namespace headrace

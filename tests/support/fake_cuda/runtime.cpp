@@ -1,5 +1,8 @@
 #include "headrace/tests/support/fake_cuda/runtime.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -26,6 +29,7 @@ struct Runtime {
   GraphOrder order = GraphOrder::kCaptured;
   Branches last_graph;
   std::atomic<int> meetings{-1};  // that work; negative: all
+  std::atomic<int> policy{-1};    // of the last pinned allocation
 };
 
 Runtime& runtime() {
@@ -78,6 +82,8 @@ void clear() {
   runtime().capability = 90;
   runtime().meetings = -1;
 }
+
+int policy_of_pinned_memory() { return runtime().policy; }
 
 void time_out_meetings(int works) { runtime().meetings = works; }
 
@@ -160,9 +166,9 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* properties, int de
   properties->totalGlobalMem = std::size_t{1} << 32;
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   ENTER("cudaDeviceGetAttribute");
-  *value = 1;
+  *value = which == cudaDevAttrHostNumaId ? 0 : 1;
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaDriverGetVersion(int* version) {
@@ -198,6 +204,9 @@ cudaError_t CUDARTAPI cudaMalloc(void** data, std::size_t bytes) {
 }
 cudaError_t CUDARTAPI cudaHostAlloc(void** data, std::size_t bytes, unsigned int) {
   ENTER("cudaHostAlloc");
+  int policy = -1;
+  syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0);
+  runtime().policy = policy;
   return allocate(data, bytes);
 }
 // Memory comes back also from a device that is lost: nothing of a test's is to leak.
@@ -367,6 +376,7 @@ cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int 
   ENTER("cudaEventCreateWithFlags");
   *event = new CUevent_st{.device = current_device()};
   (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+  if ((flags & cudaEventBlockingSync) == 0) count("event that spins");
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event) {
