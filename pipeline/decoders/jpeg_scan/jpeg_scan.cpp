@@ -150,6 +150,19 @@ bool JpegScan::seek() noexcept {
   return true;
 }
 
+[[gnu::always_inline]] inline bool JpegScan::pass_dc(EntropyBitReader& bits, std::size_t component) noexcept {
+  int difference = 0;
+  if (!bits.read_dc_difference(frame_.dc[frame_.dc_of[component]], difference)) return false;
+  const int dc = predictors_[component] + difference;
+  predictors_[component] = static_cast<std::int16_t>(dc);
+  return dc >= -kMaxPredictor && dc <= kMaxPredictor;
+}
+
+[[gnu::always_inline]] inline AcCode JpegScan::ac_of(std::size_t component) const noexcept {
+  const std::size_t table = frame_.ac_of[component];
+  return {.code = frame_.ac[table], .read = reads_[table], .skip = skips_[table]};
+}
+
 bool JpegScan::read_mcu(CoefficientBlock* const* blocks) noexcept {
   EntropyBitReader bits = bits_;
   for (int block = 0; block < frame_.blocks; ++block) {
@@ -173,19 +186,6 @@ bool JpegScan::skip_mcu() noexcept {
   }
   bits_ = bits;
   return true;
-}
-
-bool JpegScan::pass_dc(EntropyBitReader& bits, std::size_t component) noexcept {
-  int difference = 0;
-  if (!bits.read_dc_difference(frame_.dc[frame_.dc_of[component]], difference)) return false;
-  const int dc = predictors_[component] + difference;
-  predictors_[component] = static_cast<std::int16_t>(dc);
-  return dc >= -kMaxPredictor && dc <= kMaxPredictor;
-}
-
-AcCode JpegScan::ac_of(std::size_t component) const noexcept {
-  const std::size_t table = frame_.ac_of[component];
-  return {.code = frame_.ac[table], .read = reads_[table], .skip = skips_[table]};
 }
 
 }  // namespace headrace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace headrace {
@@ -14,26 +15,31 @@ constexpr int kLevelBits = 7;
 constexpr std::int32_t kWholeWeight = 32767;
 
 // Elements that the kernels may read past the end of a FixedLevel row, and bytes they may write past a u8 row.
-constexpr std::int64_t kRowSlack = 16;
+constexpr std::int64_t kRowSlack = 64;
+
+// The pixels of a row for blend_pixels(), laid out by the plan_pixels() of the same kernels.
+struct PixelPlan {
+  std::int64_t taps = 0;
+  std::int64_t group = 0;             // pixels of a vector
+  std::vector<std::int32_t> first;    // input pixel of each pixel, or of each group
+  std::vector<std::uint16_t> places;  // of groups: where each lane begins, in elements from there
+  std::vector<FixedWeight> weights;   // by group, tap and lane
+};
 
 struct ResampleKernels {
   // row[i] = sum over taps of weights[k] * from[k * stride + i], i in [0, count).
   void (*blend_rows)(const std::uint8_t* from, std::int64_t stride, const FixedWeight* weights, std::int64_t taps,
                      FixedLevel* row, std::int64_t count);
-  // Pixels of three channels: to[x] = sum over taps of weights[x * taps + k] * row[first[x] + k], rounded to
-  // levels. `paired` are the weights as pair_weights() lays them out.
-  void (*blend_pixels)(const FixedLevel* row, const std::int32_t* first, const FixedWeight* paired,
-                       std::int64_t taps, std::uint8_t* to, std::int64_t pixels);
+  // Plans pixels of three channels: to[x] = sum over taps of weights[x * taps + k] * row[first[x] + k], rounded to
+  // levels.
+  void (*plan_pixels)(std::span<const std::int32_t> first, std::span<const FixedWeight> weights, PixelPlan& plan);
+  void (*blend_pixels)(const FixedLevel* row, const PixelPlan& plan, std::uint8_t* to, std::int64_t pixels);
 };
 
 // Returns the best kernels for this processor.
 const ResampleKernels& resample_kernels() noexcept;
 // Returns the portable kernels: the oracle of the others.
 const ResampleKernels& portable_resample_kernels() noexcept;
-
-// Lays out, for pixels 2 p and 2 p + 1 and each tap k, the 8 numbers w, w, w, w, v, v, v, v at 8 (p * taps + k):
-// one vector. v is 0 if there is no second pixel.
-void pair_weights(const std::vector<FixedWeight>& weights, std::int64_t taps, std::vector<FixedWeight>& paired);
 
 // Returns one product, computed as in all variants.
 constexpr std::int32_t fixed_product(std::int32_t level, std::int32_t weight) noexcept {

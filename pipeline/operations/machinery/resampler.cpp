@@ -76,7 +76,7 @@ ImageWindow Resampler::plan(const ImageSize& input, const ImageSize& output, con
 
 void Resampler::run(const std::uint8_t* from, std::int64_t stride, std::uint8_t* to, std::int64_t channels) {
   const ResampleKernels& kernels = resample_kernels();
-  if (channels == 3) pair_weights(columns_.weights, columns_.taps, paired_);
+  if (channels == 3) kernels.plan_pixels(columns_.first, columns_.weights, pixels_);
   const auto height = static_cast<std::int64_t>(rows_.first.size());
   const auto width = static_cast<std::int64_t>(columns_.first.size());
   const std::int64_t used = (columns_.end - columns_.begin) * channels, count = width * channels;
@@ -85,13 +85,15 @@ void Resampler::run(const std::uint8_t* from, std::int64_t stride, std::uint8_t*
   for (std::int64_t y = 0; y < height; ++y) {
     kernels.blend_rows(from + rows_.first[static_cast<std::size_t>(y)] * stride, stride,
                        rows_.weights.data() + y * rows_.taps, rows_.taps, row_.data(), used);
+    // What a kernel writes past a row, the next rows overwrite; only the last ones need room.
+    const bool has_room = (height - 1 - y) * count >= kRowSlack;
+    std::uint8_t* const result = has_room ? to + y * count : result_.data();
     if (channels == 3) {
-      kernels.blend_pixels(row_.data(), columns_.first.data(), paired_.data(), columns_.taps, result_.data(),
-                           width);
+      kernels.blend_pixels(row_.data(), pixels_, result, width);
     } else {
-      blend_any(row_.data(), columns_, result_.data(), channels);
+      blend_any(row_.data(), columns_, result, channels);
     }
-    std::memcpy(to + y * count, result_.data(), static_cast<std::size_t>(count));
+    if (!has_room) std::memcpy(to + y * count, result, static_cast<std::size_t>(count));
   }
 }
 

@@ -40,7 +40,7 @@ class Resampler {
  private:
   ResampleAxis rows_;
   ResampleAxis columns_;
-  std::vector<FixedWeight> paired_;   // the columns' weights
+  PixelPlan pixels_;                  // the columns, of images of three channels
   std::vector<FixedLevel> row_;       // one output row before the horizontal pass, and slack
   std::vector<std::uint8_t> result_;  // one output row, and slack
 };

@@ -179,29 +179,38 @@ TEST(ResampleKernels, RowsAreThePortableOnesBitForBit) {
   }
 }
 
+// `reach`: how far apart the inputs of ten pixels begin; 51: anywhere.
 TEST(ResampleKernels, PixelsAreThePortableOnesBitForBit) {
   Philox random({.seed = 2});
-  for (const std::int64_t taps : {1, 2, 3, 5, 23}) {
-    for (const std::int64_t pixels : {1, 2, 3, 4, 5, 31, 64}) {
+  std::set<std::int64_t> groups;
+  for (const auto& [taps, reach] :
+       {std::pair{1, 51}, {2, 0}, {3, 10}, {3, 18}, {3, 19}, {3, 30}, {5, 16}, {23, 9}}) {
+    for (const std::int64_t pixels : {1, 2, 3, 4, 5, 9, 10, 11, 31, 64}) {
       const std::int64_t input = taps + 50;
       std::vector<FixedLevel> row(static_cast<std::size_t>(3 * input + kRowSlack), FixedLevel{32640});
       for (std::int64_t i = 0; i < 3 * input; ++i) {
         row[static_cast<std::size_t>(i)] = static_cast<FixedLevel>(byte_of(random) << kLevelBits);
       }
       std::vector<std::int32_t> first;
-      for (std::int64_t x = 0; x < pixels; ++x) first.push_back(static_cast<std::int32_t>(random.below(51)));
-      std::vector<FixedWeight> paired;
-      pair_weights(weights_of(pixels, taps, random), taps, paired);
+      for (std::int64_t x = 0; x < pixels; ++x) {
+        first.push_back(static_cast<std::int32_t>(reach > 50 ? random.below(51) : x * reach / 9 % 51));
+      }
+      PixelPlan fast_plan, plain_plan;
+      const auto weights = weights_of(pixels, taps, random);
+      resample_kernels().plan_pixels(first, weights, fast_plan);
+      portable_resample_kernels().plan_pixels(first, weights, plain_plan);
       std::vector<std::uint8_t> fast(static_cast<std::size_t>(3 * pixels + kRowSlack));
       std::vector<std::uint8_t> plain(fast.size());
-      resample_kernels().blend_pixels(row.data(), first.data(), paired.data(), taps, fast.data(), pixels);
-      portable_resample_kernels().blend_pixels(row.data(), first.data(), paired.data(), taps, plain.data(),
-                                               pixels);
+      resample_kernels().blend_pixels(row.data(), fast_plan, fast.data(), pixels);
+      portable_resample_kernels().blend_pixels(row.data(), plain_plan, plain.data(), pixels);
       fast.resize(static_cast<std::size_t>(3 * pixels));
       plain.resize(fast.size());
-      ASSERT_EQ(fast, plain) << taps << " taps, " << pixels << " pixels";
+      ASSERT_EQ(fast, plain) << taps << " taps, " << pixels << " pixels, " << fast_plan.group << " a vector";
+      groups.insert(fast_plan.group);
     }
   }
+  // Pairs, where the processor has AVX-512 also groups of both sizes.
+  EXPECT_TRUE(groups == std::set<std::int64_t>{2} || groups == (std::set<std::int64_t>{2, 5, 10}));
 }
 
 }  // namespace
