@@ -19,8 +19,8 @@ class Check:
     runner: Runner
     results: dict
     save: typing.Callable[[], None]  # writes the results, so that no end of the check can lose them
-    seeds: int = 20
-    record_runs: int = 6
+    seeds: int = 13
+    record_runs: int = 5
     part: str = ""
     saved: float = 0.0
     tests: dict = dataclasses.field(default_factory=dict)  # those that ran, by test run: the sanitizer chooses among them

@@ -3,6 +3,7 @@
 import re
 
 from gpu_checks.machine import find_tool
+from gpu_checks.records import compiling
 from gpu_checks.runner import together
 from gpu_checks.test_runs import SHARDS, filtered, plans_apart, run_tests, short_tests
 from gpu_checks.training import train
@@ -15,7 +16,16 @@ VIRTUAL_SHARDS = 8  # virtual ones, as of --deterministic: as many replicas at m
 
 
 def tests(check):
-    return run_tests(check)
+    """On one replica, while the record scripts compile: these take five of the processors."""
+    return run_tests(check, beside=[compiling(check)] if check.machine.peers else [])
+
+
+def two_replicas(check):
+    return run_tests(check, replicas=2)
+
+
+def pairs(check):
+    return run_tests(check, "pairs", replicas=2)
 
 
 def conformance(check):

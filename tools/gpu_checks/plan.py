@@ -1,12 +1,12 @@
 """The parts of a check in their order, the calls that they are grouped into, and the time of each.
 
-A call fits a command of ten minutes, unpacking included. Times follow from the call's minutes (--minutes) and the parts that
+Calls `first` and `second` fit a GPU that is lent for fifteen minutes. Times follow from the call's minutes (--minutes) and the parts that
 were chosen: each has its weight's share, and what one leaves over is shared by those after it.
 """
 import dataclasses
 import typing
 
-from gpu_checks import benchmarks, correctness, device, peers, photographs, profile, training
+from gpu_checks import benchmarks, cores, correctness, device, photographs, profile, records, training
 from gpu_checks.check import Check
 
 LAST_SECONDS = 15  # of a check, for what is still to be stopped, and for packing the logs
@@ -23,27 +23,26 @@ class Part:
 
 
 PARTS = (
-    Part("device", 25, "device", device.device, "the GPU, its driver, what Headrace sees of them"),
-    Part("conformance", 35, "tests", correctness.conformance, "the suites of the GPU's kernels"),
+    Part("device", 15, "device", device.device, "the GPU, its driver, what Headrace sees of them"),
+    Part("conformance", 25, "tests", correctness.conformance, "the suites of the GPU's kernels"),
     Part("epoch", 25, "training", training.epoch, "one epoch of cifar10-fast in bf16"),
-    Part("tests", 200, "tests", correctness.tests, "the suites of kernels and streams; the floors on one replica, then on two"),
+    Part("tests", 150, "tests", correctness.tests, "all suites on one replica; meanwhile the record scripts compile"),
+    Part("pairs", 35, "tests", correctness.pairs, "tests that never passed on two replicas of one GPU"),
+    Part("memcheck", 40, "tests", correctness.sanitizer("memcheck"), "compute-sanitizer on the kernels' short tests"),
+    Part("racecheck", 30, "tests", correctness.sanitizer("racecheck"), "the same"),
+    Part("cifar10-fast", 35, "training", training.seeds(0), "the first eight of thirteen seeds, in one process"),
+    Part("steps", 50, "benchmarks", training.steps, "steps with input and without: stall, copies, idle and host time"),
+    Part("profile", 50, "benchmarks", profile.profile, "every kernel of one step: time, bytes, share of its floor"),
+    Part("record", 100, "training", records.records, "PyTorch's record scripts"),
+    Part("cifar10-fast-again", 25, "training", training.seeds(1), "the other seeds"),
+    Part("cores", 80, "benchmarks", cores.cores, "the engine on 1 to 16 threads of the host, beside bare libjpeg"),
+    Part("photographs", 45, "benchmarks", photographs.photographs, "photographs into the GPU, for consumers of .8 and .99 of the rate"),
+    # Of no call: chosen by --parts.
+    Part("two-replicas", 200, "tests", correctness.two_replicas, "all suites on two replicas that share the GPU"),
     Part("shards", 30, "tests", correctness.shards, "virtual shards: the same weights on one replica, two, and all GPUs"),
     Part("kernels", 120, "benchmarks", benchmarks.kernels, "each kernel against the machine's own floors"),
-    Part("memcheck", 80, "tests", correctness.sanitizer("memcheck"), "compute-sanitizer on the kernels' short tests"),
-    Part("racecheck", 45, "tests", correctness.sanitizer("racecheck"), "the same"),
-    Part("synccheck", 25, "tests", correctness.sanitizer("synccheck"), "the same"),
-    Part("cifar10-fast", 60, "training", training.seeds(0), "the first half of the seeds, in one process"),
-    Part("profile", 150, "benchmarks", profile.profile, "every kernel of one step: time, bytes, share of its floor"),
-    Part("steps", 60, "benchmarks", training.steps, "steps with input and without"),
-    Part("record", 600, "training", peers.records, "PyTorch's record scripts"),
-    Part("cifar10-fast-again", 60, "training", training.seeds(1), "the other half of the seeds"),
-    Part("cifar10-fast-b", 45, "training", training.seeds(0, "cifar10-fast-b"), "the later recipe over the first half"),
-    Part("input", 30, "benchmarks", benchmarks.input_rate, "the engine alone, into the GPU"),
-    Part("photographs", 45, "benchmarks", photographs.photographs, "JPEGs into the GPU"),
-    Part("resnet18", 80, "benchmarks", peers.resnet, "steps of ResNet-18 against compiled PyTorch's"),
-    Part("oracle", 30, "training", peers.oracle, "the plain recipe in PyTorch, once"),
-    Part("ddp", 40, "training", peers.baseline, "a DataLoader + DDP loop"),
-    Part("libtorch", 60, "training", peers.libtorch, "libtorch trained on the loader's batches, without a copy"))
+    Part("synccheck", 25, "tests", correctness.sanitizer("synccheck"), "compute-sanitizer, as above"),
+    Part("input", 30, "benchmarks", benchmarks.input_rate, "the engine alone, into the GPU"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,11 +53,9 @@ class Call:
 
 CALLS = {
     "smoke": Call(1.5, ("device", "conformance", "epoch")),
-    "correctness": Call(8.5, ("device", "tests", "shards", "kernels", "memcheck", "racecheck", "synccheck")),
-    "seeds": Call(8.0, ("device", "cifar10-fast", "profile", "steps", "cifar10-fast-again", "cifar10-fast-b", "input",
+    "first": Call(9.5, ("device", "tests", "cifar10-fast", "steps", "profile", "record", "cifar10-fast-again", "cores",
                         "photographs")),
-    "records": Call(9.0, ("device", "cifar10-fast", "record", "cifar10-fast-again")),
-    "peers": Call(4.0, ("device", "resnet18", "oracle", "ddp", "libtorch"))}
+    "second": Call(2.5, ("device", "conformance", "pairs", "memcheck", "racecheck"))}
 
 
 def chosen(names):

@@ -9,8 +9,6 @@ from gpu_checks.benchmarks import copy_rate
 from gpu_checks.machine import find_tool
 from gpu_checks.training import REPLAYED, train
 
-# How convolutions choose their kernels (HEADRACE_CUDA_MATH).
-MODES = tuple((mode, {"HEADRACE_CUDA_MATH": mode}) for mode in ("default", "tuned", "fastest"))
 # An epoch is one step; the third is recorded, on batches that are there already.
 STEP = {"epochs": 4, "steps_per_epoch": 1, "headspace": REPLAYED, "profile_epoch": 3}
 SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0, "second": 1.0}
@@ -89,14 +87,14 @@ def without_profilers(path, scratch):
     return os.pathsep.join(folders)
 
 
-def by_ncu(check, tool, name, environment):
+def by_ncu(check, tool):
     """Kernels of the step, or why there are none. Clocks are left alone and caches as the kernel before left them."""
-    table = check.runner.logs / f"{name}.csv"
+    table = check.runner.logs / "profile.csv"
     words = (tool, "--profile-from-start", "off", "--graph-profiling", "node", "--clock-control", "none", "--cache-control", "none",
              "--csv", "--page", "raw", "--print-units", "base", "--metrics", f"{TIME},{READ},{WRITTEN}", "--log-file", table)
     path = without_profilers(check.runner.environment.get(LOADER_PATH, ""), check.machine.work / "libraries")
-    environment = environment | ({LOADER_PATH: path} if path else {})
-    outcome, _ = train(check, name, how={"environment": environment, "before": words}, **STEP)
+    environment = {LOADER_PATH: path} if path else {}
+    outcome, _ = train(check, "profile", how={"environment": environment, "before": words}, **STEP)
     kernels = ncu_kernels(check.text(table.name))
     said = [line for line in check.text(table.name).splitlines() if line.startswith("==ERROR==")]
     return kernels, "" if kernels else "; ".join(said) or outcome.why or "it recorded no kernel"
@@ -110,13 +108,6 @@ def profile(check):
         return {"skipped": "no ncu on this machine, on PATH or in CUDA's folders"}
     check.machine.need_data()
     rate = copy_rate(check)
-    result, failed = {"copy_gb_per_s": rate and rate / 1e9, "tool": tool, "steps": {}}, []
-    for left, (mode, environment) in zip(range(len(MODES), 0, -1), MODES):
-        with check.runner.at_most(check.runner.left() / left):
-            kernels, why = by_ncu(check, tool, f"profile-{mode}", environment)
-        if kernels:
-            result["steps"][mode] = step_table(kernels, rate)
-        else:
-            failed.append(f"{mode}: {why}")
-        check.record(result)
-    return result | ({"failed": "; ".join(failed)} if failed else {})
+    kernels, why = by_ncu(check, tool)
+    result = {"copy_gb_per_s": rate and rate / 1e9, "tool": tool}
+    return result | ({"step": step_table(kernels, rate)} if kernels else {"failed": why})

@@ -132,17 +132,18 @@ def blocks(text):
     return [(name, program, devices, ":".join(patterns)) for name, program, devices, patterns in found]
 
 
-def test_runs(machine, only=None):
-    """What counts most first: the blocks whose tests name the GPU themselves, then the others on one replica, then those on two
-    that share the GPU. A rehearsal has the processor's suites in the place of the GPU's."""
-    named, taking = [], []
+def test_runs(machine, only=None, replicas=1):
+    """In the order of the list: the blocks whose tests name the GPU themselves, and those that take one replica; or, of two
+    replicas that share the GPU, those that take it. A rehearsal has the processor's suites in the place of the GPU's."""
+    spec = machine.device if replicas == 1 else machine.two_replicas()
+    rows = []
     for name, program, devices, wanted in blocks(LIST.read_text()):
-        if only is None or name == only:
-            (named if devices == "named" else taking).append((name, program, wanted))
-    rows = [(f"{name}@{machine.device}", program, wanted.replace("Cuda/", "Cpu/") if machine.rehearsal else wanted, {})
-            for name, program, wanted in named]
-    rows += [(f"{name}@{spec}", program, wanted, {TEST_DEVICES: spec})
-             for spec in (machine.device, machine.two_replicas()) for name, program, wanted in taking]
+        if only not in (None, name) or only is None and devices == "pair":
+            continue
+        if devices == "named" and replicas == 1:
+            rows.append((f"{name}@{spec}", program, wanted.replace("Cuda/", "Cpu/") if machine.rehearsal else wanted, {}))
+        elif devices != "named":
+            rows.append((f"{name}@{spec}", program, wanted, {TEST_DEVICES: spec}))
     runs = [TestRun(name, path := machine.program(program), listed(path, wanted), environment)
             for name, program, wanted, environment in rows]
     if empty := [run.name for run in runs if not run.names]:
@@ -204,11 +205,14 @@ def shard(check, run, number, pending, account):
             break
 
 
-def run_tests(check, only=None):
-    """Runs the list, or one block of it: the part's result. The runs are kept in check.tests, by name."""
-    check.tests = {run.name: run for run in test_runs(check.machine, only)}
-    account = lambda: {run.name: run.account() for run in check.tests.values() if run.verdicts}
-    together([shard(check, run, number, names, account) for run in check.tests.values() for number in range(SHARDS)
-              if (names := run.names[number::SHARDS])], SHARDS)
-    failed = [why for run in check.tests.values() for why in run.why_failed()]
-    return {run.name: run.account() for run in check.tests.values()} | ({"failed": "; ".join(failed)} if failed else {})
+def run_tests(check, only=None, replicas=1, beside=()):
+    """Runs the list, or one block of it: the part's result. The runs are kept in check.tests, by name. beside: tasks that run
+    meanwhile."""
+    runs = test_runs(check.machine, only, replicas)
+    check.tests |= {run.name: run for run in runs}
+    account = lambda: {run.name: run.account() for run in runs if run.verdicts}
+    shards = [shard(check, run, number, names, account) for run in runs for number in range(SHARDS)
+              if (names := run.names[number::SHARDS])]
+    together([*beside, *shards], SHARDS + len(beside))
+    failed = [why for run in runs for why in run.why_failed()]
+    return {run.name: run.account() for run in runs} | ({"failed": "; ".join(failed)} if failed else {})

@@ -3,6 +3,7 @@ import statistics
 
 RECIPE = "cifar10-fast"
 REPLAYED = 8  # batches that --headspace replays
+POLL, POLLED = "HEADRACE_CUDA_POLL_US", (0, 1_000_000_000)  # waits that sleep at once, and that never do
 REHEARSED = {"epochs": 2, "global_batch": 40, "steps_per_epoch": 2}
 SATURATION = ("input_stall_fraction", "exposed_copy_fraction", "device_idle_fraction", "host_us_per_step")
 
@@ -26,12 +27,16 @@ def steady(lines):
 
 
 def steps(check):
-    """Training where input costs nothing (the same batches again and again), and as it is."""
+    """Training where input costs nothing (the same batches again and again), and as it is, also with other waits."""
     alone, replayed = train(check, "step-only", epochs=8, headspace=REPLAYED)
     result = {"step_only": steady(replayed), "end_to_end": steady([])}
     check.record(result)
     whole, fed = train(check, "end-to-end", epochs=8)
     result["end_to_end"] = steady(fed)
+    for microseconds in POLLED:
+        check.record(result)
+        _, lines = train(check, f"polled-{microseconds}", how={"environment": {POLL: str(microseconds)}}, epochs=4)
+        result.setdefault("polled_us", {})[str(microseconds)] = steady(lines)
     rates = [result[key]["examples_per_second"] for key in ("end_to_end", "step_only")]
     result["share_of_step_only"] = rates[0] / rates[1] if all(rates) else None
     failed = alone.why or whole.why or ("" if all(rates) else "an epoch is missing in its lines")
@@ -53,16 +58,16 @@ def seed_runs(lines):
             if line.get("final") and line.get("train_seconds") is not None]
 
 
-def seeds(half, recipe="cifar10-fast"):
-    """The recipe over half the seeds, 0: the first, 1: the others; what it is compared with runs in between. One process
-    trains them all: libraries, kernels and their choice are there from the second on."""
+def seeds(half):
+    """The recipe over some of the seeds, 0: the first eight of thirteen, 1: the others; what it is compared with runs in
+    between. One process trains them all: libraries, kernels and their choice are there from the second on."""
     def part(check):
-        middle = (check.seeds + 1) // 2
+        middle = -(-check.seeds * 8 // 13)
         wanted = range(middle) if half == 0 else range(middle, check.seeds)
         if not wanted:
             return {"runs": [], "wanted": 0, "skipped": "there is no seed for it"}
         so_far = lambda lines: {"runs": seed_runs(lines), "wanted": len(wanted)}
-        outcome, lines = train(check, f"{recipe}-{half}", recipe, {"partial": so_far}, seed=wanted[0], runs=len(wanted))
+        outcome, lines = train(check, f"{RECIPE}-{half}", RECIPE, {"partial": so_far}, seed=wanted[0], runs=len(wanted))
         result = so_far(lines)
         missing = len(wanted) - len(result["runs"])
         why = outcome.why or (f"its lines hold no train_seconds of {missing} runs" if missing else "")

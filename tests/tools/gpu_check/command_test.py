@@ -3,12 +3,11 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import unittest
 
-from gpu_checks import benchmarks, machine, plan, readers, summary
+from gpu_checks import benchmarks, machine, plan, readers
 
-from gpu_check.pretended import BENCH, PASSING, ROOT, SKIPPING, Pretending
+from gpu_check.pretended import BENCH, NCU, PASSING, ROOT, SKIPPING, Pretending
 
 
 class Command(Pretending):
@@ -24,65 +23,74 @@ class Command(Pretending):
         done, found, files = self.check(build=os.environ["HEADRACE_BUILD"])
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout, "device: no GPU: nothing to check\n")
-        self.assertEqual(files, ["device.json", "logs.tar.gz", "summary.json", "summary.txt"])
+        self.assertEqual(files, ["device.json", "output.txt", "summary.json", "summary.txt"])
         doctor = json.loads((self.out / "device.json").read_text())["device"]["doctor"]
         self.assertIn("device cpu:0", [line["name"] for line in doctor])
 
     def test_a_failing_part_costs_the_status_but_no_other_part(self):
         self.pretend_machine(True, PASSING)
+        self.pretend("tools/ncu", NCU.replace("FAILS", "True"))
         done, found, files = self.all_of_it()
         states = {name: part["state"] for name, part in found["parts"].items()}
-        for name in ("ddp", "resnet18", "profile"):  # what is pretended is no PyTorch; one profile is made to fail
-            self.assertEqual(states.pop(name), "failed")
-        self.assertEqual(states.pop("libtorch"), "skipped")
+        self.assertEqual(states.pop("profile"), "failed")
         self.assertEqual(set(states.values()), {"ok"}, done.stdout)
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(files, ["benchmarks.json", "device.json", "logs.tar.gz", "summary.json", "summary.txt", "tests.json",
+        self.assertIn("==ERROR== the driver is too old", found["parts"]["profile"]["why"])
+        self.assertEqual(files, ["benchmarks.json", "device.json", "output.txt", "summary.json", "summary.txt", "tests.json",
                                  "training.json"])
         figures = found["figures"]
         self.assertEqual(figures["cifar10-fast"]["seconds"]["n"], 3)
         self.assertEqual(figures["steps"]["end_to_end"]["examples_per_second"], 2.5e6)
-        self.assertEqual(figures["cifar10-fast-b"]["seconds"]["n"], 2)
         self.assertAlmostEqual(figures["against"]["record"]["ratio"], 2.0)
-        self.assertAlmostEqual(figures["b_against"]["record"]["ratio"], 2.0)
-        self.assertEqual(figures["resnet18"], {"headrace": 2.5e6, "torch": None, "ratio": None})
-        self.assertEqual((figures["photographs"]["images_per_second"], figures["photographs"]["made"]), (5e6, True))
-        self.assertAlmostEqual(figures["photographs"]["input_stall_fraction"], 0.005)
+        self.assertEqual(figures["photographs"]["images_per_second"], 5e6)
+        self.assertAlmostEqual(figures["photographs"]["input_stall_fraction"]["0.99"], 0.005)
+        loads = {row["load"] for row in figures["cores"]}
+        self.assertEqual(loads, {"jpeg-train", "jpeg-train-first-pass", "jpeg-train-libjpeg", "cifar-train", "batches"})
         bars = {one["what"]: one["met"] for one in figures["bars"]}
         self.assertTrue(bars["times as fast as record"])
         self.assertTrue(bars["input stall, of a step"])
-        self.assertTrue(bars["input stall, photographs"])
-        self.assertIsNone(bars["times as fast as compiled PyTorch, ResNet-18"])
+        self.assertTrue(bars["input stall, photographs at 0.8 of the rate"])
         self.assertIsNone(bars["GPU idle between steps"])
-        with tarfile.open(self.out / "logs.tar.gz") as logs:
-            self.assertIn("logs/record-record.log", logs.getnames())
+        said = (self.out / "output.txt").read_text()
+        self.assertIn("== record-record.log", said)
+        self.assertIn("== compile-record.log", said)
 
     def test_parts_alone_and_all_well(self):
         self.pretend_machine(True, PASSING)
-        done, found, _ = self.all_of_it("--parts", "tests,memcheck,cifar10-fast")
+        done, found, _ = self.all_of_it("--parts", "conformance,memcheck,cifar10-fast")
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(list(found["parts"]), ["device", "tests", "memcheck", "cifar10-fast"])
+        self.assertEqual(list(found["parts"]), ["device", "conformance", "memcheck", "cifar10-fast"])
 
-    def test_photographs_that_are_given_are_those_that_are_read(self):
+    def test_without_photographs_what_needs_them_says_so(self):
         self.pretend_machine(True, PASSING)
-        (self.folder / "photographs.tar").touch()
-        done, found, _ = self.all_of_it("--parts", "photographs", "--photographs", self.folder / "photographs.tar")
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertFalse(found["figures"]["photographs"]["made"])
-        with tarfile.open(self.out / "logs.tar.gz") as logs:
-            self.assertNotIn("logs/make-photographs.log", logs.getnames())
+        done, found, _ = self.check("--data", self.folder / "data.tar", "--parts", "cores,photographs")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no photographs", found["parts"]["photographs"]["why"])
+        self.assertIn("no photographs", found["parts"]["cores"]["why"])
+        self.assertTrue(found["figures"]["cores"])
 
     def test_a_call_has_its_parts(self):
         self.pretend_machine(True, PASSING)
-        done, found, _ = self.all_of_it("--call", "correctness")
-        self.assertEqual(tuple(found["parts"]), plan.CALLS["correctness"].parts)
+        done, found, _ = self.all_of_it("--call", "first")
+        self.assertEqual(tuple(found["parts"]), plan.CALLS["first"].parts)
         self.assertEqual(done.returncode, 0, done.stdout)
         order = [f"{name}@cuda:0" for name in ("kernels", "streams", "train", "pipeline", "faults", "golden", "recipes")]
-        self.assertEqual(list(self.part("tests", "tests"))[:-1], order + [f"{name}x2" for name in order[2:]])
+        self.assertEqual(list(self.part("tests", "tests"))[:-1], order)
+
+    def test_the_second_call_has_pairs_and_the_sanitizers(self):
+        self.pretend_machine(True, PASSING)
+        self.pretend_tests("train", {"A": "passes"})
+        done, found, _ = self.all_of_it("--call", "second")
+        self.assertEqual(tuple(found["parts"]), plan.CALLS["second"].parts)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(list(self.part("pairs", "tests"))[:-1], ["pairs@cuda:0x2"])
         self.assertEqual(self.part("memcheck", "tests"), {"tests": 1, "passed": 1, "errors": 0} | {
             "seconds": found["parts"]["memcheck"]["seconds"]})
-        with tarfile.open(self.out / "logs.tar.gz") as logs:
-            self.assertIn("S.A", logs.extractfile("logs/memcheck-0.log").read().decode())
+        self.assertIn("S.A", self.log("memcheck-0.log"))
+
+    def log(self, name):
+        """Of output.txt."""
+        return (self.out / "output.txt").read_text().split(f"== {name}\n")[1].split("\n== ")[0]
 
     def test_a_rehearsal_has_the_parts_and_files_of_its_call_without_a_gpu(self):
         self.pretend_machine(False, PASSING)
@@ -91,14 +99,7 @@ class Command(Pretending):
         self.assertEqual(tuple(found["parts"]), plan.CALLS["smoke"].parts)
         self.assertTrue(done.stdout.split("\n\n")[1].startswith("A rehearsal on a processor"), done.stdout)
         self.assertEqual(list(self.part("conformance", "tests"))[0], "kernels@cpu:1")
-        self.assertEqual(files, ["device.json", "logs.tar.gz", "summary.json", "summary.txt", "tests.json", "training.json"])
-
-    def test_steps_of_a_resnet_are_compared(self):
-        results = {"resnet18": {"headrace": {"examples_per_second": 3e4}, "torch": {"examples_per_second": 2e4}, "ratio": 1.5}}
-        figures = summary.figures_of(results)
-        self.assertEqual(figures["resnet18"], {"headrace": 3e4, "torch": 2e4, "ratio": 1.5})
-        met = {one["what"]: one["met"] for one in figures["bars"]}
-        self.assertTrue(met["times as fast as compiled PyTorch, ResNet-18"])
+        self.assertEqual(files, ["device.json", "output.txt", "summary.json", "summary.txt", "tests.json", "training.json"])
 
     def test_tests_that_were_all_skipped_are_no_success(self):
         self.pretend_machine(True, SKIPPING)
@@ -112,11 +113,10 @@ class Command(Pretending):
         self.pretend_tests("train", {"A": "passes", "B": "crashes", "C": "passes"})
         done, found, _ = self.all_of_it("--parts", "tests")
         self.assertEqual(done.returncode, 1)
-        for spec in ("cuda:0", "cuda:0x2"):
-            one = self.part("tests", "tests")[f"train@{spec}"]
-            self.assertEqual((one["passed"], one["failed"], one["not_run"]), (2, 1, []))
-            self.assertEqual(one["failures"], [{"test": "S.B", "why": f"on {spec}", "result": "unfinished"}])
-            self.assertIn(f"train@{spec}: S.B: exit status -6", found["parts"]["tests"]["why"])
+        one = self.part("tests", "tests")["train@cuda:0"]
+        self.assertEqual((one["passed"], one["failed"], one["not_run"]), (2, 1, []))
+        self.assertEqual(one["failures"], [{"test": "S.B", "why": "on cuda:0", "result": "unfinished"}])
+        self.assertIn("train@cuda:0: S.B: exit status -6", found["parts"]["tests"]["why"])
         self.assertEqual(self.part("tests", "tests")["kernels@cuda:0"]["passed"], 1)
 
     def test_an_error_that_sticks_fails_no_other_test(self):
@@ -135,9 +135,8 @@ class Command(Pretending):
         done, found, _ = self.all_of_it("--parts", "tests", "--minutes", "0.5")
         parts = self.part("tests", "tests")
         self.assertEqual(parts["kernels@cuda:0"]["passed"], 1)
-        for spec in ("cuda:0", "cuda:0x2"):
-            self.assertEqual(parts[f"train@{spec}"]["passed"], 1)
-            self.assertIn(f"train@{spec}: S.B: stopped at its time limit", found["parts"]["tests"]["why"])
+        self.assertEqual(parts["train@cuda:0"]["passed"], 1)
+        self.assertIn("train@cuda:0: S.B: stopped at its time limit", found["parts"]["tests"]["why"])
 
     def test_a_group_of_benchmarks_that_crashes_costs_what_it_had_not_written(self):
         self.pretend_machine(True, PASSING)
@@ -151,18 +150,14 @@ class Command(Pretending):
         self.assertEqual(rows[0]["floors"], "measured")
         self.assertTrue(found["parts"]["kernels"]["why"].startswith("muon: exit status 139"))
 
-    def test_a_step_is_profiled_under_each_choice_of_kernels(self):
+    def test_a_step_is_profiled(self):
         self.pretend_machine(True, PASSING)
         done, found, _ = self.all_of_it("--parts", "profile")
-        steps = self.part("profile", "benchmarks")["steps"]
-        self.assertEqual(list(steps), ["default", "tuned"])
-        conv = steps["default"]["kernels"][0]
+        conv = self.part("profile", "benchmarks")["step"]["kernels"][0]
         self.assertEqual((conv["kernel"], conv["calls"], conv["bytes"]), ("conv", 1, 4e6))
         self.assertAlmostEqual(conv["us"], 3)
         self.assertAlmostEqual(conv["floor_us"], 1.0)
-        self.assertAlmostEqual(steps["tuned"]["total"]["share"], 0.5)
-        self.assertIn("fastest: ", found["parts"]["profile"]["why"])
-        self.assertIn("one step, convolutions tuned: 1 kernels, 2 us, floor 1 us", (self.out / "summary.txt").read_text())
+        self.assertIn("one step: 1 kernels, 3 us, floor 1 us", (self.out / "summary.txt").read_text())
 
     def test_the_seeds_are_trained_in_one_process_a_half(self):
         self.pretend_machine(True, PASSING)
@@ -173,8 +168,7 @@ class Command(Pretending):
         self.assertEqual(self.last_line("cifar10-fast-0")["HEADRACE_COLLECTIVE_TIMEOUT"], machine.COLLECTIVE_TIMEOUT)
 
     def last_line(self, name):
-        with tarfile.open(self.out / "logs.tar.gz") as logs:
-            return readers.json_lines(logs.extractfile(f"logs/{name}.jsonl").read().decode())[-1]
+        return readers.json_lines(self.log(f"{name}.jsonl"))[-1]
 
     def test_plans_are_kept_for_the_check_also_without_a_home(self):
         self.pretend_machine(True, PASSING)
@@ -185,8 +179,8 @@ class Command(Pretending):
                 names = ("HOME", "XDG_CACHE_HOME", machine.PLAN_FOLDER)
                 without = {key: value for key, value in usual.items() if key not in names}
                 self.environment = lambda: without | ({} if home is None else {"HOME": home})
-                self.all_of_it("--parts", "cifar10-fast,cifar10-fast-b")
-                first, other = self.last_line("cifar10-fast-0"), self.last_line("cifar10-fast-b-0")
+                self.all_of_it("--parts", "cifar10-fast,cifar10-fast-again")
+                first, other = self.last_line("cifar10-fast-0"), self.last_line("cifar10-fast-1")
                 self.assertRegex(first[machine.PLAN_FOLDER], r"/gpu_check-[^/]*/plans$")
                 self.assertEqual(first[machine.PLAN_FOLDER], other[machine.PLAN_FOLDER])
                 self.assertTrue(first["HOME"])

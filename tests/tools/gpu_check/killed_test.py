@@ -65,7 +65,7 @@ class Killed(Pretending):
                 self.pretend_machine(True, PASSING)
                 result, summary = self.killed_by(number, "cifar10-fast", "training", lambda one: one.get("runs"),
                                                  ("--seeds", "80"), {"PRETENDED_PACE": "0.5"})
-                self.assertLess(len(result["runs"]), 40)
+                self.assertLess(len(result["runs"]), 50)
                 self.assertEqual(result["runs"][0]["seed"], 0)
                 if number == signal.SIGTERM:  # else the figures may be those of the save before
                     self.assertEqual(summary["figures"]["cifar10-fast"]["seconds"]["n"], len(result["runs"]))
@@ -75,7 +75,7 @@ class Killed(Pretending):
             with self.subTest(number):
                 self.pretend_machine(True, PASSING)
                 self.pretend_tests("train", {"A": "passes", "B": "hangs"})
-                result, _ = self.killed_by(number, "tests", "tests", lambda one: one.get("golden@cuda:0x2", {}).get("passed")
+                result, _ = self.killed_by(number, "tests", "tests", lambda one: one.get("golden@cuda:0", {}).get("passed")
                                            and one.get("train@cuda:0", {}).get("passed") and one["train@cuda:0"]["failures"])
                 self.assertEqual(result["kernels@cuda:0"]["passed"], 1)
                 self.assertEqual([one["test"] for one in result["train@cuda:0"]["failures"]], ["S.B"])
@@ -89,13 +89,13 @@ class Killed(Pretending):
                                            and one["kernels@cuda:0"]["failures"], ("--call", "smoke"))
                 self.assertEqual(result["kernels@cuda:0"]["not_run"], [])
 
-    def test_a_records_call_between_two_runs_of_a_script(self):
+    def test_the_first_call_between_two_runs_of_a_script(self):
         for number in (signal.SIGKILL, signal.SIGTERM):
             with self.subTest(number):
                 self.pretend_machine(True, PASSING)
                 result, summary = self.killed_by(number, "record", "training",
                                                  lambda one: one.get("scripts", {}).get("record", {}).get("runs"),
-                                                 ("--call", "records", "--record-runs", "80"), {"PRETENDED_PACE": "0.3"})
+                                                 ("--call", "first", "--record-runs", "80"), {"PRETENDED_PACE": "0.3"})
                 self.assertEqual(result["scripts"]["record"]["runs"][0], {"accuracy": 0.901, "seconds": 1.0})
                 self.assertEqual(summary["parts"]["cifar10-fast"]["state"], "ok")
 
@@ -105,13 +105,3 @@ class Killed(Pretending):
             "sys.exit(", "time.sleep(1000 if 'muon' in group else 0)\nsys.exit("))
         result, _ = self.killed_by(signal.SIGKILL, "kernels", "benchmarks", lambda one: len(one.get("benchmarks", [])) == 3)
         self.assertEqual(result["context"]["floor_gb_per_s"], "4000.0")
-
-    def test_between_two_profiles(self):
-        self.pretend_machine(True, PASSING)
-        hanging = (self.folder / "tools/ncu").read_text().replace(
-            "import os, subprocess", "import os, subprocess, time as clock\n"
-            "clock.sleep(1000 if os.environ.get('HEADRACE_CUDA_MATH') == 'tuned' else 0)")
-        (self.folder / "tools/ncu").write_text(hanging)
-        result, summary = self.killed_by(signal.SIGTERM, "profile", "benchmarks", lambda one: one.get("steps"))
-        self.assertEqual(list(result["steps"]), ["default"])
-        self.assertEqual(summary["figures"]["profile"]["default"]["calls"], 1)

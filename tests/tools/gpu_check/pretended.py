@@ -87,14 +87,13 @@ assert command[1:4] == ["train", "--recipe", "cifar10-fast"] and "--profile-epoc
 found = [name for folder in os.environ["LD_LIBRARY_PATH"].split(":") for name in os.listdir(folder)]
 assert "libcublasLt.so.13" in found and not any(name.startswith(("libcupti", "libnvperf")) for name in found), found
 status = subprocess.run(command).returncode
-time = {"default": 3000, "tuned": 2000}.get(os.environ.get("HEADRACE_CUDA_MATH"))
 with open(log, "w") as file:
-    if time is None:
+    if FAILS:
         print("==ERROR== the driver is too old", file=file)
         sys.exit(1)
     print('"ID","Kernel Name","Grid Size","dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum"', file=file)
     print('"","","","byte","byte","ns"', file=file)
-    print('"0","conv","(8, 1, 1)","3000000","1000000","%d"' % time, file=file)
+    print('"0","conv","(8, 1, 1)","3000000","1000000","3000"', file=file)
 sys.exit(status)
 '''
 ORACLE = '''
@@ -107,8 +106,6 @@ def main():
         folder.mkdir(parents=True)
         (folder / "train.pt").touch()
         (folder / "test.pt").touch()
-    else:
-        print(json.dumps({"accuracy": 0.905, "seconds": 9.0}))
 '''
 RECORD = f'''
 import os, time
@@ -148,13 +145,14 @@ class Pretending(unittest.TestCase):
         self.pretend("build/bench/input_bench", BENCH.replace("CRASHES", "False"))
         self.pretend("tools/nvidia-smi", 'print("name, driver_version\\nPretended, 1")' if gpu else "sys.exit(9)")
         self.pretend("tools/compute-sanitizer", SANITIZER)
-        self.pretend("tools/ncu", NCU)
+        self.pretend("tools/ncu", NCU.replace("FAILS", "False"))
         self.pretend("peers/cifar10_recipe_torch.py", ORACLE)
         self.pretend("peers/record.py", RECORD)
         self.pretend("site/torch/__init__.py", "")
         for name in ("libcublasLt.so.13", "libcupti.so.13", "libnvperf_host.so"):  # one folder, as the wheels of CUDA 13 have it
             self.pretend(f"site/nvidia/cu13/lib/{name}", "")
         (self.folder / "data.tar").touch()
+        (self.folder / "photographs.tar").touch()
 
     def pretend_tests(self, program, fates):
         self.pretend(f"build/tests/test_{program}", FATED.replace("FATES", repr(fates)))
@@ -175,7 +173,8 @@ class Pretending(unittest.TestCase):
         return done, json.loads((self.out / "summary.json").read_text()), files
 
     def data_words(self):
-        return ["--data", self.folder / "data.tar", "--peers", self.folder / "peers", "--seeds", "3", "--record-runs", "3"]
+        return ["--data", self.folder / "data.tar", "--photographs", self.folder / "photographs.tar", "--peers", self.folder / "peers",
+                "--seeds", "3", "--record-runs", "3"]
 
     def all_of_it(self, *words):
         return self.check(*self.data_words(), *words)

@@ -45,9 +45,9 @@ class Summary(unittest.TestCase):
         self.assertEqual(cut["parts"]["kernels"], {"state": "unfinished", "seconds": None, "why": "stopped"})
         self.assertIn("unfinished", summary.table(cut))
 
-    def test_a_profile_is_shown_by_mode(self):
+    def test_a_profile_is_shown(self):
         row = {"kernel": "void conv()", "grid": "(1, 1, 1)", "calls": 2, "us": 4.0, "bytes": 8e6, "floor_us": 2.0, "share": 0.5}
         step = {"tool": "ncu", "total": row | {"kernel": ""}, "kernels": [row] * 20}
-        one = summary.summary_of({"profile": {"steps": {"default": step, "fastest": step}}}, {})
-        self.assertEqual(len(one["figures"]["profile"]["default"]["slowest"]), summary.SLOWEST)
-        self.assertIn("one step, convolutions fastest: 2 kernels, 4 us, floor 2 us", summary.table(one))
+        one = summary.summary_of({"profile": {"step": step}}, {})
+        self.assertEqual(len(one["figures"]["profile"]["slowest"]), summary.SLOWEST)
+        self.assertIn("one step: 2 kernels, 4 us, floor 2 us", summary.table(one))
