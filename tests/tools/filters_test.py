@@ -97,7 +97,7 @@ def main():
                 wrong.append(f"tools/check: {option} '{alternative}' names no {'label' if among is labels else 'test'}")
     print(f"{len(filters)} filters of {len(programs)} programs, {len(chosen)} of CTest")
     order = [name for name, *_ in blocks(LIST.read_text())]
-    if order != ["kernels", "streams", "train", "pipeline", "faults", "golden", "recipes"]:
+    if order != ["kernels", "streams", "train", "pipeline", "faults", "golden", "recipes", "pairs"]:
         wrong.append(f"{LIST.name} has other blocks: {order}")
     if len(filters) < 10 or not any(where == "tools/check" for where, _, _ in filters) or len(chosen) < 4:
         wrong.append("fewer filters were found than there are: has the way changed in which they are written down?")
