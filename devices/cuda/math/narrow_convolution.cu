@@ -86,13 +86,14 @@ Bands bands_of(const TensorView& images, int band_lines) {
   return {images.shape[0], static_cast<int>(images.shape[1]), static_cast<int>(images.shape[2]), band_lines};
 }
 
-// Returns as many lines of such images as fit into `bytes` of shared memory and `pixels`; at least one.
+// Returns lines of such images that fit into `bytes` of shared memory and `pixels`, in bands that are as few and as
+// even as can be; at least one.
 template <typename Work>
 int lines_that_fit(const TensorView& images, std::size_t bytes, int pixels) {
   const auto height = static_cast<int>(images.shape[1]), width = static_cast<int>(images.shape[2]);
   int lines = 1;
   while (lines < height && Work::shared_bytes(width, lines + 1) <= bytes && (lines + 1) * width <= pixels) ++lines;
-  return lines;
+  return narrow::even_lines(height, lines);
 }
 
 template <auto kKernel, typename Work>

@@ -61,6 +61,13 @@ struct Bands {
   }
 };
 
+// Returns how many lines of `height` a band gets so that there are no more bands than with `max_lines`, and the last
+// one has about as many: blocks that take every other band would have the larger ones, or the smaller.
+constexpr int even_lines(int height, int max_lines) noexcept {
+  const int bands = (height + max_lines - 1) / max_lines;
+  return (height + bands - 1) / bands;
+}
+
 // Calls copy(offset, from) for the thread's 16-byte chunks of the band with its border, `pixel_chunks` a pixel.
 // `from` is null where there is no pixel; place(pixel, chunk) is an offset, the pixels being those of the band
 // with border.

@@ -168,5 +168,17 @@ TEST(NarrowConvolutionBanks, AreAllDifferent) {
   }
 }
 
+TEST(EvenLines, MakeAsFewBandsOfAboutOneSize) {
+  EXPECT_EQ(even_lines(31, 17), 16) << "16 and 15, not 17 and 14";
+  for (int height = 1; height <= 64; ++height) {
+    for (int max = 1; max <= height; ++max) {
+      const int lines = even_lines(height, max), bands = (height + lines - 1) / lines;
+      EXPECT_LE(lines, max);
+      EXPECT_EQ(bands, (height + max - 1) / max);
+      EXPECT_LT(lines * bands - height, bands) << height << " in bands of at most " << max;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headrace
