@@ -125,9 +125,9 @@ __attribute__((target("avx2"))) void blend_pixels_avx2(const FixedLevel* row, co
   for (; x < pixels; ++x) blend_pixel(row, plan, to, x);
 }
 
-constexpr std::int64_t kLanes = 32;  // of 16 bits
+constexpr std::int64_t kPixelLanes = 32;  // of 16 bits
 
-// Plans groups of `group` pixels, a lane for each channel, whose inputs are kLanes * 2 elements of the row.
+// Plans groups of `group` pixels, a lane for each channel, whose inputs are kPixelLanes * 2 elements of the row.
 // Returns false if some group's are more.
 bool plan_groups(std::span<const std::int32_t> first, std::span<const FixedWeight> weights, std::size_t group,
                  PixelPlan& plan) {
@@ -135,20 +135,20 @@ bool plan_groups(std::span<const std::int32_t> first, std::span<const FixedWeigh
   plan.taps = static_cast<std::int64_t>(taps);
   plan.group = static_cast<std::int64_t>(group);
   plan.first.resize(groups);
-  plan.places.assign(groups * kLanes, 0);
-  plan.weights.assign(groups * taps * kLanes, 0);
+  plan.places.assign(groups * kPixelLanes, 0);
+  plan.weights.assign(groups * taps * kPixelLanes, 0);
   for (std::size_t g = 0; g < groups; ++g) {
     const auto members = first.subspan(g * group, std::min(group, pixels - g * group));
     const auto [low, high] = std::ranges::minmax(members);
-    if (3 * (high - low + plan.taps) > 2 * kLanes) return false;
+    if (3 * (high - low + plan.taps) > 2 * kPixelLanes) return false;
     plan.first[g] = low;
     for (std::size_t i = 0; i < members.size(); ++i) {
       for (std::size_t c = 0; c < 3; ++c) {
         const std::size_t lane = 3 * i + c;
-        plan.places[g * kLanes + lane] =
+        plan.places[g * kPixelLanes + lane] =
             static_cast<std::uint16_t>(3 * (members[i] - low)) + static_cast<std::uint16_t>(c);
         for (std::size_t k = 0; k < taps; ++k) {
-          plan.weights[(g * taps + k) * kLanes + lane] = weights[(g * group + i) * taps + k];
+          plan.weights[(g * taps + k) * kPixelLanes + lane] = weights[(g * group + i) * taps + k];
         }
       }
     }
@@ -170,11 +170,11 @@ __attribute__((target("avx512bw"))) void blend_pixels_avx512(const FixedLevel* r
   const FixedWeight* weights = plan.weights.data();
   const std::uint16_t* places = plan.places.data();
   const std::int32_t* first = plan.first.data();
-  for (std::int64_t x = 0; x < pixels; x += plan.group, places += kLanes) {
+  for (std::int64_t x = 0; x < pixels; x += plan.group, places += kPixelLanes) {
     const FixedLevel* from = row + 3 * std::int64_t{*first++};
-    const __m512i low = _mm512_loadu_si512(from), high = _mm512_loadu_si512(from + kLanes);
+    const __m512i low = _mm512_loadu_si512(from), high = _mm512_loadu_si512(from + kPixelLanes);
     __m512i place = _mm512_loadu_si512(places), sum = _mm512_setzero_si512();
-    for (std::int64_t k = 0; k < plan.taps; ++k, weights += kLanes) {
+    for (std::int64_t k = 0; k < plan.taps; ++k, weights += kPixelLanes) {
       const __m512i levels = _mm512_permutex2var_epi16(low, place, high);
       sum = _mm512_adds_epi16(sum, _mm512_mulhrs_epi16(levels, _mm512_loadu_si512(weights)));
       place = _mm512_add_epi16(place, _mm512_set1_epi16(3));
